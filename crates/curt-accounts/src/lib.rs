@@ -1,0 +1,1 @@
+//! Who may do what: owners and their API keys.

@@ -1,0 +1,1 @@
+//! One folder per engine, one file per port that it serves.

@@ -1,0 +1,88 @@
+//! What an adapter says when it cannot do as asked.
+//!
+//! Callers branch on [`ErrorKind`], never on text. An answer such as "no such link" or "alias taken" is not an
+//! error: ports return it as a value.
+
+use std::error::Error as StdError;
+
+/// What a failure means for the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The engine refuses more work for now.
+    Throttled,
+    /// No answer in time: it is unknown whether the effect happened.
+    Timeout,
+    /// The engine cannot be reached, is read-only, or its disk is full.
+    Unavailable,
+    /// What was read is not what was written.
+    Corrupt,
+    /// The request itself cannot be served, now or later: a wrong setting or a wrong argument.
+    Invalid,
+    /// A broken promise between our own parts.
+    Bug,
+}
+
+impl ErrorKind {
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Throttled | Self::Timeout | Self::Unavailable)
+    }
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Throttled => "throttled",
+            Self::Timeout => "timeout",
+            Self::Unavailable => "unavailable",
+            Self::Corrupt => "corrupt",
+            Self::Invalid => "invalid",
+            Self::Bug => "bug",
+        }
+    }
+}
+
+/// A failure of an engine behind a port.
+#[derive(Debug, thiserror::Error)]
+#[error("{backend} could not {op}: {detail}")]
+pub struct PortError {
+    pub kind: ErrorKind,
+    /// What was asked, as a verb phrase: "insert links".
+    pub op: &'static str,
+    /// The adapter's name: "sqlite".
+    pub backend: &'static str,
+    /// One sentence for the operator, with the way out where one is known.
+    pub detail: String,
+    #[source]
+    pub source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl PortError {
+    pub fn new(
+        kind: ErrorKind,
+        backend: &'static str,
+        op: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            op,
+            backend,
+            detail: detail.into(),
+            source: None,
+        }
+    }
+
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.kind.is_transient()
+    }
+}
+
+pub type PortResult<T> = Result<T, PortError>;

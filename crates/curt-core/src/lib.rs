@@ -1,0 +1,33 @@
+//! Words and promises of curt: no I/O, no runtime, no driver, no HTTP.
+//!
+//! # Glossary
+//! - **key**: the last part of a short URL. **alias**: a key that a person chose.
+//! - **link**: a key with its target and everything that decides whether it redirects.
+//! - **domain**: the host that a key lives under; `(domain, key)` is a link's identity.
+//! - **mint**: make a new random key. **ledger**: the durable inventory of minted keys. **pool**: the
+//!   fast queue between ledger and servers. **buffer**: the keys that one process holds.
+//! - **tombstone**: the row that a deleted key leaves behind, so that it cannot be reborn.
+//! - **revision**: generation and version of a link; edits name the one that they saw.
+//! - **port**: a trait behind which an outside engine stands. **adapter**: one engine's implementation.
+
+pub mod alphabet;
+pub mod clock;
+pub mod error;
+pub mod key;
+pub mod limits;
+pub mod link;
+pub mod names;
+pub mod owner;
+pub mod permute;
+pub mod place;
+pub mod ports;
+pub mod reserved;
+pub mod target;
+
+pub use alphabet::Alphabet;
+pub use clock::{Clock, SystemClock, UnixMillis};
+pub use error::{ErrorKind, PortError, PortResult};
+pub use key::{DomainId, Key, LinkId, LinkRef};
+pub use link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
+pub use owner::OwnerId;
+pub use target::Target;

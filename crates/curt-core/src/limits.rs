@@ -1,0 +1,65 @@
+//! Every bound of the product in one place, with the relations between them checked at compile time.
+
+use std::time::Duration;
+
+/// Longest key or alias, in bytes.
+pub const KEY_BYTES_MAX: usize = 64;
+/// Shortest generated key: shorter ones are guessed too easily and collide too often.
+pub const GENERATED_KEY_BYTES_MIN: usize = 4;
+/// Longest generated key.
+pub const GENERATED_KEY_BYTES_MAX: usize = 22;
+/// Longest target that any configuration may allow; proxies cut longer `Location` lines.
+pub const TARGET_BYTES_MAX: usize = 8_192;
+/// Longest target unless the configuration says otherwise.
+pub const TARGET_BYTES_DEFAULT: usize = 2_048;
+/// Longest title, in bytes.
+pub const TITLE_BYTES_MAX: usize = 512;
+/// Most tags on one link.
+pub const TAGS_MAX: usize = 32;
+/// Longest tag, in bytes.
+pub const TAG_BYTES_MAX: usize = 64;
+
+/// Most links in one bulk request.
+pub const BULK_LINKS_MAX: usize = 1_000;
+/// Most links on one page of a list.
+pub const PAGE_LINKS_MAX: usize = 200;
+/// Most rows that a store reads to fill one page; a search that finds little pages on instead of scanning all.
+pub const PAGE_ROWS_SCANNED_MAX: usize = 50_000;
+/// Longest search text, in bytes.
+pub const SEARCH_BYTES_MAX: usize = 200;
+/// Longest `Idempotency-Key`, in bytes.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+/// How long the answer to an `Idempotency-Key` is remembered.
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(24 * 3_600);
+
+/// Keys that one batch moves from the ledger to the pool.
+pub const KEY_BATCH_MAX: usize = 1_000;
+/// Generated keys tried for one link before the create fails.
+pub const KEY_TRIES_MAX: usize = 8;
+/// Links that one purge batch touches.
+pub const PURGE_BATCH_MAX: usize = 1_000;
+/// Creates that share one transaction at most.
+pub const COMMIT_GROUP_MAX: usize = 4_096;
+
+/// Logical shards between keys and nodes.
+pub const LOGICAL_SHARDS: u32 = 1_024;
+
+/// Request line and headers together, in bytes.
+pub const HTTP_HEAD_BYTES_MAX: usize = 16 * 1_024;
+/// Header fields of one request.
+pub const HTTP_HEADERS_MAX: usize = 64;
+/// Body of an ordinary request, in bytes.
+pub const HTTP_BODY_BYTES_MAX: usize = 64 * 1_024;
+/// Body of a bulk request, in bytes.
+pub const HTTP_BULK_BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+
+/// Longest name of an API key or of an owner, in bytes.
+pub const NAME_BYTES_MAX: usize = 100;
+
+const _: () = assert!(GENERATED_KEY_BYTES_MIN < GENERATED_KEY_BYTES_MAX);
+const _: () = assert!(GENERATED_KEY_BYTES_MAX <= KEY_BYTES_MAX);
+const _: () = assert!(TARGET_BYTES_DEFAULT <= TARGET_BYTES_MAX);
+const _: () = assert!(TARGET_BYTES_MAX * 2 <= HTTP_BODY_BYTES_MAX);
+const _: () = assert!(PAGE_LINKS_MAX < PAGE_ROWS_SCANNED_MAX);
+const _: () = assert!(BULK_LINKS_MAX <= COMMIT_GROUP_MAX);
+const _: () = assert!(BULK_LINKS_MAX * TARGET_BYTES_DEFAULT < HTTP_BULK_BODY_BYTES_MAX);

@@ -1,0 +1,66 @@
+//! Every metric and every log event of the product, named once. The rest of the code uses these constants.
+
+/// Prometheus metrics. Counters end in `_total` when exposed; the client library adds the suffix.
+pub mod metric {
+    /// Redirects answered, by outcome: `hit`, `loaded`, `absent`, `gone`, `error`.
+    pub const REDIRECTS: &str = "curt_redirects";
+    /// Requests that the API answered, by route, method and status.
+    pub const HTTP_REQUESTS: &str = "curt_http_requests";
+    /// Time to answer an API request, seconds.
+    pub const HTTP_REQUEST_SECONDS: &str = "curt_http_request_seconds";
+    /// Connections open now.
+    pub const HTTP_CONNECTIONS: &str = "curt_http_connections";
+    /// Connections closed by us, by reason: `header_timeout`, `idle`, `limit`, `head_too_large`, `malformed`.
+    pub const HTTP_CONNECTIONS_CUT: &str = "curt_http_connections_cut";
+    /// Links created, by the origin of their key.
+    pub const LINKS_CREATED: &str = "curt_links_created";
+    /// Links edited.
+    pub const LINKS_EDITED: &str = "curt_links_edited";
+    /// Links deleted by their owner.
+    pub const LINKS_DELETED: &str = "curt_links_deleted";
+    /// Links purged after expiry, by how: `access`, `schedule`.
+    pub const LINKS_PURGED: &str = "curt_links_purged";
+    /// Look-ups in the process's cache, by result: `hit`, `miss`, `absent`.
+    pub const CACHE_LOOKUPS: &str = "curt_cache_lookups";
+    /// Bytes that the process's cache holds.
+    pub const CACHE_BYTES: &str = "curt_cache_bytes";
+    /// Links that the process's cache holds.
+    pub const CACHE_LINKS: &str = "curt_cache_links";
+    /// Keys by stage: `minted`, `free`, `moving`, `pooled`, `buffered`, `used`, `quarantined`, `leaked` (K-2).
+    pub const KEYS: &str = "curt_keys";
+    /// Keys that met an existing link at insert.
+    pub const KEY_CONFLICTS: &str = "curt_key_conflicts";
+    /// Minted keys that the ledger already held.
+    pub const KEY_DUPLICATES: &str = "curt_key_duplicates";
+    /// Keys made on the spot because the supply was dry.
+    pub const KEY_FALLBACKS: &str = "curt_key_fallbacks";
+    /// Keys found in batches of a process that died, and put back.
+    pub const KEYS_RECOVERED: &str = "curt_keys_recovered";
+    /// Keys put back into the supply after their quarantine.
+    pub const KEYS_RECYCLED: &str = "curt_keys_recycled";
+    /// Failures of an engine behind a port, by backend and kind.
+    pub const PORT_ERRORS: &str = "curt_port_errors";
+    /// Seconds that this process has been up.
+    pub const UPTIME_SECONDS: &str = "curt_uptime_seconds";
+}
+
+/// Log events: the `event` field of a structured log line. Noun, then past verb.
+pub mod event {
+    pub const SERVER_STARTED: &str = "server_started";
+    pub const SERVER_STOPPED: &str = "server_stopped";
+    pub const SHUTDOWN_PHASE_REACHED: &str = "shutdown_phase_reached";
+    pub const TASK_FAILED: &str = "task_failed";
+    pub const TASK_ABANDONED: &str = "task_abandoned";
+    pub const STORE_FAILED: &str = "store_failed";
+    pub const MIGRATION_APPLIED: &str = "migration_applied";
+    pub const KEYS_MINTED: &str = "keys_minted";
+    pub const KEYS_MOVED: &str = "keys_moved";
+    pub const KEYS_RETURNED: &str = "keys_returned";
+    pub const KEYS_RECOVERED: &str = "keys_recovered";
+    pub const KEY_SUPPLY_DRIED: &str = "key_supply_dried";
+    pub const LINKS_PURGED: &str = "links_purged";
+    pub const REQUEST_FAILED: &str = "request_failed";
+    pub const CONNECTION_FAILED: &str = "connection_failed";
+    pub const API_KEY_ADDED: &str = "api_key_added";
+    pub const API_KEY_REVOKED: &str = "api_key_revoked";
+}

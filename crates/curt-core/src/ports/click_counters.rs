@@ -1,0 +1,37 @@
+use async_trait::async_trait;
+
+use crate::error::PortResult;
+
+/// Sums in a fast store, between fold and flush. Each partition's sums and the position that they reach change
+/// together (C-1), so that losing the store loses only what the stream can give again.
+#[async_trait]
+pub trait ClickCounters: Send + Sync {
+    /// The position up to which the partition is counted. Absent: 0.
+    async fn position(&self, partition: u32) -> PortResult<u64>;
+
+    /// Adds `sums` and moves the position from `seen` to `next`, in one step, if it still is `seen`; says whether it
+    /// did. Called twice: the second is refused and adds nothing.
+    async fn add(&self, partition: u32, seen: u64, next: u64, sums: &[Counted])
+    -> PortResult<bool>;
+
+    /// Sets the partition's sums aside under `window` and returns them with the position that they reach. Called again
+    /// with the same window before `forget`: the same answer.
+    async fn take_window(&self, partition: u32, window: &str) -> PortResult<CounterWindow>;
+
+    /// Drops a window that has been flushed. Absent: no change.
+    async fn forget(&self, partition: u32, window: &str) -> PortResult<()>;
+}
+
+/// A sum under its name; the name says link, hour, dimension and value, and only `curt-clicks` reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    pub name: Box<str>,
+    pub count: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CounterWindow {
+    pub position: u64,
+    /// Sorted by name.
+    pub sums: Vec<Counted>,
+}

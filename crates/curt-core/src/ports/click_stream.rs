@@ -1,0 +1,27 @@
+use async_trait::async_trait;
+
+use crate::error::PortResult;
+
+/// An ordered, partitioned log of encoded click records.
+#[async_trait]
+pub trait ClickStream: Send + Sync {
+    /// Appends records to a partition of the stream's choice; durable when it returns. Timed out: unknown, and a
+    /// second call may append twice unless the engine is told otherwise.
+    async fn append(&self, records: &[Box<[u8]>]) -> PortResult<()>;
+
+    /// How many partitions there are; they are numbered from 0.
+    async fn partitions(&self) -> PortResult<u32>;
+
+    /// Up to `limit` records of the partition from `from` on, in order, each with its offset. Nothing there yet: an
+    /// empty list. Records before the oldest kept one are skipped. Called twice: the same records.
+    async fn poll(&self, partition: u32, from: u64, limit: usize) -> PortResult<Vec<StreamRecord>>;
+
+    /// Everything before `offset` will not be asked for again and may be deleted. A lower offset than before: no change.
+    async fn commit(&self, partition: u32, offset: u64) -> PortResult<()>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamRecord {
+    pub offset: u64,
+    pub bytes: Box<[u8]>,
+}

@@ -1,0 +1,193 @@
+use async_trait::async_trait;
+
+use crate::clock::UnixMillis;
+use crate::error::PortResult;
+use crate::key::LinkId;
+use crate::link::{KeyOrigin, Link, LinkState, Revision};
+use crate::owner::OwnerId;
+
+/// The links database. The only judge of uniqueness (K-1).
+#[async_trait]
+pub trait LinkStore: Send + Sync {
+    /// Inserts each link whose id is free, and says so per link, in order. A row in any state, tombstones and seeded
+    /// rows included, makes an id taken. Items are independent unless `once` is given.
+    ///
+    /// - *Durable*: what is reported as created survives a crash of everything (L-1).
+    /// - *Twice in one request*: the first wins.
+    /// - *With `once`*: the request is applied as a whole or not at all, in one step with the record of it. If a
+    ///   generated key ([`KeyOrigin`] other than `Alias`) is taken, nothing is applied and the reply is
+    ///   [`InsertReply::Stored`] with the conflicts marked and nothing created; the caller comes again with fresh keys.
+    ///   A taken alias is an answer like any other and is recorded.
+    /// - *Called again with the same `once`*: [`InsertReply::Replayed`] with the recorded outcome, or
+    ///   [`InsertReply::Mismatch`] when the fingerprint differs. Records older than
+    ///   [`IDEMPOTENCY_KEPT`](crate::limits::IDEMPOTENCY_KEPT) count as absent.
+    /// - *Timed out*: unknown; with `once` it is safe to call again.
+    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply>;
+
+    /// The record under `id` in any state, tombstones included. Absent: `None`.
+    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>>;
+
+    /// Replaces the link if it is not a tombstone and still has the revision `seen`; the stored revision becomes
+    /// `seen.edited()`, whatever `link.revision` says. Identity, owner, origin and creation time are never changed.
+    /// Called twice with the same `seen`: the second is `Stale`.
+    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply>;
+
+    /// Turns the link into a tombstone at `now`: state `Deleted`, revision edited, `updated_at = now`. The target stays
+    /// for the owner's records; title, tags and password go. With `seen`, only at that revision. A tombstone stays as
+    /// it is and answers [`ChangeReply::Absent`].
+    async fn delete(
+        &self,
+        id: &LinkId,
+        seen: Option<Revision>,
+        now: UnixMillis,
+    ) -> PortResult<ChangeReply>;
+
+    /// One page of links that are not tombstones or seeded rows, filtered by the query's owner in the query itself.
+    /// Reads at most [`PAGE_ROWS_SCANNED_MAX`](crate::limits::PAGE_ROWS_SCANNED_MAX) rows: a page may be short, even
+    /// empty, and still have a `next`. A cursor from another engine or order is `Invalid`.
+    async fn list(&self, query: &ListQuery) -> PortResult<ListPage>;
+
+    /// Up to `limit` active links whose expiry is at or before `now`, oldest expiry first.
+    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>>;
+
+    /// Turns each link that is still active, still expired at `now` and still at the given revision into a tombstone,
+    /// as [`delete`](Self::delete) does. Returns the ids that this call changed. Called twice: the second changes nothing.
+    async fn purge(&self, batch: &[(LinkId, Revision)], now: UnixMillis)
+    -> PortResult<Vec<LinkId>>;
+
+    /// Removes up to `limit` tombstones whose quarantine has ended (`updated_at` at or before `before`) and returns
+    /// the keys that may go back into the supply: never an alias, never a link that was served with a permanent
+    /// status. Tombstones that do not qualify stay. The caller gives the keys to the ledger afterwards; a crash in
+    /// between leaks at most `limit` keys.
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>>;
+
+    /// Inserts free rows ahead of time for the `claim` strategy; ids that exist are skipped. Returns how many were new.
+    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64>;
+
+    /// Gives each of `links` the key of a different seeded row and returns the links as stored, in order; `link.id.key`
+    /// and `link.revision` of the input are ignored, and the stored generation is one more than the row's. Fewer
+    /// results than links when the seeds run out: the first ones were served. With `once` as in `insert`.
+    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply>;
+
+    /// Totals, kept up to date by every write so that asking costs nothing at any size.
+    async fn counts(&self) -> PortResult<LinkCounts>;
+
+    /// Whether the engine answers, reads and writes alike.
+    async fn ping(&self) -> PortResult<()>;
+}
+
+/// What one client asked to be created.
+#[derive(Clone, Debug)]
+pub struct InsertRequest {
+    pub links: Vec<Link>,
+    pub once: Option<Once>,
+    pub now: UnixMillis,
+}
+
+/// The client's `Idempotency-Key` with a digest of what it asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Once {
+    pub owner: OwnerId,
+    pub key: Box<str>,
+    pub fingerprint: [u8; 32],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InsertReply {
+    /// One outcome per link, in order.
+    Stored(Vec<Inserted>),
+    /// The same request was applied before: its links, in order; `None` where an alias had been taken.
+    Replayed(Vec<Option<LinkId>>),
+    /// The same `Idempotency-Key` was used for a different request.
+    Mismatch,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    Created,
+    /// The id belongs to another link. Nothing was changed.
+    Conflict,
+    /// Not applied because another item of a request with `once` met a conflict.
+    Withheld,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimReply {
+    Claimed(Vec<Link>),
+    Replayed(Vec<Option<LinkId>>),
+    Mismatch,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeReply {
+    /// The link as it is now.
+    Changed(Box<Link>),
+    /// Somebody changed it in between; this is its revision now.
+    Stale(Revision),
+    /// No such link, or a tombstone.
+    Absent,
+}
+
+/// What to list. Text is compared by ASCII case folding.
+#[derive(Clone, Debug, Default)]
+pub struct ListQuery {
+    /// `None` lists everybody's: only for administrators.
+    pub owner: Option<OwnerId>,
+    /// Part of the key, target or title.
+    pub search: Option<Box<str>>,
+    /// Links that carry every one of these tags.
+    pub tags: Vec<Box<str>>,
+    pub state: Option<LinkState>,
+    pub created_from: Option<UnixMillis>,
+    pub created_before: Option<UnixMillis>,
+    /// Links that expire before this instant.
+    pub expires_before: Option<UnixMillis>,
+    pub order: ListOrder,
+    /// Opaque position from the page before.
+    pub cursor: Option<Box<str>>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ListOrder {
+    #[default]
+    NewestFirst,
+    OldestFirst,
+    KeyRising,
+    KeyFalling,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ListPage {
+    pub links: Vec<Link>,
+    /// Where the next page starts; `None` on the last one.
+    pub next: Option<Box<str>>,
+}
+
+/// Totals over all time and of now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounts {
+    /// Links ever created, by the origin of their key; tombstones stay in the sum.
+    pub created: Vec<(KeyOrigin, u64)>,
+    /// Links that are not tombstones and not seeded rows.
+    pub live: u64,
+    /// Tombstones.
+    pub deleted: u64,
+    /// Tombstones whose key came from the ledger: the `quarantined` of K-2.
+    pub deleted_from_ledger: u64,
+    /// Tombstones removed by `release` whose key came from the ledger.
+    pub released_from_ledger: u64,
+    /// Seeded rows that nobody has claimed.
+    pub seeded: u64,
+}
+
+impl LinkCounts {
+    #[must_use]
+    pub fn created_from(&self, origin: KeyOrigin) -> u64 {
+        self.created
+            .iter()
+            .filter(|(from, _)| *from == origin)
+            .map(|(_, count)| count)
+            .sum()
+    }
+}

@@ -1,0 +1,46 @@
+//! The ports: what curt asks of an outside engine.
+//!
+//! | port | promises | asked by |
+//! |---|---|---|
+//! | [`LinkStore`] | links, one conditional insert per key | create, resolve, purge |
+//! | [`LinkCache`] | versioned copies shared between processes | resolve |
+//! | [`KeyLedger`] | the durable inventory of minted keys | keygen, keysync |
+//! | [`KeyPool`] | a fast queue of keys, one per shard | keysync, buffer |
+//! | [`KeyFile`] | files of fixed-width keys | keygen, preload |
+//! | [`Cursor`] | a number that moves by compare-and-set | preload, id strategies |
+//! | [`Locks`] | who works on what, for efficiency only | keygen, keysync |
+//! | [`ClickStream`] | an ordered log of click records | capture, fold |
+//! | [`ClickCounters`] | sums in a fast store, tied to stream positions | fold, flush |
+//! | [`ClickStore`] | durable sums and visits | flush, report |
+//! | [`Accounts`] | owners and their API keys | api |
+//! | [`Quotas`] | how much of something is left | api, redirect |
+//!
+//! Every method's documentation answers four questions: what if it is absent, what if it is there twice, what if
+//! the call timed out, what if it is called twice. A timed-out write is always *unknown*: it may have happened.
+//! Ports are used as `Arc<dyn Port>`; one conformance suite per port says when an adapter is done.
+
+mod accounts;
+mod click_counters;
+mod click_store;
+mod click_stream;
+mod cursor;
+mod key_file;
+mod key_ledger;
+mod key_pool;
+mod link_cache;
+mod link_store;
+mod locks;
+mod quotas;
+
+pub use accounts::*;
+pub use click_counters::*;
+pub use click_store::*;
+pub use click_stream::*;
+pub use cursor::*;
+pub use key_file::*;
+pub use key_ledger::*;
+pub use key_pool::*;
+pub use link_cache::*;
+pub use link_store::*;
+pub use locks::*;
+pub use quotas::*;

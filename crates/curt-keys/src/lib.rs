@@ -1,0 +1,1 @@
+//! The KEYS line: mint, ledger, sync, pool, buffer, and the strategies.

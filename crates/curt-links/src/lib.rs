@@ -1,0 +1,1 @@
+//! The LINKS line: admit, create, resolve, purge.

@@ -1,0 +1,1 @@
+//! Conformance suites of the ports and harnesses around the real binary. Tests only.
