@@ -1,1 +1,9 @@
 //! One folder per engine, one file per port that it serves.
+//!
+//! Adapters are naive on purpose: they keep a port's promises and know no policy. Retries, deadlines and metrics are
+//! wrappers of the same trait, and errors say what happened as a [`PortError`](curt_core::PortError).
+
+pub mod files;
+pub mod memory;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;

@@ -66,7 +66,8 @@ pub trait LinkStore: Send + Sync {
 
     /// Gives each of `links` the key of a different seeded row and returns the links as stored, in order; `link.id.key`
     /// and `link.revision` of the input are ignored, and the stored generation is one more than the row's. Fewer
-    /// results than links when the seeds run out: the first ones were served. With `once` as in `insert`.
+    /// results than links when the seeds run out: the first ones were served. With `once` as in `insert`, as a whole or
+    /// not at all: when the seeds do not suffice, nothing is claimed or recorded and the list is empty.
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply>;
 
     /// Totals, kept up to date by every write so that asking costs nothing at any size.

@@ -1,0 +1,1 @@
+//! Key files on a local disk.

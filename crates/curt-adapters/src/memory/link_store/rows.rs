@@ -1,0 +1,199 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use curt_core::ports::{ChangeReply, LinkCounts};
+use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
+
+type ByTime = BTreeSet<(UnixMillis, LinkId)>;
+
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) link: Link,
+    /// Whether the link ever had a permanent status: browsers may remember its answer for good, whatever it is now.
+    was_permanent: bool,
+}
+
+impl Row {
+    pub(super) fn new(link: Link) -> Self {
+        let was_permanent = link.status.is_permanent();
+        Self {
+            link,
+            was_permanent,
+        }
+    }
+
+    pub(super) fn followed_by(&self, link: Link) -> Self {
+        let was_permanent = self.was_permanent || link.status.is_permanent();
+        Self {
+            link,
+            was_permanent,
+        }
+    }
+
+    /// The tombstone that this row leaves at `now`.
+    pub(super) fn buried(&self, now: UnixMillis) -> Self {
+        self.followed_by(Link {
+            state: LinkState::Deleted,
+            revision: self.link.revision.edited(),
+            updated_at: now,
+            title: None,
+            tags: Vec::new(),
+            password_hash: None,
+            ..self.link.clone()
+        })
+    }
+
+    fn is_releasable(&self) -> bool {
+        self.link.state == LinkState::Deleted
+            && self.link.origin != KeyOrigin::Alias
+            && !self.was_permanent
+    }
+}
+
+/// All rows by id. Every index and every total is brought up to date in [`put`](Self::put) and
+/// [`remove`](Self::remove), the only two ways to change a row.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    by_id: BTreeMap<LinkId, Row>,
+    /// Links that lists show.
+    by_creation: ByTime,
+    /// Active links that expire.
+    by_expiry: ByTime,
+    /// Tombstones whose key may be used again after its quarantine.
+    by_burial: ByTime,
+    seeds: BTreeSet<LinkId>,
+    created: BTreeMap<u8, u64>,
+    deleted: u64,
+    deleted_from_ledger: u64,
+    released_from_ledger: u64,
+}
+
+impl Rows {
+    pub(super) fn get(&self, id: &LinkId) -> Option<&Row> {
+        self.by_id.get(id)
+    }
+
+    /// The row, if it is a link that may be changed by somebody who saw `seen`; otherwise what to answer.
+    pub(super) fn changeable(
+        &self,
+        id: &LinkId,
+        seen: Option<Revision>,
+    ) -> Result<&Row, ChangeReply> {
+        let row = self.get(id).filter(|row| is_shown(&row.link));
+        let row = row.ok_or(ChangeReply::Absent)?;
+        if seen.is_some_and(|seen| seen != row.link.revision) {
+            return Err(ChangeReply::Stale(row.link.revision));
+        }
+        Ok(row)
+    }
+
+    /// Adds a link that did not exist before and counts it.
+    pub(super) fn create(&mut self, link: Link) {
+        *self.created.entry(link.origin as u8).or_default() += 1;
+        self.put(Row::new(link));
+    }
+
+    pub(super) fn put(&mut self, row: Row) {
+        let id = row.link.id.clone();
+        self.remove(&id);
+        let link = &row.link;
+        if is_shown(link) {
+            self.by_creation.insert((link.created_at, id.clone()));
+        }
+        match (link.state, link.expires_at) {
+            (LinkState::Active, Some(at)) => {
+                self.by_expiry.insert((at, id.clone()));
+            }
+            (LinkState::Seeded, _) => {
+                self.seeds.insert(id.clone());
+            }
+            (LinkState::Deleted, _) => {
+                self.deleted += 1;
+                self.deleted_from_ledger += u64::from(link.origin == KeyOrigin::Ledger);
+            }
+            (LinkState::Active | LinkState::Disabled, _) => {}
+        }
+        if row.is_releasable() {
+            self.by_burial.insert((link.updated_at, id.clone()));
+        }
+        self.by_id.insert(id, row);
+    }
+
+    fn remove(&mut self, id: &LinkId) {
+        let Some(row) = self.by_id.remove(id) else {
+            return;
+        };
+        let link = row.link;
+        self.by_creation.remove(&(link.created_at, id.clone()));
+        self.by_burial.remove(&(link.updated_at, id.clone()));
+        self.seeds.remove(id);
+        if let Some(at) = link.expires_at {
+            self.by_expiry.remove(&(at, id.clone()));
+        }
+        if link.state == LinkState::Deleted {
+            self.deleted -= 1;
+            self.deleted_from_ledger -= u64::from(link.origin == KeyOrigin::Ledger);
+        }
+    }
+
+    pub(super) fn expired(&self, now: UnixMillis) -> impl Iterator<Item = &Link> {
+        self.by_expiry
+            .iter()
+            .take_while(move |(at, _)| *at <= now)
+            .filter_map(|(_, id)| self.by_id.get(id))
+            .map(|row| &row.link)
+    }
+
+    pub(super) fn release(&mut self, before: UnixMillis, limit: usize) -> Vec<LinkId> {
+        let ended = self.by_burial.iter().take_while(|(at, _)| *at <= before);
+        let ids: Vec<LinkId> = ended.take(limit).map(|(_, id)| id.clone()).collect();
+        for id in &ids {
+            let from_ledger = |row: &Row| row.link.origin == KeyOrigin::Ledger;
+            self.released_from_ledger += u64::from(self.get(id).is_some_and(from_ledger));
+            self.remove(id);
+        }
+        ids
+    }
+
+    /// A different seed for each domain asked for, up to the first that has none left.
+    pub(super) fn seeds_for(&self, domains: &[DomainId]) -> Vec<(LinkId, Revision)> {
+        let mut seeds = Vec::new();
+        let of = |domain: DomainId| self.seeds.iter().filter(move |id| id.domain == domain);
+        let mut streams: BTreeMap<DomainId, _> = BTreeMap::new();
+        for &domain in domains {
+            let stream = streams.entry(domain).or_insert_with(|| of(domain));
+            let Some(id) = stream.next() else { break };
+            let revision = self.get(id).map(|row| row.link.revision);
+            seeds.push((id.clone(), revision.unwrap_or_default()));
+        }
+        seeds
+    }
+
+    /// Shown links in order of creation, and all rows in order of id: what lists walk over.
+    pub(super) fn by_creation(&self) -> &ByTime {
+        &self.by_creation
+    }
+
+    pub(super) fn by_id(&self) -> &BTreeMap<LinkId, Row> {
+        &self.by_id
+    }
+
+    pub(super) fn counts(&self) -> LinkCounts {
+        let created = |origin: KeyOrigin| {
+            let count = self.created.get(&(origin as u8)).copied();
+            (origin, count.unwrap_or(0))
+        };
+        LinkCounts {
+            created: KeyOrigin::ALL.into_iter().map(created).collect(),
+            live: self.by_creation.len() as u64,
+            deleted: self.deleted,
+            deleted_from_ledger: self.deleted_from_ledger,
+            released_from_ledger: self.released_from_ledger,
+            seeded: self.seeds.len() as u64,
+        }
+    }
+}
+
+/// Whether a row is a link that its owner sees: not a tombstone, not a seed.
+pub(super) fn is_shown(link: &Link) -> bool {
+    matches!(link.state, LinkState::Active | LinkState::Disabled)
+}

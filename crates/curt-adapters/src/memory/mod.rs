@@ -1,0 +1,28 @@
+//! Every port in this process's memory: the reference that the other engines are compared with, and what tests run on.
+//!
+//! Nothing here survives a restart. Each adapter is one `std` mutex around ordered maps, held for the length of one
+//! call and never over an `await`, so that every method is one atomic step.
+
+mod accounts;
+mod cursor;
+mod key_ledger;
+mod key_pool;
+mod link_store;
+mod locks;
+
+pub use accounts::MemoryAccounts;
+pub use cursor::MemoryCursor;
+pub use key_ledger::MemoryKeyLedger;
+pub use key_pool::MemoryKeyPool;
+pub use link_store::MemoryLinkStore;
+pub use locks::MemoryLocks;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The adapter's name in errors.
+const BACKEND: &str = "memory";
+
+/// A panic while the lock was held can only have come from a failed allocation; the maps are whole either way.
+fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
