@@ -1,0 +1,68 @@
+//! Keys that led nowhere a moment ago, in a cache of their own: somebody who tries keys must not push out live links.
+
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use curt_core::clock::UnixMillis;
+use curt_core::{LinkId, LinkRef};
+use quick_cache::Equivalent;
+use quick_cache::sync::Cache;
+
+/// Longest that an answer "no such link" may be repeated without asking the store.
+pub const MISS_TTL_MAX: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Miss {
+    Absent,
+    Gone,
+}
+
+pub(super) struct MissCache {
+    ttl: Duration,
+    cache: Cache<LinkId, (Miss, UnixMillis)>,
+}
+
+impl MissCache {
+    pub(super) fn new(entries_max: usize, ttl: Duration) -> Self {
+        Self {
+            ttl: ttl.min(MISS_TTL_MAX),
+            cache: Cache::new(entries_max),
+        }
+    }
+
+    pub(super) fn get(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<Miss> {
+        let (miss, loaded_at) = self.cache.get(&Sought(link))?;
+        is_fresh(loaded_at, now, self.ttl).then_some(miss)
+    }
+
+    pub(super) fn insert(&self, id: LinkId, miss: Miss, loaded_at: UnixMillis) {
+        if !self.ttl.is_zero() {
+            self.cache.insert(id, (miss, loaded_at));
+        }
+    }
+
+    pub(super) fn remove(&self, link: LinkRef<'_>) {
+        self.cache.remove(&Sought(link));
+    }
+}
+
+/// Whether something loaded at `loaded_at` may still be used. A clock that stepped back makes it stale at once:
+/// otherwise the copy would live for as long as the step was wide.
+pub(super) fn is_fresh(loaded_at: UnixMillis, now: UnixMillis, ttl: Duration) -> bool {
+    loaded_at <= now && now.since(loaded_at) < ttl
+}
+
+/// A [`LinkRef`] to look up a [`LinkId`] by; it hashes like one.
+struct Sought<'a>(LinkRef<'a>);
+
+impl Hash for Sought<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl Equivalent<LinkId> for Sought<'_> {
+    fn equivalent(&self, id: &LinkId) -> bool {
+        id.as_ref() == self.0
+    }
+}

@@ -1,0 +1,343 @@
+//! From a key to where it leads: L1, then the cache of misses, then one load per key.
+//!
+//! - A copy is judged at every read: expiry and valid-since against `now`, and the age of the copy against
+//!   `entry_ttl`, which hits never refresh (L-2).
+//! - Only active public links are kept. A private link is not served from here at all.
+//! - [`Resolver::changed`] must follow every acknowledged write. When it returns, no copy from before it is served
+//!   again, however slow the reader that still carries one (D4).
+//! - A failure of the store is an error for everybody who waited, never an "absent", and is not remembered.
+
+mod flights;
+mod live;
+mod metrics;
+mod misses;
+mod record;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use curt_core::clock::UnixMillis;
+use curt_core::error::{ErrorKind, PortError, PortResult};
+use curt_core::link::Standing;
+use curt_core::ports::LinkStore;
+use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision, Visibility};
+use tokio::sync::{Semaphore, mpsc};
+
+use self::flights::{Boarding, Flights, Landed};
+use self::live::LiveCache;
+pub use self::metrics::ResolveMetrics;
+pub use self::misses::MISS_TTL_MAX;
+use self::misses::{Miss, MissCache, is_fresh};
+pub use self::record::Hit;
+
+/// How often one request starts over because the link changed while it was loaded.
+const ROUNDS_MAX: usize = 8;
+/// Expired links that wait to be purged; more than that are met again later.
+const EXPIRED_SEEN_MAX: usize = 1_024;
+
+const BACKEND: &str = "resolver";
+const OP: &str = "load a link";
+
+#[derive(Clone, Debug)]
+pub struct ResolverSettings {
+    /// Memory for cached links, everything included.
+    pub cache_bytes: u64,
+    /// Most remembered misses.
+    pub miss_entries: usize,
+    /// How long a miss is remembered; at most [`MISS_TTL_MAX`].
+    pub miss_ttl: Duration,
+    /// How long a copy may be served after it was loaded. `None` only where every write passes through this process.
+    pub entry_ttl: Option<Duration>,
+    /// Most loads from the store at the same time.
+    pub loads_max: usize,
+    /// How long a load may wait for its turn before the request is turned away.
+    pub load_wait_max: Duration,
+}
+
+impl Default for ResolverSettings {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 256 * 1_024 * 1_024,
+            miss_entries: 65_536,
+            miss_ttl: Duration::from_secs(2),
+            entry_ttl: None,
+            loads_max: 256,
+            load_wait_max: Duration::from_millis(500),
+        }
+    }
+}
+
+/// What a visitor gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    Live(Hit),
+    /// Never there, not valid yet, or not for everybody: 404.
+    Absent,
+    /// Expired, deleted or switched off: 410.
+    Gone,
+}
+
+/// An expired link that somebody asked for.
+pub(crate) type ExpiredSeen = (LinkId, Revision);
+
+pub struct Resolver {
+    settings: ResolverSettings,
+    store: Arc<dyn LinkStore>,
+    clock: Arc<dyn Clock>,
+    metrics: ResolveMetrics,
+    live: Arc<LiveCache>,
+    misses: MissCache,
+    flights: Flights<Result<Resolution, SharedFailure>>,
+    loads: Semaphore,
+    expired: mpsc::Sender<ExpiredSeen>,
+    expired_seen: Mutex<Option<mpsc::Receiver<ExpiredSeen>>>,
+}
+
+impl Resolver {
+    pub fn new(
+        settings: ResolverSettings,
+        store: Arc<dyn LinkStore>,
+        clock: Arc<dyn Clock>,
+        metrics: ResolveMetrics,
+    ) -> Arc<Self> {
+        let live = Arc::new(LiveCache::new(settings.cache_bytes));
+        metrics.held.watch(&live);
+        let (expired, expired_seen) = mpsc::channel(EXPIRED_SEEN_MAX);
+        Arc::new(Self {
+            misses: MissCache::new(settings.miss_entries, settings.miss_ttl),
+            flights: Flights::new(),
+            loads: Semaphore::new(settings.loads_max.clamp(1, Semaphore::MAX_PERMITS)),
+            expired,
+            expired_seen: Mutex::new(Some(expired_seen)),
+            live,
+            settings,
+            store,
+            clock,
+            metrics,
+        })
+    }
+
+    /// The link if a copy of it is here and redirects at `now`. Allocates nothing and never waits; `None` says
+    /// nothing about the store.
+    #[must_use]
+    pub fn cached(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<Hit> {
+        let copy = self.copy(link, now)?;
+        if copy.standing(now) != Standing::Live {
+            return None;
+        }
+        self.metrics.hit.inc();
+        Some(copy)
+    }
+
+    /// What the key leads to now. A text that cannot be a key is absent.
+    pub async fn resolve(&self, link: LinkRef<'_>) -> PortResult<Resolution> {
+        let now = self.clock.now();
+        if let Some(known) = self.known(link, now) {
+            return Ok(known);
+        }
+        let Some(id) = link.to_id() else {
+            return Ok(Resolution::Absent);
+        };
+        self.metrics.miss.inc();
+        for _ in 0..ROUNDS_MAX {
+            let landed = match self.flights.board(&id) {
+                Boarding::Follow(flight) => flight.landed().await,
+                Boarding::Lead(lead) => {
+                    let loaded = self.load(&id).await;
+                    let now = self.clock.now();
+                    let result = match &loaded {
+                        Ok(found) => Ok(judge(found.as_ref(), now)),
+                        Err(failure) => Err(SharedFailure::of(failure)),
+                    };
+                    let landed = lead.land(result, |result| {
+                        if let Ok(resolution) = result {
+                            self.keep(&id, found_in(&loaded), resolution, now);
+                        }
+                    });
+                    // Whoever loaded gets the failure itself, with its source.
+                    if let (Landed::With(_), Err(failure)) = (&landed, loaded) {
+                        return Err(failure);
+                    }
+                    landed
+                }
+            };
+            if let Landed::With(result) = landed {
+                return result.map_err(SharedFailure::into_port_error);
+            }
+        }
+        // The link changes faster than it can be loaded: one answer from the store, which is not kept.
+        let found = self.load(&id).await?;
+        Ok(judge(found.as_ref(), self.clock.now()))
+    }
+
+    /// Drops the copies of a link and voids the loads under way: to be called after every acknowledged write.
+    pub fn changed(&self, id: &LinkId) {
+        self.flights.void(id, || {
+            self.live.remove(id.as_ref());
+            self.misses.remove(id.as_ref());
+        });
+    }
+
+    /// Links held and bytes that they take.
+    #[must_use]
+    pub fn held(&self) -> (usize, u64) {
+        (self.live.links(), self.live.bytes())
+    }
+
+    /// Expired links met on the way, for the purger; the first caller gets them.
+    #[expect(dead_code, reason = "the purger takes it")]
+    pub(crate) fn take_expired_seen(&self) -> Option<mpsc::Receiver<ExpiredSeen>> {
+        let mut seen = self
+            .expired_seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        seen.take()
+    }
+
+    /// A copy that is not too old.
+    fn copy(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<Hit> {
+        let copy = self.live.get(link)?;
+        match self.settings.entry_ttl {
+            Some(ttl) if !is_fresh(copy.loaded_at(), now, ttl) => None,
+            _ => Some(copy),
+        }
+    }
+
+    fn known(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<Resolution> {
+        if let Some(copy) = self.copy(link, now) {
+            self.metrics.hit.inc();
+            return Some(match copy.standing(now) {
+                Standing::Live => Resolution::Live(copy),
+                Standing::Absent => Resolution::Absent,
+                Standing::Gone => {
+                    self.retire(link, &copy, now);
+                    Resolution::Gone
+                }
+            });
+        }
+        let miss = self.misses.get(link, now)?;
+        self.metrics.absent.inc();
+        Some(match miss {
+            Miss::Absent => Resolution::Absent,
+            Miss::Gone => Resolution::Gone,
+        })
+    }
+
+    /// Moves a copy that has expired to the misses, so that it is reported for purging once and not at every visit.
+    fn retire(&self, link: LinkRef<'_>, copy: &Hit, now: UnixMillis) {
+        let Some(id) = copy.id() else { return };
+        self.report_expired(&id, copy.revision());
+        self.flights.hold(&id.clone(), || {
+            if self.live.remove_copy(link, copy) {
+                self.misses.insert(id, Miss::Gone, now);
+            }
+        });
+    }
+
+    async fn load(&self, id: &LinkId) -> PortResult<Option<Link>> {
+        let turn = tokio::time::timeout(self.settings.load_wait_max, self.loads.acquire());
+        let Ok(Ok(_turn)) = turn.await else {
+            return Err(PortError::new(
+                ErrorKind::Throttled,
+                BACKEND,
+                OP,
+                format!(
+                    "{} loads are under way and none ended within {:?}",
+                    self.settings.loads_max, self.settings.load_wait_max
+                ),
+            ));
+        };
+        self.store.get(id).await
+    }
+
+    /// Fills the caches; runs under the key's flight lock.
+    fn keep(&self, id: &LinkId, found: Option<&Link>, resolution: &Resolution, now: UnixMillis) {
+        match (found, resolution) {
+            (Some(link), Resolution::Live(hit)) => {
+                if is_cacheable(link) {
+                    self.misses.remove(id.as_ref());
+                    self.live.insert(id.as_ref(), hit.clone());
+                }
+            }
+            // Kept as a link, so that it begins to redirect at its hour.
+            (Some(link), Resolution::Absent) if is_waiting(link, now) => {
+                self.live.insert(id.as_ref(), Hit::of(link, now));
+            }
+            (_, Resolution::Live(_) | Resolution::Absent) => {
+                self.live.remove(id.as_ref());
+                self.misses.insert(id.clone(), Miss::Absent, now);
+            }
+            (found, Resolution::Gone) => {
+                if let Some(link) = found
+                    && link.state == LinkState::Active
+                {
+                    self.report_expired(id, link.revision);
+                }
+                self.live.remove(id.as_ref());
+                self.misses.insert(id.clone(), Miss::Gone, now);
+            }
+        }
+    }
+
+    fn report_expired(&self, id: &LinkId, revision: Revision) {
+        // A full queue is no loss: the scheduled purge finds the link, or the next visitor does.
+        if self.expired.try_send((id.clone(), revision)).is_err() {
+            tracing::trace!(%id, "purge queue full");
+        }
+    }
+}
+
+fn found_in(loaded: &PortResult<Option<Link>>) -> Option<&Link> {
+    loaded.as_ref().ok().and_then(Option::as_ref)
+}
+
+fn judge(found: Option<&Link>, now: UnixMillis) -> Resolution {
+    let Some(link) = found else {
+        return Resolution::Absent;
+    };
+    match link.standing(now) {
+        Standing::Live if is_public(link) => Resolution::Live(Hit::of(link, now)),
+        Standing::Live | Standing::Absent => Resolution::Absent,
+        Standing::Gone => Resolution::Gone,
+    }
+}
+
+fn is_public(link: &Link) -> bool {
+    link.visibility == Visibility::Public && link.password_hash.is_none()
+}
+
+/// A link that counts its visits down cannot be answered from a copy.
+fn is_cacheable(link: &Link) -> bool {
+    is_public(link) && link.max_clicks.is_none()
+}
+
+/// Whether it will redirect by itself later.
+fn is_waiting(link: &Link, now: UnixMillis) -> bool {
+    is_cacheable(link)
+        && link.state == LinkState::Active
+        && link.valid_since.is_some_and(|at| at > now)
+}
+
+/// A failure that several requests share: a [`PortError`] owns its source and cannot be cloned.
+#[derive(Clone, Debug)]
+struct SharedFailure {
+    kind: ErrorKind,
+    op: &'static str,
+    backend: &'static str,
+    detail: Arc<str>,
+}
+
+impl SharedFailure {
+    fn of(failure: &PortError) -> Self {
+        Self {
+            kind: failure.kind,
+            op: failure.op,
+            backend: failure.backend,
+            detail: failure.detail.as_str().into(),
+        }
+    }
+
+    fn into_port_error(self) -> PortError {
+        PortError::new(self.kind, self.backend, self.op, &*self.detail)
+    }
+}
