@@ -1,0 +1,92 @@
+//! Summing up rounds: medians with their spread, because single runs drift too much to be believed.
+
+use std::fmt;
+
+/// The middle and the ends of a few measurements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    /// `None` when there is nothing to sum up.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        let upper = sorted[sorted.len() / 2];
+        let lower = sorted[(sorted.len() - 1) / 2];
+        Some(Self {
+            median: f64::midpoint(lower, upper),
+            min,
+            max,
+        })
+    }
+
+    /// The spread of `of[i] / to[i]`: rounds are compared with themselves, since the machine drifts between them.
+    #[must_use]
+    pub fn of_ratios(of: &[f64], to: &[f64]) -> Option<Self> {
+        let ratios: Vec<f64> = of
+            .iter()
+            .zip(to)
+            .filter(|(_, base)| **base > 0.0)
+            .map(|(value, base)| value / base)
+            .collect();
+        Self::of(&ratios)
+    }
+}
+
+/// `median [min–max]` with the precision of the formatter: `{:.2}`.
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(2);
+        write!(
+            f,
+            "{:.digits$} [{:.digits$}–{:.digits$}]",
+            self.median, self.min, self.max
+        )
+    }
+}
+
+/// `1234567` as `1,234,567`.
+#[must_use]
+pub fn grouped(number: f64) -> String {
+    let digits = format!("{:.0}", number.abs());
+    let mut out = String::from(if number < 0.0 { "-" } else { "" });
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_of_odd_even_and_no_values() {
+        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]).unwrap().median, 2.0);
+        assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).unwrap().median, 2.5);
+        assert_eq!(Spread::of(&[]), None);
+    }
+
+    #[test]
+    fn ratios_compare_each_round_with_itself() {
+        let ratio = Spread::of_ratios(&[2.0, 40.0, 9.0], &[1.0, 10.0, 3.0]).unwrap();
+        assert_eq!((ratio.min, ratio.median, ratio.max), (2.0, 3.0, 4.0));
+        assert_eq!(format!("{ratio:.1}"), "3.0 [2.0–4.0]");
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!(grouped(1_234_567.4), "1,234,567");
+        assert_eq!(grouped(999.0), "999");
+        assert_eq!(grouped(-1_000.0), "-1,000");
+    }
+}
