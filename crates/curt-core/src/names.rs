@@ -26,7 +26,7 @@ pub mod metric {
     pub const CACHE_BYTES: &str = "curt_cache_bytes";
     /// Links that the process's cache holds.
     pub const CACHE_LINKS: &str = "curt_cache_links";
-    /// Keys by stage: `minted`, `free`, `moving`, `pooled`, `buffered`, `used`, `quarantined`, `leaked` (K-2).
+    /// Keys by stage: `minted`, `recycled`, `free`, `moving`, `pooled`, `buffered`, `used`, `quarantined`, `leaked` (K-2).
     pub const KEYS: &str = "curt_keys";
     /// Keys that met an existing link at insert.
     pub const KEY_CONFLICTS: &str = "curt_key_conflicts";
@@ -38,6 +38,8 @@ pub mod metric {
     pub const KEYS_RECOVERED: &str = "curt_keys_recovered";
     /// Keys put back into the supply after their quarantine.
     pub const KEYS_RECYCLED: &str = "curt_keys_recycled";
+    /// Blocks of a key file that were skipped because they are damaged.
+    pub const KEY_BLOCKS_CORRUPT: &str = "curt_key_blocks_corrupt";
     /// Failures of an engine behind a port, by backend and kind.
     pub const PORT_ERRORS: &str = "curt_port_errors";
     /// Seconds that this process has been up.
@@ -58,6 +60,10 @@ pub mod event {
     pub const KEYS_RETURNED: &str = "keys_returned";
     pub const KEYS_RECOVERED: &str = "keys_recovered";
     pub const KEY_SUPPLY_DRIED: &str = "key_supply_dried";
+    pub const KEY_SUPPLY_REFILLED: &str = "key_supply_refilled";
+    pub const KEY_FILE_GREW: &str = "key_file_grew";
+    pub const KEY_FILE_PUBLISHED: &str = "key_file_published";
+    pub const KEY_BLOCK_SKIPPED: &str = "key_block_skipped";
     pub const LINKS_PURGED: &str = "links_purged";
     pub const REQUEST_FAILED: &str = "request_failed";
     pub const CONNECTION_FAILED: &str = "connection_failed";

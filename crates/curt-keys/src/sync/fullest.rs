@@ -1,0 +1,60 @@
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use curt_core::ports::KeyPool;
+use curt_core::{Key, PortResult};
+use futures_util::future::join_all;
+use tokio::sync::Notify;
+
+use crate::buffer::Feed;
+use crate::pace::report;
+
+/// Draws from the pool shard that has most keys. Depths are asked once per refill, never per create; a shard that
+/// does not answer or turns out empty is passed over.
+pub(crate) struct FullestPool {
+    pub(crate) pools: Vec<Arc<dyn KeyPool>>,
+    /// A pool below this many keys wakes keysync.
+    pub(crate) low: u64,
+    pub(crate) keysync: Arc<Notify>,
+}
+
+#[async_trait]
+impl Feed for FullestPool {
+    async fn draw(&self, room: usize) -> PortResult<Vec<Key>> {
+        let depths = join_all(self.pools.iter().map(|pool| pool.depth())).await;
+        let mut shards = Vec::with_capacity(depths.len());
+        for (shard, depth) in depths.into_iter().enumerate() {
+            match depth {
+                Ok(depth) => shards.push((depth, shard)),
+                Err(error) => report(&error),
+            }
+        }
+        shards.sort_unstable_by_key(|&(depth, shard)| (Reverse(depth), shard));
+        let popped = self.pop_first_of(&shards, room).await;
+        let taken = popped.len() as u64;
+        let fullest = shards.first().map_or(0, |&(depth, _)| depth);
+        let least = shards.last().map_or(0, |&(depth, _)| depth);
+        if least.min(fullest.saturating_sub(taken)) < self.low {
+            self.keysync.notify_one();
+        }
+        Ok(popped)
+    }
+}
+
+impl FullestPool {
+    async fn pop_first_of(&self, shards: &[(u64, usize)], room: usize) -> Vec<Key> {
+        for &(depth, shard) in shards {
+            if depth == 0 {
+                break;
+            }
+            match self.pools[shard].pop(room).await {
+                // Somebody else was quicker.
+                Ok(keys) if keys.is_empty() => {}
+                Ok(keys) => return keys,
+                Err(error) => report(&error),
+            }
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,283 @@
+//! keysync: moves keys from the ledgers to the pool shards, a batch at a time.
+//!
+//! A batch is open in its ledger from the take on. A pool that outlives its processes takes the keys over: the batch is
+//! closed as soon as the push is confirmed. A volatile pool does not: the batch stays open until its keys are used up,
+//! so that after a crash the rest is found again ([`recover`]). Every step may be repeated after a failure under the
+//! same batch name, and a lost lock costs an overfull pool at worst.
+
+mod batch;
+mod fullest;
+mod recover;
+mod shard;
+
+pub(crate) use fullest::FullestPool;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::clock::Clock;
+use curt_core::names::event;
+use curt_core::ports::{KeyLedger, KeyPool, LinkStore, Locks};
+use curt_core::{Key, PortResult};
+use rand::Rng;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::batch::{BatchNames, Delivery, owner_lock};
+use self::recover::Whose;
+use self::shard::Shard;
+use crate::buffer::Buffer;
+use crate::lease::Leases;
+use crate::metrics::KeyMetrics;
+use crate::pace::report;
+use crate::settings::PoolSettings;
+use crate::supply::KeyPorts;
+
+/// How often batches of dead processes are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(300);
+/// How often a sweep that failed is tried again.
+const SWEEP_RETRY: Duration = Duration::from_secs(5);
+
+pub(crate) struct Keysync {
+    ledgers: Vec<Arc<dyn KeyLedger>>,
+    pools: Vec<Arc<dyn KeyPool>>,
+    links: Arc<dyn LinkStore>,
+    locks: Arc<dyn Locks>,
+    clock: Arc<dyn Clock>,
+    settings: PoolSettings,
+    metrics: KeyMetrics,
+    buffer: Arc<Buffer>,
+    instance: Box<str>,
+    state: Mutex<State>,
+    /// Wakes this reconciler.
+    pub(crate) wake: Arc<Notify>,
+}
+
+struct State {
+    leases: Leases,
+    names: BatchNames,
+    shards: Vec<Shard>,
+    next_ledger: usize,
+    sweep_at: Instant,
+    closed: bool,
+}
+
+impl Keysync {
+    pub(crate) fn new(
+        ports: &KeyPorts,
+        settings: PoolSettings,
+        metrics: KeyMetrics,
+        buffer: Arc<Buffer>,
+        wake: Arc<Notify>,
+        leases: Leases,
+    ) -> Self {
+        let instance: Box<str> = format!("{:016x}", rand::rng().next_u64()).into();
+        let state = State {
+            leases,
+            names: BatchNames::new(instance.clone()),
+            shards: ports.pools.iter().cloned().map(Shard::new).collect(),
+            next_ledger: 0,
+            sweep_at: Instant::now(),
+            closed: false,
+        };
+        Self {
+            ledgers: ports.ledgers.clone(),
+            pools: ports.pools.clone(),
+            links: Arc::clone(&ports.links),
+            locks: Arc::clone(&ports.locks),
+            clock: Arc::clone(&ports.clock),
+            settings,
+            metrics,
+            buffer,
+            instance,
+            state: Mutex::new(state),
+            wake,
+        }
+    }
+
+    /// One pass over all pool shards. Returns whether a ledger ran out, so that keygen can be woken.
+    pub(crate) async fn pass(&self, stop: &CancellationToken) -> bool {
+        let mut state = self.state.lock().await;
+        // Without the lock that marks us as living, another process would settle our batches behind our back.
+        if state.closed || !state.leases.hold(&owner_lock(&self.instance)).await {
+            return false;
+        }
+        self.sweep(&mut state).await;
+        let mut ran_out = false;
+        for shard in 0..self.pools.len() {
+            if stop.is_cancelled() {
+                break;
+            }
+            if !self.owns(&mut state, shard).await {
+                continue;
+            }
+            match self.fill(&mut state, shard).await {
+                Ok(short) => ran_out |= short,
+                Err(error) => report(&error),
+            }
+            let in_flight = self.settings.in_flight;
+            let retired = state.shards[shard].retire(&self.ledgers, &self.buffer, in_flight);
+            if let Err(error) = retired.await {
+                report(&error);
+            }
+        }
+        ran_out
+    }
+
+    async fn sweep(&self, state: &mut State) {
+        if Instant::now() < state.sweep_at {
+            return;
+        }
+        let pause = match self.recover(&Whose::Dead).await {
+            Ok(keys) => {
+                self.metrics.recovered.inc_by(keys);
+                SWEEP_EVERY
+            }
+            Err(error) => {
+                report(&error);
+                SWEEP_RETRY
+            }
+        };
+        state.sweep_at = Instant::now() + pause;
+    }
+
+    /// Whether this process looks after the pool shard. With no limit set nobody needs to ask: two keysyncs on one
+    /// shard overfill it at worst, and the pool's cap bounds that.
+    async fn owns(&self, state: &mut State, shard: usize) -> bool {
+        if self.settings.shards_max == 0 {
+            return true;
+        }
+        let lock = |shard: usize| format!("shard-locks/keys-pool-{shard}");
+        let others = (0..self.pools.len())
+            .filter(|&other| other != shard && state.leases.holds(&lock(other)))
+            .count();
+        others < self.settings.shards_max && state.leases.hold(&lock(shard)).await
+    }
+
+    /// Brings one shard to its high mark if it is below the low one. Returns whether the ledgers had too few keys.
+    async fn fill(&self, state: &mut State, shard: usize) -> PortResult<bool> {
+        state.shards[shard].finish_closing(&self.ledgers).await;
+        if !state.shards[shard].push(&self.ledgers).await? {
+            return Ok(false);
+        }
+        let mut depth = self.pools[shard].depth().await?;
+        if depth >= self.settings.low {
+            return Ok(false);
+        }
+        let mut moved = 0;
+        let mut ran_out = false;
+        while depth < self.settings.high {
+            let room = usize::try_from(self.settings.high - depth).unwrap_or(usize::MAX);
+            let limit = room.min(self.settings.batch);
+            let Some(delivery) = self.take(state, shard, limit).await else {
+                ran_out = true;
+                break;
+            };
+            let keys = delivery.keys.len() as u64;
+            state.shards[shard].unsent = Some(delivery);
+            let all = state.shards[shard].push(&self.ledgers).await?;
+            self.buffer.supplied();
+            if !all {
+                break;
+            }
+            moved += keys;
+            depth += keys;
+        }
+        if moved > 0 {
+            tracing::debug!(event = event::KEYS_MOVED, shard, keys = moved, "keys moved");
+        }
+        Ok(ran_out)
+    }
+
+    /// Takes a batch from the next ledger that has one. A ledger that fails is asked again in the next pass, under
+    /// the same batch name: it may have taken the keys without being able to say so.
+    async fn take(&self, state: &mut State, shard: usize, limit: usize) -> Option<Delivery> {
+        let now = self.clock.now();
+        for step in 0..self.ledgers.len() {
+            let ledger = (state.next_ledger + step) % self.ledgers.len();
+            let batch = match state.shards[shard].unanswered.remove(&ledger) {
+                Some(batch) => batch,
+                None => state.names.name(shard),
+            };
+            match self.ledgers[ledger].take(&batch, limit, now).await {
+                Ok(keys) if keys.is_empty() => {}
+                Ok(keys) => {
+                    state.next_ledger = ledger + 1;
+                    return Some(Delivery {
+                        ledger,
+                        batch,
+                        keys,
+                        part: 0,
+                    });
+                }
+                Err(error) => {
+                    report(&error);
+                    state.shards[shard].unanswered.insert(ledger, batch);
+                }
+            }
+        }
+        None
+    }
+
+    /// Keys that are neither in a ledger nor in a pool, but in our hands between the two.
+    pub(crate) async fn moving(&self) -> u64 {
+        let state = self.state.lock().await;
+        state.shards.iter().map(Shard::moving).sum()
+    }
+
+    /// Gives back what this process holds: volatile pools and the ring to the ledgers, and with pools that outlive us
+    /// the ring to the pools. The buffer must be closed already.
+    pub(crate) async fn close(&self) -> PortResult<()> {
+        let mut state = self.state.lock().await;
+        if std::mem::replace(&mut state.closed, true) {
+            return Ok(());
+        }
+        let mut held = self.buffer.drain();
+        let mut volatile = false;
+        for pool in &self.pools {
+            if pool.survives_restart() {
+                held = self.return_to_pool(&mut state, pool, held).await?;
+            } else {
+                volatile = true;
+                held.extend(drain(pool).await?);
+            }
+        }
+        for shard in &mut state.shards {
+            if let Some(unsent) = shard.unsent.as_mut().filter(|_| volatile) {
+                held.append(&mut unsent.keys);
+            }
+            shard.abandon();
+        }
+        let unused: HashSet<Key> = held.into_iter().collect();
+        self.recover(&Whose::Ours { unused: &unused }).await?;
+        state.leases.release_all().await;
+        Ok(())
+    }
+
+    /// Pushes keys that came from pools back into one. Returns those that did not fit.
+    async fn return_to_pool(
+        &self,
+        state: &mut State,
+        pool: &Arc<dyn KeyPool>,
+        mut keys: Vec<Key>,
+    ) -> PortResult<Vec<Key>> {
+        if keys.is_empty() {
+            return Ok(keys);
+        }
+        let pushed = pool.push(&state.names.name(0), &keys).await?;
+        Ok(keys.split_off(pushed.min(keys.len())))
+    }
+}
+
+async fn drain(pool: &Arc<dyn KeyPool>) -> PortResult<Vec<Key>> {
+    let mut drained = Vec::new();
+    loop {
+        let keys = pool.pop(curt_core::limits::KEY_BATCH_MAX).await?;
+        if keys.is_empty() {
+            return Ok(drained);
+        }
+        drained.extend(keys);
+    }
+}
