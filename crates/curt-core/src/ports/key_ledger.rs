@@ -29,8 +29,8 @@ pub trait KeyLedger: Send + Sync {
     /// Batches taken at or before `before` and still open, with their keys, oldest first, at most `limit`.
     async fn open_batches(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<OpenBatch>>;
 
-    /// Puts keys that once were taken back as free: recycling after quarantine. Keys that are free are skipped. These
-    /// do not count as minted again. Returns how many went back.
+    /// Puts keys that once were taken back as free: recycling after quarantine. Keys that are free or in an open batch
+    /// are skipped. The others do not count as minted again. Returns how many went back.
     async fn recycle(&self, keys: &[Key]) -> PortResult<u64>;
 
     /// Totals for K-2, kept up to date by every write.

@@ -1,0 +1,222 @@
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use curt_core::ports::ChangeReply;
+use curt_core::{KeyOrigin, Link, LinkState, OwnerId, Revision, UnixMillis};
+
+use super::{Port, add, changed, stored};
+use crate::conformance::{RACERS, Suite, race, run_clauses, same};
+use crate::sample::{NOW, OWNER, full_link, id, later, link, target};
+
+pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
+    run_clauses!(
+        suite,
+        make,
+        an_update_replaces_the_link,
+        an_update_never_changes_who_and_when,
+        an_update_of_another_revision_is_stale,
+        an_update_of_nothing_is_absent,
+        an_update_sets_and_clears_every_field,
+        one_racing_update_wins,
+        a_deletion_leaves_a_tombstone_l3,
+        a_deletion_of_another_revision_is_stale,
+        a_deletion_of_nothing_is_absent,
+        one_racing_deletion_wins,
+    );
+}
+
+const SECOND: Revision = Revision {
+    generation: 1,
+    version: 2,
+};
+
+async fn an_update_replaces_the_link(store: Port) -> Result<()> {
+    add(&store, [link("a"), link("b")]).await?;
+    let edit = Link {
+        target: target("https://new.example/"),
+        updated_at: later(1),
+        revision: Revision {
+            generation: 77,
+            version: 77,
+        },
+        ..link("a")
+    };
+    let want = Link {
+        revision: SECOND,
+        ..edit.clone()
+    };
+    let got = changed(store.update(edit, Revision::FIRST).await?)?;
+    same("the reply", got, want.clone())?;
+    same("as stored", stored(&store, &id("a")).await?, want)?;
+    same("the other", stored(&store, &id("b")).await?, link("b"))
+}
+
+async fn an_update_never_changes_who_and_when(store: Port) -> Result<()> {
+    add(&store, [link("a")]).await?;
+    let edit = Link {
+        owner: OwnerId(666),
+        origin: KeyOrigin::Alias,
+        created_at: later(99),
+        updated_at: later(1),
+        ..link("a")
+    };
+    let got = changed(store.update(edit, Revision::FIRST).await?)?;
+    let want = Link {
+        revision: SECOND,
+        updated_at: later(1),
+        ..link("a")
+    };
+    same("owner, origin and creation", got, want.clone())?;
+    same("as stored", stored(&store, &id("a")).await?, want)?;
+    let counts = store.counts().await?;
+    same("from the ledger", counts.created_from(KeyOrigin::Ledger), 1)
+}
+
+async fn an_update_of_another_revision_is_stale(store: Port) -> Result<()> {
+    add(&store, [link("a")]).await?;
+    changed(store.update(link("a"), Revision::FIRST).await?)?;
+    let wrong = [
+        Revision::FIRST,
+        Revision::default(),
+        SECOND.edited(),
+        Revision {
+            generation: 2,
+            version: 2,
+        },
+    ];
+    let edit = Link {
+        target: target("https://new.example/"),
+        ..link("a")
+    };
+    for seen in wrong {
+        let got = store.update(edit.clone(), seen).await?;
+        same(
+            "stale, with the revision now",
+            got,
+            ChangeReply::Stale(SECOND),
+        )?;
+    }
+    let got = stored(&store, &id("a")).await?;
+    same("unchanged", got.target, link("a").target)
+}
+
+async fn an_update_of_nothing_is_absent(store: Port) -> Result<()> {
+    let update = |key| store.update(link(key), Revision::FIRST);
+    same("unknown", update("a").await?, ChangeReply::Absent)?;
+    same("still unknown", store.get(&id("a")).await?, None)?;
+    add(&store, [link("a")]).await?;
+    let tombstone = changed(store.delete(&id("a"), None, NOW).await?)?;
+    let got = store.update(link("a"), tombstone.revision).await?;
+    same("a tombstone", got, ChangeReply::Absent)?;
+    same("stays", stored(&store, &id("a")).await?, tombstone)
+}
+
+async fn an_update_sets_and_clears_every_field(store: Port) -> Result<()> {
+    let plain = Link {
+        owner: full_link("a").owner,
+        origin: full_link("a").origin,
+        created_at: full_link("a").created_at,
+        ..link("a")
+    };
+    add(&store, [plain.clone()]).await?;
+    let set = changed(store.update(full_link("a"), Revision::FIRST).await?)?;
+    let want = Link {
+        revision: SECOND,
+        ..full_link("a")
+    };
+    same("set", set, want.clone())?;
+    same("as stored", stored(&store, &id("a")).await?, want)?;
+    let cleared = changed(store.update(plain.clone(), SECOND).await?)?;
+    let want = Link {
+        revision: SECOND.edited(),
+        ..plain
+    };
+    same("cleared", cleared, want.clone())?;
+    same("as stored", stored(&store, &id("a")).await?, want)
+}
+
+async fn one_racing_update_wins(store: Port) -> Result<()> {
+    add(&store, [link("a")]).await?;
+    let replies = race(RACERS, |n| {
+        let store = Arc::clone(&store);
+        let edit = Link {
+            target: target(&format!("https://example.com/{n}")),
+            ..link("a")
+        };
+        async move { store.update(edit, Revision::FIRST).await }
+    })
+    .await?;
+    let mut winners = Vec::new();
+    for reply in replies {
+        match reply {
+            ChangeReply::Changed(link) => winners.push(*link),
+            other => same("the others", other, ChangeReply::Stale(SECOND))?,
+        }
+    }
+    ensure!(winners.len() == 1, "{} racers won", winners.len());
+    same(
+        "the winner's",
+        stored(&store, &id("a")).await?,
+        winners.remove(0),
+    )
+}
+
+async fn a_deletion_leaves_a_tombstone_l3(store: Port) -> Result<()> {
+    let full = Link {
+        state: LinkState::Active,
+        ..full_link("a")
+    };
+    add(&store, [full.clone(), link("b")]).await?;
+    let want = Link {
+        state: LinkState::Deleted,
+        revision: full.revision.edited(),
+        updated_at: later(5),
+        title: None,
+        tags: Vec::new(),
+        password_hash: None,
+        ..full
+    };
+    let got = changed(store.delete(&id("a"), None, later(5)).await?)?;
+    same("the reply", got, want.clone())?;
+    same("as stored", stored(&store, &id("a")).await?, want.clone())?;
+    let again = store.delete(&id("a"), None, later(9)).await?;
+    same("called twice", again, ChangeReply::Absent)?;
+    same("unchanged", stored(&store, &id("a")).await?, want)?;
+    same("the other", stored(&store, &id("b")).await?, link("b"))
+}
+
+async fn a_deletion_of_another_revision_is_stale(store: Port) -> Result<()> {
+    add(&store, [link("a")]).await?;
+    let got = store.delete(&id("a"), Some(SECOND), NOW).await?;
+    same("stale", got, ChangeReply::Stale(Revision::FIRST))?;
+    same("unchanged", stored(&store, &id("a")).await?, link("a"))?;
+    let got = changed(store.delete(&id("a"), Some(Revision::FIRST), NOW).await?)?;
+    same("at that revision", got.state, LinkState::Deleted)?;
+    same("its owner", got.owner, OWNER)
+}
+
+async fn a_deletion_of_nothing_is_absent(store: Port) -> Result<()> {
+    let delete = |seen| {
+        let store = Arc::clone(&store);
+        async move { store.delete(&id("a"), seen, UnixMillis(1)).await }
+    };
+    same("unknown", delete(None).await?, ChangeReply::Absent)?;
+    let got = delete(Some(Revision::FIRST)).await?;
+    same("unknown, at a revision", got, ChangeReply::Absent)?;
+    store.seed(&[id("a")]).await?;
+    same("a seed", delete(None).await?, ChangeReply::Absent)?;
+    same("seeds", store.counts().await?.seeded, 1)
+}
+
+async fn one_racing_deletion_wins(store: Port) -> Result<()> {
+    add(&store, [link("a")]).await?;
+    let replies = race(RACERS, |n| {
+        let store = Arc::clone(&store);
+        let seen = (n % 2 == 0).then_some(Revision::FIRST);
+        async move { store.delete(&id("a"), seen, NOW).await }
+    })
+    .await?;
+    let won = |reply: &&ChangeReply| matches!(reply, ChangeReply::Changed(_));
+    same("winners", replies.iter().filter(won).count(), 1)?;
+    same("deleted", store.counts().await?.deleted, 1)
+}

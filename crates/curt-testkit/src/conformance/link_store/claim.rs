@@ -1,0 +1,216 @@
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use curt_core::ports::{ClaimReply, InsertReply, LinkCounts};
+use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision};
+
+use super::{Port, add, claim, expect_counts, ids, stored};
+use crate::conformance::{RACERS, Suite, race, run_clauses, same};
+use crate::sample::{NOW, full_link, id, link, once, request, request_once};
+
+pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
+    run_clauses!(
+        suite,
+        make,
+        seeding_skips_what_exists,
+        a_seed_is_nobodys,
+        a_claim_gives_each_link_a_seed_of_its_own,
+        a_claim_keeps_the_whole_link,
+        a_claim_serves_the_first_when_seeds_run_out,
+        a_claim_stays_in_its_domain,
+        a_repeated_claim_is_replayed,
+        a_claim_with_once_is_whole_or_nothing,
+        claims_and_inserts_share_their_records,
+        racing_claims_never_share_a_seed_k1,
+    );
+}
+
+/// A link to claim a key for: its own key is not used.
+fn wish(n: usize) -> Link {
+    Link {
+        origin: KeyOrigin::Claim,
+        ..link(&format!("wish{n}"))
+    }
+}
+
+fn seeds(count: usize) -> Vec<LinkId> {
+    (0..count).map(|n| id(&format!("seed{n:03}"))).collect()
+}
+
+async fn seeding_skips_what_exists(store: Port) -> Result<()> {
+    add(&store, [link("seed001")]).await?;
+    same("new", store.seed(&seeds(4)).await?, 3)?;
+    same("called twice", store.seed(&seeds(4)).await?, 0)?;
+    same("one twice", store.seed(&[id("x"), id("x")]).await?, 1)?;
+    same(
+        "the link",
+        stored(&store, &id("seed001")).await?,
+        link("seed001"),
+    )?;
+    let counts = LinkCounts {
+        created: vec![(KeyOrigin::Ledger, 1)],
+        live: 1,
+        seeded: 4,
+        ..LinkCounts::default()
+    };
+    expect_counts(&store, "seeding", &counts).await
+}
+
+async fn a_seed_is_nobodys(store: Port) -> Result<()> {
+    store.seed(&seeds(1)).await?;
+    let seed = stored(&store, &id("seed000")).await?;
+    same("its state", seed.state, LinkState::Seeded)?;
+    let got = store.update(link("seed000"), seed.revision).await?;
+    same(
+        "not to be edited",
+        got,
+        curt_core::ports::ChangeReply::Absent,
+    )?;
+    same("still a seed", store.counts().await?.seeded, 1)
+}
+
+async fn a_claim_gives_each_link_a_seed_of_its_own(store: Port) -> Result<()> {
+    store.seed(&seeds(10)).await?;
+    let wishes: Vec<Link> = (0..4).map(wish).collect();
+    let claimed = claim(&store, request(wishes.clone())).await?;
+    same("claimed", claimed.len(), 4)?;
+    for (got, wished) in claimed.iter().zip(wishes) {
+        ensure!(seeds(10).contains(&got.id), "{} was no seed", got.id);
+        let want = Link {
+            id: got.id.clone(),
+            revision: Revision::FIRST,
+            ..wished
+        };
+        same("in order", got.clone(), want)?;
+        same("as stored", stored(&store, &got.id).await?, got.clone())?;
+    }
+    let distinct: HashSet<LinkId> = ids(&claimed).into_iter().collect();
+    same("K-1: distinct keys", distinct.len(), 4)?;
+    let counts = LinkCounts {
+        created: vec![(KeyOrigin::Claim, 4)],
+        live: 4,
+        seeded: 6,
+        ..LinkCounts::default()
+    };
+    expect_counts(&store, "a claim", &counts).await
+}
+
+async fn a_claim_keeps_the_whole_link(store: Port) -> Result<()> {
+    store.seed(&seeds(1)).await?;
+    let before = stored(&store, &id("seed000")).await?.revision;
+    let claimed = claim(&store, request(vec![full_link("ignored")])).await?;
+    let want = Link {
+        id: id("seed000"),
+        revision: before.reborn(),
+        ..full_link("ignored")
+    };
+    same("the reply", claimed, vec![want.clone()])?;
+    same("as stored", stored(&store, &id("seed000")).await?, want)?;
+    same("no other row", store.get(&id("ignored")).await?, None)
+}
+
+async fn a_claim_serves_the_first_when_seeds_run_out(store: Port) -> Result<()> {
+    store.seed(&seeds(2)).await?;
+    let claimed = claim(&store, request((0..5).map(wish).collect())).await?;
+    let targets: Vec<_> = claimed.iter().map(|link| link.target.clone()).collect();
+    same(
+        "the first ones",
+        targets,
+        vec![wish(0).target, wish(1).target],
+    )?;
+    let none = claim(&store, request(vec![wish(9)])).await?;
+    same("none left", none, vec![])?;
+    let counts = LinkCounts {
+        created: vec![(KeyOrigin::Claim, 2)],
+        live: 2,
+        ..LinkCounts::default()
+    };
+    expect_counts(&store, "the last seed", &counts).await
+}
+
+async fn a_claim_stays_in_its_domain(store: Port) -> Result<()> {
+    store.seed(&seeds(1)).await?;
+    let mut other = wish(0);
+    other.id.domain = DomainId(7);
+    let none = claim(&store, request(vec![other.clone()])).await?;
+    same("no seed there", none, vec![])?;
+    let mut seed = id("there");
+    seed.domain = DomainId(7);
+    store.seed(std::slice::from_ref(&seed)).await?;
+    let claimed = claim(&store, request(vec![other])).await?;
+    same("its own", ids(&claimed), vec![seed])
+}
+
+async fn a_repeated_claim_is_replayed(store: Port) -> Result<()> {
+    store.seed(&seeds(9)).await?;
+    let wishes = || vec![wish(0), wish(1)];
+    let first = claim(&store, request_once(wishes(), once("o", 1))).await?;
+    let want: Vec<Option<LinkId>> = ids(&first).into_iter().map(Some).collect();
+    same("claimed", want.len(), 2)?;
+    let again = store.claim(request_once(wishes(), once("o", 1))).await?;
+    same("again", again, ClaimReply::Replayed(want))?;
+    let other = store.claim(request_once(wishes(), once("o", 2))).await?;
+    same("another fingerprint", other, ClaimReply::Mismatch)?;
+    same("seeds left", store.counts().await?.seeded, 7)
+}
+
+async fn a_claim_with_once_is_whole_or_nothing(store: Port) -> Result<()> {
+    store.seed(&seeds(2)).await?;
+    let wishes = || (0..3).map(wish).collect();
+    let short = claim(&store, request_once(wishes(), once("o", 1))).await?;
+    same("too few seeds", short, vec![])?;
+    let counts = LinkCounts {
+        seeded: 2,
+        ..LinkCounts::default()
+    };
+    expect_counts(&store, "a claim that did not fit", &counts).await?;
+    store.seed(&seeds(3)).await?;
+    let whole = claim(&store, request_once(wishes(), once("o", 1))).await?;
+    same("with enough", whole.len(), 3)
+}
+
+async fn claims_and_inserts_share_their_records(store: Port) -> Result<()> {
+    store.seed(&seeds(2)).await?;
+    let claimed = claim(&store, request_once(vec![wish(0)], once("o", 1))).await?;
+    let got = store
+        .insert(request_once(vec![link("a")], once("o", 1)))
+        .await?;
+    let want = InsertReply::Replayed(vec![Some(claimed[0].id.clone())]);
+    same("an insert after a claim", got, want)?;
+    store
+        .insert(request_once(vec![link("b")], once("p", 1)))
+        .await?;
+    let got = store
+        .claim(request_once(vec![wish(1)], once("p", 1)))
+        .await?;
+    same(
+        "a claim after an insert",
+        got,
+        ClaimReply::Replayed(vec![Some(id("b"))]),
+    )
+}
+
+async fn racing_claims_never_share_a_seed_k1(store: Port) -> Result<()> {
+    const SEEDS: usize = 100;
+    store.seed(&seeds(SEEDS)).await?;
+    let replies = race(RACERS, |n| {
+        let store = Arc::clone(&store);
+        async move { store.claim(request(vec![wish(n), wish(n + 1_000)])).await }
+    })
+    .await?;
+    let mut claimed = Vec::new();
+    for reply in replies {
+        match reply {
+            ClaimReply::Claimed(links) => claimed.extend(ids(&links)),
+            other => anyhow::bail!("expected claimed links, got {other:?}"),
+        }
+    }
+    let distinct: HashSet<&LinkId> = claimed.iter().collect();
+    same("K-1: distinct keys", distinct.len(), claimed.len())?;
+    same("every seed is claimed", claimed.len(), SEEDS)?;
+    let counts = store.counts().await?;
+    same("seeds left", counts.seeded, 0)?;
+    same("live", counts.live, SEEDS as u64)?;
+    same("expired", store.expired(NOW, 1).await?, vec![])
+}

@@ -1,0 +1,152 @@
+use std::sync::Arc;
+
+use anyhow::Result;
+use curt_core::ports::{LinkCounts, Once};
+use curt_core::{KeyOrigin, Link, LinkState, Revision};
+
+use super::{Port, add, changed, claim, expect_counts, insert};
+use crate::conformance::{Suite, race, run_clauses};
+use crate::sample::{NOW, alias, expiring, id, later, link, once, request, request_once};
+
+pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
+    run_clauses!(
+        suite,
+        make,
+        counts_follow_every_write_k2,
+        counts_stay_exact_under_races_k2,
+    );
+}
+
+async fn counts_follow_every_write_k2(store: Port) -> Result<()> {
+    let mut want = LinkCounts::default();
+    let from = |origin, key| Link {
+        origin,
+        ..link(key)
+    };
+    add(
+        &store,
+        [
+            link("a"),
+            link("b"),
+            alias("c"),
+            from(KeyOrigin::Random, "d"),
+        ],
+    )
+    .await?;
+    let mut created = vec![
+        (KeyOrigin::Ledger, 2),
+        (KeyOrigin::Alias, 1),
+        (KeyOrigin::Random, 1),
+    ];
+    want.created.clone_from(&created);
+    want.live = 4;
+    expect_counts(&store, "an insert", &want).await?;
+
+    insert(&store, request(vec![link("a"), alias("c")])).await?;
+    expect_counts(&store, "conflicts", &want).await?;
+
+    let request = || request_once(vec![expiring("e", NOW)], once("o", 1));
+    insert(&store, request()).await?;
+    created[0].1 = 3;
+    want.created.clone_from(&created);
+    want.live = 5;
+    expect_counts(&store, "an insert with once", &want).await?;
+    store.insert(request()).await?;
+    expect_counts(&store, "its replay", &want).await?;
+
+    let disabled = Link {
+        state: LinkState::Disabled,
+        ..link("b")
+    };
+    changed(store.update(disabled, Revision::FIRST).await?)?;
+    expect_counts(&store, "an update", &want).await?;
+
+    changed(store.delete(&id("a"), None, NOW).await?)?;
+    changed(store.delete(&id("c"), None, NOW).await?)?;
+    store.delete(&id("c"), None, NOW).await?;
+    (want.live, want.deleted, want.deleted_from_ledger) = (3, 2, 1);
+    expect_counts(&store, "deletions", &want).await?;
+
+    store.purge(&[(id("e"), Revision::FIRST)], later(1)).await?;
+    (want.live, want.deleted, want.deleted_from_ledger) = (2, 3, 2);
+    expect_counts(&store, "a purge", &want).await?;
+
+    store.release(NOW, 10).await?;
+    (
+        want.deleted,
+        want.deleted_from_ledger,
+        want.released_from_ledger,
+    ) = (2, 1, 1);
+    expect_counts(&store, "a release", &want).await?;
+
+    seeds_are_counted(&store, want, created).await
+}
+
+async fn seeds_are_counted(
+    store: &Port,
+    mut want: LinkCounts,
+    mut created: Vec<(KeyOrigin, u64)>,
+) -> Result<()> {
+    store.seed(&[id("s1"), id("s2"), id("b")]).await?;
+    want.seeded = 2;
+    expect_counts(store, "seeding", &want).await?;
+
+    let wish = Link {
+        origin: KeyOrigin::Claim,
+        ..link("x")
+    };
+    let claimed = claim(store, request(vec![wish])).await?;
+    created.push((KeyOrigin::Claim, 1));
+    want.created = created;
+    (want.seeded, want.live) = (1, 3);
+    expect_counts(store, "a claim", &want).await?;
+
+    changed(store.delete(&claimed[0].id, None, NOW).await?)?;
+    (want.live, want.deleted) = (2, 3);
+    expect_counts(store, "the deletion of a claimed link", &want).await?;
+    store.release(NOW, 10).await?;
+    want.deleted = 2;
+    expect_counts(store, "its release", &want).await
+}
+
+async fn counts_stay_exact_under_races_k2(store: Port) -> Result<()> {
+    const WORKERS: usize = 16;
+    const LINKS: usize = 20;
+    race(WORKERS, |n| {
+        let store = Arc::clone(&store);
+        async move {
+            for k in 0..LINKS {
+                let own = format!("w{n}k{k}");
+                let shared = alias(&format!("shared{k}"));
+                store.insert(request(vec![link(&own), shared])).await?;
+                let once = Once {
+                    fingerprint: [0; 32],
+                    ..once(&format!("o{k}"), 0)
+                };
+                let random = Link {
+                    origin: KeyOrigin::Random,
+                    ..link(&format!("{own}-once"))
+                };
+                store.insert(request_once(vec![random], once)).await?;
+                if k % 2 == 0 {
+                    store.delete(&id(&own), None, NOW).await?;
+                }
+            }
+            Ok(())
+        }
+    })
+    .await?;
+    let (all, shared) = ((WORKERS * LINKS) as u64, LINKS as u64);
+    let want = LinkCounts {
+        created: vec![
+            (KeyOrigin::Ledger, all),
+            (KeyOrigin::Alias, shared),
+            (KeyOrigin::Random, shared),
+        ],
+        live: all / 2 + 2 * shared,
+        deleted: all / 2,
+        deleted_from_ledger: all / 2,
+        ..LinkCounts::default()
+    };
+    expect_counts(&store, "races", &want).await
+}

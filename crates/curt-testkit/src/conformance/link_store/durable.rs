@@ -1,0 +1,85 @@
+use std::path::Path;
+
+use anyhow::Result;
+use curt_core::ports::InsertReply;
+use curt_core::{Link, LinkId};
+
+use super::{Port, add, changed, claim, insert, totals};
+use crate::conformance::same;
+use crate::sample::{
+    NOW, alias, expiring, full_link, id, later, link, once, request, request_once,
+};
+
+/// Writes in every way, drops the store, and finds everything again.
+pub(super) async fn survives_reopening_l1(
+    folder: &Path,
+    open: impl AsyncFn(&Path) -> Port,
+) -> Result<()> {
+    let store = open(folder).await;
+    let ids = write_in_every_way(&store).await?;
+    let links = read_all(&store, &ids).await?;
+    let counts = totals(store.counts().await?);
+    let expired = store.expired(later(9), 10).await?;
+    drop(store);
+
+    let store = open(folder).await;
+    same("links", read_all(&store, &ids).await?, links)?;
+    same("counts", totals(store.counts().await?), counts)?;
+    same("expired", store.expired(later(9), 10).await?, expired)?;
+    let got = store
+        .insert(request_once(vec![link("new")], once("o", 1)))
+        .await?;
+    let want = InsertReply::Replayed(vec![Some(id("once")), None]);
+    same("the record of an idempotent request", got, want)?;
+    same(
+        "released",
+        store.release(later(2), 10).await?,
+        vec![id("deleted")],
+    )
+}
+
+async fn write_in_every_way(store: &Port) -> Result<Vec<LinkId>> {
+    let keys = ["plain", "edited", "deleted", "released", "absent"];
+    add(store, keys[..4].iter().map(|key| link(key))).await?;
+    add(
+        store,
+        [
+            full_link("full"),
+            alias("alias"),
+            expiring("expiring", later(9)),
+        ],
+    )
+    .await?;
+    add(store, [expiring("purged", NOW)]).await?;
+    let request_twice = request_once(vec![link("once"), alias("alias")], once("o", 1));
+    insert(store, request_twice).await?;
+    let edit = Link {
+        title: Some("edited".into()),
+        ..link("edited")
+    };
+    changed(store.update(edit, link("edited").revision).await?)?;
+    changed(store.delete(&id("released"), None, NOW).await?)?;
+    store.release(NOW, 10).await?;
+    changed(store.delete(&id("deleted"), None, later(1)).await?)?;
+    let expired = store.expired(later(1), 10).await?;
+    store.purge(&expired, later(5)).await?;
+    store.seed(&[id("seed1"), id("seed2")]).await?;
+    let claimed = claim(store, request(vec![link("wish")])).await?;
+    let mut ids: Vec<LinkId> = keys.map(id).to_vec();
+    ids.extend(
+        [
+            "full", "alias", "expiring", "purged", "once", "seed1", "seed2",
+        ]
+        .map(id),
+    );
+    ids.extend(claimed.into_iter().map(|link| link.id));
+    Ok(ids)
+}
+
+async fn read_all(store: &Port, ids: &[LinkId]) -> Result<Vec<Option<Link>>> {
+    let mut links = Vec::new();
+    for id in ids {
+        links.push(store.get(id).await?);
+    }
+    Ok(links)
+}

@@ -1,0 +1,282 @@
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use curt_core::ports::LinkCounts;
+use curt_core::{KeyOrigin, Link, LinkId, LinkState, RedirectStatus, Revision, UnixMillis};
+
+use super::{Port, add, changed, expect_counts, stored};
+use crate::conformance::{Suite, race, run_clauses, same};
+use crate::sample::{NOW, alias, expiring, full_link, id, later, link};
+
+pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
+    run_clauses!(
+        suite,
+        make,
+        expired_links_come_oldest_first,
+        only_active_links_expire,
+        a_purge_leaves_tombstones_l3,
+        a_purge_checks_again,
+        racing_purges_change_each_link_once,
+        a_release_waits_for_the_quarantine_l3,
+        a_release_keeps_what_must_not_return_l3,
+        a_release_stops_at_its_limit,
+        racing_releases_are_disjoint,
+    );
+}
+
+fn names(batch: &[(LinkId, Revision)]) -> Vec<String> {
+    batch.iter().map(|(id, _)| id.key.to_string()).collect()
+}
+
+async fn expired_links_come_oldest_first(store: Port) -> Result<()> {
+    let links = [
+        expiring("later", later(30)),
+        expiring("last", later(20)),
+        expiring("first", UnixMillis(-1)),
+        expiring("middle", later(10)),
+        link("never"),
+    ];
+    add(&store, links).await?;
+    let expired = store.expired(later(20), 10).await?;
+    same(
+        "at or before",
+        names(&expired),
+        vec!["first".into(), "middle".into(), "last".into()],
+    )?;
+    let revisions = expired.iter().all(|(_, seen)| *seen == Revision::FIRST);
+    ensure!(revisions, "with their revisions");
+    let two = store.expired(later(20), 2).await?;
+    same(
+        "at most the limit",
+        names(&two),
+        vec!["first".into(), "middle".into()],
+    )?;
+    same(
+        "none that early",
+        store.expired(UnixMillis(-2), 9).await?,
+        vec![],
+    )?;
+    same("all", store.expired(UnixMillis::MAX, 9).await?.len(), 4)
+}
+
+async fn only_active_links_expire(store: Port) -> Result<()> {
+    let disabled = Link {
+        state: LinkState::Disabled,
+        ..expiring("disabled", NOW)
+    };
+    add(
+        &store,
+        [disabled, expiring("deleted", NOW), expiring("moved", NOW)],
+    )
+    .await?;
+    changed(store.delete(&id("deleted"), None, NOW).await?)?;
+    changed(
+        store
+            .update(expiring("moved", later(9)), Revision::FIRST)
+            .await?,
+    )?;
+    store.seed(&[id("seeded")]).await?;
+    same("expired", store.expired(later(8), 10).await?, vec![])?;
+    same(
+        "moved on",
+        names(&store.expired(later(9), 10).await?),
+        vec!["moved".into()],
+    )
+}
+
+async fn a_purge_leaves_tombstones_l3(store: Port) -> Result<()> {
+    let full = Link {
+        state: LinkState::Active,
+        expires_at: Some(NOW),
+        ..full_link("full")
+    };
+    add(&store, [full.clone(), expiring("b", NOW)]).await?;
+    let batch = store.expired(later(1), 10).await?;
+    let mut purged = store.purge(&batch, later(1)).await?;
+    purged.sort();
+    same("purged", purged, vec![id("b"), id("full")])?;
+    let want = Link {
+        state: LinkState::Deleted,
+        revision: full.revision.edited(),
+        updated_at: later(1),
+        title: None,
+        tags: Vec::new(),
+        password_hash: None,
+        ..full
+    };
+    same("a tombstone", stored(&store, &id("full")).await?, want)?;
+    same("called twice", store.purge(&batch, later(1)).await?, vec![])?;
+    same("nothing left", store.expired(later(1), 10).await?, vec![])
+}
+
+async fn a_purge_checks_again(store: Port) -> Result<()> {
+    let keys = ["edited", "prolonged", "disabled", "deleted", "ripe"];
+    add(&store, keys.map(|key| expiring(key, NOW))).await?;
+    add(&store, [expiring("unripe", later(2)), link("never")]).await?;
+    let mut batch = store.expired(NOW, 10).await?;
+    same("expired", batch.len(), keys.len())?;
+    batch.push((id("unripe"), Revision::FIRST));
+    batch.push((id("never"), Revision::FIRST));
+    batch.push((id("absent"), Revision::FIRST));
+
+    let update = |link| store.update(link, Revision::FIRST);
+    changed(update(expiring("edited", NOW)).await?)?;
+    changed(update(expiring("prolonged", later(9))).await?)?;
+    let disabled = Link {
+        state: LinkState::Disabled,
+        ..expiring("disabled", NOW)
+    };
+    changed(update(disabled).await?)?;
+    changed(store.delete(&id("deleted"), None, NOW).await?)?;
+    same(
+        "purged",
+        store.purge(&batch, later(1)).await?,
+        vec![id("ripe")],
+    )?;
+    for key in ["edited", "prolonged", "unripe", "never"] {
+        same(
+            key,
+            stored(&store, &id(key)).await?.state,
+            LinkState::Active,
+        )?;
+    }
+    let at_now = Revision::FIRST.edited();
+    let again = store.purge(&[(id("disabled"), at_now)], later(1)).await?;
+    same("a disabled one at its revision", again, vec![])?;
+    let again = store.purge(&[(id("edited"), at_now)], later(1)).await?;
+    same("an edited one at its revision", again, vec![id("edited")])
+}
+
+async fn racing_purges_change_each_link_once(store: Port) -> Result<()> {
+    const LINKS: usize = 200;
+    add(&store, (0..LINKS).map(|n| expiring(&format!("k{n}"), NOW))).await?;
+    let batch = store.expired(NOW, LINKS).await?;
+    let purged = race(8, |_| {
+        let store = Arc::clone(&store);
+        let batch = batch.clone();
+        async move { store.purge(&batch, NOW).await }
+    })
+    .await?;
+    let mut ids: Vec<LinkId> = purged.into_iter().flatten().collect();
+    same("changes", ids.len(), LINKS)?;
+    ids.sort();
+    ids.dedup();
+    same("distinct links", ids.len(), LINKS)?;
+    same("tombstones", store.counts().await?.deleted, LINKS as u64)
+}
+
+/// Inserts links and deletes each at its own instant.
+async fn add_tombstones(store: &Port, links: Vec<(Link, UnixMillis)>) -> Result<()> {
+    for (link, at) in links {
+        let id = link.id.clone();
+        add(store, [link]).await?;
+        changed(store.delete(&id, None, at).await?)?;
+    }
+    Ok(())
+}
+
+async fn a_release_waits_for_the_quarantine_l3(store: Port) -> Result<()> {
+    let tombstones = vec![
+        (link("old"), NOW),
+        (link("edge"), later(5)),
+        (link("young"), later(6)),
+    ];
+    add_tombstones(&store, tombstones).await?;
+    add(&store, [expiring("purged", later(1)), link("live")]).await?;
+    store
+        .purge(&[(id("purged"), Revision::FIRST)], later(2))
+        .await?;
+    store.seed(&[id("seeded")]).await?;
+    let mut released = store.release(later(5), 10).await?;
+    released.sort();
+    same(
+        "released",
+        released,
+        vec![id("edge"), id("old"), id("purged")],
+    )?;
+    same("the row is gone", store.get(&id("old")).await?, None)?;
+    stored(&store, &id("young")).await?;
+    stored(&store, &id("live")).await?;
+    same("called twice", store.release(later(5), 10).await?, vec![])?;
+    add(&store, [link("old")]).await
+}
+
+async fn a_release_keeps_what_must_not_return_l3(store: Port) -> Result<()> {
+    let with = |key, status| Link {
+        status,
+        ..link(key)
+    };
+    let tombstones = vec![
+        (alias("alias"), NOW),
+        (with("p301", RedirectStatus::MovedPermanently), NOW),
+        (with("p308", RedirectStatus::PermanentRedirect), NOW),
+        (with("t302", RedirectStatus::Found), NOW),
+        (with("t307", RedirectStatus::TemporaryRedirect), NOW),
+    ];
+    add_tombstones(&store, tombstones).await?;
+    add(
+        &store,
+        [
+            with("was301", RedirectStatus::MovedPermanently),
+            link("to308"),
+        ],
+    )
+    .await?;
+    let update = |link| store.update(link, Revision::FIRST);
+    changed(update(with("was301", RedirectStatus::Found)).await?)?;
+    changed(update(with("to308", RedirectStatus::PermanentRedirect)).await?)?;
+    let back = store.update(link("to308"), Revision::FIRST.edited());
+    changed(back.await?)?;
+    for key in ["was301", "to308"] {
+        changed(store.delete(&id(key), None, NOW).await?)?;
+    }
+    let mut released = store.release(later(1), 100).await?;
+    released.sort();
+    same("released", released, vec![id("t302"), id("t307")])?;
+    for key in ["alias", "p301", "p308", "was301", "to308"] {
+        same(
+            key,
+            stored(&store, &id(key)).await?.state,
+            LinkState::Deleted,
+        )?;
+    }
+    let counts = LinkCounts {
+        created: vec![(KeyOrigin::Alias, 1), (KeyOrigin::Ledger, 6)],
+        deleted: 5,
+        deleted_from_ledger: 4,
+        released_from_ledger: 2,
+        ..LinkCounts::default()
+    };
+    expect_counts(&store, "a release", &counts).await
+}
+
+async fn a_release_stops_at_its_limit(store: Port) -> Result<()> {
+    let tombstones = (0..10).map(|n| (link(&format!("k{n}")), NOW)).collect();
+    add_tombstones(&store, vec![(alias("a"), NOW)]).await?;
+    add_tombstones(&store, tombstones).await?;
+    for left in [6, 2, 0] {
+        let released = store.release(NOW, 4).await?;
+        ensure!(released.len() <= 4, "{} over a limit of 4", released.len());
+        let counts = store.counts().await?;
+        same("tombstones left", counts.deleted_from_ledger, left)?;
+    }
+    Ok(())
+}
+
+async fn racing_releases_are_disjoint(store: Port) -> Result<()> {
+    const LINKS: usize = 100;
+    add(&store, (0..LINKS).map(|n| expiring(&format!("k{n}"), NOW))).await?;
+    let batch = store.expired(NOW, LINKS).await?;
+    store.purge(&batch, NOW).await?;
+    let released = race(8, |_| {
+        let store = Arc::clone(&store);
+        async move { store.release(NOW, 30).await }
+    })
+    .await?;
+    let mut ids: Vec<LinkId> = released.into_iter().flatten().collect();
+    same("released", ids.len(), LINKS)?;
+    ids.sort();
+    ids.dedup();
+    same("distinct keys", ids.len(), LINKS)?;
+    same("tombstones left", store.counts().await?.deleted, 0)
+}

@@ -1,0 +1,535 @@
+use std::collections::HashSet;
+
+use anyhow::{Context, Result, ensure};
+use curt_core::limits::PAGE_LINKS_MAX;
+use curt_core::ports::{ListOrder, ListQuery};
+use curt_core::{DomainId, ErrorKind, Link, LinkId, LinkState, OwnerId, Revision, UnixMillis};
+
+use super::{Port, add, changed, ids};
+use crate::conformance::{HOSTILE_TEXTS, Suite, refused, run_clauses, same};
+use crate::sample::{NOW, OWNER, expiring, id, later, link, target};
+
+pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
+    run_clauses!(
+        suite,
+        make,
+        an_empty_store_has_one_empty_page,
+        only_links_are_listed,
+        an_owner_sees_its_own,
+        every_order_is_kept_over_pages,
+        links_of_one_instant_are_seen_once_each,
+        a_walk_survives_changes,
+        filters_by_state_and_time,
+        filters_by_tags,
+        searches_key_target_and_title,
+        searches_literally,
+        filters_meet,
+        a_filtered_walk_finds_all,
+        foreign_cursors_are_refused,
+        an_edited_link_is_listed_as_it_is,
+    );
+}
+
+const ORDERS: [ListOrder; 4] = [
+    ListOrder::NewestFirst,
+    ListOrder::OldestFirst,
+    ListOrder::KeyRising,
+    ListOrder::KeyFalling,
+];
+
+fn query() -> ListQuery {
+    ListQuery {
+        limit: PAGE_LINKS_MAX,
+        ..ListQuery::default()
+    }
+}
+
+/// Every page of the query, in order.
+async fn walk(store: &Port, query: &ListQuery) -> Result<Vec<Link>> {
+    let mut query = query.clone();
+    let mut links = Vec::new();
+    for _ in 0..10_000 {
+        let page = store.list(&query).await?;
+        ensure!(
+            page.links.len() <= query.limit,
+            "a page of {} over a limit of {}",
+            page.links.len(),
+            query.limit
+        );
+        links.extend(page.links);
+        match page.next {
+            Some(next) => query.cursor = Some(next),
+            None => return Ok(links),
+        }
+    }
+    anyhow::bail!("the walk does not come to an end")
+}
+
+/// The keys that the query finds, sorted.
+async fn found(store: &Port, query: ListQuery) -> Result<Vec<String>> {
+    let links = walk(store, &query).await?;
+    let mut keys: Vec<String> = links.iter().map(|link| link.id.key.to_string()).collect();
+    keys.sort();
+    Ok(keys)
+}
+
+fn keys(keys: &[&str]) -> Vec<String> {
+    keys.iter().map(|key| (*key).to_owned()).collect()
+}
+
+async fn an_empty_store_has_one_empty_page(store: Port) -> Result<()> {
+    for order in ORDERS {
+        let page = store.list(&ListQuery { order, ..query() }).await?;
+        ensure!(
+            page.links.is_empty() && page.next.is_none(),
+            "{order:?}: {page:?}"
+        );
+    }
+    Ok(())
+}
+
+async fn only_links_are_listed(store: Port) -> Result<()> {
+    let disabled = Link {
+        state: LinkState::Disabled,
+        ..link("disabled")
+    };
+    add(&store, [link("active"), disabled, link("deleted")]).await?;
+    add(
+        &store,
+        [expiring("expired", UnixMillis(1)), expiring("purged", NOW)],
+    )
+    .await?;
+    changed(store.delete(&id("deleted"), None, NOW).await?)?;
+    store.purge(&[(id("purged"), Revision::FIRST)], NOW).await?;
+    store.seed(&[id("seeded")]).await?;
+    for order in ORDERS {
+        let got = found(&store, ListQuery { order, ..query() }).await?;
+        same("listed", got, keys(&["active", "disabled", "expired"]))?;
+    }
+    for state in [LinkState::Deleted, LinkState::Seeded] {
+        let state = Some(state);
+        let got = found(&store, ListQuery { state, ..query() }).await?;
+        same("never, even if asked for", got, vec![])?;
+    }
+    Ok(())
+}
+
+async fn an_owner_sees_its_own(store: Port) -> Result<()> {
+    let of = |owner, key| Link {
+        owner: OwnerId(owner),
+        ..link(key)
+    };
+    let large = 7_000_000_000_000_000_000;
+    add(
+        &store,
+        [
+            of(1, "a"),
+            of(2, "b"),
+            of(1, "c"),
+            of(0, "d"),
+            of(large, "e"),
+        ],
+    )
+    .await?;
+    for (owner, want) in [
+        (Some(1), keys(&["a", "c"])),
+        (Some(2), keys(&["b"])),
+        (Some(0), keys(&["d"])),
+        (Some(large), keys(&["e"])),
+        (Some(3), vec![]),
+        (None, keys(&["a", "b", "c", "d", "e"])),
+    ] {
+        for order in ORDERS {
+            let owner = owner.map(OwnerId);
+            let got = found(
+                &store,
+                ListQuery {
+                    owner,
+                    order,
+                    ..query()
+                },
+            )
+            .await?;
+            same("of the owner", got, want.clone())?;
+        }
+    }
+    Ok(())
+}
+
+/// Links over two domains in which the order of creation and the order of keys differ.
+fn mixed_links() -> Vec<Link> {
+    let mixed = |n: u64| {
+        let shuffled = n * 37 % 101;
+        let mut link = link(&format!("k{shuffled:03}"));
+        link.created_at = later(n);
+        link.id.domain = DomainId(u32::from(n % 10 == 9));
+        link
+    };
+    (0..50).map(mixed).collect()
+}
+
+async fn every_order_is_kept_over_pages(store: Port) -> Result<()> {
+    let links = mixed_links();
+    add(&store, links.clone()).await?;
+    for order in ORDERS {
+        let mut want = links.clone();
+        match order {
+            ListOrder::OldestFirst => {}
+            ListOrder::NewestFirst => want.reverse(),
+            ListOrder::KeyRising => want.sort_by_key(|link| link.id.clone()),
+            ListOrder::KeyFalling => {
+                want.sort_by_key(|link| link.id.clone());
+                want.reverse();
+            }
+        }
+        for limit in [1, 7, 50, PAGE_LINKS_MAX] {
+            let got = walk(
+                &store,
+                &ListQuery {
+                    order,
+                    limit,
+                    ..query()
+                },
+            )
+            .await?;
+            let what = format!("{order:?} by {limit}");
+            same(&what, ids(&got), ids(&want))?;
+            ensure!(got == want, "{what}: the links differ from what was stored");
+        }
+    }
+    Ok(())
+}
+
+async fn links_of_one_instant_are_seen_once_each(store: Port) -> Result<()> {
+    const LINKS: usize = 60;
+    add(&store, (0..LINKS).map(|n| link(&format!("k{n}")))).await?;
+    for order in ORDERS {
+        for limit in [1, 7, 20] {
+            let got = ids(&walk(
+                &store,
+                &ListQuery {
+                    order,
+                    limit,
+                    ..query()
+                },
+            )
+            .await?);
+            same("seen", got.len(), LINKS)?;
+            let distinct: HashSet<LinkId> = got.into_iter().collect();
+            same("distinct", distinct.len(), LINKS)?;
+        }
+    }
+    Ok(())
+}
+
+/// Links that were there from the start and still are at the end are seen once, whatever happens in between.
+async fn a_walk_survives_changes(store: Port) -> Result<()> {
+    for order in ORDERS {
+        let name = |n: u64| format!("{order:?}{n:02}");
+        let owner = OwnerId(order as u64 + 1);
+        let made = |key: &str, at| Link {
+            owner,
+            created_at: at,
+            ..link(key)
+        };
+        add(&store, (0..30).map(|n| made(&name(n), later(n)))).await?;
+        let mut query = ListQuery {
+            owner: Some(owner),
+            order,
+            limit: 4,
+            ..query()
+        };
+        let mut seen = Vec::new();
+        let mut deleted = Vec::new();
+        for round in 0..100 {
+            let page = store.list(&query).await?;
+            seen.extend(ids(&page.links));
+            let Some(next) = page.next else { break };
+            query.cursor = Some(next);
+            // The link that the cursor stands on goes, and others come before and behind it.
+            let last = page.links.last().context("a page without links")?;
+            changed(store.delete(&last.id, None, later(99)).await?)?;
+            deleted.push(last.id.clone());
+            add(
+                &store,
+                [made(&format!("new{order:?}{round}"), later(round))],
+            )
+            .await?;
+        }
+        let first: HashSet<LinkId> = (0..30).map(|n| id(&name(n))).collect();
+        let from_start: Vec<_> = seen.iter().filter(|id| first.contains(id)).collect();
+        same(&format!("{order:?}: seen once"), from_start.len(), 30)?;
+        let distinct: HashSet<_> = seen.iter().collect();
+        same(&format!("{order:?}: distinct"), distinct.len(), seen.len())?;
+        ensure!(deleted.len() >= 7, "{order:?}: the walk took too few pages");
+    }
+    Ok(())
+}
+
+async fn filters_by_state_and_time(store: Port) -> Result<()> {
+    let made = |key, at, state, expires_at| Link {
+        created_at: UnixMillis(at),
+        state,
+        expires_at,
+        ..link(key)
+    };
+    use LinkState::{Active, Disabled};
+    let links = [
+        made("a", -10, Active, None),
+        made("b", 0, Disabled, Some(UnixMillis(5))),
+        made("c", 10, Active, Some(UnixMillis(6))),
+        made("d", 20, Active, Some(UnixMillis(-6))),
+    ];
+    add(&store, links).await?;
+    let find = async |change: &dyn Fn(&mut ListQuery), want: &[&str]| {
+        let mut query = query();
+        change(&mut query);
+        let got = found(&store, query.clone()).await?;
+        same(&format!("{query:?}"), got, keys(want))
+    };
+    find(&|query| query.state = Some(Active), &["a", "c", "d"]).await?;
+    find(&|query| query.state = Some(Disabled), &["b"]).await?;
+    let at = |time| Some(UnixMillis(time));
+    find(&|query| query.created_from = at(0), &["b", "c", "d"]).await?;
+    find(&|query| query.created_before = at(10), &["a", "b"]).await?;
+    let between = |query: &mut ListQuery| {
+        (query.created_from, query.created_before) = (at(0), at(20));
+    };
+    find(&between, &["b", "c"]).await?;
+    find(&|query| query.expires_before = at(6), &["b", "d"]).await?;
+    find(
+        &|query| query.expires_before = at(i64::MAX),
+        &["b", "c", "d"],
+    )
+    .await?;
+    find(&|query| query.expires_before = at(-6), &[]).await
+}
+
+async fn filters_by_tags(store: Port) -> Result<()> {
+    let tagged = |key, tags: &[&str]| Link {
+        tags: tags.iter().map(|tag| (*tag).into()).collect(),
+        ..link(key)
+    };
+    let links = [
+        tagged("a", &["red", "Blue sky"]),
+        tagged("b", &["RED"]),
+        tagged("c", &["redder", "100%"]),
+        tagged("d", &[]),
+        tagged("e", &["a,b", "\"quoted\"", "['x']"]),
+    ];
+    add(&store, links).await?;
+    for (tags, want) in [
+        (vec!["red"], vec!["a", "b"]),
+        (vec!["Red"], vec!["a", "b"]),
+        (vec!["red", "blue SKY"], vec!["a"]),
+        (vec!["blue"], vec![]),
+        (vec!["redder", "red"], vec![]),
+        (vec!["100%"], vec!["c"]),
+        (vec!["%"], vec![]),
+        (vec!["a,b"], vec!["e"]),
+        (vec!["a"], vec![]),
+        (vec!["\"QUOTED\"", "['X']"], vec!["e"]),
+        (vec![""], vec![]),
+    ] {
+        let tags = tags.into_iter().map(Into::into).collect();
+        let query = ListQuery { tags, ..query() };
+        let what = format!("tags {:?}", query.tags);
+        same(&what, found(&store, query).await?, keys(&want))?;
+    }
+    Ok(())
+}
+
+async fn search(store: &Port, text: &str, want: &[&str]) -> Result<()> {
+    let search = Some(text.into());
+    let got = found(store, ListQuery { search, ..query() }).await?;
+    same(&format!("search {text:?}"), got, keys(want))
+}
+
+async fn searches_key_target_and_title(store: Port) -> Result<()> {
+    let named = |key, at, title: Option<&str>| Link {
+        target: target(at),
+        title: title.map(Into::into),
+        ..link(key)
+    };
+    let links = [
+        named("Key-One", "https://a.example/Path?q=1", None),
+        named("two", "https://b.example/", Some("The Keynote")),
+        named("three", "https://c.example/", Some("\u{c4}pfel und Birnen")),
+    ];
+    add(&store, links).await?;
+    search(&store, "key", &["Key-One", "two"]).await?;
+    search(&store, "KEY-", &["Key-One"]).await?;
+    search(&store, "PATH?Q=1", &["Key-One"]).await?;
+    search(&store, "example", &["Key-One", "three", "two"]).await?;
+    search(&store, "he keynot", &["two"]).await?;
+    search(&store, "\u{c4}PFEL", &["three"]).await?;
+    // Only ASCII is folded: what one engine's tables fold, another's do not.
+    search(&store, "\u{e4}pfel", &[]).await?;
+    search(&store, "absent", &[]).await?;
+    search(&store, "", &["Key-One", "three", "two"]).await
+}
+
+async fn searches_literally(store: Port) -> Result<()> {
+    for (n, text) in HOSTILE_TEXTS.into_iter().enumerate() {
+        let title = Some(format!("before {text} after").into());
+        add(
+            &store,
+            [Link {
+                title,
+                ..link(&format!("k{n:02}"))
+            }],
+        )
+        .await?;
+    }
+    for (n, text) in HOSTILE_TEXTS.into_iter().enumerate() {
+        search(&store, text, &[&format!("k{n:02}")]).await?;
+    }
+    for pattern in [
+        "before%after",
+        "b_fore",
+        "*",
+        "b?fore",
+        ".*",
+        "^before",
+        "a_c",
+    ] {
+        search(&store, pattern, &[]).await?;
+    }
+    Ok(())
+}
+
+async fn filters_meet(store: Port) -> Result<()> {
+    let made = |key, owner, tag: &str, at| Link {
+        owner: OwnerId(owner),
+        tags: vec![tag.into()],
+        created_at: later(at),
+        title: Some("shared title".into()),
+        ..link(key)
+    };
+    let links = [
+        made("a", 1, "x", 1),
+        made("b", 2, "x", 2),
+        made("c", 1, "y", 3),
+        made("d", 1, "x", 4),
+        made("e", 1, "x", 5),
+    ];
+    add(&store, links).await?;
+    let query = ListQuery {
+        owner: Some(OwnerId(1)),
+        search: Some("SHARED".into()),
+        tags: vec!["x".into()],
+        state: Some(LinkState::Active),
+        created_from: Some(later(1)),
+        created_before: Some(later(5)),
+        limit: 1,
+        ..ListQuery::default()
+    };
+    for order in ORDERS {
+        let got = found(
+            &store,
+            ListQuery {
+                order,
+                ..query.clone()
+            },
+        )
+        .await?;
+        same("all filters at once", got, keys(&["a", "d"]))?;
+    }
+    Ok(())
+}
+
+async fn a_filtered_walk_finds_all(store: Port) -> Result<()> {
+    let made = |n: u64| Link {
+        title: (n.is_multiple_of(97)).then(|| "needle".into()),
+        created_at: later(n * 31 % 1_000),
+        owner: if n.is_multiple_of(2) {
+            OWNER
+        } else {
+            OwnerId(1)
+        },
+        ..link(&format!("k{n:04}"))
+    };
+    add(&store, (0..1_000).map(made)).await?;
+    let want: Vec<String> = (0..1_000)
+        .filter(|n: &u64| n.is_multiple_of(97) && n.is_multiple_of(2))
+        .map(|n| format!("k{n:04}"))
+        .collect();
+    for order in ORDERS {
+        for limit in [1, 3, 100] {
+            let query = ListQuery {
+                owner: Some(OWNER),
+                search: Some("needle".into()),
+                order,
+                limit,
+                ..ListQuery::default()
+            };
+            same("found", found(&store, query).await?, want.clone())?;
+        }
+    }
+    Ok(())
+}
+
+async fn foreign_cursors_are_refused(store: Port) -> Result<()> {
+    add(&store, (0..5).map(|n| link(&format!("k{n}")))).await?;
+    let with = |order, cursor: &str| ListQuery {
+        order,
+        cursor: Some(cursor.into()),
+        limit: 2,
+        ..ListQuery::default()
+    };
+    for order in ORDERS {
+        for cursor in ["", "garbage", "0", "k1", "%00", "\u{1f980}", "eyJrIjoxfQ"] {
+            let got = store.list(&with(order, cursor)).await;
+            refused(&format!("cursor {cursor:?}"), got, ErrorKind::Invalid)?;
+        }
+        let first = ListQuery {
+            order,
+            limit: 2,
+            ..ListQuery::default()
+        };
+        let next = store.list(&first).await?.next.context("a second page")?;
+        for other in ORDERS.into_iter().filter(|other| *other != order) {
+            let got = store.list(&with(other, &next)).await;
+            refused(&format!("{order:?} in {other:?}"), got, ErrorKind::Invalid)?;
+        }
+        for end in [1, next.len() / 2] {
+            let Some(cut) = next.get(..end) else { continue };
+            let got = store.list(&with(order, cut)).await;
+            refused(&format!("cut to {cut:?}"), got, ErrorKind::Invalid)?;
+        }
+    }
+    Ok(())
+}
+
+async fn an_edited_link_is_listed_as_it_is(store: Port) -> Result<()> {
+    let tagged = |tag: &str| Link {
+        tags: vec![tag.into()],
+        title: Some(format!("title {tag}").into()),
+        ..link("a")
+    };
+    add(&store, [tagged("old")]).await?;
+    changed(store.update(tagged("new"), Revision::FIRST).await?)?;
+    let by_tag = |tag: &str| ListQuery {
+        tags: vec![tag.into()],
+        ..query()
+    };
+    same(
+        "by the old tag",
+        found(&store, by_tag("old")).await?,
+        vec![],
+    )?;
+    same(
+        "by the new tag",
+        found(&store, by_tag("new")).await?,
+        keys(&["a"]),
+    )?;
+    search(&store, "title old", &[]).await?;
+    search(&store, "title new", &["a"]).await?;
+    changed(store.delete(&id("a"), None, NOW).await?)?;
+    same(
+        "after its deletion",
+        found(&store, by_tag("new")).await?,
+        vec![],
+    )?;
+    search(&store, "title", &[]).await
+}

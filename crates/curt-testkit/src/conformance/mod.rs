@@ -1,0 +1,129 @@
+//! One suite per port. An adapter is done when it passes.
+//!
+//! A suite takes a factory of fresh, empty adapters and runs one clause of the port's documentation after the other,
+//! each on an adapter of its own. It runs them all and then panics with the name of every clause that failed and what
+//! it saw. Run suites on a multi-threaded runtime, so that the racing clauses race.
+
+pub mod accounts;
+pub mod cursor;
+pub mod key_ledger;
+pub mod link_store;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use curt_core::{ErrorKind, PortResult};
+use tokio::sync::Barrier;
+
+/// A clause that takes longer than this hangs.
+const CLAUSE_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// Tasks that race for one thing.
+const RACERS: usize = 64;
+
+/// Texts that a careless adapter cuts, folds, quotes or runs.
+const HOSTILE_TEXTS: [&str; 12] = [
+    "'; DROP TABLE links; --",
+    "\" OR \"\"=\"",
+    "100%",
+    "a_b",
+    "back\\slash",
+    "{}[](),;:$1?1@p",
+    "tab\tand\nnewline\r\n",
+    " spaces around ",
+    "\u{1f980} crab",
+    "e\u{301} is not \u{e9}",
+    "\u{202e}right to left",
+    "NULL",
+];
+
+/// The result of each clause so far.
+struct Suite {
+    port: &'static str,
+    failures: Vec<String>,
+    passed: usize,
+}
+
+impl Suite {
+    fn of(port: &'static str) -> Self {
+        Self {
+            port,
+            failures: Vec::new(),
+            passed: 0,
+        }
+    }
+
+    async fn clause(&mut self, name: &str, run: impl Future<Output = Result<()>>) {
+        let outcome = tokio::time::timeout(CLAUSE_TIME_MAX, run)
+            .await
+            .context("did not come to an end")
+            .flatten();
+        match outcome {
+            Ok(()) => self.passed += 1,
+            Err(error) => self.failures.push(format!("{name}: {error:#}")),
+        }
+    }
+
+    fn finish(self) {
+        let Self {
+            port,
+            failures,
+            passed,
+        } = self;
+        assert!(
+            failures.is_empty(),
+            "{port}: {} clauses failed, {passed} held:\n  - {}",
+            failures.len(),
+            failures.join("\n  - ")
+        );
+        assert!(passed > 0, "{port}: the suite is empty");
+    }
+}
+
+/// Runs each named clause on a fresh adapter.
+macro_rules! run_clauses {
+    ($suite:expr, $make:expr, $($($path:ident)::+),+ $(,)?) => {
+        $( $suite.clause(stringify!($($path)::+), async { $($path)::+($make().await).await }).await; )+
+    };
+}
+use run_clauses;
+
+/// Fails unless `got` is `want`; `what` says what was looked at.
+fn same<T: PartialEq + Debug>(what: &str, got: T, want: T) -> Result<()> {
+    ensure!(got == want, "{what}: got {got:?}, expected {want:?}");
+    Ok(())
+}
+
+/// Fails unless the call was refused with `kind`.
+fn refused<T: Debug>(what: &str, got: PortResult<T>, kind: ErrorKind) -> Result<()> {
+    match got {
+        Ok(value) => anyhow::bail!("{what}: got {value:?}, expected an error of kind {kind:?}"),
+        Err(error) => same(what, error.kind, kind),
+    }
+}
+
+/// Runs `count` tasks that start together and returns their results in order.
+async fn race<T, F>(count: usize, mut task: impl FnMut(usize) -> F) -> Result<Vec<T>>
+where
+    T: Send + 'static,
+    F: Future<Output = PortResult<T>> + Send + 'static,
+{
+    let start = Arc::new(Barrier::new(count));
+    let mut tasks = Vec::new();
+    for n in 0..count {
+        let start = Arc::clone(&start);
+        let work = task(n);
+        tasks.push(tokio::spawn(async move {
+            start.wait().await;
+            work.await
+        }));
+    }
+    let mut results = Vec::new();
+    for task in tasks {
+        results.push(task.await??);
+    }
+    Ok(results)
+}
