@@ -185,7 +185,6 @@ impl Resolver {
     }
 
     /// Expired links met on the way, for the purger; the first caller gets them.
-    #[expect(dead_code, reason = "the purger takes it")]
     pub(crate) fn take_expired_seen(&self) -> Option<mpsc::Receiver<ExpiredSeen>> {
         let mut seen = self
             .expired_seen

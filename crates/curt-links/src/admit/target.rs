@@ -1,0 +1,153 @@
+//! Where a link may lead. The text is parsed as a browser would parse it, judged after that, and stored as serialised:
+//! what was judged is what is visited.
+
+use std::fmt;
+use std::str::FromStr;
+
+use curt_core::Target;
+use curt_core::limits::TARGET_BYTES_MAX;
+use url::Url;
+
+use super::FieldError;
+use crate::settings::LinkSettings;
+
+const FIELD: &str = "target";
+
+pub(super) fn admit(settings: &LinkSettings, text: &str) -> Result<Target, FieldError> {
+    let mistake = |code, message: String| Err(FieldError::new(FIELD, code, message));
+    // Browsers strip these around a URL.
+    let text = text.trim_matches(|c: char| c <= ' ');
+    if text.is_empty() {
+        return mistake("target_empty", "A target URL is required.".into());
+    }
+    let bytes_max = settings.target_bytes_max.min(TARGET_BYTES_MAX);
+    // Bounds the work of parsing. Only a text made of `/../` could still come out short enough.
+    if text.len() > bytes_max * 4 {
+        return mistake("target_too_long", too_long(bytes_max));
+    }
+    // Browsers drop tabs and line ends inside a URL silently. A person never types them; who sends them is testing us.
+    if text.chars().any(char::is_control) {
+        return mistake(
+            "target_control",
+            "The target must not hold control characters such as line ends or tabs.".into(),
+        );
+    }
+    let url = match Url::parse(text) {
+        Ok(url) => url,
+        Err(reason) => {
+            return mistake(
+                "target_syntax",
+                format!("The target is not an absolute URL: {reason}."),
+            );
+        }
+    };
+    if !settings
+        .schemes
+        .iter()
+        .any(|scheme| **scheme == *url.scheme())
+    {
+        return mistake(
+            "target_scheme",
+            format!(
+                "The target must begin with one of: {}.",
+                listed(&settings.schemes)
+            ),
+        );
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return mistake(
+            "target_credentials",
+            "The target must not hold a user name or password.".into(),
+        );
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return mistake("target_host", "The target must name a host.".into());
+    }
+    if settings.own_hosts.iter().any(|own| own.is_host_of(&url)) {
+        return mistake(
+            "target_own_host",
+            "The target must not lead back to this service.".into(),
+        );
+    }
+    if url.as_str().len() > bytes_max {
+        return mistake("target_too_long", too_long(bytes_max));
+    }
+    Target::from_serialised(String::from(url)).or_else(|reason| {
+        mistake(
+            "target_syntax",
+            format!("The target cannot be sent: {reason}."),
+        )
+    })
+}
+
+fn too_long(bytes_max: usize) -> String {
+    format!("The target has more than {bytes_max} bytes.")
+}
+
+fn listed(schemes: &[Box<str>]) -> String {
+    let schemes: Vec<String> = schemes
+        .iter()
+        .map(|scheme| format!("{scheme}://"))
+        .collect();
+    schemes.join(", ")
+}
+
+/// A host that serves short links itself. Written with a port it means that port only, without one every port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OwnHost {
+    /// As a URL parser writes it: lower case, punycode, no trailing dot.
+    host: Box<str>,
+    port: Option<u16>,
+}
+
+impl OwnHost {
+    fn is_host_of(&self, url: &Url) -> bool {
+        let same_host = url
+            .host_str()
+            .is_some_and(|host| without_root_dot(host).eq_ignore_ascii_case(&self.host));
+        same_host && (self.port.is_none() || self.port == url.port_or_known_default())
+    }
+}
+
+/// `example.com` and `example.com.` are the same place.
+fn without_root_dot(host: &str) -> &str {
+    host.trim_end_matches('.')
+}
+
+/// The text is not a host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a host: write it like example.com or example.com:8080")]
+pub struct OwnHostError(String);
+
+impl FromStr for OwnHost {
+    type Err = OwnHostError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refused = || OwnHostError(text.to_owned());
+        if text.contains(['/', '\\', '@', '?', '#']) || text.chars().any(char::is_whitespace) {
+            return Err(refused());
+        }
+        // Read from the text, because a parsed URL does not tell `:80` from no port.
+        let port = text
+            .rsplit_once(':')
+            .filter(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
+            .map(|(_, port)| port.parse::<u16>().map_err(|_| refused()))
+            .transpose()?;
+        let url = Url::parse(&format!("http://{text}/")).map_err(|_| refused())?;
+        let host = without_root_dot(url.host_str().unwrap_or_default());
+        if host.is_empty() {
+            return Err(refused());
+        }
+        Ok(Self {
+            host: host.into(),
+            port,
+        })
+    }
+}
+
+impl fmt::Display for OwnHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.host)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}

@@ -1,0 +1,156 @@
+//! New links: a key for each, one insert for all, and a fresh key where the insert met an existing link (K-1).
+//!
+//! - *Alone or in bulk* is the same road; a single link is a bulk of one.
+//! - *Without an idempotency key* items are independent: a taken alias or an invalid item does not stop the others.
+//! - *With one* the store applies the admitted items as a whole. The same request again is answered from the links
+//!   themselves, as they are now. A link that has been deleted since is answered as it was created: the client asks
+//!   "did my request go through", and it did. A request that was valid and is not any more, because its own expiry has
+//!   passed, is refused like any other late one.
+//! - *Strategy `claim`* takes seeded rows, and falls back to a key and an insert when they run out. A bulk request
+//!   that mixes aliases with generated keys under an idempotency key goes by insert alone, because two calls cannot
+//!   be one step.
+
+mod once;
+mod place;
+
+use curt_core::clock::UnixMillis;
+use curt_core::limits::BULK_LINKS_MAX;
+use curt_core::{KeyOrigin, Link, LinkId, LinkState, OwnerId, Revision, Visibility};
+use curt_keys::{KeyHint, SuppliedKey};
+
+pub use self::once::OnceKey;
+use crate::Links;
+use crate::admit::{self, Draft, FieldError, NewLink};
+use crate::error::LinkError;
+
+/// A link that exists because of this request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    pub link: Link,
+    /// The request had been applied before, and this is its answer again.
+    pub replayed: bool,
+}
+
+type Outcome = Result<Created, LinkError>;
+
+impl Links {
+    pub async fn create(
+        &self,
+        owner: OwnerId,
+        new: NewLink,
+        once: Option<OnceKey>,
+    ) -> Result<Created, LinkError> {
+        let now = self.clock.now();
+        let draft = admit::new_link(&self.settings, new, now).map_err(LinkError::Invalid)?;
+        let mut outcomes = self.place(owner, vec![draft], once, now).await?;
+        outcomes.pop().unwrap_or(Err(LinkError::KeysExhausted))
+    }
+
+    /// Creates up to [`BULK_LINKS_MAX`] links. One outcome per item, in order; an error only when nothing was done.
+    pub async fn create_many(
+        &self,
+        owner: OwnerId,
+        new: Vec<NewLink>,
+        once: Option<OnceKey>,
+    ) -> Result<Vec<Result<Created, LinkError>>, LinkError> {
+        if new.len() > BULK_LINKS_MAX {
+            return Err(LinkError::Invalid(vec![FieldError::new(
+                "links",
+                "links_too_many",
+                format!("A request creates at most {BULK_LINKS_MAX} links."),
+            )]));
+        }
+        let now = self.clock.now();
+        let mut refusals = Vec::with_capacity(new.len());
+        let mut drafts = Vec::with_capacity(new.len());
+        for item in new {
+            match admit::new_link(&self.settings, item, now) {
+                Ok(draft) => {
+                    drafts.push(draft);
+                    refusals.push(None);
+                }
+                Err(mistakes) => refusals.push(Some(LinkError::Invalid(mistakes))),
+            }
+        }
+        let mut placed = self.place(owner, drafts, once, now).await?.into_iter();
+        Ok(refusals
+            .into_iter()
+            .map(|refusal| match refusal {
+                Some(mistakes) => Err(mistakes),
+                None => placed.next().unwrap_or(Err(LinkError::KeysExhausted)),
+            })
+            .collect())
+    }
+
+    async fn place(
+        &self,
+        owner: OwnerId,
+        drafts: Vec<Draft>,
+        once: Option<OnceKey>,
+        now: UnixMillis,
+    ) -> Result<Vec<Outcome>, LinkError> {
+        match once {
+            Some(once) => {
+                let once = once.admit(owner).map_err(LinkError::Invalid)?;
+                if drafts.is_empty() {
+                    return Ok(Vec::new());
+                }
+                self.place_once(owner, drafts, once, now).await
+            }
+            None => self.place_each(owner, drafts, now).await,
+        }
+    }
+
+    fn build(&self, draft: &Draft, owner: OwnerId, key: SuppliedKey, now: UnixMillis) -> Link {
+        Link {
+            id: LinkId::new(self.settings.domain, key.key),
+            target: draft.target.clone(),
+            owner,
+            state: LinkState::Active,
+            revision: Revision::FIRST,
+            origin: key.origin,
+            created_at: now,
+            updated_at: now,
+            expires_at: draft.expires_at,
+            valid_since: draft.valid_since,
+            max_clicks: None,
+            visibility: Visibility::Public,
+            password_hash: None,
+            status: draft.status,
+            forward_query: draft.forward_query,
+            title: draft.title.clone(),
+            tags: draft.tags.clone(),
+        }
+    }
+
+    /// The draft's alias, or a key from the supply.
+    async fn key_for(&self, draft: &Draft, owner: OwnerId, attempt: usize) -> SuppliedKey {
+        if let Some(alias) = &draft.alias {
+            return SuppliedKey {
+                key: alias.clone(),
+                origin: KeyOrigin::Alias,
+            };
+        }
+        let hint = KeyHint {
+            target: &draft.target,
+            owner,
+            attempt: u32::try_from(attempt).unwrap_or(u32::MAX),
+        };
+        self.supply.take(&hint).await
+    }
+
+    fn succeeded(&self, link: Link) -> Outcome {
+        self.metrics.created(link.origin).inc();
+        Ok(Created {
+            link,
+            replayed: false,
+        })
+    }
+}
+
+fn supplied(link: &Link) -> SuppliedKey {
+    SuppliedKey {
+        key: link.id.key.clone(),
+        origin: link.origin,
+    }
+}

@@ -1,0 +1,244 @@
+//! Requests with an idempotency key: applied as a whole, once, however often they come.
+
+use curt_core::clock::UnixMillis;
+use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, KEY_TRIES_MAX};
+use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted, Once};
+use curt_core::{KeyOrigin, Link, LinkId, LinkState, OwnerId};
+use curt_keys::SuppliedKey;
+
+use super::place::{any_key, unexpected};
+use super::{Created, Outcome, supplied};
+use crate::Links;
+use crate::admit::{Draft, FieldError};
+use crate::error::LinkError;
+
+/// The client's `Idempotency-Key` and a digest of the request that carried it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnceKey {
+    pub key: String,
+    pub fingerprint: [u8; 32],
+}
+
+impl OnceKey {
+    pub(super) fn admit(self, owner: OwnerId) -> Result<Once, Vec<FieldError>> {
+        let is_usable = !self.key.is_empty()
+            && self.key.len() <= IDEMPOTENCY_KEY_BYTES_MAX
+            && self
+                .key
+                .bytes()
+                .all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        if !is_usable {
+            return Err(vec![FieldError::new(
+                "idempotency_key",
+                "idempotency_key_invalid",
+                format!(
+                    "An Idempotency-Key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters."
+                ),
+            )]);
+        }
+        Ok(Once {
+            owner,
+            key: self.key.into(),
+            fingerprint: self.fingerprint,
+        })
+    }
+}
+
+/// What stays the same for all links of one try.
+struct Placing {
+    owner: OwnerId,
+    now: UnixMillis,
+    attempt: usize,
+}
+
+impl Links {
+    pub(super) async fn place_once(
+        &self,
+        owner: OwnerId,
+        drafts: Vec<Draft>,
+        once: Once,
+        now: UnixMillis,
+    ) -> Result<Vec<Outcome>, LinkError> {
+        if self.supply.claims_rows() && drafts.iter().all(|draft| draft.alias.is_none()) {
+            let claimed = self.claim_once(owner, &drafts, &once, now).await?;
+            if let Some(outcomes) = claimed {
+                return Ok(outcomes);
+            }
+        }
+        let mut links = Vec::with_capacity(drafts.len());
+        for draft in &drafts {
+            let key = self.key_for(draft, owner, 0).await;
+            links.push(self.build(draft, owner, key, now));
+        }
+        for attempt in 1..=KEY_TRIES_MAX {
+            let ids: Vec<LinkId> = links.iter().map(|link| link.id.clone()).collect();
+            let request = InsertRequest {
+                links: links.clone(),
+                once: Some(once.clone()),
+                now,
+            };
+            let reply = self.store.insert(request).await;
+            self.changed(&ids);
+            let inserted = match reply? {
+                InsertReply::Stored(inserted) if inserted.len() == links.len() => inserted,
+                InsertReply::Replayed(ids) => {
+                    self.put_back(&links);
+                    return self.replay(owner, drafts, ids, now).await;
+                }
+                InsertReply::Mismatch => {
+                    self.put_back(&links);
+                    return Err(LinkError::OnceMismatch);
+                }
+                reply @ InsertReply::Stored(_) => {
+                    return Err(unexpected("insert links", &reply).into());
+                }
+            };
+            let placing = Placing {
+                owner,
+                now,
+                attempt,
+            };
+            if !self
+                .replace_conflicted(&placing, &drafts, &mut links, &inserted)
+                .await
+            {
+                return Ok(self.applied(links, inserted));
+            }
+        }
+        self.put_back(&links);
+        Err(LinkError::KeysExhausted)
+    }
+
+    fn applied(&self, links: Vec<Link>, inserted: Vec<Inserted>) -> Vec<Outcome> {
+        let outcomes = links.into_iter().zip(inserted);
+        outcomes
+            .map(|(link, inserted)| match inserted {
+                Inserted::Created => self.succeeded(link),
+                Inserted::Conflict | Inserted::Withheld => Err(LinkError::AliasTaken),
+            })
+            .collect()
+    }
+
+    /// Returns keys that certainly went into no link.
+    fn put_back(&self, links: &[Link]) {
+        for link in links {
+            if link.origin != KeyOrigin::Alias {
+                self.supply.put_back(supplied(link));
+            }
+        }
+    }
+
+    /// Gives a fresh key to each link whose generated one was taken, and says whether there was any: then nothing has
+    /// been applied.
+    async fn replace_conflicted(
+        &self,
+        placing: &Placing,
+        drafts: &[Draft],
+        links: &mut [Link],
+        inserted: &[Inserted],
+    ) -> bool {
+        let mut any = false;
+        for ((draft, link), inserted) in drafts.iter().zip(links).zip(inserted) {
+            if *inserted == Inserted::Conflict && link.origin != KeyOrigin::Alias {
+                any = true;
+                self.supply.conflicted(&supplied(link));
+                let key = self.key_for(draft, placing.owner, placing.attempt).await;
+                *link = self.build(draft, placing.owner, key, placing.now);
+            }
+        }
+        any
+    }
+
+    /// `None` when there are too few seeded rows for all.
+    async fn claim_once(
+        &self,
+        owner: OwnerId,
+        drafts: &[Draft],
+        once: &Once,
+        now: UnixMillis,
+    ) -> Result<Option<Vec<Outcome>>, LinkError> {
+        let mut links = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            links.push(self.build(draft, owner, any_key()?, now));
+        }
+        let request = InsertRequest {
+            links,
+            once: Some(once.clone()),
+            now,
+        };
+        match self.store.claim(request).await? {
+            ClaimReply::Claimed(links) if links.len() == drafts.len() => {
+                let ids: Vec<LinkId> = links.iter().map(|link| link.id.clone()).collect();
+                self.changed(&ids);
+                let outcomes = links.into_iter().map(|link| self.succeeded(link));
+                Ok(Some(outcomes.collect()))
+            }
+            ClaimReply::Claimed(links) if links.is_empty() => Ok(None),
+            reply @ ClaimReply::Claimed(_) => Err(unexpected("claim rows", &reply).into()),
+            ClaimReply::Replayed(ids) => {
+                let outcomes = self.replay(owner, drafts.to_vec(), ids, now).await?;
+                Ok(Some(outcomes))
+            }
+            ClaimReply::Mismatch => Err(LinkError::OnceMismatch),
+        }
+    }
+
+    /// The answer that the request got when it was applied.
+    async fn replay(
+        &self,
+        owner: OwnerId,
+        drafts: Vec<Draft>,
+        ids: Vec<Option<LinkId>>,
+        now: UnixMillis,
+    ) -> Result<Vec<Outcome>, LinkError> {
+        // Items that were admitted then and are not now (their expiry has passed) make it another request: pairing
+        // the rest with the wrong links would be worse than refusing.
+        if ids.len() != drafts.len() {
+            return Err(LinkError::OnceMismatch);
+        }
+        let mut outcomes = Vec::with_capacity(ids.len());
+        for (draft, id) in drafts.iter().zip(ids) {
+            let Some(id) = id else {
+                outcomes.push(Err(LinkError::AliasTaken));
+                continue;
+            };
+            let stored = self
+                .store
+                .get(&id)
+                .await?
+                .filter(|link| link.owner == owner);
+            let link = match stored {
+                Some(link) if link.state != LinkState::Deleted => link,
+                stored => self.as_created(draft, owner, id, stored, now),
+            };
+            outcomes.push(Ok(Created {
+                link,
+                replayed: true,
+            }));
+        }
+        Ok(outcomes)
+    }
+
+    /// A link that is no more, as the request had made it.
+    fn as_created(
+        &self,
+        draft: &Draft,
+        owner: OwnerId,
+        id: LinkId,
+        tombstone: Option<Link>,
+        now: UnixMillis,
+    ) -> Link {
+        let origin = match &draft.alias {
+            Some(_) => KeyOrigin::Alias,
+            None => tombstone
+                .as_ref()
+                .map_or(KeyOrigin::Random, |link| link.origin),
+        };
+        let key = SuppliedKey {
+            key: id.key,
+            origin,
+        };
+        let created_at = tombstone.map_or(now, |link| link.created_at);
+        self.build(draft, owner, key, created_at)
+    }
+}

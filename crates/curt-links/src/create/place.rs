@@ -1,0 +1,174 @@
+//! Independent items: what is created stays created, what met a conflict tries again.
+
+use curt_core::clock::UnixMillis;
+use curt_core::limits::KEY_TRIES_MAX;
+use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted};
+use curt_core::{ErrorKind, Key, KeyOrigin, Link, OwnerId, PortError, PortResult};
+use curt_keys::SuppliedKey;
+
+use super::{Outcome, supplied};
+use crate::Links;
+use crate::admit::Draft;
+use crate::error::LinkError;
+
+/// A draft that has no outcome yet, with its place in the request.
+struct Pending {
+    place: usize,
+    draft: Draft,
+}
+
+impl Links {
+    pub(super) async fn place_each(
+        &self,
+        owner: OwnerId,
+        drafts: Vec<Draft>,
+        now: UnixMillis,
+    ) -> Result<Vec<Outcome>, LinkError> {
+        let mut outcomes: Vec<Option<Outcome>> = drafts.iter().map(|_| None).collect();
+        let mut pending: Vec<Pending> = drafts
+            .into_iter()
+            .enumerate()
+            .map(|(place, draft)| Pending { place, draft })
+            .collect();
+        if let Err(failure) = self.fill(owner, &mut pending, &mut outcomes, now).await {
+            if outcomes.iter().all(Option::is_none) {
+                return Err(failure.into());
+            }
+            // Some links exist already, and their creator must learn of them.
+            for left in pending {
+                outcomes[left.place] = Some(Err(copy_of(&failure).into()));
+            }
+        }
+        Ok(outcomes
+            .into_iter()
+            .map(|outcome| outcome.unwrap_or(Err(LinkError::KeysExhausted)))
+            .collect())
+    }
+
+    /// Gives outcomes to the pending drafts until there are none left or the tries are used up.
+    async fn fill(
+        &self,
+        owner: OwnerId,
+        pending: &mut Vec<Pending>,
+        outcomes: &mut [Option<Outcome>],
+        now: UnixMillis,
+    ) -> PortResult<()> {
+        if self.supply.claims_rows() {
+            self.claim_each(owner, pending, outcomes, now).await?;
+        }
+        for attempt in 0..KEY_TRIES_MAX {
+            if pending.is_empty() {
+                break;
+            }
+            let mut links = Vec::with_capacity(pending.len());
+            for Pending { draft, .. } in pending.iter() {
+                let key = self.key_for(draft, owner, attempt).await;
+                links.push(self.build(draft, owner, key, now));
+            }
+            let inserted = self.insert_each(links.clone(), now).await?;
+            let mut left = Vec::new();
+            for ((item, link), inserted) in pending.drain(..).zip(links).zip(inserted) {
+                match inserted {
+                    Inserted::Created => outcomes[item.place] = Some(self.succeeded(link)),
+                    Inserted::Conflict if link.origin == KeyOrigin::Alias => {
+                        outcomes[item.place] = Some(Err(LinkError::AliasTaken));
+                    }
+                    Inserted::Conflict | Inserted::Withheld => {
+                        self.supply.conflicted(&supplied(&link));
+                        left.push(item);
+                    }
+                }
+            }
+            *pending = left;
+        }
+        Ok(())
+    }
+
+    async fn insert_each(&self, links: Vec<Link>, now: UnixMillis) -> PortResult<Vec<Inserted>> {
+        let ids: Vec<_> = links.iter().map(|link| link.id.clone()).collect();
+        let count = links.len();
+        let reply = self
+            .store
+            .insert(InsertRequest {
+                links,
+                once: None,
+                now,
+            })
+            .await;
+        // Even a failed insert may have happened.
+        self.changed(&ids);
+        match reply? {
+            InsertReply::Stored(inserted) if inserted.len() == count => Ok(inserted),
+            reply => Err(unexpected("insert links", &reply)),
+        }
+    }
+
+    /// Serves drafts without an alias from seeded rows, as far as those reach.
+    async fn claim_each(
+        &self,
+        owner: OwnerId,
+        pending: &mut Vec<Pending>,
+        outcomes: &mut [Option<Outcome>],
+        now: UnixMillis,
+    ) -> PortResult<()> {
+        let (generated, mut left): (Vec<Pending>, Vec<Pending>) = pending
+            .drain(..)
+            .partition(|item| item.draft.alias.is_none());
+        let mut links = Vec::with_capacity(generated.len());
+        for item in &generated {
+            links.push(self.build(&item.draft, owner, any_key()?, now));
+        }
+        if !links.is_empty() {
+            let request = InsertRequest {
+                links,
+                once: None,
+                now,
+            };
+            let claimed = match self.store.claim(request).await? {
+                ClaimReply::Claimed(claimed) => claimed,
+                reply => return Err(unexpected("claim rows", &reply)),
+            };
+            let mut claimed = claimed.into_iter();
+            for item in generated {
+                match claimed.next() {
+                    Some(link) => {
+                        self.changed(std::slice::from_ref(&link.id));
+                        outcomes[item.place] = Some(self.succeeded(link));
+                    }
+                    None => left.push(item),
+                }
+            }
+        }
+        *pending = left;
+        Ok(())
+    }
+}
+
+/// The key of a link that is about to get that of a seeded row: the store does not look at it.
+pub(super) fn any_key() -> PortResult<SuppliedKey> {
+    match Key::parse("-") {
+        Ok(key) => Ok(SuppliedKey {
+            key,
+            origin: KeyOrigin::Claim,
+        }),
+        Err(reason) => Err(unexpected("name a row to claim", &reason)),
+    }
+}
+
+pub(super) fn unexpected(op: &'static str, reply: &impl std::fmt::Debug) -> PortError {
+    PortError::new(
+        ErrorKind::Bug,
+        "links",
+        op,
+        format!("the store answered what it must not: {reply:?}"),
+    )
+}
+
+fn copy_of(failure: &PortError) -> PortError {
+    PortError::new(
+        failure.kind,
+        failure.backend,
+        failure.op,
+        failure.detail.as_str(),
+    )
+}

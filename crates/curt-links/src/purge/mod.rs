@@ -1,0 +1,214 @@
+//! Expired links become tombstones, and tombstones may become keys again.
+//!
+//! Nothing depends on the purge being quick: an expired link is refused when it is read. So the purge is gentle.
+//! - *On access*: expired links that visitors met are purged in batches; a full queue loses nothing but time.
+//! - *Scheduled*: the oldest expired links, batch by batch while there are full batches, and a long nap after a short
+//!   one. Two purgers at once do not harm each other: the store looks at every link again before it changes it, so an
+//!   expiry that was extended in between holds.
+//! - *Recycling*, off by default: keys whose quarantine has ended go back to the supply (L-3).
+
+mod pace;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use curt_core::limits::PURGE_BATCH_MAX;
+use curt_core::names::event;
+use curt_core::ports::LinkStore;
+use curt_core::{Clock, LinkId, PortError, PortResult};
+use curt_keys::KeySupply;
+use tokio_util::sync::CancellationToken;
+
+use self::pace::Pace;
+pub use self::pace::Pass;
+use crate::metrics::LinkMetrics;
+use crate::resolve::{ExpiredSeen, Resolver};
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+/// Between two batches of links that visitors met: at most ten small transactions a second.
+const ACCESS_PAUSE: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Debug)]
+pub struct PurgeSettings {
+    /// Purge what visitors meet.
+    pub on_access: bool,
+    /// Purge by the clock.
+    pub scheduled: bool,
+    /// The nap after everything expired has been purged.
+    pub every: Duration,
+    /// Links in one batch; at most [`PURGE_BATCH_MAX`].
+    pub batch: usize,
+    /// Most links that the schedule purges in a second.
+    pub rate_max: u32,
+    /// Give the keys of old tombstones back to the supply.
+    pub recycle: bool,
+    /// How long a tombstone stays before its key may be used again.
+    pub quarantine: Duration,
+}
+
+impl Default for PurgeSettings {
+    fn default() -> Self {
+        Self {
+            on_access: true,
+            scheduled: true,
+            every: Duration::from_secs(60),
+            batch: 500,
+            rate_max: 5_000,
+            recycle: false,
+            quarantine: DAY * 180,
+        }
+    }
+}
+
+pub struct Purger {
+    settings: PurgeSettings,
+    store: Arc<dyn LinkStore>,
+    supply: Arc<KeySupply>,
+    resolver: Arc<Resolver>,
+    clock: Arc<dyn Clock>,
+    metrics: LinkMetrics,
+    /// Keys that left the store and that the supply has not taken yet.
+    released: Mutex<Vec<LinkId>>,
+}
+
+impl Purger {
+    pub fn new(
+        settings: PurgeSettings,
+        store: Arc<dyn LinkStore>,
+        supply: Arc<KeySupply>,
+        resolver: Arc<Resolver>,
+        clock: Arc<dyn Clock>,
+        metrics: LinkMetrics,
+    ) -> Arc<Self> {
+        let settings = PurgeSettings {
+            batch: settings.batch.clamp(1, PURGE_BATCH_MAX),
+            rate_max: settings.rate_max.max(1),
+            ..settings
+        };
+        Arc::new(Self {
+            settings,
+            store,
+            supply,
+            resolver,
+            clock,
+            metrics,
+            released: Mutex::default(),
+        })
+    }
+
+    /// Works until `stop`; a batch under way is finished.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let pace = Pace::new(&self.settings);
+        let sweep = async {
+            if self.settings.scheduled {
+                pace.keep(&stop, || self.sweep()).await;
+            }
+        };
+        let recycle = async {
+            if self.settings.recycle {
+                pace.keep(&stop, || self.recycle()).await;
+            }
+        };
+        tokio::join!(sweep, recycle, self.purge_seen(&stop));
+    }
+
+    /// One batch of expired links, oldest first.
+    pub async fn sweep(&self) -> PortResult<Pass> {
+        let now = self.clock.now();
+        let expired = self.store.expired(now, self.settings.batch).await?;
+        let purged = self.purge(&expired, "schedule").await?;
+        Ok(Pass::of(expired.len(), purged, self.settings.batch))
+    }
+
+    /// One batch of tombstones whose quarantine has ended.
+    pub async fn recycle(&self) -> PortResult<Pass> {
+        let before = self.clock.now().minus(self.settings.quarantine);
+        let mut keys = std::mem::take(&mut *self.released());
+        let wanted = self.settings.batch.saturating_sub(keys.len());
+        match self.store.release(before, wanted).await {
+            Ok(released) => {
+                for id in &released {
+                    self.resolver.changed(id);
+                }
+                keys.extend(released);
+            }
+            Err(failure) => {
+                *self.released() = keys;
+                return Err(failure);
+            }
+        }
+        if keys.is_empty() {
+            return Ok(Pass::Short);
+        }
+        if let Err(failure) = self.supply.recycle(&keys).await {
+            *self.released() = keys;
+            return Err(failure);
+        }
+        Ok(Pass::of(keys.len(), keys.len(), self.settings.batch))
+    }
+
+    /// Purges what the resolver met, until `stop`.
+    async fn purge_seen(&self, stop: &CancellationToken) {
+        if !self.settings.on_access {
+            return;
+        }
+        let Some(mut seen) = self.resolver.take_expired_seen() else {
+            return;
+        };
+        let mut batch: Vec<ExpiredSeen> = Vec::new();
+        loop {
+            let taken = tokio::select! {
+                () = stop.cancelled() => return,
+                taken = seen.recv_many(&mut batch, self.settings.batch) => taken,
+            };
+            if taken == 0 {
+                return;
+            }
+            let mut ids = HashSet::new();
+            batch.retain(|(id, _)| ids.insert(id.clone()));
+            if let Err(failure) = self.purge(&batch, "access").await {
+                // Dropped: the schedule finds these links, or the next visitor does.
+                report(&failure);
+            }
+            batch.clear();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(ACCESS_PAUSE) => {}
+            }
+        }
+    }
+
+    async fn purge(&self, batch: &[ExpiredSeen], how: &'static str) -> PortResult<usize> {
+        if batch.is_empty() {
+            return Ok(0);
+        }
+        let purged = self.store.purge(batch, self.clock.now()).await?;
+        for id in &purged {
+            self.resolver.changed(id);
+        }
+        self.metrics.purged(how).inc_by(purged.len() as u64);
+        if !purged.is_empty() {
+            tracing::debug!(
+                event = event::LINKS_PURGED,
+                links = purged.len(),
+                how,
+                "links purged"
+            );
+        }
+        Ok(purged.len())
+    }
+
+    fn released(&self) -> std::sync::MutexGuard<'_, Vec<LinkId>> {
+        self.released.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn report(failure: &PortError) {
+    tracing::warn!(
+        event = event::STORE_FAILED,
+        kind = failure.kind.as_str(),
+        error = %failure,
+        "purge failed"
+    );
+}
