@@ -1,1 +1,221 @@
-//! The embedded database.
+//! One SQLite file behind four ports: links, minted keys, cursors and accounts.
+
+mod accounts;
+mod cursor;
+mod decode;
+mod engine;
+mod failure;
+mod ledger;
+mod links;
+mod lock_file;
+mod schema;
+mod settings;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use curt_core::ports::{Accounts, Cursor, KeyLedger, LinkStore};
+use curt_core::{ErrorKind, PortError, PortResult};
+
+use engine::connection::{open_reader, open_writer};
+use engine::readers::Readers;
+use engine::writer::Writer;
+use failure::{BACKEND, port_error};
+use lock_file::LockFile;
+
+pub use engine::writer::SqliteStats;
+pub use ledger::LedgerForm;
+pub use schema::Migration;
+pub use settings::{Access, SqliteSettings, Synchronous};
+
+/// The oldest SQLite whose write-ahead log is known not to damage the file when it starts over under readers.
+const VERSION_MIN: i32 = 3_051_003;
+
+/// An open data file.
+#[derive(Debug)]
+pub struct Sqlite {
+    path: PathBuf,
+    settings: SqliteSettings,
+    writer: Writer,
+    readers: Readers,
+    held: Mutex<Held>,
+}
+
+/// What is given up when the file is closed.
+#[derive(Debug)]
+struct Held {
+    thread: Option<JoinHandle<()>>,
+    lock: Option<LockFile>,
+}
+
+impl Sqlite {
+    /// Opens the file, makes it and its folder when they are absent, and brings its tables up to date.
+    pub fn open(path: impl AsRef<Path>, settings: SqliteSettings) -> PortResult<Arc<Self>> {
+        const OP: &str = "open the data file";
+        let path = path.as_ref();
+        check_version()?;
+        make_folder(path)?;
+        let mut lock = match settings.access {
+            Access::Server => Some(LockFile::acquire(path)?),
+            Access::Command => None,
+        };
+        let failed = |error| port_error(OP, path, &error);
+        let connection = open_writer(path, &settings).map_err(failed)?;
+        if !schema::pending(&connection, path)?.is_empty() {
+            // The tables must not change under a running server.
+            let guard = match lock.take() {
+                Some(lock) => lock,
+                None => LockFile::acquire(path)?,
+            };
+            schema::migrate(&connection, path)?;
+            lock = (settings.access == Access::Server).then_some(guard);
+        }
+        let readers = Readers::open(path, &settings).map_err(failed)?;
+        let (writer, thread) = Writer::start(connection, path, &settings)?;
+        Ok(Arc::new(Self {
+            path: path.to_path_buf(),
+            settings,
+            writer,
+            readers,
+            held: Mutex::new(Held {
+                thread: Some(thread),
+                lock,
+            }),
+        }))
+    }
+
+    /// Brings the file's tables up to date and says what that took. Refused while a server has it open.
+    pub fn migrate(path: impl AsRef<Path>) -> PortResult<&'static [Migration]> {
+        let path = path.as_ref();
+        check_version()?;
+        make_folder(path)?;
+        let _lock = LockFile::acquire(path)?;
+        let connection = open_writer(path, &SqliteSettings::default())
+            .map_err(|error| port_error("migrate the data file", path, &error))?;
+        schema::migrate(&connection, path)
+    }
+
+    /// What [`migrate`](Self::migrate) would do; everything when the file is absent.
+    pub fn pending(path: impl AsRef<Path>) -> PortResult<&'static [Migration]> {
+        const OP: &str = "look at the data file";
+        let path = path.as_ref();
+        check_version()?;
+        let connection = if path.exists() {
+            open_reader(path, &SqliteSettings::default())
+        } else {
+            rusqlite::Connection::open_in_memory()
+        };
+        schema::pending(
+            &connection.map_err(|error| port_error(OP, path, &error))?,
+            path,
+        )
+    }
+
+    #[must_use]
+    pub fn links(self: &Arc<Self>) -> Arc<dyn LinkStore> {
+        Arc::new(links::SqliteLinks::new(Arc::clone(self)))
+    }
+
+    #[must_use]
+    pub fn ledger(self: &Arc<Self>, form: LedgerForm) -> Arc<dyn KeyLedger> {
+        Arc::new(ledger::SqliteLedger::new(Arc::clone(self), form))
+    }
+
+    #[must_use]
+    pub fn cursor(self: &Arc<Self>) -> Arc<dyn Cursor> {
+        Arc::new(cursor::SqliteCursor::new(Arc::clone(self)))
+    }
+
+    #[must_use]
+    pub fn accounts(self: &Arc<Self>) -> Arc<dyn Accounts> {
+        Arc::new(accounts::SqliteAccounts::new(Arc::clone(self)))
+    }
+
+    #[must_use]
+    pub fn stats(&self) -> SqliteStats {
+        self.writer.stats()
+    }
+
+    /// Writes a copy of the file as it is now to `to`, which must not exist yet. Reads and writes go on meanwhile.
+    pub async fn backup(&self, to: impl AsRef<Path>) -> PortResult<()> {
+        const OP: &str = "back up the data file";
+        let to = to.as_ref().to_path_buf();
+        if to.exists() {
+            return Err(PortError::new(
+                ErrorKind::Invalid,
+                BACKEND,
+                OP,
+                format!("{} exists: name a new file", to.display()),
+            ));
+        }
+        let path = self.path.clone();
+        let settings = self.settings.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            let connection = open_reader(&path, &settings)?;
+            connection.pragma_update(None, "query_only", false)?;
+            connection.execute("VACUUM INTO ?1", [to.to_string_lossy()])
+        });
+        let outcome = task.await.map_err(|error| {
+            PortError::new(ErrorKind::Bug, BACKEND, OP, "the copy broke off").with_source(error)
+        })?;
+        outcome
+            .map(drop)
+            .map_err(|error| port_error(OP, &self.path, &error))
+    }
+
+    /// Finishes the writes that are queued, folds the log into the file and lets go of it. Called again: no change.
+    pub async fn close(&self) {
+        self.readers.close();
+        self.writer.close().await;
+        let (thread, lock) = {
+            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            (held.thread.take(), held.lock.take())
+        };
+        let joined = tokio::task::spawn_blocking(move || {
+            let ended = thread.map(JoinHandle::join);
+            drop(lock);
+            ended
+        });
+        if !matches!(joined.await, Ok(None | Some(Ok(())))) {
+            tracing::error!(backend = BACKEND, "the writer ended with a panic");
+        }
+    }
+}
+
+fn check_version() -> PortResult<()> {
+    let version = rusqlite::version_number();
+    if version >= VERSION_MIN {
+        return Ok(());
+    }
+    Err(PortError::new(
+        ErrorKind::Invalid,
+        BACKEND,
+        "start",
+        format!(
+            "SQLite {} can damage its file: build with 3.51.3 or later",
+            rusqlite::version()
+        ),
+    ))
+}
+
+fn make_folder(path: &Path) -> PortResult<()> {
+    let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    else {
+        return Ok(());
+    };
+    std::fs::create_dir_all(folder).map_err(|error| {
+        PortError::new(
+            ErrorKind::Unavailable,
+            BACKEND,
+            "make the folder of the data file",
+            format!(
+                "{} cannot be made: make it by hand, or name another place",
+                folder.display()
+            ),
+        )
+        .with_source(error)
+    })
+}

@@ -1,0 +1,66 @@
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::sqlite::settings::{SqliteSettings, Synchronous};
+
+/// More than the distinct statements of this adapter, so that none is prepared twice.
+const STATEMENTS_KEPT: usize = 96;
+
+/// The connection that writes; makes the file when it is absent.
+pub(in crate::sqlite) fn open_writer(
+    path: &Path,
+    settings: &SqliteSettings,
+) -> rusqlite::Result<Connection> {
+    let connection = open(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        settings,
+        settings.writer_cache_bytes,
+    )?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    let synchronous = match settings.synchronous {
+        Synchronous::Full => "FULL",
+        Synchronous::Normal => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    // The writer folds the log itself, after it has answered its callers.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    if let Some(pages) = settings.pages_max {
+        connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+    }
+    Ok(connection)
+}
+
+/// A connection that only reads. Not opened read-only: such a connection could not make the index of the log anew.
+pub(in crate::sqlite) fn open_reader(
+    path: &Path,
+    settings: &SqliteSettings,
+) -> rusqlite::Result<Connection> {
+    let connection = open(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE,
+        settings,
+        settings.reader_cache_bytes,
+    )?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn open(
+    path: &Path,
+    flags: OpenFlags,
+    settings: &SqliteSettings,
+    cache_bytes: usize,
+) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    connection.busy_timeout(settings.busy_timeout)?;
+    // A negative cache size is in KiB.
+    let cache_kib = i64::try_from(cache_bytes / 1_024).unwrap_or(i64::MAX);
+    connection.pragma_update(None, "cache_size", -cache_kib)?;
+    let mapped = i64::try_from(settings.mmap_bytes).unwrap_or(i64::MAX);
+    connection.pragma_update_and_check(None, "mmap_size", mapped, |_| Ok(()))?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}

@@ -1,0 +1,10 @@
+//! The threads and connections behind every port of this adapter.
+//!
+//! - [`writer`]: one thread with the only connection that writes; calls that wait together share one commit.
+//! - [`readers`]: connections for look-ups, used on the caller's thread, and one for long reads.
+//! - [`connection`]: how each of them is opened.
+
+pub(super) mod connection;
+pub(super) mod counters;
+pub(super) mod readers;
+pub(super) mod writer;

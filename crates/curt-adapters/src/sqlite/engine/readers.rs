@@ -1,0 +1,109 @@
+//! Reads beside the writer: each sees everything that was acknowledged before it began.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use curt_core::{ErrorKind, PortResult};
+use rusqlite::Connection;
+
+use super::connection::open_reader;
+use crate::sqlite::failure::{Failure, Reach, port_error};
+use crate::sqlite::settings::SqliteSettings;
+
+type Slot = Mutex<Option<Connection>>;
+
+/// See the module documentation of the adapter for why look-ups run on the caller's thread.
+#[derive(Debug)]
+pub(in crate::sqlite) struct Readers {
+    path: PathBuf,
+    lookups: Box<[Slot]>,
+    next: AtomicUsize,
+    /// Long reads have a connection of their own, so that no look-up waits for one.
+    scans: Arc<Slot>,
+}
+
+impl Readers {
+    pub(in crate::sqlite) fn open(
+        path: &Path,
+        settings: &SqliteSettings,
+    ) -> rusqlite::Result<Self> {
+        let slot = || Ok(Mutex::new(Some(open_reader(path, settings)?)));
+        let lookups = (0..NonZeroUsize::get(settings.readers))
+            .map(|_| slot())
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            lookups,
+            next: AtomicUsize::new(0),
+            scans: Arc::new(slot()?),
+        })
+    }
+
+    /// Runs a read of a few rows at once, on this thread.
+    pub(in crate::sqlite) fn look_up<T>(
+        &self,
+        op: &'static str,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> PortResult<T> {
+        let slot = self.idle();
+        let connection = slot.as_ref().ok_or_else(|| closed().for_call(op))?;
+        read(connection).map_err(|error| port_error(op, &self.path, &error))
+    }
+
+    /// Runs a read of many rows on a thread that may block.
+    pub(in crate::sqlite) async fn scan<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> PortResult<T> {
+        let slot = Arc::clone(&self.scans);
+        let path = self.path.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = slot.as_ref().ok_or_else(|| closed().for_call(op))?;
+            read(connection).map_err(|error| port_error(op, &path, &error))
+        });
+        match task.await {
+            Ok(result) => result,
+            Err(error) => Err(Failure::new(
+                ErrorKind::Bug,
+                Reach::Call,
+                "the read did not finish; please report this",
+            )
+            .for_call(op)
+            .with_source(error)),
+        }
+    }
+
+    /// Closes every connection; reads that come later are refused.
+    pub(in crate::sqlite) fn close(&self) {
+        for slot in self.lookups.iter().chain([&*self.scans]) {
+            slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Option<Connection>> {
+        let start = self.next.fetch_add(1, Ordering::Relaxed);
+        for step in 0..self.lookups.len() {
+            match self.lookups[start.wrapping_add(step) % self.lookups.len()].try_lock() {
+                Ok(slot) => return slot,
+                Err(TryLockError::Poisoned(slot)) => return slot.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        // All are at work for a few microseconds: queue at one of them.
+        self.lookups[start % self.lookups.len()]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn closed() -> Failure {
+    Failure::new(
+        ErrorKind::Unavailable,
+        Reach::Call,
+        "the data file has been closed",
+    )
+}

@@ -1,0 +1,157 @@
+//! The key ledger in the three forms of the documents.
+//!
+//! All forms keep unused keys in the table `keys` with status 0 and those of open batches with status 2, and they share
+//! batches and totals, so that a deployment can change its form at any time. They differ in what becomes of a key when
+//! its batch is closed: see [`LedgerForm`].
+//!
+//! The order of the documents, "select an unused key, then mark it", hands a key out twice when two do it at once. Here
+//! both happen in one transaction that has the write lock from its start.
+
+mod batch;
+mod keys;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use curt_core::ports::{BatchId, KeyLedger, LedgerCounts, OpenBatch};
+use curt_core::{Key, PortResult, UnixMillis};
+
+use super::Sqlite;
+use super::engine::counters::{CounterName, Counters};
+
+const MINTED: CounterName = "keys.minted";
+const FREE: CounterName = "keys.free";
+const OPEN: CounterName = "keys.open";
+const RECYCLED: CounterName = "keys.recycled";
+
+/// What becomes of a key that was used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LedgerForm {
+    /// Its row is deleted: the smallest ledger.
+    #[default]
+    Delete,
+    /// Its row stays with status 1: the ledger never mints it again.
+    Status,
+    /// Its row moves to the table `keys_used`: as `Status`, and the unused keys stay together.
+    UsedTable,
+}
+
+pub(super) struct SqliteLedger {
+    db: Arc<Sqlite>,
+    form: LedgerForm,
+}
+
+impl SqliteLedger {
+    pub(super) fn new(db: Arc<Sqlite>, form: LedgerForm) -> Self {
+        Self { db, form }
+    }
+}
+
+#[async_trait]
+impl KeyLedger for SqliteLedger {
+    async fn insert(&self, keys: &[Key]) -> PortResult<u64> {
+        let form = self.form;
+        let keys = keys::in_slot_order(keys);
+        self.db
+            .writer
+            .write("add minted keys", keys.len(), move |work| {
+                let mut added = 0;
+                for key in &keys {
+                    added += keys::add(work.connection, form, key)?;
+                }
+                work.counters.add(MINTED, added);
+                work.counters.add(FREE, added);
+                Ok(added.unsigned_abs())
+            })
+            .await
+    }
+
+    async fn take(&self, batch: &BatchId, limit: usize, now: UnixMillis) -> PortResult<Vec<Key>> {
+        let batch = batch.clone();
+        self.db
+            .writer
+            .write("take keys", limit, move |work| {
+                if let Some(keys) = batch::find(work.connection, &batch)? {
+                    return Ok(keys);
+                }
+                let taken = keys::take(work.connection, limit)?;
+                if !taken.is_empty() {
+                    batch::open(work.connection, &batch, now, &taken)?;
+                    work.counters.add(FREE, -signed(taken.len()));
+                    work.counters.add(OPEN, signed(taken.len()));
+                }
+                Ok(taken)
+            })
+            .await
+    }
+
+    async fn close(&self, batch: &BatchId) -> PortResult<()> {
+        self.give_back(batch, &[]).await.map(drop)
+    }
+
+    async fn give_back(&self, batch: &BatchId, unused: &[Key]) -> PortResult<u64> {
+        let form = self.form;
+        let batch = batch.clone();
+        let unused = keys::in_slot_order(unused);
+        self.db
+            .writer
+            .write("close a batch of keys", unused.len().max(1), move |work| {
+                let Some(keys) = batch::close(work.connection, &batch)? else {
+                    return Ok(0);
+                };
+                work.counters.add(OPEN, -signed(keys.len()));
+                let mut freed = 0;
+                for key in keys::in_slot_order(&keys) {
+                    if unused.binary_search(&key).is_ok() {
+                        freed += keys::give_back(work.connection, &key)?;
+                    } else {
+                        keys::set_used(work.connection, form, &key)?;
+                    }
+                }
+                work.counters.add(FREE, freed);
+                Ok(freed.unsigned_abs())
+            })
+            .await
+    }
+
+    async fn open_batches(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<OpenBatch>> {
+        self.db
+            .readers
+            .scan("list open batches of keys", move |connection| {
+                batch::open_before(connection, before, limit)
+            })
+            .await
+    }
+
+    async fn recycle(&self, keys: &[Key]) -> PortResult<u64> {
+        let keys = keys::in_slot_order(keys);
+        self.db
+            .writer
+            .write("recycle keys", keys.len(), move |work| {
+                let mut freed = 0;
+                for key in &keys {
+                    freed += keys::recycle(work.connection, key)?;
+                }
+                work.counters.add(FREE, freed);
+                work.counters.add(RECYCLED, freed);
+                Ok(freed.unsigned_abs())
+            })
+            .await
+    }
+
+    async fn counts(&self) -> PortResult<LedgerCounts> {
+        self.db.readers.look_up("count keys", |connection| {
+            let counters = Counters::read(connection)?;
+            Ok(LedgerCounts {
+                minted: counters.get(MINTED),
+                free: counters.get(FREE),
+                open: counters.get(OPEN),
+                recycled: counters.get(RECYCLED),
+            })
+        })
+    }
+}
+
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

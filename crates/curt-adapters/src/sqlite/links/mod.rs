@@ -1,0 +1,162 @@
+//! The link store.
+//!
+//! Every change reads the row first, decides, and writes by row id: nobody else can write in between, so that needs no
+//! conditions in the statements. Requests with an `Idempotency-Key` look before they write for the same reason: they
+//! never have to undo half of themselves.
+
+mod change;
+mod claim;
+mod insert;
+mod list;
+mod once;
+mod page;
+mod record;
+mod totals;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use curt_core::ports::{
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
+};
+use curt_core::{ErrorKind, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis};
+
+use super::Sqlite;
+use super::failure::BACKEND;
+
+pub(super) struct SqliteLinks {
+    db: Arc<Sqlite>,
+}
+
+impl SqliteLinks {
+    pub(super) fn new(db: Arc<Sqlite>) -> Self {
+        Self { db }
+    }
+}
+
+#[async_trait]
+impl LinkStore for SqliteLinks {
+    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
+        self.db
+            .writer
+            .write("insert links", request.links.len(), move |work| {
+                insert::insert(work, &request)
+            })
+            .await
+    }
+
+    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
+        self.db.readers.look_up("read a link", |connection| {
+            Ok(record::find(connection, id)?.map(|stored| stored.link))
+        })
+    }
+
+    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
+        const OP: &str = "update a link";
+        if !matches!(link.state, LinkState::Active | LinkState::Disabled) {
+            return Err(invalid(OP, "an edit can only enable or disable a link"));
+        }
+        self.db
+            .writer
+            .write(OP, 1, move |work| change::update(work, &link, seen))
+            .await
+    }
+
+    async fn delete(
+        &self,
+        id: &LinkId,
+        seen: Option<Revision>,
+        now: UnixMillis,
+    ) -> PortResult<ChangeReply> {
+        let id = id.clone();
+        self.db
+            .writer
+            .write("delete a link", 1, move |work| {
+                change::delete(work, &id, seen, now)
+            })
+            .await
+    }
+
+    async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
+        const OP: &str = "list links";
+        let position = page::Position::of_query(query)
+            .map_err(|()| invalid(OP, "the cursor is not one of this list"))?;
+        let query = query.clone();
+        self.db
+            .readers
+            .scan(OP, move |connection| {
+                list::list(connection, &query, position)
+            })
+            .await
+    }
+
+    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
+        self.db
+            .readers
+            .scan("find expired links", move |connection| {
+                change::expired(connection, now, limit)
+            })
+            .await
+    }
+
+    async fn purge(
+        &self,
+        batch: &[(LinkId, Revision)],
+        now: UnixMillis,
+    ) -> PortResult<Vec<LinkId>> {
+        let batch = batch.to_vec();
+        self.db
+            .writer
+            .write("purge links", batch.len(), move |work| {
+                once::forget_old(work.connection, now)?;
+                change::purge(work, &batch, now)
+            })
+            .await
+    }
+
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
+        self.db
+            .writer
+            .write("release keys", limit, move |work| {
+                change::release(work, before, limit)
+            })
+            .await
+    }
+
+    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
+        let ids = ids.to_vec();
+        self.db
+            .writer
+            .write("seed links", ids.len(), move |work| claim::seed(work, &ids))
+            .await
+    }
+
+    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
+        self.db
+            .writer
+            .write("claim links", request.links.len(), move |work| {
+                claim::claim(work, &request)
+            })
+            .await
+    }
+
+    async fn counts(&self) -> PortResult<LinkCounts> {
+        self.db.readers.look_up("count links", totals::read)
+    }
+
+    async fn ping(&self) -> PortResult<()> {
+        const OP: &str = "answer";
+        self.db
+            .writer
+            .write(OP, 1, |work| {
+                work.counters.add(totals::PINGS, 1);
+                Ok(())
+            })
+            .await?;
+        self.db.readers.look_up(OP, totals::read).map(drop)
+    }
+}
+
+fn invalid(op: &'static str, detail: &str) -> PortError {
+    PortError::new(ErrorKind::Invalid, BACKEND, op, detail)
+}

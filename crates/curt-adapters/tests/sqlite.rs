@@ -1,0 +1,80 @@
+//! The SQLite adapter against the suites of its ports.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use curt_adapters::sqlite::{LedgerForm, Sqlite, SqliteSettings, Synchronous};
+use curt_testkit::conformance;
+use tempfile::TempDir;
+
+/// Opens the data file of a folder, without the syncs that only power loss would show.
+fn open(folder: &Path) -> Arc<Sqlite> {
+    let settings = SqliteSettings {
+        synchronous: Synchronous::Normal,
+        ..SqliteSettings::default()
+    };
+    Sqlite::open(folder.join("curt.db"), settings).unwrap()
+}
+
+fn new_folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// A fresh database for each clause; the folders go at the end of the test.
+struct Fresh(TempDir, std::sync::atomic::AtomicUsize);
+
+impl Fresh {
+    fn new() -> Self {
+        Self(new_folder(), std::sync::atomic::AtomicUsize::new(0))
+    }
+
+    fn open(&self) -> Arc<Sqlite> {
+        let n = self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        open(&self.0.path().join(n.to_string()))
+    }
+}
+
+const FORMS: [LedgerForm; 3] = [
+    LedgerForm::Delete,
+    LedgerForm::Status,
+    LedgerForm::UsedTable,
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn link_store() {
+    let fresh = Fresh::new();
+    conformance::link_store::suite(async || fresh.open().links()).await;
+    let folder = new_folder();
+    conformance::link_store::suite_durable(folder.path(), async |folder| open(folder).links())
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_ledger_in_every_form() {
+    for form in FORMS {
+        let fresh = Fresh::new();
+        conformance::key_ledger::suite(async || fresh.open().ledger(form)).await;
+        let folder = new_folder();
+        conformance::key_ledger::suite_durable(folder.path(), async |folder| {
+            open(folder).ledger(form)
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cursor() {
+    let fresh = Fresh::new();
+    conformance::cursor::suite(async || fresh.open().cursor()).await;
+    let folder = new_folder();
+    conformance::cursor::suite_durable(folder.path(), async |folder| open(folder).cursor()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts() {
+    let fresh = Fresh::new();
+    conformance::accounts::suite(async || fresh.open().accounts()).await;
+    let folder = new_folder();
+    conformance::accounts::suite_durable(folder.path(), async |folder| open(folder).accounts())
+        .await;
+}
