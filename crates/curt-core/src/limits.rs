@@ -46,6 +46,8 @@ pub const LOGICAL_SHARDS: u32 = 1_024;
 
 /// Request line and headers together, in bytes.
 pub const HTTP_HEAD_BYTES_MAX: usize = 16 * 1_024;
+/// Path and query of one request, in bytes: room for the longest target in a query, encoded.
+pub const HTTP_URI_BYTES_MAX: usize = 12 * 1_024;
 /// Header fields of one request.
 pub const HTTP_HEADERS_MAX: usize = 64;
 /// Body of an ordinary request, in bytes.
@@ -60,6 +62,8 @@ const _: () = assert!(GENERATED_KEY_BYTES_MIN < GENERATED_KEY_BYTES_MAX);
 const _: () = assert!(GENERATED_KEY_BYTES_MAX <= KEY_BYTES_MAX);
 const _: () = assert!(TARGET_BYTES_DEFAULT <= TARGET_BYTES_MAX);
 const _: () = assert!(TARGET_BYTES_MAX * 2 <= HTTP_BODY_BYTES_MAX);
+const _: () = assert!(TARGET_BYTES_MAX < HTTP_URI_BYTES_MAX);
+const _: () = assert!(HTTP_URI_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(PAGE_LINKS_MAX < PAGE_ROWS_SCANNED_MAX);
 const _: () = assert!(BULK_LINKS_MAX <= COMMIT_GROUP_MAX);
 const _: () = assert!(BULK_LINKS_MAX * TARGET_BYTES_DEFAULT < HTTP_BULK_BODY_BYTES_MAX);

@@ -65,6 +65,7 @@ pub mod event {
     pub const KEY_FILE_PUBLISHED: &str = "key_file_published";
     pub const KEY_BLOCK_SKIPPED: &str = "key_block_skipped";
     pub const LINKS_PURGED: &str = "links_purged";
+    pub const REQUEST_ANSWERED: &str = "request_answered";
     pub const REQUEST_FAILED: &str = "request_failed";
     pub const CONNECTION_FAILED: &str = "connection_failed";
     pub const API_KEY_ADDED: &str = "api_key_added";

@@ -1,0 +1,44 @@
+// The pages work without this. It adds copying to the clipboard, and selects a short link when it gets the focus.
+"use strict";
+
+async function copy(field) {
+  if (navigator.clipboard && window.isSecureContext) {
+    await navigator.clipboard.writeText(field.value);
+    return;
+  }
+  // Plain http on another machine has no clipboard interface; the old way still works there.
+  field.select();
+  if (!document.execCommand("copy")) {
+    throw new Error("the browser refused to copy");
+  }
+}
+
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  const field = document.getElementById(button.dataset.copy);
+  const label = button.textContent;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    try {
+      await copy(field);
+      button.textContent = "Copied";
+    } catch {
+      field.select();
+      button.textContent = "Press Ctrl+C";
+    }
+    setTimeout(() => {
+      button.textContent = label;
+    }, 2000);
+  });
+  field.addEventListener("focus", () => field.select());
+}
+
+// A link into the API page should find its operation open.
+function reveal() {
+  const wanted = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (wanted instanceof HTMLDetailsElement) {
+    wanted.open = true;
+  }
+}
+
+window.addEventListener("hashchange", reveal);
+reveal();

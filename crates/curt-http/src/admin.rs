@@ -1,0 +1,40 @@
+//! What operators look at: metrics and health, on a port of their own.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
+use http::header::CONTENT_TYPE;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+
+use crate::api::health;
+use crate::problem::{Problem, ProblemCode};
+use crate::state::App;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// `/metrics` and `/health/…`.
+pub fn router(app: Arc<App>, registry: Arc<Registry>) -> Router {
+    let routes = Router::new()
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .with_state(Arc::clone(&app));
+    crate::api::finished(app, routes.merge(metrics_route(registry)))
+}
+
+/// `/metrics` alone, for servers that show it beside the links.
+pub fn metrics_route<S: Clone + Send + Sync + 'static>(registry: Arc<Registry>) -> Router<S> {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .layer(Extension(registry))
+}
+
+async fn metrics(Extension(registry): Extension<Arc<Registry>>) -> Response {
+    let mut text = String::new();
+    match encode(&mut text, &registry) {
+        Ok(()) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+        Err(_) => Problem::new(ProblemCode::Internal).into_response(),
+    }
+}

@@ -1,0 +1,194 @@
+//! Reading request bodies: bounded in bytes and in time, with errors that name the field.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName};
+use http_body_util::BodyExt;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::error::Category;
+use tokio::time::{Instant, timeout_at};
+
+use crate::problem::{Problem, ProblemCode};
+
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A client earns one second for every so many bytes, so that a large body over a slow line still arrives.
+const BYTES_PER_EXTRA_SECOND: u64 = 64 * 1_024;
+
+/// The whole body, if it has at most `bytes_max` bytes and arrives in time.
+pub(crate) async fn read(
+    mut body: Body,
+    bytes_max: usize,
+    patience: Duration,
+) -> Result<Bytes, Problem> {
+    let too_large = || {
+        Problem::new(ProblemCode::BodyTooLarge)
+            .detail(format!("The body may have at most {bytes_max} bytes."))
+    };
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(too_large());
+    }
+    let mut deadline = Instant::now() + patience;
+    let mut whole = BytesMut::new();
+    loop {
+        let frame = timeout_at(deadline, body.frame())
+            .await
+            .map_err(|_| Problem::new(ProblemCode::BodyTimeout))?;
+        let Some(frame) = frame else {
+            return Ok(whole.freeze());
+        };
+        let frame = frame.map_err(|_| {
+            Problem::new(ProblemCode::MalformedRequest).detail("The body broke off.")
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if whole.len() + data.len() > bytes_max {
+            return Err(too_large());
+        }
+        whole.extend_from_slice(&data);
+        let earned = data.len() as u64 * 1_000 / BYTES_PER_EXTRA_SECOND;
+        deadline += Duration::from_millis(earned);
+    }
+}
+
+/// Which of `accepted` the body is written in.
+pub(crate) fn media_type(
+    headers: &HeaderMap,
+    accepted: &[&'static str],
+) -> Result<&'static str, Problem> {
+    let given = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .map(str::trim)
+        .unwrap_or_default();
+    let found = accepted
+        .iter()
+        .find(|media_type| media_type.eq_ignore_ascii_case(given));
+    found.copied().ok_or_else(|| {
+        let problem = Problem::new(ProblemCode::UnsupportedMediaType)
+            .detail(format!("Content-Type must be {}.", accepted.join(" or ")));
+        if accepted.contains(&MERGE_PATCH) {
+            problem.header(
+                HeaderName::from_static("accept-patch"),
+                "application/merge-patch+json, application/json",
+            )
+        } else {
+            problem
+        }
+    })
+}
+
+/// Reads JSON strictly: syntax is 400; a wrong type, an unknown or a repeated field is 422 and names the field.
+pub(crate) fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let error = match serde_json::from_slice::<T>(body) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    match error.classify() {
+        Category::Io | Category::Syntax | Category::Eof => {
+            Err(Problem::new(ProblemCode::MalformedJson).detail(sentence(&error.to_string())))
+        }
+        Category::Data => Err(refused::<T>(body, &error)),
+    }
+}
+
+/// Reads the body again to find the field: following the path costs, so only failures pay for it.
+fn refused<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> Problem {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let path = serde_path_to_error::deserialize::<_, T>(&mut deserializer)
+        .err()
+        .map(|error| error.path().to_string())
+        .unwrap_or_default();
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    let (code, named) = if let Some(rest) = message.strip_prefix("unknown field `") {
+        ("unknown", rest.split('`').next())
+    } else if let Some(rest) = message.strip_prefix("missing field `") {
+        ("missing", rest.split('`').next())
+    } else if let Some(rest) = message.strip_prefix("duplicate field `") {
+        ("duplicate", rest.split('`').next())
+    } else if message.starts_with("invalid value") {
+        ("value", None)
+    } else {
+        ("type", None)
+    };
+    Problem::invalid_field(field_name(path, named), code, sentence(message))
+}
+
+/// serde's path ends sometimes at the field and sometimes at the object around it.
+fn field_name(path: String, named: Option<&str>) -> Cow<'static, str> {
+    let path = match path.as_str() {
+        "." | "?" => String::new(),
+        _ => path,
+    };
+    match named {
+        None if path.is_empty() => Cow::Borrowed("body"),
+        None => path.into(),
+        Some(name) if path.is_empty() || path == name => name.to_owned().into(),
+        Some(name) if path.ends_with(&format!(".{name}")) => path.into(),
+        Some(name) => format!("{path}.{name}").into(),
+    }
+}
+
+/// A message of the JSON library as a sentence of ours.
+fn sentence(message: &str) -> String {
+    let mut characters = message.chars();
+    match characters.next() {
+        Some(first) => format!("{}{}.", first.to_ascii_uppercase(), characters.as_str()),
+        None => String::new(),
+    }
+}
+
+/// A JSON object. serde alone would also read a struct from an array of its fields in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<T: Serialize> Serialize for Object<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Only<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Only<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Only(PhantomData))
+    }
+}
+
+/// For fields whose `null` means something else than their absence.
+pub(crate) fn present<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Refuses a body that no form of ours sends.
+pub(crate) fn form_only(headers: &HeaderMap) -> Result<(), Problem> {
+    media_type(headers, &[FORM]).map(|_| ())
+}

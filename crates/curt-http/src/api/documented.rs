@@ -1,0 +1,109 @@
+//! The problems that each operation can answer with, for the OpenAPI document.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use utoipa::IntoResponses;
+use utoipa::ToSchema;
+use utoipa::openapi::example::ExampleBuilder;
+use utoipa::openapi::{ContentBuilder, HeaderBuilder, Ref, RefOr, Response, ResponseBuilder};
+
+use crate::problem::{InvalidField, PROBLEM_JSON, Problem, ProblemBody, ProblemCode};
+
+type Responses = BTreeMap<String, RefOr<Response>>;
+
+/// One response per status, with an example per problem.
+fn responses(codes: &[ProblemCode]) -> Responses {
+    let mut by_status: BTreeMap<u16, Vec<ProblemCode>> = BTreeMap::new();
+    for code in codes {
+        by_status
+            .entry(code.status().as_u16())
+            .or_default()
+            .push(*code);
+    }
+    by_status
+        .into_iter()
+        .map(|(status, codes)| (status.to_string(), response(&codes).into()))
+        .collect()
+}
+
+fn response(codes: &[ProblemCode]) -> Response {
+    let titles: Vec<_> = codes.iter().map(|code| code.title()).collect();
+    let examples = codes.iter().map(|code| {
+        let example = ExampleBuilder::new().value(Some(example(*code))).build();
+        (code.slug(), example)
+    });
+    let schema = Ref::from_schema_name(ProblemBody::name());
+    let content = ContentBuilder::new()
+        .schema(Some(schema))
+        .examples_from_iter(examples)
+        .build();
+    let mut response = ResponseBuilder::new()
+        .description(format!("{}.", titles.join("; or: ")))
+        .content(PROBLEM_JSON, content);
+    for (name, description) in headers(codes) {
+        let header = HeaderBuilder::new().description(Some(description)).build();
+        response = response.header(name, header);
+    }
+    response.build()
+}
+
+fn headers(codes: &[ProblemCode]) -> Vec<(&'static str, &'static str)> {
+    match codes {
+        [ProblemCode::CredentialsMissing, ..] => {
+            vec![("WWW-Authenticate", "How to send an API key.")]
+        }
+        [ProblemCode::StoreUnavailable, ..] => {
+            vec![("Retry-After", "Seconds after which to try again.")]
+        }
+        [ProblemCode::StaleRevision, ..] => vec![("ETag", "The link's revision now.")],
+        _ => Vec::new(),
+    }
+}
+
+fn example(code: ProblemCode) -> Value {
+    let problem = match code {
+        ProblemCode::InvalidInput => Problem::invalid(vec![InvalidField::new(
+            "target",
+            "target_scheme",
+            "The target must begin with one of: http, https.",
+        )]),
+        code => Problem::new(code),
+    };
+    json!(problem.body())
+}
+
+use ProblemCode as P;
+
+macro_rules! documented {
+    ($($(#[$doc:meta])* $name:ident: $($code:ident)+;)+) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> Responses {
+                responses(&[$(P::$code),+])
+            }
+        }
+    )+};
+}
+
+documented! {
+    CreateProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite BodyTimeout
+        AliasTaken BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch Internal StoreUnavailable
+        KeysExhausted;
+    BulkProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite BodyTimeout
+        BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch Internal StoreUnavailable KeysExhausted;
+    ListProblems: CredentialsMissing CredentialsInvalid InvalidInput UriTooLong Internal StoreUnavailable;
+    ReadProblems: MalformedRequest CredentialsMissing CredentialsInvalid LinkNotFound UriTooLong Internal
+        StoreUnavailable;
+    ChangeProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid LinkNotFound BodyTimeout
+        StaleRevision BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+    DeleteProblems: MalformedRequest CredentialsMissing CredentialsInvalid LinkNotFound StaleRevision UriTooLong
+        Internal StoreUnavailable;
+    CreateUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite BodyTimeout
+        AliasTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable KeysExhausted;
+    DeleteUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid LinkNotFound BodyTimeout
+        BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+    FollowProblems: LinkNotFound LinkGone UriTooLong Internal StoreUnavailable;
+}

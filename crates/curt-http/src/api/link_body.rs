@@ -1,0 +1,321 @@
+//! Links as JSON: what clients send and what they get.
+
+use std::fmt;
+
+use curt_core::limits::{BULK_LINKS_MAX, TAGS_MAX, TARGET_BYTES_MAX, TITLE_BYTES_MAX};
+use curt_core::{KeyOrigin, Link, LinkState, RedirectStatus};
+use curt_links::{EditLink, Expiry, NewLink};
+use serde::de::{Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::body::{Object, present};
+use super::revision::tag;
+use super::time::Rfc3339;
+use crate::problem::ProblemBody;
+use crate::state::PublicUrl;
+
+// The schemas below can hold only literal numbers.
+const _: () = assert!(TARGET_BYTES_MAX == 8_192 && TITLE_BYTES_MAX == 512);
+const _: () = assert!(TAGS_MAX == 32 && BULK_LINKS_MAX == 1_000);
+
+/// A link to be made.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewLink)]
+pub(crate) struct NewLinkBody {
+    /// Where the link leads: an absolute http or https address without user name or password, not on this server.
+    #[schema(
+        format = "uri",
+        pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/\\?#@]",
+        max_length = 8192,
+        example = "https://example.com/a/long/path?with=query"
+    )]
+    pub target: String,
+    /// The key of your choice; a generated one without it. Case matters. Words that are routes of the server are
+    /// reserved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$", example = "spring-sale")]
+    pub alias: Option<String>,
+    /// A name for your own lists; visitors do not see it. At most 512 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 512, example = "Spring sale")]
+    pub title: Option<String>,
+    /// Words to find the link by; at most 32 of at most 64 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 32, example = json!(["spring", "mail"]))]
+    pub tags: Option<Vec<String>>,
+    /// From this instant on the link answers 410. `null`: never. Absent: the server's default.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(value_type = Option<Rfc3339>)]
+    pub expires_at: Option<Option<Rfc3339>>,
+    /// Before this instant the link answers 404.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Rfc3339>)]
+    pub valid_since: Option<Rfc3339>,
+    /// The status that visitors get. Browsers remember 301 and 308.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect_status: Option<RedirectCode>,
+    /// Whether the visitor's query string is added to the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forward_query: Option<bool>,
+}
+
+impl From<NewLinkBody> for NewLink {
+    fn from(body: NewLinkBody) -> Self {
+        Self {
+            target: body.target,
+            alias: body.alias,
+            title: body.title,
+            tags: body.tags.unwrap_or_default(),
+            expires_at: body.expires_at.map_or(Expiry::Default, expiry),
+            valid_since: body.valid_since.map(|at| at.0),
+            status: body.redirect_status.map(|code| code.0),
+            forward_query: body.forward_query,
+        }
+    }
+}
+
+fn expiry(at: Option<Rfc3339>) -> Expiry {
+    at.map_or(Expiry::Never, |at| Expiry::At(at.0))
+}
+
+/// Changes to a link. A field that is absent stays as it is; `null` clears it.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = LinkChanges)]
+pub(crate) struct EditLinkBody {
+    /// A new target, under the same rules as in a new link.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(
+        value_type = String,
+        required = false,
+        format = "uri",
+        pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/\\?#@]",
+        max_length = 8192,
+        example = "https://example.com/another/path"
+    )]
+    pub target: Option<String>,
+    /// `null`: no title.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>, max_length = 512, example = "Summer sale")]
+    pub title: Option<Option<String>>,
+    /// All tags anew. `null`: no tags.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<Vec<String>>, max_items = 32, example = json!(["summer"]))]
+    pub tags: Option<Option<Vec<String>>>,
+    /// `null`: never.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<Rfc3339>)]
+    pub expires_at: Option<Option<Rfc3339>>,
+    /// `null`: valid at once.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<Rfc3339>)]
+    pub valid_since: Option<Option<Rfc3339>>,
+    /// The status that visitors get.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = RedirectCode, required = false)]
+    pub redirect_status: Option<RedirectCode>,
+    /// Whether the visitor's query string is added to the target.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = bool, required = false)]
+    pub forward_query: Option<bool>,
+}
+
+impl From<EditLinkBody> for EditLink {
+    fn from(body: EditLinkBody) -> Self {
+        Self {
+            target: body.target,
+            title: body.title,
+            tags: body.tags.map(Option::unwrap_or_default),
+            expires_at: body.expires_at.map(expiry),
+            valid_since: body.valid_since.map(|at| at.map(|at| at.0)),
+            status: body.redirect_status.map(|code| code.0),
+            forward_query: body.forward_query,
+        }
+    }
+}
+
+/// A status that a link redirects with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RedirectCode(pub RedirectStatus);
+
+impl Serialize for RedirectCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u16(self.0.code())
+    }
+}
+
+impl<'de> Deserialize<'de> for RedirectCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Code;
+        impl Visitor<'_> for Code {
+            type Value = RedirectCode;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("301, 302, 307 or 308")
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, code: u64) -> Result<RedirectCode, E> {
+                u16::try_from(code)
+                    .ok()
+                    .and_then(RedirectStatus::from_code)
+                    .map(RedirectCode)
+                    .ok_or_else(|| E::invalid_value(Unexpected::Unsigned(code), &self))
+            }
+        }
+        deserializer.deserialize_u16(Code)
+    }
+}
+
+impl PartialSchema for RedirectCode {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .description(Some("The status of a redirect."))
+            .enum_values(Some(RedirectStatus::ALL.map(RedirectStatus::code)))
+            .examples([302])
+            .into()
+    }
+}
+
+impl ToSchema for RedirectCode {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "RedirectStatus".into()
+    }
+}
+
+/// Whether a link is switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = LinkState)]
+pub(crate) enum StateName {
+    Active,
+    /// Switched off by the operator: visitors get 410.
+    Disabled,
+}
+
+impl StateName {
+    pub(crate) fn parse(text: &str) -> Option<LinkState> {
+        match text {
+            "active" => Some(LinkState::Active),
+            "disabled" => Some(LinkState::Disabled),
+            _ => None,
+        }
+    }
+}
+
+/// A link.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Link)]
+pub(crate) struct LinkBody {
+    /// The last part of the short URL.
+    #[schema(example = "spring-sale")]
+    pub key: String,
+    /// What to give away.
+    #[schema(format = "uri", example = "https://sho.rt/spring-sale")]
+    pub short_url: String,
+    /// Where it leads, as it is sent to browsers.
+    #[schema(format = "uri", example = "https://example.com/a/long/path?with=query")]
+    pub target: String,
+    /// Whether the key was chosen as an alias.
+    pub alias: bool,
+    #[schema(required = true, example = "Spring sale")]
+    pub title: Option<String>,
+    #[schema(example = json!(["spring", "mail"]))]
+    pub tags: Vec<String>,
+    pub state: StateName,
+    pub created_at: Rfc3339,
+    pub updated_at: Rfc3339,
+    /// `null`: never.
+    #[schema(required = true)]
+    pub expires_at: Option<Rfc3339>,
+    /// `null`: from the start.
+    #[schema(required = true)]
+    pub valid_since: Option<Rfc3339>,
+    pub redirect_status: RedirectCode,
+    pub forward_query: bool,
+    /// Changes with every edit; the text inside the ETag.
+    #[schema(pattern = "^[0-9]+\\.[0-9]+$", example = "1.1")]
+    pub revision: String,
+}
+
+impl LinkBody {
+    pub(crate) fn new(link: &Link, public: &PublicUrl) -> Self {
+        Self {
+            key: link.id.key.as_str().to_owned(),
+            short_url: public.short_url(link.id.key.as_str()),
+            target: link.target.as_str().to_owned(),
+            alias: link.origin == KeyOrigin::Alias,
+            title: link.title.as_deref().map(str::to_owned),
+            tags: link.tags.iter().map(|tag| tag.to_string()).collect(),
+            state: match link.state {
+                LinkState::Active => StateName::Active,
+                // Tombstones and seeded rows are never shown; were one to slip through, it would not redirect.
+                LinkState::Disabled | LinkState::Deleted | LinkState::Seeded => StateName::Disabled,
+            },
+            created_at: Rfc3339(link.created_at),
+            updated_at: Rfc3339(link.updated_at),
+            expires_at: link.expires_at.map(Rfc3339),
+            valid_since: link.valid_since.map(Rfc3339),
+            redirect_status: RedirectCode(link.status),
+            forward_query: link.forward_query,
+            revision: tag(link.revision),
+        }
+    }
+}
+
+/// One page of links.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = LinkPage)]
+pub(crate) struct PageBody {
+    pub links: Vec<LinkBody>,
+    /// The cursor of the next page; `null` on the last one. A page may be short, even empty, and still have a next.
+    #[schema(required = true, example = json!(null))]
+    pub next: Option<String>,
+}
+
+/// Links to be made together. Each one succeeds or fails on its own.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewLinks)]
+pub(crate) struct BulkBody {
+    #[schema(value_type = Vec<NewLinkBody>, min_items = 1, max_items = 1000)]
+    pub links: Vec<Object<NewLinkBody>>,
+}
+
+/// What became of each link, in the order of the request.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = BulkResults)]
+pub(crate) struct BulkResultsBody {
+    /// How many links were made.
+    pub created: usize,
+    /// How many were refused.
+    pub failed: usize,
+    pub results: Vec<BulkResult>,
+}
+
+/// What became of one link.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum BulkResult {
+    Created {
+        #[schema(minimum = 201, maximum = 201, example = 201)]
+        status: u16,
+        link: Box<LinkBody>,
+    },
+    Failed {
+        #[schema(minimum = 400, maximum = 599, example = 409)]
+        status: u16,
+        problem: ProblemBody,
+    },
+}

@@ -1,0 +1,336 @@
+//! `/api/v1/links`: the REST resource.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use curt_core::limits::{BULK_LINKS_MAX, HTTP_BODY_BYTES_MAX, HTTP_BULK_BODY_BYTES_MAX};
+use curt_core::{ErrorKind, Link, OwnerId, Revision};
+use curt_links::LinkError;
+use http::header::{ETAG, LINK, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+
+use super::body::{self, JSON, MERGE_PATCH, Object};
+use super::credentials;
+use super::documented::{
+    BulkProblems, ChangeProblems, CreateProblems, DeleteProblems, ListProblems, ReadProblems,
+};
+use super::link_body::{
+    BulkBody, BulkResult, BulkResultsBody, EditLinkBody, LinkBody, NewLinkBody, PageBody,
+};
+use super::list_query::{self, ListParams};
+use super::once::{REPLAYED, once};
+use super::revision::{Condition, etag};
+use crate::problem::{Problem, ProblemCode};
+use crate::state::App;
+
+pub(crate) const PATH: &str = "/api/v1/links";
+
+/// Make a link
+///
+/// Stores the link durably before it answers. With an `Idempotency-Key` the request can be repeated safely for 24
+/// hours: the answer is the link that the first one made, and `Idempotent-Replayed: true`.
+#[utoipa::path(
+    post,
+    path = "/api/v1/links",
+    tag = "links",
+    operation_id = "createLink",
+    params(("Idempotency-Key" = Option<String>, Header, description = "Any text of your choice, new for each new request.",
+        pattern = "^[!-~]{1,255}$", example = "b7f0c9f4-8f0e-4c1e-9d6a-7a3c52a1f001")),
+    request_body(content = NewLinkBody, content_type = "application/json"),
+    responses(
+        (status = 201, description = "The link was made.", body = LinkBody, headers(
+            ("Location" = String, description = "The link as a resource of the API."),
+            ("ETag" = String, description = "The link's revision."),
+            ("Idempotent-Replayed" = String, description = "`true` when an earlier request had made the link."))),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, raw) = request.into_parts();
+    let owner = credentials::creator(&app, &parts.headers, None).await?;
+    body::media_type(&parts.headers, &[JSON])?;
+    let raw = body::read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
+    let new: Object<NewLinkBody> = body::from_json(&raw)?;
+    let once = once(&parts.headers, "POST /api/v1/links", &new)?;
+    let created = app.links.create(owner, new.0.into(), once).await?;
+    let location = format!("{PATH}/{}", created.link.id.key);
+    let mut response = shown(&app, StatusCode::CREATED, &created.link);
+    response
+        .headers_mut()
+        .insert(LOCATION, header_value(&location)?);
+    if created.replayed {
+        response
+            .headers_mut()
+            .insert(HeaderName::from_static(REPLAYED), YES);
+    }
+    Ok(response)
+}
+
+/// Make many links
+///
+/// Up to 1,000 links in one request, stored together. The answer has one result per link, in order; a link that is
+/// refused does not hold up the others. With an `Idempotency-Key` the whole request can be repeated safely.
+#[utoipa::path(
+    post,
+    path = "/api/v1/links/bulk",
+    tag = "links",
+    operation_id = "createLinks",
+    params(("Idempotency-Key" = Option<String>, Header, description = "Any text of your choice, new for each new request.",
+        pattern = "^[!-~]{1,255}$", example = "b7f0c9f4-8f0e-4c1e-9d6a-7a3c52a1f002")),
+    request_body(content = BulkBody, content_type = "application/json"),
+    responses(
+        (status = 200, description = "What became of each link.", body = BulkResultsBody, headers(
+            ("Idempotent-Replayed" = String, description = "`true` when an earlier request had made the links."))),
+        BulkProblems,
+    ),
+)]
+pub(crate) async fn bulk(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, raw) = request.into_parts();
+    let owner = credentials::creator(&app, &parts.headers, None).await?;
+    body::media_type(&parts.headers, &[JSON])?;
+    let patience = app.settings.server.body_timeout;
+    let raw = body::read(raw, HTTP_BULK_BODY_BYTES_MAX, patience).await?;
+    let Object(bulk): Object<BulkBody> = body::from_json(&raw)?;
+    if bulk.links.is_empty() || bulk.links.len() > BULK_LINKS_MAX {
+        return Err(Problem::invalid_field(
+            "links",
+            "count",
+            format!("A bulk request makes 1 to {BULK_LINKS_MAX} links."),
+        ));
+    }
+    let once = once(&parts.headers, "POST /api/v1/links/bulk", &bulk)?;
+    let new = bulk.links.into_iter().map(|link| link.0.into()).collect();
+    let outcomes = app.links.create_many(owner, new, once).await?;
+    let replayed = outcomes.iter().flatten().any(|created| created.replayed);
+    let results: Vec<_> = outcomes
+        .into_iter()
+        .map(|outcome| match outcome {
+            Ok(created) => BulkResult::Created {
+                status: StatusCode::CREATED.as_u16(),
+                link: Box::new(LinkBody::new(&created.link, &app.public)),
+            },
+            Err(error) => {
+                let problem = Problem::from(error).body();
+                BulkResult::Failed {
+                    status: problem.status,
+                    problem,
+                }
+            }
+        })
+        .collect();
+    let created = results
+        .iter()
+        .filter(|result| matches!(result, BulkResult::Created { .. }))
+        .count();
+    let body = BulkResultsBody {
+        created,
+        failed: results.len() - created,
+        results,
+    };
+    let mut response = Json(body).into_response();
+    if replayed {
+        response
+            .headers_mut()
+            .insert(HeaderName::from_static(REPLAYED), YES);
+    }
+    Ok(response)
+}
+
+/// List links
+///
+/// Your own links, page by page. Filters are combined with "and". The next page has the address in the `Link` header
+/// with `rel="next"`, or the same query with the cursor in `next`.
+#[utoipa::path(
+    get,
+    path = "/api/v1/links",
+    tag = "links",
+    operation_id = "listLinks",
+    params(ListParams),
+    responses(
+        (status = 200, description = "One page of links.", body = PageBody, headers(
+            ("Link" = String, description = "The address of the next page, with `rel=\"next\"`, if there is one."))),
+        ListProblems,
+    ),
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let owner = credentials::owner(&app, &headers, None).await?;
+    let query = list_query::parse(uri.query().unwrap_or_default(), owner)?;
+    let had_cursor = query.cursor.is_some();
+    let page = app.links.list(query).await.map_err(|error| match error {
+        LinkError::Store(error) if had_cursor && error.kind == ErrorKind::Invalid => {
+            Problem::invalid_field(
+                "cursor",
+                "value",
+                "This is not a cursor that the same list gave out.",
+            )
+        }
+        other => other.into(),
+    })?;
+    let body = PageBody {
+        links: page
+            .links
+            .iter()
+            .map(|link| LinkBody::new(link, &app.public))
+            .collect(),
+        next: page.next.as_deref().map(str::to_owned),
+    };
+    let mut response = Json(body).into_response();
+    if let Some(next) = page.next {
+        let query = list_query::with_cursor(uri.query().unwrap_or_default(), &next);
+        let link = format!("<{PATH}?{query}>; rel=\"next\"");
+        response.headers_mut().insert(LINK, header_value(&link)?);
+    }
+    Ok(response)
+}
+
+/// Read a link
+#[utoipa::path(
+    get,
+    path = "/api/v1/links/{key}",
+    tag = "links",
+    operation_id = "getLink",
+    params(
+        ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
+        ("If-None-Match" = Option<String>, Header, description = "An ETag that you have; the answer is 304 if it is still the link's."),
+    ),
+    responses(
+        (status = 200, description = "The link.", body = LinkBody,
+            headers(("ETag" = String, description = "The link's revision."))),
+        (status = 304, description = "The link has not changed."),
+        ReadProblems,
+    ),
+)]
+pub(crate) async fn read(
+    State(app): State<Arc<App>>,
+    key: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let owner = credentials::owner(&app, &headers, None).await?;
+    let seen = Condition::if_none_match(&headers)?;
+    let link = app.links.get(owner, &known_key(key)?).await?;
+    if seen.names(link.revision) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, etag(link.revision))]).into_response());
+    }
+    Ok(shown(&app, StatusCode::OK, &link))
+}
+
+/// Edit a link
+///
+/// A JSON merge patch (RFC 7396): fields that are absent stay, `null` clears. With `If-Match` the edit happens only
+/// if the link still has that revision, so that no edit of somebody else is lost.
+#[utoipa::path(
+    patch,
+    path = "/api/v1/links/{key}",
+    tag = "links",
+    operation_id = "editLink",
+    params(
+        ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
+        ("If-Match" = Option<String>, Header, description = "The ETag that the edit is based on, or `*`.", example = "\"1.1\""),
+    ),
+    request_body(content(
+        (EditLinkBody = "application/merge-patch+json"),
+        (EditLinkBody = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "The link as it is now.", body = LinkBody,
+            headers(("ETag" = String, description = "The link's new revision."))),
+        ChangeProblems,
+    ),
+)]
+pub(crate) async fn edit(
+    State(app): State<Arc<App>>,
+    key: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, raw) = request.into_parts();
+    let owner = credentials::owner(&app, &parts.headers, None).await?;
+    body::media_type(&parts.headers, &[MERGE_PATCH, JSON])?;
+    let condition = Condition::if_match(&parts.headers)?;
+    let raw = body::read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
+    let Object(changes): Object<EditLinkBody> = body::from_json(&raw)?;
+    let key = known_key(key)?;
+    let seen = seen(&app, owner, &key, &condition).await?;
+    let link = app.links.edit(owner, &key, seen, changes.into()).await?;
+    Ok(shown(&app, StatusCode::OK, &link))
+}
+
+/// Delete a link
+///
+/// The link answers 410 from now on, and its key is not given to another link.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/links/{key}",
+    tag = "links",
+    operation_id = "deleteLink",
+    params(
+        ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
+        ("If-Match" = Option<String>, Header, description = "The ETag of the link that you mean to delete, or `*`.", example = "\"1.1\""),
+    ),
+    responses((status = 204, description = "The link is deleted."), DeleteProblems),
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    key: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let owner = credentials::owner(&app, &headers, None).await?;
+    let condition = Condition::if_match(&headers)?;
+    let key = known_key(key)?;
+    let seen = seen(&app, owner, &key, &condition).await?;
+    app.links.delete(owner, &key, seen).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+const YES: HeaderValue = HeaderValue::from_static("true");
+
+/// A path that is not UTF-8 cannot name a link.
+fn known_key(key: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
+    key.map(|Path(key)| key)
+        .map_err(|_| Problem::new(ProblemCode::LinkNotFound))
+}
+
+/// The one revision that the change may be based on. Of several the link's own is chosen, if it is among them; weak
+/// tags never are (RFC 9110, 13.1.1).
+async fn seen(
+    app: &App,
+    owner: OwnerId,
+    key: &str,
+    condition: &Condition,
+) -> Result<Option<Revision>, Problem> {
+    let named = match condition {
+        Condition::Absent | Condition::Any => return Ok(None),
+        Condition::Named(named) => named,
+    };
+    let strong: Vec<_> = named.iter().filter(|seen| !seen.weak).collect();
+    if let [only] = strong.as_slice() {
+        return Ok(Some(only.revision));
+    }
+    let now = app.links.get(owner, key).await?.revision;
+    if strong.iter().any(|seen| seen.revision == now) {
+        Ok(Some(now))
+    } else {
+        Err(LinkError::Stale(now).into())
+    }
+}
+
+fn shown(app: &App, status: StatusCode, link: &Link) -> Response {
+    let body = Json(LinkBody::new(link, &app.public));
+    (status, [(ETAG, etag(link.revision))], body).into_response()
+}
+
+fn header_value(text: &str) -> Result<HeaderValue, Problem> {
+    HeaderValue::from_str(text).map_err(|_| Problem::new(ProblemCode::Internal))
+}

@@ -1,0 +1,89 @@
+//! The router: everything that the server answers, apart from redirects on the fast path.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/` | the page to shorten a URL |
+//! | `/{key}`, `/{key}/` | the redirect |
+//! | `/api/v1/links…` | the REST resource |
+//! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
+//! | `/api`, `/api/openapi.json` | the API described, for people and for programs |
+//! | `/problems/{code}` | what an error means |
+//! | `/health/live`, `/health/ready` | for whoever watches the process |
+//! | `/assets/…`, `/robots.txt`, `/favicon.ico` | what the pages need |
+//!
+//! No first part of a path is a key that a link could have: all of them are
+//! [reserved](curt_core::reserved::is_reserved).
+
+mod body;
+mod credentials;
+mod documented;
+mod follow;
+pub(crate) mod health;
+mod link_body;
+mod links;
+mod list_query;
+mod observe;
+mod once;
+mod original;
+pub(crate) mod revision;
+mod time;
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router, middleware};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) use body::{form_only, read as read_body};
+pub(crate) use credentials::creator;
+pub(crate) use once::fingerprint;
+pub(crate) use time::Rfc3339;
+
+use crate::openapi;
+use crate::pages;
+use crate::problem::{Problem, ProblemCode};
+use crate::redirect::RedirectFields;
+use crate::state::App;
+
+/// Everything that is not answered on the fast path, and `GET /{key}` itself by the same rules.
+pub fn router(app: Arc<App>) -> Router {
+    let (documented, document) = documented_routes().split_for_parts();
+    let fields = Arc::new(RedirectFields::new(&app.settings.redirect));
+    let routes = documented
+        .route("/{key}/", get(follow::follow))
+        .merge(pages::routes(&document))
+        .layer(Extension(fields))
+        .with_state(Arc::clone(&app));
+    finished(app, routes)
+}
+
+/// Adds what holds for every answer, those to unknown paths and methods included.
+pub(crate) fn finished(app: Arc<App>, routes: Router) -> Router {
+    routes
+        .fallback(no_such_page)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(middleware::from_fn_with_state(app, observe::observe))
+}
+
+/// The operations that the OpenAPI document describes.
+fn documented_routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(openapi::preamble())
+        .routes(routes!(links::list, links::create))
+        .routes(routes!(links::bulk))
+        .routes(routes!(links::read, links::edit, links::delete))
+        .routes(routes!(original::create_url))
+        .routes(routes!(original::delete_url))
+        .routes(routes!(follow::follow))
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+}
+
+async fn no_such_page() -> Response {
+    Problem::new(ProblemCode::NotFound).into_response()
+}
+
+async fn no_such_method() -> Response {
+    Problem::new(ProblemCode::MethodNotAllowed).into_response()
+}

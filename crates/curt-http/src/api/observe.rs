@@ -1,0 +1,146 @@
+//! The outermost layer: what holds for every answer of the router.
+//!
+//! It gives the request an id, catches panics, shows problems as pages to browsers, sets the headers that nothing may
+//! leave without, and counts.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use curt_core::limits::HTTP_URI_BYTES_MAX;
+use curt_core::names::event;
+use futures_util::FutureExt;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+
+use crate::metrics::{RequestLabels, RouteLabels};
+use crate::pages::{self, negotiate::prefers_html};
+use crate::problem::{Problem, ProblemCode};
+use crate::state::App;
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID_BYTES_MAX: usize = 128;
+const UNMATCHED: &str = "unmatched";
+
+pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = request_id(request.headers());
+    let method = request.method().clone();
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or(UNMATCHED, MatchedPath::as_str)
+        .to_owned();
+    let html = prefers_html(request.headers());
+
+    let mut response = if uri_bytes(&request) > HTTP_URI_BYTES_MAX {
+        Problem::new(ProblemCode::UriTooLong).into_response()
+    } else {
+        let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        answered.unwrap_or_else(|_| {
+            tracing::error!(
+                event = event::REQUEST_FAILED,
+                route,
+                request_id = id.to_str().unwrap_or_default(),
+                "a handler panicked"
+            );
+            Problem::new(ProblemCode::Internal).into_response()
+        })
+    };
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        if html {
+            response = pages::problem_page(&problem, response);
+        }
+        response
+            .headers_mut()
+            .insert(VARY, HeaderValue::from_static("accept"));
+    }
+    protect(response.headers_mut());
+
+    let status = response.status().as_u16();
+    tracing::debug!(
+        event = event::REQUEST_ANSWERED,
+        route,
+        method = method_name(&method),
+        status,
+        request_id = id.to_str().unwrap_or_default(),
+        micros = started.elapsed().as_micros(),
+        "request answered"
+    );
+    response.headers_mut().insert(X_REQUEST_ID, id);
+    count(&app, route, &method, status, started);
+    response
+}
+
+fn uri_bytes(request: &Request) -> usize {
+    request
+        .uri()
+        .path_and_query()
+        .map_or(0, |text| text.as_str().len())
+}
+
+/// The client's id if it is harmless in a log, or a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let harmless = |value: &&HeaderValue| {
+        let bytes = value.as_bytes();
+        let symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);
+        (1..=REQUEST_ID_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(symbol)
+    };
+    headers
+        .get(X_REQUEST_ID)
+        .filter(harmless)
+        .cloned()
+        .unwrap_or_else(|| {
+            let id = format!("{:032x}", rand::random::<u128>());
+            HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("none"))
+        })
+}
+
+/// What an answer says unless its handler knew better.
+fn protect(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (
+            CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+        (REFERRER_POLICY, "same-origin"),
+        (CACHE_CONTROL, "no-store"),
+    ] {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+}
+
+/// Methods that clients invent would make as many counters.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "OTHER",
+    }
+}
+
+fn count(app: &App, route: String, method: &Method, status: u16, started: Instant) {
+    let labels = RequestLabels {
+        route: route.clone(),
+        method: method_name(method).to_owned(),
+        status,
+    };
+    app.metrics.requests.get_or_create(&labels).inc();
+    app.metrics
+        .request_seconds
+        .get_or_create(&RouteLabels { route })
+        .observe(started.elapsed().as_secs_f64());
+}

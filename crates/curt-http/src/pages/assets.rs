@@ -1,0 +1,118 @@
+//! Style sheet, script and icon, under addresses that change with their content, so that browsers may keep them for
+//! ever.
+
+use std::sync::LazyLock;
+
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use data_encoding::HEXLOWER;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use sha2::{Digest, Sha256};
+
+use crate::problem::{Problem, ProblemCode};
+
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
+const ONE_DAY: &str = "public, max-age=86400";
+
+struct Asset {
+    /// The last part of its address.
+    name: String,
+    media_type: &'static str,
+    content: &'static str,
+}
+
+impl Asset {
+    fn new(stem: &str, ending: &str, media_type: &'static str, content: &'static str) -> Self {
+        let digest = HEXLOWER.encode(&Sha256::digest(content)[..8]);
+        Self {
+            name: format!("{stem}-{digest}.{ending}"),
+            media_type,
+            content,
+        }
+    }
+
+    fn respond(&self, headers: &HeaderMap, cache_control: &'static str) -> Response {
+        let etag = format!("\"{}\"", self.name);
+        let known = headers
+            .get_all(IF_NONE_MATCH)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .any(|value| value.contains(&etag));
+        let fields = [
+            (CACHE_CONTROL, HeaderValue::from_static(cache_control)),
+            (CONTENT_TYPE, HeaderValue::from_static(self.media_type)),
+            (
+                ETAG,
+                HeaderValue::try_from(etag).unwrap_or(HeaderValue::from_static("\"\"")),
+            ),
+        ];
+        if known {
+            return (StatusCode::NOT_MODIFIED, fields).into_response();
+        }
+        (fields, self.content).into_response()
+    }
+}
+
+static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    let content = include_str!("../../assets/curt.css");
+    Asset::new("curt", "css", "text/css; charset=utf-8", content)
+});
+static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    let content = include_str!("../../assets/curt.js");
+    Asset::new("curt", "js", "text/javascript; charset=utf-8", content)
+});
+static ICON: LazyLock<Asset> = LazyLock::new(|| {
+    let content = include_str!("../../assets/curt.svg");
+    Asset::new("curt", "svg", "image/svg+xml", content)
+});
+
+/// The addresses that pages refer to.
+pub(crate) struct Assets {
+    pub(crate) style: String,
+    pub(crate) script: String,
+    pub(crate) icon: String,
+}
+
+impl Assets {
+    pub(crate) fn addresses() -> &'static Self {
+        static ADDRESSES: LazyLock<Assets> = LazyLock::new(|| {
+            let address = |asset: &Asset| format!("/assets/{}", asset.name);
+            Assets {
+                style: address(&STYLE),
+                script: address(&SCRIPT),
+                icon: address(&ICON),
+            }
+        });
+        &ADDRESSES
+    }
+}
+
+pub(super) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    [&*STYLE, &*SCRIPT, &*ICON]
+        .into_iter()
+        .find(|asset| asset.name == name)
+        .map_or_else(
+            || Problem::new(ProblemCode::NotFound).into_response(),
+            |asset| asset.respond(&headers, FOR_EVER),
+        )
+}
+
+/// Browsers that were not told about the icon look for it here.
+pub(super) async fn favicon(headers: HeaderMap) -> Response {
+    ICON.respond(&headers, ONE_DAY)
+}
+
+/// Short links are for following, not for indexing; each redirect says so itself, and crawlers must be able to read
+/// that.
+pub(super) async fn robots() -> Response {
+    let fields = [
+        (CONTENT_TYPE, "text/plain; charset=utf-8"),
+        (CACHE_CONTROL, ONE_DAY),
+    ];
+    (
+        fields,
+        "User-agent: *\nDisallow: /api/\nDisallow: /health/\n",
+    )
+        .into_response()
+}

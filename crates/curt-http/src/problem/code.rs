@@ -1,0 +1,161 @@
+//! Every kind of error that a client can meet, with a name that never changes.
+
+use http::StatusCode;
+
+/// What went wrong, from the client's side. The slug is part of the API: it is never renamed or reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProblemCode {
+    MalformedRequest,
+    MalformedJson,
+    CredentialsMissing,
+    CredentialsInvalid,
+    CrossSite,
+    NotFound,
+    LinkNotFound,
+    MethodNotAllowed,
+    HeaderTimeout,
+    BodyTimeout,
+    AliasTaken,
+    LinkGone,
+    StaleRevision,
+    BodyTooLarge,
+    UriTooLong,
+    UnsupportedMediaType,
+    InvalidInput,
+    IdempotencyMismatch,
+    HeadTooLarge,
+    Internal,
+    StoreUnavailable,
+    KeysExhausted,
+    TooManyConnections,
+    VersionNotSupported,
+}
+
+impl ProblemCode {
+    /// In the order of their statuses.
+    pub const ALL: [Self; 24] = [
+        Self::MalformedRequest,
+        Self::MalformedJson,
+        Self::CredentialsMissing,
+        Self::CredentialsInvalid,
+        Self::CrossSite,
+        Self::NotFound,
+        Self::LinkNotFound,
+        Self::MethodNotAllowed,
+        Self::HeaderTimeout,
+        Self::BodyTimeout,
+        Self::AliasTaken,
+        Self::LinkGone,
+        Self::StaleRevision,
+        Self::BodyTooLarge,
+        Self::UriTooLong,
+        Self::UnsupportedMediaType,
+        Self::InvalidInput,
+        Self::IdempotencyMismatch,
+        Self::HeadTooLarge,
+        Self::Internal,
+        Self::StoreUnavailable,
+        Self::KeysExhausted,
+        Self::TooManyConnections,
+        Self::VersionNotSupported,
+    ];
+
+    #[must_use]
+    pub fn from_slug(slug: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.slug() == slug)
+    }
+
+    /// The last part of the problem's `type`, and its `code`.
+    #[must_use]
+    pub fn slug(self) -> &'static str {
+        self.facts().0
+    }
+
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        self.facts().1
+    }
+
+    /// A short summary, the same for every occurrence.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        self.facts().2
+    }
+
+    /// What the client can do about it.
+    #[must_use]
+    pub fn advice(self) -> &'static str {
+        self.facts().3
+    }
+
+    #[rustfmt::skip]
+    fn facts(self) -> (&'static str, StatusCode, &'static str, &'static str) {
+        match self {
+            Self::MalformedRequest => ("malformed-request", StatusCode::BAD_REQUEST, "The request is malformed",
+                "A header, the query or the path of the request does not follow its syntax. The detail names the part."),
+            Self::MalformedJson => ("malformed-json", StatusCode::BAD_REQUEST, "The body is not valid JSON",
+                "Check the body with a JSON tool: the detail gives the line and the column of the first error. Bodies are UTF-8 and at most 128 levels deep."),
+            Self::CredentialsMissing => ("credentials-missing", StatusCode::UNAUTHORIZED, "An API key is needed",
+                "Send your API key as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\". The operator of this server makes keys with \"curt key add NAME\"."),
+            Self::CredentialsInvalid => ("credentials-invalid", StatusCode::UNAUTHORIZED, "The API key is not valid",
+                "The key is unknown, revoked or expired. Check that it was copied whole, or ask the operator for a new one."),
+            Self::CrossSite => ("cross-site", StatusCode::FORBIDDEN, "The request came from another site",
+                "Links without an API key can be made only from this server's own page or by a program, not by a page of another site."),
+            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is nothing at this address",
+                "Check the path. The API is described at /api."),
+            Self::LinkNotFound => ("link-not-found", StatusCode::NOT_FOUND, "There is no such link",
+                "Check the key, upper and lower case included. A link can be managed only with an API key of its owner."),
+            Self::MethodNotAllowed => ("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed here",
+                "The Allow header lists the methods that this address accepts."),
+            Self::HeaderTimeout => ("header-timeout", StatusCode::REQUEST_TIMEOUT, "The header took too long to arrive",
+                "Send request line and headers within five seconds."),
+            Self::BodyTimeout => ("body-timeout", StatusCode::REQUEST_TIMEOUT, "The body took too long to arrive",
+                "Send the whole body within ten seconds."),
+            Self::AliasTaken => ("alias-taken", StatusCode::CONFLICT, "The alias is already taken",
+                "Choose another alias, or leave it out to get a generated key. The alias of a deleted link stays taken for a while."),
+            Self::LinkGone => ("link-gone", StatusCode::GONE, "The link is no longer available",
+                "The link has expired or was deleted. Ask whoever gave it to you for a new one."),
+            Self::StaleRevision => ("stale-revision", StatusCode::PRECONDITION_FAILED, "The link has changed in the meantime",
+                "Read the link again, look at what changed, and repeat the request with the new ETag in If-Match."),
+            Self::BodyTooLarge => ("body-too-large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large",
+                "An ordinary body has at most 64 KiB, a bulk body at most 4 MiB and 1,000 links. Send several requests."),
+            Self::UriTooLong => ("uri-too-long", StatusCode::URI_TOO_LONG, "The address is too long",
+                "Send long values in the body instead of the query."),
+            Self::UnsupportedMediaType => ("unsupported-media-type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body has an unsupported type",
+                "Set Content-Type to a type that the operation accepts, most often application/json."),
+            Self::InvalidInput => ("invalid-input", StatusCode::UNPROCESSABLE_ENTITY, "Some of the input is not valid",
+                "The list \"errors\" names each field with the reason."),
+            Self::IdempotencyMismatch => ("idempotency-mismatch", StatusCode::UNPROCESSABLE_ENTITY, "The Idempotency-Key was used for another request",
+                "Use a new Idempotency-Key for each new request, and the same one only to repeat a request unchanged."),
+            Self::HeadTooLarge => ("head-too-large", StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large",
+                "Request line and headers together have at most 16 KiB and 64 fields."),
+            Self::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong on our side",
+                "The server's log tells the operator more: give them the X-Request-Id of the answer."),
+            Self::StoreUnavailable => ("store-unavailable", StatusCode::SERVICE_UNAVAILABLE, "The link store does not answer",
+                "Try again after the time in Retry-After. With an Idempotency-Key a create can be repeated safely."),
+            Self::KeysExhausted => ("keys-exhausted", StatusCode::SERVICE_UNAVAILABLE, "No free key was found",
+                "Try again, or choose an alias. If it stays so, the operator should set longer keys."),
+            Self::TooManyConnections => ("too-many-connections", StatusCode::SERVICE_UNAVAILABLE, "The server is busy",
+                "There are more connections than the server may hold. Try again after the time in Retry-After."),
+            Self::VersionNotSupported => ("version-not-supported", StatusCode::HTTP_VERSION_NOT_SUPPORTED, "The HTTP version is not supported",
+                "This server speaks HTTP/1.1 and HTTP/1.0."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn slugs_are_distinct_and_lead_back_to_their_code() {
+        let slugs: HashSet<_> = ProblemCode::ALL.iter().map(|code| code.slug()).collect();
+        assert_eq!(slugs.len(), ProblemCode::ALL.len());
+        for code in ProblemCode::ALL {
+            assert_eq!(ProblemCode::from_slug(code.slug()), Some(code));
+            assert!(code.status().is_client_error() || code.status().is_server_error());
+        }
+    }
+}

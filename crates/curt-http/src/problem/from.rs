@@ -1,0 +1,58 @@
+//! Failures of the parts below, as problems: one exhaustive match each.
+
+use curt_core::names::event;
+use curt_core::{ErrorKind, PortError, Revision};
+use curt_links::LinkError;
+
+use super::{InvalidField, Problem, ProblemCode};
+use crate::api::revision::etag;
+
+impl From<LinkError> for Problem {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::Invalid(fields) => Self::invalid(
+                fields
+                    .into_iter()
+                    .map(|field| InvalidField::new(field.field, field.code, field.message))
+                    .collect(),
+            ),
+            LinkError::AliasTaken => {
+                Self::new(ProblemCode::AliasTaken).detail("Another link has this alias.")
+            }
+            LinkError::NotFound => Self::new(ProblemCode::LinkNotFound),
+            LinkError::Stale(now) => stale(Some(now)),
+            LinkError::OnceMismatch => Self::new(ProblemCode::IdempotencyMismatch),
+            LinkError::KeysExhausted => Self::new(ProblemCode::KeysExhausted),
+            LinkError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// The revision that an `If-Match` named is not the link's, which is at `now`.
+pub(super) fn stale(now: Option<Revision>) -> Problem {
+    let problem = Problem::new(ProblemCode::StaleRevision);
+    match now {
+        Some(now) => problem.etag(etag(now)),
+        None => problem,
+    }
+}
+
+/// The client learns what to do; the operator, from the log, what happened.
+impl From<PortError> for Problem {
+    fn from(error: PortError) -> Self {
+        let code = match error.kind {
+            ErrorKind::Throttled | ErrorKind::Timeout | ErrorKind::Unavailable => {
+                ProblemCode::StoreUnavailable
+            }
+            ErrorKind::Corrupt | ErrorKind::Invalid | ErrorKind::Bug => ProblemCode::Internal,
+        };
+        tracing::error!(
+            event = event::REQUEST_FAILED,
+            kind = error.kind.as_str(),
+            backend = error.backend,
+            %error,
+            "request failed in a store"
+        );
+        Self::new(code)
+    }
+}
