@@ -1,0 +1,178 @@
+//! What the HTTP surface counts.
+
+use std::fmt;
+
+use curt_core::names::metric;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Bounds of the request-time histogram, seconds: a cached answer takes well under a millisecond, a group commit a
+/// few, and the longest deadline is ten seconds.
+const SECONDS_BUCKETS: [f64; 12] = [
+    0.000_25, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0,
+];
+
+/// Handles to the counters; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct HttpMetrics {
+    pub redirects: Family<RedirectLabels, Counter>,
+    pub requests: Family<RequestLabels, Counter>,
+    pub request_seconds: Family<RouteLabels, Histogram>,
+    pub connections: Gauge,
+    pub connections_cut: Family<CutLabels, Counter>,
+}
+
+impl HttpMetrics {
+    #[must_use]
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::unregistered();
+        registry.register(
+            metric::REDIRECTS,
+            "Redirects answered, by outcome",
+            metrics.redirects.clone(),
+        );
+        registry.register(
+            metric::HTTP_REQUESTS,
+            "Requests that the API answered, by route, method and status",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            metric::HTTP_REQUEST_SECONDS,
+            "Time to answer an API request, seconds",
+            metrics.request_seconds.clone(),
+        );
+        registry.register(
+            metric::HTTP_CONNECTIONS,
+            "Connections open now",
+            metrics.connections.clone(),
+        );
+        registry.register(
+            metric::HTTP_CONNECTIONS_CUT,
+            "Connections closed by the server, by reason",
+            metrics.connections_cut.clone(),
+        );
+        metrics
+    }
+
+    /// Counters that nobody exposes: for tests and tools.
+    #[must_use]
+    pub fn unregistered() -> Self {
+        Self {
+            redirects: Family::default(),
+            requests: Family::default(),
+            request_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS_BUCKETS)),
+            connections: Gauge::default(),
+            connections_cut: Family::default(),
+        }
+    }
+
+    pub fn redirected(&self, outcome: RedirectOutcome, count: u64) {
+        if count > 0 {
+            self.redirects
+                .get_or_create(&RedirectLabels { outcome })
+                .inc_by(count);
+        }
+    }
+
+    pub(crate) fn cut(&self, reason: CutReason) {
+        self.connections_cut
+            .get_or_create(&CutLabels { reason })
+            .inc();
+    }
+}
+
+/// How a look-up for a redirect ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RedirectOutcome {
+    /// From the process's cache.
+    Hit,
+    /// From the store.
+    Loaded,
+    Absent,
+    Gone,
+    Error,
+}
+
+impl RedirectOutcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Loaded => "loaded",
+            Self::Absent => "absent",
+            Self::Gone => "gone",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl EncodeLabelValue for RedirectOutcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+        self.as_str().encode(encoder)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RedirectLabels {
+    pub outcome: RedirectOutcome,
+}
+
+/// Why the server closed a connection that its client would have kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CutReason {
+    HeaderTimeout,
+    BodyTimeout,
+    WriteTimeout,
+    Idle,
+    /// More connections than the setting allows.
+    Limit,
+    /// More requests for the API than can be taken over.
+    Overload,
+    HeadTooLarge,
+    Malformed,
+    /// Still busy when the grace period of a shutdown ended.
+    Shutdown,
+}
+
+impl CutReason {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::HeaderTimeout => "header_timeout",
+            Self::BodyTimeout => "body_timeout",
+            Self::WriteTimeout => "write_timeout",
+            Self::Idle => "idle",
+            Self::Limit => "limit",
+            Self::Overload => "overload",
+            Self::HeadTooLarge => "head_too_large",
+            Self::Malformed => "malformed",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+impl EncodeLabelValue for CutReason {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+        self.as_str().encode(encoder)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CutLabels {
+    pub reason: CutReason,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RequestLabels {
+    pub route: String,
+    pub method: String,
+    pub status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RouteLabels {
+    pub route: String,
+}

@@ -1,0 +1,80 @@
+//! `GET /{key}`: what a redirect looks like on the wire.
+//!
+//! There are two ways to a redirect: the connection loop of [`server`](crate::server), which writes bytes, and the
+//! router's own handler, which builds an [`http::Response`]. Both take the header fields from [`RedirectFields`] and
+//! the target from [`location`], so that a visitor cannot tell them apart.
+//!
+//! A redirect has no body: RFC 9110 asks for a short note with a link, but no browser in use shows it, and without
+//! it the answer is 300 bytes of which most are the target.
+
+mod heads;
+mod location;
+mod request;
+
+use axum::body::Body;
+use curt_core::RedirectStatus;
+use curt_links::Hit;
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+
+pub(crate) use heads::{ResponseHeads, finish, http_date};
+pub use location::{FORWARDED_QUERY_BYTES_MAX, location};
+pub(crate) use request::{Asked, Persistence, Refusal, read_request};
+
+use crate::settings::RedirectSettings;
+
+const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+
+/// The header fields of a redirect, apart from `Location`, `Date` and `Connection`.
+#[derive(Clone, Debug)]
+pub struct RedirectFields {
+    permanent_cache_control: HeaderValue,
+    referrer_policy: HeaderValue,
+}
+
+impl RedirectFields {
+    #[must_use]
+    pub fn new(settings: &RedirectSettings) -> Self {
+        let age = settings.permanent_max_age.as_secs();
+        let permanent = format!("private, max-age={age}");
+        Self {
+            permanent_cache_control: HeaderValue::try_from(permanent)
+                .unwrap_or(HeaderValue::from_static("private, no-store")),
+            referrer_policy: HeaderValue::from_static(settings.referrer_policy.as_str()),
+        }
+    }
+
+    /// In the order in which they are sent.
+    pub(crate) fn of(&self, status: RedirectStatus) -> [(HeaderName, HeaderValue); 4] {
+        let cache_control = if status.is_permanent() {
+            self.permanent_cache_control.clone()
+        } else {
+            HeaderValue::from_static("private, no-store")
+        };
+        [
+            (header::CACHE_CONTROL, cache_control),
+            (X_ROBOTS_TAG, HeaderValue::from_static("noindex")),
+            (header::REFERRER_POLICY, self.referrer_policy.clone()),
+            (header::CONTENT_LENGTH, HeaderValue::from_static("0")),
+        ]
+    }
+
+    /// The answer to `GET` or `HEAD` of a live link, for the router. `query` is the visitor's, without the `?`.
+    #[must_use]
+    pub fn respond(&self, hit: &Hit, query: Option<&str>) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() =
+            StatusCode::from_u16(hit.status().code()).unwrap_or(StatusCode::FOUND);
+        let headers = response.headers_mut();
+        headers.extend(self.of(hit.status()));
+        let mut target = Vec::new();
+        location(
+            &mut target,
+            hit.location(),
+            query.filter(|_| hit.forward_query()),
+        );
+        if let Ok(target) = HeaderValue::from_maybe_shared(bytes::Bytes::from(target)) {
+            headers.insert(header::LOCATION, target);
+        }
+        response
+    }
+}

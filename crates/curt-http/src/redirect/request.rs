@@ -1,0 +1,313 @@
+//! Telling a plain redirect request from everything else, with one pass over its head and no allocation.
+
+use std::mem::MaybeUninit;
+
+use curt_core::key;
+use curt_core::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
+
+/// What the first request in a buffer is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asked<'a> {
+    /// A `GET` or `HEAD` of something that can be a key, without a body or any wish beyond.
+    Plain(PlainGet<'a>),
+    /// Well-formed, and not for the redirect path.
+    Other,
+    /// The head is not complete yet.
+    Partial,
+    /// Nothing that may follow can make this a request.
+    Refused(Refusal),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PlainGet<'a> {
+    pub(crate) key: &'a str,
+    /// Without the `?`.
+    pub(crate) query: Option<&'a str>,
+    pub(crate) persistence: Persistence,
+    /// Bytes that the request takes up in the buffer.
+    pub(crate) bytes: usize,
+}
+
+/// Whether the connection stays open after the answer, and whether the answer has to say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Persistence {
+    /// HTTP/1.1 stays open unless told otherwise.
+    Implied,
+    /// HTTP/1.0 stays open only where both sides say so.
+    Stated,
+    Close,
+}
+
+/// Why the bytes are answered with an error and the connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Not HTTP, or not well-formed.
+    Malformed,
+    /// HTTP/1.1 asks for exactly one `Host` field; two of them are how requests are smuggled.
+    Host,
+    /// The request line alone is over the limit.
+    UriTooLong,
+    HeadTooLarge,
+    TooManyHeaders,
+    Version,
+}
+
+/// Looks at the first request in `bytes`. The verdict depends on the bytes alone, never on how they arrived: nothing
+/// past the limit is looked at, so a head that is too large is refused whether it came in one piece or in many.
+pub(crate) fn read_request(bytes: &[u8]) -> Asked<'_> {
+    let within = &bytes[..bytes.len().min(HTTP_HEAD_BYTES_MAX)];
+    let mut fields = [const { MaybeUninit::uninit() }; HTTP_HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut []);
+    let bytes = match request.parse_with_uninit_headers(within, &mut fields) {
+        Ok(httparse::Status::Complete(bytes)) => bytes,
+        Ok(httparse::Status::Partial) if within.len() < HTTP_HEAD_BYTES_MAX => {
+            return Asked::Partial;
+        }
+        Ok(httparse::Status::Partial) => return Asked::Refused(too_large(within)),
+        Err(httparse::Error::Version) => return Asked::Refused(Refusal::Version),
+        Err(httparse::Error::TooManyHeaders) => return Asked::Refused(Refusal::TooManyHeaders),
+        Err(_) => return Asked::Refused(Refusal::Malformed),
+    };
+    let (Some(method), Some(path), Some(version)) = (request.method, request.path, request.version)
+    else {
+        return Asked::Refused(Refusal::Malformed);
+    };
+    let wishes = match Wishes::of(request.headers, version) {
+        Ok(wishes) => wishes,
+        Err(refusal) => return Asked::Refused(refusal),
+    };
+    if wishes.beyond_redirect || !matches!(method, "GET" | "HEAD") {
+        return Asked::Other;
+    }
+    let Some((key, query)) = key_and_query(path) else {
+        return Asked::Other;
+    };
+    Asked::Plain(PlainGet {
+        key,
+        query,
+        persistence: wishes.persistence,
+        bytes,
+    })
+}
+
+fn too_large(head: &[u8]) -> Refusal {
+    let request = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
+    match request.map(|start| head[start..].contains(&b'\n')) {
+        Some(true) => Refusal::HeadTooLarge,
+        _ => Refusal::UriTooLong,
+    }
+}
+
+/// What the header fields ask for, as far as it matters here.
+struct Wishes {
+    persistence: Persistence,
+    /// A body, an upgrade or an expectation: not for the redirect path.
+    beyond_redirect: bool,
+}
+
+impl Wishes {
+    fn of(fields: &[httparse::Header<'_>], version: u8) -> Result<Self, Refusal> {
+        let mut hosts = 0;
+        let mut beyond_redirect = false;
+        let (mut close, mut keep_alive) = (false, false);
+        for field in fields {
+            // The length alone rules out nearly every field of a browser's request.
+            match field.name.len() {
+                4 if field.name.eq_ignore_ascii_case("host") => hosts += 1,
+                6 if field.name.eq_ignore_ascii_case("expect") => beyond_redirect = true,
+                7 if field.name.eq_ignore_ascii_case("upgrade") => beyond_redirect = true,
+                10 if field.name.eq_ignore_ascii_case("connection") => {
+                    for option in field.value.split(|byte| *byte == b',') {
+                        let option = option.trim_ascii();
+                        close |= option.eq_ignore_ascii_case(b"close");
+                        keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                    }
+                }
+                14 if field.name.eq_ignore_ascii_case("content-length") => beyond_redirect = true,
+                17 if field.name.eq_ignore_ascii_case("transfer-encoding") => {
+                    beyond_redirect = true;
+                }
+                _ => {}
+            }
+        }
+        if hosts > 1 || (hosts == 0 && version == 1) {
+            return Err(Refusal::Host);
+        }
+        let persistence = match (version, close, keep_alive) {
+            (1, false, _) => Persistence::Implied,
+            (_, false, true) => Persistence::Stated,
+            _ => Persistence::Close,
+        };
+        Ok(Self {
+            persistence,
+            beyond_redirect,
+        })
+    }
+}
+
+/// The key and the query of a request target in origin form or absolute form; `None` when it names no key.
+fn key_and_query(target: &str) -> Option<(&str, Option<&str>)> {
+    let path = match target.strip_prefix('/') {
+        Some(path) => path,
+        None => after_authority(target)?,
+    };
+    let (key, query) = match path.find('?') {
+        Some(at) => (&path[..at], Some(&path[at + 1..])),
+        None => (path, None),
+    };
+    key::check(key.as_bytes()).ok()?;
+    Some((key, query))
+}
+
+/// What follows the slash behind the authority of `http://host/…`.
+fn after_authority(target: &str) -> Option<&str> {
+    let (scheme, rest) = target.split_once("://")?;
+    if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+        return None;
+    }
+    let (authority, path) = rest.split_once('/')?;
+    (!authority.is_empty() && !authority.contains('?')).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Asked<'_> {
+        read_request(text.as_bytes())
+    }
+
+    fn plain(text: &str) -> PlainGet<'_> {
+        match asked(text) {
+            Asked::Plain(plain) => plain,
+            other => panic!("{text:?} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_plain_request_is_recognised_in_every_form() {
+        for (line, key, query) in [
+            ("GET /abc HTTP/1.1", "abc", None),
+            ("HEAD /abc HTTP/1.1", "abc", None),
+            ("GET /abc?x=1 HTTP/1.1", "abc", Some("x=1")),
+            ("GET /abc? HTTP/1.1", "abc", Some("")),
+            ("GET /A-z_0.9 HTTP/1.0", "A-z_0.9", None),
+            ("GET http://host:80/abc HTTP/1.1", "abc", None),
+            ("GET HTTPS://host/abc?q HTTP/1.1", "abc", Some("q")),
+        ] {
+            let text = format!("{line}\r\nHost: h\r\n\r\n");
+            let plain = plain(&text);
+            assert_eq!((plain.key, plain.query), (key, query), "{line}");
+            assert_eq!(plain.bytes, text.len());
+        }
+    }
+
+    #[test]
+    fn everything_else_goes_to_the_router() {
+        for (line, fields) in [
+            ("GET / HTTP/1.1", ""),
+            ("GET /a/b HTTP/1.1", ""),
+            ("GET /a%41 HTTP/1.1", ""),
+            ("GET /. HTTP/1.1", ""),
+            ("GET ftp://h/abc HTTP/1.1", ""),
+            ("GET http:///abc HTTP/1.1", ""),
+            ("GET http://h?/abc HTTP/1.1", ""),
+            ("OPTIONS * HTTP/1.1", ""),
+            ("POST /abc HTTP/1.1", ""),
+            ("get /abc HTTP/1.1", ""),
+            ("GET /abc HTTP/1.1", "Content-Length: 0\r\n"),
+            ("GET /abc HTTP/1.1", "transfer-encoding: chunked\r\n"),
+            ("GET /abc HTTP/1.1", "EXPECT: 100-continue\r\n"),
+            ("GET /abc HTTP/1.1", "Upgrade: h2c\r\n"),
+        ] {
+            let text = format!("{line}\r\nHost: h\r\n{fields}\r\n");
+            assert_eq!(asked(&text), Asked::Other, "{line} {fields}");
+        }
+    }
+
+    #[test]
+    fn persistence_follows_version_and_connection_field() {
+        for (version, field, expected) in [
+            ("1.1", "", Persistence::Implied),
+            ("1.1", "Connection: keep-alive\r\n", Persistence::Implied),
+            ("1.1", "Connection: close\r\n", Persistence::Close),
+            ("1.1", "Connection: TE, Close\r\n", Persistence::Close),
+            ("1.0", "", Persistence::Close),
+            ("1.0", "connection: Keep-Alive\r\n", Persistence::Stated),
+            (
+                "1.0",
+                "Connection: keep-alive, close\r\n",
+                Persistence::Close,
+            ),
+        ] {
+            let text = format!("GET /abc HTTP/{version}\r\nHost: h\r\n{field}\r\n");
+            assert_eq!(plain(&text).persistence, expected, "{version} {field}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_become_a_request_is_refused() {
+        let many = format!(
+            "GET /abc HTTP/1.1\r\nHost: h\r\n{}\r\n",
+            "a: b\r\n".repeat(HTTP_HEADERS_MAX)
+        );
+        let long_line = format!("GET /{}", "a".repeat(HTTP_HEAD_BYTES_MAX));
+        let long_head = format!(
+            "GET /abc HTTP/1.1\r\nx: {}",
+            "a".repeat(HTTP_HEAD_BYTES_MAX)
+        );
+        for (text, refusal) in [
+            ("\0", Refusal::Malformed),
+            ("GET /a\0bc HTTP/1.1\r\n", Refusal::Malformed),
+            (
+                "GET /abc HTTP/1.1\r\nHost: h\r\nx: a\0b\r\n\r\n",
+                Refusal::Malformed,
+            ),
+            (
+                "GET /abc HTTP/1.1\r\nHost: h\r\nx: a\rb\r\n\r\n",
+                Refusal::Malformed,
+            ),
+            (
+                "GET /abc HTTP/1.1\r\nHost: h\r\n folded\r\n\r\n",
+                Refusal::Malformed,
+            ),
+            ("GET /abc HTTP/1.1\r\nHost : h\r\n\r\n", Refusal::Malformed),
+            ("GET /abc\r\n\r\n", Refusal::Malformed),
+            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Refusal::Version),
+            ("GET /abc HTTP/1.1\r\n\r\n", Refusal::Host),
+            (
+                "GET /abc HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+                Refusal::Host,
+            ),
+            (many.as_str(), Refusal::TooManyHeaders),
+            (long_line.as_str(), Refusal::UriTooLong),
+            (long_head.as_str(), Refusal::HeadTooLarge),
+        ] {
+            assert_eq!(asked(text), Asked::Refused(refusal), "{:.60}", text);
+        }
+    }
+
+    #[test]
+    fn the_largest_head_is_accepted_and_one_byte_more_is_not() {
+        let frame = "GET /abc HTTP/1.1\r\nHost: h\r\nx: \r\n\r\n";
+        let fill = "a".repeat(HTTP_HEAD_BYTES_MAX - frame.len());
+        let largest = format!("GET /abc HTTP/1.1\r\nHost: h\r\nx: {fill}\r\n\r\n");
+        assert_eq!(plain(&largest).bytes, HTTP_HEAD_BYTES_MAX);
+        let larger = format!("GET /abc HTTP/1.1\r\nHost: h\r\nx: {fill}a\r\n\r\n");
+        assert_eq!(asked(&larger), Asked::Refused(Refusal::HeadTooLarge));
+    }
+
+    #[test]
+    fn a_bare_line_feed_ends_a_line() {
+        assert_eq!(plain("GET /abc HTTP/1.1\nHost: h\n\n").key, "abc");
+    }
+
+    #[test]
+    fn every_cut_of_a_request_is_partial() {
+        let text = "\r\nGET /abc?x HTTP/1.1\r\nHost: h\r\nAccept: */*\r\n\r\n";
+        for cut in 0..text.len() {
+            assert_eq!(asked(&text[..cut]), Asked::Partial, "{cut}");
+        }
+        assert_eq!(plain(text).bytes, text.len());
+    }
+}

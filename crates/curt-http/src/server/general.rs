@@ -1,0 +1,254 @@
+//! Connections that hyper serves with the router: everything that is not a plain redirect.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use bytes::{Buf, Bytes};
+use curt_core::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
+use http::Request;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use super::handover::HandedOver;
+use super::patience::Patience;
+use crate::metrics::HttpMetrics;
+use crate::settings::ServerSettings;
+
+/// What all connections of one router share.
+#[derive(Clone)]
+pub(super) struct General {
+    pub(super) router: Router,
+    pub(super) settings: Arc<ServerSettings>,
+    pub(super) metrics: HttpMetrics,
+    pub(super) stop: CancellationToken,
+}
+
+impl General {
+    /// Serves one connection until it is closed by either side.
+    pub(super) async fn serve(self, handed: HandedOver) {
+        let HandedOver {
+            stream,
+            peer,
+            prefix,
+            permit,
+        } = handed;
+        let stream = match TcpStream::from_std(stream) {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::debug!(%error, "a connection could not be taken over");
+                return;
+            }
+        };
+        let patience = Arc::new(Patience::new(&self.settings));
+        let socket = Socket {
+            stream,
+            prefix: Bytes::from(prefix),
+            patience: Arc::clone(&patience),
+        };
+        let service = {
+            let (router, patience) = (self.router.clone(), Arc::clone(&patience));
+            service_fn(move |request| route(router.clone(), Arc::clone(&patience), peer, request))
+        };
+        let mut connection = pin!(builder().serve_connection(TokioIo::new(socket), service));
+        let mut stopping = false;
+        loop {
+            tokio::select! {
+                _ = connection.as_mut() => break,
+                () = tokio::time::sleep_until(patience.ask_again_at()) => {
+                    if let Some(reason) = patience.exhausted() {
+                        self.metrics.cut(reason);
+                        break;
+                    }
+                }
+                () = self.stop.cancelled(), if !stopping => {
+                    stopping = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+        drop(permit);
+    }
+}
+
+fn builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .keep_alive(true)
+        // `Patience` does what the header timeout would, and more.
+        .header_read_timeout(None)
+        .max_headers(HTTP_HEADERS_MAX)
+        .max_buf_size(HTTP_HEAD_BYTES_MAX)
+        .pipeline_flush(true);
+    builder
+}
+
+async fn route(
+    router: Router,
+    patience: Arc<Patience>,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> Result<http::Response<Answer>, Infallible> {
+    patience.asked(!request.body().is_end_stream());
+    let mut request = request.map(|body| {
+        Body::new(Arriving {
+            body,
+            patience: Arc::clone(&patience),
+        })
+    });
+    request.extensions_mut().insert(ConnectInfo(peer));
+    let response = router.oneshot(request).await?;
+    patience.answering();
+    Ok(response.map(|body| Answer { body, patience }))
+}
+
+/// A request body that reports its progress.
+struct Arriving {
+    body: Incoming,
+    patience: Arc<Patience>,
+}
+
+impl HttpBody for Arriving {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        match &frame {
+            Some(Ok(frame)) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                self.patience.received_body(bytes);
+                if self.body.is_end_stream() {
+                    self.patience.answering();
+                }
+            }
+            Some(Err(_)) | None => self.patience.answering(),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A response body that reports its end, which is when hyper drops it.
+struct Answer {
+    body: Body,
+    patience: Arc<Patience>,
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.patience.answered();
+    }
+}
+
+/// The socket with the bytes that a worker has already read from it.
+struct Socket {
+    stream: TcpStream,
+    prefix: Bytes,
+    patience: Arc<Patience>,
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.prefix.has_remaining() {
+            let bytes = self.prefix.len().min(buffer.remaining());
+            buffer.put_slice(&self.prefix.split_to(bytes));
+            self.patience.received();
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buffer));
+        if buffer.filled().len() > before {
+            self.patience.received();
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.note(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.note(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl Socket {
+    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Pending => self.patience.write_blocked(),
+            Poll::Ready(_) => self.patience.wrote(),
+        }
+        written
+    }
+}

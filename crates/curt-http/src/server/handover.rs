@@ -1,0 +1,54 @@
+//! A connection on its way from a worker to the router.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+
+use curt_core::UnixMillis;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::last_word::LastWord;
+use super::limit::Permit;
+use crate::metrics::{CutReason, HttpMetrics};
+
+/// Connections that wait to be taken over.
+const WAITING_MAX: usize = 1_024;
+
+/// A socket, and the bytes that were read from it and not answered.
+#[derive(Debug)]
+pub(super) struct HandedOver {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    pub(super) prefix: Vec<u8>,
+    pub(super) permit: Permit,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Handovers(mpsc::Sender<HandedOver>);
+
+pub(super) fn channel() -> (Handovers, mpsc::Receiver<HandedOver>) {
+    let (sender, receiver) = mpsc::channel(WAITING_MAX);
+    (Handovers(sender), receiver)
+}
+
+impl Handovers {
+    /// Passes the connection on; if too many wait already, its client is told to come again.
+    pub(super) fn send(&self, handed: HandedOver, metrics: &HttpMetrics, now: UnixMillis) {
+        let Err(TrySendError::Full(handed) | TrySendError::Closed(handed)) =
+            self.0.try_send(handed)
+        else {
+            return;
+        };
+        metrics.cut(CutReason::Overload);
+        turn_away(&handed.stream, LastWord::Busy(CutReason::Overload), now);
+    }
+}
+
+/// Says why and closes. The socket's buffer is empty, so the few bytes are taken at once or never.
+pub(super) fn turn_away(mut stream: &TcpStream, word: LastWord, now: UnixMillis) {
+    let mut bytes = Vec::new();
+    word.write(&mut bytes, now);
+    if let Err(error) = stream.write_all(&bytes) {
+        tracing::trace!(%error, "a client left before it was turned away");
+    }
+}

@@ -1,0 +1,41 @@
+//! Listening sockets.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Connections that the kernel holds ready for one listener.
+const BACKLOG: i32 = 4_096;
+
+/// `count` listeners on one address, among which the kernel spreads new connections. With port 0 the first one's
+/// port goes for all.
+pub(super) fn bind_all(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+    let first = bind(address, true)?;
+    let address = first.local_addr()?;
+    let mut listeners = vec![first];
+    for _ in 1..count {
+        listeners.push(bind(address, true)?);
+    }
+    Ok(listeners)
+}
+
+/// One listener that nobody else can join.
+pub(super) fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
+    bind(address, false)
+}
+
+fn bind(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM.nonblocking(),
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shared)?;
+    // Accepted sockets inherit it, which saves a system call for each.
+    socket.set_tcp_nodelay(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}

@@ -1,0 +1,194 @@
+//! The server: threads that redirect, and hyper for the rest.
+//!
+//! ```text
+//!  listener ─► worker 0 ─┬─ GET|HEAD /{key}, link known or found ─► answered on the spot
+//!  (SO_REUSEPORT)        └─ anything else ─► socket + bytes read ─► hyper + router, on the caller's runtime
+//!  listener ─► worker 1 ─ …
+//! ```
+//! Each worker is a thread with its own listener and its own runtime, and shares with the others only the link cache.
+//! A connection that was handed over stays with hyper. Timeouts and limits are the same on both sides: see
+//! [`ServerSettings`].
+
+mod connection;
+mod general;
+mod handover;
+mod last_word;
+mod limit;
+mod listener;
+mod patience;
+mod router_server;
+mod slots;
+mod worker;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
+
+use axum::Router;
+use curt_core::Clock;
+use curt_core::names::event;
+use curt_links::Resolver;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::general::General;
+use self::handover::HandedOver;
+use self::limit::ConnectionLimit;
+pub use self::router_server::RouterServer;
+use self::worker::WorkerParts;
+use crate::metrics::{CutReason, HttpMetrics};
+use crate::redirect::RedirectFields;
+use crate::settings::{HttpSettings, ServerSettings};
+
+/// A server whose sockets are bound and which serves nobody yet.
+pub struct Server {
+    settings: Arc<ServerSettings>,
+    fields: RedirectFields,
+    listeners: Vec<TcpListener>,
+    address: SocketAddr,
+    resolver: Arc<Resolver>,
+    clock: Arc<dyn Clock>,
+    metrics: HttpMetrics,
+    router: Router,
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that still owed an answer when the grace period was over.
+    pub cut: usize,
+}
+
+impl Server {
+    /// Binds every listener. `router` serves whatever is not a plain redirect.
+    pub fn bind(
+        settings: &HttpSettings,
+        resolver: Arc<Resolver>,
+        clock: Arc<dyn Clock>,
+        metrics: HttpMetrics,
+        router: Router,
+    ) -> io::Result<Self> {
+        let server = &settings.server;
+        let listeners = listener::bind_all(server.listen, server.workers.max(1))?;
+        let address = listeners
+            .first()
+            .map_or(Ok(server.listen), TcpListener::local_addr)?;
+        Ok(Self {
+            settings: Arc::new(server.clone()),
+            fields: RedirectFields::new(&settings.redirect),
+            listeners,
+            address,
+            resolver,
+            clock,
+            metrics,
+            router,
+        })
+    }
+
+    /// The address that clients reach, with the real port.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop`; then accepts no more, closes idle connections, and lets requests under way finish within
+    /// the grace period. The router runs on the runtime that this is called on. An error means that a worker could
+    /// not start or died; the others are stopped first.
+    pub async fn run(self, stop: CancellationToken) -> io::Result<Drained> {
+        let stop = stop.child_token();
+        let (handovers, handed) = handover::channel();
+        let tracker = TaskTracker::new();
+        let general = General {
+            router: self.router,
+            settings: Arc::clone(&self.settings),
+            metrics: self.metrics.clone(),
+            stop: stop.clone(),
+        };
+        let receiver = tokio::spawn(take_over(handed, general, tracker.clone()));
+        let limit = ConnectionLimit::new(
+            self.settings.connections_max,
+            self.metrics.connections.clone(),
+        );
+        let mut ends = Vec::new();
+        for (number, listener) in self.listeners.into_iter().enumerate() {
+            let parts = WorkerParts {
+                settings: ServerSettings::clone(&self.settings),
+                listener,
+                resolver: Arc::clone(&self.resolver),
+                clock: Arc::clone(&self.clock),
+                fields: self.fields.clone(),
+                metrics: self.metrics.clone(),
+                limit: Arc::clone(&limit),
+                handovers: handovers.clone(),
+            };
+            ends.push(start(number, parts, stop.clone()));
+        }
+        drop(handovers);
+        stop.cancelled().await;
+        let deadline = Instant::now() + self.settings.shutdown_grace;
+        let ended = join(ends).await;
+        let failed = receiver.await.is_err();
+        tracker.close();
+        let drained = tokio::time::timeout_at(deadline, tracker.wait()).await;
+        let still_open = if drained.is_ok() { 0 } else { tracker.len() };
+        for _ in 0..still_open {
+            self.metrics.cut(CutReason::Shutdown);
+        }
+        let cut = ended? + still_open;
+        if failed {
+            return Err(io::Error::other("the take-over of connections failed"));
+        }
+        Ok(Drained { cut })
+    }
+}
+
+/// Serves handed-over connections until no worker is left that could send one.
+async fn take_over(mut handed: mpsc::Receiver<HandedOver>, general: General, tracker: TaskTracker) {
+    while let Some(handed) = handed.recv().await {
+        tracker.spawn(general.clone().serve(handed));
+    }
+}
+
+type WorkerEnd = oneshot::Receiver<io::Result<usize>>;
+
+/// Starts one worker thread. If it ends for whatever reason, everything stops: a server that quietly lost a thread
+/// would leave its share of the connections unanswered.
+fn start(number: usize, parts: WorkerParts, stop: CancellationToken) -> WorkerEnd {
+    let (sender, receiver) = oneshot::channel();
+    let ended = stop.clone();
+    let body = move || {
+        let _guard = ended.drop_guard();
+        let result = worker::run(parts, &stop);
+        if let Err(error) = &result {
+            tracing::error!(event = event::TASK_FAILED, %error, worker = number, "a worker failed");
+        }
+        if sender.send(result).is_err() {
+            tracing::debug!(worker = number, "nobody waits for the worker any more");
+        }
+    };
+    let spawned = thread::Builder::new()
+        .name(format!("curt-redirect-{number}"))
+        .spawn(body);
+    if let Err(error) = spawned {
+        // The closure and its guard are dropped with the failure, which stops the other workers.
+        tracing::error!(event = event::TASK_FAILED, %error, worker = number, "a worker thread could not start");
+    }
+    receiver
+}
+
+/// Connections cut by all workers together.
+async fn join(ends: Vec<WorkerEnd>) -> io::Result<usize> {
+    let mut cut = 0;
+    let mut failure = None;
+    for end in ends {
+        match end.await {
+            Ok(Ok(count)) => cut += count,
+            Ok(Err(error)) => failure = Some(error),
+            Err(_) => failure = Some(io::Error::other("a worker thread died")),
+        }
+    }
+    failure.map_or(Ok(cut), Err)
+}

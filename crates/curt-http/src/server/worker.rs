@@ -1,0 +1,222 @@
+//! A thread that answers redirects: its listener, its runtime, and what its connections share.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::Clock;
+use curt_core::limits::HTTP_HEAD_BYTES_MAX;
+use curt_core::names::event;
+use curt_links::Resolver;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio_util::sync::CancellationToken;
+
+use super::connection;
+use super::handover::{HandedOver, Handovers, turn_away};
+use super::last_word::LastWord;
+use super::limit::ConnectionLimit;
+use super::slots::Slots;
+use crate::metrics::{CutReason, HttpMetrics, RedirectOutcome};
+use crate::redirect::{RedirectFields, ResponseHeads};
+use crate::settings::ServerSettings;
+
+/// One read: a full head, and room for the requests pipelined behind it.
+pub(super) const INPUT_BYTES: usize = 2 * HTTP_HEAD_BYTES_MAX;
+/// Pause after a failed accept. Out of file descriptors, the next try would fail as well.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Of failed accepts in a row, one in this many is logged: about one a second.
+const ACCEPT_FAILURES_PER_LOG: u32 = 20;
+
+/// What a worker needs from outside its thread.
+pub(super) struct WorkerParts {
+    pub(super) settings: ServerSettings,
+    pub(super) listener: TcpListener,
+    pub(super) resolver: Arc<Resolver>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) fields: RedirectFields,
+    pub(super) metrics: HttpMetrics,
+    pub(super) limit: Arc<ConnectionLimit>,
+    pub(super) handovers: Handovers,
+}
+
+/// What the connections of one worker share. Nothing in it is seen by another thread.
+pub(super) struct Worker {
+    pub(super) resolver: Arc<Resolver>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) metrics: HttpMetrics,
+    pub(super) slots: Rc<Slots>,
+    pub(super) scratch: RefCell<Scratch>,
+    pub(super) tally: Tally,
+    /// Set when the server stops: connections close as soon as they owe no answer.
+    pub(super) draining: Cell<bool>,
+    handovers: Handovers,
+}
+
+/// Buffers that are used within one turn of one connection and hold nothing in between.
+pub(super) struct Scratch {
+    pub(super) input: Box<[u8]>,
+    pub(super) output: Vec<u8>,
+    pub(super) heads: ResponseHeads,
+}
+
+/// Counts since the last tick: an atomic for every request would be shared by all threads.
+#[derive(Default)]
+pub(super) struct Tally {
+    hits: Cell<u64>,
+    loaded: Cell<u64>,
+}
+
+impl Tally {
+    pub(super) fn hit(&self) {
+        self.hits.set(self.hits.get() + 1);
+    }
+
+    pub(super) fn loaded(&self) {
+        self.loaded.set(self.loaded.get() + 1);
+    }
+
+    fn flush(&self, metrics: &HttpMetrics) {
+        metrics.redirected(RedirectOutcome::Hit, self.hits.take());
+        metrics.redirected(RedirectOutcome::Loaded, self.loaded.take());
+    }
+}
+
+impl Worker {
+    pub(super) fn hand_over(&self, handed: HandedOver) {
+        self.handovers.send(handed, &self.metrics, self.clock.now());
+    }
+}
+
+/// Runs a worker on the current thread until `stop`, and returns how many connections were cut after the grace period.
+pub(super) fn run(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize> {
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build_local(LocalOptions::default())?;
+    runtime.block_on(serve(parts, stop))
+}
+
+async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize> {
+    let listener = tokio::net::TcpListener::from_std(parts.listener)?;
+    let worker = Rc::new(Worker {
+        resolver: parts.resolver,
+        clock: parts.clock,
+        metrics: parts.metrics,
+        slots: Slots::new(&parts.settings),
+        scratch: RefCell::new(Scratch {
+            input: vec![0; INPUT_BYTES].into_boxed_slice(),
+            output: Vec::new(),
+            heads: ResponseHeads::new(&parts.fields),
+        }),
+        tally: Tally::default(),
+        draining: Cell::new(false),
+        handovers: parts.handovers,
+    });
+    let ticks = tokio::task::spawn_local(tick(Rc::clone(&worker)));
+    let acceptor = Acceptor {
+        worker: &worker,
+        limit: &parts.limit,
+        failures: Cell::new(0),
+    };
+    loop {
+        tokio::select! {
+            biased;
+            accepted = listener.accept() => acceptor.take(accepted).await,
+            () = stop.cancelled() => break,
+        }
+    }
+    // Whoever the kernel has already let in is served: closing the listener would reset them.
+    while let Some(accepted) = accept_now(&listener).await {
+        acceptor.take(Ok(accepted)).await;
+    }
+    drop(listener);
+    worker.draining.set(true);
+    worker.slots.wake_all();
+    let drained = tokio::time::timeout(parts.settings.shutdown_grace, worker.slots.emptied()).await;
+    let cut = if drained.is_ok() {
+        0
+    } else {
+        worker.slots.len()
+    };
+    for _ in 0..cut {
+        worker.metrics.cut(CutReason::Shutdown);
+    }
+    ticks.abort();
+    worker.tally.flush(&worker.metrics);
+    Ok(cut)
+}
+
+/// A connection that is ready to be accepted, or nothing.
+async fn accept_now(listener: &tokio::net::TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    tokio::time::timeout(Duration::ZERO, listener.accept())
+        .await
+        .ok()?
+        .ok()
+}
+
+/// Keeps the time of the worker's connections and passes its counts on.
+async fn tick(worker: Rc<Worker>) {
+    let mut ticks = tokio::time::interval(worker.slots.tick());
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        worker.slots.advance();
+        worker.tally.flush(&worker.metrics);
+    }
+}
+
+struct Acceptor<'a> {
+    worker: &'a Rc<Worker>,
+    limit: &'a Arc<ConnectionLimit>,
+    /// Failed accepts since the last good one.
+    failures: Cell<u32>,
+}
+
+impl Acceptor<'_> {
+    async fn take(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
+        match accepted {
+            Ok((stream, peer)) => {
+                self.failures.set(0);
+                self.admit(stream, peer);
+            }
+            Err(error) if is_of_one_client(&error) => {}
+            Err(error) => {
+                let failures = self.failures.get();
+                self.failures.set(failures.wrapping_add(1));
+                if failures.is_multiple_of(ACCEPT_FAILURES_PER_LOG) {
+                    tracing::warn!(event = event::CONNECTION_FAILED, %error, failures, "no connection can be accepted for now");
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
+        let worker = self.worker;
+        if let Some(permit) = self.limit.admit() {
+            let serve = connection::serve(stream, peer, permit, Rc::clone(worker));
+            tokio::task::spawn_local(serve);
+            return;
+        }
+        worker.metrics.cut(CutReason::Limit);
+        if let Ok(stream) = stream.into_std() {
+            let word = LastWord::Busy(CutReason::Limit);
+            turn_away(&stream, word, worker.clock.now());
+        }
+    }
+}
+
+/// Whether the failure says nothing about the next client.
+fn is_of_one_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}

@@ -1,0 +1,134 @@
+//! Settings of the HTTP surface, already checked: a value that is wrong cannot be built here.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Everything that the HTTP surface can be told.
+#[derive(Clone, Debug, Default)]
+pub struct HttpSettings {
+    pub server: ServerSettings,
+    pub redirect: RedirectSettings,
+    pub api: ApiSettings,
+}
+
+/// What the API and the pages offer.
+#[derive(Clone, Debug, Default)]
+pub struct ApiSettings {
+    /// The address that short URLs start with, such as `https://sho.rt`. `None`: the address listened on.
+    pub public_url: Option<String>,
+    /// Whether links may be made without an API key. Nobody can manage such links afterwards.
+    pub anonymous_create: bool,
+    /// Whether `/metrics` is also served beside the links, and not only on the administrator's port: whoever builds
+    /// the server merges [`metrics_route`](crate::admin::metrics_route) into the router.
+    pub metrics_on_main: bool,
+}
+
+/// Sockets, threads and patience.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Where links and API are served. Port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Threads that answer redirects, each with its own listener.
+    pub workers: usize,
+    /// Connections open at once, over all threads. One more is answered with 503 and closed.
+    pub connections_max: usize,
+    /// From the first byte of a request to the end of its header.
+    pub header_timeout: Duration,
+    /// How long a connection may stay open without a request.
+    pub idle_timeout: Duration,
+    /// From the end of the header to the end of the body, for a client that sends nothing; every 64 KiB received
+    /// give it one second more.
+    pub body_timeout: Duration,
+    /// How long a client may take to accept an answer that is ready.
+    pub write_timeout: Duration,
+    /// What requests under way get at shutdown before they are cut.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            connections_max: 20_000,
+            header_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(10),
+            shutdown_grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What a redirect says beside its target.
+#[derive(Clone, Debug)]
+pub struct RedirectSettings {
+    /// How long a browser may keep a permanent redirect (301, 308). Without a bound it would keep it for ever, and
+    /// later edits would never be seen.
+    pub permanent_max_age: Duration,
+    pub referrer_policy: ReferrerPolicy,
+}
+
+impl Default for RedirectSettings {
+    fn default() -> Self {
+        Self {
+            permanent_max_age: Duration::from_secs(30),
+            referrer_policy: ReferrerPolicy::default(),
+        }
+    }
+}
+
+/// The `Referrer-Policy` of a redirect: what the target learns about where its visitor came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReferrerPolicy {
+    NoReferrer,
+    Origin,
+    SameOrigin,
+    StrictOrigin,
+    #[default]
+    StrictOriginWhenCrossOrigin,
+    UnsafeUrl,
+}
+
+impl ReferrerPolicy {
+    pub const ALL: [Self; 6] = [
+        Self::NoReferrer,
+        Self::Origin,
+        Self::SameOrigin,
+        Self::StrictOrigin,
+        Self::StrictOriginWhenCrossOrigin,
+        Self::UnsafeUrl,
+    ];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoReferrer => "no-referrer",
+            Self::Origin => "origin",
+            Self::SameOrigin => "same-origin",
+            Self::StrictOrigin => "strict-origin",
+            Self::StrictOriginWhenCrossOrigin => "strict-origin-when-cross-origin",
+            Self::UnsafeUrl => "unsafe-url",
+        }
+    }
+}
+
+/// The text names no referrer policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is not a referrer policy: use no-referrer, origin, same-origin, strict-origin, \
+     strict-origin-when-cross-origin or unsafe-url"
+)]
+pub struct UnknownReferrerPolicy(pub String);
+
+impl FromStr for ReferrerPolicy {
+    type Err = UnknownReferrerPolicy;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|policy| policy.as_str() == text)
+            .ok_or_else(|| UnknownReferrerPolicy(text.to_owned()))
+    }
+}
