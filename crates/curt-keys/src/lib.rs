@@ -2,17 +2,22 @@
 
 mod account;
 mod buffer;
+mod drive;
 mod error;
+mod ids;
 mod lease;
 mod metrics;
 mod mint;
 mod pace;
+mod preload;
+mod secret;
 mod settings;
+mod strategy;
 mod supply;
 mod sync;
 
 pub use account::KeyAccounts;
-pub use buffer::Ring;
+pub use drive::{Driven, drive};
 pub use error::KeyError;
 pub use metrics::KeyMetrics;
 pub use mint::Minter;

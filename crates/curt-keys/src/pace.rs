@@ -14,21 +14,19 @@ pub(crate) fn jittered(tick: Duration) -> Duration {
     tick.mul_f64(rand::rng().random_range(0.8..1.2))
 }
 
-/// Why a reconciler runs again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Woken {
-    Stop,
-    Nudge,
-    Tick,
+/// Wakes the reconcilers of this process before their tick. A nudge carries no data and may be lost.
+#[derive(Debug, Default)]
+pub(crate) struct Nudges {
+    pub(crate) keygen: Notify,
+    pub(crate) keysync: Notify,
 }
 
-/// Sleeps until the next pass is due.
-pub(crate) async fn next_pass(wake: &Notify, tick: Duration, stop: &CancellationToken) -> Woken {
+/// Sleeps until the next pass is due, or the work is to end.
+pub(crate) async fn next_pass(wake: &Notify, tick: Duration, stop: &CancellationToken) {
     tokio::select! {
-        biased;
-        () = stop.cancelled() => Woken::Stop,
-        () = wake.notified() => Woken::Nudge,
-        () = tokio::time::sleep(jittered(tick)) => Woken::Tick,
+        () = stop.cancelled() => {}
+        () = wake.notified() => {}
+        () = tokio::time::sleep(jittered(tick)) => {}
     }
 }
 

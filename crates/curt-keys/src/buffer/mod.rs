@@ -6,7 +6,7 @@
 
 mod ring;
 
-pub use ring::Ring;
+use ring::Ring;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -111,6 +111,18 @@ impl Buffer {
 
     pub(crate) fn handed_out(&self) -> u64 {
         self.ring().handed_out()
+    }
+
+    /// Waits until the ring is filled to its low mark.
+    pub(crate) async fn filled(&self) {
+        loop {
+            let mut filled = std::pin::pin!(self.filled.notified());
+            filled.as_mut().enable();
+            if self.len() >= self.low || self.is_closed() {
+                return;
+            }
+            filled.await;
+        }
     }
 
     /// Asks `question` while no key is between feed and ring.

@@ -5,7 +5,7 @@ use curt_core::Key;
 /// A fixed ring of keys: first in, first out, allocated once. Refills stop at the capacity; only keys that come back
 /// unused may stand above it.
 #[derive(Debug)]
-pub struct Ring {
+pub(crate) struct Ring {
     keys: VecDeque<Key>,
     capacity: usize,
     /// Keys that left the ring, over its life. With the length it tells which keys have been handed out.
@@ -13,8 +13,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    #[must_use]
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self {
             keys: VecDeque::with_capacity(capacity),
             capacity,
@@ -22,48 +21,44 @@ impl Ring {
         }
     }
 
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
     /// How many keys still fit.
-    #[must_use]
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.capacity.saturating_sub(self.keys.len())
     }
 
     /// Keys that left the ring, over its life.
-    #[must_use]
-    pub fn handed_out(&self) -> u64 {
+    pub(crate) fn handed_out(&self) -> u64 {
         self.handed_out
     }
 
     /// Keys that ever came in: what [`handed_out`](Self::handed_out) reaches once all of them have left.
-    #[must_use]
-    pub fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         self.handed_out + self.keys.len() as u64
     }
 
-    pub fn pop(&mut self) -> Option<Key> {
+    pub(crate) fn pop(&mut self) -> Option<Key> {
         let key = self.keys.pop_front()?;
         self.handed_out += 1;
         Some(key)
     }
 
     /// Appends keys; callers ask for [`room`](Self::room) first.
-    pub fn append(&mut self, keys: Vec<Key>) {
+    pub(crate) fn append(&mut self, keys: Vec<Key>) {
         self.keys.extend(keys);
     }
 
     /// Puts a key that was handed out and not used back to the front.
-    pub fn put_back(&mut self, key: Key) {
+    pub(crate) fn put_back(&mut self, key: Key) {
         self.keys.push_front(key);
         self.handed_out = self.handed_out.saturating_sub(1);
     }
 
     /// Empties the ring.
-    pub fn drain(&mut self) -> Vec<Key> {
+    pub(crate) fn drain(&mut self) -> Vec<Key> {
         self.handed_out += self.keys.len() as u64;
         self.keys.drain(..).collect()
     }

@@ -4,17 +4,14 @@ use curt_core::names::event;
 use curt_core::place::Modulo;
 use curt_core::ports::KeyLedger;
 use curt_core::{Key, PortResult};
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::Minter;
+use super::{Barren, Minter};
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
 use crate::pace::report;
 use crate::settings::LedgerSettings;
-
-/// Inserts in a row that may bring nothing new before the key space counts as used up.
-const BARREN_INSERTS_MAX: u32 = 16;
 
 /// Keeps every ledger shard between its marks. Keys go to the shard that their hash names, so that one shard's unique
 /// constraint is enough: the same key cannot be minted into two.
@@ -25,8 +22,6 @@ pub(crate) struct LedgerFill {
     settings: LedgerSettings,
     metrics: KeyMetrics,
     leases: Mutex<Leases>,
-    /// Wakes this reconciler.
-    pub(crate) wake: Notify,
 }
 
 impl LedgerFill {
@@ -45,18 +40,17 @@ impl LedgerFill {
             settings,
             metrics,
             leases: Mutex::new(leases),
-            wake: Notify::new(),
         }
     }
 
     /// One pass over all shards. `minted` is told after every insert, so that the first keys flow on at once.
-    pub(crate) async fn pass(&self, stop: &CancellationToken, minted: impl Fn()) {
+    pub(crate) async fn pass(&self, stop: &CancellationToken, minted: &(dyn Fn() + Sync)) {
         for shard in 0..self.ledgers.len() {
             let lock = format!("shard-locks/keys-db-{shard}");
             if !self.leases.lock().await.hold(&lock).await {
                 continue;
             }
-            match self.fill(shard, stop, &minted).await {
+            match self.fill(shard, stop, minted).await {
                 Ok(0) => {}
                 Ok(keys) => tracing::info!(event = event::KEYS_MINTED, shard, keys, "keys minted"),
                 Err(error) => report(&error),
@@ -71,14 +65,15 @@ impl LedgerFill {
         &self,
         shard: usize,
         stop: &CancellationToken,
-        minted: &impl Fn(),
+        minted: &(dyn Fn() + Sync),
     ) -> PortResult<u64> {
         let ledger = &self.ledgers[shard];
         let mut free = ledger.counts().await?.free;
         if free >= self.settings.low {
             return Ok(0);
         }
-        let (mut total, mut barren) = (0, 0);
+        let mut total = 0;
+        let mut barren = Barren::default();
         while free < self.settings.high && !stop.is_cancelled() {
             let missing = usize::try_from(self.settings.high - free).unwrap_or(usize::MAX);
             let keys = self.mint_for(shard, missing.min(self.settings.mint_batch));
@@ -86,18 +81,12 @@ impl LedgerFill {
             self.metrics
                 .duplicates
                 .inc_by((keys.len() as u64).saturating_sub(new));
-            barren = if new == 0 { barren + 1 } else { 0 };
-            if barren == BARREN_INSERTS_MAX {
-                tracing::error!(
-                    event = event::KEY_SUPPLY_DRIED,
-                    shard,
-                    "every minted key is known already: use a longer key length"
-                );
-                break;
-            }
-            free += new;
             total += new;
             minted();
+            if barren.is_reached(new) {
+                break;
+            }
+            free = ledger.counts().await?.free;
         }
         Ok(total)
     }
@@ -110,10 +99,10 @@ impl LedgerFill {
     }
 
     /// Puts released keys back into the ledgers that they belong to.
-    pub(crate) async fn recycle(&self, keys: impl Iterator<Item = Key>) -> PortResult<u64> {
+    pub(crate) async fn recycle(&self, keys: impl Iterator<Item = &Key>) -> PortResult<u64> {
         let mut by_home = vec![Vec::new(); self.ledgers.len()];
         for key in keys {
-            by_home[self.homes.node(key.as_bytes()).0 as usize].push(key);
+            by_home[self.homes.node(key.as_bytes()).0 as usize].push(key.clone());
         }
         let mut recycled = 0;
         for (ledger, keys) in self.ledgers.iter().zip(by_home) {
@@ -124,7 +113,7 @@ impl LedgerFill {
         Ok(recycled)
     }
 
-    pub(crate) async fn stopped(&self) {
+    pub(crate) async fn release_locks(&self) {
         self.leases.lock().await.release_all().await;
     }
 }

@@ -5,10 +5,9 @@ use async_trait::async_trait;
 use curt_core::ports::KeyPool;
 use curt_core::{Key, PortResult};
 use futures_util::future::join_all;
-use tokio::sync::Notify;
 
 use crate::buffer::Feed;
-use crate::pace::report;
+use crate::pace::{Nudges, report};
 
 /// Draws from the pool shard that has most keys. Depths are asked once per refill, never per create; a shard that
 /// does not answer or turns out empty is passed over.
@@ -16,7 +15,7 @@ pub(crate) struct FullestPool {
     pub(crate) pools: Vec<Arc<dyn KeyPool>>,
     /// A pool below this many keys wakes keysync.
     pub(crate) low: u64,
-    pub(crate) keysync: Arc<Notify>,
+    pub(crate) nudges: Arc<Nudges>,
 }
 
 #[async_trait]
@@ -36,7 +35,7 @@ impl Feed for FullestPool {
         let fullest = shards.first().map_or(0, |&(depth, _)| depth);
         let least = shards.last().map_or(0, |&(depth, _)| depth);
         if least.min(fullest.saturating_sub(taken)) < self.low {
-            self.keysync.notify_one();
+            self.nudges.keysync.notify_one();
         }
         Ok(popped)
     }

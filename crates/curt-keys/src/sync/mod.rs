@@ -14,6 +14,7 @@ pub(crate) use fullest::FullestPool;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use curt_core::clock::Clock;
@@ -21,7 +22,7 @@ use curt_core::names::event;
 use curt_core::ports::{KeyLedger, KeyPool, LinkStore, Locks};
 use curt_core::{Key, PortResult};
 use rand::Rng;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -51,8 +52,15 @@ pub(crate) struct Keysync {
     buffer: Arc<Buffer>,
     instance: Box<str>,
     state: Mutex<State>,
-    /// Wakes this reconciler.
-    pub(crate) wake: Arc<Notify>,
+    /// Keys in our hands, readable while a pass is under way.
+    moving: AtomicU64,
+}
+
+/// What a pass did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passed {
+    /// Keys left a ledger, or none were left to take: keygen may have work.
+    pub(crate) touched_ledgers: bool,
 }
 
 struct State {
@@ -70,7 +78,6 @@ impl Keysync {
         settings: PoolSettings,
         metrics: KeyMetrics,
         buffer: Arc<Buffer>,
-        wake: Arc<Notify>,
         leases: Leases,
     ) -> Self {
         let instance: Box<str> = format!("{:016x}", rand::rng().next_u64()).into();
@@ -93,19 +100,19 @@ impl Keysync {
             buffer,
             instance,
             state: Mutex::new(state),
-            wake,
+            moving: AtomicU64::new(0),
         }
     }
 
-    /// One pass over all pool shards. Returns whether a ledger ran out, so that keygen can be woken.
-    pub(crate) async fn pass(&self, stop: &CancellationToken) -> bool {
+    /// One pass over all pool shards.
+    pub(crate) async fn pass(&self, stop: &CancellationToken) -> Passed {
         let mut state = self.state.lock().await;
         // Without the lock that marks us as living, another process would settle our batches behind our back.
         if state.closed || !state.leases.hold(&owner_lock(&self.instance)).await {
-            return false;
+            return Passed::default();
         }
         self.sweep(&mut state).await;
-        let mut ran_out = false;
+        let mut passed = Passed::default();
         for shard in 0..self.pools.len() {
             if stop.is_cancelled() {
                 break;
@@ -114,7 +121,7 @@ impl Keysync {
                 continue;
             }
             match self.fill(&mut state, shard).await {
-                Ok(short) => ran_out |= short,
+                Ok(touched) => passed.touched_ledgers |= touched,
                 Err(error) => report(&error),
             }
             let in_flight = self.settings.in_flight;
@@ -123,7 +130,7 @@ impl Keysync {
                 report(&error);
             }
         }
-        ran_out
+        passed
     }
 
     async fn sweep(&self, state: &mut State) {
@@ -156,10 +163,13 @@ impl Keysync {
         others < self.settings.shards_max && state.leases.hold(&lock(shard)).await
     }
 
-    /// Brings one shard to its high mark if it is below the low one. Returns whether the ledgers had too few keys.
+    /// Brings one shard to its high mark if it is below the low one. Returns whether it asked
+    /// the ledgers for keys.
     async fn fill(&self, state: &mut State, shard: usize) -> PortResult<bool> {
         state.shards[shard].finish_closing(&self.ledgers).await;
-        if !state.shards[shard].push(&self.ledgers).await? {
+        let pushed = state.shards[shard].push(&self.ledgers).await;
+        self.note_moving(state);
+        if !pushed? {
             return Ok(false);
         }
         let mut depth = self.pools[shard].depth().await?;
@@ -167,17 +177,18 @@ impl Keysync {
             return Ok(false);
         }
         let mut moved = 0;
-        let mut ran_out = false;
         while depth < self.settings.high {
             let room = usize::try_from(self.settings.high - depth).unwrap_or(usize::MAX);
             let limit = room.min(self.settings.batch);
             let Some(delivery) = self.take(state, shard, limit).await else {
-                ran_out = true;
                 break;
             };
             let keys = delivery.keys.len() as u64;
             state.shards[shard].unsent = Some(delivery);
-            let all = state.shards[shard].push(&self.ledgers).await?;
+            self.note_moving(state);
+            let pushed = state.shards[shard].push(&self.ledgers).await;
+            self.note_moving(state);
+            let all = pushed?;
             self.buffer.supplied();
             if !all {
                 break;
@@ -188,7 +199,7 @@ impl Keysync {
         if moved > 0 {
             tracing::debug!(event = event::KEYS_MOVED, shard, keys = moved, "keys moved");
         }
-        Ok(ran_out)
+        Ok(true)
     }
 
     /// Takes a batch from the next ledger that has one. A ledger that fails is asked again in the next pass, under
@@ -222,9 +233,13 @@ impl Keysync {
     }
 
     /// Keys that are neither in a ledger nor in a pool, but in our hands between the two.
-    pub(crate) async fn moving(&self) -> u64 {
-        let state = self.state.lock().await;
-        state.shards.iter().map(Shard::moving).sum()
+    pub(crate) fn moving(&self) -> u64 {
+        self.moving.load(Ordering::Relaxed)
+    }
+
+    fn note_moving(&self, state: &State) {
+        let moving = state.shards.iter().map(Shard::moving).sum();
+        self.moving.store(moving, Ordering::Relaxed);
     }
 
     /// Gives back what this process holds: volatile pools and the ring to the ledgers, and with pools that outlive us
@@ -250,6 +265,7 @@ impl Keysync {
             }
             shard.abandon();
         }
+        self.note_moving(&state);
         let unused: HashSet<Key> = held.into_iter().collect();
         self.recover(&Whose::Ours { unused: &unused }).await?;
         state.leases.release_all().await;

@@ -1,0 +1,120 @@
+use std::sync::Arc;
+
+use curt_core::PortResult;
+use curt_core::names::event;
+use curt_core::ports::{Cursor, KeyFile, KeyFileLayout};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::buffer::Buffer;
+use crate::lease::Leases;
+use crate::pace::report;
+use crate::preload::Series;
+use crate::settings::FileSettings;
+
+const LOCK: &str = "shard-locks/key-files";
+/// A file's progress is logged this many times.
+const PROGRESS_LINES: u64 = 10;
+
+/// Writes the next key file in time: when less than a fifth of a file is left.
+pub(crate) struct FileFill {
+    files: Arc<dyn KeyFile>,
+    cursor: Arc<dyn Cursor>,
+    series: Arc<Series>,
+    settings: FileSettings,
+    buffer: Arc<Buffer>,
+    leases: Mutex<Leases>,
+}
+
+impl FileFill {
+    pub(crate) fn new(
+        files: Arc<dyn KeyFile>,
+        cursor: Arc<dyn Cursor>,
+        series: Arc<Series>,
+        settings: FileSettings,
+        buffer: Arc<Buffer>,
+        leases: Leases,
+    ) -> Self {
+        Self {
+            files,
+            cursor,
+            series,
+            settings,
+            buffer,
+            leases: Mutex::new(leases),
+        }
+    }
+
+    /// Keys below which the next file is due.
+    pub(crate) fn left_low(settings: &FileSettings) -> u64 {
+        settings.file_keys.div_ceil(5)
+    }
+
+    pub(crate) async fn pass(&self, stop: &CancellationToken) {
+        if !self.leases.lock().await.hold(LOCK).await {
+            return;
+        }
+        if let Err(error) = self.fill(stop).await {
+            report(&error);
+        }
+    }
+
+    async fn fill(&self, stop: &CancellationToken) -> PortResult<()> {
+        let position = self.cursor.get(self.series.position_register()).await?;
+        self.series.refresh().await?;
+        // Keys that were given away are not written again, even if their files are gone.
+        let end = self.series.end().max(position);
+        if end - position < Self::left_low(&self.settings) {
+            self.write(end, stop).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the file that starts at index `first`. Told to stop, it leaves no trace.
+    async fn write(&self, first: u64, stop: &CancellationToken) -> PortResult<()> {
+        let name = self.series.file_name(first);
+        let layout = KeyFileLayout {
+            width: self.series.width(),
+            block_keys: self.settings.block_keys,
+        };
+        let mut writer = self.files.create(&name, layout).await?;
+        let (total, block) = (self.settings.file_keys, self.settings.block_keys as u64);
+        let mut written = 0;
+        while written < total {
+            if stop.is_cancelled() {
+                return Ok(());
+            }
+            let keys = self
+                .series
+                .keys_at(first + written, block.min(total - written))
+                .await?;
+            if keys.is_empty() {
+                tracing::error!(
+                    event = event::KEY_SUPPLY_DRIED,
+                    "all keys of this length are written: use longer keys"
+                );
+                break;
+            }
+            writer.append(&keys).await?;
+            let before = written;
+            written += keys.len() as u64;
+            if before * PROGRESS_LINES / total != written * PROGRESS_LINES / total {
+                let percent = written * 100 / total;
+                tracing::info!(event = event::KEY_FILE_GREW, file = %name, percent, "key file grew");
+            }
+            tokio::task::yield_now().await;
+        }
+        if written > 0 {
+            let stat = writer.publish().await?;
+            let keys = stat.keys;
+            tracing::info!(event = event::KEY_FILE_PUBLISHED, file = %name, keys, "key file published");
+            self.series.refresh().await?;
+            self.buffer.supplied();
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn release_locks(&self) {
+        self.leases.lock().await.release_all().await;
+    }
+}

@@ -1,0 +1,108 @@
+//! preload: key files to ring, a block at a time.
+//!
+//! A cursor holds the position of the next key that nobody has been given. A block is read, then claimed by moving the
+//! cursor past it, and only then served (K-4): two preloaders that read the same block cannot both claim it, and a
+//! crash skips the rest of a block and never repeats it. A damaged block is claimed and thrown away.
+
+mod series;
+
+pub(crate) use series::{Series, Span};
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use curt_core::names::event;
+use curt_core::ports::{Cursor, KeyFile};
+use curt_core::reserved::is_reserved;
+use curt_core::{ErrorKind, Key, PortError, PortResult};
+
+use crate::buffer::Feed;
+use crate::metrics::KeyMetrics;
+use crate::pace::Nudges;
+
+/// Blocks that one draw passes over, because they are damaged or another preloader was quicker.
+const BLOCKS_TRIED_MAX: u32 = 64;
+
+pub(crate) struct Preload {
+    pub(crate) files: Arc<dyn KeyFile>,
+    pub(crate) cursor: Arc<dyn Cursor>,
+    pub(crate) series: Arc<Series>,
+    pub(crate) block_keys: usize,
+    /// With fewer keys left in the files, keygen is woken.
+    pub(crate) left_low: u64,
+    pub(crate) metrics: KeyMetrics,
+    pub(crate) nudges: Arc<Nudges>,
+}
+
+#[async_trait]
+impl Feed for Preload {
+    async fn draw(&self, room: usize) -> PortResult<Vec<Key>> {
+        for _ in 0..BLOCKS_TRIED_MAX {
+            let position = self.cursor.get(self.series.position_register()).await?;
+            let Some(span) = self.series.at(position).await? else {
+                self.nudges.keygen.notify_one();
+                return Ok(Vec::new());
+            };
+            let count = (span.end() - position).min(self.block_keys.min(room) as u64);
+            let read = self.read(&span, position, count).await?;
+            if !self.claim(position, position + count).await? {
+                continue;
+            }
+            if self.series.end() - position - count < self.left_low {
+                self.nudges.keygen.notify_one();
+            }
+            match read {
+                Block::Keys(keys) => return Ok(keys),
+                Block::Damaged(why) => self.skipped(&span, position, count, &why),
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+enum Block {
+    Keys(Vec<Key>),
+    Damaged(PortError),
+}
+
+impl Preload {
+    async fn read(&self, span: &Span, position: u64, count: u64) -> PortResult<Block> {
+        let wanted = usize::try_from(count).unwrap_or(usize::MAX);
+        match self
+            .files
+            .read(&span.name, position - span.first, wanted)
+            .await
+        {
+            Ok(keys) if keys.len() == wanted => Ok(Block::Keys(
+                keys.into_iter()
+                    .filter(|key| !is_reserved(key.as_str()))
+                    .collect(),
+            )),
+            Ok(_) => Ok(Block::Damaged(PortError::new(
+                ErrorKind::Corrupt,
+                "key file",
+                "read a block",
+                "the file is shorter than it says",
+            ))),
+            Err(error) if error.kind == ErrorKind::Corrupt => Ok(Block::Damaged(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn claim(&self, position: u64, end: u64) -> PortResult<bool> {
+        self.cursor
+            .advance(self.series.position_register(), position, end)
+            .await
+    }
+
+    fn skipped(&self, span: &Span, position: u64, keys: u64, why: &PortError) {
+        self.metrics.corrupt_blocks.inc();
+        tracing::error!(
+            event = event::KEY_BLOCK_SKIPPED,
+            file = %span.name,
+            position,
+            keys,
+            "{why}"
+        );
+    }
+}

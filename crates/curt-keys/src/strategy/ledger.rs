@@ -1,0 +1,119 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use curt_core::link::KeyOrigin;
+use curt_core::place::Modulo;
+use curt_core::{LinkId, PortResult};
+use tokio_util::sync::CancellationToken;
+
+use super::{Line, Opened, Taking};
+use crate::account::{self, KeyAccounts};
+use crate::buffer::Buffer;
+use crate::error::KeyError;
+use crate::lease::Leases;
+use crate::metrics::KeyMetrics;
+use crate::mint::{LedgerFill, Minter};
+use crate::pace::Nudges;
+use crate::settings::KeySettings;
+use crate::supply::KeyPorts;
+use crate::sync::{FullestPool, Keysync};
+
+/// `pool` and `status`: mint, ledger, sync, pool, buffer.
+struct LedgerLine {
+    ports: KeyPorts,
+    buffer: Arc<Buffer>,
+    keygen: LedgerFill,
+    keysync: Keysync,
+    nudges: Arc<Nudges>,
+}
+
+pub(super) fn open(
+    settings: &KeySettings,
+    ports: KeyPorts,
+    metrics: &KeyMetrics,
+    nudges: &Arc<Nudges>,
+) -> Result<Opened, KeyError> {
+    let missing = |needs| KeyError::Missing {
+        strategy: settings.strategy.name(),
+        needs,
+    };
+    let shards = u32::try_from(ports.ledgers.len()).unwrap_or(u32::MAX);
+    let homes = Modulo::new(shards).ok_or_else(|| missing("1 to 1,024 ledgers"))?;
+    if ports.pools.is_empty() {
+        return Err(missing("a pool"));
+    }
+    let feed = FullestPool {
+        pools: ports.pools.clone(),
+        low: settings.pool.low,
+        nudges: Arc::clone(nudges),
+    };
+    let buffer = Arc::new(Buffer::new(
+        Box::new(feed),
+        settings.buffer.capacity,
+        settings.buffer.low,
+        settings.dry_wait,
+    ));
+    let leases = || Leases::new(Arc::clone(&ports.locks), settings.lock_ttl);
+    let keygen = LedgerFill::new(
+        ports.ledgers.clone(),
+        homes,
+        Minter::new(settings.alphabet, settings.length),
+        settings.ledger,
+        metrics.clone(),
+        leases(),
+    );
+    let keysync = Keysync::new(
+        &ports,
+        settings.pool,
+        metrics.clone(),
+        Arc::clone(&buffer),
+        leases(),
+    );
+    let taking = Taking::Ring {
+        buffer: Arc::clone(&buffer),
+        origin: KeyOrigin::Ledger,
+    };
+    let line = LedgerLine {
+        ports,
+        buffer,
+        keygen,
+        keysync,
+        nudges: Arc::clone(nudges),
+    };
+    Ok((taking, Box::new(line)))
+}
+
+#[async_trait]
+impl Line for LedgerLine {
+    async fn generate(&self, stop: &CancellationToken) {
+        let minted = || self.nudges.keysync.notify_one();
+        self.keygen.pass(stop, &minted).await;
+    }
+
+    async fn generating_ended(&self) {
+        self.keygen.release_locks().await;
+    }
+
+    async fn move_on(&self, stop: &CancellationToken) {
+        if self.keysync.pass(stop).await.touched_ledgers {
+            self.nudges.keygen.notify_one();
+        }
+    }
+
+    async fn accounts(&self) -> PortResult<KeyAccounts> {
+        let moving = self.keysync.moving();
+        let buffered = self.buffer.len() as u64;
+        let links = self.ports.links.counts().await?;
+        let (ledgers, pools) = (&self.ports.ledgers, &self.ports.pools);
+        account::of_ledgers(ledgers, pools, moving, buffered, &links).await
+    }
+
+    async fn recycle(&self, ids: &[LinkId]) -> PortResult<u64> {
+        self.keygen.recycle(ids.iter().map(|id| &id.key)).await
+    }
+
+    async fn close(&self) -> PortResult<()> {
+        self.keygen.release_locks().await;
+        self.keysync.close().await
+    }
+}
