@@ -12,4 +12,5 @@ pub mod machine;
 pub mod median;
 pub mod pin;
 pub mod random;
+pub mod suite;
 pub mod zipf;

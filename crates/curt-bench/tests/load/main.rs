@@ -1,5 +1,11 @@
 //! The generator against a server that counts what it really received.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test stops where its ground gives way"
+)]
+
 mod server;
 
 use std::collections::HashSet;
@@ -190,6 +196,64 @@ fn single_creates_carry_the_key_and_give_back_what_was_made() {
     assert_eq!(report.keys.iter().collect::<HashSet<_>>().len(), 30);
     let bodies: HashSet<String> = server.finish().into_iter().map(|seen| seen.body).collect();
     assert_eq!(bodies.len(), 30, "every link has a target of its own");
+}
+
+/// A bulk answer in the server's shape: `made` links, then refusals.
+fn bulk_answer(request: &Request, made: usize) -> Reply {
+    let body: serde_json::Value = serde_json::from_str(&request.body).unwrap();
+    let results: Vec<serde_json::Value> = (0..body["links"].as_array().unwrap().len())
+        .map(|place| {
+            if place < made {
+                let key = format!("{}-{place}", request.number);
+                serde_json::json!({"status": 201, "link": {"key": key, "target": "x".repeat(200)}})
+            } else {
+                serde_json::json!({"status": 409, "problem": {"type": "alias-taken"}})
+            }
+        })
+        .collect();
+    Reply::new(
+        200,
+        &[],
+        &serde_json::json!({"results": results}).to_string(),
+    )
+}
+
+#[test]
+fn bulk_creates_larger_than_any_socket_buffer_are_counted_by_the_link() {
+    let server = TestServer::start(|request| bulk_answer(request, 1_000));
+    let mut plan = Plan::new(server.addr());
+    plan.connections = 2;
+    plan.limit = Limit::requests(5);
+    let mut load = CreateLoad::new(plan, "secret");
+    load.bulk = Some(1_000);
+    load.target_bytes = 2_000;
+    load.keep_keys = true;
+    let report = create(&load).unwrap();
+    assert_eq!(
+        (report.load.requests, report.load.items),
+        (5, 5_000),
+        "{}",
+        report.load
+    );
+    assert_eq!(report.keys.iter().collect::<HashSet<_>>().len(), 5_000);
+    assert!(
+        server
+            .finish()
+            .iter()
+            .all(|seen| seen.path == "/api/v1/links/bulk")
+    );
+}
+
+#[test]
+fn a_bulk_request_with_refusals_is_a_failure() {
+    let server = TestServer::start(|request| bulk_answer(request, 9));
+    let mut plan = Plan::new(server.addr());
+    plan.limit = Limit::requests(3);
+    let mut load = CreateLoad::new(plan, "secret");
+    load.bulk = Some(10);
+    let report = create(&load).unwrap().load;
+    assert_eq!(report.failures.get(&Failure::Refused), Some(&3), "{report}");
+    assert_eq!(report.items, 0);
 }
 
 fn refused(addr: SocketAddr) -> LoadError {

@@ -1,6 +1,6 @@
 //! A small blocking HTTP server that keeps every request it got and answers as the test says.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,16 +8,16 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     /// Counted from 1 in order of arrival, over all connections.
-    pub number: u64,
-    pub path: String,
-    pub head: String,
-    pub headers: usize,
-    pub body: String,
+    pub(crate) number: u64,
+    pub(crate) path: String,
+    pub(crate) head: String,
+    pub(crate) headers: usize,
+    pub(crate) body: String,
 }
 
-pub struct Reply {
+pub(crate) struct Reply {
     bytes: Vec<u8>,
     piece: usize,
     delay: Duration,
@@ -25,7 +25,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    pub fn new(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
+    pub(crate) fn new(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
         let mut text = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n", body.len());
         for (name, value) in headers {
             text += &format!("{name}: {value}\r\n");
@@ -33,11 +33,11 @@ impl Reply {
         Self::raw(&(text + "\r\n" + body))
     }
 
-    pub fn redirect(location: &str) -> Self {
+    pub(crate) fn redirect(location: &str) -> Self {
         Self::new(302, &[("Location", location)], "moved")
     }
 
-    pub fn raw(text: &str) -> Self {
+    pub(crate) fn raw(text: &str) -> Self {
         Self {
             bytes: text.as_bytes().to_vec(),
             piece: usize::MAX,
@@ -46,7 +46,7 @@ impl Reply {
         }
     }
 
-    pub fn drop_connection() -> Self {
+    pub(crate) fn drop_connection() -> Self {
         Self {
             closes: true,
             ..Self::raw("")
@@ -54,17 +54,17 @@ impl Reply {
     }
 
     /// Written in pieces of so many bytes.
-    pub fn in_pieces(mut self, bytes: usize) -> Self {
+    pub(crate) fn in_pieces(mut self, bytes: usize) -> Self {
         self.piece = bytes;
         self
     }
 
-    pub fn after(mut self, delay: Duration) -> Self {
+    pub(crate) fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    pub fn closing(mut self) -> Self {
+    pub(crate) fn closing(mut self) -> Self {
         let text = String::from_utf8(self.bytes).unwrap();
         self.bytes = text
             .replacen("\r\n", "\r\nConnection: close\r\n", 1)
@@ -83,14 +83,14 @@ struct Shared {
     stopping: AtomicBool,
 }
 
-pub struct TestServer {
+pub(crate) struct TestServer {
     addr: SocketAddr,
     shared: Arc<Shared>,
     acceptor: JoinHandle<()>,
 }
 
 impl TestServer {
-    pub fn start(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
@@ -110,12 +110,12 @@ impl TestServer {
         }
     }
 
-    pub fn addr(&self) -> SocketAddr {
+    pub(crate) fn addr(&self) -> SocketAddr {
         self.addr
     }
 
     /// Stops when all clients have gone and returns what they asked.
-    pub fn finish(self) -> Vec<Request> {
+    pub(crate) fn finish(self) -> Vec<Request> {
         self.shared.stopping.store(true, Ordering::SeqCst);
         drop(TcpStream::connect(self.addr));
         self.acceptor.join().unwrap();

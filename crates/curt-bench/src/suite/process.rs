@@ -1,0 +1,152 @@
+//! Starting and stopping the servers under test.
+
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+const START_PATIENCE: Duration = Duration::from_secs(60);
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+const POLL_EVERY: Duration = Duration::from_millis(2);
+
+/// A running server. Ends when it is dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `program` with `arguments`, bound to `core` if one is given, with its output in `log`.
+    pub(super) fn start(
+        program: &Path,
+        arguments: &[String],
+        core: Option<usize>,
+        log: &Path,
+    ) -> anyhow::Result<Self> {
+        let name = program.display().to_string();
+        let output =
+            File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+        let mut command = match core {
+            // `taskset` becomes the program, so the process id stays the server's.
+            Some(core) => {
+                let mut command = Command::new("taskset");
+                command.arg("-c").arg(core.to_string()).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        let child = command
+            .args(arguments)
+            .env_remove("CURT_CONFIG")
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| match core {
+                Some(_) => format!("cannot start taskset (util-linux) with {name}"),
+                None => format!("cannot start {name}"),
+            })?;
+        Ok(Self {
+            name,
+            child,
+            log: log.to_path_buf(),
+        })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks `ready` again and again until it gives something; an end of the process is an error with its last words.
+    pub(super) fn wait_until<T>(
+        &mut self,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> anyhow::Result<T> {
+        let deadline = Instant::now() + START_PATIENCE;
+        loop {
+            if let Some(found) = ready() {
+                return Ok(found);
+            }
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{} ended with {status}:\n{}", self.name, self.last_words());
+            }
+            if Instant::now() > deadline {
+                bail!("{} is not ready:\n{}", self.name, self.last_words());
+            }
+            thread::sleep(POLL_EVERY);
+        }
+    }
+
+    fn last_words(&self) -> String {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+
+    /// Asks the server to end and waits for it; one that does not is killed, and that is an error.
+    pub(super) fn stop(mut self) -> anyhow::Result<()> {
+        self.ask_to_end();
+        let deadline = Instant::now() + STOP_PATIENCE;
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                bail!("{} did not stop:\n{}", self.name, self.last_words());
+            }
+            thread::sleep(POLL_EVERY);
+        }
+        Ok(())
+    }
+
+    fn ask_to_end(&self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // It may have ended by itself, which is what was wanted.
+            let _ended = kill_process(pid, Signal::TERM);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        // nginx's worker only ends with its master if the master is asked, and not if it is killed.
+        self.ask_to_end();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < deadline {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            thread::sleep(POLL_EVERY);
+        }
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A loopback address that was free a moment ago, for servers that cannot report the port they took.
+pub(super) fn free_address() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+/// What a program says about its version; some say it on standard error.
+pub(super) fn version(program: &Path, flag: &str) -> anyhow::Result<String> {
+    let output = Command::new(program)
+        .arg(flag)
+        .output()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().next().unwrap_or_default();
+    Ok(line
+        .trim_start_matches("nginx version: ")
+        .replace('/', " ")
+        .trim()
+        .to_owned())
+}

@@ -1,0 +1,332 @@
+//! Redirects: curt with all links cached and with few, nginx without a look-up and with one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context as _, ensure};
+
+use super::contest::{Series, turns};
+use super::curt::{Curt, CurtHome};
+use super::nginx::Nginx;
+use super::store::PreparedStore;
+use super::{CONNECTIONS, Cores, MAP_LINKS, SMALL_CACHE_SHARE, SuiteOptions, say, target_of};
+use crate::keys::{KeySet, Pick};
+use crate::load::{Idle, Limit, LoadReport, Plan, RedirectLoad, ServerProcess, Shape, redirect};
+use crate::median::grouped;
+use crate::pin;
+
+/// Share of nginx's saturated rate at which latencies are compared.
+const OFFERED_SHARE: f64 = 0.5;
+
+pub(super) const CURT_CACHED: &str = "curt, all links cached";
+pub(super) const CURT_SMALL: &str = "curt, 5 % of the links cached";
+pub(super) const NGINX_PLAIN: &str = "nginx `return 302`, no look-up";
+pub(super) const NGINX_MAP: &str = "nginx, map of 100,000";
+
+/// Everything found about redirects.
+#[derive(Clone, Debug)]
+pub(super) struct RedirectResults {
+    pub(super) shapes: Vec<ShapeResults>,
+    pub(super) memory: CacheMemory,
+}
+
+/// The results for one shape of request.
+#[derive(Clone, Debug)]
+pub(super) struct ShapeResults {
+    pub(super) shape: Shape,
+    /// Saturated, closed loop.
+    pub(super) saturated: Vec<Series>,
+    /// At the same offered rate, open loop; empty without nginx.
+    pub(super) offered: Vec<Series>,
+    pub(super) offered_rate: f64,
+}
+
+/// What cached links cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CacheMemory {
+    pub(super) links: f64,
+    /// Per link, by the server's own account.
+    pub(super) counted_bytes: f64,
+    /// Per link, by what the process grew while the cache filled.
+    pub(super) resident_growth_bytes: f64,
+    pub(super) resident_before: f64,
+    pub(super) resident_after: f64,
+}
+
+struct Contender {
+    name: &'static str,
+    addr: SocketAddr,
+    process: ServerProcess,
+    keys: Arc<KeySet>,
+    pick: Pick,
+    target_of: Option<fn(&str) -> String>,
+}
+
+impl Contender {
+    fn load(&self, options: &SuiteOptions, shape: Shape, seed: u64) -> RedirectLoad {
+        let mut plan = Plan::new(self.addr);
+        plan.connections = CONNECTIONS;
+        plan.limit = Limit::seconds(options.seconds);
+        plan.seed = seed;
+        plan.idle = Idle::Spin;
+        plan.server = Some(self.process);
+        RedirectLoad {
+            plan,
+            keys: self.keys.clone(),
+            pick: self.pick.clone(),
+            shape,
+            target_of: self.target_of,
+        }
+    }
+}
+
+/// The servers of the comparison, all running, loaded one at a time.
+struct Field {
+    curts: Vec<Curt>,
+    nginxes: Vec<Nginx>,
+    contenders: Vec<Contender>,
+    memory: CacheMemory,
+}
+
+pub(super) fn run(
+    options: &SuiteOptions,
+    cores: Cores,
+    store: &PreparedStore,
+) -> anyhow::Result<RedirectResults> {
+    let field = Field::start(options, cores, store)?;
+    let mut shapes: Vec<ShapeResults> = Shape::BOTH
+        .into_iter()
+        .map(|shape| ShapeResults::new(shape, &field.contenders))
+        .collect();
+    for round in 0..options.rounds {
+        for results in &mut shapes {
+            saturate(options, cores, &field.contenders, round, results)?;
+        }
+    }
+    for results in &mut shapes {
+        results.offer(&field.contenders);
+    }
+    for round in 0..options.rounds {
+        for results in &mut shapes {
+            offer(options, cores, &field.contenders, round, results)?;
+        }
+    }
+    let memory = field.memory;
+    field.stop()?;
+    Ok(RedirectResults { shapes, memory })
+}
+
+impl ShapeResults {
+    fn new(shape: Shape, contenders: &[Contender]) -> Self {
+        Self {
+            shape,
+            saturated: contenders.iter().map(|one| Series::new(one.name)).collect(),
+            offered: Vec::new(),
+            offered_rate: 0.0,
+        }
+    }
+
+    pub(super) fn series(&self, name: &str) -> Option<&Series> {
+        self.saturated.iter().find(|series| series.name == name)
+    }
+
+    pub(super) fn offered_series(&self, name: &str) -> Option<&Series> {
+        self.offered.iter().find(|series| series.name == name)
+    }
+
+    /// Fixes the offered rate by what nginx could do at most.
+    fn offer(&mut self, contenders: &[Contender]) {
+        let saturated = self
+            .series(NGINX_PLAIN)
+            .and_then(|series| series.spread(|figures| figures.rate));
+        if let Some(rate) = saturated {
+            self.offered_rate = rate.median * OFFERED_SHARE;
+            self.offered = contenders.iter().map(|one| Series::new(one.name)).collect();
+        }
+    }
+}
+
+fn saturate(
+    options: &SuiteOptions,
+    cores: Cores,
+    contenders: &[Contender],
+    round: u32,
+    results: &mut ShapeResults,
+) -> anyhow::Result<()> {
+    for turn in turns(round, contenders.len()) {
+        let load = contenders[turn].load(options, results.shape, u64::from(round) + 1);
+        let report = loaded(cores, &load, contenders[turn].name)?;
+        results.saturated[turn].add(&report);
+        say(&format!(
+            "    round {}  {:<8} {:<32} {:>9} per CPU second, {:.2} busy",
+            round + 1,
+            results.shape.name(),
+            contenders[turn].name,
+            grouped(report.requests_per_cpu_second().unwrap_or_default()),
+            report.server_busy().unwrap_or_default()
+        ));
+    }
+    Ok(())
+}
+
+fn offer(
+    options: &SuiteOptions,
+    cores: Cores,
+    contenders: &[Contender],
+    round: u32,
+    results: &mut ShapeResults,
+) -> anyhow::Result<()> {
+    if results.offered.is_empty() {
+        return Ok(());
+    }
+    for turn in turns(round, contenders.len()) {
+        let mut load = contenders[turn].load(options, results.shape, u64::from(round) + 101);
+        load.plan.rate = Some(results.offered_rate);
+        let report = loaded(cores, &load, contenders[turn].name)?;
+        results.offered[turn].add(&report);
+        say(&format!(
+            "    round {}  {:<8} {:<32} p99 {:.0} µs at {}/s",
+            round + 1,
+            results.shape.name(),
+            contenders[turn].name,
+            report.latency.p99_us,
+            grouped(results.offered_rate)
+        ));
+    }
+    Ok(())
+}
+
+/// Runs a load on the generator's core. Figures of a server that answered wrongly are worth nothing.
+fn loaded(cores: Cores, load: &RedirectLoad, name: &str) -> anyhow::Result<LoadReport> {
+    let report = pin::on_core(cores.generator, || redirect(load))
+        .context("cannot bind the generator to its core")?
+        .with_context(|| format!("cannot load {name}"))?;
+    ensure!(report.failed() == 0, "{name} failed requests:\n{report}");
+    Ok(report)
+}
+
+impl Field {
+    fn start(options: &SuiteOptions, cores: Cores, store: &PreparedStore) -> anyhow::Result<Self> {
+        say("==> redirects: starting the servers");
+        let (cached, memory) = start_cached(options, cores, store)?;
+        let small = start_small(options, cores, store, memory.counted_bytes)?;
+        let all = (store.keys.clone(), Pick::zipf(&store.keys));
+        let contender = |name, server: &Curt| Contender {
+            name,
+            addr: server.http,
+            process: server.process(),
+            keys: all.0.clone(),
+            pick: all.1.clone(),
+            target_of: Some(target_of),
+        };
+        let mut contenders = vec![
+            contender(CURT_CACHED, &cached),
+            contender(CURT_SMALL, &small),
+        ];
+        let mut nginxes = Vec::new();
+        if let Some(nginx) = &options.nginx {
+            let plain = Nginx::plain(nginx, &store.folder("nginx-plain"), cores.server)?;
+            let mapped = Arc::new(store.keys.prefix(MAP_LINKS));
+            let folder = store.folder("nginx-map");
+            let map = Nginx::with_map(nginx, &folder, cores.server, &mapped)?;
+            contenders.push(Contender {
+                name: NGINX_PLAIN,
+                addr: plain.addr,
+                process: plain.process(),
+                keys: all.0.clone(),
+                pick: all.1.clone(),
+                target_of: None,
+            });
+            contenders.push(Contender {
+                name: NGINX_MAP,
+                addr: map.addr,
+                process: map.process(),
+                pick: Pick::zipf(&mapped),
+                keys: mapped,
+                target_of: Some(target_of),
+            });
+            nginxes.extend([plain, map]);
+        }
+        // The small cache is measured in its steady state; the others get the same head start.
+        for contender in &contenders {
+            let load = contender.load(options, Shape::Minimal, 0);
+            loaded(cores, &load, contender.name)?;
+        }
+        Ok(Self {
+            curts: vec![cached, small],
+            nginxes,
+            contenders,
+            memory,
+        })
+    }
+
+    fn stop(self) -> anyhow::Result<()> {
+        for curt in self.curts {
+            curt.stop()?;
+        }
+        for nginx in self.nginxes {
+            nginx.stop()?;
+        }
+        Ok(())
+    }
+}
+
+/// Starts curt with room for every link and follows each link once.
+fn start_cached(
+    options: &SuiteOptions,
+    cores: Cores,
+    store: &PreparedStore,
+) -> anyhow::Result<(Curt, CacheMemory)> {
+    let home = CurtHome::new(
+        &options.curt,
+        &store.folder("curt-cached"),
+        &store.copy("cached")?,
+    )?;
+    let settings = ["server.workers=1".to_owned(), "cache.bytes=4GiB".to_owned()];
+    let server = home.start(&settings, cores.server)?;
+    let resident_before = server.resident_bytes()?;
+    say("    following every link once");
+    let mut plan = Plan::new(server.http);
+    plan.connections = CONNECTIONS;
+    plan.limit = Limit::requests(store.keys.len() as u64);
+    let mut warm = RedirectLoad::new(plan, store.keys.clone());
+    warm.pick = Pick::InOrder;
+    warm.target_of = Some(target_of);
+    loaded(cores, &warm, CURT_CACHED)?;
+    let gauges = server.cache()?;
+    ensure!(
+        gauges.links >= store.keys.len() as f64 * 0.999,
+        "only {} of {} links are cached",
+        gauges.links,
+        store.keys.len()
+    );
+    let resident_after = server.resident_bytes()?;
+    let memory = CacheMemory {
+        links: gauges.links,
+        counted_bytes: gauges.bytes / gauges.links,
+        resident_growth_bytes: (resident_after - resident_before) / gauges.links,
+        resident_before,
+        resident_after,
+    };
+    Ok((server, memory))
+}
+
+/// Starts curt with room for a few of the links, by what one link was found to take.
+fn start_small(
+    options: &SuiteOptions,
+    cores: Cores,
+    store: &PreparedStore,
+    link_bytes: f64,
+) -> anyhow::Result<Curt> {
+    let home = CurtHome::new(
+        &options.curt,
+        &store.folder("curt-small"),
+        &store.copy("small")?,
+    )?;
+    let bytes = store.keys.len() as f64 * SMALL_CACHE_SHARE * link_bytes;
+    let settings = [
+        "server.workers=1".to_owned(),
+        format!("cache.bytes={}B", bytes.ceil().max(64.0 * 1_024.0)),
+    ];
+    home.start(&settings, cores.server)
+}
