@@ -4,18 +4,30 @@
 //! call and never over an `await`, so that every method is one atomic step.
 
 mod accounts;
+mod click_counters;
+mod click_store;
+mod click_stream;
 mod cursor;
+mod key_file;
 mod key_ledger;
 mod key_pool;
+mod link_cache;
 mod link_store;
 mod locks;
+mod quotas;
 
 pub use accounts::MemoryAccounts;
+pub use click_counters::MemoryClickCounters;
+pub use click_store::MemoryClickStore;
+pub use click_stream::MemoryClickStream;
 pub use cursor::MemoryCursor;
+pub use key_file::MemoryKeyFile;
 pub use key_ledger::MemoryKeyLedger;
 pub use key_pool::MemoryKeyPool;
+pub use link_cache::MemoryLinkCache;
 pub use link_store::MemoryLinkStore;
 pub use locks::MemoryLocks;
+pub use quotas::MemoryQuotas;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

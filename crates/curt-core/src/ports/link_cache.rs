@@ -17,7 +17,8 @@ pub trait LinkCache: Send + Sync {
     async fn set(&self, id: &LinkId, entry: CachedLink, ttl: Duration) -> PortResult<()>;
 
     /// Puts a marker of `revision` in the entry's place for `ttl`, so that [`set`](Self::set) with anything older is
-    /// refused. Used for edits, deletions and changed permissions. Absent: the marker is still put.
+    /// refused, unless something with a higher revision is there. Used for edits, deletions and changed permissions.
+    /// Absent: the marker is still put.
     async fn invalidate(&self, id: &LinkId, revision: Revision, ttl: Duration) -> PortResult<()>;
 }
 

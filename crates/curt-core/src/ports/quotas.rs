@@ -31,7 +31,8 @@ pub struct QuotaReply {
     pub granted: bool,
     /// What could be taken now, after this call.
     pub remaining: u64,
-    /// Until the same call would be granted; zero when it was. Waiting this long is enough.
+    /// Until the same call would be granted; zero when it was. Waiting this long is enough, to the millisecond.
+    /// `Duration::MAX` when it never would be: more was asked for than the bucket can hold.
     pub retry_after: Duration,
     /// Until the bucket is full again.
     pub reset_after: Duration,

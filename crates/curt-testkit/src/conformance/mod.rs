@@ -5,9 +5,17 @@
 //! it saw. Run suites on a multi-threaded runtime, so that the racing clauses race.
 
 pub mod accounts;
+pub mod click_counters;
+pub mod click_store;
+pub mod click_stream;
 pub mod cursor;
+pub mod key_file;
 pub mod key_ledger;
+pub mod key_pool;
+pub mod link_cache;
 pub mod link_store;
+pub mod locks;
+pub mod quotas;
 
 use std::fmt::Debug;
 use std::future::Future;

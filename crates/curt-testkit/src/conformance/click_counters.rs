@@ -1,0 +1,116 @@
+//! Clauses of [`ClickCounters`].
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use curt_core::ports::{ClickCounters, Counted, CounterWindow};
+
+use super::{HOSTILE_TEXTS, RACERS, Suite, race, run_clauses, same};
+
+type Port = Arc<dyn ClickCounters>;
+
+pub async fn suite(make: impl AsyncFn() -> Port) {
+    let mut suite = Suite::of("ClickCounters");
+    run_clauses!(
+        suite,
+        make,
+        an_unknown_partition_is_at_zero,
+        sums_and_position_move_together_c1,
+        a_window_is_set_aside_until_forgotten_c1,
+        partitions_are_apart,
+        names_are_kept_verbatim,
+        one_racer_adds_c1,
+    );
+    suite.finish();
+}
+
+fn counted(name: &str, count: u64) -> Counted {
+    Counted {
+        name: name.into(),
+        count,
+    }
+}
+
+fn window(position: u64, sums: &[Counted]) -> CounterWindow {
+    CounterWindow {
+        position,
+        sums: sums.to_vec(),
+    }
+}
+
+async fn an_unknown_partition_is_at_zero(counters: Port) -> Result<()> {
+    same("position", counters.position(7).await?, 0)?;
+    let empty = counters.take_window(7, "w").await?;
+    same("window", empty, CounterWindow::default())?;
+    counters.forget(7, "absent").await?;
+    counters.forget(8, "w").await?;
+    Ok(())
+}
+
+async fn sums_and_position_move_together_c1(counters: Port) -> Result<()> {
+    let sums = [counted("b", 2), counted("a", 1), counted("b", 3)];
+    ensure!(counters.add(0, 0, 10, &sums).await?, "the first");
+    ensure!(!counters.add(0, 0, 10, &sums).await?, "called twice");
+    ensure!(!counters.add(0, 5, 20, &sums).await?, "a wrong guess");
+    same("position", counters.position(0).await?, 10)?;
+    ensure!(
+        counters.add(0, 10, 20, &[counted("a", 5)]).await?,
+        "the next"
+    );
+    ensure!(counters.add(0, 20, 25, &[]).await?, "without sums");
+    let want = window(25, &[counted("a", 6), counted("b", 5)]);
+    same("sorted sums", counters.take_window(0, "w").await?, want)
+}
+
+async fn a_window_is_set_aside_until_forgotten_c1(counters: Port) -> Result<()> {
+    counters.add(0, 0, 10, &[counted("a", 1)]).await?;
+    let first = counters.take_window(0, "w1").await?;
+    same("the first", first.clone(), window(10, &[counted("a", 1)]))?;
+    counters.add(0, 10, 20, &[counted("a", 2)]).await?;
+    let again = counters.take_window(0, "w1").await?;
+    same("taken again", again, first.clone())?;
+    let second = counters.take_window(0, "w2").await?;
+    same("the next", second, window(20, &[counted("a", 2)]))?;
+    let again = counters.take_window(0, "w1").await?;
+    same("still there", again, first)?;
+    counters.forget(0, "w1").await?;
+    counters.forget(0, "w1").await?;
+    same("position", counters.position(0).await?, 20)?;
+    let fresh = counters.take_window(0, "w1").await?;
+    same("a new window of that name", fresh, window(20, &[]))
+}
+
+async fn partitions_are_apart(counters: Port) -> Result<()> {
+    counters.add(0, 0, 10, &[counted("a", 1)]).await?;
+    counters.add(1, 0, 99, &[counted("a", 7)]).await?;
+    same("position", counters.position(0).await?, 10)?;
+    let of = |partition| counters.take_window(partition, "w");
+    same("one", of(0).await?, window(10, &[counted("a", 1)]))?;
+    same("the other", of(1).await?, window(99, &[counted("a", 7)]))?;
+    counters.forget(0, "w").await?;
+    same("kept", of(1).await?, window(99, &[counted("a", 7)]))
+}
+
+async fn names_are_kept_verbatim(counters: Port) -> Result<()> {
+    let mut sums: Vec<Counted> = HOSTILE_TEXTS.map(|text| counted(text, 1)).to_vec();
+    counters.add(0, 0, 1, &sums).await?;
+    sums.sort_by(|a, b| a.name.cmp(&b.name));
+    same(
+        "sums",
+        counters.take_window(0, "w").await?,
+        window(1, &sums),
+    )
+}
+
+async fn one_racer_adds_c1(counters: Port) -> Result<()> {
+    for step in 0..4 {
+        let added = race(RACERS, |_| {
+            let counters = Arc::clone(&counters);
+            async move { counters.add(0, step, step + 1, &[counted("a", 1)]).await }
+        })
+        .await?;
+        same("C-1: winners", added.iter().filter(|won| **won).count(), 1)?;
+    }
+    let want = window(4, &[counted("a", 4)]);
+    same("C-1: sums", counters.take_window(0, "w").await?, want)
+}

@@ -1,0 +1,180 @@
+//! Clauses of [`Locks`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use curt_core::ports::{Lease, Locks};
+
+use super::{RACERS, Suite, race, same};
+
+type Port = Arc<dyn Locks>;
+
+/// How long a lease lasts, and how long it takes to have run out for certain.
+const TTL: Duration = Duration::from_millis(400);
+const LONGER: Duration = Duration::from_millis(600);
+const SHORTER: Duration = Duration::from_millis(250);
+
+/// Two holders of the same locks.
+pub struct Holders {
+    /// Describes itself as `first`.
+    pub first: Port,
+    /// Describes itself as `second`.
+    pub second: Port,
+}
+
+/// `make` gives two holders that share locks nobody holds; `pass` lets time pass, by moving the adapter's clock or by
+/// waiting.
+pub async fn suite(make: impl AsyncFn() -> Holders, pass: impl AsyncFn(Duration)) {
+    let mut suite = Suite::of("Locks");
+    macro_rules! timed {
+        ($($clause:ident),+ $(,)?) => {
+            $( suite.clause(stringify!($clause), async { $clause(make().await, &pass).await }).await; )+
+        };
+    }
+    timed!(
+        one_holder_at_a_time,
+        names_are_apart,
+        a_released_lock_is_free,
+        a_lease_runs_out,
+        a_renewed_lease_lasts,
+        a_lost_lease_is_worth_nothing,
+        fences_grow_and_tokens_differ,
+        one_racer_wins,
+    );
+    suite.finish();
+}
+
+async fn held(locks: &Port, name: &str) -> Result<Lease> {
+    let lease = locks.acquire(name, TTL).await?;
+    lease.with_context(|| format!("the lock {name:?} is not free"))
+}
+
+async fn refused(locks: &Port, name: &str, why: &str) -> Result<()> {
+    ensure!(locks.acquire(name, TTL).await?.is_none(), "{why}");
+    Ok(())
+}
+
+async fn one_holder_at_a_time(locks: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = locks;
+    same("free", first.holder("a").await?, None)?;
+    let lease = held(&first, "a").await?;
+    same("the name", &*lease.name, "a")?;
+    refused(&second, "a", "held by the first").await?;
+    for locks in [&first, &second] {
+        same("who", locks.holder("a").await?.as_deref(), Some("first"))?;
+    }
+    Ok(())
+}
+
+async fn names_are_apart(locks: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = locks;
+    held(&first, "shard-1").await?;
+    held(&second, "shard-11").await?;
+    held(&second, "Shard-1").await?;
+    same(
+        "who",
+        second.holder("shard-11").await?.as_deref(),
+        Some("second"),
+    )?;
+    same("free", first.holder("shard").await?, None)
+}
+
+async fn a_released_lock_is_free(locks: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = locks;
+    let lease = held(&first, "a").await?;
+    first.release(lease.clone()).await?;
+    same("free", first.holder("a").await?, None)?;
+    ensure!(
+        !first.renew(&lease, TTL).await?,
+        "a released lease was renewed"
+    );
+    held(&second, "a").await?;
+    first.release(lease).await?;
+    same(
+        "called twice",
+        first.holder("a").await?.as_deref(),
+        Some("second"),
+    )
+}
+
+async fn a_lease_runs_out(locks: Holders, pass: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = locks;
+    held(&first, "a").await?;
+    pass(LONGER).await;
+    same("free", second.holder("a").await?, None)?;
+    held(&second, "a").await?;
+    same("who", first.holder("a").await?.as_deref(), Some("second"))
+}
+
+async fn a_renewed_lease_lasts(locks: Holders, pass: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = locks;
+    let lease = held(&first, "a").await?;
+    for _ in 0..3 {
+        pass(SHORTER).await;
+        ensure!(first.renew(&lease, TTL).await?, "a lease that is ours");
+        refused(&second, "a", "renewed by the first").await?;
+    }
+    pass(LONGER).await;
+    held(&second, "a").await?;
+    Ok(())
+}
+
+async fn a_lost_lease_is_worth_nothing(
+    locks: Holders,
+    pass: &impl AsyncFn(Duration),
+) -> Result<()> {
+    let Holders { first, second } = locks;
+    let lost = held(&first, "a").await?;
+    pass(LONGER).await;
+    ensure!(
+        !first.renew(&lost, TTL).await?,
+        "a lease that ran out was renewed"
+    );
+    let lease = held(&second, "a").await?;
+    ensure!(
+        !first.renew(&lost, TTL).await?,
+        "somebody else's was renewed"
+    );
+    first.release(lost).await?;
+    same("who", first.holder("a").await?.as_deref(), Some("second"))?;
+    ensure!(
+        second.renew(&lease, TTL).await?,
+        "the new holder's was lost"
+    );
+    Ok(())
+}
+
+async fn fences_grow_and_tokens_differ(
+    locks: Holders,
+    pass: &impl AsyncFn(Duration),
+) -> Result<()> {
+    let Holders { first, second } = locks;
+    let mut leases: Vec<Lease> = Vec::new();
+    for round in 0..6 {
+        let holder = if round % 2 == 0 { &first } else { &second };
+        let lease = held(holder, "a").await?;
+        if let Some(before) = leases.last() {
+            ensure!(lease.fence > before.fence, "{lease:?} after {before:?}");
+        }
+        let known = leases.iter().any(|before| before.token == lease.token);
+        ensure!(!known, "a token came twice: {lease:?}");
+        leases.push(lease.clone());
+        if round < 3 {
+            holder.release(lease).await?;
+        } else {
+            pass(LONGER).await;
+        }
+    }
+    Ok(())
+}
+
+async fn one_racer_wins(locks: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = locks;
+    let leases = race(RACERS, |n| {
+        let locks = Arc::clone(if n % 2 == 0 { &first } else { &second });
+        async move { locks.acquire("a", TTL).await }
+    })
+    .await?;
+    same("winners", leases.iter().flatten().count(), 1)
+}
