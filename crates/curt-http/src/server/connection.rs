@@ -7,11 +7,10 @@
 use std::future::poll_fn;
 use std::io;
 use std::mem::{self, MaybeUninit};
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use curt_core::limits::HTTP_HEAD_BYTES_MAX;
 use curt_core::reserved::is_reserved;
@@ -24,6 +23,7 @@ use tokio::net::TcpStream;
 use super::handover::HandedOver;
 use super::last_word::LastWord;
 use super::limit::Permit;
+use super::linger::linger;
 use super::slots::{Phase, SlotGuard};
 use super::worker::{INPUT_BYTES, Scratch, Worker};
 use crate::metrics::CutReason;
@@ -31,10 +31,6 @@ use crate::redirect::{Asked, Persistence, finish, location, read_request};
 
 /// Answers to pipelined requests that are collected before they are written.
 const OUTPUT_BYTES_MAX: usize = 64 * 1_024;
-/// How long, and for how many bytes, a client is listened to after its last answer, so that the answer is not lost
-/// to a reset.
-const LINGER: Duration = Duration::from_secs(1);
-const LINGER_BYTES_MAX: usize = 256 * 1_024;
 
 const _: () = assert!(HTTP_HEAD_BYTES_MAX < INPUT_BYTES);
 
@@ -89,7 +85,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, permit: Permit, w
                 };
             }
             Next::HandOver => return connection.hand_over(&worker),
-            Next::Linger => return connection.linger(&worker).await,
+            Next::Linger => return connection.linger().await,
             Next::Cut(reason) => return connection.cut(&worker, reason),
             Next::Read | Next::Answer(_) | Next::Close => return,
         }
@@ -292,30 +288,9 @@ impl Connection {
         }
     }
 
-    /// Lets the client read its last answer: closing with unread input would reset the connection under it.
-    async fn linger(mut self, worker: &Worker) {
+    async fn linger(mut self) {
         self.slot.enter(Phase::Elsewhere);
-        if SockRef::from(&self.stream)
-            .shutdown(Shutdown::Write)
-            .is_err()
-        {
-            return;
-        }
-        let mut received = 0;
-        let discard = poll_fn(|cx| {
-            while received < LINGER_BYTES_MAX {
-                let scratch = &mut *worker.scratch.borrow_mut();
-                let mut buffer = ReadBuf::new(&mut scratch.input);
-                match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer)) {
-                    Ok(()) if !buffer.filled().is_empty() => received += buffer.filled().len(),
-                    Ok(()) | Err(_) => break,
-                }
-            }
-            Poll::Ready(())
-        });
-        if tokio::time::timeout(LINGER, discard).await.is_err() {
-            tracing::trace!("a client kept its side open after the last answer");
-        }
+        linger(&mut self.stream).await;
     }
 
     fn cut(self, worker: &Worker, reason: CutReason) {

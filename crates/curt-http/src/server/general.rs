@@ -1,9 +1,10 @@
 //! Connections that hyper serves with the router: everything that is not a plain redirect.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -17,12 +18,13 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::handover::HandedOver;
+use super::linger::linger;
 use super::patience::Patience;
 use crate::metrics::HttpMetrics;
 use crate::settings::ServerSettings;
@@ -43,7 +45,7 @@ impl General {
             stream,
             peer,
             prefix,
-            permit,
+            permit: _permit,
         } = handed;
         let stream = match TcpStream::from_std(stream) {
             Ok(stream) => stream,
@@ -60,26 +62,30 @@ impl General {
         };
         let service = {
             let (router, patience) = (self.router.clone(), Arc::clone(&patience));
-            service_fn(move |request| route(router.clone(), Arc::clone(&patience), peer, request))
+            service_fn(move |request| {
+                Box::pin(route(router.clone(), Arc::clone(&patience), peer, request))
+            })
         };
-        let mut connection = pin!(builder().serve_connection(TokioIo::new(socket), service));
+        let mut connection = builder().serve_connection(TokioIo::new(socket), service);
         let mut stopping = false;
         loop {
             tokio::select! {
-                _ = connection.as_mut() => break,
+                ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => {
+                    let socket = connection.into_parts().io.into_inner();
+                    return socket.close(ended.is_err_and(|error| error.is_parse())).await;
+                }
                 () = tokio::time::sleep_until(patience.ask_again_at()) => {
                     if let Some(reason) = patience.exhausted() {
                         self.metrics.cut(reason);
-                        break;
+                        return;
                     }
                 }
                 () = self.stop.cancelled(), if !stopping => {
                     stopping = true;
-                    connection.as_mut().graceful_shutdown();
+                    Pin::new(&mut connection).graceful_shutdown();
                 }
             }
         }
-        drop(permit);
     }
 }
 
@@ -90,8 +96,8 @@ fn builder() -> http1::Builder {
         // `Patience` does what the header timeout would, and more.
         .header_read_timeout(None)
         .max_headers(HTTP_HEADERS_MAX)
-        .max_buf_size(HTTP_HEAD_BYTES_MAX)
-        .pipeline_flush(true);
+        // Not with `pipeline_flush`: hyper would then drop its own 4xx while unread bytes are in its buffer.
+        .max_buf_size(HTTP_HEAD_BYTES_MAX);
     builder
 }
 
@@ -244,6 +250,15 @@ impl AsyncWrite for Socket {
 }
 
 impl Socket {
+    /// Ends the connection; after a refused request, its client is given time to read why.
+    async fn close(mut self, refused: bool) {
+        if refused {
+            linger(&mut self.stream).await;
+        } else if let Err(error) = self.stream.shutdown().await {
+            tracing::trace!(%error, "a client was gone before the connection was closed");
+        }
+    }
+
     fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match written {
             Poll::Pending => self.patience.write_blocked(),

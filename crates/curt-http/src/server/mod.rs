@@ -14,6 +14,7 @@ mod general;
 mod handover;
 mod last_word;
 mod limit;
+mod linger;
 mod listener;
 mod patience;
 mod router_server;

@@ -1,0 +1,196 @@
+//! A server on a free port, over links in memory.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use curt_adapters::memory::MemoryLinkStore;
+use curt_core::ports::{InsertRequest, LinkStore};
+use curt_core::{
+    Clock, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
+    SystemClock, Target, UnixMillis, Visibility,
+};
+use curt_http::metrics::{CutLabels, CutReason};
+use curt_http::server::{Drained, Server};
+use curt_http::{HttpMetrics, HttpSettings, ServerSettings};
+use curt_links::{ResolveMetrics, Resolver, ResolverSettings};
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Links of every test: a plain one, one per status, and one that forwards the query.
+pub(crate) const LINKS: [(&str, &str, RedirectStatus, bool); 6] = [
+    (
+        "plain",
+        "https://example.com/plain",
+        RedirectStatus::Found,
+        false,
+    ),
+    (
+        "moved",
+        "https://example.com/moved",
+        RedirectStatus::MovedPermanently,
+        false,
+    ),
+    (
+        "temporary",
+        "https://example.com/t",
+        RedirectStatus::TemporaryRedirect,
+        false,
+    ),
+    (
+        "permanent",
+        "https://example.com/p",
+        RedirectStatus::PermanentRedirect,
+        false,
+    ),
+    (
+        "forward",
+        "https://example.com/f?own=1#part",
+        RedirectStatus::Found,
+        true,
+    ),
+    (
+        "Case-Sensitive_1.x",
+        "https://example.com/case",
+        RedirectStatus::Found,
+        false,
+    ),
+];
+
+pub(crate) struct Host {
+    pub(crate) address: SocketAddr,
+    pub(crate) metrics: HttpMetrics,
+    pub(crate) store: Arc<MemoryLinkStore>,
+    /// Requests to `/hold` wait until the test adds a permit.
+    pub(crate) gate: Arc<Semaphore>,
+    stop: CancellationToken,
+    running: Option<JoinHandle<std::io::Result<Drained>>>,
+    runtime: Runtime,
+}
+
+impl Host {
+    pub(crate) fn start() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(crate) fn with(adjust: impl FnOnce(&mut ServerSettings)) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Arc::new(MemoryLinkStore::new());
+        let resolver = Resolver::new(
+            ResolverSettings::default(),
+            store.clone(),
+            Arc::clone(&clock),
+            ResolveMetrics::default(),
+        );
+        let mut settings = HttpSettings::default();
+        settings.server.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        settings.server.workers = 2;
+        adjust(&mut settings.server);
+        let metrics = HttpMetrics::unregistered();
+        let gate = Arc::new(Semaphore::new(0));
+        let router = router(Arc::clone(&gate));
+        let server = Server::bind(&settings, resolver, clock, metrics.clone(), router).unwrap();
+        let host = Self {
+            address: server.local_addr(),
+            metrics,
+            store,
+            gate,
+            stop: CancellationToken::new(),
+            running: None,
+            runtime,
+        };
+        for (key, target, status, forward_query) in LINKS {
+            host.add(key, target, status, forward_query);
+        }
+        let running = host.runtime.spawn(server.run(host.stop.clone()));
+        Self {
+            running: Some(running),
+            ..host
+        }
+    }
+
+    pub(crate) fn add(&self, key: &str, target: &str, status: RedirectStatus, forward_query: bool) {
+        let link = link(key, target, status, forward_query);
+        let request = InsertRequest {
+            links: vec![link],
+            once: None,
+            now: UnixMillis(0),
+        };
+        self.runtime.block_on(self.store.insert(request)).unwrap();
+    }
+
+    pub(crate) fn cut(&self, reason: CutReason) -> u64 {
+        let labels = CutLabels { reason };
+        self.metrics.connections_cut.get_or_create(&labels).get()
+    }
+
+    /// Asks the server to stop, without waiting for it.
+    pub(crate) fn begin_stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Stops the server and returns how it ended.
+    pub(crate) fn stopped(mut self) -> Drained {
+        self.stop.cancel();
+        let running = self.running.take().unwrap();
+        self.runtime.block_on(running).unwrap().unwrap()
+    }
+}
+
+/// Stands for the API: enough to see that requests arrive whole and in order.
+fn router(gate: Arc<Semaphore>) -> Router {
+    Router::new()
+        .route("/", get(|| async { "home" }))
+        .route("/api/echo", post(|body: Bytes| async move { body }))
+        .route(
+            "/api/name/{name}",
+            get(|Path(name): Path<String>| async move { name }),
+        )
+        .route("/api/big", get(|| async { "x".repeat(4 * 1_024 * 1_024) }))
+        .route(
+            "/api/hold",
+            get(move || async move {
+                gate.acquire().await.unwrap().forget();
+                "held"
+            }),
+        )
+        .fallback(|| async { (StatusCode::NOT_FOUND, "nothing here") })
+}
+
+fn link(key: &str, target: &str, status: RedirectStatus, forward_query: bool) -> Link {
+    Link {
+        id: LinkId::new(DomainId::DEFAULT, Key::parse(key).unwrap()),
+        target: Target::from_serialised(target).unwrap(),
+        owner: OwnerId::ANONYMOUS,
+        state: LinkState::Active,
+        revision: Revision::FIRST,
+        origin: KeyOrigin::Alias,
+        created_at: UnixMillis(0),
+        updated_at: UnixMillis(0),
+        expires_at: None,
+        valid_since: None,
+        max_clicks: None,
+        visibility: Visibility::Public,
+        password_hash: None,
+        status,
+        forward_query,
+        title: None,
+        tags: Vec::new(),
+    }
+}
+
+/// Short enough for a test, long enough for a busy machine.
+pub(crate) fn impatient(settings: &mut ServerSettings) {
+    settings.header_timeout = Duration::from_millis(300);
+    settings.idle_timeout = Duration::from_millis(900);
+    settings.body_timeout = Duration::from_millis(300);
+    settings.write_timeout = Duration::from_millis(300);
+}
