@@ -1,1 +1,232 @@
-//! Key files on a local disk.
+//! `KeyFile` on a local disk.
+//!
+//! A published file is a pair: `NAME.keys`, the keys one after the other without separators, so that a key's place is
+//! its number times the width; and `NAME.sums`, which says how they are laid out and holds a checksum for each block.
+//! A file is published exactly when its side file is there, and the renaming of the side file is the one step that
+//! makes it so. Before that step the keys are durable under their final name: whatever a crash interrupts, a side
+//! file never stands without the keys that it describes.
+//!
+//! | crash after | what is left | seen as |
+//! |---|---|---|
+//! | writing the drafts | drafts, named `.NAME.….part` | absent; the next `create` sweeps them |
+//! | renaming the keys | `NAME.keys` alone | absent; the next `publish` of that name replaces it |
+//! | renaming the side file | both, the keys durable before | absent or published, never half |
+//!
+//! Writers of several processes are kept apart by a lock on the folder, held while drafts are started and published.
+
+mod draft;
+mod folder;
+mod sums;
+
+use std::fs::File;
+use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use curt_core::ports::{KeyFile, KeyFileLayout, KeyFileStat, KeyFileWriter};
+use curt_core::{ErrorKind, Key, PortError, PortResult};
+
+use self::draft::DiskKeyFileWriter;
+use self::folder::Folder;
+use self::sums::Sums;
+
+/// The adapter's name in errors.
+const BACKEND: &str = "files";
+
+/// Key files in one folder of a local disk.
+#[derive(Clone, Debug)]
+pub struct DiskKeyFile {
+    folder: Arc<Folder>,
+}
+
+impl DiskKeyFile {
+    /// Opens the folder, and makes it if it is not there.
+    pub fn open(folder: impl AsRef<Path>) -> PortResult<Self> {
+        let folder = Folder::open(folder.as_ref())?;
+        Ok(Self {
+            folder: Arc::new(folder),
+        })
+    }
+}
+
+#[async_trait]
+impl KeyFile for DiskKeyFile {
+    async fn create(
+        &self,
+        name: &str,
+        layout: KeyFileLayout,
+    ) -> PortResult<Box<dyn KeyFileWriter>> {
+        const OP: &str = "start a key file";
+        let name = checked(name, OP)?;
+        sums::check_layout(layout, OP)?;
+        let folder = Arc::clone(&self.folder);
+        let writer = off_runtime(OP, move || DiskKeyFileWriter::start(folder, name, layout));
+        Ok(Box::new(writer.await?))
+    }
+
+    async fn stat(&self, name: &str) -> PortResult<Option<KeyFileStat>> {
+        const OP: &str = "look at a key file";
+        let name = checked(name, OP)?;
+        let folder = Arc::clone(&self.folder);
+        off_runtime(OP, move || {
+            let published = Published::open(&folder, &name, OP)?;
+            Ok(published.map(|file| file.sums.stat()))
+        })
+        .await
+    }
+
+    async fn read(&self, name: &str, first: u64, count: usize) -> PortResult<Vec<Key>> {
+        const OP: &str = "read keys";
+        let name = checked(name, OP)?;
+        let folder = Arc::clone(&self.folder);
+        off_runtime(OP, move || {
+            let published = Published::open(&folder, &name, OP)?;
+            let mut file = published.ok_or_else(|| {
+                let detail = format!("there is no key file {name:?}");
+                PortError::new(ErrorKind::Invalid, BACKEND, OP, detail)
+            })?;
+            file.read(first, count)
+        })
+        .await
+    }
+
+    async fn names(&self) -> PortResult<Vec<Box<str>>> {
+        const OP: &str = "list key files";
+        let folder = Arc::clone(&self.folder);
+        off_runtime(OP, move || folder.published_names(OP)).await
+    }
+}
+
+/// A published file, its side file read and checked.
+struct Published {
+    name: Box<str>,
+    sums: Sums,
+    keys: File,
+}
+
+impl Published {
+    /// `None` when there is no side file: nothing is published under that name.
+    fn open(folder: &Folder, name: &str, op: &'static str) -> PortResult<Option<Self>> {
+        let bytes = match std::fs::read(folder.sums_path(name)) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == IoKind::NotFound => return Ok(None),
+            Err(error) => return Err(folder.failed(op, name, error)),
+        };
+        let sums = Sums::decode(&bytes).map_err(|why| corrupt(op, name, why))?;
+        let keys = match File::open(folder.keys_path(name)) {
+            Ok(keys) => keys,
+            Err(error) if error.kind() == IoKind::NotFound => {
+                return Err(corrupt(
+                    op,
+                    name,
+                    "its keys are gone, only the side file is left",
+                ));
+            }
+            Err(error) => return Err(folder.failed(op, name, error)),
+        };
+        let metadata = keys
+            .metadata()
+            .map_err(|error| folder.failed(op, name, error))?;
+        if metadata.len() != sums.bytes() {
+            return Err(corrupt(op, name, "it is longer or shorter than it was"));
+        }
+        Ok(Some(Self {
+            name: name.into(),
+            sums,
+            keys,
+        }))
+    }
+
+    fn read(&mut self, first: u64, count: usize) -> PortResult<Vec<Key>> {
+        let all = self.sums.stat().keys;
+        let end = all.min(first.saturating_add(count as u64));
+        let mut keys = Vec::new();
+        if first >= end {
+            return Ok(keys);
+        }
+        let block_keys = self.sums.block_keys();
+        let mut bytes = Vec::new();
+        for block in first / block_keys..end.div_ceil(block_keys) {
+            self.read_block(block, &mut bytes)?;
+            let start = block * block_keys;
+            let wanted = first.saturating_sub(start)..end.min(start + block_keys) - start;
+            self.parse(&bytes, wanted, &mut keys)?;
+        }
+        Ok(keys)
+    }
+
+    /// Reads a whole block and compares it with its checksum, before anybody looks at a key of it.
+    fn read_block(&mut self, block: u64, bytes: &mut Vec<u8>) -> PortResult<()> {
+        let (start, length) = self.sums.block_place(block);
+        bytes.resize(length, 0);
+        self.keys
+            .seek(SeekFrom::Start(start))
+            .and_then(|_| self.keys.read_exact(bytes))
+            .map_err(|error| self.unreadable(error))?;
+        if self.sums.block_sum(block) != Some(crc32fast::hash(bytes)) {
+            let why = format!("block {block} is not what was written");
+            return Err(corrupt("read keys", &self.name, &why));
+        }
+        Ok(())
+    }
+
+    fn parse(
+        &self,
+        block: &[u8],
+        wanted: std::ops::Range<u64>,
+        keys: &mut Vec<Key>,
+    ) -> PortResult<()> {
+        let skipped = usize::try_from(wanted.start).unwrap_or(usize::MAX);
+        let count = usize::try_from(wanted.end - wanted.start).unwrap_or(usize::MAX);
+        let texts = block.chunks_exact(self.sums.width());
+        for text in texts.skip(skipped).take(count) {
+            let key = std::str::from_utf8(text).ok();
+            let key = key.and_then(|text| Key::parse(text).ok());
+            let key = key.ok_or_else(|| corrupt("read keys", &self.name, "it holds no keys"))?;
+            keys.push(key);
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, error: std::io::Error) -> PortError {
+        let kind = match error.kind() {
+            IoKind::UnexpectedEof => ErrorKind::Corrupt,
+            _ => ErrorKind::Unavailable,
+        };
+        let detail = format!("the key file {:?} cannot be read: {error}", self.name);
+        PortError::new(kind, BACKEND, "read keys", detail).with_source(error)
+    }
+}
+
+fn corrupt(op: &'static str, name: &str, why: &str) -> PortError {
+    let detail = format!(
+        "the key file {name:?} is damaged: {why}; put back the files of that name from a copy, or move them away"
+    );
+    PortError::new(ErrorKind::Corrupt, BACKEND, op, detail)
+}
+
+/// A name is letters, digits, `.`, `_` and `-`, and starts with a letter or digit: never a path, never hidden.
+fn checked(name: &str, op: &'static str) -> PortResult<Box<str>> {
+    if folder::is_name(name) {
+        return Ok(name.into());
+    }
+    let detail = format!(
+        "{name:?} is no name for a key file: use up to {} letters, digits, '.', '_' and '-', with a letter or digit first",
+        folder::NAME_BYTES_MAX
+    );
+    Err(PortError::new(ErrorKind::Invalid, BACKEND, op, detail))
+}
+
+/// Runs file I/O on a thread that may block.
+async fn off_runtime<T: Send + 'static>(
+    op: &'static str,
+    work: impl FnOnce() -> PortResult<T> + Send + 'static,
+) -> PortResult<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| {
+            let detail = format!("the task that does the work ended early: {error}");
+            Err(PortError::new(ErrorKind::Bug, BACKEND, op, detail))
+        })
+}
