@@ -1,5 +1,10 @@
 //! The key files on disk: the port's suite, damage of every kind, and what crashes leave behind.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set up its files should stop"
+)]
+
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
