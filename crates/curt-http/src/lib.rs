@@ -3,10 +3,17 @@
 //! A connection starts in [`server`], on a thread that does nothing but redirects ([`redirect`]); the first request
 //! that is anything else takes the connection to hyper and the router.
 
+pub mod admin;
+pub mod api;
 pub mod metrics;
+mod openapi;
+mod pages;
+pub mod problem;
 pub mod redirect;
 pub mod server;
 pub mod settings;
+pub mod state;
 
 pub use metrics::HttpMetrics;
-pub use settings::{HttpSettings, RedirectSettings, ServerSettings};
+pub use settings::{ApiSettings, HttpSettings, RedirectSettings, ServerSettings};
+pub use state::{App, PublicUrl, Readiness};

@@ -4,7 +4,9 @@ use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
 use utoipa::openapi::tag::TagBuilder;
-use utoipa::openapi::{ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder};
+use utoipa::openapi::{
+    ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr, Required,
+};
 
 pub(crate) const PATH: &str = "/api/openapi.json";
 
@@ -34,9 +36,10 @@ pub(crate) fn preamble() -> OpenApi {
             ComponentsBuilder::new()
                 .security_scheme("bearer", bearer())
                 .security_scheme("header", header("X-Api-Key"))
+                .security_scheme("parameter", parameter("api_dev_key"))
                 .build(),
         ))
-        .security(Some([requirement("bearer"), requirement("header")]))
+        .security(Some(keys_in_headers()))
         .tags(Some([
             tag("links", "Links as a REST resource."),
             tag(
@@ -47,6 +50,34 @@ pub(crate) fn preamble() -> OpenApi {
             tag("health", "For whoever watches the server."),
         ]))
         .build()
+}
+
+/// What the annotations cannot say: bodies that may be left out because the query can hold the same, and, where links
+/// may be made without an API key, that none is needed.
+pub(crate) fn finish(mut document: OpenApi, anonymous_create: bool) -> OpenApi {
+    for (path, item) in &mut document.paths.paths {
+        let original = path.ends_with("URL");
+        for operation in [&mut item.post, &mut item.delete].into_iter().flatten() {
+            let creates = operation.operation_id.as_deref().is_some_and(is_create);
+            if original && let Some(RefOr::T(body)) = &mut operation.request_body {
+                body.required = Some(Required::False);
+            }
+            if creates && anonymous_create {
+                let mut ways = operation.security.take().unwrap_or_else(keys_in_headers);
+                ways.push(SecurityRequirement::default());
+                operation.security = Some(ways);
+            }
+        }
+    }
+    document
+}
+
+fn is_create(operation: &str) -> bool {
+    operation.starts_with("create")
+}
+
+fn keys_in_headers() -> Vec<SecurityRequirement> {
+    vec![requirement("bearer"), requirement("header")]
 }
 
 fn bearer() -> SecurityScheme {
@@ -60,6 +91,10 @@ fn bearer() -> SecurityScheme {
 
 fn header(name: &str) -> SecurityScheme {
     SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(name)))
+}
+
+fn parameter(name: &str) -> SecurityScheme {
+    SecurityScheme::ApiKey(ApiKey::Query(ApiKeyValue::new(name)))
 }
 
 fn requirement(name: &str) -> SecurityRequirement {

@@ -43,7 +43,7 @@ pub(crate) struct NewLinkBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 512, example = "Spring sale")]
     pub title: Option<String>,
-    /// Words to find the link by; at most 32 of at most 64 bytes.
+    /// Words to find the link by; at most 32 of at most 64 bytes. Kept in lower case, with hyphens for spaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 32, example = json!(["spring", "mail"]))]
     pub tags: Option<Vec<String>>,
@@ -227,20 +227,26 @@ pub(crate) struct LinkBody {
     pub target: String,
     /// Whether the key was chosen as an alias.
     pub alias: bool,
+    /// A name for your own lists.
     #[schema(required = true, example = "Spring sale")]
     pub title: Option<String>,
+    /// In lower case, with hyphens for spaces.
     #[schema(example = json!(["spring", "mail"]))]
     pub tags: Vec<String>,
     pub state: StateName,
+    /// When the link was made.
     pub created_at: Rfc3339,
+    /// When it was last changed.
     pub updated_at: Rfc3339,
-    /// `null`: never.
+    /// From when on visitors get 410. `null`: never.
     #[schema(required = true)]
     pub expires_at: Option<Rfc3339>,
-    /// `null`: from the start.
+    /// Before this instant visitors get 404. `null`: from the start.
     #[schema(required = true)]
     pub valid_since: Option<Rfc3339>,
+    /// The status that visitors get.
     pub redirect_status: RedirectCode,
+    /// Whether the visitor's query string is added to the target.
     pub forward_query: bool,
     /// Changes with every edit; the text inside the ETag.
     #[schema(pattern = "^[0-9]+\\.[0-9]+$", example = "1.1")]
@@ -277,6 +283,7 @@ impl LinkBody {
 #[serde(deny_unknown_fields)]
 #[schema(as = LinkPage)]
 pub(crate) struct PageBody {
+    /// In the order asked for.
     pub links: Vec<LinkBody>,
     /// The cursor of the next page; `null` on the last one. A page may be short, even empty, and still have a next.
     #[schema(required = true, example = json!(null))]

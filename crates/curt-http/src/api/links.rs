@@ -37,7 +37,7 @@ pub(crate) const PATH: &str = "/api/v1/links";
     path = "/api/v1/links",
     tag = "links",
     operation_id = "createLink",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Any text of your choice, new for each new request.",
+    params(("Idempotency-Key" = Option<String>, Header, nullable = false, description = "Any text of your choice, new for each new request.",
         pattern = "^[!-~]{1,255}$", example = "b7f0c9f4-8f0e-4c1e-9d6a-7a3c52a1f001")),
     request_body(content = NewLinkBody, content_type = "application/json"),
     responses(
@@ -81,7 +81,7 @@ pub(crate) async fn create(
     path = "/api/v1/links/bulk",
     tag = "links",
     operation_id = "createLinks",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Any text of your choice, new for each new request.",
+    params(("Idempotency-Key" = Option<String>, Header, nullable = false, description = "Any text of your choice, new for each new request.",
         pattern = "^[!-~]{1,255}$", example = "b7f0c9f4-8f0e-4c1e-9d6a-7a3c52a1f002")),
     request_body(content = BulkBody, content_type = "application/json"),
     responses(
@@ -204,7 +204,8 @@ pub(crate) async fn list(
     operation_id = "getLink",
     params(
         ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
-        ("If-None-Match" = Option<String>, Header, description = "An ETag that you have; the answer is 304 if it is still the link's."),
+        ("If-None-Match" = Option<String>, Header, nullable = false,  example = "\"1.1\"",
+            description = "An ETag that you have; the answer is 304 if it is still the link's."),
     ),
     responses(
         (status = 200, description = "The link.", body = LinkBody,
@@ -238,7 +239,8 @@ pub(crate) async fn read(
     operation_id = "editLink",
     params(
         ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
-        ("If-Match" = Option<String>, Header, description = "The ETag that the edit is based on, or `*`.", example = "\"1.1\""),
+        ("If-Match" = Option<String>, Header, nullable = false,  example = "\"1.1\"",
+            description = "The ETag that the edit is based on, or `*`."),
     ),
     request_body(content(
         (EditLinkBody = "application/merge-patch+json"),
@@ -277,7 +279,8 @@ pub(crate) async fn edit(
     operation_id = "deleteLink",
     params(
         ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
-        ("If-Match" = Option<String>, Header, description = "The ETag of the link that you mean to delete, or `*`.", example = "\"1.1\""),
+        ("If-Match" = Option<String>, Header, nullable = false,  example = "\"1.1\"",
+            description = "The ETag of the link that you mean to delete, or `*`."),
     ),
     responses((status = 204, description = "The link is deleted."), DeleteProblems),
 )]

@@ -25,27 +25,31 @@ const _: () = assert!(SEARCH_BYTES_MAX == 200 && TAGS_MAX == 32 && PAGE_LINKS_MA
 )]
 pub(crate) struct ListParams {
     /// Part of the key, the target or the title, upper or lower case alike.
-    #[param(max_length = 200, example = "spring")]
+    #[param(nullable = false, max_length = 200, example = "spring")]
     search: Option<String>,
     /// Only links with this tag; repeat it for links that have all of several tags.
     #[param(max_items = 32, required = false)]
     tag: Vec<String>,
+    /// Only links in this state.
+    #[param(inline, nullable = false)]
     state: Option<StateName>,
     /// Only links made at or after this instant.
-    #[param(value_type = Option<Rfc3339>)]
+    #[param(inline, nullable = false, value_type = Option<Rfc3339>)]
     created_from: Option<Rfc3339>,
     /// Only links made before this instant.
-    #[param(value_type = Option<Rfc3339>)]
+    #[param(inline, nullable = false, value_type = Option<Rfc3339>)]
     created_before: Option<Rfc3339>,
     /// Only links that expire before this instant.
-    #[param(value_type = Option<Rfc3339>)]
+    #[param(inline, nullable = false, value_type = Option<Rfc3339>)]
     expires_before: Option<Rfc3339>,
     /// `newest` unless said otherwise.
+    #[param(inline, nullable = false)]
     order: Option<OrderName>,
     /// How many links a page has at most; 50 unless said otherwise.
-    #[param(minimum = 1, maximum = 200, example = 50)]
+    #[param(nullable = false, minimum = 1, maximum = 200, example = 50)]
     limit: Option<u16>,
     /// The `next` of the page before.
+    #[param(nullable = false)]
     cursor: Option<String>,
 }
 

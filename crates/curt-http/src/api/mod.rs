@@ -19,6 +19,7 @@ mod credentials;
 mod documented;
 mod follow;
 pub(crate) mod health;
+mod leftover;
 mod link_body;
 mod links;
 mod list_query;
@@ -50,6 +51,7 @@ use crate::state::App;
 /// Everything that is not answered on the fast path, and `GET /{key}` itself by the same rules.
 pub fn router(app: Arc<App>) -> Router {
     let (documented, document) = documented_routes().split_for_parts();
+    let document = openapi::finish(document, app.settings.api.anonymous_create);
     let fields = Arc::new(RedirectFields::new(&app.settings.redirect));
     let routes = documented
         .route("/{key}/", get(follow::follow))

@@ -1,12 +1,13 @@
 //! The outermost layer: what holds for every answer of the router.
 //!
 //! It gives the request an id, catches panics, shows problems as pages to browsers, sets the headers that nothing may
-//! leave without, and counts.
+//! leave without, deals with what is [left](super::leftover) of the body, and counts.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -14,10 +15,12 @@ use curt_core::limits::HTTP_URI_BYTES_MAX;
 use curt_core::names::event;
 use futures_util::FutureExt;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, REFERRER_POLICY, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
+use super::leftover::SharedBody;
 use crate::metrics::{RequestLabels, RouteLabels};
 use crate::pages::{self, negotiate::prefers_html};
 use crate::problem::{Problem, ProblemCode};
@@ -38,6 +41,9 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
         .to_owned();
     let html = prefers_html(request.headers());
 
+    let (parts, body) = request.into_parts();
+    let body = SharedBody::new(body);
+    let request = Request::from_parts(parts, Body::new(body.clone()));
     let mut response = if uri_bytes(&request) > HTTP_URI_BYTES_MAX {
         Problem::new(ProblemCode::UriTooLong).into_response()
     } else {
@@ -61,6 +67,10 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
             .insert(VARY, HeaderValue::from_static("accept"));
     }
     protect(response.headers_mut());
+    if !body.is_end_stream() && !body.drain().await {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
 
     let status = response.status().as_u16();
     tracing::debug!(

@@ -1,7 +1,7 @@
 //! The two operations of the API as it was first written down: `createURL` and `deleteURL`.
 //!
 //! Parameters come in a JSON or form body, in the query, or partly here and partly there; the body wins. An empty
-//! value counts as none. `user_name` becomes the tag `user:NAME`, by which the links can be listed.
+//! value counts as none. `user_name` becomes the tag `user:NAME` (in lower case), by which the links can be listed.
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ const USER_NAME_BYTES_MAX: usize = TAG_BYTES_MAX - USER_TAG.len();
 #[into_params(parameter_in = Query)]
 #[schema(as = CreateUrl)]
 pub(crate) struct CreateUrl {
-    /// The API key, unless a header has it.
-    #[param(nullable = false)]
+    /// The API key, unless a header or the query has it.
+    #[param(ignore)]
     api_dev_key: Option<String>,
     /// Where the link leads. Needed, in the body or in the query.
     #[schema(example = "https://example.com/a/long/path")]
@@ -45,7 +45,7 @@ pub(crate) struct CreateUrl {
     #[schema(example = "spring-sale")]
     #[param(nullable = false, example = "spring-sale")]
     custom_alias: Option<String>,
-    /// Whose link it is: kept as the tag `user:NAME`.
+    /// Whose link it is: kept, in lower case, as the tag `user:NAME`.
     #[schema(example = "ada")]
     #[param(nullable = false, example = "ada")]
     user_name: Option<String>,
@@ -69,8 +69,8 @@ pub(crate) struct ShortUrl {
 #[into_params(parameter_in = Query)]
 #[schema(as = DeleteUrl)]
 pub(crate) struct DeleteUrl {
-    /// The API key, unless a header has it.
-    #[param(nullable = false)]
+    /// The API key, unless a header or the query has it.
+    #[param(ignore)]
     api_dev_key: Option<String>,
     /// The key of the link, or its whole short URL. Needed, in the body or in the query.
     #[schema(example = "spring-sale")]
@@ -86,6 +86,7 @@ pub(crate) struct DeleteUrl {
     path = "/api/v1/createURL",
     tag = "original",
     operation_id = "createURL",
+    security(("bearer" = []), ("header" = []), ("parameter" = [])),
     params(CreateUrl),
     request_body(content(
         (CreateUrl = "application/json"),
@@ -128,6 +129,7 @@ pub(crate) async fn create_url(
     path = "/api/v1/deleteURL",
     tag = "original",
     operation_id = "deleteURL",
+    security(("bearer" = []), ("header" = []), ("parameter" = [])),
     params(DeleteUrl),
     request_body(content(
         (DeleteUrl = "application/json"),

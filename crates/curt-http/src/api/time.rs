@@ -163,21 +163,27 @@ impl<'de> Deserialize<'de> for Rfc3339 {
     }
 }
 
-fn text(format: KnownFormat, example: &str) -> Schema {
+fn text(format: KnownFormat, about: &str, example: &str) -> Schema {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .format(Some(SchemaFormat::KnownFormat(format)))
+        .description(Some(about))
         .examples([example])
         .into()
 }
 
 impl PartialSchema for Rfc3339 {
     fn schema() -> RefOr<Schema> {
-        text(KnownFormat::DateTime, "2030-12-31T23:59:59Z").into()
+        let about = "An instant, as RFC 3339 writes it. Answers are in UTC.";
+        text(KnownFormat::DateTime, about, "2030-12-31T23:59:59Z").into()
     }
 }
 
-impl ToSchema for Rfc3339 {}
+impl ToSchema for Rfc3339 {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Timestamp".into()
+    }
+}
 
 /// The `expire_date` of `createURL`: an instant, or a whole day.
 pub(crate) struct DateOrTime;
@@ -186,8 +192,16 @@ impl PartialSchema for DateOrTime {
     fn schema() -> RefOr<Schema> {
         Schema::AnyOf(
             AnyOfBuilder::new()
-                .item(text(KnownFormat::Date, "2030-12-31"))
-                .item(text(KnownFormat::DateTime, "2030-12-31T23:59:59Z"))
+                .item(text(
+                    KnownFormat::Date,
+                    "The last day, in UTC.",
+                    "2030-12-31",
+                ))
+                .item(text(
+                    KnownFormat::DateTime,
+                    "The instant of expiry.",
+                    "2030-12-31T23:59:59Z",
+                ))
                 .build(),
         )
         .into()

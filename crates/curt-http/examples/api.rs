@@ -1,0 +1,74 @@
+//! The whole HTTP surface over memory, for trying the API and for checks of it from outside.
+//!
+//! `cargo run -p curt-http --example api -- 127.0.0.1:8080 [anonymous]` prints an API key alone on its first line and
+//! serves until the process is stopped; nothing is kept.
+
+use std::env;
+use std::sync::Arc;
+
+use curt_accounts::ApiKeys;
+use curt_adapters::memory::{MemoryAccounts, MemoryLinkStore};
+use curt_core::{Alphabet, Clock, SystemClock};
+use curt_http::server::Server;
+use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, admin, api};
+use curt_keys::KeySupply;
+use curt_links::{
+    LinkMetrics, LinkSettings, Links, OwnHost, ResolveMetrics, Resolver, ResolverSettings,
+};
+use prometheus_client::registry::Registry;
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut settings = HttpSettings::default();
+    for argument in env::args().skip(1) {
+        match argument.as_str() {
+            "anonymous" => settings.api.anonymous_create = true,
+            listen => settings.server.listen = listen.parse()?,
+        }
+    }
+    settings.api.metrics_on_main = true;
+
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let mut registry = Registry::default();
+    let metrics = HttpMetrics::register(&mut registry);
+    let store = Arc::new(MemoryLinkStore::new());
+    let resolver = Resolver::new(
+        ResolverSettings::default(),
+        store.clone(),
+        Arc::clone(&clock),
+        ResolveMetrics::register(&mut registry),
+    );
+    let links = Links::new(
+        LinkSettings {
+            own_hosts: vec![settings.server.listen.to_string().parse::<OwnHost>()?],
+            ..LinkSettings::default()
+        },
+        store,
+        KeySupply::random(Alphabet::Base62, 7),
+        Arc::clone(&resolver),
+        Arc::clone(&clock),
+        LinkMetrics::register(&mut registry),
+    );
+    let api_keys = ApiKeys::new(Arc::new(MemoryAccounts::new()), Arc::clone(&clock));
+    let issued = api_keys.issue("example", "example", None).await?;
+
+    let app = Arc::new(App {
+        links,
+        resolver: Arc::clone(&resolver),
+        api_keys,
+        clock: Arc::clone(&clock),
+        public: PublicUrl::new(settings.api.public_url.as_deref()),
+        metrics: metrics.clone(),
+        ready: Readiness::new(),
+        settings: settings.clone(),
+    });
+    let router = api::router(Arc::clone(&app)).merge(admin::metrics_route(Arc::new(registry)));
+    let server = Server::bind(&settings, resolver, clock, metrics, router)?;
+    app.public.listening_on(server.local_addr());
+    app.ready.set("serving", true);
+    println!("{}", issued.token);
+    eprintln!("serving on http://{}", server.local_addr());
+    server.run(CancellationToken::new()).await?;
+    Ok(())
+}
