@@ -242,11 +242,9 @@ impl KeySupply {
     }
 
     /// Puts the keys of purged links back into the supply, where the strategy has a place for them. Returns how many
-    /// went back.
+    /// went back at once; keys that a ledger cannot take back yet follow later.
     pub async fn recycle(&self, keys: &[LinkId]) -> PortResult<u64> {
-        let recycled = self.line.recycle(keys).await?;
-        self.metrics.recycled.inc_by(recycled);
-        Ok(recycled)
+        self.line.recycle(keys).await
     }
 
     /// Gives unused keys back. Stop the reconcilers and the creates first; a create that still comes gets a random key.

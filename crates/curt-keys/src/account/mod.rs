@@ -10,14 +10,15 @@
 //! | moving | keysync: keys in its hands between a ledger and a pool |
 //! | pooled | the pools' depths |
 //! | buffered | the ring of this process |
-//! | used | links ever created with a key of the supply, without those below |
+//! | used | links with a key of the supply, and the earlier lives of keys that were recycled |
 //! | quarantined | tombstones of such links |
 //! | leaked | the difference: everything that no stage knows |
 //!
 //! The numbers are read one after the other while work goes on. A key that was taken and whose link is being stored
 //! counts as leaked for that moment, and so do keys in the rings of other processes. What stays is truly lost: the ring
 //! of a crashed process whose pool outlives it, a key that met an existing link, a key whose create failed, a tombstone
-//! that was released and whose key never came back.
+//! that was released and whose key never came back. (Recycled keys that were no ledger's before can hide some of the
+//! last kind.)
 
 use curt_core::PortResult;
 use curt_core::link::KeyOrigin;
@@ -68,7 +69,7 @@ impl KeyAccounts {
     }
 
     pub(crate) fn with_difference_as_leaked(mut self) -> Self {
-        self.leaked += (self.minted + self.recycled).saturating_sub(self.found() + self.leaked);
+        self.leaked = (self.minted + self.recycled).saturating_sub(self.found());
         self
     }
 }
@@ -97,9 +98,9 @@ pub(crate) async fn of_ledgers(
         accounts.pooled += pool.depth().await?;
     }
     let created = links.created_from(KeyOrigin::Ledger);
+    let released = links.released_from_ledger;
     accounts.quarantined = links.deleted_from_ledger;
-    // A released tombstone whose key did not come back is gone for good.
-    accounts.leaked = links.released_from_ledger.saturating_sub(accounts.recycled);
-    accounts.used = created.saturating_sub(accounts.quarantined + accounts.leaked);
+    let on_links = created.saturating_sub(accounts.quarantined + released);
+    accounts.used = on_links + released.min(accounts.recycled);
     Ok(accounts.with_difference_as_leaked())
 }

@@ -98,21 +98,6 @@ impl LedgerFill {
             .collect()
     }
 
-    /// Puts released keys back into the ledgers that they belong to.
-    pub(crate) async fn recycle(&self, keys: impl Iterator<Item = &Key>) -> PortResult<u64> {
-        let mut by_home = vec![Vec::new(); self.ledgers.len()];
-        for key in keys {
-            by_home[self.homes.node(key.as_bytes()).0 as usize].push(key.clone());
-        }
-        let mut recycled = 0;
-        for (ledger, keys) in self.ledgers.iter().zip(by_home) {
-            if !keys.is_empty() {
-                recycled += ledger.recycle(&keys).await?;
-            }
-        }
-        Ok(recycled)
-    }
-
     pub(crate) async fn release_locks(&self) {
         self.leases.lock().await.release_all().await;
     }

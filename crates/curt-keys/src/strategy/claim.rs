@@ -18,6 +18,7 @@ use crate::supply::KeyPorts;
 struct ClaimLine {
     links: Arc<dyn LinkStore>,
     keygen: RowFill,
+    metrics: KeyMetrics,
 }
 
 pub(super) fn open(settings: &KeySettings, ports: KeyPorts, metrics: &KeyMetrics) -> Opened {
@@ -31,6 +32,7 @@ pub(super) fn open(settings: &KeySettings, ports: KeyPorts, metrics: &KeyMetrics
     let line = ClaimLine {
         links: ports.links,
         keygen,
+        metrics: metrics.clone(),
     };
     (Taking::Rows, Box::new(line))
 }
@@ -58,6 +60,8 @@ impl Line for ClaimLine {
     }
 
     async fn recycle(&self, ids: &[LinkId]) -> PortResult<u64> {
-        self.links.seed(ids).await
+        let seeded = self.links.seed(ids).await?;
+        self.metrics.recycled.inc_by(seeded);
+        Ok(seeded)
     }
 }

@@ -64,6 +64,7 @@ pub(super) fn open(
     );
     let keysync = Keysync::new(
         &ports,
+        homes,
         settings.pool,
         metrics.clone(),
         Arc::clone(&buffer),
@@ -109,7 +110,8 @@ impl Line for LedgerLine {
     }
 
     async fn recycle(&self, ids: &[LinkId]) -> PortResult<u64> {
-        self.keygen.recycle(ids.iter().map(|id| &id.key)).await
+        let keys = ids.iter().map(|id| id.key.clone());
+        Ok(self.keysync.recycle(keys).await)
     }
 
     async fn close(&self) -> PortResult<()> {

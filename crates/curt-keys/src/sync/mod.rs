@@ -8,6 +8,7 @@
 mod batch;
 mod fullest;
 mod recover;
+mod recycle;
 mod shard;
 
 pub(crate) use fullest::FullestPool;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use curt_core::clock::Clock;
 use curt_core::names::event;
+use curt_core::place::Modulo;
 use curt_core::ports::{KeyLedger, KeyPool, LinkStore, Locks};
 use curt_core::{Key, PortResult};
 use rand::Rng;
@@ -28,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::batch::{BatchNames, Delivery, owner_lock};
 use self::recover::Whose;
+use self::recycle::Recycling;
 use self::shard::Shard;
 use crate::buffer::Buffer;
 use crate::lease::Leases;
@@ -47,6 +50,7 @@ pub(crate) struct Keysync {
     links: Arc<dyn LinkStore>,
     locks: Arc<dyn Locks>,
     clock: Arc<dyn Clock>,
+    homes: Modulo,
     settings: PoolSettings,
     metrics: KeyMetrics,
     buffer: Arc<Buffer>,
@@ -69,12 +73,14 @@ struct State {
     shards: Vec<Shard>,
     next_ledger: usize,
     sweep_at: Instant,
+    recycling: Recycling,
     closed: bool,
 }
 
 impl Keysync {
     pub(crate) fn new(
         ports: &KeyPorts,
+        homes: Modulo,
         settings: PoolSettings,
         metrics: KeyMetrics,
         buffer: Arc<Buffer>,
@@ -87,6 +93,7 @@ impl Keysync {
             shards: ports.pools.iter().cloned().map(Shard::new).collect(),
             next_ledger: 0,
             sweep_at: Instant::now(),
+            recycling: Recycling::default(),
             closed: false,
         };
         Self {
@@ -95,6 +102,7 @@ impl Keysync {
             links: Arc::clone(&ports.links),
             locks: Arc::clone(&ports.locks),
             clock: Arc::clone(&ports.clock),
+            homes,
             settings,
             metrics,
             buffer,
@@ -148,6 +156,9 @@ impl Keysync {
             }
         };
         state.sweep_at = Instant::now() + pause;
+        if let Err(error) = self.recycle_waiting(&mut state.recycling).await {
+            report(&error);
+        }
     }
 
     /// Whether this process looks after the pool shard. With no limit set nobody needs to ask: two keysyncs on one

@@ -93,7 +93,7 @@ impl Keysync {
 }
 
 /// Those of `keys` that no link has.
-async fn without_link(
+pub(super) async fn without_link(
     links: &dyn LinkStore,
     keys: &[Key],
     known: Option<&HashSet<Key>>,

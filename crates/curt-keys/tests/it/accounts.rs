@@ -1,0 +1,213 @@
+//! K-2 to the key, recycling, and the metric.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_adapters::memory::MemoryKeyPool;
+use curt_core::link::KeyOrigin;
+use curt_core::ports::{ClaimReply, InsertRequest};
+use curt_core::{DomainId, Key, LinkId, UnixMillis};
+use curt_keys::{KeyMetrics, KeySupply, Strategy, SuppliedKey};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{DurablePool, Running, World, link, small, take};
+
+#[tokio::test]
+async fn every_key_is_accounted_for_while_running_and_after_the_end() {
+    for strategy in [Strategy::Pool, Strategy::Status] {
+        let world = World::new();
+        let running = Running::start(small(strategy), world.life()).await;
+        for number in 0..300 {
+            running.supply.filled().await;
+            let supplied = take(&running.supply, number).await;
+            assert_eq!(supplied.origin, KeyOrigin::Ledger);
+            world.store(&supplied).await;
+        }
+        let supply = running.shut().await;
+        let accounts = supply.accounts().await.unwrap();
+        assert!(accounts.balances(), "K-2: {accounts:?}");
+        assert_eq!((accounts.used, accounts.leaked), (300, 0), "{accounts:?}");
+        assert_eq!(accounts.minted, accounts.free + 300, "{accounts:?}");
+    }
+}
+
+/// Creates 20 links, deletes 10 and releases 6 of those. Returns the released ids.
+async fn release_six(world: &World, running: &Running) -> Vec<LinkId> {
+    let mut ids = Vec::new();
+    for number in 0..20 {
+        running.supply.filled().await;
+        let supplied = take(&running.supply, number).await;
+        world.store(&supplied).await;
+        ids.push(LinkId::new(DomainId::DEFAULT, supplied.key));
+    }
+    for id in &ids[..10] {
+        world.links.delete(id, None, UnixMillis(1)).await.unwrap();
+    }
+    let deleted = running.supply.accounts().await.unwrap();
+    assert_eq!((deleted.quarantined, deleted.used), (10, 10), "{deleted:?}");
+    let released = world.links.release(UnixMillis(1), 6).await.unwrap();
+    assert_eq!(released.len(), 6);
+    let lost = running.supply.accounts().await.unwrap();
+    assert_eq!((lost.quarantined, lost.leaked), (4, 6), "{lost:?}");
+    released
+}
+
+#[tokio::test]
+async fn recycled_keys_are_free_again_and_counted() {
+    let mut world = World::new();
+    world.durable_pools = vec![Arc::new(DurablePool(MemoryKeyPool::new(100)))];
+    let running = Running::start(small(Strategy::Pool), world.life()).await;
+    let released = release_six(&world, &running).await;
+    assert_eq!(running.supply.recycle(&released).await.unwrap(), 6);
+    assert_eq!(running.metrics.recycled.get(), 6);
+    let supply = running.shut().await;
+    let accounts = supply.accounts().await.unwrap();
+    assert!(accounts.balances(), "K-2: {accounts:?}");
+    assert_eq!((accounts.recycled, accounts.leaked), (6, 0), "{accounts:?}");
+}
+
+/// A volatile pool keeps batches open, and a ledger frees no key of an open batch.
+#[tokio::test]
+async fn keys_recycled_while_their_batch_is_open_come_back_with_it() {
+    let world = World::new();
+    let running = Running::start(small(Strategy::Pool), world.life()).await;
+    let released = release_six(&world, &running).await;
+    assert_eq!(running.supply.recycle(&released).await.unwrap(), 0);
+    let supply = running.shut().await;
+    let accounts = supply.accounts().await.unwrap();
+    assert!(accounts.balances(), "K-2: {accounts:?}");
+    assert_eq!((accounts.used, accounts.leaked), (10, 0), "{accounts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_recycled_while_their_batch_is_open_follow_once_it_is_used_up() {
+    let world = World::new();
+    let running = Running::start(small(Strategy::Pool), world.life()).await;
+    let released = release_six(&world, &running).await;
+    assert_eq!(running.supply.recycle(&released).await.unwrap(), 0);
+    for number in 0..100 {
+        running.supply.filled().await;
+        world.store(&take(&running.supply, number).await).await;
+    }
+    tokio::time::sleep(Duration::from_secs(700)).await;
+    assert_eq!(running.metrics.recycled.get(), 6);
+    let supply = running.shut().await;
+    let accounts = supply.accounts().await.unwrap();
+    assert!(accounts.balances(), "K-2: {accounts:?}");
+    assert_eq!((accounts.recycled, accounts.leaked), (6, 0), "{accounts:?}");
+}
+
+#[tokio::test]
+async fn a_key_that_met_a_link_is_the_only_one_that_leaks() {
+    let world = World::new();
+    let running = Running::start(small(Strategy::Pool), world.life()).await;
+    running.supply.filled().await;
+    let supplied = take(&running.supply, 0).await;
+    world
+        .store(&SuppliedKey {
+            origin: KeyOrigin::Alias,
+            ..supplied.clone()
+        })
+        .await;
+    running.supply.conflicted(&supplied);
+    assert_eq!(running.metrics.conflicts.get(), 1);
+    let supply = running.shut().await;
+    let accounts = supply.accounts().await.unwrap();
+    assert_eq!((accounts.used, accounts.leaked), (0, 1), "{accounts:?}");
+}
+
+#[tokio::test]
+async fn rows_are_seeded_between_the_marks_and_seeded_again_by_recycling() {
+    let world = World::new();
+    let metrics = KeyMetrics::default();
+    let supply = KeySupply::open(small(Strategy::Claim), world.life(), metrics)
+        .await
+        .unwrap();
+    assert!(supply.claims_rows());
+    let stop = CancellationToken::new();
+    supply.keygen_pass(&stop).await;
+    assert_eq!(world.links.counts().await.unwrap().seeded, 40);
+    let placeholder = SuppliedKey {
+        key: Key::parse("ignored").unwrap(),
+        origin: KeyOrigin::Claim,
+    };
+    let request = InsertRequest {
+        links: vec![link(&placeholder); 25],
+        once: None,
+        now: UnixMillis(0),
+    };
+    let ClaimReply::Claimed(claimed) = world.links.claim(request).await.unwrap() else {
+        panic!("nothing was claimed");
+    };
+    let accounts = supply.accounts().await.unwrap();
+    assert_eq!((accounts.free, accounts.used), (15, 25));
+    supply.keygen_pass(&stop).await;
+    assert_eq!(world.links.counts().await.unwrap().seeded, 40);
+
+    let id = &claimed[0].id;
+    world.links.delete(id, None, UnixMillis(1)).await.unwrap();
+    let released = world.links.release(UnixMillis(1), 9).await.unwrap();
+    assert_eq!(released, [id.clone()]);
+    assert_eq!(supply.recycle(&released).await.unwrap(), 1);
+    assert_eq!(world.links.counts().await.unwrap().seeded, 41);
+}
+
+#[tokio::test]
+async fn strategies_without_a_place_for_old_keys_ignore_them() {
+    let world = World::new();
+    let ids = [LinkId::new(DomainId::DEFAULT, Key::parse("old").unwrap())];
+    for strategy in [
+        Strategy::File,
+        Strategy::Snowflake,
+        Strategy::Sequence,
+        Strategy::Hash,
+    ] {
+        let supply = KeySupply::open(small(strategy), world.life(), KeyMetrics::default())
+            .await
+            .unwrap();
+        assert_eq!(supply.recycle(&ids).await.unwrap(), 0, "{strategy}");
+    }
+}
+
+#[tokio::test]
+async fn a_sequence_accounts_for_the_numbers_that_it_gave_away() {
+    let world = World::new();
+    let running = Running::start(small(Strategy::Sequence), world.life()).await;
+    for number in 0..100 {
+        running.supply.filled().await;
+        world.store(&take(&running.supply, number).await).await;
+    }
+    let accounts = running.supply.accounts().await.unwrap();
+    assert!(accounts.balances(), "{accounts:?}");
+    assert_eq!((accounts.used, accounts.leaked), (100, 0), "{accounts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_metric_shows_every_stage() {
+    let world = World::new();
+    let mut registry = Registry::default();
+    let metrics = KeyMetrics::register(&mut registry);
+    let supply = KeySupply::open(small(Strategy::Pool), world.life(), metrics)
+        .await
+        .unwrap();
+    let stop = CancellationToken::new();
+    let keygen = tokio::spawn(Arc::clone(&supply).run_keygen(stop.clone()));
+    while world.ledgers[0].counts().await.unwrap().free < 90 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    for line in [
+        "curt_keys{stage=\"minted\"} 90",
+        "curt_keys{stage=\"free\"} 90",
+        "curt_keys{stage=\"leaked\"} 0",
+        "curt_key_fallbacks_total 0",
+    ] {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+    stop.cancel();
+    keygen.await.unwrap();
+}

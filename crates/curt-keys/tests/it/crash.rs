@@ -1,0 +1,140 @@
+//! kill -9 at every call of the key pipeline: no key on two links (K-1), and no key lost (K-2).
+
+use std::sync::Arc;
+
+use curt_adapters::memory::MemoryKeyPool;
+use curt_core::link::KeyOrigin;
+use curt_core::ports::Inserted;
+use curt_keys::{KeyMetrics, KeySettings, KeySupply, Strategy};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{DurablePool, Fault, World, small, take};
+
+/// Takes keys and stores links for some rounds, as a process does.
+async fn work(world: &World, settings: KeySettings, rounds: u64) -> Arc<KeySupply> {
+    let supply = KeySupply::open(settings, world.life(), KeyMetrics::default())
+        .await
+        .unwrap();
+    let stop = CancellationToken::new();
+    for round in 0..rounds {
+        supply.keygen_pass(&stop).await;
+        supply.keysync_pass(&stop).await;
+        supply.filled().await;
+        for number in 0..5 {
+            let supplied = take(&supply, round * 5 + number).await;
+            let stored = world.store(&supplied).await;
+            assert_eq!(stored, Inserted::Created, "K-1: {supplied:?}");
+        }
+    }
+    supply
+}
+
+/// Runs a life that dies at `call`. Returns whether it got that far.
+async fn die_at(world: &World, settings: KeySettings, call: u64, fault: Fault) -> bool {
+    world
+        .faults
+        .plan(move |n, _| if n == call { fault } else { Fault::None });
+    let died = tokio::select! {
+        biased;
+        () = world.faults.died.notified() => true,
+        _ = work(world, settings, 12) => false,
+    };
+    world.faults.heal();
+    died
+}
+
+/// Small in-flight time, so that batches are retired while the test runs.
+fn settings() -> KeySettings {
+    let mut settings = small(Strategy::Pool);
+    settings.pool.in_flight = std::time::Duration::ZERO;
+    settings
+}
+
+#[tokio::test]
+async fn k2_is_exact_after_a_crash_at_any_call() {
+    let mut deaths = 0;
+    for fault in [Fault::DieBefore, Fault::DieAfter] {
+        for call in 0.. {
+            let world = World::new();
+            if !die_at(&world, settings(), call, fault).await {
+                break;
+            }
+            deaths += 1;
+            let supply = work(&world, settings(), 3).await;
+            let open = supply.accounts().await.unwrap();
+            assert!(open.balances(), "K-2 at call {call}, {fault:?}: {open:?}");
+            assert_eq!(open.leaked, 0, "K-2 at call {call}, {fault:?}: {open:?}");
+            supply.close().await.unwrap();
+            let closed = supply.accounts().await.unwrap();
+            assert_eq!(closed.leaked, 0, "K-2 closed, call {call}: {closed:?}");
+            assert_eq!(closed.open + closed.pooled + closed.buffered, 0);
+            assert_eq!(closed.minted, closed.free + closed.used);
+        }
+    }
+    assert!(deaths > 100, "only {deaths} places to die at were found");
+}
+
+#[tokio::test]
+async fn with_a_durable_pool_a_crash_costs_at_most_the_ring() {
+    for fault in [Fault::DieBefore, Fault::DieAfter] {
+        for call in 0.. {
+            let mut world = World::new();
+            world.durable_pools = vec![Arc::new(DurablePool(MemoryKeyPool::new(25)))];
+            if !die_at(&world, settings(), call, fault).await {
+                break;
+            }
+            let supply = work(&world, settings(), 3).await;
+            supply.close().await.unwrap();
+            let accounts = supply.accounts().await.unwrap();
+            assert!(accounts.balances(), "K-2 at call {call}: {accounts:?}");
+            let ring = settings().buffer.capacity as u64;
+            assert!(accounts.leaked <= ring, "K-2 at call {call}: {accounts:?}");
+            assert_eq!(accounts.open, 0, "a dead batch stayed open: {accounts:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_clean_end_with_a_durable_pool_loses_nothing() {
+    let mut world = World::new();
+    world.durable_pools = vec![
+        Arc::new(DurablePool(MemoryKeyPool::new(25))),
+        Arc::new(DurablePool(MemoryKeyPool::new(40))),
+    ];
+    for _ in 0..3 {
+        let supply = work(&world, settings(), 10).await;
+        supply.close().await.unwrap();
+        let accounts = supply.accounts().await.unwrap();
+        assert_eq!((accounts.leaked, accounts.buffered), (0, 0), "{accounts:?}");
+    }
+}
+
+#[tokio::test]
+async fn recovered_keys_are_counted_and_served_again() {
+    let world = World::new();
+    let first = work(&world, settings(), 1).await;
+    let before = first.accounts().await.unwrap();
+    drop(first);
+    let metrics = KeyMetrics::default();
+    let supply = KeySupply::open(settings(), world.life(), metrics.clone())
+        .await
+        .unwrap();
+    supply.keysync_pass(&CancellationToken::new()).await;
+    assert_eq!(metrics.recovered.get(), before.open - before.used);
+    supply.filled().await;
+    assert_eq!(take(&supply, 0).await.origin, KeyOrigin::Ledger);
+}
+
+#[tokio::test]
+async fn the_batches_of_a_living_process_are_left_alone() {
+    let world = World::new();
+    let ports = world.life();
+    let metrics = KeyMetrics::default();
+    let stop = CancellationToken::new();
+    let open = || KeySupply::open(settings(), ports.clone(), metrics.clone());
+    let (one, two) = (open().await.unwrap(), open().await.unwrap());
+    one.keygen_pass(&stop).await;
+    one.keysync_pass(&stop).await;
+    two.keysync_pass(&stop).await;
+    assert_eq!(metrics.recovered.get(), 0);
+}

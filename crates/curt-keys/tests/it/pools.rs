@@ -1,0 +1,194 @@
+//! Ledger shards and pool shards: homes, marks, caps, dead and drained shards.
+
+use std::sync::Arc;
+
+use curt_adapters::memory::{MemoryKeyLedger, MemoryKeyPool};
+use curt_core::link::KeyOrigin;
+use curt_core::place::Modulo;
+use curt_core::ports::{BatchId, KeyLedger, KeyPool};
+use curt_core::{Alphabet, Key, UnixMillis};
+use curt_keys::{KeyMetrics, KeySupply, Strategy};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{Running, World, small, take};
+
+fn pool(cap: usize) -> Arc<dyn KeyPool> {
+    Arc::new(MemoryKeyPool::new(cap))
+}
+
+#[tokio::test]
+async fn every_key_lies_in_its_home_ledger_and_all_ledgers_reach_the_high_mark() {
+    let mut world = World::new();
+    world.ledgers = (0..3)
+        .map(|_| Arc::new(MemoryKeyLedger::new()) as Arc<dyn KeyLedger>)
+        .collect();
+    let supply = KeySupply::open(small(Strategy::Pool), world.life(), KeyMetrics::default())
+        .await
+        .unwrap();
+    supply.keygen_pass(&CancellationToken::new()).await;
+    let homes = Modulo::new(3).unwrap();
+    for (shard, ledger) in world.ledgers.iter().enumerate() {
+        let batch = BatchId("look".into());
+        let keys = ledger.take(&batch, 1_000, UnixMillis(0)).await.unwrap();
+        assert_eq!(keys.len(), 90);
+        for key in keys {
+            assert_eq!(homes.node(key.as_bytes()).0 as usize, shard);
+        }
+    }
+}
+
+#[tokio::test]
+async fn minted_duplicates_are_counted_and_replaced() {
+    let world = World::new();
+    let mut settings = small(Strategy::Pool);
+    settings.alphabet = Alphabet::Base36;
+    settings.length = 4;
+    settings.ledger.low = 99_999;
+    settings.ledger.high = 100_000;
+    settings.ledger.mint_batch = 5_000;
+    let metrics = KeyMetrics::default();
+    let supply = KeySupply::open(settings, world.life(), metrics.clone())
+        .await
+        .unwrap();
+    supply.keygen_pass(&CancellationToken::new()).await;
+    // 100,000 of 36^4 keys: about 3,000 were drawn twice.
+    let duplicates = metrics.duplicates.get();
+    assert!((2_000..4_500).contains(&duplicates), "{duplicates}");
+    assert_eq!(world.ledgers[0].counts().await.unwrap().free, 100_000);
+}
+
+#[tokio::test]
+async fn a_used_up_key_space_ends_the_pass_instead_of_spinning() {
+    struct Full;
+    #[async_trait::async_trait]
+    impl KeyLedger for Full {
+        async fn insert(&self, _: &[Key]) -> curt_core::PortResult<u64> {
+            Ok(0)
+        }
+        async fn take(
+            &self,
+            _: &BatchId,
+            _: usize,
+            _: UnixMillis,
+        ) -> curt_core::PortResult<Vec<Key>> {
+            Ok(Vec::new())
+        }
+        async fn close(&self, _: &BatchId) -> curt_core::PortResult<()> {
+            Ok(())
+        }
+        async fn give_back(&self, _: &BatchId, _: &[Key]) -> curt_core::PortResult<u64> {
+            Ok(0)
+        }
+        async fn open_batches(
+            &self,
+            _: UnixMillis,
+            _: usize,
+        ) -> curt_core::PortResult<Vec<curt_core::ports::OpenBatch>> {
+            Ok(Vec::new())
+        }
+        async fn recycle(&self, _: &[Key]) -> curt_core::PortResult<u64> {
+            Ok(0)
+        }
+        async fn counts(&self) -> curt_core::PortResult<curt_core::ports::LedgerCounts> {
+            Ok(Default::default())
+        }
+    }
+    let mut world = World::new();
+    world.ledgers = vec![Arc::new(Full)];
+    let metrics = KeyMetrics::default();
+    let supply = KeySupply::open(small(Strategy::Pool), world.life(), metrics.clone())
+        .await
+        .unwrap();
+    supply.keygen_pass(&CancellationToken::new()).await;
+    assert_eq!(metrics.duplicates.get(), 16 * 20);
+}
+
+#[tokio::test]
+async fn pools_are_kept_between_their_marks() {
+    let mut world = World::new();
+    world.durable_pools = vec![pool(1_000), pool(1_000)];
+    let running = Running::start(small(Strategy::Pool), world.life()).await;
+    for number in 0..500 {
+        running.supply.filled().await;
+        let supplied = take(&running.supply, number).await;
+        assert_eq!(supplied.origin, KeyOrigin::Ledger);
+        for pool in &world.durable_pools {
+            let depth = pool.depth().await.unwrap();
+            assert!(depth <= 30, "{depth} keys in a pool with a high mark of 30");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pool_that_takes_less_than_offered_loses_nothing() {
+    let mut world = World::new();
+    world.durable_pools = vec![pool(10)];
+    let running = Running::start(small(Strategy::Pool), world.life()).await;
+    for number in 0..200 {
+        running.supply.filled().await;
+        let supplied = take(&running.supply, number).await;
+        world.store(&supplied).await;
+    }
+    let supply = running.shut().await;
+    let accounts = supply.accounts().await.unwrap();
+    assert_eq!((accounts.used, accounts.leaked), (200, 0), "{accounts:?}");
+}
+
+#[tokio::test]
+async fn the_fullest_pool_is_drawn_first_and_a_drained_one_is_passed_over() {
+    let mut world = World::new();
+    world.durable_pools = vec![pool(100), pool(100), pool(100)];
+    let fill = async |shard: usize, symbol: &str, count: usize| {
+        let keys: Vec<Key> = (0..count)
+            .map(|n| Key::parse(&format!("{symbol}{n:06}")).unwrap())
+            .collect();
+        let batch = BatchId(symbol.into());
+        world.durable_pools[shard]
+            .push(&batch, &keys)
+            .await
+            .unwrap();
+    };
+    fill(0, "few", 8).await;
+    fill(2, "many", 20).await;
+    let supply = KeySupply::open(small(Strategy::Pool), world.life(), KeyMetrics::default())
+        .await
+        .unwrap();
+    supply.filled().await;
+    for number in 0..28 {
+        supply.filled().await;
+        let supplied = take(&supply, number).await;
+        if supplied.key.as_str().starts_with("few") {
+            assert!(number >= 12, "the fuller pool comes first");
+        }
+        if number >= 20 {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_dead_pool_shard_stops_nobody() {
+    use crate::world::Fault;
+
+    let mut world = World::new();
+    world.durable_pools = vec![pool(1_000), pool(1_000)];
+    // Calls to pools come in shard order: every other one fails.
+    let mut shard = 0_u64;
+    world.faults.plan(move |_, op| match op {
+        "push" | "depth" | "pop" => {
+            shard += 1;
+            if shard.is_multiple_of(2) {
+                Fault::FailBefore
+            } else {
+                Fault::None
+            }
+        }
+        _ => Fault::None,
+    });
+    let running = Running::start(small(Strategy::Pool), world.life()).await;
+    for number in 0..200 {
+        running.supply.filled().await;
+        let supplied = take(&running.supply, number).await;
+        assert_eq!(supplied.origin, KeyOrigin::Ledger);
+    }
+}
