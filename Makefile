@@ -1,0 +1,52 @@
+# The commands of the project. `make` alone lists them.
+
+CARGO ?= cargo
+CACHE := .cache
+# Offline once fetched: cargo asks the registry only when the lock file names something that is not here yet.
+LOCKED := --locked
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint format-check unit api-fuzz soak bench clean
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## Build the release binary and serve on http://127.0.0.1:8080 with data in ./data
+	@echo "==> serving; stop with Ctrl-C"
+	@exec ./target/release/curt serve
+
+build: need-rust ## Build the release binary: target/release/curt
+	@echo "==> building target/release/curt (the first time takes a few minutes)"
+	@$(CARGO) build --release $(LOCKED) -p curt
+
+test: need-rust lint unit api-fuzz ## Everything a change must pass: format, lints, all tests
+	@echo "==> all tests passed"
+
+lint: format-check ## Formatting and lints, warnings are errors
+	@echo "==> clippy"
+	@$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
+
+format-check:
+	@echo "==> rustfmt"
+	@$(CARGO) fmt --all --check
+
+unit: need-rust ## The Rust tests
+	@echo "==> tests"
+	@$(CARGO) test $(LOCKED) --workspace
+
+api-fuzz: need-rust ## Fuzz the served OpenAPI with schemathesis
+	@scripts/api-fuzz.sh
+
+soak: need-rust ## The same tests at full length: millions of keys, many kills (about 30 minutes)
+	@scripts/soak.sh
+
+bench: build ## Measure against nginx and against SQLite alone; writes bench/RESULTS.md
+	@scripts/bench.sh
+
+clean: ## Remove what was built and cached
+	@rm -rf target $(CACHE) bench/work
+
+need-rust:
+	@scripts/need.sh cargo "Rust 1.95 or newer (rustup installs it)"
+	@scripts/need.sh cc "a C compiler (Debian: apt-get install gcc libc6-dev)"
+.PHONY: need-rust

@@ -1,0 +1,21 @@
+//! One file per command.
+
+pub(crate) mod bench;
+pub(crate) mod check;
+pub(crate) mod key;
+pub(crate) mod link;
+pub(crate) mod migrate;
+pub(crate) mod serve;
+
+use std::future::Future;
+
+use anyhow::Context as _;
+
+/// Runs a command's asynchronous part on a runtime of its own.
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("could not start the runtime")?
+        .block_on(work)
+}

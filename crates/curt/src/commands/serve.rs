@@ -1,0 +1,288 @@
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Args;
+use curt_accounts::ApiKeys;
+use curt_core::names::event;
+use curt_http::server::{Drained, RouterServer, Server};
+use curt_http::{App, HttpMetrics, PublicUrl, Readiness, admin, api};
+use curt_keys::{KeyMetrics, KeySupply};
+use curt_links::{LinkMetrics, Links, Purger, ResolveMetrics, Resolver};
+use prometheus_client::registry::Registry;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::cli::ConfigArgs;
+use crate::config::Config;
+use crate::roles::{self, Role, Roles};
+use crate::supervisor::{Phase, Supervisor, phase};
+use crate::wiring::Stores;
+use crate::{first_key, telemetry};
+
+/// Serve links; every role by default, in one process
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  curt serve --set server.listen=0.0.0.0:80 --set server.public_url=https://go.example.com"
+)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    /// What this process does; all of it when none is named
+    #[arg(value_enum, value_name = "ROLE")]
+    roles: Vec<Role>,
+
+    /// Write the addresses to this file once everything is served (http=…, admin=…)
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let config = Config::load(&self.config)?;
+        telemetry::start(&config.log)?;
+        raise_file_limit(config.http.server.connections_max);
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(config.api_threads)
+            .thread_name("curt-api")
+            .enable_all()
+            .build()
+            .context("could not start the runtime")?
+            .block_on(serve(config, Roles::new(self.roles), self.ready_file))
+    }
+}
+
+/// Connections are file descriptors, and the usual limit of 1,024 would be met long before `connections_max`.
+fn raise_file_limit(connections: usize) {
+    let wanted = connections as u64 + 1_024;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(got) if got < wanted => {
+            warn!(
+                limit = got,
+                wanted, "the system allows fewer open files than server.connections_max needs"
+            );
+        }
+        Ok(_) => {}
+        Err(error) => warn!(%error, "could not raise the limit of open files"),
+    }
+}
+
+/// The parts of a running process.
+struct Running {
+    stores: Stores,
+    supply: Arc<KeySupply>,
+    app: Arc<App>,
+    supervisor: Supervisor,
+    registry: Arc<Registry>,
+}
+
+async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> anyhow::Result<()> {
+    let signals = Signals::listen()?;
+    let running = start(&config, &roles).await?;
+    let stop = CancellationToken::new();
+    let mut addresses = Vec::new();
+    let mut servers = Vec::new();
+    if roles.serve_http() {
+        let server = bind_public(&config, &running.app)?;
+        let address = server.local_addr();
+        running.app.public.listening_on(address);
+        addresses.push(("http", address));
+        servers.push(tokio::spawn(server.run(stop.clone())));
+    }
+    if let Some(listen) = config.admin_listen {
+        let admin = bind_admin(&config, listen, &running)?;
+        addresses.push(("admin", admin.local_addr()));
+        // It goes on while requests drain, so that a balancer sees "not ready".
+        running.supervisor.start("admin", |stop| async move {
+            if let Err(error) = admin.run(stop).await {
+                warn!(event = event::TASK_FAILED, %error, task = "admin", "the admin port failed");
+            }
+        });
+    }
+    first_key::show_once(&running.app.api_keys).await?;
+    announce(&addresses, &running.app, ready_file.as_deref())?;
+
+    let ended_early = tokio::select! {
+        () = signals.wait() => false,
+        () = any_ended(&mut servers) => true,
+    };
+    shut_down(&config, &running, stop, servers).await?;
+    anyhow::ensure!(!ended_early, "the server ended by itself; the log says why");
+    Ok(())
+}
+
+async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
+    let stores = Stores::open(config)?;
+    let mut registry = Registry::default();
+    let clock = stores.clock.clone();
+    let supply = KeySupply::open(
+        config.keys.clone(),
+        stores.keys.clone(),
+        KeyMetrics::register(&mut registry),
+    )
+    .await?;
+    let resolver = Resolver::new(
+        config.cache.clone(),
+        stores.links.clone(),
+        clock.clone(),
+        ResolveMetrics::register(&mut registry),
+    );
+    let link_metrics = LinkMetrics::register(&mut registry);
+    let links = Links::new(
+        config.links.clone(),
+        stores.links.clone(),
+        supply.clone(),
+        resolver.clone(),
+        clock.clone(),
+        link_metrics.clone(),
+    );
+    let purger = Purger::new(
+        config.purge.clone(),
+        stores.links.clone(),
+        supply.clone(),
+        resolver.clone(),
+        clock.clone(),
+        link_metrics,
+    );
+    let ready = Readiness::new();
+    ready.set("serving", false);
+    let app = Arc::new(App {
+        links,
+        resolver,
+        api_keys: ApiKeys::new(stores.accounts.clone(), clock.clone()),
+        clock,
+        settings: config.http.clone(),
+        metrics: HttpMetrics::register(&mut registry),
+        ready,
+        public: PublicUrl::new(config.http.api.public_url.as_deref()),
+    });
+    let supervisor = Supervisor::default();
+    roles::start_background(roles, &supervisor, &supply, purger);
+    Ok(Running {
+        stores,
+        supply,
+        app,
+        supervisor,
+        registry: Arc::new(registry),
+    })
+}
+
+fn bind_public(config: &Config, app: &Arc<App>) -> anyhow::Result<Server> {
+    Server::bind(
+        &config.http,
+        app.resolver.clone(),
+        app.clock.clone(),
+        app.metrics.clone(),
+        api::router(app.clone()),
+    )
+    .with_context(|| {
+        let listen = config.http.server.listen;
+        format!("could not listen on {listen}: is another server running? --set server.listen=ADDRESS chooses another")
+    })
+}
+
+fn bind_admin(
+    config: &Config,
+    listen: SocketAddr,
+    running: &Running,
+) -> anyhow::Result<RouterServer> {
+    let router = admin::router(running.app.clone(), running.registry.clone());
+    RouterServer::bind(listen, &config.http.server, running.app.metrics.clone(), router)
+        .with_context(|| {
+            format!("could not listen on {listen} for operators: --set server.admin_listen=ADDRESS chooses another")
+        })
+}
+
+fn announce(
+    addresses: &[(&str, SocketAddr)],
+    app: &App,
+    ready_file: Option<&Path>,
+) -> anyhow::Result<()> {
+    app.ready.set("serving", true);
+    let lines: String = addresses
+        .iter()
+        .map(|(name, address)| format!("{name}={address}\n"))
+        .collect();
+    if let Some(path) = ready_file {
+        // Written beside and renamed, so that a reader never sees half of it.
+        let beside = path.with_extension("new");
+        std::fs::write(&beside, &lines)
+            .and_then(|()| std::fs::rename(&beside, path))
+            .with_context(|| format!("could not write {}", path.display()))?;
+    }
+    info!(event = event::SERVER_STARTED, version = env!("CARGO_PKG_VERSION"), addresses = %lines.trim().replace('\n', " "), "serving");
+    println!("curt serves {}", app.public.base());
+    Ok(())
+}
+
+type Serving = tokio::task::JoinHandle<std::io::Result<Drained>>;
+
+/// Returns when a server has ended without being asked to; never when there is none.
+async fn any_ended(servers: &mut [Serving]) {
+    match servers.first_mut() {
+        Some(server) => {
+            if let Err(failure) = server.await {
+                warn!(event = event::TASK_FAILED, %failure, task = "http", "the server died");
+            }
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn shut_down(
+    config: &Config,
+    running: &Running,
+    stop: CancellationToken,
+    servers: Vec<Serving>,
+) -> anyhow::Result<()> {
+    let grace = config.http.server.shutdown_grace;
+    phase(Phase::NotReady, async {
+        running.app.ready.set("serving", false)
+    })
+    .await;
+    phase(Phase::DrainRequests, async {
+        stop.cancel();
+        for server in servers.into_iter().filter(|server| !server.is_finished()) {
+            if let Ok(Ok(drained)) = server.await
+                && drained.cut > 0
+            {
+                warn!(
+                    cut = drained.cut,
+                    "requests were cut off at the end of the grace period"
+                );
+            }
+        }
+    })
+    .await;
+    phase(Phase::StopTasks, running.supervisor.stop(grace)).await;
+    let returned = phase(Phase::ReturnKeys, running.supply.close()).await;
+    phase(Phase::CloseStores, running.stores.close()).await;
+    returned.context("could not return unused keys; the next start finds them")?;
+    info!(event = event::SERVER_STOPPED, "stopped");
+    Ok(())
+}
+
+/// The signals that end a server, caught from before anything is opened.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("could not listen for Ctrl-C")?,
+            terminate: signal(SignalKind::terminate()).context("could not listen for SIGTERM")?,
+        })
+    }
+
+    async fn wait(mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

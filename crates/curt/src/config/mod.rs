@@ -1,0 +1,168 @@
+//! Configuration: read whole, checked whole, before anything is opened or bound.
+//!
+//! `layers` lays the sources over each other, `raw` is what was written, [`Config`] is what it means.
+
+mod address;
+mod layers;
+mod raw;
+mod resolved;
+mod units;
+
+pub(crate) use address::{Database, Files};
+pub(crate) use layers::default_text;
+pub(crate) use resolved::{Config, LogFormat, LogSettings};
+
+use crate::cli::ConfigArgs;
+
+/// A setting that cannot be used, with its name. The process exits with its own code for these.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ConfigError(String);
+
+impl ConfigError {
+    fn new(problem: impl Into<String>) -> Self {
+        Self(problem.into())
+    }
+
+    fn within(self, place: &str) -> Self {
+        Self(format!("{place}: {}", self.0))
+    }
+}
+
+impl Config {
+    /// Reads the sources that the arguments name, and the environment.
+    pub(crate) fn load(arguments: &ConfigArgs) -> Result<Self, ConfigError> {
+        Self::from_sources(
+            arguments,
+            std::env::vars_os().filter_map(|(name, value)| {
+                Some((name.into_string().ok()?, value.into_string().ok()?))
+            }),
+        )
+    }
+
+    /// As [`load`](Self::load), with the environment given: tests never change the real one.
+    fn from_sources(
+        arguments: &ConfigArgs,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let mut settings = layers::defaults();
+        if let Some(path) = &arguments.config {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path)
+                .map_err(|problem| ConfigError::new(format!("could not read {name}: {problem}")))?;
+            layers::overlay_file(&mut settings, &text, &name)?;
+        }
+        layers::overlay_environment(&mut settings, environment)?;
+        for assignment in &arguments.set {
+            layers::overlay_flag(&mut settings, assignment)?;
+        }
+        Self::resolve(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(set: &[&str]) -> Result<Config, ConfigError> {
+        let arguments = ConfigArgs {
+            config: None,
+            set: set.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        Config::from_sources(&arguments, std::iter::empty())
+    }
+
+    #[test]
+    fn the_default_file_is_sound_and_says_the_libraries_defaults() {
+        let config = load(&[]).unwrap();
+        assert_eq!(config.store.links, Database::Sqlite("data/curt.db".into()));
+        assert_eq!(config.http.server.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(
+            config.links.default_expiry.map(|life| life.as_secs()),
+            Some(730 * 86_400)
+        );
+    }
+
+    #[test]
+    fn each_bad_setting_is_refused_by_name() {
+        for bad in [
+            "server.listen=nowhere",
+            "server.listen=127.0.0.1:99999",
+            "server.admin_listen=x",
+            "server.public_url=ftp://a",
+            "server.public_url=https://a/?q=1",
+            "server.public_url=not a url",
+            "server.workers=5000",
+            "server.api_threads=0",
+            "server.connections_max=0",
+            "server.header_timeout=5",
+            "server.header_timeout=0s",
+            "server.idle_timeout=soon",
+            "server.referrer_policy=none",
+            "store.links=curt.db",
+            "store.links=oracle:x",
+            "store.keys_form=burn",
+            "store.pool=",
+            "store.pool=redis://h",
+            "store.files=/tmp",
+            "store.locks=zookeeper://h",
+            "sqlite.synchronous=off",
+            "sqlite.readers=0",
+            "sqlite.reader_cache=16",
+            "cache.bytes=lots",
+            "cache.miss_ttl=1h",
+            "cache.loads_max=0",
+            "keys.strategy=guess",
+            "keys.alphabet=base63",
+            "keys.length=3",
+            "keys.length=40",
+            "keys.tick=0s",
+            "keys.hash=crc32",
+            "keys.ledger.mint_batch=0",
+            "keys.pool.batch=5000",
+            "keys.file.block_keys=0",
+            "keys.sequence_block=0",
+            "links.target_bytes_max=9000",
+            "links.schemes=",
+            "links.schemes=java script",
+            "links.default_expiry=sometimes",
+            "links.default_status=200",
+            "purge.batch=5000",
+            "purge.every=0s",
+            "log.format=xml",
+            "log.level=loud=very=",
+        ] {
+            let key = bad.split('=').next().unwrap_or_default();
+            match load(&[bad]) {
+                Ok(_) => panic!("{bad} was accepted"),
+                Err(problem) => assert!(problem.to_string().contains(key), "{bad}: {problem}"),
+            }
+        }
+    }
+
+    #[test]
+    fn marks_that_contradict_each_other_are_refused_by_section() {
+        for (bad, section) in [
+            ("keys.ledger.low=200000", "keys.ledger"),
+            ("keys.pool.low=20000", "keys.pool"),
+            ("keys.buffer.low=5000", "keys.buffer"),
+            ("keys.claim.low=0", "keys.claim"),
+            ("keys.snowflake.machine=8", "keys.snowflake"),
+        ] {
+            let problem = load(&[bad]).err().map(|problem| problem.to_string());
+            assert!(problem.is_some_and(|text| text.contains(section)), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let arguments = ConfigArgs {
+            config: Some("no/such.toml".into()),
+            set: Vec::new(),
+        };
+        let problem = Config::from_sources(&arguments, std::iter::empty())
+            .err()
+            .map(|e| e.to_string());
+        assert!(problem.is_some_and(|text| text.contains("no/such.toml")));
+    }
+}

@@ -1,0 +1,169 @@
+//! The settings as they are written: every key of the default file, nothing interpreted yet.
+
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Raw {
+    pub(super) data_dir: String,
+    pub(super) server: Server,
+    pub(super) store: Store,
+    pub(super) sqlite: Sqlite,
+    pub(super) cache: Cache,
+    pub(super) keys: Keys,
+    pub(super) links: Links,
+    pub(super) purge: Purge,
+    pub(super) log: Log,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Server {
+    pub(super) listen: String,
+    pub(super) admin_listen: String,
+    pub(super) public_url: String,
+    pub(super) own_hosts: Vec<String>,
+    pub(super) workers: u64,
+    pub(super) api_threads: u64,
+    pub(super) connections_max: u64,
+    pub(super) header_timeout: String,
+    pub(super) idle_timeout: String,
+    pub(super) body_timeout: String,
+    pub(super) write_timeout: String,
+    pub(super) shutdown_grace: String,
+    pub(super) permanent_max_age: String,
+    pub(super) referrer_policy: String,
+    pub(super) anonymous_create: bool,
+    pub(super) public_metrics: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Store {
+    pub(super) links: String,
+    pub(super) keys: String,
+    pub(super) keys_form: String,
+    pub(super) pool: Vec<String>,
+    pub(super) files: String,
+    pub(super) locks: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sqlite {
+    pub(super) synchronous: String,
+    pub(super) readers: u64,
+    pub(super) writer_cache: String,
+    pub(super) reader_cache: String,
+    pub(super) mmap: String,
+    pub(super) checkpoint: String,
+    pub(super) wal_max: String,
+    pub(super) busy_timeout: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cache {
+    pub(super) bytes: String,
+    pub(super) entry_ttl: String,
+    pub(super) miss_entries: u64,
+    pub(super) miss_ttl: String,
+    pub(super) loads_max: u64,
+    pub(super) load_wait: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Keys {
+    pub(super) strategy: String,
+    pub(super) alphabet: String,
+    pub(super) length: u64,
+    pub(super) tick: String,
+    pub(super) dry_wait: String,
+    pub(super) lock_ttl: String,
+    pub(super) sequence_block: u64,
+    pub(super) hash: String,
+    pub(super) ledger: KeyLedger,
+    pub(super) pool: KeyPool,
+    pub(super) buffer: KeyBuffer,
+    pub(super) file: KeyFiles,
+    pub(super) claim: KeyClaim,
+    pub(super) snowflake: Snowflake,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeyLedger {
+    pub(super) low: u64,
+    pub(super) high: u64,
+    pub(super) mint_batch: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeyPool {
+    pub(super) low: u64,
+    pub(super) high: u64,
+    pub(super) batch: u64,
+    pub(super) shards_max: u64,
+    pub(super) in_flight: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeyBuffer {
+    pub(super) capacity: u64,
+    pub(super) low: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeyFiles {
+    pub(super) file_keys: u64,
+    pub(super) block_keys: u64,
+    pub(super) refill_under: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeyClaim {
+    pub(super) low: u64,
+    pub(super) high: u64,
+    pub(super) seed_batch: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Snowflake {
+    pub(super) datacentre: u64,
+    pub(super) machine: u64,
+    pub(super) reserve_seconds: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Links {
+    pub(super) target_bytes_max: u64,
+    pub(super) schemes: Vec<String>,
+    pub(super) default_expiry: String,
+    pub(super) default_status: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Purge {
+    pub(super) on_access: bool,
+    pub(super) scheduled: bool,
+    pub(super) every: String,
+    pub(super) batch: u64,
+    pub(super) rate_max: u64,
+    pub(super) recycle: bool,
+    pub(super) quarantine: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Log {
+    pub(super) level: String,
+    pub(super) format: String,
+}

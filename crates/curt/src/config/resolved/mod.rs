@@ -1,0 +1,313 @@
+//! What the settings mean: typed, checked against each other, ready for the parts that use them.
+
+mod keys;
+mod server;
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use curt_adapters::sqlite::{LedgerForm, SqliteSettings, Synchronous};
+use curt_core::RedirectStatus;
+use curt_core::limits::{PURGE_BATCH_MAX, TARGET_BYTES_MAX};
+use curt_http::HttpSettings;
+use curt_keys::{KeySettings, Strategy};
+use curt_links::resolve::MISS_TTL_MAX;
+use curt_links::{LinkSettings, PurgeSettings, ResolverSettings};
+use toml::Table;
+
+use super::address::{Database, Files, memory_only};
+use super::raw::{self, Raw};
+use super::{ConfigError, units};
+
+/// The whole configuration.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) http: HttpSettings,
+    pub(crate) admin_listen: Option<std::net::SocketAddr>,
+    pub(crate) api_threads: usize,
+    pub(crate) store: StoreSettings,
+    pub(crate) cache: ResolverSettings,
+    pub(crate) keys: KeySettings,
+    pub(crate) links: LinkSettings,
+    pub(crate) purge: PurgeSettings,
+    pub(crate) log: LogSettings,
+    written: Table,
+}
+
+#[derive(Debug)]
+pub(crate) struct StoreSettings {
+    pub(crate) links: Database,
+    /// `None`: the links database.
+    pub(crate) keys: Option<Database>,
+    pub(crate) keys_form: LedgerForm,
+    pub(crate) pools: usize,
+    pub(crate) files: Files,
+    pub(crate) sqlite: SqliteSettings,
+}
+
+#[derive(Debug)]
+pub(crate) struct LogSettings {
+    pub(crate) level: String,
+    pub(crate) format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Config {
+    pub(super) fn resolve(written: Table) -> Result<Self, ConfigError> {
+        let raw: Raw = written
+            .clone()
+            .try_into()
+            .map_err(|problem: toml::de::Error| ConfigError::new(problem.message().to_owned()))?;
+        let data_dir = PathBuf::from(&raw.data_dir);
+        let keys = keys::resolve(&raw.keys)?;
+        let http = server::http(&raw.server)?;
+        Ok(Self {
+            admin_listen: server::admin_listen(&raw.server)?,
+            api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,
+            store: store(&raw, &data_dir, keys.strategy)?,
+            cache: cache(&raw.cache)?,
+            links: links(&raw.links, &raw.server)?,
+            purge: purge(&raw.purge)?,
+            log: log(&raw.log)?,
+            data_dir,
+            http,
+            keys,
+            written,
+        })
+    }
+
+    /// The settings as they are used, with passwords in addresses masked.
+    pub(crate) fn shown(&self) -> Table {
+        let mut shown = self.written.clone();
+        mask(&mut shown);
+        shown
+    }
+}
+
+fn store(raw: &Raw, data_dir: &Path, strategy: Strategy) -> Result<StoreSettings, ConfigError> {
+    let written = &raw.store;
+    let keys_form = match (written.keys_form.as_str(), strategy) {
+        ("delete", Strategy::Status) | ("status", _) => LedgerForm::Status,
+        ("delete", _) => LedgerForm::Delete,
+        ("used-table", _) => LedgerForm::UsedTable,
+        (other, _) => {
+            return at(
+                "store.keys_form",
+                Err(format!("{other:?}: use delete, status or used-table")),
+            );
+        }
+    };
+    if written.pool.is_empty() {
+        return at(
+            "store.pool",
+            Err("needs at least one address, such as \"memory:\"".to_owned()),
+        );
+    }
+    for pool in &written.pool {
+        at("store.pool", memory_only(pool))?;
+    }
+    at("store.locks", memory_only(&written.locks))?;
+    let keys = match written.keys.as_str() {
+        "" => None,
+        address => Some(at("store.keys", Database::parse(address, data_dir))?),
+    };
+    Ok(StoreSettings {
+        links: at("store.links", Database::parse(&written.links, data_dir))?,
+        keys,
+        keys_form,
+        pools: written.pool.len(),
+        files: at("store.files", Files::parse(&written.files, data_dir))?,
+        sqlite: sqlite(&raw.sqlite)?,
+    })
+}
+
+fn sqlite(raw: &raw::Sqlite) -> Result<SqliteSettings, ConfigError> {
+    let bytes = |key, text: &str| at(key, units::size(text).and_then(fits));
+    let readers = within("sqlite.readers", raw.readers, 1, 64)?;
+    Ok(SqliteSettings {
+        synchronous: match raw.synchronous.as_str() {
+            "full" => Synchronous::Full,
+            "normal" => Synchronous::Normal,
+            other => {
+                return at(
+                    "sqlite.synchronous",
+                    Err(format!("{other:?}: use full or normal")),
+                );
+            }
+        },
+        readers: NonZeroUsize::new(readers).unwrap_or(NonZeroUsize::MIN),
+        writer_cache_bytes: bytes("sqlite.writer_cache", &raw.writer_cache)?,
+        reader_cache_bytes: bytes("sqlite.reader_cache", &raw.reader_cache)?,
+        mmap_bytes: bytes("sqlite.mmap", &raw.mmap)?,
+        checkpoint_bytes: at("sqlite.checkpoint", units::size(&raw.checkpoint))?,
+        wal_bytes_max: at("sqlite.wal_max", units::size(&raw.wal_max))?,
+        busy_timeout: at("sqlite.busy_timeout", units::duration(&raw.busy_timeout))?,
+        ..SqliteSettings::default()
+    })
+}
+
+fn cache(raw: &raw::Cache) -> Result<ResolverSettings, ConfigError> {
+    let miss_ttl = at("cache.miss_ttl", units::duration(&raw.miss_ttl))?;
+    if miss_ttl > MISS_TTL_MAX {
+        return at(
+            "cache.miss_ttl",
+            Err(format!(
+                "at most {}s, or new links stay unknown too long",
+                MISS_TTL_MAX.as_secs()
+            )),
+        );
+    }
+    Ok(ResolverSettings {
+        cache_bytes: at("cache.bytes", units::size(&raw.bytes))?,
+        miss_entries: within("cache.miss_entries", raw.miss_entries, 1, 100_000_000)?,
+        miss_ttl,
+        entry_ttl: at("cache.entry_ttl", units::duration_or_never(&raw.entry_ttl))?,
+        loads_max: within("cache.loads_max", raw.loads_max, 1, 100_000)?,
+        load_wait_max: at("cache.load_wait", units::duration(&raw.load_wait))?,
+    })
+}
+
+fn links(raw: &raw::Links, server: &raw::Server) -> Result<LinkSettings, ConfigError> {
+    let status = u16::try_from(raw.default_status)
+        .ok()
+        .and_then(RedirectStatus::from_code);
+    if raw.schemes.is_empty() {
+        return at(
+            "links.schemes",
+            Err("needs at least one scheme, such as \"https\"".to_owned()),
+        );
+    }
+    if let Some(bad) = raw.schemes.iter().find(|scheme| !is_scheme(scheme)) {
+        return at("links.schemes", Err(format!("{bad:?} is not a URL scheme")));
+    }
+    Ok(LinkSettings {
+        target_bytes_max: within(
+            "links.target_bytes_max",
+            raw.target_bytes_max,
+            16,
+            TARGET_BYTES_MAX as u64,
+        )?,
+        schemes: raw
+            .schemes
+            .iter()
+            .map(|scheme| scheme.to_ascii_lowercase().into())
+            .collect(),
+        own_hosts: server::own_hosts(server)?,
+        default_expiry: at(
+            "links.default_expiry",
+            units::duration_or_never(&raw.default_expiry),
+        )?,
+        default_status: at(
+            "links.default_status",
+            status.ok_or_else(|| "use 301, 302, 307 or 308".to_owned()),
+        )?,
+        ..LinkSettings::default()
+    })
+}
+
+/// RFC 3986: a letter, then letters, digits, plus, minus or dot.
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
+fn purge(raw: &raw::Purge) -> Result<PurgeSettings, ConfigError> {
+    Ok(PurgeSettings {
+        scheduled: raw.scheduled,
+        every: positive("purge.every", &raw.every)?,
+        batch: within("purge.batch", raw.batch, 1, PURGE_BATCH_MAX as u64)?,
+        on_access: raw.on_access,
+        rate_max: u32::try_from(within("purge.rate_max", raw.rate_max, 1, 1_000_000)?)
+            .unwrap_or(u32::MAX),
+        recycle: raw.recycle,
+        quarantine: at("purge.quarantine", units::duration(&raw.quarantine))?,
+    })
+}
+
+fn log(raw: &raw::Log) -> Result<LogSettings, ConfigError> {
+    at(
+        "log.level",
+        tracing_subscriber::EnvFilter::try_new(&raw.level)
+            .map(drop)
+            .map_err(|problem| problem.to_string()),
+    )?;
+    Ok(LogSettings {
+        level: raw.level.clone(),
+        format: match raw.format.as_str() {
+            "text" => LogFormat::Text,
+            "json" => LogFormat::Json,
+            other => return at("log.format", Err(format!("{other:?}: use text or json"))),
+        },
+    })
+}
+
+/// Names the setting in its problem.
+fn at<T>(key: &str, value: Result<T, String>) -> Result<T, ConfigError> {
+    value.map_err(|problem| ConfigError::new(format!("{key}: {problem}")))
+}
+
+/// A number between two bounds, in the width that the code counts with.
+fn within(key: &str, value: u64, least: u64, most: u64) -> Result<usize, ConfigError> {
+    if !(least..=most).contains(&value) {
+        return at(
+            key,
+            Err(format!("{value} is out of range: use {least} to {most}")),
+        );
+    }
+    at(key, fits(value))
+}
+
+fn fits(value: u64) -> Result<usize, String> {
+    usize::try_from(value).map_err(|_| format!("{value} is too large for this machine"))
+}
+
+/// A duration above zero.
+fn positive(key: &str, text: &str) -> Result<Duration, ConfigError> {
+    match at(key, units::duration(text))? {
+        Duration::ZERO => at(key, Err("must be longer than nothing".to_owned())),
+        duration => Ok(duration),
+    }
+}
+
+fn mask(table: &mut Table) {
+    for (_, value) in table.iter_mut() {
+        match value {
+            toml::Value::Table(inner) => mask(inner),
+            toml::Value::String(text) => {
+                if let Ok(mut url) = url::Url::parse(text)
+                    && url.password().is_some()
+                    && url.set_password(Some("***")).is_ok()
+                {
+                    *text = url.to_string();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_addresses_are_masked() {
+        let mut table: Table = "[store]\nlinks = \"postgres://me:secret@host/db\""
+            .parse()
+            .unwrap();
+        mask(&mut table);
+        assert_eq!(
+            table["store"]["links"].as_str(),
+            Some("postgres://me:***@host/db")
+        );
+    }
+}

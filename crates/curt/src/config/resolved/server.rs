@@ -1,0 +1,110 @@
+use std::net::SocketAddr;
+
+use curt_http::settings::UnknownReferrerPolicy;
+use curt_http::{ApiSettings, HttpSettings, RedirectSettings, ServerSettings};
+use curt_links::{OwnHost, OwnHostError};
+use url::Url;
+
+use super::{at, positive, within};
+use crate::config::{ConfigError, raw, units};
+
+pub(super) fn http(raw: &raw::Server) -> Result<HttpSettings, ConfigError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = within("server.workers", raw.workers, 0, 1_024)?;
+    Ok(HttpSettings {
+        server: ServerSettings {
+            listen: at("server.listen", address(&raw.listen))?,
+            workers: if workers == 0 { cores } else { workers },
+            connections_max: within("server.connections_max", raw.connections_max, 1, 10_000_000)?,
+            header_timeout: positive("server.header_timeout", &raw.header_timeout)?,
+            idle_timeout: positive("server.idle_timeout", &raw.idle_timeout)?,
+            body_timeout: positive("server.body_timeout", &raw.body_timeout)?,
+            write_timeout: positive("server.write_timeout", &raw.write_timeout)?,
+            shutdown_grace: at(
+                "server.shutdown_grace",
+                units::duration(&raw.shutdown_grace),
+            )?,
+        },
+        redirect: RedirectSettings {
+            permanent_max_age: at(
+                "server.permanent_max_age",
+                units::duration(&raw.permanent_max_age),
+            )?,
+            referrer_policy: at(
+                "server.referrer_policy",
+                raw.referrer_policy
+                    .parse()
+                    .map_err(|problem: UnknownReferrerPolicy| problem.to_string()),
+            )?,
+        },
+        api: ApiSettings {
+            public_url: public_url(raw)?,
+            anonymous_create: raw.anonymous_create,
+            metrics_on_main: raw.public_metrics,
+        },
+    })
+}
+
+pub(super) fn admin_listen(raw: &raw::Server) -> Result<Option<SocketAddr>, ConfigError> {
+    match raw.admin_listen.as_str() {
+        "" => Ok(None),
+        text => at("server.admin_listen", address(text)).map(Some),
+    }
+}
+
+/// Hosts that lead here: the public address, the one listened on, and what the configuration adds.
+pub(super) fn own_hosts(raw: &raw::Server) -> Result<Vec<OwnHost>, ConfigError> {
+    let mut hosts = Vec::new();
+    for host in &raw.own_hosts {
+        let parsed = host
+            .parse()
+            .map_err(|problem: OwnHostError| problem.to_string());
+        hosts.push(at("server.own_hosts", parsed)?);
+    }
+    if let Some(url) = public_url(raw)? {
+        let authority = url
+            .split_once("://")
+            .map_or(url.as_str(), |(_, authority)| authority);
+        let parsed = authority
+            .parse()
+            .map_err(|problem: OwnHostError| problem.to_string());
+        hosts.push(at("server.public_url", parsed)?);
+    }
+    // A wildcard or a port that the system chooses is nothing that a target could name.
+    hosts.extend(raw.listen.parse().ok().filter(|_| {
+        address(&raw.listen).is_ok_and(|listen| !listen.ip().is_unspecified() && listen.port() != 0)
+    }));
+    Ok(hosts)
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is not an address: write it as 127.0.0.1:8080 or [::]:8080"))
+}
+
+/// The base of short links without a trailing slash, so that a key can be appended with one.
+fn public_url(raw: &raw::Server) -> Result<Option<String>, ConfigError> {
+    if raw.public_url.is_empty() {
+        return Ok(None);
+    }
+    let wrong = |why: &str| {
+        at(
+            "server.public_url",
+            Err(format!("{:?} {why}", raw.public_url)),
+        )
+    };
+    let Ok(url) = Url::parse(&raw.public_url) else {
+        return wrong("is not a URL");
+    };
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return wrong("must begin with http:// or https:// and name a host");
+    }
+    if url.query().is_some()
+        || url.fragment().is_some()
+        || !url.username().is_empty()
+        || url.path() != "/"
+    {
+        return wrong("must have neither path, query, fragment nor user name");
+    }
+    Ok(Some(url.as_str().trim_end_matches('/').to_owned()))
+}

@@ -1,0 +1,65 @@
+//! What one process does of the whole.
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use curt_keys::KeySupply;
+use curt_links::Purger;
+
+use crate::supervisor::Supervisor;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Follow links
+    Redirect,
+    /// Create and manage links
+    Api,
+    /// Mint keys ahead of time
+    Keygen,
+    /// Move keys to where they are used
+    Keysync,
+    /// Purge expired links
+    Purge,
+}
+
+/// The chosen roles; none chosen means all.
+#[derive(Clone, Debug)]
+pub(crate) struct Roles(Vec<Role>);
+
+impl Roles {
+    pub(crate) fn new(chosen: Vec<Role>) -> Self {
+        Self(if chosen.is_empty() {
+            Role::value_variants().to_vec()
+        } else {
+            chosen
+        })
+    }
+
+    pub(crate) fn has(&self, role: Role) -> bool {
+        self.0.contains(&role)
+    }
+
+    /// Whether anybody outside is answered.
+    pub(crate) fn serve_http(&self) -> bool {
+        self.has(Role::Redirect) || self.has(Role::Api)
+    }
+}
+
+/// Starts the roles that work in the background.
+pub(crate) fn start_background(
+    roles: &Roles,
+    supervisor: &Supervisor,
+    supply: &Arc<KeySupply>,
+    purger: Arc<Purger>,
+) {
+    if roles.has(Role::Keygen) {
+        supervisor.start("keygen", |stop| supply.clone().run_keygen(stop));
+    }
+    // The process that creates links also fills its own ring.
+    if roles.has(Role::Keysync) || roles.has(Role::Api) {
+        supervisor.start("keysync", |stop| supply.clone().run_keysync(stop));
+    }
+    if roles.has(Role::Purge) {
+        supervisor.start("purge", |stop| purger.run(stop));
+    }
+}

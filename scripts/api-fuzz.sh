@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Runs schemathesis over the OpenAPI document of a real server: no 5xx, no undocumented status, no schema violation.
+# Schemathesis comes from PyPI into a virtual environment under .cache; without it the step is skipped, loudly.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=4.32.5
+venv=.cache/schemathesis-$version
+examples=${API_FUZZ_EXAMPLES:-60}
+
+skip() { echo "SKIPPED api-fuzz: $1" >&2; exit 0; }
+
+if [ ! -x "$venv/bin/schemathesis" ]; then
+  scripts/need.sh python3 "Python 3.10 or newer" python3 || skip "python3 is missing"
+  echo "==> installing schemathesis $version into $venv"
+  python3 -m venv "$venv.new" 2>/dev/null || { scripts/need.sh python3-venv-absent "venv" python3-venv 2>/dev/null || true; rm -rf "$venv.new"; python3 -m venv "$venv.new" || skip "python3 cannot make virtual environments (Debian: apt-get install python3-venv)"; }
+  "$venv.new/bin/pip" install -q "schemathesis==$version" || { rm -rf "$venv.new"; skip "schemathesis $version could not be installed (pip install schemathesis==$version)"; }
+  rm -rf "$venv" && mv "$venv.new" "$venv"
+  # A moved environment keeps absolute paths in its scripts; running the module avoids them.
+fi
+
+cargo build -q --locked -p curt
+work=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$work"' EXIT
+curt() { target/debug/curt "$@"; }
+settings=(--set "data_dir=$work/data" --set server.listen=127.0.0.1:0 --set server.admin_listen=127.0.0.1:0 --set log.level=warn)
+curt serve "${settings[@]}" --ready-file "$work/ready" >"$work/out" 2>&1 &
+server=$!
+for _ in $(seq 200); do [ -s "$work/ready" ] && break; kill -0 "$server" 2>/dev/null || { cat "$work/out" >&2; exit 1; }; sleep 0.05; done
+[ -s "$work/ready" ] || { cat "$work/out" >&2; echo "the server was not ready in 10 s" >&2; exit 1; }
+address=$(sed -n 's/^http=//p' "$work/ready")
+key=$(curt key "${settings[@]}" add api-fuzz)
+
+echo "==> schemathesis over http://$address/api/openapi.json"
+"$venv/bin/python" -m schemathesis.cli run "http://$address/api/openapi.json" \
+  --header "Authorization: Bearer $key" --max-examples "$examples" --seed 1 --workers 2 --no-color
