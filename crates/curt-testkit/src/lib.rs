@@ -1,4 +1,11 @@
 //! Conformance suites of the ports and harnesses around the real binary. Tests only.
+//!
+//! - [`conformance`]: one suite per port; an adapter is done when it passes.
+//! - [`sample`]: values to test with.
+//! - [`process`]: the real binary in a folder of its own, killed and started again.
+//! - [`http`]: a small blocking client that sees every byte.
 
 pub mod conformance;
+pub mod http;
+pub mod process;
 pub mod sample;

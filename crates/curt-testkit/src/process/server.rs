@@ -1,0 +1,120 @@
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Ended, wait, wait_for_file};
+
+/// How long a killed process may take to be gone.
+const KILL_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A running server. Killed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Ended,
+    http: Option<SocketAddr>,
+    admin: Option<SocketAddr>,
+    logs: [PathBuf; 2],
+}
+
+impl Server {
+    /// Waits until the server has written its addresses.
+    pub(super) fn wait_until_ready(
+        child: Child,
+        logs: [PathBuf; 2],
+        ready_file: &Path,
+        time: Duration,
+    ) -> Result<Self> {
+        let mut server = Self {
+            child: Ended(child),
+            http: None,
+            admin: None,
+            logs,
+        };
+        let text = wait_for_file(ready_file, &mut server.child.0, time)
+            .with_context(|| format!("its output was:\n{}", server.logs()))?;
+        for line in text.lines() {
+            let (name, address) = line.split_once('=').context("a line without '='")?;
+            let address = address.parse().context("a line without an address")?;
+            match name {
+                "http" => server.http = Some(address),
+                "admin" => server.admin = Some(address),
+                other => bail!("the server announced {other:?}"),
+            }
+        }
+        Ok(server)
+    }
+
+    /// Where links redirect and the API answers.
+    pub fn http(&self) -> Result<SocketAddr> {
+        self.http.context("the server does not serve links")
+    }
+
+    /// Where health and metrics answer.
+    pub fn admin(&self) -> Result<SocketAddr> {
+        self.admin.context("the server has no admin port")
+    }
+
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
+    /// Memory that the process holds now, in bytes, by the system's account.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .context("the system does not say")?;
+        let kibibytes = line.trim().trim_end_matches("kB").trim();
+        Ok(kibibytes.parse::<u64>()? * 1_024)
+    }
+
+    /// Everything that the server has written to its outputs so far.
+    #[must_use]
+    pub fn logs(&self) -> String {
+        let read = |path: &PathBuf| {
+            let bytes = fs::read(path).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        self.logs.iter().map(read).collect()
+    }
+
+    /// Whether the process is still there.
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.child.0.try_wait()?.is_none())
+    }
+
+    /// Ends the process at once and without notice, as `kill -9` does, and returns when it is gone.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.0.kill()?;
+        wait(&mut self.child.0, KILL_TIME_MAX)?.context("a killed process did not end")?;
+        Ok(())
+    }
+
+    /// Sends a signal and goes on.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        Ok(kill_process(self.raw_pid()?, signal)?)
+    }
+
+    /// Asks the process to stop, as `kill` does, and waits for it. Not gone within `time`: an error with its output,
+    /// and it is killed.
+    pub fn terminate(mut self, time: Duration) -> Result<ExitStatus> {
+        self.signal(Signal::TERM)?;
+        let status = wait(&mut self.child.0, time)?;
+        status.with_context(|| {
+            let logs = self.logs();
+            format!("the server did not stop within {time:?}; its output was:\n{logs}")
+        })
+    }
+
+    fn raw_pid(&self) -> Result<Pid> {
+        let pid = i32::try_from(self.pid())?;
+        Pid::from_raw(pid).context("a process without an id")
+    }
+}
