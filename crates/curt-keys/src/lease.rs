@@ -66,6 +66,10 @@ impl Leases {
         }
     }
 
+    pub(crate) fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
     pub(crate) fn holds(&self, name: &str) -> bool {
         self.held.contains_key(name)
     }

@@ -1,4 +1,23 @@
 //! The KEYS line: mint, ledger, sync, pool, buffer, and the strategies.
+//!
+//! ```text
+//! mint ─► ledger ─► sync ─► pool ─► buffer ─► create
+//! keygen            keysync         ring
+//! ```
+//! A create asks [`KeySupply::take`] for a key and tries to store its link under it. The conditional insert alone
+//! decides whether the key was free (K-1); everything in this crate only makes it likely, and cheap. So every stage
+//! may fail, repeat itself or run twice at once: the worst is a conflict, which costs another try, or a lost key, which
+//! the accounts show (K-2). When no key is at hand, a random one is made on the spot: creation never stops because
+//! the supply did.
+//!
+//! Where to look:
+//! - `supply`: the front, [`KeySupply`]
+//! - `strategy`: what each of the seven strategies is assembled from
+//! - `mint`: keygen, which makes keys ahead of time
+//! - `sync`: keysync, which moves them to the pools and finds those of dead processes
+//! - `preload` and `ids`: key files and 48-bit ids
+//! - `buffer`: the ring
+//! - `account`: K-2
 
 mod account;
 mod buffer;

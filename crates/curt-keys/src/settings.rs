@@ -122,7 +122,7 @@ pub struct PoolSettings {
     pub high: u64,
     /// Keys that one batch moves from a ledger to a pool.
     pub batch: usize,
-    /// Pool shards that one keysync looks after at most, unless a shard stays unowned. Zero: all.
+    /// Pool shards that one keysync looks after, unless nobody else looks after the others. Zero: all.
     pub shards_max: usize,
     /// Longest time between a key being handed out and its link being stored or given up. A batch in a volatile pool
     /// is kept open for that long after its last key was handed out.

@@ -1,6 +1,6 @@
 //! 48-bit ids, written so that neighbours do not look alike.
 //!
-//! Both generators hand out numbers only from a range that a [`Cursor`](curt_core::ports::Cursor) was moved past
+//! Both generators hand out numbers only from a range that a [`Cursor`] was moved past
 //! before: a crash skips what is left of the range and never repeats a number.
 
 mod sequence;

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use curt_core::clock::Clock;
+use curt_core::limits::KEY_BATCH_MAX;
 use curt_core::names::event;
 use curt_core::place::Modulo;
 use curt_core::ports::{KeyLedger, KeyPool, LinkStore, Locks};
@@ -119,7 +120,6 @@ impl Keysync {
         if state.closed || !state.leases.hold(&owner_lock(&self.instance)).await {
             return Passed::default();
         }
-        self.sweep(&mut state).await;
         let mut passed = Passed::default();
         for shard in 0..self.pools.len() {
             if stop.is_cancelled() {
@@ -138,6 +138,8 @@ impl Keysync {
                 report(&error);
             }
         }
+        // Last, because looking up the keys of a big crash takes a while and creates are waiting.
+        self.sweep(&mut state).await;
         passed
     }
 
@@ -162,7 +164,8 @@ impl Keysync {
     }
 
     /// Whether this process looks after the pool shard. With no limit set nobody needs to ask: two keysyncs on one
-    /// shard overfill it at worst, and the pool's cap bounds that.
+    /// shard overfill it at worst, and the pool's cap bounds that. The limit gives way for a shard that nobody has
+    /// wanted for the life of a lock, so that one keysync left alone serves them all.
     async fn owns(&self, state: &mut State, shard: usize) -> bool {
         if self.settings.shards_max == 0 {
             return true;
@@ -171,7 +174,15 @@ impl Keysync {
         let others = (0..self.pools.len())
             .filter(|&other| other != shard && state.leases.holds(&lock(other)))
             .count();
-        others < self.settings.shards_max && state.leases.hold(&lock(shard)).await
+        if others >= self.settings.shards_max && !state.leases.holds(&lock(shard)) {
+            let is_free = matches!(self.locks.holder(&lock(shard)).await, Ok(None));
+            let free_since = &mut state.shards[shard].free_since;
+            *free_since = is_free.then(|| free_since.unwrap_or_else(Instant::now));
+            if free_since.is_none_or(|since| since.elapsed() < state.leases.ttl()) {
+                return false;
+            }
+        }
+        state.leases.hold(&lock(shard)).await
     }
 
     /// Brings one shard to its high mark if it is below the low one. Returns whether it asked
@@ -261,50 +272,55 @@ impl Keysync {
             return Ok(());
         }
         let mut held = self.buffer.drain();
-        let mut volatile = false;
         for pool in &self.pools {
             if pool.survives_restart() {
-                held = self.return_to_pool(&mut state, pool, held).await?;
+                held = self.return_to_pool(&mut state, pool, held).await;
             } else {
-                volatile = true;
-                held.extend(drain(pool).await?);
+                held.extend(drain(pool).await);
             }
         }
         for shard in &mut state.shards {
-            if let Some(unsent) = shard.unsent.as_mut().filter(|_| volatile) {
-                held.append(&mut unsent.keys);
-            }
             shard.abandon();
         }
         self.note_moving(&state);
         let unused: HashSet<Key> = held.into_iter().collect();
-        self.recover(&Whose::Ours { unused: &unused }).await?;
+        let returned = self.recover(&Whose::Ours { unused: &unused }).await;
         state.leases.release_all().await;
-        Ok(())
+        returned.map(|_| ())
     }
 
-    /// Pushes keys that came from pools back into one. Returns those that did not fit.
+    /// Pushes keys that came from pools back into one. Returns those that did not fit. After an error it is unknown
+    /// where they are, and a lost key is better than one in two places.
     async fn return_to_pool(
         &self,
         state: &mut State,
         pool: &Arc<dyn KeyPool>,
         mut keys: Vec<Key>,
-    ) -> PortResult<Vec<Key>> {
+    ) -> Vec<Key> {
         if keys.is_empty() {
-            return Ok(keys);
+            return keys;
         }
-        let pushed = pool.push(&state.names.name(0), &keys).await?;
-        Ok(keys.split_off(pushed.min(keys.len())))
+        match pool.push(&state.names.name(0), &keys).await {
+            Ok(pushed) => keys.split_off(pushed.min(keys.len())),
+            Err(error) => {
+                report(&error);
+                Vec::new()
+            }
+        }
     }
 }
 
-async fn drain(pool: &Arc<dyn KeyPool>) -> PortResult<Vec<Key>> {
+/// Empties a volatile pool. Keys that it does not give are found by their batches.
+async fn drain(pool: &Arc<dyn KeyPool>) -> Vec<Key> {
     let mut drained = Vec::new();
     loop {
-        let keys = pool.pop(curt_core::limits::KEY_BATCH_MAX).await?;
-        if keys.is_empty() {
-            return Ok(drained);
+        match pool.pop(KEY_BATCH_MAX).await {
+            Ok(keys) if keys.is_empty() => return drained,
+            Ok(keys) => drained.extend(keys),
+            Err(error) => {
+                report(&error);
+                return drained;
+            }
         }
-        drained.extend(keys);
     }
 }

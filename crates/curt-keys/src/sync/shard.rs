@@ -12,7 +12,9 @@ use crate::pace::report;
 
 /// What keysync knows about one pool shard between its passes.
 pub(super) struct Shard {
-    pub(super) pool: Arc<dyn KeyPool>,
+    pool: Arc<dyn KeyPool>,
+    /// Since when we know that nobody looks after the shard.
+    pub(super) free_since: Option<Instant>,
     /// A batch that the pool has not, or not wholly, confirmed.
     pub(super) unsent: Option<Delivery>,
     /// Takes that failed, by ledger: asked again under the same name, they give the same keys.
@@ -45,6 +47,7 @@ impl Shard {
     pub(super) fn new(pool: Arc<dyn KeyPool>) -> Self {
         Self {
             pool,
+            free_since: None,
             unsent: None,
             unanswered: HashMap::new(),
             unclosed: Vec::new(),

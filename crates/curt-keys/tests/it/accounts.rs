@@ -149,7 +149,7 @@ async fn rows_are_seeded_between_the_marks_and_seeded_again_by_recycling() {
     let id = &claimed[0].id;
     world.links.delete(id, None, UnixMillis(1)).await.unwrap();
     let released = world.links.release(UnixMillis(1), 9).await.unwrap();
-    assert_eq!(released, [id.clone()]);
+    assert_eq!(released, std::slice::from_ref(id));
     assert_eq!(supply.recycle(&released).await.unwrap(), 1);
     assert_eq!(world.links.counts().await.unwrap().seeded, 41);
 }

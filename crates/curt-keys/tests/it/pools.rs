@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use curt_adapters::memory::{MemoryKeyLedger, MemoryKeyPool};
 use curt_core::link::KeyOrigin;
 use curt_core::place::Modulo;
-use curt_core::ports::{BatchId, KeyLedger, KeyPool};
-use curt_core::{Alphabet, Key, UnixMillis};
+use curt_core::ports::{BatchId, KeyLedger, KeyPool, LedgerCounts, OpenBatch};
+use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult, UnixMillis};
 use curt_keys::{KeyMetrics, KeySupply, Strategy};
 use tokio_util::sync::CancellationToken;
 
@@ -60,36 +61,27 @@ async fn minted_duplicates_are_counted_and_replaced() {
 #[tokio::test]
 async fn a_used_up_key_space_ends_the_pass_instead_of_spinning() {
     struct Full;
-    #[async_trait::async_trait]
+    #[async_trait]
     impl KeyLedger for Full {
-        async fn insert(&self, _: &[Key]) -> curt_core::PortResult<u64> {
+        async fn insert(&self, _: &[Key]) -> PortResult<u64> {
             Ok(0)
         }
-        async fn take(
-            &self,
-            _: &BatchId,
-            _: usize,
-            _: UnixMillis,
-        ) -> curt_core::PortResult<Vec<Key>> {
+        async fn take(&self, _: &BatchId, _: usize, _: UnixMillis) -> PortResult<Vec<Key>> {
             Ok(Vec::new())
         }
-        async fn close(&self, _: &BatchId) -> curt_core::PortResult<()> {
+        async fn close(&self, _: &BatchId) -> PortResult<()> {
             Ok(())
         }
-        async fn give_back(&self, _: &BatchId, _: &[Key]) -> curt_core::PortResult<u64> {
+        async fn give_back(&self, _: &BatchId, _: &[Key]) -> PortResult<u64> {
             Ok(0)
         }
-        async fn open_batches(
-            &self,
-            _: UnixMillis,
-            _: usize,
-        ) -> curt_core::PortResult<Vec<curt_core::ports::OpenBatch>> {
+        async fn open_batches(&self, _: UnixMillis, _: usize) -> PortResult<Vec<OpenBatch>> {
             Ok(Vec::new())
         }
-        async fn recycle(&self, _: &[Key]) -> curt_core::PortResult<u64> {
+        async fn recycle(&self, _: &[Key]) -> PortResult<u64> {
             Ok(0)
         }
-        async fn counts(&self) -> curt_core::PortResult<curt_core::ports::LedgerCounts> {
+        async fn counts(&self) -> PortResult<LedgerCounts> {
             Ok(Default::default())
         }
     }
@@ -154,41 +146,93 @@ async fn the_fullest_pool_is_drawn_first_and_a_drained_one_is_passed_over() {
         .await
         .unwrap();
     supply.filled().await;
-    for number in 0..28 {
-        supply.filled().await;
+    for number in 0..12 {
         let supplied = take(&supply, number).await;
-        if supplied.key.as_str().starts_with("few") {
-            assert!(number >= 12, "the fuller pool comes first");
-        }
-        if number >= 20 {
-            break;
-        }
+        assert!(supplied.key.as_str().starts_with("many"), "{supplied:?}");
     }
 }
 
 #[tokio::test]
-async fn a_dead_pool_shard_stops_nobody() {
-    use crate::world::Fault;
-
+async fn a_dead_pool_shard_stops_nobody_and_costs_no_key() {
     let mut world = World::new();
-    world.durable_pools = vec![pool(1_000), pool(1_000)];
-    // Calls to pools come in shard order: every other one fails.
-    let mut shard = 0_u64;
-    world.faults.plan(move |_, op| match op {
-        "push" | "depth" | "pop" => {
-            shard += 1;
-            if shard.is_multiple_of(2) {
-                Fault::FailBefore
-            } else {
-                Fault::None
-            }
-        }
-        _ => Fault::None,
-    });
+    world.durable_pools = vec![Arc::new(DeadPool), pool(1_000)];
     let running = Running::start(small(Strategy::Pool), world.life()).await;
     for number in 0..200 {
         running.supply.filled().await;
         let supplied = take(&running.supply, number).await;
         assert_eq!(supplied.origin, KeyOrigin::Ledger);
+        world.store(&supplied).await;
     }
+    let supply = running.shut().await;
+    let depths = world.durable_pools[1].depth().await.unwrap();
+    assert_eq!(depths, 0, "a volatile pool is emptied at the end");
+    let free = world.ledgers[0].counts().await.unwrap();
+    assert_eq!(free.minted, free.free + 200, "K-2: {free:?}");
+    assert!(supply.accounts().await.is_err(), "a dead pool has no depth");
+}
+
+struct DeadPool;
+
+#[async_trait]
+impl KeyPool for DeadPool {
+    async fn push(&self, _: &BatchId, _: &[Key]) -> PortResult<usize> {
+        Err(dead())
+    }
+    async fn pop(&self, _: usize) -> PortResult<Vec<Key>> {
+        Err(dead())
+    }
+    async fn depth(&self) -> PortResult<u64> {
+        Err(dead())
+    }
+    fn survives_restart(&self) -> bool {
+        false
+    }
+}
+
+fn dead() -> PortError {
+    PortError::new(ErrorKind::Unavailable, "test", "answer", "dead")
+}
+
+async fn settled(supplies: [&KeySupply; 2]) {
+    for _ in 0..3 {
+        for supply in supplies {
+            supply.keygen_pass(&CancellationToken::new()).await;
+            supply.keysync_pass(&CancellationToken::new()).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_keysync_takes_its_share_of_shards_and_the_orphans_after_a_while() {
+    let mut world = World::new();
+    world.durable_pools = (0..4).map(|_| pool(1_000)).collect();
+    let ports = world.life();
+    let mut settings = small(Strategy::Pool);
+    settings.pool.shards_max = 2;
+    // The ring takes nothing, so that depths tell who was filled.
+    settings.buffer.low = 1;
+    settings.buffer.capacity = 2;
+    let open = || KeySupply::open(settings.clone(), ports.clone(), KeyMetrics::default());
+    let depths = async || {
+        let mut depths = Vec::new();
+        for pool in &world.durable_pools {
+            depths.push(pool.depth().await.unwrap() >= 20);
+        }
+        depths
+    };
+    let one = open().await.unwrap();
+    settled([&one, &one]).await;
+    assert_eq!(depths().await, [true, true, false, false], "its share only");
+    let two = open().await.unwrap();
+    settled([&one, &two]).await;
+    assert_eq!(depths().await, [true; 4], "the second has the others");
+    two.close().await.unwrap();
+    for pool in &world.durable_pools[2..] {
+        pool.pop(1_000).await.unwrap();
+    }
+    settled([&one, &one]).await;
+    tokio::time::advance(settings.lock_ttl).await;
+    world.clock.advance(settings.lock_ttl / 2);
+    settled([&one, &one]).await;
+    assert_eq!(depths().await, [true; 4], "orphans are adopted");
 }
