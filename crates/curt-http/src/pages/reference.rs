@@ -64,6 +64,7 @@ impl Operation {
 struct Body {
     object: String,
     kinds: Vec<String>,
+    fields: Vec<Field>,
 }
 
 struct Answer {
@@ -170,14 +171,16 @@ fn operation(document: &Value, path: &str, method: &str, described: &Value) -> O
             about: prose(&parameter["description"]),
         })
         .collect();
-    let body = entries(&described["requestBody"]["content"])
-        .next()
-        .map(|(_, content)| Body {
-            object: object_name(&content["schema"]).unwrap_or_default(),
-            kinds: entries(&described["requestBody"]["content"])
-                .map(|(kind, _)| kind.clone())
-                .collect(),
-        });
+    let contents = &described["requestBody"]["content"];
+    let body = entries(contents).next().and_then(|(_, content)| {
+        let name = object_name(&content["schema"])?;
+        let schema = &document["components"]["schemas"][&name];
+        Some(Body {
+            fields: object(&name, schema).fields,
+            object: name,
+            kinds: entries(contents).map(|(kind, _)| kind.clone()).collect(),
+        })
+    });
     let answers = entries(&described["responses"]).map(|(status, response)| Answer {
         status: status.clone(),
         about: text(&response["description"]),
@@ -216,7 +219,7 @@ fn example(document: &Value, path: &str, method: &str, described: &Value) -> Str
     if let Some((kind, content)) = entries(&described["requestBody"]["content"]).next() {
         lines.push(format!("-H 'Content-Type: {kind}'"));
         let value = sample(document, &content["schema"], 0);
-        lines.push(format!("-d '{value}'"));
+        lines.push(format!("-d '{value:#}'"));
     }
     lines.join(" \\\n  ")
 }
@@ -250,18 +253,29 @@ fn sample(document: &Value, schema: &Value, depth: usize) -> Value {
 
 fn object(name: &str, schema: &Value) -> Object {
     let required: Vec<_> = list(&schema["required"]).collect();
-    let fields = entries(&schema["properties"]).map(|(field, property)| Field {
-        name: field.clone(),
-        place: None,
-        needed: required.iter().any(|required| *required == field),
-        kind: kind(property),
-        about: prose(&property["description"]),
-    });
+    let mut fields: Vec<_> = entries(&schema["properties"])
+        .map(|(field, property)| Field {
+            name: field.clone(),
+            place: None,
+            needed: required.iter().any(|required| *required == field),
+            kind: kind(property),
+            about: prose(description(property)),
+        })
+        .collect();
+    fields.sort_by_key(|field| !field.needed);
     Object {
         name: name.to_owned(),
         about: prose(&schema["description"]),
         kind: kind(schema),
-        fields: fields.collect(),
+        fields,
+    }
+}
+
+/// Where a value may be null, the description is that of its other form.
+fn description(property: &Value) -> &Value {
+    match &property["description"] {
+        Value::Null => &property["oneOf"][0]["description"],
+        given => given,
     }
 }
 

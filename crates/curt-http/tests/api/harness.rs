@@ -1,0 +1,303 @@
+//! A whole app in memory, and requests to it without a socket.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use curt_accounts::ApiKeys;
+use curt_adapters::memory::{MemoryAccounts, MemoryLinkStore};
+use curt_core::clock::ManualClock;
+use curt_core::ports::{
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
+};
+use curt_core::{
+    Alphabet, Clock, ErrorKind, Link, LinkId, PortError, PortResult, Revision, UnixMillis,
+};
+use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, admin, api};
+use curt_keys::KeySupply;
+use curt_links::{LinkMetrics, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use prometheus_client::registry::Registry;
+use serde_json::Value;
+use tower::ServiceExt;
+
+pub(crate) const BASE: &str = "https://sho.rt";
+/// 2026-01-01T00:00:00Z.
+pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
+
+pub(crate) struct World {
+    pub(crate) router: Router,
+    pub(crate) admin: Router,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) ready: Arc<Readiness>,
+    pub(crate) store: Arc<Outage>,
+    /// The key of the owner that most tests act for.
+    pub(crate) key: String,
+    /// A valid key of another owner.
+    pub(crate) stranger: String,
+    /// A key that was valid until it was revoked.
+    pub(crate) revoked: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(HttpSettings::default()).await
+    }
+
+    pub(crate) async fn with(mut settings: HttpSettings) -> Self {
+        settings.api.public_url = Some(BASE.to_owned());
+        settings.server.body_timeout = Duration::from_millis(50);
+        let clock = Arc::new(ManualClock::at(NOW));
+        let shared: Arc<dyn Clock> = clock.clone();
+        let mut registry = Registry::default();
+        let metrics = HttpMetrics::register(&mut registry);
+        let store = Arc::new(Outage::new(MemoryLinkStore::new()));
+        let resolver = Resolver::new(
+            ResolverSettings::default(),
+            store.clone(),
+            Arc::clone(&shared),
+            ResolveMetrics::default(),
+        );
+        let link_settings = LinkSettings {
+            own_hosts: vec!["sho.rt".parse().unwrap()],
+            ..LinkSettings::default()
+        };
+        let links = Links::new(
+            link_settings,
+            store.clone(),
+            KeySupply::random(Alphabet::Base62, 7),
+            Arc::clone(&resolver),
+            Arc::clone(&shared),
+            LinkMetrics::default(),
+        );
+        let api_keys = ApiKeys::new(Arc::new(MemoryAccounts::new()), Arc::clone(&shared));
+        let key = api_keys.issue("ada", "test", None).await.unwrap();
+        let stranger = api_keys.issue("bob", "test", None).await.unwrap();
+        let revoked = api_keys.issue("eve", "test", None).await.unwrap();
+        api_keys.revoke(&revoked.key.prefix).await.unwrap();
+        let ready = Readiness::new();
+        let app = Arc::new(App {
+            links,
+            resolver,
+            api_keys,
+            clock: shared,
+            public: PublicUrl::new(settings.api.public_url.as_deref()),
+            settings,
+            metrics,
+            ready: Arc::clone(&ready),
+        });
+        Self {
+            router: api::router(Arc::clone(&app)),
+            admin: admin::router(app, Arc::new(registry)),
+            clock,
+            ready,
+            store,
+            key: key.token,
+            stranger: stranger.token,
+            revoked: revoked.token,
+        }
+    }
+
+    pub(crate) async fn anonymous() -> Self {
+        let mut settings = HttpSettings::default();
+        settings.api.anonymous_create = true;
+        Self::with(settings).await
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        answer(self.router.clone(), request).await
+    }
+
+    /// A request with the good key and, if there is one, a JSON body.
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
+        let body = body.map(|body| body.to_string());
+        self.call_raw(method, path, &[], body.as_deref()).await
+    }
+
+    /// A request with the good key, more headers, and a JSON body as it stands.
+    pub(crate) async fn call_raw(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> Answer {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("x-api-key", &self.key);
+        if body.is_some() && !headers.iter().any(|(name, _)| *name == "content-type") {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_owned()));
+        self.send(request.body(body).unwrap()).await
+    }
+
+    /// Makes a link with that alias.
+    pub(crate) async fn link(&self, alias: &str) -> Answer {
+        let body = serde_json::json!({"target": "https://example.com/x", "alias": alias});
+        let made = self.call(Method::POST, "/api/v1/links", Some(body)).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        made
+    }
+
+    /// What a browser gets.
+    pub(crate) async fn browse(&self, path: &str) -> Answer {
+        let request = Request::get(path)
+            .header("accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+            .body(Body::empty());
+        self.send(request.unwrap()).await
+    }
+}
+
+pub(crate) async fn answer(router: Router, request: Request<Body>) -> Answer {
+    let response = router.oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    Answer {
+        status: parts.status,
+        headers: parts.headers,
+        body: String::from_utf8(body.to_vec()).unwrap(),
+    }
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name).map(|value| value.to_str().unwrap());
+        value.unwrap_or("")
+    }
+
+    /// The code of a problem document, after checking that it is one.
+    pub(crate) fn problem(&self) -> String {
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let body = self.json();
+        let code = body["code"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(body["status"], self.status.as_u16());
+        assert_eq!(body["type"], format!("/problems/{code}"));
+        assert!(body["title"].is_string() && body["detail"].is_string());
+        assert_eq!(self.header("cache-control"), "no-store");
+        assert_eq!(self.header("x-content-type-options"), "nosniff");
+        code
+    }
+
+    /// `field/code` of the first refused field.
+    pub(crate) fn refused(&self) -> String {
+        let error = &self.json()["errors"][0];
+        let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
+        format!("{}/{}", text("field"), text("code"))
+    }
+}
+
+/// A store that can be taken away.
+pub(crate) struct Outage {
+    inner: MemoryLinkStore,
+    out: AtomicBool,
+}
+
+impl Outage {
+    fn new(inner: MemoryLinkStore) -> Self {
+        Self {
+            inner,
+            out: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn set(&self, out: bool) {
+        self.out.store(out, Ordering::SeqCst);
+    }
+
+    fn check(&self) -> PortResult<()> {
+        if self.out.load(Ordering::SeqCst) {
+            let secret = "the disk of host db-17 is full";
+            return Err(PortError::new(
+                ErrorKind::Unavailable,
+                "memory",
+                "answer",
+                secret,
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl LinkStore for Outage {
+    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
+        self.check()?;
+        self.inner.insert(request).await
+    }
+
+    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
+        self.check()?;
+        self.inner.get(id).await
+    }
+
+    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
+        self.check()?;
+        self.inner.update(link, seen).await
+    }
+
+    async fn delete(
+        &self,
+        id: &LinkId,
+        seen: Option<Revision>,
+        now: UnixMillis,
+    ) -> PortResult<ChangeReply> {
+        self.check()?;
+        self.inner.delete(id, seen, now).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
+        self.check()?;
+        self.inner.list(query).await
+    }
+
+    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
+        self.inner.expired(now, limit).await
+    }
+
+    async fn purge(
+        &self,
+        batch: &[(LinkId, Revision)],
+        now: UnixMillis,
+    ) -> PortResult<Vec<LinkId>> {
+        self.inner.purge(batch, now).await
+    }
+
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
+        self.inner.release(before, limit).await
+    }
+
+    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
+        self.inner.seed(ids).await
+    }
+
+    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
+        self.inner.claim(request).await
+    }
+
+    async fn counts(&self) -> PortResult<LinkCounts> {
+        self.inner.counts().await
+    }
+
+    async fn ping(&self) -> PortResult<()> {
+        self.check()
+    }
+}

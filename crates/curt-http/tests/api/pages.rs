@@ -1,0 +1,253 @@
+//! The pages, as a browser without scripts sees them.
+
+use axum::body::Body;
+use http::Request;
+
+use crate::harness::{Answer, World};
+
+async fn submit(world: &World, fields: &[(&str, &str)]) -> Answer {
+    let body = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(fields)
+        .finish();
+    let request = Request::post("/")
+        .header("accept", "text/html")
+        .header("host", "sho.rt")
+        .header("origin", "https://sho.rt")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(Body::from(body));
+    world.send(request.unwrap()).await
+}
+
+#[tokio::test]
+async fn the_form_makes_a_link() {
+    let world = World::new().await;
+    let blank = world.browse("/").await;
+    assert_eq!(blank.status, 200);
+    assert!(blank.body.contains("name=\"api_key\" type=\"password\""));
+    let once = blank.body.split("name=\"once\" value=\"").nth(1).unwrap();
+    let once = &once[..32];
+    let fields = [
+        ("target", "example.com/a?b=<c>"),
+        ("alias", "mine"),
+        ("expires", "day"),
+        ("api_key", world.key.as_str()),
+        ("once", once),
+    ];
+    let made = submit(&world, &fields).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert!(made.body.contains("value=\"https://sho.rt/mine\""));
+    assert!(made.body.contains("until 2026-01-02 00:00 UTC"));
+    assert!(made.body.contains("https://example.com/a?b=%3Cc%3E"));
+    assert_eq!(
+        made.header("cache-control"),
+        "no-store",
+        "the page holds the key"
+    );
+    // A reload sends the same form: no second link, and no "alias taken".
+    let reloaded = submit(&world, &fields).await;
+    assert_eq!(reloaded.status, 201);
+    // Going back and changing the address is a new request.
+    let changed = submit(
+        &world,
+        &[
+            fields[0],
+            ("alias", "other"),
+            fields[2],
+            fields[3],
+            fields[4],
+        ],
+    )
+    .await;
+    assert_eq!(changed.status, 201);
+    assert_eq!(world.browse("/other").await.status, 302);
+}
+
+#[tokio::test]
+async fn mistakes_are_shown_beside_the_fields_and_nothing_typed_is_lost() {
+    let world = World::new().await;
+    world.link("taken").await;
+    let key = world.key.as_str();
+    for (fields, status, id) in [
+        (
+            [
+                ("target", "javascript:alert(\"x\")"),
+                ("alias", ""),
+                ("api_key", key),
+            ],
+            422,
+            "target-error",
+        ),
+        (
+            [("target", ""), ("alias", ""), ("api_key", key)],
+            422,
+            "target-error",
+        ),
+        (
+            [
+                ("target", "https://a.example/"),
+                ("alias", "taken"),
+                ("api_key", key),
+            ],
+            409,
+            "alias-error",
+        ),
+        (
+            [
+                ("target", "https://a.example/"),
+                ("alias", "a b"),
+                ("api_key", key),
+            ],
+            422,
+            "alias-error",
+        ),
+        (
+            [
+                ("target", "https://a.example/"),
+                ("alias", "api"),
+                ("api_key", key),
+            ],
+            422,
+            "alias-error",
+        ),
+        (
+            [
+                ("target", "https://a.example/"),
+                ("alias", "x"),
+                ("api_key", ""),
+            ],
+            401,
+            "api-key-error",
+        ),
+        (
+            [
+                ("target", "https://a.example/"),
+                ("alias", "x"),
+                ("api_key", "wrong"),
+            ],
+            401,
+            "api-key-error",
+        ),
+        (
+            [
+                ("target", "https://a.example/"),
+                ("expires", "soon"),
+                ("api_key", key),
+            ],
+            422,
+            "expires-error",
+        ),
+    ] {
+        let page = submit(&world, &fields).await;
+        assert_eq!(page.status.as_u16(), status, "{fields:?}");
+        assert_eq!(
+            page.body.matches("class=\"error\"").count(),
+            1,
+            "{fields:?}"
+        );
+        assert!(page.body.contains(&format!("id=\"{id}\"")), "{fields:?}");
+        assert!(
+            page.body.contains(&format!("aria-describedby=\"{id}\"")),
+            "{fields:?}"
+        );
+        let typed = fields[0].1.replace('"', "&#34;");
+        assert!(
+            page.body.contains(&format!("value=\"{typed}\"")),
+            "{}",
+            page.body
+        );
+    }
+    world.store.set(true);
+    let page = submit(
+        &world,
+        &[("target", "https://a.example/"), ("api_key", key)],
+    )
+    .await;
+    assert_eq!(page.status, 503);
+    assert!(page.body.contains("role=\"alert\"") && !page.header("retry-after").is_empty());
+}
+
+/// H6: whatever is typed is text.
+#[tokio::test]
+async fn markup_is_escaped() {
+    let world = World::new().await;
+    let attack = "\"><script>alert(1)</script>";
+    let fields = [
+        ("target", attack),
+        ("alias", attack),
+        ("api_key", attack),
+        ("expires", attack),
+    ];
+    let page = submit(&world, &fields).await;
+    assert!(!page.body.contains("<script>alert"), "{}", page.body);
+    let page = world.browse("/%22%3E%3Cscript%3Ealert(1)").await;
+    assert!(!page.body.contains("<script>alert"));
+}
+
+#[tokio::test]
+async fn without_keys_the_form_asks_for_none_and_refuses_other_sites() {
+    let world = World::anonymous().await;
+    assert!(!world.browse("/").await.body.contains("api_key"));
+    let made = submit(&world, &[("target", "https://a.example/")]).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let request = Request::post("/")
+        .header("accept", "text/html")
+        .header("host", "sho.rt")
+        .header("origin", "https://evil.example")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(Body::from("target=https://a.example/"));
+    let page = world.send(request.unwrap()).await;
+    assert_eq!(page.status, 403);
+}
+
+#[tokio::test]
+async fn assets_are_kept_for_ever_under_names_that_change() {
+    let world = World::new().await;
+    let page = world.browse("/").await.body;
+    let mut found = 0;
+    for part in page.split("\"/assets/").skip(1) {
+        found += 1;
+        let path = format!("/assets/{}", part.split('"').next().unwrap());
+        let asset = world.browse(&path).await;
+        assert_eq!(asset.status, 200, "{path}");
+        assert_eq!(
+            asset.header("cache-control"),
+            "public, max-age=31536000, immutable"
+        );
+        let request = Request::get(&path).header("if-none-match", asset.header("etag"));
+        let again = world.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!((again.status.as_u16(), again.body.as_str()), (304, ""));
+    }
+    assert_eq!(found, 3);
+    let policy = world.browse("/").await;
+    let policy = policy.header("content-security-policy");
+    assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"));
+}
+
+#[tokio::test]
+async fn the_api_page_shows_every_operation() {
+    let world = World::new().await;
+    let page = world.browse("/api").await;
+    assert_eq!(page.status, 200);
+    let document = world.browse("/api/openapi.json").await.json();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for operation in item.as_object().unwrap().values() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(page.body.contains(&format!("id=\"{id}\"")), "{path}: {id}");
+        }
+    }
+    for name in document["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        assert!(
+            page.body.contains(&format!("id=\"object-{name}\"")),
+            "{name}"
+        );
+    }
+    assert!(
+        page.body
+            .contains("curl -X POST https://sho.rt/api/v1/links")
+    );
+    assert!(!page.body.contains("{base}"));
+}

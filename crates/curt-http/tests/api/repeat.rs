@@ -1,0 +1,197 @@
+//! I6 and I7: requests that are repeated or that race.
+
+use std::sync::Arc;
+
+use http::Method;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::harness::World;
+
+const LINKS: &str = "/api/v1/links";
+
+async fn create(world: &World, key: &str, body: &str) -> crate::harness::Answer {
+    let headers = [("idempotency-key", key)];
+    world
+        .call_raw(Method::POST, LINKS, &headers, Some(body))
+        .await
+}
+
+#[tokio::test]
+async fn the_same_request_under_one_key_makes_one_link() {
+    let world = World::new().await;
+    let first = create(
+        &world,
+        "k1",
+        r#"{"target":"https://a.example/","title":"t"}"#,
+    )
+    .await;
+    assert_eq!(first.status, 201);
+    assert_eq!(first.header("idempotent-replayed"), "");
+    // Spaces and order do not make another request.
+    let again = create(
+        &world,
+        "k1",
+        r#" {"title" : "t", "target":"https://a.example/"} "#,
+    )
+    .await;
+    assert_eq!((again.status.as_u16(), &again.body), (201, &first.body));
+    assert_eq!(again.header("idempotent-replayed"), "true");
+    assert_eq!(again.header("location"), first.header("location"));
+    assert_eq!(again.header("etag"), first.header("etag"));
+    let other = create(&world, "k1", r#"{"target":"https://b.example/"}"#).await;
+    assert_eq!(
+        (other.status.as_u16(), other.problem().as_str()),
+        (422, "idempotency-mismatch")
+    );
+    let null = create(
+        &world,
+        "k2",
+        r#"{"target":"https://a.example/","expires_at":null}"#,
+    )
+    .await;
+    let absent = create(&world, "k2", r#"{"target":"https://a.example/"}"#).await;
+    assert_eq!(null.status, 201);
+    assert_eq!(
+        absent.problem(),
+        "idempotency-mismatch",
+        "null and absent are not the same"
+    );
+    let list = world.call(Method::GET, LINKS, None).await;
+    assert_eq!(list.json()["links"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_its_owner_and_its_operation() {
+    let world = World::new().await;
+    let body = r#"{"target":"https://a.example/"}"#;
+    let mine = create(&world, "k", body).await;
+    let stranger = format!("Bearer {}", world.stranger);
+    let headers = [
+        ("idempotency-key", "k"),
+        ("authorization", stranger.as_str()),
+    ];
+    let theirs = world
+        .call_raw(Method::POST, LINKS, &headers, Some(body))
+        .await;
+    assert_eq!((mine.status.as_u16(), theirs.status.as_u16()), (201, 201));
+    assert_ne!(mine.json()["key"], theirs.json()["key"]);
+    let bulk = format!(r#"{{"links":[{body}]}}"#);
+    let headers = [("idempotency-key", "k")];
+    let bulk = world
+        .call_raw(Method::POST, "/api/v1/links/bulk", &headers, Some(&bulk))
+        .await;
+    assert_eq!(bulk.problem(), "idempotency-mismatch");
+}
+
+#[tokio::test]
+async fn a_bulk_request_can_be_repeated_too() {
+    let world = World::new().await;
+    let body = json!({"links": [{"target": "https://a.example/"}, {"target": "https://b.example/", "alias": "b"}]});
+    let body = body.to_string();
+    let headers = [("idempotency-key", "bulk")];
+    let path = "/api/v1/links/bulk";
+    let first = world
+        .call_raw(Method::POST, path, &headers, Some(&body))
+        .await;
+    let again = world
+        .call_raw(Method::POST, path, &headers, Some(&body))
+        .await;
+    assert_eq!((first.status.as_u16(), &first.body), (200, &again.body));
+    assert_eq!(first.header("idempotent-replayed"), "");
+    assert_eq!(again.header("idempotent-replayed"), "true");
+}
+
+#[tokio::test]
+async fn bad_idempotency_keys_are_refused() {
+    let world = World::new().await;
+    let long = "a".repeat(256);
+    for key in ["", "a b", "\u{e4}", long.as_str()] {
+        let answer = create(&world, key, r#"{"target":"https://a.example/"}"#).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.problem().as_str()),
+            (400, "malformed-request"),
+            "{key:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_one_of_64_racing_edits_wins() {
+    let world = Arc::new(World::new().await);
+    world.link("raced").await;
+    let mut race = JoinSet::new();
+    for number in 0..64 {
+        let world = Arc::clone(&world);
+        race.spawn(async move {
+            let body = json!({"title": number.to_string()}).to_string();
+            let headers = [("if-match", "\"1.1\"")];
+            let path = "/api/v1/links/raced";
+            world
+                .call_raw(Method::PATCH, path, &headers, Some(&body))
+                .await
+        });
+    }
+    let mut won = Vec::new();
+    let mut stale = 0;
+    while let Some(answer) = race.join_next().await {
+        let answer = answer.unwrap();
+        match answer.status.as_u16() {
+            200 => won.push(answer.json()["title"].clone()),
+            412 => {
+                assert_eq!(answer.problem(), "stale-revision");
+                assert_eq!(answer.header("etag"), "\"1.2\"");
+                stale += 1;
+            }
+            other => panic!("{other}: {}", answer.body),
+        }
+    }
+    assert_eq!((won.len(), stale), (1, 63));
+    let now = world.call(Method::GET, "/api/v1/links/raced", None).await;
+    assert_eq!(now.json()["title"], won[0]);
+}
+
+#[tokio::test]
+async fn preconditions_follow_rfc_9110() {
+    let world = World::new().await;
+    world.link("abc").await;
+    let path = "/api/v1/links/abc";
+    for (value, status) in [
+        ("*", 200),
+        ("\"1.2\"", 200),
+        ("\"1.2\"", 412),
+        ("\"9.9\", \"1.3\"", 200),
+        ("W/\"1.4\"", 412),
+        ("\"somebody else's\"", 412),
+        ("1.4", 400),
+        ("", 400),
+    ] {
+        let headers = [("if-match", value)];
+        let answer = world
+            .call_raw(Method::PATCH, path, &headers, Some("{\"title\":\"x\"}"))
+            .await;
+        assert_eq!(answer.status.as_u16(), status, "{value}: {}", answer.body);
+    }
+    for (value, status) in [
+        ("\"1.4\"", 304),
+        ("W/\"1.4\"", 304),
+        ("*", 304),
+        ("\"1.3\"", 200),
+        ("x", 400),
+    ] {
+        let headers = [("if-none-match", value)];
+        let answer = world.call_raw(Method::GET, path, &headers, None).await;
+        assert_eq!(answer.status.as_u16(), status, "{value}");
+        if status == 304 {
+            assert_eq!(
+                (answer.header("etag"), answer.body.as_str()),
+                ("\"1.4\"", "")
+            );
+        }
+    }
+    for (value, status) in [("\"1.1\"", 412), ("\"1.4\"", 204), ("*", 404)] {
+        let headers = [("if-match", value)];
+        let answer = world.call_raw(Method::DELETE, path, &headers, None).await;
+        assert_eq!(answer.status.as_u16(), status, "{value}");
+    }
+}
