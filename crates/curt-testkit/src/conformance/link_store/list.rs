@@ -45,7 +45,7 @@ fn query() -> ListQuery {
 }
 
 /// Every page of the query, in order.
-async fn walk(store: &Port, query: &ListQuery) -> Result<Vec<Link>> {
+pub(super) async fn walk(store: &Port, query: &ListQuery) -> Result<Vec<Link>> {
     let mut query = query.clone();
     let mut links = Vec::new();
     for _ in 0..10_000 {

@@ -1,5 +1,6 @@
 //! Clauses of [`LinkStore`], a file for each part of the port.
 
+mod agreement;
 mod change;
 mod claim;
 mod counts;
@@ -9,6 +10,8 @@ mod insert;
 mod list;
 mod once;
 mod values;
+
+pub use agreement::agreement;
 
 use std::path::Path;
 use std::sync::Arc;
