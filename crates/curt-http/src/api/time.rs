@@ -42,7 +42,8 @@ impl Rfc3339 {
         let local = date.to_datetime(time);
         let millis = local.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0));
         let utc = millis - SignedDuration::from_secs(offset);
-        let millis = i64::try_from(utc.as_millis()).map_err(|_| TimeError::Calendar)?;
+        let millis =
+            i64::try_from(utc.as_nanos().div_euclid(1_000_000)).map_err(|_| TimeError::Calendar)?;
         Ok(Self(UnixMillis(millis)))
     }
 

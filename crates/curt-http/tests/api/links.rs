@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::World;
 
 #[tokio::test]
-async fn a_link_is_made_read_edited_followed_and_deleted() {
+async fn a_link_is_made_read_followed_and_edited() {
     let world = World::new().await;
     let body = json!({
         "target": "https://example.com/a b?c=d",
@@ -70,8 +70,14 @@ async fn a_link_is_made_read_edited_followed_and_deleted() {
         (visit.status.as_u16(), visit.header("location")),
         (302, "https://example.org/")
     );
+}
 
-    let deleted = world.call(Method::DELETE, &path, None).await;
+#[tokio::test]
+async fn a_deleted_link_is_gone_and_its_alias_stays_taken() {
+    let world = World::new().await;
+    world.link("spring-sale").await;
+    let path = "/api/v1/links/spring-sale";
+    let deleted = world.call(Method::DELETE, path, None).await;
     assert_eq!((deleted.status.as_u16(), deleted.body.as_str()), (204, ""));
     let visit = world.call(Method::GET, "/spring-sale", None).await;
     assert_eq!(
@@ -79,10 +85,10 @@ async fn a_link_is_made_read_edited_followed_and_deleted() {
         (410, "link-gone")
     );
     assert_eq!(
-        world.call(Method::GET, &path, None).await.problem(),
+        world.call(Method::GET, path, None).await.problem(),
         "link-not-found"
     );
-    assert_eq!(world.call(Method::DELETE, &path, None).await.status, 404);
+    assert_eq!(world.call(Method::DELETE, path, None).await.status, 404);
     let again = json!({"target": "https://example.com/", "alias": "spring-sale"});
     let again = world.call(Method::POST, "/api/v1/links", Some(again)).await;
     assert_eq!(
@@ -182,8 +188,8 @@ async fn a_bulk_request_tells_what_became_of_each_link() {
     assert_eq!(visit.header("location"), "https://example.com/4");
 }
 
-#[tokio::test]
-async fn a_list_shows_ones_own_links_page_by_page() {
+/// `key-0` to `key-4`, a minute apart.
+async fn five_links() -> World {
     let world = World::new().await;
     for number in 0..5 {
         world.clock.advance(std::time::Duration::from_secs(60));
@@ -197,6 +203,12 @@ async fn a_list_shows_ones_own_links_page_by_page() {
             201
         );
     }
+    world
+}
+
+#[tokio::test]
+async fn a_list_goes_on_page_by_page() {
+    let world = five_links().await;
     let mut path = "/api/v1/links?tag=all&limit=2".to_owned();
     let mut keys = Vec::new();
     loop {
@@ -224,6 +236,11 @@ async fn a_list_shows_ones_own_links_page_by_page() {
         }
     }
     assert_eq!(keys, ["key-4", "key-3", "key-2", "key-1", "key-0"]);
+}
+
+#[tokio::test]
+async fn a_list_shows_ones_own_links_in_order_and_filtered() {
+    let world = five_links().await;
     for (query, wanted) in [
         ("order=oldest&limit=1", vec!["key-0"]),
         ("order=-key&limit=1", vec!["key-4"]),
