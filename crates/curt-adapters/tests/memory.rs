@@ -8,10 +8,15 @@ use curt_adapters::memory::{
     MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkCache, MemoryLinkStore, MemoryLocks,
     MemoryQuotas,
 };
+use curt_core::ErrorKind;
 use curt_core::clock::ManualClock;
+use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
+use curt_core::ports::{
+    CachedLink, ClickStream, LinkCache, LinkStore, ListOrder, ListQuery, QuotaRule, Quotas,
+};
 use curt_testkit::conformance;
 use curt_testkit::conformance::locks::Holders;
-use curt_testkit::sample::NOW;
+use curt_testkit::sample::{NOW, id, link, request};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn link_store() {
@@ -85,4 +90,96 @@ async fn accounts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn quotas() {
     conformance::quotas::suite(async || Arc::new(MemoryQuotas::new()) as _).await;
+}
+
+/// A search that finds little reads a bounded number of rows, and pages on.
+#[tokio::test]
+async fn a_page_reads_a_bounded_number_of_rows() {
+    let store = MemoryLinkStore::new();
+    let links = (0..PAGE_ROWS_SCANNED_MAX + 10).map(|n| link(&format!("k{n:06}")));
+    store.insert(request(links.collect())).await.unwrap();
+    let mut query = ListQuery {
+        search: Some(format!("k{:06}", PAGE_ROWS_SCANNED_MAX + 9).into()),
+        order: ListOrder::KeyRising,
+        limit: 10,
+        ..ListQuery::default()
+    };
+    let first = store.list(&query).await.unwrap();
+    assert!(first.links.is_empty());
+    query.cursor = first.next;
+    assert!(query.cursor.is_some(), "the first page is not the last");
+    let second = store.list(&query).await.unwrap();
+    assert_eq!(second.links.len(), 1);
+    assert_eq!(second.next, None);
+}
+
+#[tokio::test]
+async fn a_cache_keeps_no_more_than_its_cap() {
+    let clock = Arc::new(ManualClock::at(NOW));
+    let cache = MemoryLinkCache::new(10, clock);
+    for n in 0..100 {
+        let ttl = Duration::from_secs(100 + n);
+        let id = id(&format!("k{n}"));
+        cache.set(&id, CachedLink::Absent, ttl).await.unwrap();
+    }
+    let mut kept = 0;
+    for n in 0..100 {
+        let id = id(&format!("k{n}"));
+        kept += usize::from(cache.get(&id).await.unwrap().is_some());
+    }
+    assert_eq!(kept, 10);
+}
+
+#[tokio::test]
+async fn a_full_stream_throttles_until_it_is_committed() {
+    let stream = MemoryClickStream::new(1, 3);
+    let record: Box<[u8]> = b"click".as_slice().into();
+    stream.append(&vec![record.clone(); 3]).await.unwrap();
+    let refused = stream.append(std::slice::from_ref(&record)).await;
+    assert_eq!(
+        refused.map_err(|error| error.kind),
+        Err(ErrorKind::Throttled)
+    );
+    stream.commit(0, 2).await.unwrap();
+    stream.append(&vec![record; 2]).await.unwrap();
+    let offsets: Vec<u64> = stream
+        .poll(0, 0, 9)
+        .await
+        .unwrap()
+        .iter()
+        .map(|record| record.offset)
+        .collect();
+    assert_eq!(offsets, [2, 3, 4]);
+}
+
+#[tokio::test]
+async fn quotas_keep_what_was_taken_when_the_rule_changes() {
+    let quotas = MemoryQuotas::new();
+    let rule = |amount, seconds| QuotaRule {
+        amount,
+        period: Duration::from_secs(seconds),
+    };
+    let take = |amount, rule| quotas.take("a", amount, rule, NOW);
+    assert!(take(6, rule(10, 1)).await.unwrap().granted);
+    assert_eq!(take(0, rule(100, 60)).await.unwrap().remaining, 94);
+    assert_eq!(take(0, rule(5, 60)).await.unwrap().remaining, 0);
+}
+
+/// Full buckets say nothing and are forgotten; the others are not.
+#[tokio::test]
+async fn quotas_forget_full_buckets_only() {
+    let quotas = MemoryQuotas::new();
+    let rule = QuotaRule {
+        amount: 10,
+        period: Duration::from_secs(1),
+    };
+    quotas.take("spent", 10, rule, NOW).await.unwrap();
+    for n in 0..10_000 {
+        quotas
+            .take(&format!("asked {n}"), 0, rule, NOW)
+            .await
+            .unwrap();
+    }
+    assert!(quotas.bucket_count() < 2_000, "{}", quotas.bucket_count());
+    assert!(!quotas.take("spent", 1, rule, NOW).await.unwrap().granted);
 }

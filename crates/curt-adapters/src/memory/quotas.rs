@@ -47,6 +47,12 @@ impl MemoryQuotas {
             }),
         }
     }
+
+    /// Buckets that are remembered now.
+    #[must_use]
+    pub fn bucket_count(&self) -> usize {
+        locked(&self.buckets).by_name.len()
+    }
 }
 
 impl Default for MemoryQuotas {

@@ -6,6 +6,7 @@ mod claim;
 mod counts;
 mod durable;
 mod expiry;
+mod filter;
 mod insert;
 mod list;
 mod once;
@@ -36,6 +37,7 @@ pub async fn suite(make: impl AsyncFn() -> Port) {
     expiry::clauses(&mut suite, &make).await;
     claim::clauses(&mut suite, &make).await;
     list::clauses(&mut suite, &make).await;
+    filter::clauses(&mut suite, &make).await;
     counts::clauses(&mut suite, &make).await;
     run_clauses!(suite, make, answers_a_ping);
     suite.finish();
