@@ -1,0 +1,282 @@
+//! D4 and D5 over random interleavings: whatever the order of reads, pauses and writes, nobody who asks after a write
+//! was acknowledged sees what was there before it.
+//!
+//! Every future is polled by hand in a random order, and the store pauses for a random number of polls between
+//! reading and answering, so a run is one interleaving and its seed repeats it.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use async_trait::async_trait;
+use curt_adapters::memory::MemoryLinkStore;
+use curt_core::clock::ManualClock;
+use curt_core::ports::{
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
+};
+use curt_core::{Alphabet, Clock, Link, LinkId, PortResult, Revision, UnixMillis};
+use curt_keys::KeySupply;
+use curt_links::{
+    EditLink, LinkMetrics, LinkSettings, Links, NewLink, Resolution, ResolveMetrics, Resolver,
+    ResolverSettings,
+};
+
+use crate::world::{ANN, START, named, new};
+
+const INTERLEAVINGS: u64 = 10_000;
+const READERS: usize = 5;
+/// What the key leads to, as a number that only grows: absent, the first target, two edits, deleted.
+const DELETED: u32 = 4;
+
+/// A small generator, so that a failing seed can be run again.
+#[derive(Clone, Copy)]
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below
+    }
+}
+
+struct PausingStore {
+    inner: MemoryLinkStore,
+    dice: Mutex<Dice>,
+}
+
+impl PausingStore {
+    async fn pause(&self) {
+        let mut polls = self.dice.lock().unwrap().roll(4);
+        std::future::poll_fn(|_| {
+            if polls == 0 {
+                return Poll::Ready(());
+            }
+            polls -= 1;
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+#[async_trait]
+impl LinkStore for PausingStore {
+    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
+        self.pause().await;
+        let reply = self.inner.insert(request).await;
+        self.pause().await;
+        reply
+    }
+
+    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
+        self.pause().await;
+        let read = self.inner.get(id).await;
+        self.pause().await;
+        read
+    }
+
+    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
+        self.pause().await;
+        let reply = self.inner.update(link, seen).await;
+        self.pause().await;
+        reply
+    }
+
+    async fn delete(
+        &self,
+        id: &LinkId,
+        seen: Option<Revision>,
+        now: UnixMillis,
+    ) -> PortResult<ChangeReply> {
+        self.pause().await;
+        let reply = self.inner.delete(id, seen, now).await;
+        self.pause().await;
+        reply
+    }
+
+    async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
+        self.inner.list(query).await
+    }
+
+    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
+        self.inner.expired(now, limit).await
+    }
+
+    async fn purge(
+        &self,
+        batch: &[(LinkId, Revision)],
+        now: UnixMillis,
+    ) -> PortResult<Vec<LinkId>> {
+        self.inner.purge(batch, now).await
+    }
+
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
+        self.inner.release(before, limit).await
+    }
+
+    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
+        self.inner.seed(ids).await
+    }
+
+    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
+        self.inner.claim(request).await
+    }
+
+    async fn counts(&self) -> PortResult<LinkCounts> {
+        self.inner.counts().await
+    }
+
+    async fn ping(&self) -> PortResult<()> {
+        self.inner.ping().await
+    }
+}
+
+struct Stage {
+    store: Arc<PausingStore>,
+    clock: Arc<ManualClock>,
+    resolver: Arc<Resolver>,
+    links: Arc<Links>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let store = Arc::new(PausingStore {
+            inner: MemoryLinkStore::new(),
+            dice: Mutex::new(Dice(1)),
+        });
+        let clock = Arc::new(ManualClock::at(START));
+        let resolver = Resolver::new(
+            ResolverSettings::default(),
+            store.clone(),
+            clock.clone(),
+            ResolveMetrics::default(),
+        );
+        let links = Links::new(
+            LinkSettings::default(),
+            store.clone(),
+            KeySupply::random(Alphabet::Base62, 7),
+            resolver.clone(),
+            clock.clone(),
+            LinkMetrics::default(),
+        );
+        Self {
+            store,
+            clock,
+            resolver,
+            links,
+        }
+    }
+
+    /// Creates, edits twice and deletes; after each acknowledgement `acked` says how far things are.
+    async fn write(&self, key: &str, acked: &Cell<u32>) {
+        let new = NewLink {
+            alias: Some(key.to_owned()),
+            ..new("https://example.com/1")
+        };
+        self.links.create(ANN, new, None).await.unwrap();
+        acked.set(1);
+        for version in 2..DELETED {
+            let edit = EditLink {
+                target: Some(format!("https://example.com/{version}")),
+                ..EditLink::default()
+            };
+            self.links.edit(ANN, key, None, edit).await.unwrap();
+            acked.set(version);
+        }
+        self.links.delete(ANN, key, None).await.unwrap();
+        acked.set(DELETED);
+    }
+
+    /// Changes something that visitors do not see, to stir.
+    async fn stir(&self, key: &str) {
+        let edit = EditLink {
+            title: Some(Some("stirred".into())),
+            ..EditLink::default()
+        };
+        // The link may not be there yet, or not any more.
+        drop(self.links.edit(ANN, key, None, edit).await);
+    }
+
+    async fn read(&self, key: &str) -> u32 {
+        seen(&self.resolver.resolve(named(key)).await.unwrap())
+    }
+}
+
+fn seen(resolution: &Resolution) -> u32 {
+    match resolution {
+        Resolution::Absent => 0,
+        Resolution::Live(hit) => hit.location()["https://example.com/".len()..]
+            .parse()
+            .unwrap(),
+        Resolution::Gone => DELETED,
+    }
+}
+
+type Actor<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+fn run(stage: &Stage, seed: u64) {
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    *stage.store.dice.lock().unwrap() = dice;
+    let key = format!("k{seed}");
+    let acked = Rc::new(Cell::new(0));
+    let stale: Rc<RefCell<Vec<String>>> = Rc::default();
+    let mut actors: Vec<Actor<'_>> = vec![
+        Box::pin(stage.write(&key, &acked)),
+        Box::pin(stage.stir(&key)),
+        Box::pin(stage.stir(&key)),
+    ];
+    let mut readers_left = READERS * 4;
+    while !actors.is_empty() {
+        if readers_left > 0 && actors.len() < READERS + 3 && dice.roll(2) == 0 {
+            readers_left -= 1;
+            let (key, acked, stale) = (&key, Rc::clone(&acked), Rc::clone(&stale));
+            actors.push(Box::pin(async move {
+                let before = acked.get();
+                let got = stage.read(key).await;
+                if got < before {
+                    stale
+                        .borrow_mut()
+                        .push(format!("read {got} after {before} was acknowledged"));
+                }
+            }));
+        }
+        let chosen = usize::try_from(dice.roll(actors.len() as u64)).unwrap();
+        let mut context = Context::from_waker(Waker::noop());
+        if actors[chosen].as_mut().poll(&mut context).is_ready() {
+            drop(actors.swap_remove(chosen));
+        }
+        if let Some(hit) = stage.resolver.cached(named(&key), stage.clock.now()) {
+            let got = seen(&Resolution::Live(hit));
+            assert!(
+                got >= acked.get(),
+                "D4 seed {seed}: cached {got} after {}",
+                acked.get()
+            );
+        }
+    }
+    assert!(
+        stale.borrow().is_empty(),
+        "D4 seed {seed}: {:?}",
+        stale.borrow()
+    );
+    assert_eq!(acked.get(), DELETED, "seed {seed}");
+}
+
+#[test]
+fn no_interleaving_serves_what_was_there_before_an_acknowledged_write_d4_d5() {
+    // Deadlines need a runtime to be registered with. It is entered and not run: inside a task of its own, tokio would
+    // make every poll wait after the first hundred.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let _entered = runtime.enter();
+    let stage = Stage::new();
+    for seed in 1..=INTERLEAVINGS {
+        run(&stage, seed);
+    }
+}

@@ -1,0 +1,13 @@
+//! The LINKS line over the memory adapters, with a clock that the tests move.
+
+#![allow(clippy::unwrap_used, reason = "in a test, an unwrap is an assertion")]
+
+mod admit;
+mod create;
+mod gated;
+mod interleave;
+mod manage;
+mod once;
+mod purge;
+mod resolve;
+mod world;

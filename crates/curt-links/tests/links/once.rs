@@ -1,0 +1,256 @@
+use curt_core::KeyOrigin;
+use curt_core::LinkState;
+use curt_core::limits::IDEMPOTENCY_KEPT;
+use curt_core::ports::LinkStore;
+use curt_keys::KeySupply;
+use curt_links::{EditLink, LinkError, NewLink, OnceKey};
+
+use crate::world::*;
+
+const TARGET: &str = "https://example.com/";
+
+fn once(key: &str, fingerprint: u8) -> Option<OnceKey> {
+    Some(OnceKey {
+        key: key.into(),
+        fingerprint: [fingerprint; 32],
+    })
+}
+
+fn aliased(alias: &str) -> NewLink {
+    NewLink {
+        alias: Some(alias.into()),
+        title: Some("title".into()),
+        ..new(TARGET)
+    }
+}
+
+async fn live_links(world: &World) -> u64 {
+    world.store.counts().await.unwrap().live
+}
+
+#[tokio::test]
+async fn the_same_request_again_creates_nothing_and_gets_the_same_link() {
+    let world = World::new();
+    let first = world
+        .links
+        .create(ANN, new(TARGET), once("k", 1))
+        .await
+        .unwrap();
+    for _ in 0..3 {
+        let again = world
+            .links
+            .create(ANN, new(TARGET), once("k", 1))
+            .await
+            .unwrap();
+        assert!(again.replayed);
+        assert_eq!(again.link, first.link);
+    }
+    assert_eq!(live_links(&world).await, 1);
+}
+
+#[tokio::test]
+async fn an_idempotency_key_belongs_to_its_owner_and_its_request() {
+    let world = World::new();
+    world
+        .links
+        .create(ANN, new(TARGET), once("k", 1))
+        .await
+        .unwrap();
+    let other_request = world.links.create(ANN, new(TARGET), once("k", 2)).await;
+    assert!(matches!(other_request, Err(LinkError::OnceMismatch)));
+    let other_owner = world
+        .links
+        .create(BOB, new(TARGET), once("k", 1))
+        .await
+        .unwrap();
+    assert!(!other_owner.replayed);
+    assert_eq!(live_links(&world).await, 2);
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_forgotten_after_a_day() {
+    let world = World::new();
+    world
+        .links
+        .create(ANN, new(TARGET), once("k", 1))
+        .await
+        .unwrap();
+    world.clock.advance(IDEMPOTENCY_KEPT + DAY);
+    let later = world
+        .links
+        .create(ANN, new(TARGET), once("k", 1))
+        .await
+        .unwrap();
+    assert!(!later.replayed);
+}
+
+#[tokio::test]
+async fn a_replay_shows_the_link_as_it_is_now() {
+    let world = World::new();
+    world
+        .links
+        .create(ANN, aliased("a"), once("k", 1))
+        .await
+        .unwrap();
+    let edit = EditLink {
+        target: Some("https://example.com/new".into()),
+        ..EditLink::default()
+    };
+    let edited = world.links.edit(ANN, "a", None, edit).await.unwrap();
+    let again = world
+        .links
+        .create(ANN, aliased("a"), once("k", 1))
+        .await
+        .unwrap();
+    assert_eq!(again.link, edited);
+}
+
+#[tokio::test]
+async fn a_replay_of_a_deleted_link_answers_as_it_was_created() {
+    let world = World::new();
+    let first = world
+        .links
+        .create(ANN, aliased("a"), once("k", 1))
+        .await
+        .unwrap();
+    world.clock.advance(DAY / 24);
+    world.links.delete(ANN, "a", None).await.unwrap();
+    let again = world
+        .links
+        .create(ANN, aliased("a"), once("k", 1))
+        .await
+        .unwrap();
+    assert!(again.replayed);
+    assert_eq!(again.link.id, first.link.id);
+    assert_eq!(again.link.title, first.link.title);
+    assert_eq!(again.link.created_at, first.link.created_at);
+    assert_eq!(again.link.state, LinkState::Active);
+    assert_eq!(
+        world.stored("a").await.unwrap().state,
+        LinkState::Deleted,
+        "and it stays deleted"
+    );
+}
+
+#[tokio::test]
+async fn a_taken_alias_is_remembered_as_the_answer() {
+    let world = World::new();
+    world.alias("taken", TARGET).await;
+    for _ in 0..2 {
+        let items = vec![aliased("taken"), new(TARGET)];
+        let outcomes = world
+            .links
+            .create_many(ANN, items, once("k", 1))
+            .await
+            .unwrap();
+        assert!(matches!(outcomes[0], Err(LinkError::AliasTaken)));
+        assert!(outcomes[1].is_ok());
+    }
+    assert_eq!(live_links(&world).await, 2);
+}
+
+#[tokio::test]
+async fn a_bulk_is_replayed_in_order_past_invalid_items() {
+    let world = World::new();
+    let items = || {
+        vec![
+            new("https://example.com/1"),
+            new("ftp://example.com/"),
+            aliased("mine"),
+        ]
+    };
+    let first = world
+        .links
+        .create_many(ANN, items(), once("k", 1))
+        .await
+        .unwrap();
+    let again = world
+        .links
+        .create_many(ANN, items(), once("k", 1))
+        .await
+        .unwrap();
+    for (first, again) in first.iter().zip(&again) {
+        match (first, again) {
+            (Ok(first), Ok(again)) => {
+                assert_eq!(first.link, again.link);
+                assert!(again.replayed);
+            }
+            (Err(LinkError::Invalid(first)), Err(LinkError::Invalid(again))) => {
+                assert_eq!(first, again);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(live_links(&world).await, 2);
+}
+
+#[tokio::test]
+async fn a_conflict_is_resolved_with_fresh_keys_and_then_recorded() {
+    let supply = KeySupply::scripted(["taken01", "free001", "free002"].map(generated));
+    let world = World::with(Plan {
+        supply,
+        ..Plan::default()
+    });
+    world.alias("taken01", TARGET).await;
+    let items = || vec![new(TARGET), new(TARGET), aliased("mine")];
+    let outcomes = world
+        .links
+        .create_many(ANN, items(), once("k", 1))
+        .await
+        .unwrap();
+    let keys: Vec<String> = outcomes
+        .into_iter()
+        .map(|outcome| outcome.unwrap().link.id.key.to_string())
+        .collect();
+    assert_eq!(
+        keys,
+        ["free002", "free001", "mine"],
+        "only the taken key was replaced"
+    );
+    let again = world
+        .links
+        .create_many(ANN, items(), once("k", 1))
+        .await
+        .unwrap();
+    let again: Vec<String> = again
+        .into_iter()
+        .map(|outcome| outcome.unwrap().link.id.key.to_string())
+        .collect();
+    assert_eq!(again, keys);
+    let counts = world.store.counts().await.unwrap();
+    assert_eq!(counts.created_from(KeyOrigin::Ledger), 2);
+    assert_eq!(counts.created_from(KeyOrigin::Random), 0);
+}
+
+#[tokio::test]
+async fn an_item_whose_expiry_has_passed_since_makes_another_request() {
+    let world = World::new();
+    let items = || vec![expiring(TARGET, DAY / 24), new(TARGET)];
+    world
+        .links
+        .create_many(ANN, items(), once("k", 1))
+        .await
+        .unwrap();
+    world.clock.advance(DAY / 12);
+    let late = world.links.create_many(ANN, items(), once("k", 1)).await;
+    assert!(matches!(late, Err(LinkError::OnceMismatch)));
+    assert_eq!(live_links(&world).await, 2);
+}
+
+#[tokio::test]
+async fn idempotency_keys_are_short_and_visible() {
+    let world = World::new();
+    let long = "x".repeat(256);
+    for key in ["", &long, "a\nb", "ä"] {
+        let refused = world.links.create(ANN, new(TARGET), once(key, 1)).await;
+        assert_eq!(codes(refused), ["idempotency_key_invalid"], "{key:?}");
+    }
+    let longest = "x".repeat(255);
+    assert!(
+        world
+            .links
+            .create(ANN, new(TARGET), once(&longest, 1))
+            .await
+            .is_ok()
+    );
+}

@@ -1,0 +1,442 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::ports::{InsertRequest, LinkStore};
+use curt_core::{Clock, ErrorKind, LinkState, RedirectStatus, Visibility};
+use curt_links::{EditLink, NewLink, Resolution, ResolverSettings};
+
+use crate::world::*;
+
+const TARGET: &str = "https://example.com/a?b=c#d";
+
+#[tokio::test]
+async fn a_link_is_loaded_once_and_then_served_from_memory() {
+    let world = World::new();
+    let new = NewLink {
+        alias: Some("a".into()),
+        status: Some(RedirectStatus::PermanentRedirect),
+        forward_query: Some(true),
+        ..new(TARGET)
+    };
+    let created = world.links.create(ANN, new, None).await.unwrap().link;
+    assert_eq!(world.cached("a"), None);
+
+    let Resolution::Live(hit) = world.resolve("a").await else {
+        panic!("not live")
+    };
+    assert_eq!(hit.location(), TARGET);
+    assert_eq!(hit.location_bytes(), TARGET.as_bytes());
+    assert_eq!(hit.status(), RedirectStatus::PermanentRedirect);
+    assert!(hit.forward_query());
+    assert_eq!(hit.revision(), created.revision);
+    assert_eq!(hit.expires_at(), created.expires_at);
+
+    let gets = world.store.gets();
+    assert_eq!(world.cached("a").as_deref(), Some(TARGET));
+    assert_eq!(location(&world.resolve("a").await), Some(TARGET));
+    assert_eq!(world.store.gets(), gets, "served from memory");
+    assert_eq!(world.resolver.held().0, 1);
+}
+
+#[tokio::test]
+async fn every_status_survives_the_copy() {
+    let world = World::new();
+    for status in RedirectStatus::ALL {
+        let alias = format!("s{}", status.code());
+        let new = NewLink {
+            alias: Some(alias.clone()),
+            status: Some(status),
+            ..new(TARGET)
+        };
+        world.links.create(ANN, new, None).await.unwrap();
+        let Resolution::Live(hit) = world.resolve(&alias).await else {
+            panic!("not live")
+        };
+        assert_eq!(hit.status(), status);
+        assert!(!hit.forward_query());
+    }
+}
+
+#[tokio::test]
+async fn keys_are_case_sensitive_and_long_ones_fit() {
+    let world = World::new();
+    let long = "x".repeat(64);
+    world.alias("Abc", "https://example.com/upper").await;
+    world.alias("abc", "https://example.com/lower").await;
+    world.alias(&long, "https://example.com/long").await;
+    for (key, path) in [("Abc", "upper"), ("abc", "lower"), (&*long, "long")] {
+        let target = format!("https://example.com/{path}");
+        assert_eq!(location(&world.resolve(key).await), Some(&*target));
+        assert_eq!(world.cached(key), Some(target));
+    }
+    assert_eq!(world.resolve("ABC").await, Resolution::Absent);
+}
+
+#[tokio::test]
+async fn expiry_is_decided_at_read_even_for_a_cached_copy() {
+    let world = World::new();
+    let new = NewLink {
+        alias: Some("a".into()),
+        ..expiring(TARGET, DAY)
+    };
+    world.links.create(ANN, new, None).await.unwrap();
+    world.resolve("a").await;
+    world.clock.set(START.plus(DAY - Duration::from_millis(1)));
+    assert!(world.cached("a").is_some());
+    world.clock.set(START.plus(DAY));
+    assert_eq!(world.cached("a"), None);
+    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    // From a cold cache too.
+    world.resolver.changed(&id("a"));
+    assert_eq!(world.resolve("a").await, Resolution::Gone);
+}
+
+#[tokio::test]
+async fn a_link_begins_to_redirect_at_its_hour_without_another_load() {
+    let world = World::new();
+    let new = NewLink {
+        alias: Some("a".into()),
+        valid_since: Some(START.plus(DAY)),
+        ..new(TARGET)
+    };
+    world.links.create(ANN, new, None).await.unwrap();
+    assert_eq!(world.resolve("a").await, Resolution::Absent);
+    assert_eq!(world.cached("a"), None);
+    let gets = world.store.gets();
+    world.clock.set(START.plus(DAY));
+    assert_eq!(world.cached("a").as_deref(), Some(TARGET));
+    assert_eq!(world.store.gets(), gets);
+}
+
+#[tokio::test]
+async fn a_copy_ages_from_its_load_and_hits_do_not_refresh_it() {
+    let world = World::with(Plan {
+        resolver: ResolverSettings {
+            entry_ttl: Some(Duration::from_secs(5)),
+            ..ResolverSettings::default()
+        },
+        ..Plan::default()
+    });
+    world.alias("a", TARGET).await;
+    world.resolve("a").await;
+    for second in 1..5 {
+        world.clock.set(START.plus(Duration::from_secs(second)));
+        assert!(world.cached("a").is_some(), "{second} s");
+    }
+    world.clock.set(START.plus(Duration::from_secs(5)));
+    assert_eq!(world.cached("a"), None);
+    let gets = world.store.gets();
+    world.resolve("a").await;
+    assert_eq!(world.store.gets(), gets + 1);
+    assert!(world.cached("a").is_some());
+    // A clock that steps back must not prolong the copy's life by the width of the step.
+    world.clock.set(START);
+    assert_eq!(world.cached("a"), None);
+}
+
+#[tokio::test]
+async fn misses_are_remembered_briefly_and_ended_by_a_create() {
+    let world = World::new();
+    assert_eq!(world.resolve("a").await, Resolution::Absent);
+    assert_eq!(world.resolve("a").await, Resolution::Absent);
+    assert_eq!(world.store.gets(), 1, "the second answer came from memory");
+    world.alias("a", TARGET).await;
+    assert_eq!(location(&world.resolve("a").await), Some(TARGET));
+
+    world.resolve("b").await;
+    let gets = world.store.gets();
+    world.clock.advance(Duration::from_secs(5));
+    world.resolve("b").await;
+    assert_eq!(world.store.gets(), gets + 1, "forgotten after at most 5 s");
+}
+
+#[tokio::test]
+async fn a_longer_miss_ttl_than_allowed_is_cut() {
+    let world = World::with(Plan {
+        resolver: ResolverSettings {
+            miss_ttl: Duration::from_secs(3_600),
+            ..ResolverSettings::default()
+        },
+        ..Plan::default()
+    });
+    world.resolve("a").await;
+    world.clock.advance(Duration::from_secs(5));
+    world.resolve("a").await;
+    assert_eq!(world.store.gets(), 2);
+}
+
+#[tokio::test]
+async fn trying_keys_does_not_push_out_live_links() {
+    let world = World::with(Plan {
+        resolver: ResolverSettings {
+            cache_bytes: 64 * 1_024,
+            miss_entries: 100,
+            ..ResolverSettings::default()
+        },
+        ..Plan::default()
+    });
+    world.alias("a", TARGET).await;
+    world.resolve("a").await;
+    for n in 0..20_000 {
+        assert_eq!(world.resolve(&format!("no{n}")).await, Resolution::Absent);
+    }
+    assert!(world.cached("a").is_some());
+}
+
+#[tokio::test]
+async fn memory_is_bounded_and_a_scan_leaves_the_hot_links() {
+    const BYTES: u64 = 256 * 1_024;
+    let world = World::with(Plan {
+        resolver: ResolverSettings {
+            cache_bytes: BYTES,
+            ..ResolverSettings::default()
+        },
+        ..Plan::default()
+    });
+    let hot: Vec<String> = (0..200).map(|n| format!("hot{n}")).collect();
+    for key in &hot {
+        world.alias(key, TARGET).await;
+    }
+    let mut hits = 0;
+    for round in 0..100 {
+        for key in &hot {
+            hits += u32::from(round > 0 && world.cached(key).is_some());
+            world.resolve(key).await;
+        }
+        for n in 0..100 {
+            let key = format!("cold{round}-{n}");
+            world.alias(&key, TARGET).await;
+            world.resolve(&key).await;
+        }
+        assert!(world.resolver.held().1 <= BYTES);
+    }
+    assert!(hits >= 99 * 200 * 95 / 100, "{hits} hits of the hot set");
+}
+
+#[tokio::test]
+async fn edits_and_deletions_are_seen_at_once() {
+    let world = World::new();
+    world.alias("a", TARGET).await;
+    world.resolve("a").await;
+    let edit = EditLink {
+        target: Some("https://example.com/new".into()),
+        ..EditLink::default()
+    };
+    world.links.edit(ANN, "a", None, edit).await.unwrap();
+    assert_eq!(world.cached("a"), None);
+    assert_eq!(
+        location(&world.resolve("a").await),
+        Some("https://example.com/new")
+    );
+    world.links.delete(ANN, "a", None).await.unwrap();
+    assert_eq!(world.cached("a"), None);
+    assert_eq!(world.resolve("a").await, Resolution::Gone);
+}
+
+#[tokio::test]
+async fn only_active_public_links_are_served() {
+    let world = World::new();
+    let active = world.alias("model", TARGET).await.link;
+    let cases = [
+        (
+            "private",
+            Visibility::Private,
+            LinkState::Active,
+            Resolution::Absent,
+        ),
+        (
+            "password",
+            Visibility::Password,
+            LinkState::Active,
+            Resolution::Absent,
+        ),
+        (
+            "disabled",
+            Visibility::Public,
+            LinkState::Disabled,
+            Resolution::Gone,
+        ),
+        (
+            "seeded",
+            Visibility::Public,
+            LinkState::Seeded,
+            Resolution::Absent,
+        ),
+        (
+            "deleted",
+            Visibility::Public,
+            LinkState::Deleted,
+            Resolution::Gone,
+        ),
+    ];
+    for (key, visibility, state, wanted) in cases {
+        let link = curt_core::Link {
+            id: id(key),
+            visibility,
+            state,
+            ..active.clone()
+        };
+        let request = InsertRequest {
+            links: vec![link],
+            once: None,
+            now: START,
+        };
+        world.store.insert(request).await.unwrap();
+        assert_eq!(world.resolve(key).await, wanted, "{key}");
+        assert_eq!(world.resolve(key).await, wanted, "{key}, again");
+        assert_eq!(world.cached(key), None, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn texts_that_are_no_keys_are_absent_without_a_load() {
+    let world = World::new();
+    let long = "x".repeat(65);
+    for key in ["", "..", "a/b", "a b", "ä", &long, "a%00"] {
+        assert_eq!(world.resolve(key).await, Resolution::Absent, "{key:?}");
+        assert_eq!(world.cached(key), None);
+    }
+    assert_eq!(world.store.gets(), 0);
+}
+
+#[tokio::test]
+async fn one_load_serves_everybody_who_waits() {
+    let world = World::new();
+    world.alias("a", TARGET).await;
+    world.store.shut_gate();
+    let visitors: Vec<_> = (0..50)
+        .map(|_| {
+            let resolver = Arc::clone(&world.resolver);
+            tokio::spawn(async move { resolver.resolve(named("a")).await })
+        })
+        .collect();
+    world.store.paused(1).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    world.store.let_through(1);
+    for visitor in visitors {
+        let resolution = visitor.await.unwrap().unwrap();
+        assert_eq!(location(&resolution), Some(TARGET));
+    }
+    assert_eq!(world.store.gets(), 1);
+}
+
+#[tokio::test]
+async fn a_failure_is_shared_by_the_waiting_and_remembered_by_nobody() {
+    let world = World::new();
+    world.alias("a", TARGET).await;
+    world.store.shut_gate();
+    let visitors: Vec<_> = (0..10)
+        .map(|_| {
+            let resolver = Arc::clone(&world.resolver);
+            tokio::spawn(async move { resolver.resolve(named("a")).await })
+        })
+        .collect();
+    world.store.paused(1).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    world.store.fail(true);
+    world.store.let_through(1);
+    for visitor in visitors {
+        let failure = visitor.await.unwrap().unwrap_err();
+        assert_eq!(failure.kind, ErrorKind::Unavailable);
+        assert_eq!(failure.detail, "switched off");
+    }
+    // An unknown key is an error too while the store is away, never a 404.
+    let unknown = world.resolver.resolve(named("unknown")).await;
+    assert_eq!(unknown.unwrap_err().kind, ErrorKind::Unavailable);
+    world.store.fail(false);
+    world.store.open_gate();
+    assert_eq!(location(&world.resolve("a").await), Some(TARGET));
+    assert_eq!(world.resolve("unknown").await, Resolution::Absent);
+}
+
+#[tokio::test]
+async fn cached_links_are_served_while_the_store_is_away_r1() {
+    let world = World::new();
+    world.alias("a", TARGET).await;
+    world.resolve("a").await;
+    world.store.fail(true);
+    assert_eq!(world.cached("a").as_deref(), Some(TARGET));
+    assert_eq!(location(&world.resolve("a").await), Some(TARGET));
+}
+
+#[tokio::test]
+async fn a_cancelled_loader_hands_over_to_those_who_wait() {
+    let world = World::new();
+    world.alias("a", TARGET).await;
+    world.store.shut_gate();
+    let spawn = || {
+        let resolver = Arc::clone(&world.resolver);
+        tokio::spawn(async move { resolver.resolve(named("a")).await })
+    };
+    let leader = spawn();
+    world.store.paused(1).await;
+    let follower = spawn();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    world.store.open_gate();
+    leader.abort();
+    assert!(leader.await.unwrap_err().is_cancelled());
+    let resolution = follower.await.unwrap().unwrap();
+    assert_eq!(location(&resolution), Some(TARGET));
+    assert_eq!(world.store.gets(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loads_are_bounded_and_the_queue_has_a_deadline() {
+    let world = World::with(Plan {
+        resolver: ResolverSettings {
+            loads_max: 2,
+            load_wait_max: Duration::from_millis(100),
+            ..ResolverSettings::default()
+        },
+        ..Plan::default()
+    });
+    world.alias("c", TARGET).await;
+    world.store.shut_gate();
+    let slow: Vec<_> = ["a", "b"]
+        .into_iter()
+        .map(|key| {
+            let resolver = Arc::clone(&world.resolver);
+            tokio::spawn(async move { resolver.resolve(named(key)).await })
+        })
+        .collect();
+    world.store.paused(2).await;
+    let refused = world.resolver.resolve(named("c")).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Throttled);
+    assert_eq!(
+        world.store.gets(),
+        2,
+        "the third load never reached the store"
+    );
+    world.store.let_through(2);
+    for visitor in slow {
+        assert_eq!(visitor.await.unwrap().unwrap(), Resolution::Absent);
+    }
+    world.store.open_gate();
+    assert_eq!(location(&world.resolve("c").await), Some(TARGET));
+}
+
+#[tokio::test]
+async fn a_reader_paused_over_a_deletion_does_not_bring_the_link_back_d4() {
+    let world = World::new();
+    world.alias("a", TARGET).await;
+    world.store.shut_gate();
+    let resolver = Arc::clone(&world.resolver);
+    let slow = tokio::spawn(async move { resolver.resolve(named("a")).await });
+    world.store.paused(1).await;
+    world.store.open_gate();
+    let now = world.clock.now();
+    world.store.delete(&id("a"), None, now).await.unwrap();
+    world.resolver.changed(&id("a"));
+    // Others are not held up by the slow one.
+    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    world.store.let_through(1);
+    assert_eq!(slow.await.unwrap().unwrap(), Resolution::Gone);
+    assert_eq!(world.cached("a"), None);
+    assert_eq!(world.resolve("a").await, Resolution::Gone);
+}

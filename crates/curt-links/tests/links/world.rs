@@ -1,0 +1,158 @@
+//! Everything that a test needs, wired as the executable does it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::clock::ManualClock;
+use curt_core::ports::LinkStore;
+use curt_core::{Alphabet, Clock, DomainId, Key, KeyOrigin, LinkId, LinkRef, OwnerId, UnixMillis};
+use curt_keys::{KeySupply, SuppliedKey};
+use curt_links::{
+    Created, Expiry, LinkError, LinkMetrics, LinkSettings, Links, NewLink, PurgeSettings, Purger,
+    Resolution, ResolveMetrics, Resolver, ResolverSettings,
+};
+
+use crate::gated::GatedStore;
+
+pub(crate) const START: UnixMillis = UnixMillis(1_800_000_000_000);
+pub(crate) const ANN: OwnerId = OwnerId(1);
+pub(crate) const BOB: OwnerId = OwnerId(2);
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+pub(crate) struct World {
+    pub(crate) store: Arc<GatedStore>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) supply: Arc<KeySupply>,
+    pub(crate) resolver: Arc<Resolver>,
+    pub(crate) links: Arc<Links>,
+    pub(crate) metrics: LinkMetrics,
+}
+
+pub(crate) struct Plan {
+    pub(crate) resolver: ResolverSettings,
+    pub(crate) links: LinkSettings,
+    pub(crate) supply: Arc<KeySupply>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            resolver: ResolverSettings::default(),
+            links: LinkSettings::default(),
+            supply: KeySupply::random(Alphabet::Base62, 7),
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(Plan::default())
+    }
+
+    pub(crate) fn with(plan: Plan) -> Self {
+        let store = GatedStore::new();
+        let clock = Arc::new(ManualClock::at(START));
+        let metrics = LinkMetrics::default();
+        let resolver = Resolver::new(
+            plan.resolver,
+            store.clone(),
+            clock.clone(),
+            ResolveMetrics::default(),
+        );
+        let links = Links::new(
+            plan.links,
+            store.clone(),
+            plan.supply.clone(),
+            resolver.clone(),
+            clock.clone(),
+            metrics.clone(),
+        );
+        Self {
+            store,
+            clock,
+            supply: plan.supply,
+            resolver,
+            links,
+            metrics,
+        }
+    }
+
+    pub(crate) fn purger(&self, settings: PurgeSettings) -> Arc<Purger> {
+        Purger::new(
+            settings,
+            self.store.clone(),
+            self.supply.clone(),
+            self.resolver.clone(),
+            self.clock.clone(),
+            self.metrics.clone(),
+        )
+    }
+
+    pub(crate) async fn alias(&self, alias: &str, target: &str) -> Created {
+        let new = NewLink {
+            alias: Some(alias.into()),
+            ..new(target)
+        };
+        self.links.create(ANN, new, None).await.unwrap()
+    }
+
+    pub(crate) async fn resolve(&self, key: &str) -> Resolution {
+        self.resolver.resolve(named(key)).await.unwrap()
+    }
+
+    pub(crate) fn cached(&self, key: &str) -> Option<String> {
+        let hit = self.resolver.cached(named(key), self.clock.now())?;
+        Some(hit.location().to_owned())
+    }
+
+    pub(crate) async fn stored(&self, key: &str) -> Option<curt_core::Link> {
+        self.store.get(&id(key)).await.unwrap()
+    }
+}
+
+pub(crate) fn new(target: &str) -> NewLink {
+    NewLink {
+        target: target.into(),
+        ..NewLink::default()
+    }
+}
+
+pub(crate) fn expiring(target: &str, after: Duration) -> NewLink {
+    NewLink {
+        expires_at: Expiry::At(START.plus(after)),
+        ..new(target)
+    }
+}
+
+pub(crate) fn named(key: &str) -> LinkRef<'_> {
+    LinkRef {
+        domain: DomainId::DEFAULT,
+        key,
+    }
+}
+
+pub(crate) fn id(key: &str) -> LinkId {
+    named(key).to_id().unwrap()
+}
+
+pub(crate) fn generated(key: &str) -> SuppliedKey {
+    SuppliedKey {
+        key: Key::parse(key).unwrap(),
+        origin: KeyOrigin::Ledger,
+    }
+}
+
+/// The codes of the mistakes that a request was refused for.
+pub(crate) fn codes<T: std::fmt::Debug>(refused: Result<T, LinkError>) -> Vec<&'static str> {
+    match refused {
+        Err(LinkError::Invalid(mistakes)) => mistakes.iter().map(|mistake| mistake.code).collect(),
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+pub(crate) fn location(resolution: &Resolution) -> Option<&str> {
+    match resolution {
+        Resolution::Live(hit) => Some(hit.location()),
+        Resolution::Absent | Resolution::Gone => None,
+    }
+}
