@@ -117,8 +117,11 @@ fn a_server_that_is_never_ready_is_an_error_in_time() {
 
 #[test]
 fn a_command_returns_what_it_printed() {
-    let (_folder, app) = app("echo \"ran $*\"; echo oops >&2; [ \"$1\" = good ]");
-    assert_eq!(app.run(&["good", "one"]).unwrap(), "ran good one\n");
+    let script = "echo \"ran $* with $CURT_STORE_LINKS\"; echo oops >&2; [ \"$1\" = good ]";
+    let (_folder, app) = app(script);
+    let app = app.setting("store.links", "memory:");
+    let printed = app.run(&["good", "one"]).unwrap();
+    assert_eq!(printed, "ran good one with memory:\n");
     let error = app.run(&["bad"]).unwrap_err();
     assert!(format!("{error:#}").contains("oops"), "{error:#}");
     assert_eq!(app.output(&["bad"]).unwrap().status.code(), Some(1));

@@ -51,7 +51,8 @@ async fn sums_and_position_move_together_c1(counters: Port) -> Result<()> {
     let sums = [counted("b", 2), counted("a", 1), counted("b", 3)];
     ensure!(counters.add(0, 0, 10, &sums).await?, "the first");
     ensure!(!counters.add(0, 0, 10, &sums).await?, "called twice");
-    ensure!(!counters.add(0, 5, 20, &sums).await?, "a wrong guess");
+    ensure!(!counters.add(0, 5, 20, &sums).await?, "a step back");
+    ensure!(!counters.add(0, 11, 20, &sums).await?, "a gap");
     same("position", counters.position(0).await?, 10)?;
     ensure!(
         counters.add(0, 10, 20, &[counted("a", 5)]).await?,

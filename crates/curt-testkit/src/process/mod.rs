@@ -42,7 +42,7 @@ pub struct App {
     binary: PathBuf,
     before: Vec<OsString>,
     folder: TempDir,
-    settings: Vec<String>,
+    settings: Vec<(String, String)>,
     environment: Vec<(OsString, OsString)>,
     ready_time: Duration,
     starts: AtomicU32,
@@ -66,10 +66,11 @@ impl App {
         })
     }
 
-    /// Adds a setting, as `--set key=value` does.
+    /// Adds a setting, for the server as `--set key=value` and for other commands in the environment: those take
+    /// options in various places.
     #[must_use]
     pub fn setting(mut self, key: &str, value: impl Display) -> Self {
-        self.settings.push(format!("{key}={value}"));
+        self.settings.push((key.to_owned(), value.to_string()));
         self
     }
 
@@ -117,7 +118,7 @@ impl App {
             .arg("serve")
             .args(["--set", "server.listen=127.0.0.1:0"])
             .args(["--set", "server.admin_listen=127.0.0.1:0"])
-            .args(self.settings.iter().flat_map(|setting| ["--set", setting]))
+            .args(self.settings.iter().flat_map(set_option))
             .arg("--ready-file")
             .arg(&ready_file)
             .args(arguments);
@@ -147,7 +148,7 @@ impl App {
         let mut command = self.command();
         command
             .args(arguments)
-            .args(self.settings.iter().flat_map(|setting| ["--set", setting]));
+            .envs(self.settings.iter().map(variable));
         let mut child = Ended(spawn(&mut command, &logs)?);
         let status = wait(&mut child.0, COMMAND_TIME_MAX)?;
         let status = status.with_context(|| format!("{arguments:?} did not end in time"))?;
@@ -179,6 +180,16 @@ impl App {
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
+}
+
+fn set_option((key, value): &(String, String)) -> [String; 2] {
+    ["--set".to_owned(), format!("{key}={value}")]
+}
+
+/// `CURT_SERVER_LISTEN` for `server.listen`.
+fn variable((key, value): &(String, String)) -> (String, &str) {
+    let name = key.to_uppercase().replace('.', "_");
+    (format!("CURT_{name}"), value)
 }
 
 /// A child that does not outlive its test.
