@@ -19,6 +19,7 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use tracing::Instrument;
 
 use super::leftover::SharedBody;
 use crate::metrics::{RequestLabels, RouteLabels};
@@ -39,8 +40,28 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
         .get::<MatchedPath>()
         .map_or(UNMATCHED, MatchedPath::as_str)
         .to_owned();
-    let html = prefers_html(request.headers());
+    // What is logged below the handlers carries the id too.
+    let request_id = id.to_str().unwrap_or_default();
+    let span = tracing::error_span!("request", request_id, route);
+    let mut response = answer(request, next).instrument(span.clone()).await;
 
+    let status = response.status().as_u16();
+    span.in_scope(|| {
+        tracing::debug!(
+            event = event::REQUEST_ANSWERED,
+            method = method_name(&method),
+            status,
+            micros = started.elapsed().as_micros(),
+            "request answered"
+        );
+    });
+    response.headers_mut().insert(X_REQUEST_ID, id);
+    count(&app, route, &method, status, started);
+    response
+}
+
+async fn answer(request: Request, next: Next) -> Response {
+    let html = prefers_html(request.headers());
     let (parts, body) = request.into_parts();
     let body = SharedBody::new(body);
     let request = Request::from_parts(parts, Body::new(body.clone()));
@@ -49,12 +70,7 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
     } else {
         let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
         answered.unwrap_or_else(|_| {
-            tracing::error!(
-                event = event::REQUEST_FAILED,
-                route,
-                request_id = id.to_str().unwrap_or_default(),
-                "a handler panicked"
-            );
+            tracing::error!(event = event::REQUEST_FAILED, "a handler panicked");
             Problem::new(ProblemCode::Internal).into_response()
         })
     };
@@ -71,19 +87,6 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
     }
-
-    let status = response.status().as_u16();
-    tracing::debug!(
-        event = event::REQUEST_ANSWERED,
-        route,
-        method = method_name(&method),
-        status,
-        request_id = id.to_str().unwrap_or_default(),
-        micros = started.elapsed().as_micros(),
-        "request answered"
-    );
-    response.headers_mut().insert(X_REQUEST_ID, id);
-    count(&app, route, &method, status, started);
     response
 }
 

@@ -209,6 +209,7 @@ impl Answer {
 pub(crate) struct Outage {
     inner: MemoryLinkStore,
     out: AtomicBool,
+    panics: AtomicBool,
 }
 
 impl Outage {
@@ -216,6 +217,7 @@ impl Outage {
         Self {
             inner,
             out: AtomicBool::new(false),
+            panics: AtomicBool::new(false),
         }
     }
 
@@ -223,7 +225,12 @@ impl Outage {
         self.out.store(out, Ordering::SeqCst);
     }
 
+    pub(crate) fn panics(&self, panics: bool) {
+        self.panics.store(panics, Ordering::SeqCst);
+    }
+
     fn check(&self) -> PortResult<()> {
+        assert!(!self.panics.load(Ordering::SeqCst), "as the test asked");
         if self.out.load(Ordering::SeqCst) {
             let secret = "the disk of host db-17 is full";
             return Err(PortError::new(

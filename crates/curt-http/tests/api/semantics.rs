@@ -1,6 +1,10 @@
 //! What holds whatever is asked: negotiation, HEAD, outages, health, metrics, anonymous links, request ids.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::body::Body;
+use futures_util::{StreamExt, stream};
 use http::{Method, Request};
 use serde_json::{Value, json};
 
@@ -117,6 +121,47 @@ async fn an_outage_is_503_with_retry_after_and_tells_nothing() {
             .await
             .status,
         201
+    );
+}
+
+#[tokio::test]
+async fn a_panic_is_one_500_and_nothing_more() {
+    let world = World::new().await;
+    world.link("abc").await;
+    world.store.panics(true);
+    let answer = world.call(Method::GET, "/api/v1/links/abc", None).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.problem().as_str()),
+        (500, "internal")
+    );
+    assert!(!answer.header("x-request-id").is_empty());
+    world.store.panics(false);
+    let answer = world.call(Method::GET, "/api/v1/links/abc", None).await;
+    assert_eq!(answer.status, 200);
+}
+
+/// A client that still sends must not lose the answer, nor its next request.
+#[tokio::test]
+async fn a_short_rest_of_a_body_is_read_and_a_long_one_closes_the_connection() {
+    let world = World::new().await;
+    let left = Arc::new(AtomicUsize::new(3));
+    let counter = Arc::clone(&left);
+    let chunks = stream::iter(0..3).map(move |_| {
+        counter.fetch_sub(1, Ordering::SeqCst);
+        Ok::<_, std::io::Error>("chunk")
+    });
+    let request = Request::post("/api/v1/links").body(Body::from_stream(chunks));
+    let answer = world.send(request.unwrap()).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("connection")),
+        (401, "")
+    );
+    assert_eq!(left.load(Ordering::SeqCst), 0);
+    let long = Body::from("a".repeat(100_000));
+    let answer = world.send(Request::put("/abc").body(long).unwrap()).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("connection")),
+        (405, "close")
     );
 }
 
