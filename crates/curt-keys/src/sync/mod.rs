@@ -279,6 +279,14 @@ impl Keysync {
                 held.extend(drain(pool).await);
             }
         }
+        if self.pools.iter().all(|pool| pool.survives_restart()) && !held.is_empty() {
+            let keys = held.len();
+            tracing::warn!(
+                event = event::KEYS_RETURNED,
+                keys,
+                "no pool had room for unused keys"
+            );
+        }
         for shard in &mut state.shards {
             shard.abandon();
         }

@@ -7,7 +7,7 @@ use curt_adapters::memory::MemoryKeyPool;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{ClaimReply, InsertRequest};
 use curt_core::{DomainId, Key, LinkId, UnixMillis};
-use curt_keys::{KeyMetrics, KeySupply, Strategy, SuppliedKey};
+use curt_keys::{KeyAccounts, KeyMetrics, KeySupply, Strategy, SuppliedKey};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
@@ -33,69 +33,104 @@ async fn every_key_is_accounted_for_while_running_and_after_the_end() {
     }
 }
 
-/// Creates 20 links, deletes 10 and releases 6 of those. Returns the released ids.
-async fn release_six(world: &World, running: &Running) -> Vec<LinkId> {
-    let mut ids = Vec::new();
-    for number in 0..20 {
-        running.supply.filled().await;
-        let supplied = take(&running.supply, number).await;
-        world.store(&supplied).await;
-        ids.push(LinkId::new(DomainId::DEFAULT, supplied.key));
+/// A supply whose reconcilers run only when the test says so: nothing moves while it counts.
+struct Quiet {
+    world: World,
+    supply: Arc<KeySupply>,
+    metrics: KeyMetrics,
+}
+
+impl Quiet {
+    async fn open(world: World) -> Self {
+        let metrics = KeyMetrics::default();
+        let mut settings = small(Strategy::Pool);
+        settings.pool.in_flight = Duration::from_secs(1);
+        let supply = KeySupply::open(settings, world.life(), metrics.clone())
+            .await
+            .unwrap();
+        Self {
+            world,
+            supply,
+            metrics,
+        }
     }
-    for id in &ids[..10] {
-        world.links.delete(id, None, UnixMillis(1)).await.unwrap();
+
+    async fn pass(&self) {
+        self.supply.keygen_pass(&CancellationToken::new()).await;
+        self.supply.keysync_pass(&CancellationToken::new()).await;
+        self.supply.filled().await;
     }
-    let deleted = running.supply.accounts().await.unwrap();
-    assert_eq!((deleted.quarantined, deleted.used), (10, 10), "{deleted:?}");
-    let released = world.links.release(UnixMillis(1), 6).await.unwrap();
-    assert_eq!(released.len(), 6);
-    let lost = running.supply.accounts().await.unwrap();
-    assert_eq!((lost.quarantined, lost.leaked), (4, 6), "{lost:?}");
-    released
+
+    async fn create(&self, links: u64) -> Vec<LinkId> {
+        let mut ids = Vec::new();
+        for number in 0..links {
+            self.pass().await;
+            let supplied = take(&self.supply, number).await;
+            self.world.store(&supplied).await;
+            ids.push(LinkId::new(DomainId::DEFAULT, supplied.key));
+        }
+        self.pass().await;
+        ids
+    }
+
+    async fn accounts(&self) -> KeyAccounts {
+        let accounts = self.supply.accounts().await.unwrap();
+        assert!(accounts.balances(), "K-2: {accounts:?}");
+        accounts
+    }
+
+    /// Creates 20 links, deletes 10 and releases 6 of those. Returns the released ids.
+    async fn release_six(&self) -> Vec<LinkId> {
+        let links = &self.world.links;
+        for id in &self.create(20).await[..10] {
+            links.delete(id, None, UnixMillis(1)).await.unwrap();
+        }
+        let deleted = self.accounts().await;
+        assert_eq!((deleted.quarantined, deleted.used), (10, 10), "{deleted:?}");
+        assert_eq!(deleted.leaked, 0, "{deleted:?}");
+        let released = links.release(UnixMillis(1), 6).await.unwrap();
+        assert_eq!(released.len(), 6);
+        let lost = self.accounts().await;
+        assert_eq!((lost.quarantined, lost.leaked), (4, 6), "{lost:?}");
+        released
+    }
 }
 
 #[tokio::test]
 async fn recycled_keys_are_free_again_and_counted() {
     let mut world = World::new();
     world.durable_pools = vec![Arc::new(DurablePool(MemoryKeyPool::new(100)))];
-    let running = Running::start(small(Strategy::Pool), world.life()).await;
-    let released = release_six(&world, &running).await;
-    assert_eq!(running.supply.recycle(&released).await.unwrap(), 6);
-    assert_eq!(running.metrics.recycled.get(), 6);
-    let supply = running.shut().await;
-    let accounts = supply.accounts().await.unwrap();
-    assert!(accounts.balances(), "K-2: {accounts:?}");
+    let quiet = Quiet::open(world).await;
+    let released = quiet.release_six().await;
+    assert_eq!(quiet.supply.recycle(&released).await.unwrap(), 6);
+    assert_eq!(quiet.metrics.recycled.get(), 6);
+    let accounts = quiet.accounts().await;
     assert_eq!((accounts.recycled, accounts.leaked), (6, 0), "{accounts:?}");
 }
 
 /// A volatile pool keeps batches open, and a ledger frees no key of an open batch.
 #[tokio::test]
 async fn keys_recycled_while_their_batch_is_open_come_back_with_it() {
-    let world = World::new();
-    let running = Running::start(small(Strategy::Pool), world.life()).await;
-    let released = release_six(&world, &running).await;
-    assert_eq!(running.supply.recycle(&released).await.unwrap(), 0);
-    let supply = running.shut().await;
-    let accounts = supply.accounts().await.unwrap();
-    assert!(accounts.balances(), "K-2: {accounts:?}");
+    let quiet = Quiet::open(World::new()).await;
+    let released = quiet.release_six().await;
+    assert_eq!(quiet.supply.recycle(&released).await.unwrap(), 0);
+    quiet.supply.close().await.unwrap();
+    let accounts = quiet.accounts().await;
     assert_eq!((accounts.used, accounts.leaked), (10, 0), "{accounts:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn keys_recycled_while_their_batch_is_open_follow_once_it_is_used_up() {
-    let world = World::new();
-    let running = Running::start(small(Strategy::Pool), world.life()).await;
-    let released = release_six(&world, &running).await;
-    assert_eq!(running.supply.recycle(&released).await.unwrap(), 0);
-    for number in 0..100 {
-        running.supply.filled().await;
-        world.store(&take(&running.supply, number).await).await;
+    let quiet = Quiet::open(World::new()).await;
+    let released = quiet.release_six().await;
+    assert_eq!(quiet.supply.recycle(&released).await.unwrap(), 0);
+    quiet.create(100).await;
+    for _ in 0..2 {
+        tokio::time::advance(Duration::from_secs(301)).await;
+        quiet.pass().await;
     }
-    tokio::time::sleep(Duration::from_secs(700)).await;
-    assert_eq!(running.metrics.recycled.get(), 6);
-    let supply = running.shut().await;
-    let accounts = supply.accounts().await.unwrap();
-    assert!(accounts.balances(), "K-2: {accounts:?}");
+    assert_eq!(quiet.metrics.recycled.get(), 6);
+    let accounts = quiet.accounts().await;
     assert_eq!((accounts.recycled, accounts.leaked), (6, 0), "{accounts:?}");
 }
 

@@ -79,11 +79,11 @@ async fn with_a_durable_pool_a_crash_costs_at_most_the_ring() {
     for fault in [Fault::DieBefore, Fault::DieAfter] {
         for call in 0.. {
             let mut world = World::new();
-            world.durable_pools = vec![Arc::new(DurablePool(MemoryKeyPool::new(25)))];
+            world.durable_pools = vec![Arc::new(DurablePool(MemoryKeyPool::new(45)))];
             if !die_at(&world, settings(), call, fault).await {
                 break;
             }
-            let supply = work(&world, settings(), 3).await;
+            let supply = work(&world, settings(), 12).await;
             supply.close().await.unwrap();
             let accounts = supply.accounts().await.unwrap();
             assert!(accounts.balances(), "K-2 at call {call}: {accounts:?}");

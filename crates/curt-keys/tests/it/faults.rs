@@ -1,14 +1,17 @@
 //! Engines that fail: nothing panics, creation goes on, and everything heals.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use curt_adapters::memory::MemoryKeyPool;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::Inserted;
-use curt_keys::Strategy;
+use curt_keys::{KeyMetrics, KeySupply, Strategy};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use tokio_util::sync::CancellationToken;
 
-use crate::world::{Fault, Running, World, small, take};
+use crate::world::{DurablePool, Fault, Running, World, small, take};
 
 /// Every third call fails, some of them after their effect.
 fn flaky(seed: u64) -> impl FnMut(u64, &'static str) -> Fault {
@@ -70,5 +73,50 @@ async fn k2_is_exact_after_flaky_engines() {
         assert!(accounts.balances(), "K-2, seed {seed}: {accounts:?}");
         assert_eq!(accounts.leaked, 0, "K-2, seed {seed}: {accounts:?}");
         assert!(accounts.used > 50, "seed {seed}: {accounts:?}");
+    }
+}
+
+/// A lost answer is asked for again under the same name: nothing waits for the end of the process.
+#[tokio::test]
+async fn one_failure_of_any_call_loses_no_key_while_running() {
+    for op in ["insert", "take", "push", "close", "depth", "count"] {
+        for fault in [Fault::FailBefore, Fault::FailAfter] {
+            for durable in [false, true] {
+                let mut world = World::new();
+                if durable {
+                    let pool = DurablePool(MemoryKeyPool::new(25));
+                    world.durable_pools = vec![Arc::new(pool)];
+                }
+                let mut failed = false;
+                world.faults.plan(move |_, called| {
+                    let hit = called == op && !std::mem::replace(&mut failed, called == op);
+                    if hit { fault } else { Fault::None }
+                });
+                let mut settings = small(Strategy::Pool);
+                settings.pool.in_flight = Duration::ZERO;
+                let supply = KeySupply::open(settings, world.life(), KeyMetrics::default())
+                    .await
+                    .unwrap();
+                for number in 0..100 {
+                    // The second pass makes up for what failed in the first.
+                    for _ in 0..2 {
+                        supply.keygen_pass(&CancellationToken::new()).await;
+                        supply.keysync_pass(&CancellationToken::new()).await;
+                    }
+                    supply.filled().await;
+                    world.store(&take(&supply, number).await).await;
+                }
+                let accounts = supply.accounts().await.unwrap();
+                let what = format!("K-2 after {fault:?} of {op}, durable {durable}");
+                assert!(accounts.balances(), "{what}: {accounts:?}");
+                assert_eq!(accounts.leaked, 0, "{what}: {accounts:?}");
+                let batches = if durable {
+                    0
+                } else {
+                    accounts.pooled + accounts.buffered + 14
+                };
+                assert!(accounts.open <= batches, "{what}: {accounts:?}");
+            }
+        }
     }
 }

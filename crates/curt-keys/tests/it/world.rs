@@ -254,6 +254,8 @@ impl<P: ?Sized> Wire<P> {
         op: &'static str,
         call: impl Future<Output = PortResult<R>>,
     ) -> PortResult<R> {
+        // Others come in between, as they do on a real wire.
+        tokio::task::yield_now().await;
         let broken = |kind| PortError::new(kind, "wire", op, "cut by the test");
         match self.faults.next(op) {
             Fault::None => call.await,
