@@ -45,6 +45,8 @@ pub(crate) enum Refusal {
     Malformed,
     /// HTTP/1.1 asks for exactly one `Host` field; two of them are how requests are smuggled.
     Host,
+    /// Two readers could disagree about where the body ends, which is the other way to smuggle a request.
+    Framing,
     /// The request line alone is over the limit.
     UriTooLong,
     HeadTooLarge,
@@ -107,7 +109,8 @@ struct Wishes {
 
 impl Wishes {
     fn of(fields: &[httparse::Header<'_>], version: u8) -> Result<Self, Refusal> {
-        let mut hosts = 0;
+        let (mut hosts, mut lengths, mut codings) = (0, 0, 0);
+        let mut framed = true;
         let mut beyond_redirect = false;
         let (mut close, mut keep_alive) = (false, false);
         for field in fields {
@@ -123,9 +126,13 @@ impl Wishes {
                         keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                     }
                 }
-                14 if field.name.eq_ignore_ascii_case("content-length") => beyond_redirect = true,
+                14 if field.name.eq_ignore_ascii_case("content-length") => {
+                    lengths += 1;
+                    framed &= is_length(field.value);
+                }
                 17 if field.name.eq_ignore_ascii_case("transfer-encoding") => {
-                    beyond_redirect = true;
+                    codings += 1;
+                    framed &= version == 1 && field.value.eq_ignore_ascii_case(b"chunked");
                 }
                 _ => {}
             }
@@ -133,6 +140,10 @@ impl Wishes {
         if hosts > 1 || (hosts == 0 && version == 1) {
             return Err(Refusal::Host);
         }
+        if !framed || lengths + codings > 1 {
+            return Err(Refusal::Framing);
+        }
+        beyond_redirect |= lengths + codings > 0;
         let persistence = match (version, close, keep_alive) {
             (1, false, _) => Persistence::Implied,
             (_, false, true) => Persistence::Stated,
@@ -143,6 +154,10 @@ impl Wishes {
             beyond_redirect,
         })
     }
+}
+
+fn is_length(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 
 /// The key and the query of a request target in origin form or absolute form; `None` when it names no key.
@@ -273,6 +288,26 @@ mod tests {
             ),
             ("GET /abc HTTP/1.1\r\nHost : h\r\n\r\n", Refusal::Malformed),
             ("GET /abc\r\n\r\n", Refusal::Malformed),
+            (
+                "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n",
+                Refusal::Framing,
+            ),
+            (
+                "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nContent-Length: 4\r\n\r\n",
+                Refusal::Framing,
+            ),
+            (
+                "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: +4\r\n\r\n",
+                Refusal::Framing,
+            ),
+            (
+                "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n",
+                Refusal::Framing,
+            ),
+            (
+                "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
+                Refusal::Framing,
+            ),
             ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Refusal::Version),
             ("GET /abc HTTP/1.1\r\n\r\n", Refusal::Host),
             (

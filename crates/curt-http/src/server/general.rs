@@ -1,7 +1,6 @@
 //! Connections that hyper serves with the router: everything that is not a plain redirect.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -70,9 +69,10 @@ impl General {
         let mut stopping = false;
         loop {
             tokio::select! {
-                ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => {
+                ended = &mut connection => {
+                    let refused = ended.is_err_and(|error| error.is_parse());
                     let socket = connection.into_parts().io.into_inner();
-                    return socket.close(ended.is_err_and(|error| error.is_parse())).await;
+                    return socket.close(refused || !stopping).await;
                 }
                 () = tokio::time::sleep_until(patience.ask_again_at()) => {
                     if let Some(reason) = patience.exhausted() {
@@ -244,15 +244,17 @@ impl AsyncWrite for Socket {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    /// hyper flushes its last words before it comes here; [`close`](Self::close) does the rest.
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 }
 
 impl Socket {
-    /// Ends the connection; after a refused request, its client is given time to read why.
-    async fn close(mut self, refused: bool) {
-        if refused {
+    /// Ends the connection. A client that may still be sending, such as a body that was refused, is given time to read
+    /// the answer.
+    async fn close(mut self, may_be_sending: bool) {
+        if may_be_sending {
             linger(&mut self.stream).await;
         } else if let Err(error) = self.stream.shutdown().await {
             tracing::trace!(%error, "a client was gone before the connection was closed");

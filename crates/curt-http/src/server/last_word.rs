@@ -58,18 +58,17 @@ impl LastWord {
 
     fn wording(self) -> Wording {
         let (status, slug, title, detail, reason) = match self {
-            Self::Refused(Refusal::Malformed) => (
+            Self::Refused(refusal @ (Refusal::Malformed | Refusal::Host | Refusal::Framing)) => (
                 "400 Bad Request",
                 "malformed-request",
                 "The request is malformed",
-                "The bytes received are not an HTTP/1.1 request.",
-                CutReason::Malformed,
-            ),
-            Self::Refused(Refusal::Host) => (
-                "400 Bad Request",
-                "malformed-request",
-                "The request is malformed",
-                "An HTTP/1.1 request has exactly one Host field.",
+                match refusal {
+                    Refusal::Host => "An HTTP/1.1 request has exactly one Host field.",
+                    Refusal::Framing => {
+                        "A request has one Content-Length, or Transfer-Encoding: chunked, or no body."
+                    }
+                    _ => "The bytes received are not an HTTP/1.1 request.",
+                },
                 CutReason::Malformed,
             ),
             Self::Refused(Refusal::UriTooLong) => (
@@ -134,6 +133,7 @@ mod tests {
         for word in [
             LastWord::Refused(Refusal::Malformed),
             LastWord::Refused(Refusal::Host),
+            LastWord::Refused(Refusal::Framing),
             LastWord::Refused(Refusal::UriTooLong),
             LastWord::Refused(Refusal::HeadTooLarge),
             LastWord::Refused(Refusal::TooManyHeaders),

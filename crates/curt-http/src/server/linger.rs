@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use curt_core::limits::HTTP_BULK_BODY_BYTES_MAX;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// How long, and for how many bytes, a client is listened to after its last answer.
 const LINGER: Duration = Duration::from_secs(1);
-const LINGER_BYTES_MAX: usize = 256 * 1_024;
+const LINGER_BYTES_MAX: usize = 2 * HTTP_BULK_BODY_BYTES_MAX;
 
 /// Ends our side and drops what still comes in: closing with unread input would reset the connection, and the reset
 /// may overtake the answer.

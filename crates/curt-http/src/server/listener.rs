@@ -10,7 +10,11 @@ const BACKLOG: i32 = 4_096;
 
 /// `count` listeners on one address, among which the kernel spreads new connections. With port 0 the first one's
 /// port goes for all.
+///
+/// Shared listeners would also share with another server of the same user, and each would get half of the visitors.
+/// So the address is first taken by one that shares with nobody.
 pub(super) fn bind_all(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+    drop(bound(address, false)?);
     let first = bind(address, true)?;
     let address = first.local_addr()?;
     let mut listeners = vec![first];
@@ -26,6 +30,13 @@ pub(super) fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 fn bind(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
+    let socket = bound(address, shared)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// A socket that has the address and listens to nobody yet.
+fn bound(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM.nonblocking(),
@@ -36,6 +47,5 @@ fn bind(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
     // Accepted sockets inherit it, which saves a system call for each.
     socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    Ok(socket)
 }
