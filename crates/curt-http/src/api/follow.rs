@@ -54,7 +54,7 @@ pub(crate) async fn follow(
     };
     let (outcome, response) = match resolution {
         Ok(Resolution::Live(hit)) => {
-            let response = fields.respond(&hit, uri.query());
+            let response = fields.respond(&hit, uri.query(), app.clock.now());
             (RedirectOutcome::Loaded, response)
         }
         Ok(Resolution::Absent) => {

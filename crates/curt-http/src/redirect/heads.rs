@@ -1,33 +1,40 @@
 //! Response heads, written once and then only copied.
 
+use std::array;
 use std::time::{Duration, UNIX_EPOCH};
 
 use curt_core::{RedirectStatus, UnixMillis};
+use curt_links::Hit;
 
 use super::{Persistence, RedirectFields};
 
 const DATE_PLACEHOLDER: &[u8] = b"Thu, 01 Jan 1970 00:00:00 GMT";
 
+/// One of each status, for answers that may be kept and for those that may not.
+const HEADS: usize = 2 * RedirectStatus::ALL.len();
+
 /// One thread's ready-made heads, from the status line to the name of the `Location` field. The date inside is
 /// brought up to date when the second changes, so that an answer is three copies and no formatting.
 #[derive(Debug)]
 pub(crate) struct ResponseHeads {
-    heads: [Vec<u8>; RedirectStatus::ALL.len()],
-    date_at: [usize; RedirectStatus::ALL.len()],
+    fields: RedirectFields,
+    heads: [Head; HEADS],
     second: i64,
 }
 
+#[derive(Debug)]
+struct Head {
+    bytes: Vec<u8>,
+    date_at: usize,
+}
+
 impl ResponseHeads {
-    pub(crate) fn new(fields: &RedirectFields) -> Self {
-        let mut date_at = [0; RedirectStatus::ALL.len()];
-        let heads = RedirectStatus::ALL.map(|status| {
-            let (head, at) = head_of(status, fields);
-            date_at[place(status)] = at;
-            head
-        });
+    pub(crate) fn new(fields: RedirectFields) -> Self {
         Self {
-            heads,
-            date_at,
+            heads: array::from_fn(|place| {
+                Head::of(RedirectStatus::ALL[place / 2], place % 2 == 1, &fields)
+            }),
+            fields,
             second: 0,
         }
     }
@@ -40,14 +47,15 @@ impl ResponseHeads {
         }
         self.second = second;
         let date = http_date(second);
-        for (head, at) in self.heads.iter_mut().zip(self.date_at) {
-            head[at..at + date.len()].copy_from_slice(date.as_bytes());
+        for Head { bytes, date_at } in &mut self.heads {
+            bytes[*date_at..*date_at + date.len()].copy_from_slice(date.as_bytes());
         }
     }
 
-    /// Appends the answer up to and with `Location: `; the target and [`finish`] follow.
-    pub(crate) fn start(&self, out: &mut Vec<u8>, status: RedirectStatus) {
-        out.extend_from_slice(&self.heads[place(status)]);
+    /// Appends the answer at `now` up to and with `Location: `; the target and [`finish`] follow.
+    pub(crate) fn start(&self, out: &mut Vec<u8>, hit: &Hit, now: UnixMillis) {
+        let place = 2 * place(hit.status()) + usize::from(self.fields.kept(hit, now));
+        out.extend_from_slice(&self.heads[place].bytes);
     }
 }
 
@@ -68,18 +76,21 @@ pub(crate) fn http_date(second: i64) -> String {
     httpdate::fmt_http_date(UNIX_EPOCH + since)
 }
 
-fn head_of(status: RedirectStatus, fields: &RedirectFields) -> (Vec<u8>, usize) {
-    let mut head = format!("HTTP/1.1 {} {}\r\ndate: ", status.code(), reason(status)).into_bytes();
-    let date_at = head.len();
-    head.extend_from_slice(DATE_PLACEHOLDER);
-    for (name, value) in fields.of(status) {
-        head.extend_from_slice(b"\r\n");
-        head.extend_from_slice(name.as_str().as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value.as_bytes());
+impl Head {
+    fn of(status: RedirectStatus, kept: bool, fields: &RedirectFields) -> Self {
+        let mut bytes =
+            format!("HTTP/1.1 {} {}\r\ndate: ", status.code(), reason(status)).into_bytes();
+        let date_at = bytes.len();
+        bytes.extend_from_slice(DATE_PLACEHOLDER);
+        for (name, value) in fields.of(kept) {
+            bytes.extend_from_slice(b"\r\n");
+            bytes.extend_from_slice(name.as_str().as_bytes());
+            bytes.extend_from_slice(b": ");
+            bytes.extend_from_slice(value.as_bytes());
+        }
+        bytes.extend_from_slice(b"\r\nlocation: ");
+        Self { bytes, date_at }
     }
-    head.extend_from_slice(b"\r\nlocation: ");
-    (head, date_at)
 }
 
 fn place(status: RedirectStatus) -> usize {
@@ -105,35 +116,25 @@ mod tests {
     use super::*;
     use crate::settings::RedirectSettings;
 
-    fn answer(heads: &ResponseHeads, status: RedirectStatus, persistence: Persistence) -> String {
-        let mut out = Vec::new();
-        heads.start(&mut out, status);
-        out.extend_from_slice(b"https://example.com/");
-        finish(&mut out, persistence);
-        String::from_utf8(out).unwrap()
-    }
-
     #[test]
     fn a_head_holds_what_the_settings_ask_for() {
-        let mut heads = ResponseHeads::new(&RedirectFields::new(&RedirectSettings::default()));
+        let mut heads = ResponseHeads::new(RedirectFields::new(&RedirectSettings::default()));
+        let head = |heads: &ResponseHeads, place: usize| {
+            String::from_utf8(heads.heads[place].bytes.clone()).unwrap()
+        };
         heads.refresh(UnixMillis(784_111_777_999));
         assert_eq!(
-            answer(&heads, RedirectStatus::Found, Persistence::Implied),
+            head(&heads, 2 * place(RedirectStatus::Found)),
             "HTTP/1.1 302 Found\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\ncache-control: private, no-store\r\n\
              x-robots-tag: noindex\r\nreferrer-policy: strict-origin-when-cross-origin\r\ncontent-length: 0\r\n\
-             location: https://example.com/\r\n\r\n"
+             location: "
         );
         heads.refresh(UnixMillis(784_111_778_000));
         assert_eq!(
-            answer(
-                &heads,
-                RedirectStatus::PermanentRedirect,
-                Persistence::Close
-            ),
+            head(&heads, 2 * place(RedirectStatus::PermanentRedirect) + 1),
             "HTTP/1.1 308 Permanent Redirect\r\ndate: Sun, 06 Nov 1994 08:49:38 GMT\r\n\
              cache-control: private, max-age=30\r\nx-robots-tag: noindex\r\n\
-             referrer-policy: strict-origin-when-cross-origin\r\ncontent-length: 0\r\n\
-             location: https://example.com/\r\nconnection: close\r\n\r\n"
+             referrer-policy: strict-origin-when-cross-origin\r\ncontent-length: 0\r\nlocation: "
         );
     }
 

@@ -9,21 +9,19 @@ pub const FORWARDED_QUERY_BYTES_MAX: usize = 4_096;
 /// The query goes in front of the fragment and behind a `?` or `&` of ours, so it can neither change scheme, host or
 /// path nor cut off what the target says. Bytes that have no place in a query are percent-encoded: what comes out is
 /// visible ASCII, whatever came in.
-pub fn location(out: &mut Vec<u8>, target: &str, query: Option<&str>) {
+pub fn location(out: &mut Vec<u8>, target: &[u8], query: Option<&str>) {
     let Some(query) = query.filter(|query| !query.is_empty()) else {
-        out.extend_from_slice(target.as_bytes());
+        out.extend_from_slice(target);
         return;
     };
-    let (base, fragment) = match target.find('#') {
-        Some(at) => target.split_at(at),
-        None => (target, ""),
-    };
-    out.extend_from_slice(base.as_bytes());
+    let fragment_at = target.iter().position(|byte| *byte == b'#');
+    let (base, fragment) = target.split_at(fragment_at.unwrap_or(target.len()));
+    out.extend_from_slice(base);
     let before = out.len();
-    match base.find('?') {
-        None => out.push(b'?'),
-        Some(_) if base.ends_with(['?', '&']) => {}
-        Some(_) => out.push(b'&'),
+    match base.last() {
+        _ if !base.contains(&b'?') => out.push(b'?'),
+        Some(b'?' | b'&') => {}
+        _ => out.push(b'&'),
     }
     let start = out.len();
     for &byte in query.as_bytes() {
@@ -37,7 +35,7 @@ pub fn location(out: &mut Vec<u8>, target: &str, query: Option<&str>) {
             break;
         }
     }
-    out.extend_from_slice(fragment.as_bytes());
+    out.extend_from_slice(fragment);
 }
 
 /// Visible ASCII, apart from what ends a query or what the URL standard encodes there.
@@ -60,7 +58,7 @@ mod tests {
 
     fn joined(target: &str, query: &str) -> String {
         let mut out = Vec::new();
-        location(&mut out, target, Some(query));
+        location(&mut out, target.as_bytes(), Some(query));
         String::from_utf8(out).unwrap()
     }
 

@@ -11,8 +11,10 @@ mod heads;
 mod location;
 mod request;
 
+use std::time::Duration;
+
 use axum::body::Body;
-use curt_core::RedirectStatus;
+use curt_core::UnixMillis;
 use curt_links::Hit;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
@@ -23,10 +25,12 @@ pub(crate) use request::{Asked, Persistence, Refusal, read_request};
 use crate::settings::RedirectSettings;
 
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+const NOT_KEPT: &str = "private, no-store";
 
 /// The header fields of a redirect, apart from `Location`, `Date` and `Connection`.
 #[derive(Clone, Debug)]
 pub struct RedirectFields {
+    permanent_max_age: Duration,
     permanent_cache_control: HeaderValue,
     referrer_policy: HeaderValue,
 }
@@ -37,18 +41,27 @@ impl RedirectFields {
         let age = settings.permanent_max_age.as_secs();
         let permanent = format!("private, max-age={age}");
         Self {
+            permanent_max_age: settings.permanent_max_age,
             permanent_cache_control: HeaderValue::try_from(permanent)
-                .unwrap_or(HeaderValue::from_static("private, no-store")),
+                .unwrap_or(HeaderValue::from_static(NOT_KEPT)),
             referrer_policy: HeaderValue::from_static(settings.referrer_policy.as_str()),
         }
     }
 
+    /// Whether the answer at `now` may be kept: only a permanent one, and only if the link lives as long as its copies.
+    pub(crate) fn kept(&self, hit: &Hit, now: UnixMillis) -> bool {
+        hit.status().is_permanent()
+            && hit
+                .expires_at()
+                .is_none_or(|at| at > now.plus(self.permanent_max_age))
+    }
+
     /// In the order in which they are sent.
-    pub(crate) fn of(&self, status: RedirectStatus) -> [(HeaderName, HeaderValue); 4] {
-        let cache_control = if status.is_permanent() {
+    pub(crate) fn of(&self, kept: bool) -> [(HeaderName, HeaderValue); 4] {
+        let cache_control = if kept {
             self.permanent_cache_control.clone()
         } else {
-            HeaderValue::from_static("private, no-store")
+            HeaderValue::from_static(NOT_KEPT)
         };
         [
             (header::CACHE_CONTROL, cache_control),
@@ -58,18 +71,19 @@ impl RedirectFields {
         ]
     }
 
-    /// The answer to `GET` or `HEAD` of a live link, for the router. `query` is the visitor's, without the `?`.
+    /// The answer at `now` to `GET` or `HEAD` of a live link, for the router. `query` is the visitor's, without the
+    /// `?`.
     #[must_use]
-    pub fn respond(&self, hit: &Hit, query: Option<&str>) -> Response<Body> {
+    pub fn respond(&self, hit: &Hit, query: Option<&str>, now: UnixMillis) -> Response<Body> {
         let mut response = Response::new(Body::empty());
         *response.status_mut() =
             StatusCode::from_u16(hit.status().code()).unwrap_or(StatusCode::FOUND);
         let headers = response.headers_mut();
-        headers.extend(self.of(hit.status()));
+        headers.extend(self.of(self.kept(hit, now)));
         let mut target = Vec::new();
         location(
             &mut target,
-            hit.location(),
+            hit.location_bytes(),
             query.filter(|_| hit.forward_query()),
         );
         if let Ok(target) = HeaderValue::from_maybe_shared(bytes::Bytes::from(target)) {

@@ -1,4 +1,4 @@
-//! Telling a plain redirect request from everything else, with one pass over its head and no allocation.
+//! Telling a plain redirect request from everything else, without an allocation.
 
 use std::mem::MaybeUninit;
 

@@ -170,6 +170,9 @@ impl Connection {
         scratch.output.clear();
         let mut done = 0;
         self.next = loop {
+            if done == filled {
+                break Next::Read;
+            }
             let get = match read_request(&scratch.input[done..filled]) {
                 Asked::Plain(get) => get,
                 Asked::Partial => break Next::Read,
@@ -200,9 +203,9 @@ impl Connection {
                 _ if worker.draining.get() && done == filled => Persistence::Close,
                 persistence => persistence,
             };
-            scratch.heads.start(&mut scratch.output, hit.status());
+            scratch.heads.start(&mut scratch.output, &hit, now);
             let query = get.query.filter(|_| hit.forward_query());
-            location(&mut scratch.output, hit.location(), query);
+            location(&mut scratch.output, hit.location_bytes(), query);
             finish(&mut scratch.output, persistence);
             if persistence == Persistence::Close {
                 break if done == filled {

@@ -110,7 +110,7 @@ async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize
         scratch: RefCell::new(Scratch {
             input: vec![0; INPUT_BYTES].into_boxed_slice(),
             output: Vec::new(),
-            heads: ResponseHeads::new(&parts.fields),
+            heads: ResponseHeads::new(parts.fields),
         }),
         tally: Tally::default(),
         draining: Cell::new(false),

@@ -118,7 +118,22 @@ impl Host {
     }
 
     pub(crate) fn add(&self, key: &str, target: &str, status: RedirectStatus, forward_query: bool) {
-        let link = link(key, target, status, forward_query);
+        self.insert(link(key, target, status, forward_query));
+    }
+
+    /// Adds a permanent link that expires at `expires_at`.
+    pub(crate) fn add_until(&self, key: &str, expires_at: UnixMillis) {
+        let mut link = link(
+            key,
+            "https://example.com/",
+            RedirectStatus::PermanentRedirect,
+            false,
+        );
+        link.expires_at = Some(expires_at);
+        self.insert(link);
+    }
+
+    fn insert(&self, link: Link) {
         let request = InsertRequest {
             links: vec![link],
             once: None,

@@ -1,6 +1,8 @@
 //! I1, I2, I9, I10: what a redirect looks like for every kind of request.
 
-use curt_core::RedirectStatus;
+use std::time::Duration;
+
+use curt_core::{Clock, RedirectStatus, SystemClock};
 
 use crate::client::Client;
 use crate::host::{Host, LINKS};
@@ -141,6 +143,26 @@ fn a_link_made_while_serving_is_found() {
         client.get("/later").field("location"),
         Some("https://example.com/later")
     );
+}
+
+#[test]
+fn no_browser_keeps_a_permanent_redirect_past_the_end_of_its_link() {
+    let host = Host::start();
+    let now = SystemClock.now();
+    host.add_until("long", now.plus(Duration::from_secs(3_600)));
+    host.add_until("short", now.plus(Duration::from_secs(25)));
+    host.add_until("over", now);
+    let mut client = Client::connect(host.address);
+    let mut cache_control = |path| client.get(path).field("cache-control").map(str::to_owned);
+    assert_eq!(
+        cache_control("/long").as_deref(),
+        Some("private, max-age=30")
+    );
+    assert_eq!(
+        cache_control("/short").as_deref(),
+        Some("private, no-store")
+    );
+    assert_eq!(client.get("/over").status, 404);
 }
 
 #[test]
