@@ -153,7 +153,10 @@ fn measure(
         results.start = Some(footprint::start(options, &store)?);
     }
     if wants(Part::Redirect) {
-        results.redirect = Some(redirects::run(options, cores, &store)?);
+        let found = redirects::run(options, cores, &store)?;
+        let warnings = found.shapes.iter().filter_map(|shape| shape.disturbance());
+        results.notes.extend(warnings);
+        results.redirect = Some(found);
     }
     if wants(Part::Create) {
         results.create = Some(creates::run(options, &store)?);

@@ -17,6 +17,8 @@ use crate::pin;
 
 /// Share of nginx's saturated rate at which latencies are compared.
 const OFFERED_SHARE: f64 = 0.5;
+/// The share of its core that a saturated server uses when nothing else runs.
+const BUSY_WANTED: f64 = 0.85;
 
 pub(super) const CURT_CACHED: &str = "curt, all links cached";
 pub(super) const CURT_SMALL: &str = "curt, 5 % of the links cached";
@@ -47,7 +49,7 @@ pub(super) struct CacheMemory {
     pub(super) links: f64,
     /// Per link, by the server's own account.
     pub(super) counted_bytes: f64,
-    /// Per link, by what the process grew while the cache filled.
+    /// Per link, by what the process grew while the cache filled from a twentieth of the links to all of them.
     pub(super) resident_growth_bytes: f64,
     pub(super) resident_before: f64,
     pub(super) resident_after: f64,
@@ -128,6 +130,23 @@ impl ShapeResults {
 
     pub(super) fn series(&self, name: &str) -> Option<&Series> {
         self.saturated.iter().find(|series| series.name == name)
+    }
+
+    /// A word of warning when a server had less than its core, by the median of the rounds.
+    pub(super) fn disturbance(&self) -> Option<String> {
+        let least = self
+            .saturated
+            .iter()
+            .filter_map(|series| series.spread(|figures| figures.busy))
+            .map(|busy| busy.median)
+            .min_by(f64::total_cmp)?;
+        (least < BUSY_WANTED).then(|| {
+            format!(
+                "With {} requests a server was busy for only {least:.2} of a core: other programs ran, or the generator \
+                 was the slower side. Figures per CPU second still compare; rates and latencies do not.",
+                self.shape.name()
+            )
+        })
     }
 
     pub(super) fn offered_series(&self, name: &str) -> Option<&Series> {
@@ -284,31 +303,43 @@ fn start_cached(
     )?;
     let settings = ["server.workers=1".to_owned(), "cache.bytes=4GiB".to_owned()];
     let server = home.start(&settings, cores.server)?;
-    let resident_before = server.resident_bytes()?;
     say("    following every link once");
-    let mut plan = Plan::new(server.http);
-    plan.connections = CONNECTIONS;
-    plan.limit = Limit::requests(store.keys.len() as u64);
-    let mut warm = RedirectLoad::new(plan, store.keys.clone());
-    warm.pick = Pick::InOrder;
-    warm.target_of = Some(target_of);
-    loaded(cores, &warm, CURT_CACHED)?;
-    let gauges = server.cache()?;
+    // The first links also fill buffers that do not grow with the cache: what a link takes shows from there on.
+    let first = (store.keys.len() / 20).max(1);
+    follow(cores, &server, &store.keys.prefix(first))?;
+    let (few, resident_before) = (server.cache()?, server.resident_bytes()?);
+    follow(cores, &server, &store.keys)?;
+    let (all, resident_after) = (server.cache()?, server.resident_bytes()?);
     ensure!(
-        gauges.links >= store.keys.len() as f64 * 0.999,
+        all.links >= store.keys.len() as f64 * 0.999,
         "only {} of {} links are cached",
-        gauges.links,
+        all.links,
         store.keys.len()
     );
-    let resident_after = server.resident_bytes()?;
     let memory = CacheMemory {
-        links: gauges.links,
-        counted_bytes: gauges.bytes / gauges.links,
-        resident_growth_bytes: (resident_after - resident_before) / gauges.links,
+        links: all.links,
+        counted_bytes: all.bytes / all.links,
+        resident_growth_bytes: (resident_after - resident_before)
+            / (all.links - few.links).max(1.0),
         resident_before,
         resident_after,
     };
     Ok((server, memory))
+}
+
+/// Follows each of `keys` once.
+fn follow(cores: Cores, server: &Curt, keys: &KeySet) -> anyhow::Result<()> {
+    let mut plan = Plan::new(server.http);
+    plan.connections = CONNECTIONS;
+    plan.limit = Limit::requests(keys.len() as u64);
+    let load = RedirectLoad {
+        plan,
+        keys: Arc::new(keys.clone()),
+        pick: Pick::InOrder,
+        shape: Shape::Minimal,
+        target_of: Some(target_of),
+    };
+    loaded(cores, &load, CURT_CACHED).map(drop)
 }
 
 /// Starts curt with room for a few of the links, by what one link was found to take.

@@ -195,7 +195,7 @@ impl Results {
                 bytes(memory.resident_growth_bytes),
             );
             row(
-                "process before the cache filled",
+                "process with a twentieth of the links cached",
                 mebibytes(memory.resident_before),
             );
             row(
@@ -398,6 +398,24 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part:?} is missing in\n{page}");
         }
+    }
+
+    #[test]
+    fn a_server_that_was_not_kept_busy_is_pointed_out() {
+        let mut found = results().redirect.unwrap().shapes.remove(0);
+        let set = |found: &mut ShapeResults, busy| {
+            for figures in &mut found.saturated[1].values {
+                figures.busy = busy;
+            }
+            for figures in &mut found.saturated[0].values {
+                figures.busy = 0.99;
+            }
+        };
+        set(&mut found, 0.97);
+        assert_eq!(found.disturbance(), None);
+        set(&mut found, 0.4);
+        let warning = found.disturbance().unwrap();
+        assert!(warning.contains("only 0.40 of a core"), "{warning}");
     }
 
     #[test]
