@@ -139,6 +139,9 @@ fn set(settings: &mut Table, key: &str, value: Value) -> Result<(), ConfigError>
             value.type_str()
         )));
     }
+    if value.as_integer().is_some_and(|number| number < 0) {
+        return Err(ConfigError::new(format!("{key} must not be negative")));
+    }
     let mut parts: Vec<&str> = key.split('.').collect();
     let Some(last) = parts.pop() else {
         return Ok(());

@@ -112,15 +112,13 @@ impl Client {
 
 fn explain(status: StatusCode, problem: &Value, had_key: bool) -> String {
     let fields = problem["errors"].as_array().map_or(&[][..], Vec::as_slice);
-    // With field errors the detail only repeats them.
-    let said = if fields.is_empty() {
-        problem["detail"].as_str()
-    } else {
-        None
-    };
-    let mut text = said
-        .or(problem["title"].as_str())
+    let mut text = problem["title"]
+        .as_str()
         .map_or_else(|| format!("the server answered {status}"), str::to_owned);
+    // With field errors the detail only repeats them.
+    if let Some(detail) = problem["detail"].as_str().filter(|_| fields.is_empty()) {
+        text.push_str(&format!("\n  {detail}"));
+    }
     for field in fields {
         let name = field["field"].as_str().unwrap_or("?");
         let message = field["message"].as_str().unwrap_or("is not valid");
