@@ -1,0 +1,157 @@
+//! A disk without room: creates say so, redirects go on, and room heals it without a restart.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::api::{Answer, Api};
+use crate::site::Site;
+use crate::wait::eventually;
+
+const DISK_MIB: usize = 40;
+const BALLAST_MIB: usize = 16;
+
+/// A small file system of its own; unmounted when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(place: &Path) -> Result<Self, String> {
+        fs::create_dir_all(place).map_err(|error| error.to_string())?;
+        let size = format!("size={DISK_MIB}m");
+        let output = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(place)
+            .output()
+            .map_err(|error| format!("mount cannot be started: {error}"))?;
+        match output.status.success() {
+            true => Ok(Self(place.to_owned())),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        }
+    }
+
+    /// Writes until nothing more fits.
+    fn fill_up(&self) {
+        let fill = |chunk: usize| {
+            let mut file = fs::File::options()
+                .create(true)
+                .append(true)
+                .open(self.0.join("rest"))
+                .unwrap();
+            let zeros = vec![0; chunk];
+            while io::Write::write_all(&mut file, &zeros).is_ok() {}
+        };
+        fill(1_024 * 1_024);
+        fill(4_096);
+    }
+
+    fn make_room(&self) {
+        for name in ["ballast", "rest"] {
+            fs::remove_file(self.0.join(name)).unwrap();
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
+        if !unmounted.is_ok_and(|status| status.success()) {
+            eprintln!("could not unmount {}", self.0.display());
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_creates_and_nothing_else_and_heals() {
+    let mut site = Site::new(&["keys.ledger.low=2000", "keys.ledger.high=4000"]);
+    let disk = match SmallDisk::mount(&site.folder().join("data")) {
+        Ok(disk) => disk,
+        Err(reason) => {
+            println!("SKIPPED full_disk: no small file system can be mounted here: {reason}");
+            return;
+        }
+    };
+    fs::write(disk.0.join("ballast"), vec![0; BALLAST_MIB << 20]).unwrap();
+    let token = site.new_token("tests");
+    site.use_token(&token);
+    site.restart();
+    let mut api = site.api();
+    let mut made = vec![created(&api.create("https://example.com/first").unwrap())];
+    disk.fill_up();
+    let refused = create_until_refused(&mut api, &mut made);
+    println!(
+        "full_disk: {} links fitted before the first refusal",
+        made.len()
+    );
+    says_come_again(&refused);
+
+    // Cached and not, every link goes on; so does the rest of what only reads.
+    for key in &made {
+        assert_eq!(
+            api.follow(key).unwrap().status,
+            302,
+            "/{key} on a full disk"
+        );
+    }
+    assert_eq!(api.get("/api/v1/links").unwrap().status, 200);
+    says_come_again(&api.create("https://example.com/still-full").unwrap());
+    assert_eq!(api.follow("nosuchkey").unwrap().status, 404);
+
+    disk.make_room();
+    let healed = eventually(Duration::from_secs(10), || {
+        let answer = api.create("https://example.com/healed").unwrap();
+        match answer.status {
+            201 => Ok(created(&answer)),
+            status => Err(format!("{status}: {}", answer.text())),
+        }
+    });
+    made.push(healed);
+    let pid = site.server().pid();
+    assert!(
+        fs::exists(format!("/proc/{pid}")).unwrap(),
+        "the server restarted"
+    );
+
+    // What was acknowledged around the full disk is on it.
+    site.kill();
+    site.restart();
+    let mut api = site.api();
+    for key in &made {
+        assert_eq!(
+            api.follow(key).unwrap().status,
+            302,
+            "L-1: /{key} after the full disk"
+        );
+    }
+    assert!(site.terminate().success());
+}
+
+fn created(answer: &Answer) -> String {
+    assert_eq!(answer.status, 201, "{answer:?}");
+    answer.json()["key"].as_str().unwrap().to_owned()
+}
+
+/// Long targets fill the last pages soon.
+fn create_until_refused(api: &mut Api, made: &mut Vec<String>) -> Answer {
+    for number in 0..100_000 {
+        let target = format!("https://example.com/{number}/{}", "x".repeat(1_900));
+        let answer = api.create(&target).unwrap();
+        if answer.status != 201 {
+            return answer;
+        }
+        made.push(created(&answer));
+    }
+    panic!("the disk never filled up");
+}
+
+fn says_come_again(answer: &Answer) {
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/problem+json")
+    );
+    assert_eq!(answer.json()["code"], "store-unavailable");
+    let seconds: u32 = answer.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&seconds), "{seconds}");
+}

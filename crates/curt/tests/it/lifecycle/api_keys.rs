@@ -1,0 +1,161 @@
+use std::time::{Duration, Instant};
+
+use super::{printed, stderr};
+use crate::api::Api;
+use crate::site::Site;
+
+/// What the documentation promises, and what a busy machine may add.
+const REVOKED_WITHIN: Duration = Duration::from_millis(1_000 + 500);
+
+/// Words that look like an API key.
+fn tokens(text: &str) -> Vec<String> {
+    let words = text.split_whitespace();
+    words
+        .filter(|word| word.starts_with("curt_") && word.len() > 40)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn works(site: &Site, token: &str) -> bool {
+    let mut api = Api::new(site.http(), token);
+    match api.get("/api/v1/links").unwrap().status {
+        200 => true,
+        401 => false,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn the_first_start_shows_a_key_once_and_only_once() {
+    let mut site = Site::new(&[]);
+    site.restart();
+    let shown = tokens(&site.server().logs());
+    let [first] = shown.as_slice() else {
+        panic!("{} keys were shown: {}", shown.len(), site.server().logs());
+    };
+    assert!(works(&site, first));
+    assert!(site.terminate().success());
+    for _ in 0..2 {
+        site.restart();
+        assert_eq!(
+            tokens(&site.server().logs()),
+            [""; 0],
+            "a key was shown again"
+        );
+        assert!(works(&site, first), "the first key must go on working");
+        site.kill();
+    }
+    // The secret itself is nowhere on the disk.
+    let secret = first.rsplit('_').next().unwrap();
+    for entry in std::fs::read_dir(site.folder().join("data")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            let found = bytes
+                .windows(secret.len())
+                .any(|part| part == secret.as_bytes());
+            assert!(!found, "the secret is stored in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_key_added_beside_the_server_works_at_once_and_a_revoked_one_stops() {
+    let site = Site::start(&[]);
+    let printed_key = printed(&site.output(&["key", "add", "deploy"]));
+    let token = printed_key.strip_suffix('\n').unwrap();
+    assert_eq!(
+        tokens(token),
+        [token],
+        "the key is alone on standard output"
+    );
+    assert!(works(&site, token));
+
+    let listed = printed(&site.output(&["key", "list", "--json"]));
+    let keys: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let prefix = token.split('_').nth(1).unwrap();
+    let mine = keys
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|key| key["prefix"] == prefix);
+    assert_eq!(mine.unwrap()["name"], "deploy");
+    assert!(
+        !listed.contains(token.rsplit('_').next().unwrap()),
+        "the list shows a secret"
+    );
+    let table = printed(&site.output(&["key", "list"]));
+    assert!(
+        table.contains("deploy") && table.contains(prefix),
+        "{table}"
+    );
+
+    printed(&site.output(&["key", "revoke", prefix]));
+    let revoked = Instant::now();
+    while works(&site, token) {
+        assert!(
+            revoked.elapsed() < REVOKED_WITHIN,
+            "a revoked key goes on working"
+        );
+    }
+    println!(
+        "lifecycle: a revoked key stopped after {:?}",
+        revoked.elapsed()
+    );
+    assert!(works(&site, site.token()), "another key stopped as well");
+
+    let wrong = site.output(&["key", "revoke", "nosuchkey"]);
+    assert!(
+        !wrong.status.success() && stderr(&wrong).contains("nosuchkey"),
+        "{}",
+        stderr(&wrong)
+    );
+}
+
+#[test]
+fn a_key_stops_when_it_expires() {
+    let site = Site::start(&[]);
+    let now = jiff::Timestamp::now().as_millisecond();
+    let ends = jiff::Timestamp::from_millisecond(now + 2_000).unwrap();
+    let arguments = ["key", "add", "guest", "--expires", &ends.to_string()];
+    let token = printed(&site.output(&arguments)).trim().to_owned();
+    assert!(works(&site, &token));
+    let asked = Instant::now();
+    while works(&site, &token) {
+        assert!(asked.elapsed() < Duration::from_secs(2) + REVOKED_WITHIN);
+    }
+    assert!(
+        jiff::Timestamp::now() >= ends,
+        "the key ended before its time"
+    );
+}
+
+#[test]
+fn owners_see_and_change_only_their_own_links() {
+    let site = Site::start(&[]);
+    let mut mine = site.api();
+    let mut theirs = Api::new(site.http(), &site.new_token("somebody-else"));
+    let key = mine.create("https://example.com/mine").unwrap().json()["key"].clone();
+    let key = key.as_str().unwrap();
+    assert_eq!(
+        theirs.get(&format!("/api/v1/links/{key}")).unwrap().status,
+        404
+    );
+    assert_eq!(theirs.delete(key).unwrap().status, 404);
+    let change = serde_json::json!({ "target": "https://example.com/theirs" });
+    assert_eq!(theirs.edit(key, &change).unwrap().status, 404);
+    let listed = theirs.get("/api/v1/links").unwrap().json();
+    assert_eq!(listed["links"].as_array().unwrap().len(), 0);
+    // A second key of the same owner is as good as the first.
+    let again = site.new_token("tests");
+    let mut again = Api::new(site.http(), &again);
+    assert_eq!(
+        again.get(&format!("/api/v1/links/{key}")).unwrap().status,
+        200
+    );
+    let followed = mine.follow(key).unwrap();
+    assert_eq!(
+        followed.header("location"),
+        Some("https://example.com/mine")
+    );
+}

@@ -1,0 +1,229 @@
+use serde_json::Value;
+
+use super::{printed, stderr, stdout};
+use crate::site::Site;
+
+#[test]
+fn migrate_says_what_it_does_and_does_it_once() {
+    let site = Site::new(&[]);
+    let planned = printed(&site.output(&["migrate", "--dry-run"]));
+    assert!(planned.contains("would apply 0001"), "{planned}");
+    let planned_again = printed(&site.output(&["migrate", "--dry-run"]));
+    assert_eq!(planned, planned_again, "a dry run changed something");
+    let done = printed(&site.output(&["migrate"]));
+    assert_eq!(done, planned.replace("would apply", "applied"));
+    for arguments in [&["migrate"][..], &["migrate", "--dry-run"]] {
+        let again = printed(&site.output(arguments));
+        assert!(again.contains("up to date"), "{again}");
+    }
+}
+
+#[test]
+fn links_can_be_managed_from_the_command_line() {
+    let site = Site::start(&[]);
+    let url = format!("http://{}", site.http());
+    let run = |arguments: &[&str]| {
+        let common = ["--url", &url, "--api-key", site.token()];
+        site.output(&[&["link"], arguments, &common].concat())
+    };
+    let target = "https://example.com/a/long/address";
+    let short = printed(&run(&[
+        "add", target, "--alias", "plan", "--tag", "Team", "--title", "The plan",
+    ]));
+    assert_eq!(short, format!("{url}/plan\n"), "the short URL alone");
+    let followed = site.api().follow("plan").unwrap();
+    assert_eq!(followed.header("location"), Some(target));
+
+    let shown = printed(&run(&["show", "plan"]));
+    assert!(
+        shown.contains(target) && shown.contains("The plan") && shown.contains("team"),
+        "{shown}"
+    );
+    let added = printed(&run(&[
+        "add",
+        "https://example.com/other",
+        "--json",
+        "--status",
+        "308",
+    ]));
+    let added: Value = serde_json::from_str(&added).unwrap();
+    assert_eq!(added["redirect_status"], 308);
+
+    let listed = printed(&run(&["list", "--search", "LONG"]));
+    assert!(
+        listed.contains("/plan") && !listed.contains("other"),
+        "{listed}"
+    );
+    let listed = printed(&run(&["list", "--tag", "team", "--json"]));
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["links"].as_array().unwrap().len(), 1);
+    let first = run(&["list", "--limit", "1"]);
+    let said = stderr(&first);
+    let cursor = said
+        .trim()
+        .strip_prefix("more: add --cursor ")
+        .expect(&said);
+    let second = printed(&run(&["list", "--limit", "1", "--cursor", cursor]));
+    assert_ne!(stdout(&first), second, "the second page is the first");
+
+    printed(&run(&[
+        "edit",
+        "plan",
+        "--target",
+        "https://example.com/new",
+        "--expires",
+        "never",
+    ]));
+    let followed = site.api().follow("plan").unwrap();
+    assert_eq!(followed.header("location"), Some("https://example.com/new"));
+    printed(&run(&["rm", "plan"]));
+    assert_eq!(site.api().follow("plan").unwrap().status, 410);
+}
+
+#[test]
+fn link_commands_say_what_is_wrong() {
+    let site = Site::start(&[]);
+    let url = format!("http://{}", site.http());
+    for (arguments, part) in [
+        (&["show", "plan"][..], "There is no such link"),
+        (&["add", "javascript:alert(1)"], "target"),
+        (
+            &["add", "https://example.com/", "--alias", "api"],
+            "reserved",
+        ),
+        (&["edit", "plan"], "nothing to change"),
+    ] {
+        let common = ["--url", &url, "--api-key", site.token()];
+        let failed = site.output(&[&["link"], arguments, &common].concat());
+        let said = stderr(&failed);
+        assert_eq!(failed.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains(part), "{arguments:?}: {said}");
+    }
+    let without_key = site.output(&["link", "list", "--url", &url]);
+    assert!(
+        stderr(&without_key).contains("curt key add"),
+        "{}",
+        stderr(&without_key)
+    );
+    let nobody = site.output(&["link", "list", "--url", "http://127.0.0.1:1"]);
+    assert!(
+        stderr(&nobody).contains("is the server running?"),
+        "{}",
+        stderr(&nobody)
+    );
+}
+
+#[test]
+fn bench_keys_prints_every_strategy_with_distinct_keys() {
+    let site = Site::new(&[]);
+    let output = site.output(&["bench", "keys", "--count", "200", "--json"]);
+    let rows: Value = serde_json::from_str(&printed(&output)).unwrap();
+    let strategies: Vec<&str> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            assert_eq!(
+                (&row["keys"], &row["distinct"]),
+                (&200.into(), &200.into()),
+                "{row}"
+            );
+            row["strategy"].as_str().unwrap()
+        })
+        .collect();
+    assert_eq!(
+        strategies,
+        [
+            "pool",
+            "status",
+            "file",
+            "claim",
+            "snowflake",
+            "sequence",
+            "hash"
+        ]
+    );
+    assert!(
+        !site.folder().join("data").exists(),
+        "a measurement touched the data"
+    );
+    let table = printed(&site.output(&[
+        "bench",
+        "keys",
+        "--count",
+        "50",
+        "--strategies",
+        "hash,sequence",
+    ]));
+    assert!(
+        table.contains("keys/s") && table.contains("50 of 50"),
+        "{table}"
+    );
+}
+
+#[test]
+fn bench_redirect_and_create_load_a_running_server() {
+    let site = Site::start(&[]);
+    let url = format!("http://{}", site.http());
+    let pid = site.server().pid().to_string();
+    let run = |what: &[&str]| {
+        let common = ["--url", &url, "--seconds", "1", "--pid", &pid, "--json"];
+        let output =
+            site.output(&[&["bench"], what, &common, &["--api-key", site.token()]].concat());
+        let report: Value = serde_json::from_str(&printed(&output)).unwrap();
+        assert!(report["requests"].as_u64().unwrap() > 0, "{report}");
+        assert!(report["server_cpu_nanos"].as_u64().unwrap() > 0, "{report}");
+        report
+    };
+    run(&["redirect", "--links", "500"]);
+    run(&[
+        "redirect", "--links", "100", "--shape", "browser", "--rate", "200",
+    ]);
+    run(&["create", "--connections", "8"]);
+    let bulk = run(&["create", "--bulk", "100", "--connections", "2"]);
+    let (links, requests) = (bulk["items"].as_u64(), bulk["requests"].as_u64());
+    assert_eq!(links, requests.map(|requests| requests * 100));
+    let elsewhere = site.output(&[
+        "bench",
+        "redirect",
+        "--url",
+        "http://192.0.2.1/",
+        "--api-key",
+        "x",
+    ]);
+    assert!(
+        stderr(&elsewhere).contains("loopback"),
+        "{}",
+        stderr(&elsewhere)
+    );
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let site = Site::new(&[]);
+    let top = printed(&site.output(&["--help"]));
+    assert!(top.contains("curt serve"), "{top}");
+    for command in ["serve", "check", "migrate", "key", "link", "bench"] {
+        assert!(top.contains(command), "{top}");
+        let help = printed(&site.output(&[command, "--help"]));
+        let example = help.split("Example:\n").nth(1).unwrap_or_default();
+        assert!(
+            example.contains(&format!("curt {command}")),
+            "{command}: {help}"
+        );
+    }
+    for (command, actions) in [
+        ("key", &["add", "list", "revoke"][..]),
+        ("link", &["add", "show", "list", "edit", "rm"]),
+        ("bench", &["keys", "redirect", "create"]),
+    ] {
+        for action in actions {
+            let help = printed(&site.output(&[command, action, "--help"]));
+            assert!(help.contains("Usage: curt"), "{help}");
+        }
+    }
+    assert!(printed(&site.output(&["--version"])).starts_with("curt "));
+    let nothing = site.output(&[]);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(stderr(&nothing).contains("Usage:"), "{}", stderr(&nothing));
+}

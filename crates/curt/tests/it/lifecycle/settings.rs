@@ -1,0 +1,161 @@
+use super::{printed, stderr, stdout};
+use crate::site::Site;
+
+/// From sysexits.h, so that a service manager can tell a wrong setting from a crash.
+const BAD_CONFIGURATION: i32 = 78;
+
+const BAD_SETTINGS: [&str; 47] = [
+    "server.listen=nowhere",
+    "server.listen=127.0.0.1:99999",
+    "server.listen=",
+    "server.admin_listen=x",
+    "server.public_url=ftp://a",
+    "server.public_url=https://a/?q=1",
+    "server.public_url=https://user@a/",
+    "server.own_hosts=http://a/",
+    "server.workers=-1",
+    "server.workers=5000",
+    "server.workers=two",
+    "server.api_threads=0",
+    "server.connections_max=0",
+    "server.header_timeout=5",
+    "server.header_timeout=0s",
+    "server.idle_timeout=soon",
+    "server.body_timeout=-1s",
+    "server.referrer_policy=none",
+    "server.anonymous_create=yes",
+    "store.links=curt.db",
+    "store.links=oracle:x",
+    "store.links=postgres://host/db",
+    "store.keys_form=burn",
+    "store.pool=",
+    "store.files=/tmp",
+    "store.locks=zookeeper://h",
+    "sqlite.synchronous=off",
+    "sqlite.readers=0",
+    "sqlite.reader_cache=16",
+    "cache.bytes=lots",
+    "cache.miss_ttl=1h",
+    "cache.loads_max=0",
+    "keys.strategy=guess",
+    "keys.alphabet=base63",
+    "keys.length=3",
+    "keys.length=40",
+    "keys.hash=crc32",
+    "keys.ledger.mint_batch=0",
+    "keys.pool.batch=5000",
+    "links.target_bytes_max=9000",
+    "links.schemes=",
+    "links.default_expiry=sometimes",
+    "links.default_status=200",
+    "purge.batch=5000",
+    "purge.every=0s",
+    "log.format=xml",
+    "no.such.setting=1",
+];
+
+#[test]
+fn bad_settings_end_with_a_code_of_their_own_and_name_the_key() {
+    let site = Site::new(&[]);
+    for bad in BAD_SETTINGS {
+        let key = bad.split('=').next().unwrap();
+        for command in ["check", "serve"] {
+            let output = site.output(&[command, "--set", bad]);
+            let said = stderr(&output);
+            assert_eq!(
+                output.status.code(),
+                Some(BAD_CONFIGURATION),
+                "{command} {bad}: {said}"
+            );
+            assert!(
+                said.contains(key),
+                "{command} {bad} does not name the key: {said}"
+            );
+        }
+    }
+    assert!(
+        !site.folder().join("data").exists(),
+        "a bad setting was noticed too late"
+    );
+}
+
+#[test]
+fn bad_files_and_variables_end_with_the_same_code() {
+    let site = Site::new(&[]);
+    let file = site.folder().join("curt.toml");
+    for (text, named) in [
+        ("[server", "curt.toml"),
+        ("[server]\nlisten_ = \"x\"", "server.listen"),
+        ("[server]\nworkers = \"two\"", "server.workers"),
+        ("[keys]\nlength = 3", "keys.length"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let output = site.output(&["serve", "--config", "curt.toml"]);
+        let said = stderr(&output);
+        assert_eq!(
+            output.status.code(),
+            Some(BAD_CONFIGURATION),
+            "{text}: {said}"
+        );
+        assert!(said.contains(named), "{text}: {said}");
+    }
+    let output = site.output(&["check", "--config", "absent.toml"]);
+    assert_eq!(output.status.code(), Some(BAD_CONFIGURATION));
+    assert!(stderr(&output).contains("absent.toml"));
+    let app = curt_testkit::process::App::new(env!("CARGO_BIN_EXE_curt")).unwrap();
+    let app = app.env("CURT_SERVR_LISTEN", "x");
+    let output = app.output(&["check"]).unwrap();
+    assert_eq!(output.status.code(), Some(BAD_CONFIGURATION));
+    assert!(
+        stderr(&output).contains("CURT_SERVER_LISTEN"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn check_prints_the_settings_that_will_be_used() {
+    let site = Site::new(&[]);
+    std::fs::write(
+        site.folder().join("curt.toml"),
+        "[server]\nworkers = 3\n[keys]\nlength = 9",
+    )
+    .unwrap();
+    let arguments = ["check", "--config", "curt.toml", "--set", "keys.length=8"];
+    let shown: toml::Table = printed(&site.output(&arguments)).parse().unwrap();
+    assert_eq!(shown["server"]["workers"].as_integer(), Some(3));
+    assert_eq!(
+        shown["keys"]["length"].as_integer(),
+        Some(8),
+        "a flag wins over the file"
+    );
+    let json = printed(&site.output(&["check", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["keys"]["strategy"], "pool");
+
+    // The default file is itself a configuration, and the one that is used without any.
+    let defaults = printed(&site.output(&["check", "--defaults"]));
+    assert!(
+        defaults
+            .lines()
+            .filter(|line| line.starts_with('#'))
+            .count()
+            > 50
+    );
+    std::fs::write(site.folder().join("all.toml"), &defaults).unwrap();
+    let same = printed(&site.output(&["check", "--config", "all.toml"]));
+    assert_eq!(same, printed(&site.output(&["check"])));
+}
+
+#[test]
+fn what_check_prints_serves() {
+    let mut site = Site::new(&[]);
+    let shown = stdout(&site.output(&["check", "--set", "keys.length=11"]));
+    std::fs::write(site.folder().join("shown.toml"), shown).unwrap();
+    let token = site.new_token("tests");
+    site.use_token(&token);
+    let server = site.app().start_with(&["--config", "shown.toml"]).unwrap();
+    let mut api = crate::api::Api::new(server.http().unwrap(), site.token());
+    let made = api.create("https://example.com/").unwrap().json();
+    assert_eq!(made["key"].as_str().unwrap().len(), 11);
+}

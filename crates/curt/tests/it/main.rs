@@ -1,0 +1,25 @@
+//! The whole product over its real binary: what a user or an operator can see from outside.
+//!
+//! Each module is one subject. Tests that want length have a short form here and a full one in `make soak`; see
+//! [`length`].
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking, helpers of tests included"
+)]
+
+mod api;
+mod durability;
+mod expiry;
+mod full_disk;
+mod length;
+mod lifecycle;
+mod metrics;
+mod scale;
+mod site;
+mod slow_clients;
+mod strategies;
+mod uniqueness;
+mod wait;
+mod wire;

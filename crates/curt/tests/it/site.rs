@@ -1,0 +1,124 @@
+//! One installation of curt and, most of the time, its running server.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{ExitStatus, Output};
+use std::time::Duration;
+
+use curt_testkit::http::Client;
+use curt_testkit::process::{App, Server};
+
+use crate::api::Api;
+use crate::metrics::Metrics;
+
+/// How long a server may take to stop when it is asked to: its default grace period is 10 s.
+pub(crate) const STOP_TIME_MAX: Duration = Duration::from_secs(10);
+
+pub(crate) struct Site {
+    app: App,
+    settings: Vec<String>,
+    server: Option<Server>,
+    token: String,
+}
+
+impl Site {
+    /// A new installation with these settings (`key=value`), an API key, and a running server.
+    pub(crate) fn start(settings: &[&str]) -> Self {
+        let mut site = Self::new(settings);
+        site.token = site.new_token("tests");
+        site.restart();
+        site
+    }
+
+    /// A new installation without a server and without an API key.
+    pub(crate) fn new(settings: &[&str]) -> Self {
+        let app = App::new(env!("CARGO_BIN_EXE_curt")).unwrap();
+        Self {
+            app: app.ready_within(Duration::from_secs(120)),
+            settings: settings.iter().map(|text| (*text).to_owned()).collect(),
+            server: None,
+            token: String::new(),
+        }
+    }
+
+    /// Starts the server on the data that is there.
+    pub(crate) fn restart(&mut self) {
+        assert!(self.server.is_none(), "the server runs already");
+        let quiet = ["--set", "log.level=warn"].map(str::to_owned);
+        let own = self.set_arguments();
+        let arguments: Vec<String> = quiet.into_iter().chain(own).collect();
+        self.server = Some(self.app.start_with(&arguments).unwrap());
+    }
+
+    /// `--set key=value` for each setting.
+    pub(crate) fn set_arguments(&self) -> Vec<String> {
+        let pairs = self.settings.iter();
+        pairs
+            .flat_map(|setting| ["--set".to_owned(), setting.clone()])
+            .collect()
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.app.folder()
+    }
+
+    pub(crate) fn app(&self) -> &App {
+        &self.app
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        self.server.as_ref().expect("a running server")
+    }
+
+    pub(crate) fn http(&self) -> SocketAddr {
+        self.server().http().unwrap()
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
+    pub(crate) fn use_token(&mut self, token: &str) {
+        token.clone_into(&mut self.token);
+    }
+
+    /// Another API key of the owner with this name.
+    pub(crate) fn new_token(&self, owner: &str) -> String {
+        let name = format!("{:x}", rand::random::<u64>());
+        let arguments = ["key", "add", &name, "--owner", owner];
+        let printed = self.app.run(&arguments).unwrap();
+        printed.trim().to_owned()
+    }
+
+    /// A connection that acts with the site's API key.
+    pub(crate) fn api(&self) -> Api {
+        Api::new(self.http(), &self.token)
+    }
+
+    pub(crate) fn metrics(&self) -> Metrics {
+        let admin = self.server().admin().unwrap();
+        let answer = Client::new(admin).get("/metrics").unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        Metrics::parse(&answer.text())
+    }
+
+    /// Runs a command of the binary in the site's folder.
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
+        self.app.output(arguments).unwrap()
+    }
+
+    /// kill -9.
+    pub(crate) fn kill(&mut self) {
+        self.server
+            .take()
+            .expect("a running server")
+            .kill()
+            .unwrap();
+    }
+
+    /// SIGTERM, and the end that follows from it in time.
+    pub(crate) fn terminate(&mut self) -> ExitStatus {
+        let server = self.server.take().expect("a running server");
+        server.terminate(STOP_TIME_MAX).unwrap()
+    }
+}

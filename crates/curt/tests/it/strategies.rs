@@ -1,0 +1,322 @@
+//! Every way to get keys, over the real binary: distinct keys in number and across crashes, accounts that add up.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::api::{Api, bulk_results};
+use crate::length::length;
+use crate::site::Site;
+use crate::wait::eventually;
+
+const CONNECTIONS: usize = 4;
+const BULK_LINKS: usize = 250;
+/// A block of a key file is gone with the process that claimed it: the one in use, and the next that is fetched early.
+const FILE_KEYS_HELD_MAX: u64 = 10_000 + 2_000;
+/// A running number is gone with the process that took it: the ring, and the block that was being put into it.
+const NUMBERS_HELD_MAX: u64 = 4_096 + 1_000;
+
+/// Small files are written soon, and several of them are used up.
+const FILE_KEYS: &str = "keys.file.file_keys=50000";
+
+const BASE36: &str = "0123456789abcdefghijklmnopqrstuvwxyz";
+const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+struct Case {
+    name: &'static str,
+    settings: &'static [&'static str],
+    symbols: String,
+    width: usize,
+    /// The name under which links with the strategy's keys are counted.
+    origin: &'static str,
+    /// Width of a key that was made on the spot because the supply was dry.
+    random_width: usize,
+    /// Keys that may be lost whenever the process ends.
+    lost_per_end: u64,
+}
+
+fn case(name: &'static str) -> Case {
+    let base62 = BASE62.to_owned();
+    let (settings, symbols, width): (&[&str], _, _) = match name {
+        "pool" => (&["keys.strategy=pool"], base62, 7),
+        "status" => (
+            &[
+                "keys.strategy=status",
+                "keys.alphabet=base36",
+                "keys.length=8",
+            ],
+            BASE36.to_owned(),
+            8,
+        ),
+        "used-table" => (
+            &["keys.strategy=status", "store.keys_form=used-table"],
+            base62,
+            7,
+        ),
+        "file" => (
+            &["keys.strategy=file", "keys.alphabet=base64url", FILE_KEYS],
+            base62 + "-_",
+            7,
+        ),
+        "claim" => (&["keys.strategy=claim"], base62, 7),
+        "snowflake" => (
+            &["keys.strategy=snowflake", "keys.alphabet=base64dot"],
+            base62 + "._",
+            8,
+        ),
+        "sequence" => (
+            &["keys.strategy=sequence", "keys.alphabet=base36"],
+            BASE36.to_owned(),
+            10,
+        ),
+        "hash" => (&["keys.strategy=hash", "keys.hash=md5"], base62, 7),
+        other => panic!("no strategy {other}"),
+    };
+    Case {
+        name,
+        settings,
+        symbols,
+        width,
+        origin: match name {
+            "pool" | "status" | "used-table" => "ledger",
+            "snowflake" | "sequence" => "id",
+            same => same,
+        },
+        random_width: if name == "status" { 8 } else { 7 },
+        lost_per_end: match name {
+            "file" => FILE_KEYS_HELD_MAX,
+            "sequence" => NUMBERS_HELD_MAX,
+            _ => 0,
+        },
+    }
+}
+
+#[test]
+fn pool_keys_are_distinct_across_kills_k1_k2() {
+    run(&case("pool"));
+}
+
+#[test]
+fn status_keys_are_distinct_across_kills_k1_k2() {
+    run(&case("status"));
+}
+
+#[test]
+fn used_table_keys_are_distinct_across_kills_k1_k2() {
+    run(&case("used-table"));
+}
+
+#[test]
+fn file_keys_are_distinct_across_kills_k1_k2_k4() {
+    run(&case("file"));
+}
+
+#[test]
+fn claimed_keys_are_distinct_across_kills_k1_k2() {
+    run(&case("claim"));
+}
+
+#[test]
+fn snowflake_keys_are_distinct_across_kills_k1() {
+    run(&case("snowflake"));
+}
+
+#[test]
+fn sequence_keys_are_distinct_across_kills_k1() {
+    run(&case("sequence"));
+}
+
+#[test]
+fn hash_keys_are_distinct_across_kills_k1() {
+    run(&case("hash"));
+}
+
+fn run(case: &Case) {
+    let links = length(5_000, 1_000_000);
+    let kills = length(2, 20);
+    let mut site = Site::start(case.settings);
+    let mut keys: HashSet<String> = HashSet::new();
+    let mut loaded = Duration::ZERO;
+    for round in 0..=kills {
+        let goal = links * (round + 1) / (kills + 1);
+        let first = until_supplied(&site, case);
+        let began = Instant::now();
+        let made = create(
+            &mut site,
+            round,
+            goal.saturating_sub(keys.len()),
+            round < kills,
+        );
+        loaded += began.elapsed();
+        for key in first.into_iter().chain(made) {
+            assert!(
+                keys.insert(key.clone()),
+                "K-1: {} gave out {key} twice",
+                case.name
+            );
+        }
+        if round < kills {
+            site.restart();
+        }
+    }
+    assert!(keys.len() >= links);
+    for key in &keys {
+        let width = key.len() == case.width || key.len() == case.random_width;
+        let symbols = key.chars().all(|symbol| case.symbols.contains(symbol));
+        assert!(width && symbols, "{key} is not a key of {}", case.name);
+    }
+    let mut api = site.api();
+    for key in keys.iter().step_by(length(11, 997)) {
+        assert_eq!(api.follow(key).unwrap().status, 302, "/{key}");
+    }
+    let ended = site.terminate();
+    assert!(ended.success(), "{ended}");
+    site.restart();
+    let rest = balanced(&site, case, kills as u64 + 1);
+    assert!(rest.used > 0.0, "no key came from {}", case.name);
+    println!(
+        "strategies: {:<10} {} distinct keys over {kills} kills, {:.0}/s, {} links from the strategy, {} keys leaked",
+        case.name,
+        keys.len(),
+        keys.len() as f64 / loaded.as_secs_f64(),
+        rest.used,
+        rest.leaked
+    );
+}
+
+/// Creates links one by one until the strategy supplies their keys: right after a start they may be random ones.
+fn until_supplied(site: &Site, case: &Case) -> Vec<String> {
+    let supplied = format!("curt_links_created_total{{origin=\"{}\"}}", case.origin);
+    let mut api = site.api();
+    let mut keys = Vec::new();
+    eventually(Duration::from_secs(60), || {
+        let target = format!("https://example.com/first/{}", rand::random::<u64>());
+        let answer = api.create(&target).unwrap();
+        assert_eq!(answer.status, 201, "{answer:?}");
+        keys.push(answer.json()["key"].as_str().unwrap().to_owned());
+        match site.metrics().get(&supplied) {
+            Some(links) if links > 0.0 => Ok(()),
+            _ => Err(format!("{} supplies no keys", case.name)),
+        }
+    });
+    keys
+}
+
+/// Creates `links` links in bulk over a few connections. With `kill` the server is killed while it still works on
+/// requests beyond those; the keys of every acknowledged request are returned.
+fn create(site: &mut Site, round: usize, links: usize, kill: bool) -> Vec<String> {
+    let acknowledged = AtomicUsize::new(0);
+    let (http, token) = (site.http(), site.token().to_owned());
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..CONNECTIONS)
+            .map(|client| {
+                let (acknowledged, token) = (&acknowledged, token.as_str());
+                scope.spawn(move || {
+                    let mut api = Api::new(http, token);
+                    let mut keys = Vec::new();
+                    for number in 0.. {
+                        if !kill && acknowledged.load(Ordering::Relaxed) >= links {
+                            break;
+                        }
+                        let targets: Vec<String> = (0..BULK_LINKS)
+                            .map(|at| format!("https://example.com/{round}/{client}/{number}/{at}"))
+                            .collect();
+                        match api.bulk(&targets) {
+                            Ok(answer) => keys.extend(bulk_results(&answer)),
+                            Err(_) if kill => break,
+                            Err(error) => panic!("{error}"),
+                        }
+                        acknowledged.fetch_add(BULK_LINKS, Ordering::Relaxed);
+                    }
+                    keys
+                })
+            })
+            .collect();
+        if kill {
+            while acknowledged.load(Ordering::Relaxed) < links {
+                thread::sleep(Duration::from_millis(1));
+            }
+            site.kill();
+        }
+        clients
+            .into_iter()
+            .flat_map(|client| client.join().unwrap())
+            .collect()
+    })
+}
+
+/// What the accounts show when the line has come to rest.
+struct Rest {
+    used: f64,
+    leaked: f64,
+}
+
+/// K-2 as the operator sees it after a clean start.
+fn balanced(site: &Site, case: &Case, ends: u64) -> Rest {
+    eventually(Duration::from_secs(20), || {
+        let metrics = site.metrics();
+        let stage = |name: &str| metrics.get(&format!("curt_keys{{stage=\"{name}\"}}"));
+        let minted = stage("minted").ok_or("the accounts are not shown yet")?;
+        let found: f64 = [
+            "free",
+            "moving",
+            "pooled",
+            "buffered",
+            "used",
+            "quarantined",
+        ]
+        .iter()
+        .filter_map(|name| stage(name))
+        .sum();
+        let leaked = stage("leaked").unwrap_or_default();
+        let known = minted + stage("recycled").unwrap_or_default();
+        if known != found + leaked {
+            return Err(format!(
+                "K-2: {known} minted, but {found} found and {leaked} leaked"
+            ));
+        }
+        if leaked > (case.lost_per_end * ends) as f64 {
+            return Err(format!("K-2: {leaked} of {known} keys leaked"));
+        }
+        let used = stage("used").unwrap_or_default();
+        Ok(Rest { used, leaked })
+    })
+}
+
+#[test]
+fn keys_of_every_alphabet_redirect() {
+    for (alphabet, symbols) in [
+        ("base36", BASE36.to_owned()),
+        ("base62", BASE62.to_owned()),
+        ("base64url", format!("{BASE62}-_")),
+        ("base64dot", format!("{BASE62}._")),
+    ] {
+        let site = Site::start(&["keys.length=8", &format!("keys.alphabet={alphabet}")]);
+        let mut api = site.api();
+        let targets: Vec<String> = (0..500)
+            .map(|number| format!("https://example.com/{alphabet}/{number}"))
+            .collect();
+        let keys = bulk_results(&api.bulk(&targets).unwrap());
+        let mut met = HashSet::new();
+        for (key, target) in keys.iter().zip(&targets) {
+            assert!(
+                key.len() == 8 && key.chars().all(|c| symbols.contains(c)),
+                "{key}"
+            );
+            met.extend(key.chars());
+            let answer = api.follow(key).unwrap();
+            assert_eq!(
+                (answer.status, answer.header("location")),
+                (302, Some(target.as_str())),
+                "/{key} of {alphabet}"
+            );
+        }
+        // 4,000 draws miss one of 64 symbols once in 10^25 runs.
+        assert_eq!(
+            met.len(),
+            symbols.len(),
+            "{alphabet} does not use all its symbols"
+        );
+    }
+}
