@@ -138,3 +138,30 @@ async fn the_batches_of_a_living_process_are_left_alone() {
     two.keysync_pass(&stop).await;
     assert_eq!(metrics.recovered.get(), 0);
 }
+
+/// Keys on their way from pool to ring are in neither; their batch must not count as used up.
+#[tokio::test(start_paused = true)]
+async fn a_batch_is_not_closed_while_its_keys_are_on_their_way_into_the_ring() {
+    let world = World::new();
+    world.faults.plan(|_, op| match op {
+        "pop" => Fault::DieAfter,
+        _ => Fault::None,
+    });
+    let supply = KeySupply::open(settings(), world.life(), KeyMetrics::default())
+        .await
+        .unwrap();
+    let stop = CancellationToken::new();
+    supply.keygen_pass(&stop).await;
+    let passes = async {
+        supply.keysync_pass(&stop).await;
+        world.faults.died.notified().await;
+        supply.keysync_pass(&stop).await;
+    };
+    // The second pass may wait for the ring; it must not decide without it.
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(60), passes).await;
+    drop((waited, supply));
+    world.faults.heal();
+    let next = work(&world, settings(), 1).await;
+    let accounts = next.accounts().await.unwrap();
+    assert_eq!(accounts.leaked, 0, "K-2: {accounts:?}");
+}

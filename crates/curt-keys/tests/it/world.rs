@@ -258,7 +258,11 @@ impl<P: ?Sized> Wire<P> {
         tokio::task::yield_now().await;
         let broken = |kind| PortError::new(kind, "wire", op, "cut by the test");
         match self.faults.next(op) {
-            Fault::None => call.await,
+            Fault::None => {
+                let answer = call.await;
+                tokio::task::yield_now().await;
+                answer
+            }
             Fault::FailBefore => Err(broken(ErrorKind::Unavailable)),
             Fault::FailAfter => {
                 call.await?;
