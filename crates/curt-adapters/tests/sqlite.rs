@@ -1,5 +1,8 @@
 //! The SQLite adapter against the suites of its ports.
 
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
+#![cfg(feature = "sqlite")]
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,4 +1,34 @@
 //! One SQLite file behind four ports: links, minted keys, cursors and accounts.
+//!
+//! # Writes
+//! A commit costs a sync of the disk whatever it holds. So one thread writes, and all calls that wait for it share its
+//! next commit ([`engine::writer`]). Folding the write-ahead log into the file happens beside it ([`engine::log`]).
+//!
+//! # Reads
+//! A look-up runs on the caller's thread, on whichever of a few connections is idle: it takes less time than waking
+//! another thread would. Lists and other long reads run where blocking is allowed, on a connection of their own.
+//!
+//! # Layout
+//! `links` is an ordinary table whose row id grows, with a unique index over `(domain, key)`. A table clustered by the
+//! key would need no index, yet its rows would be written at random places into pages that stay two thirds full; this
+//! one appends, and lists newest first by row id. "Newest" is thus the order in which links came into the store, which
+//! is that of `created_at` except for imports and clocks that step back.
+//!
+//! # Figures
+//! From `cargo bench -p curt-adapters --bench sqlite`, two cores of a shared virtual machine, `synchronous=FULL`:
+//!
+//! | what | 1M links | 4M links |
+//! |---|---|---|
+//! | insert, one caller, 256 / 1,000 links a call | 45k / 49k per second | 39k / 43k |
+//! | plain SQLite, 256 / 1,000 rows a transaction, same run | 38k / 40k | 24k / 22k |
+//! | insert, 64 callers, one link a call | 29k | 24k |
+//! | plain SQLite, one row a transaction | 5.6k | 4.6k |
+//! | look-up on the caller's thread, median / p99 | 8.4 / 23 µs | 8.9 / 23 µs |
+//! | the same with a hop to another thread | 19 / 42 µs | 23 / 73 µs |
+//! | bytes on disk per link beyond its target | 97 | 97 |
+//!
+//! Mapping the file into memory (`mmap_bytes`) takes about 1.5 µs off a look-up. It is off by default because mapped
+//! pages show as memory of the process, and because a disk error would then end the process with a signal.
 
 mod accounts;
 mod cursor;
@@ -18,7 +48,7 @@ use std::thread::JoinHandle;
 use curt_core::ports::{Accounts, Cursor, KeyLedger, LinkStore};
 use curt_core::{ErrorKind, PortError, PortResult};
 
-use engine::connection::{open_reader, open_writer};
+use engine::connection::{open_folder, open_reader, open_writer};
 use engine::readers::Readers;
 use engine::writer::Writer;
 use failure::{BACKEND, port_error};
@@ -72,7 +102,8 @@ impl Sqlite {
             lock = (settings.access == Access::Server).then_some(guard);
         }
         let readers = Readers::open(path, &settings).map_err(failed)?;
-        let (writer, thread) = Writer::start(connection, path, &settings)?;
+        let folding = open_folder(path, &settings).map_err(failed)?;
+        let (writer, thread) = Writer::start(connection, folding, path, &settings)?;
         Ok(Arc::new(Self {
             path: path.to_path_buf(),
             settings,

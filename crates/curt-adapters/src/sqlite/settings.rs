@@ -15,9 +15,9 @@ pub struct SqliteSettings {
     /// How much of the file each connection maps into memory. The pages are the system's cache, not extra memory, yet
     /// they show in the size of the process, and a failing disk then ends it with a signal.
     pub mmap_bytes: usize,
-    /// The write-ahead log is folded into the data file whenever it has grown by this much.
+    /// The write-ahead log is folded into the data file, beside the writer, whenever it has grown by this much.
     pub checkpoint_bytes: u64,
-    /// The write-ahead log is cut back to nothing when it has grown to this size.
+    /// The write-ahead log is made to start over at half this size, and cut back to nothing at all of it.
     pub wal_bytes_max: u64,
     /// How long to wait for another process that is writing.
     pub busy_timeout: Duration,
@@ -55,7 +55,7 @@ impl Default for SqliteSettings {
             writer_cache_bytes: 32 << 20,
             reader_cache_bytes: 4 << 20,
             mmap_bytes: 0,
-            checkpoint_bytes: 16 << 20,
+            checkpoint_bytes: 8 << 20,
             wal_bytes_max: 64 << 20,
             busy_timeout: Duration::from_secs(5),
             pages_max: None,

@@ -19,17 +19,31 @@ pub(in crate::sqlite) fn open_writer(
         settings.writer_cache_bytes,
     )?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    let synchronous = match settings.synchronous {
-        Synchronous::Full => "FULL",
-        Synchronous::Normal => "NORMAL",
-    };
-    connection.pragma_update(None, "synchronous", synchronous)?;
-    // The writer folds the log itself, after it has answered its callers.
+    set_synchronous(&connection, settings)?;
+    // Otherwise a commit would fold the log before it returns.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     if let Some(pages) = settings.pages_max {
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
     }
     Ok(connection)
+}
+
+/// A connection that only folds the log into the file.
+pub(in crate::sqlite) fn open_folder(
+    path: &Path,
+    settings: &SqliteSettings,
+) -> rusqlite::Result<Connection> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, settings, 0)?;
+    set_synchronous(&connection, settings)?;
+    Ok(connection)
+}
+
+fn set_synchronous(connection: &Connection, settings: &SqliteSettings) -> rusqlite::Result<()> {
+    let synchronous = match settings.synchronous {
+        Synchronous::Full => "FULL",
+        Synchronous::Normal => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)
 }
 
 /// A connection that only reads. Not opened read-only: such a connection could not make the index of the log anew.

@@ -2,9 +2,11 @@
 //!
 //! - [`writer`]: one thread with the only connection that writes; calls that wait together share one commit.
 //! - [`readers`]: connections for look-ups, used on the caller's thread, and one for long reads.
+//! - [`log`]: the write-ahead log is kept short.
 //! - [`connection`]: how each of them is opened.
 
 pub(super) mod connection;
 pub(super) mod counters;
+mod log;
 pub(super) mod readers;
 pub(super) mod writer;

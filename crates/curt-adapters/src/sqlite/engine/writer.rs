@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use curt_core::limits::COMMIT_GROUP_MAX;
-use curt_core::{ErrorKind, PortResult, names};
+use curt_core::{ErrorKind, PortError, PortResult, names};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::counters::CounterChanges;
+use super::log::{Halted, LogKeeper, LogTally};
 use super::readers::closed;
 use crate::sqlite::failure::{BACKEND, Failure, Reach, port_error};
 use crate::sqlite::settings::SqliteSettings;
@@ -27,8 +27,6 @@ use crate::sqlite::settings::SqliteSettings;
 /// Calls that wait for the next group; further callers wait for a place in the queue.
 const QUEUE_CALLS: usize = 1_024;
 const START: &str = "start the writer";
-/// How long cutting the log back may wait for readers; it is tried again later.
-const TRUNCATE_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What a call may use while it runs.
 pub(in crate::sqlite) struct Work<'a> {
@@ -53,8 +51,7 @@ pub struct SqliteStats {
 struct Tally {
     commits: AtomicU64,
     calls: AtomicU64,
-    checkpoints: AtomicU64,
-    wal_bytes: AtomicU64,
+    log: Arc<LogTally>,
 }
 
 trait Call: Send {
@@ -104,40 +101,37 @@ pub(in crate::sqlite) struct Writer {
 }
 
 impl Writer {
+    /// `folding` is a second connection to the same file, for the thread that folds the log.
     pub(in crate::sqlite) fn start(
         connection: Connection,
+        folding: Connection,
         path: &Path,
         settings: &SqliteSettings,
     ) -> PortResult<(Self, JoinHandle<()>)> {
         let page_bytes: u32 = connection
             .pragma_query_value(None, "page_size", |row| row.get(0))
             .map_err(|error| port_error(START, path, &error))?;
-        let page_bytes = u64::from(page_bytes);
         let (queue, messages) = mpsc::channel(QUEUE_CALLS);
         let tally = Arc::new(Tally::default());
-        let mut thread = WriterThread {
+        let thread = WriterThread {
             connection,
             path: path.to_path_buf(),
-            busy_timeout: settings.busy_timeout,
-            checkpoint_bytes: settings.checkpoint_bytes,
-            wal_bytes_max: settings.wal_bytes_max,
-            page_bytes,
-            cut_tried_at: 0,
-            halted: None,
+            halted: Halted::default(),
             tally: Arc::clone(&tally),
         };
+        let log = LogKeeper::start(
+            folding,
+            page_bytes.into(),
+            path,
+            settings,
+            Arc::clone(&thread.halted),
+            Arc::clone(&tally.log),
+        )
+        .map_err(no_thread)?;
         let handle = std::thread::Builder::new()
             .name("curt-sqlite".to_owned())
-            .spawn(move || thread.serve(messages))
-            .map_err(|error| {
-                Failure::new(
-                    ErrorKind::Unavailable,
-                    Reach::Call,
-                    "the system gives no more threads",
-                )
-                .for_call(START)
-                .with_source(error)
-            })?;
+            .spawn(move || thread.serve(log, messages))
+            .map_err(no_thread)?;
         Ok((Self { queue, tally }, handle))
     }
 
@@ -182,10 +176,20 @@ impl Writer {
         SqliteStats {
             commits: read(&self.tally.commits),
             calls: read(&self.tally.calls),
-            checkpoints: read(&self.tally.checkpoints),
-            wal_bytes: read(&self.tally.wal_bytes),
+            checkpoints: read(&self.tally.log.checkpoints),
+            wal_bytes: read(&self.tally.log.bytes),
         }
     }
+}
+
+fn no_thread(error: std::io::Error) -> PortError {
+    Failure::new(
+        ErrorKind::Unavailable,
+        Reach::Call,
+        "the system gives no more threads",
+    )
+    .for_call(START)
+    .with_source(error)
 }
 
 fn panicked() -> Failure {
@@ -199,19 +203,12 @@ fn panicked() -> Failure {
 struct WriterThread {
     connection: Connection,
     path: PathBuf,
-    busy_timeout: Duration,
-    checkpoint_bytes: u64,
-    wal_bytes_max: u64,
-    page_bytes: u64,
-    /// Pages of the log when cutting it back was last tried.
-    cut_tried_at: u64,
-    /// Why nothing may be written any more.
-    halted: Option<Failure>,
+    halted: Halted,
     tally: Arc<Tally>,
 }
 
 impl WriterThread {
-    fn serve(&mut self, mut messages: mpsc::Receiver<Message>) {
+    fn serve(&self, mut log: LogKeeper, mut messages: mpsc::Receiver<Message>) {
         let mut carried = None;
         while let Some(message) = carried.take().or_else(|| messages.blocking_recv()) {
             let mut group: Vec<Box<dyn Call>> = Vec::new();
@@ -235,12 +232,12 @@ impl WriterThread {
                 next = messages.try_recv().ok();
             }
             self.commit(group);
-            self.tend_log();
+            log.tend(&self.connection);
         }
-        self.cut_log();
+        log.finish();
     }
 
-    fn commit(&mut self, mut group: Vec<Box<dyn Call>>) {
+    fn commit(&self, mut group: Vec<Box<dyn Call>>) {
         while !group.is_empty() {
             let Some(failure) = self.try_commit(&mut group) else {
                 return;
@@ -265,14 +262,14 @@ impl WriterThread {
                 call.answer(Err(&failure.failure));
             }
             if failure.failure.reach == Reach::Engine {
-                self.halted = Some(failure.failure);
+                self.halted.get_or_init(|| failure.failure);
             }
         }
     }
 
     /// Commits the whole group and answers it, or changes nothing and says what stood in the way.
-    fn try_commit(&mut self, group: &mut Vec<Box<dyn Call>>) -> Option<Obstacle> {
-        if let Some(failure) = &self.halted {
+    fn try_commit(&self, group: &mut Vec<Box<dyn Call>>) -> Option<Obstacle> {
+        if let Some(failure) = self.halted.get() {
             return Some(Obstacle {
                 failure: failure.clone(),
                 call: None,
@@ -339,83 +336,134 @@ impl WriterThread {
             );
         }
     }
-
-    /// Keeps the log short, after the callers have been answered. A log that has been folded whole starts over by
-    /// itself unless a reader still uses it; only then does it grow past the size at which it is cut back.
-    fn tend_log(&mut self) {
-        let Some(log) = self.checkpoint("NOOP") else {
-            return;
-        };
-        self.tally
-            .wal_bytes
-            .store(log.pages * self.page_bytes, Ordering::Relaxed);
-        if log.pages < self.cut_tried_at {
-            self.cut_tried_at = 0;
-        }
-        let fold_pages = self.checkpoint_bytes / self.page_bytes;
-        let cut_pages = (self.wal_bytes_max / self.page_bytes).max(self.cut_tried_at + fold_pages);
-        if log.pages >= cut_pages {
-            self.cut_tried_at = log.pages;
-            self.cut_log();
-        } else if log.pages - log.folded >= fold_pages {
-            self.checkpoint("PASSIVE");
-            self.tally.checkpoints.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn cut_log(&mut self) {
-        let patience = self.connection.busy_timeout(TRUNCATE_PATIENCE);
-        self.checkpoint("TRUNCATE");
-        self.tally.checkpoints.fetch_add(1, Ordering::Relaxed);
-        if let Err(error) = patience.and_then(|()| self.connection.busy_timeout(self.busy_timeout))
-        {
-            tracing::debug!(%error, "the time to wait for other writers is not as set");
-        }
-    }
-
-    /// A failed checkpoint loses nothing: the log keeps what the data file does not have yet, and the next one tries
-    /// again. A failed sync of the data file is different, see [`Reach::Engine`].
-    fn checkpoint(&mut self, mode: &str) -> Option<Log> {
-        let sql = format!("PRAGMA wal_checkpoint({mode})");
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok(Log {
-                pages: row.get::<_, i64>(1)?.max(0).unsigned_abs(),
-                folded: row.get::<_, i64>(2)?.max(0).unsigned_abs(),
-            })
-        };
-        let outcome = self
-            .connection
-            .prepare_cached(&sql)
-            .and_then(|mut statement| statement.query_row((), read));
-        match outcome {
-            Ok(log) => Some(log),
-            Err(error) => {
-                let failure = Failure::from_engine(&error, &self.path);
-                tracing::error!(
-                    event = names::event::STORE_FAILED,
-                    backend = BACKEND,
-                    kind = failure.kind.as_str(),
-                    %error,
-                    "{}",
-                    failure.detail
-                );
-                if failure.reach == Reach::Engine {
-                    self.halted = Some(failure);
-                }
-                None
-            }
-        }
-    }
-}
-
-/// How long the log is, and how much of it the data file has.
-struct Log {
-    pages: u64,
-    folded: u64,
 }
 
 struct Obstacle {
     failure: Failure,
     /// The call that met it, where it was one.
     call: Option<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc as std_mpsc;
+
+    use super::*;
+    use crate::sqlite::engine::connection::{open_folder, open_writer};
+
+    fn start(folder: &Path) -> (Arc<Writer>, JoinHandle<()>) {
+        let path = folder.join("curt.db");
+        let settings = SqliteSettings::default();
+        let connection = open_writer(&path, &settings).unwrap();
+        connection
+            .execute_batch(
+                "CREATE TABLE t (x INTEGER NOT NULL);
+                 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
+            )
+            .unwrap();
+        let folding = open_folder(&path, &settings).unwrap();
+        let (writer, thread) = Writer::start(connection, folding, &path, &settings).unwrap();
+        (Arc::new(writer), thread)
+    }
+
+    fn put(work: &mut Work<'_>, value: Option<i64>) -> rusqlite::Result<()> {
+        work.counters.add("puts", 1);
+        work.connection
+            .execute("INSERT INTO t VALUES (?1)", [value])
+            .map(drop)
+    }
+
+    /// The numbers in the table and the value of the counter.
+    async fn state(writer: &Writer) -> (Vec<i64>, i64) {
+        // Totals are written at the end of a group, so the look must not share one with what it looks at.
+        writer.write("wait", 1, |_| Ok(())).await.unwrap();
+        writer
+            .write("look", 1, |work| {
+                let mut statement = work.connection.prepare("SELECT x FROM t ORDER BY x")?;
+                let rows = statement.query_map((), |row| row.get(0))?;
+                let puts = work
+                    .connection
+                    .query_row("SELECT value FROM counters", (), |row| row.get(0))?;
+                Ok((rows.collect::<rusqlite::Result<_>>()?, puts))
+            })
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_call_that_fails_or_panics_fails_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (writer, thread) = start(folder.path());
+        let spawn = |write: fn(&mut Work<'_>) -> rusqlite::Result<()>| {
+            let writer = Arc::clone(&writer);
+            tokio::spawn(async move { writer.write("put", 1, write).await })
+        };
+        // The first call holds the writer until the others are queued, so that they form one group.
+        let (release, held) = std_mpsc::channel::<()>();
+        let (starts, mut started) = mpsc::channel(1);
+        let first = {
+            let writer = Arc::clone(&writer);
+            tokio::spawn(async move {
+                let hold = move |_: &mut Work<'_>| {
+                    starts.try_send(()).unwrap();
+                    held.recv().unwrap();
+                    Ok(())
+                };
+                writer.write("hold", 1, hold).await
+            })
+        };
+        started.recv().await.unwrap();
+        let good = spawn(|work| put(work, Some(1)));
+        let refused = spawn(|work| {
+            put(work, Some(2))?;
+            put(work, None)
+        });
+        let panics = spawn(|work| {
+            put(work, Some(3))?;
+            panic!("a mistake in a call")
+        });
+        let also_good = spawn(|work| put(work, Some(4)));
+        tokio::task::yield_now().await;
+        release.send(()).unwrap();
+
+        first.await.unwrap().unwrap();
+        good.await.unwrap().unwrap();
+        also_good.await.unwrap().unwrap();
+        for failed in [refused, panics] {
+            assert_eq!(failed.await.unwrap().unwrap_err().kind, ErrorKind::Bug);
+        }
+        assert_eq!(state(&writer).await, (vec![1, 4], 2));
+        let stats = writer.stats();
+        assert_eq!(
+            (stats.commits, stats.calls),
+            (4, 5),
+            "hold; put and put; wait; look"
+        );
+
+        writer.close().await;
+        thread.join().unwrap();
+        let late = writer.write("put", 1, |work| put(work, Some(5))).await;
+        assert_eq!(late.unwrap_err().kind, ErrorKind::Unavailable);
+    }
+
+    /// A caller that gives up leaves the others and the thread alone.
+    #[tokio::test]
+    async fn a_caller_may_go_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let (writer, thread) = start(folder.path());
+        let mut call = Box::pin(writer.write("put", 1, |work| put(work, Some(1))));
+        assert!(poll_once(&mut call).await.is_none());
+        drop(call);
+        assert_eq!(state(&writer).await, (vec![1], 1));
+        writer.close().await;
+        thread.join().unwrap();
+    }
+
+    async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            output = future => Some(output),
+            () = std::future::ready(()) => None,
+        }
+    }
 }
