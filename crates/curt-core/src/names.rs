@@ -26,7 +26,7 @@ pub mod metric {
     pub const CACHE_BYTES: &str = "curt_cache_bytes";
     /// Links that the process's cache holds.
     pub const CACHE_LINKS: &str = "curt_cache_links";
-    /// Keys by stage: `minted`, `recycled`, `free`, `moving`, `pooled`, `buffered`, `used`, `quarantined`, `leaked` (K-2).
+    /// Keys by stage: `minted`, `recycled`, `free`, `open`, `moving`, `pooled`, `buffered`, `used`, `quarantined`, `leaked` (K-2).
     pub const KEYS: &str = "curt_keys";
     /// Keys that met an existing link at insert.
     pub const KEY_CONFLICTS: &str = "curt_key_conflicts";
