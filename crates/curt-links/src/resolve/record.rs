@@ -11,18 +11,25 @@ use curt_core::clock::UnixMillis;
 use curt_core::link::Standing;
 use curt_core::{DomainId, Link, LinkId, LinkRef, RedirectStatus, Revision};
 
+// Times take six bytes: milliseconds until the year 10889.
 const EXPIRES_AT: usize = 0;
-const VALID_SINCE: usize = 8;
-const LOADED_AT: usize = 16;
-const GENERATION: usize = 24;
-const VERSION: usize = 28;
-const DOMAIN: usize = 32;
-const FLAGS: usize = 36;
-const KEY_LEN: usize = 37;
-const HEADER_LEN: usize = 38;
+const LOADED_AT: usize = 6;
+const GENERATION: usize = 12;
+const VERSION: usize = 16;
+const DOMAIN: usize = 20;
+const FLAGS: usize = 24;
+const KEY_LEN: usize = 25;
+const HEADER_LEN: usize = 26;
+/// Only there when [`BEGINS_LATER`] is set: few links have it, and sizes of memory blocks go in steps.
+const VALID_SINCE: usize = HEADER_LEN;
+const TIME_LEN: usize = 6;
 
 const STATUS_MASK: u8 = 0b0000_0011;
 const FORWARD_QUERY: u8 = 0b0000_0100;
+const BEGINS_LATER: u8 = 0b0000_1000;
+
+/// The expiry of a link that never does.
+const NEVER: i64 = (1 << 48) - 1;
 
 /// A link that redirects. A clone costs one reference count.
 #[derive(Clone, PartialEq, Eq)]
@@ -39,7 +46,7 @@ impl Hit {
     /// [`location`](Self::location) without the check that it is text: for the hot path.
     #[must_use]
     pub fn location_bytes(&self) -> &[u8] {
-        &self.0[HEADER_LEN + self.key_len()..]
+        &self.0[self.key_start() + self.key_len()..]
     }
 
     #[must_use]
@@ -63,24 +70,28 @@ impl Hit {
     /// When the link stops redirecting: a permanent redirect must not be kept longer than this.
     #[must_use]
     pub fn expires_at(&self) -> Option<UnixMillis> {
-        let at = self.expiry();
-        (at != i64::MAX).then_some(UnixMillis(at))
+        let at = self.time(EXPIRES_AT);
+        (at != NEVER).then_some(UnixMillis(at))
     }
 
     /// Of an active public link; everything else has no business here.
     pub(super) fn of(link: &Link, loaded_at: UnixMillis) -> Self {
         let key = link.id.key.as_bytes();
         let target = link.target.as_str().as_bytes();
-        let mut bytes = Vec::with_capacity(HEADER_LEN + key.len() + target.len());
-        bytes.extend(link.expires_at.map_or(i64::MAX, |at| at.0).to_le_bytes());
-        bytes.extend(link.valid_since.map_or(i64::MIN, |at| at.0).to_le_bytes());
-        bytes.extend(loaded_at.0.to_le_bytes());
+        let begins = link.valid_since.filter(|at| *at > loaded_at);
+        let time_len = if begins.is_some() { TIME_LEN } else { 0 };
+        let mut bytes = Vec::with_capacity(HEADER_LEN + time_len + key.len() + target.len());
+        push_time(&mut bytes, link.expires_at.map_or(NEVER, |at| at.0));
+        push_time(&mut bytes, loaded_at.0);
         bytes.extend(link.revision.generation.to_le_bytes());
         bytes.extend(link.revision.version.to_le_bytes());
         bytes.extend(link.id.domain.0.to_le_bytes());
-        bytes.push(status_bits(link.status) | if link.forward_query { FORWARD_QUERY } else { 0 });
+        bytes.push(flags(link, begins.is_some()));
         // A key has at most 64 bytes.
         bytes.push(u8::try_from(key.len()).unwrap_or(u8::MAX));
+        if let Some(begins) = begins {
+            push_time(&mut bytes, begins.0);
+        }
         bytes.extend(key);
         bytes.extend(target);
         Self(bytes.into())
@@ -95,9 +106,9 @@ impl Hit {
     }
 
     pub(super) fn standing(&self, now: UnixMillis) -> Standing {
-        if self.expiry() <= now.0 {
+        if self.time(EXPIRES_AT) <= now.0 {
             Standing::Gone
-        } else if i64::from_le_bytes(self.field(VALID_SINCE)) > now.0 {
+        } else if self.begins_later() && self.time(VALID_SINCE) > now.0 {
             Standing::Absent
         } else {
             Standing::Live
@@ -105,7 +116,7 @@ impl Hit {
     }
 
     pub(super) fn loaded_at(&self) -> UnixMillis {
-        UnixMillis(i64::from_le_bytes(self.field(LOADED_AT)))
+        UnixMillis(self.time(LOADED_AT))
     }
 
     pub(super) fn id(&self) -> Option<LinkId> {
@@ -121,8 +132,8 @@ impl Hit {
         self.0.len()
     }
 
-    fn expiry(&self) -> i64 {
-        i64::from_le_bytes(self.field(EXPIRES_AT))
+    fn begins_later(&self) -> bool {
+        self.0[FLAGS] & BEGINS_LATER != 0
     }
 
     fn domain(&self) -> DomainId {
@@ -134,7 +145,21 @@ impl Hit {
     }
 
     fn key_bytes(&self) -> &[u8] {
-        &self.0[HEADER_LEN..HEADER_LEN + self.key_len()]
+        let start = self.key_start();
+        &self.0[start..start + self.key_len()]
+    }
+
+    fn key_start(&self) -> usize {
+        if self.begins_later() {
+            VALID_SINCE + TIME_LEN
+        } else {
+            HEADER_LEN
+        }
+    }
+
+    fn time(&self, at: usize) -> i64 {
+        let [a, b, c, d, e, f] = self.field::<TIME_LEN>(at);
+        i64::from_le_bytes([a, b, c, d, e, f, 0, 0])
     }
 
     fn field<const N: usize>(&self, at: usize) -> [u8; N] {
@@ -155,9 +180,113 @@ impl fmt::Debug for Hit {
     }
 }
 
-fn status_bits(status: RedirectStatus) -> u8 {
-    let place = RedirectStatus::ALL
-        .iter()
-        .position(|listed| *listed == status);
-    u8::try_from(place.unwrap_or(1)).unwrap_or(1) & STATUS_MASK
+fn push_time(bytes: &mut Vec<u8>, millis: i64) {
+    let millis = millis.clamp(0, NEVER).to_le_bytes();
+    bytes.extend(&millis[..TIME_LEN]);
+}
+
+fn flags(link: &Link, begins_later: bool) -> u8 {
+    let mut statuses = RedirectStatus::ALL.iter();
+    let status = statuses.position(|status| *status == link.status);
+    let mut flags = u8::try_from(status.unwrap_or(1)).unwrap_or(1) & STATUS_MASK;
+    if link.forward_query {
+        flags |= FORWARD_QUERY;
+    }
+    if begins_later {
+        flags |= BEGINS_LATER;
+    }
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use curt_core::{KeyOrigin, LinkState, OwnerId, Target, Visibility};
+
+    use super::*;
+
+    fn link(key: &str) -> Link {
+        let id = LinkRef {
+            domain: DomainId(7),
+            key,
+        };
+        Link {
+            id: id.to_id().unwrap(),
+            target: Target::from_serialised("https://example.com/").unwrap(),
+            owner: OwnerId(1),
+            state: LinkState::Active,
+            revision: Revision {
+                generation: u32::MAX,
+                version: 3,
+            },
+            origin: KeyOrigin::Random,
+            created_at: UnixMillis(0),
+            updated_at: UnixMillis(0),
+            expires_at: None,
+            valid_since: None,
+            max_clicks: None,
+            visibility: Visibility::Public,
+            password_hash: None,
+            status: RedirectStatus::Found,
+            forward_query: false,
+            title: None,
+            tags: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let loaded_at = UnixMillis(1_800_000_000_000);
+        let later = UnixMillis(loaded_at.0 + 1);
+        for key in ["a", "1234567", &"x".repeat(64)] {
+            for (expires_at, valid_since) in [
+                (None, None),
+                (Some(UnixMillis::MAX), None),
+                (Some(later), Some(UnixMillis(5))),
+                (None, Some(later)),
+                (Some(UnixMillis::MAX), Some(later)),
+            ] {
+                let link = Link {
+                    expires_at,
+                    valid_since,
+                    ..link(key)
+                };
+                let hit = Hit::of(&link, loaded_at);
+                assert!(hit.is_of(link.id.as_ref()));
+                assert_eq!(hit.id().as_ref(), Some(&link.id));
+                assert_eq!(hit.location(), "https://example.com/");
+                assert_eq!(hit.revision(), link.revision);
+                assert_eq!(hit.expires_at(), expires_at);
+                assert_eq!(hit.loaded_at(), loaded_at);
+                for now in [loaded_at, later, UnixMillis::MAX, UnixMillis(i64::MAX - 1)] {
+                    if expires_at.is_some() || now <= UnixMillis::MAX {
+                        assert_eq!(hit.standing(now), link.standing(now), "{link:?} at {now}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_is_only_of_its_own_link() {
+        let hit = Hit::of(&link("abc"), UnixMillis(0));
+        for key in ["ab", "abcd", "ABC", "abd", ""] {
+            let other = LinkRef {
+                domain: DomainId(7),
+                key,
+            };
+            assert!(!hit.is_of(other), "{key}");
+        }
+        let elsewhere = LinkRef {
+            domain: DomainId(8),
+            key: "abc",
+        };
+        assert!(!hit.is_of(elsewhere));
+    }
+
+    #[test]
+    fn the_fixed_part_is_small() {
+        let link = link("1234567");
+        let hit = Hit::of(&link, UnixMillis(0));
+        assert_eq!(hit.len(), 26 + 7 + link.target.as_str().len());
+    }
 }

@@ -1,0 +1,199 @@
+//! How much memory a cached link takes, everything included, and how long a hit takes.
+//!
+//! ```sh
+//! cargo run --release -p curt-links --example l1_memory -- LINKS [CACHE_BYTES]
+//! ```
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use curt_core::clock::SystemClock;
+use curt_core::ports::{
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
+};
+use curt_core::{
+    Clock, DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkRef, LinkState, OwnerId, PortError,
+    PortResult, RedirectStatus, Revision, Target, UnixMillis, Visibility,
+};
+use curt_links::{ResolveMetrics, Resolver, ResolverSettings};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let links: u64 = arguments
+        .next()
+        .map_or(Ok(1_000_000), |text| text.parse())?;
+    let cache_bytes: u64 = arguments
+        .next()
+        .map_or(Ok(links * 400), |text| text.parse())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
+    let before = resident()?;
+    let settings = ResolverSettings {
+        cache_bytes,
+        ..ResolverSettings::default()
+    };
+    let store = Arc::new(MadeUp);
+    let clock = Arc::new(SystemClock);
+    let resolver = Resolver::new(settings, store, clock, ResolveMetrics::default());
+    runtime.block_on(fill(&resolver, links))?;
+    let (kept, weighed) = resolver.held();
+    let grown = resident()?.saturating_sub(before);
+    let each = |bytes: u64| bytes as f64 / kept as f64;
+    println!("{kept} of {links} links kept in {cache_bytes} bytes");
+    println!(
+        "{:.1} bytes of memory per link, {:.1} by our count",
+        each(grown),
+        each(weighed)
+    );
+    for distinct in [100, 10_000, 1_000_000] {
+        time_hits(&resolver, distinct, links);
+    }
+    Ok(())
+}
+
+async fn fill(resolver: &Resolver, links: u64) -> PortResult<()> {
+    for n in 0..links {
+        resolver.resolve(named(&key(n))).await?;
+    }
+    Ok(())
+}
+
+fn time_hits(resolver: &Resolver, distinct: u64, links: u64) {
+    const LOOKUPS: usize = 2_000_000;
+    let now = SystemClock.now();
+    let keys: Vec<String> = (0..distinct)
+        .map(|n| key(links - 1 - n * 7_919 % links))
+        .collect();
+    let mut hits = 0_u64;
+    let started = cpu_nanos();
+    for key in keys.iter().cycle().take(LOOKUPS) {
+        if let Some(hit) = black_box(resolver.cached(named(key), now)) {
+            hits += u64::from(!hit.location_bytes().is_empty());
+        }
+    }
+    let nanos = (cpu_nanos() - started) / LOOKUPS as f64;
+    println!("{nanos:.0} ns per look-up over {distinct} keys, {hits} hits of {LOOKUPS}");
+}
+
+fn key(n: u64) -> String {
+    format!("{:07}", n)
+}
+
+fn named(key: &str) -> LinkRef<'_> {
+    LinkRef {
+        domain: DomainId::DEFAULT,
+        key,
+    }
+}
+
+/// Time on a processor: other programs on the machine do not count.
+fn cpu_nanos() -> f64 {
+    let schedstat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanos = schedstat.split_whitespace().next().unwrap_or_default();
+    nanos.parse().unwrap_or_default()
+}
+
+fn resident() -> Result<u64, Box<dyn std::error::Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib: u64 = line
+        .and_then(|line| line.split_whitespace().nth(1))
+        .ok_or("no VmRSS")?
+        .parse()?;
+    Ok(kib * 1_024)
+}
+
+/// Knows every key; each leads to a target of sixty bytes.
+struct MadeUp;
+
+fn not_here<T>() -> PortResult<T> {
+    Err(PortError::new(
+        ErrorKind::Invalid,
+        "made up",
+        "write",
+        "this store only reads",
+    ))
+}
+
+#[async_trait]
+impl LinkStore for MadeUp {
+    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
+        let target = format!("https://example.com/{:0>40}", id.key.as_str());
+        let Ok(target) = Target::from_serialised(target) else {
+            return not_here();
+        };
+        Ok(Some(Link {
+            id: id.clone(),
+            target,
+            owner: OwnerId(1),
+            state: LinkState::Active,
+            revision: Revision::FIRST,
+            origin: KeyOrigin::Random,
+            created_at: UnixMillis(0),
+            updated_at: UnixMillis(0),
+            expires_at: Some(UnixMillis::MAX),
+            valid_since: None,
+            max_clicks: None,
+            visibility: Visibility::Public,
+            password_hash: None,
+            status: RedirectStatus::Found,
+            forward_query: false,
+            title: None,
+            tags: Vec::new(),
+        }))
+    }
+
+    async fn insert(&self, _: InsertRequest) -> PortResult<InsertReply> {
+        not_here()
+    }
+
+    async fn update(&self, _: Link, _: Revision) -> PortResult<ChangeReply> {
+        not_here()
+    }
+
+    async fn delete(
+        &self,
+        _: &LinkId,
+        _: Option<Revision>,
+        _: UnixMillis,
+    ) -> PortResult<ChangeReply> {
+        not_here()
+    }
+
+    async fn list(&self, _: &ListQuery) -> PortResult<ListPage> {
+        not_here()
+    }
+
+    async fn expired(&self, _: UnixMillis, _: usize) -> PortResult<Vec<(LinkId, Revision)>> {
+        not_here()
+    }
+
+    async fn purge(&self, _: &[(LinkId, Revision)], _: UnixMillis) -> PortResult<Vec<LinkId>> {
+        not_here()
+    }
+
+    async fn release(&self, _: UnixMillis, _: usize) -> PortResult<Vec<LinkId>> {
+        not_here()
+    }
+
+    async fn seed(&self, _: &[LinkId]) -> PortResult<u64> {
+        not_here()
+    }
+
+    async fn claim(&self, _: InsertRequest) -> PortResult<ClaimReply> {
+        not_here()
+    }
+
+    async fn counts(&self) -> PortResult<LinkCounts> {
+        not_here()
+    }
+
+    async fn ping(&self) -> PortResult<()> {
+        Ok(())
+    }
+}
