@@ -1,11 +1,10 @@
 //! One connection on its worker: read, recognise, answer, and hand over what is not ours.
 //!
-//! A turn reads into the worker's buffer, answers every complete request in it into the worker's output buffer and
-//! writes that once. What is left of either, a head that is still incomplete or an answer that the socket did not
-//! take, is copied into the connection: an idle connection owns no buffer at all.
+//! A turn reads into the worker's buffer and answers every complete request in it into the worker's
+//! [outbox](super::outbox), which is written once. What is left of either, a head that is still incomplete or an answer
+//! that the socket did not take, is copied into the connection: an idle connection owns no buffer at all.
 
 use std::future::poll_fn;
-use std::io;
 use std::mem::{self, MaybeUninit};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -14,7 +13,7 @@ use std::task::{Context, Poll, ready};
 
 use curt_core::limits::HTTP_HEAD_BYTES_MAX;
 use curt_core::reserved::is_reserved;
-use curt_core::{DomainId, Key, LinkRef};
+use curt_core::{DomainId, Key, LinkRef, UnixMillis};
 use curt_links::{Hit, Resolution};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -24,26 +23,21 @@ use super::handover::HandedOver;
 use super::last_word::LastWord;
 use super::limit::Permit;
 use super::linger::linger;
-use super::slots::{Phase, SlotGuard};
+use super::outbox::{Broken, Line, OUTBOX_BYTES_MAX};
+use super::slots::Phase;
 use super::worker::{INPUT_BYTES, Scratch, Worker};
-use crate::metrics::CutReason;
-use crate::redirect::{Asked, Persistence, finish, location, read_request};
-
-/// Answers to pipelined requests that are collected before they are written.
-const OUTPUT_BYTES_MAX: usize = 64 * 1_024;
+use crate::metrics::{CutReason, RedirectOutcome};
+use crate::redirect::{
+    Asked, Persistence, PlainGet, ResponseHeads, finish, location, read_request,
+};
 
 const _: () = assert!(HTTP_HEAD_BYTES_MAX < INPUT_BYTES);
 
 pub(super) struct Connection {
-    stream: TcpStream,
+    line: Rc<Line>,
     peer: SocketAddr,
-    permit: Permit,
-    slot: SlotGuard,
     /// Bytes received and not yet answered.
     carry: Vec<u8>,
-    /// Answers that the socket has not taken yet.
-    unsent: Vec<u8>,
-    unsent_from: usize,
     next: Next,
 }
 
@@ -63,19 +57,15 @@ enum Next {
 /// Serves the connection until it is closed or handed over.
 pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, permit: Permit, worker: Rc<Worker>) {
     let mut connection = Connection {
-        slot: worker.slots.take(),
-        stream,
+        line: Line::new(stream, worker.slots.take(), permit),
         peer,
-        permit,
         carry: Vec::new(),
-        unsent: Vec::new(),
-        unsent_from: 0,
         next: Next::Read,
     };
     loop {
         match poll_fn(|cx| connection.poll_turns(cx, &worker)).await {
             Next::Load(key) => {
-                connection.slot.enter(Phase::Elsewhere);
+                connection.line.slot.enter(Phase::Elsewhere);
                 // Boxed: a look-up in the store is rare, and its state would be part of every idle connection.
                 let loaded = Box::pin(worker.resolver.resolve(link(key.as_str()))).await;
                 connection.next = match loaded {
@@ -102,13 +92,15 @@ fn link(key: &str) -> LinkRef<'_> {
 impl Connection {
     /// Reads and answers until something else has to be done.
     fn poll_turns(&mut self, cx: &mut Context<'_>, worker: &Worker) -> Poll<Next> {
-        self.slot.remember(cx.waker());
-        if let Some(reason) = self.slot.expired() {
+        self.line.slot.remember(cx.waker());
+        if let Some(reason) = self.line.slot.expired() {
             return Poll::Ready(Next::Cut(reason));
         }
         loop {
-            if !self.unsent.is_empty() && ready!(self.poll_send(cx)).is_err() {
-                return Poll::Ready(Next::Close);
+            match ready!(self.line.poll_sent(cx)) {
+                Ok(false) => {}
+                Ok(true) => self.line.slot.enter(self.awaited()),
+                Err(Broken) => return Poll::Ready(Next::Close),
             }
             match mem::replace(&mut self.next, Next::Read) {
                 Next::Read => {
@@ -134,7 +126,8 @@ impl Connection {
         let kept = self.carry.len();
         scratch.input[..kept].copy_from_slice(&self.carry);
         let mut buffer = ReadBuf::new(&mut scratch.input[kept..]);
-        let received = match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+        let polled = Pin::new(&mut *self.line.stream.borrow_mut()).poll_read(cx, &mut buffer);
+        let received = match polled {
             Poll::Ready(Ok(())) => buffer.filled().len(),
             Poll::Ready(Err(_)) => return Poll::Ready(Err(Ended)),
             Poll::Pending if worker.draining.get() && kept == 0 && !self.has_input() => {
@@ -152,12 +145,13 @@ impl Connection {
     /// Whether the kernel holds bytes that the runtime has not heard of yet.
     fn has_input(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
-        SockRef::from(&self.stream)
+        SockRef::from(&*self.line.stream.borrow())
             .peek(&mut byte)
             .is_ok_and(|bytes| bytes > 0)
     }
 
-    /// Answers the complete requests among the first `filled` bytes of the input and writes the answers.
+    /// Answers the complete requests among the first `filled` bytes of the input, the first one with `loaded` if that
+    /// is given, and decides what comes next.
     fn answer(
         &mut self,
         worker: &Worker,
@@ -167,7 +161,9 @@ impl Connection {
     ) {
         let now = worker.clock.now();
         scratch.heads.refresh(now);
-        scratch.output.clear();
+        let mut outbox = worker.outbox.borrow_mut();
+        let output = outbox.open();
+        let before = output.len();
         let mut done = 0;
         self.next = loop {
             if done == filled {
@@ -179,47 +175,46 @@ impl Connection {
                 Asked::Other => break Next::HandOver,
                 Asked::Refused(refusal) => {
                     let word = LastWord::Refused(refusal);
-                    word.write(&mut scratch.output, now);
+                    word.write(output, now);
                     worker.metrics.cut(word.reason());
                     break Next::Linger;
                 }
             };
-            let hit = match loaded.take() {
-                Some(hit) => {
-                    worker.tally.loaded();
-                    hit
-                }
-                None => match worker.resolver.cached(link(get.key), now) {
-                    Some(hit) => {
-                        worker.tally.hit();
-                        hit
-                    }
-                    None => break missing(get.key),
-                },
+            let found = match loaded.take() {
+                Some(hit) => Some((hit, RedirectOutcome::Loaded)),
+                None => worker
+                    .resolver
+                    .cached(link(get.key), now)
+                    .map(|hit| (hit, RedirectOutcome::Hit)),
+            };
+            let Some((hit, outcome)) = found else {
+                break missing(get.key);
             };
             done += get.bytes;
-            let persistence = match get.persistence {
-                // The last answer before a shutdown says so, and pipelined requests are all answered first.
-                _ if worker.draining.get() && done == filled => Persistence::Close,
-                persistence => persistence,
-            };
-            scratch.heads.start(&mut scratch.output, &hit, now);
-            let query = get.query.filter(|_| hit.forward_query());
-            location(&mut scratch.output, hit.location_bytes(), query);
-            finish(&mut scratch.output, persistence);
-            if persistence == Persistence::Close {
-                break if done == filled {
-                    Next::Close
-                } else {
-                    Next::Linger
-                };
+            // The last answer before a shutdown closes; requests pipelined in front of it are answered first.
+            let closes =
+                get.persistence == Persistence::Close || (worker.draining.get() && done == filled);
+            redirect(output, &scratch.heads, &get, &hit, closes, now);
+            worker.tally.count(outcome);
+            if closes && done == filled {
+                break Next::Close;
             }
-            if scratch.output.len() >= OUTPUT_BYTES_MAX {
+            if closes {
+                break Next::Linger;
+            }
+            if output.len() >= OUTBOX_BYTES_MAX {
                 break Next::Answer(None);
             }
         };
+        let answered = output.len() > before;
+        // First, because an answer that cannot be sent at once gives the client another deadline.
         self.keep(&scratch.input[done..filled], done > 0);
-        self.send(&scratch.output);
+        if answered {
+            outbox.address(&self.line);
+        }
+        if !matches!(self.next, Next::Read) {
+            outbox.flush();
+        }
     }
 
     /// Keeps the bytes that are not answered yet and starts the time for what is awaited now.
@@ -228,72 +223,45 @@ impl Connection {
             if self.carry.capacity() > 0 {
                 self.carry = Vec::new();
             }
-            self.slot.enter(Phase::Idle);
-            return;
+        } else {
+            self.carry.clear();
+            self.carry.extend_from_slice(rest);
         }
-        self.carry.clear();
-        self.carry.extend_from_slice(rest);
-        if progressed || self.slot.phase() != Phase::Head {
-            self.slot.enter(Phase::Head);
-        }
-    }
-
-    fn send(&mut self, output: &[u8]) {
-        if output.is_empty() {
-            return;
-        }
-        let sent = match self.stream.try_write(output) {
-            Ok(sent) => sent,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(_) => {
-                self.next = Next::Close;
-                return;
-            }
-        };
-        if sent < output.len() {
-            self.unsent = output[sent..].to_vec();
-            self.unsent_from = 0;
-            self.slot.enter(Phase::Writing);
+        // A head that is still incomplete gets no time beyond what it had.
+        if progressed || self.line.slot.phase() != self.awaited() {
+            self.line.slot.enter(self.awaited());
         }
     }
 
-    /// Sends what the socket did not take before. Nothing is read in the meantime, so that a client that does not
-    /// read its answers cannot make them pile up.
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
-        while self.unsent_from < self.unsent.len() {
-            if ready!(self.stream.poll_write_ready(cx)).is_err() {
-                return Poll::Ready(Err(Ended));
-            }
-            match self.stream.try_write(&self.unsent[self.unsent_from..]) {
-                Ok(sent) => self.unsent_from += sent,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return Poll::Ready(Err(Ended)),
-            }
-        }
-        self.unsent = Vec::new();
-        let phase = if self.carry.is_empty() {
+    /// What the client is waited for, once it has all its answers.
+    fn awaited(&self) -> Phase {
+        if self.carry.is_empty() {
             Phase::Idle
         } else {
             Phase::Head
-        };
-        self.slot.enter(phase);
-        Poll::Ready(Ok(()))
+        }
     }
 
     fn hand_over(self, worker: &Worker) {
-        if let Ok(stream) = self.stream.into_std() {
+        let Some(line) = Rc::into_inner(self.line) else {
+            debug_assert!(false, "the outbox is empty before a connection leaves");
+            return;
+        };
+        if let Ok(stream) = line.stream.into_inner().into_std() {
             worker.hand_over(HandedOver {
                 stream,
                 peer: self.peer,
                 prefix: self.carry,
-                permit: self.permit,
+                permit: line.permit,
             });
         }
     }
 
-    async fn linger(mut self) {
-        self.slot.enter(Phase::Elsewhere);
-        linger(&mut self.stream).await;
+    async fn linger(self) {
+        self.line.slot.enter(Phase::Elsewhere);
+        if let Some(line) = Rc::into_inner(self.line) {
+            linger(&mut line.stream.into_inner()).await;
+        }
     }
 
     fn cut(self, worker: &Worker, reason: CutReason) {
@@ -301,7 +269,7 @@ impl Connection {
         if reason == CutReason::HeaderTimeout {
             let mut word = Vec::new();
             LastWord::HeaderTimeout.write(&mut word, worker.clock.now());
-            if let Err(error) = self.stream.try_write(&word) {
+            if let Err(error) = self.line.stream.borrow().try_write(&word) {
                 tracing::trace!(%error, "a slow client did not take its last answer");
             }
         }
@@ -310,6 +278,27 @@ impl Connection {
 
 /// The other side is gone, or has said that it is done.
 struct Ended;
+
+/// Writes the answer to one request for a live link. Every redirect of the hot path passes here, so this is also
+/// where what is known about the visitor can be recorded.
+fn redirect(
+    output: &mut Vec<u8>,
+    heads: &ResponseHeads,
+    get: &PlainGet<'_>,
+    hit: &Hit,
+    closes: bool,
+    now: UnixMillis,
+) {
+    heads.start(output, hit, now);
+    let query = get.query.filter(|_| hit.forward_query());
+    location(output, hit.location_bytes(), query);
+    let persistence = if closes {
+        Persistence::Close
+    } else {
+        get.persistence
+    };
+    finish(output, persistence);
+}
 
 /// What to do about a key of which there is no copy. Names of routes are never links, so the store is not asked.
 fn missing(key: &str) -> Next {

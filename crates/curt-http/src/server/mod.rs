@@ -16,6 +16,7 @@ mod last_word;
 mod limit;
 mod linger;
 mod listener;
+mod outbox;
 mod patience;
 mod router_server;
 mod slots;

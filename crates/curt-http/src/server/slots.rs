@@ -179,6 +179,10 @@ impl SlotGuard {
         self.slot.phase.get()
     }
 
+    pub(super) fn wake(&self) {
+        self.slot.wake();
+    }
+
     /// Why the connection has to go, if its time is up.
     pub(super) fn expired(&self) -> Option<CutReason> {
         if !self.slot.expired.get() {

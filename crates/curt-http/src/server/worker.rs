@@ -1,10 +1,12 @@
 //! A thread that answers redirects: its listener, its runtime, and what its connections share.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use curt_core::Clock;
@@ -19,6 +21,7 @@ use super::connection;
 use super::handover::{HandedOver, Handovers, turn_away};
 use super::last_word::LastWord;
 use super::limit::ConnectionLimit;
+use super::outbox::Outbox;
 use super::slots::Slots;
 use crate::metrics::{CutReason, HttpMetrics, RedirectOutcome};
 use crate::redirect::{RedirectFields, ResponseHeads};
@@ -50,16 +53,16 @@ pub(super) struct Worker {
     pub(super) metrics: HttpMetrics,
     pub(super) slots: Rc<Slots>,
     pub(super) scratch: RefCell<Scratch>,
+    pub(super) outbox: RefCell<Outbox>,
     pub(super) tally: Tally,
     /// Set when the server stops: connections close as soon as they owe no answer.
     pub(super) draining: Cell<bool>,
     handovers: Handovers,
 }
 
-/// Buffers that are used within one turn of one connection and hold nothing in between.
+/// What is used within one turn of one connection and holds nothing of it in between.
 pub(super) struct Scratch {
     pub(super) input: Box<[u8]>,
-    pub(super) output: Vec<u8>,
     pub(super) heads: ResponseHeads,
 }
 
@@ -71,12 +74,13 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn hit(&self) {
-        self.hits.set(self.hits.get() + 1);
-    }
-
-    pub(super) fn loaded(&self) {
-        self.loaded.set(self.loaded.get() + 1);
+    pub(super) fn count(&self, outcome: RedirectOutcome) {
+        match outcome {
+            RedirectOutcome::Hit => self.hits.set(self.hits.get() + 1),
+            RedirectOutcome::Loaded => self.loaded.set(self.loaded.get() + 1),
+            // The router answers these, and counts them.
+            RedirectOutcome::Absent | RedirectOutcome::Gone | RedirectOutcome::Error => {}
+        }
     }
 
     fn flush(&self, metrics: &HttpMetrics) {
@@ -109,14 +113,15 @@ async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize
         slots: Slots::new(&parts.settings),
         scratch: RefCell::new(Scratch {
             input: vec![0; INPUT_BYTES].into_boxed_slice(),
-            output: Vec::new(),
             heads: ResponseHeads::new(parts.fields),
         }),
+        outbox: RefCell::default(),
         tally: Tally::default(),
         draining: Cell::new(false),
         handovers: parts.handovers,
     });
     let ticks = tokio::task::spawn_local(tick(Rc::clone(&worker)));
+    let rounds = tokio::task::spawn_local(end_rounds(Rc::clone(&worker)));
     let acceptor = Acceptor {
         worker: &worker,
         limit: &parts.limit,
@@ -146,6 +151,7 @@ async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize
         worker.metrics.cut(CutReason::Shutdown);
     }
     ticks.abort();
+    rounds.abort();
     worker.tally.flush(&worker.metrics);
     Ok(cut)
 }
@@ -167,6 +173,15 @@ async fn tick(worker: Rc<Worker>) {
         worker.slots.advance();
         worker.tally.flush(&worker.metrics);
     }
+}
+
+/// Writes the answers of each round.
+async fn end_rounds(worker: Rc<Worker>) {
+    poll_fn(|cx| {
+        worker.outbox.borrow_mut().end_round(cx.waker());
+        Poll::Pending
+    })
+    .await
 }
 
 struct Acceptor<'a> {

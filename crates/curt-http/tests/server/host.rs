@@ -81,8 +81,14 @@ impl Host {
     }
 
     pub(crate) fn with(adjust: impl FnOnce(&mut ServerSettings)) -> Self {
+        Self::with_clock(adjust, Arc::new(SystemClock))
+    }
+
+    pub(crate) fn with_clock(
+        adjust: impl FnOnce(&mut ServerSettings),
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let runtime = Runtime::new().unwrap();
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Arc::new(MemoryLinkStore::new());
         let resolver = Resolver::new(
             ResolverSettings::default(),

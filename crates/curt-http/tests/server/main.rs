@@ -8,6 +8,7 @@ mod host;
 mod forwarding;
 mod idle_memory;
 mod limits;
+mod panics;
 mod partial;
 mod pipelining;
 mod requests;
