@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 version=4.32.5
 venv=.cache/schemathesis-$version
-examples=${API_FUZZ_EXAMPLES:-60}
+examples=${API_FUZZ_EXAMPLES:-50}
 
 skip() { echo "SKIPPED api-fuzz: $1" >&2; exit 0; }
 
@@ -33,5 +33,6 @@ address=$(sed -n 's/^http=//p' "$work/ready")
 key=$(curt key "${settings[@]}" add api-fuzz)
 
 echo "==> schemathesis over http://$address/api/openapi.json"
-"$venv/bin/python" -m schemathesis.cli run "http://$address/api/openapi.json" \
-  --header "Authorization: Bearer $key" --max-examples "$examples" --seed 1 --workers 2 --no-color
+CURT_API_KEY=$key "$venv/bin/python" -m schemathesis.cli --config-file crates/curt-http/tests/schemathesis.toml \
+  run "http://$address/api/openapi.json" --checks all --max-examples "$examples" --seed 1 \
+  --generation-database none --no-color

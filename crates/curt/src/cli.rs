@@ -36,11 +36,11 @@ pub(crate) enum Command {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ConfigArgs {
     /// A TOML file with the settings that differ from the defaults (`curt check --defaults` prints them all)
-    #[arg(long, short, env = "CURT_CONFIG", value_name = "FILE")]
+    #[arg(long, short, env = "CURT_CONFIG", value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
 
     /// One setting, over everything else; may be given many times
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", global = true)]
     pub(crate) set: Vec<String>,
 }
 

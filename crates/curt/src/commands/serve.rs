@@ -85,7 +85,7 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
     let mut addresses = Vec::new();
     let mut servers = Vec::new();
     if roles.serve_http() {
-        let server = bind_public(&config, &running.app)?;
+        let server = bind_public(&config, &running)?;
         let address = server.local_addr();
         running.app.public.listening_on(address);
         addresses.push(("http", address));
@@ -169,17 +169,25 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     })
 }
 
-fn bind_public(config: &Config, app: &Arc<App>) -> anyhow::Result<Server> {
+fn bind_public(config: &Config, running: &Running) -> anyhow::Result<Server> {
+    let app = &running.app;
+    let mut router = api::router(app.clone());
+    if config.http.api.metrics_on_main {
+        router = router.merge(admin::metrics_route(running.registry.clone()));
+    }
     Server::bind(
         &config.http,
         app.resolver.clone(),
         app.clock.clone(),
         app.metrics.clone(),
-        api::router(app.clone()),
+        router,
     )
     .with_context(|| {
         let listen = config.http.server.listen;
-        format!("could not listen on {listen}: is another server running? --set server.listen=ADDRESS chooses another")
+        format!(
+            "could not listen on {listen}: is another server running? \
+             --set server.listen=ADDRESS chooses another"
+        )
     })
 }
 
