@@ -12,6 +12,9 @@ use crate::api::{Api, bulk_results};
 use crate::site::{STOP_TIME_MAX, Site};
 use crate::wait::eventually;
 
+/// How long clients take to send the rest of their requests; well within the grace period.
+const HELD_OPEN: Duration = Duration::from_secs(3);
+
 #[test]
 fn requests_under_way_finish_when_the_server_is_asked_to_stop() {
     let mut site = Site::start(&[]);
@@ -42,6 +45,8 @@ fn requests_under_way_finish_when_the_server_is_asked_to_stop() {
         Ok(_) => Err("new connections are still taken"),
         Err(_) => Ok(()),
     });
+    // Longer than everything else that a stop does: only these requests keep the server.
+    thread::sleep(HELD_OPEN);
     let mut keys = Vec::new();
     for connection in &mut under_way {
         connection.write_raw(after).unwrap();
