@@ -17,7 +17,7 @@ mod settings;
 use std::sync::Arc;
 
 use curt_core::ports::LinkStore;
-use curt_core::{Clock, LinkId};
+use curt_core::{Clock, ErrorKind, LinkId, PortError, PortResult};
 use curt_keys::KeySupply;
 
 pub use admit::{EditLink, Expiry, FieldError, NewLink, OwnHost, OwnHostError};
@@ -62,9 +62,28 @@ impl Links {
         &self.settings
     }
 
-    fn changed(&self, ids: &[LinkId]) {
-        for id in ids {
-            self.resolver.changed(id);
-        }
+    /// Runs a write to its end and then drops the copies of the links that it names, whether it succeeded or not: even
+    /// a failed write may have happened.
+    ///
+    /// A task of its own, because a request's future is dropped when its client goes away. The store would go on with
+    /// what it was given, and a copy from before would be served for ever (L-2).
+    async fn written<T, F>(&self, write: impl FnOnce(Arc<dyn LinkStore>) -> F) -> PortResult<T>
+    where
+        F: Future<Output = (Vec<LinkId>, PortResult<T>)> + Send + 'static,
+        T: Send + 'static,
+    {
+        let writing = write(Arc::clone(&self.store));
+        let resolver = Arc::clone(&self.resolver);
+        let task = tokio::spawn(async move {
+            let (ids, reply) = writing.await;
+            for id in &ids {
+                resolver.changed(id);
+            }
+            reply
+        });
+        task.await.unwrap_or_else(|died| {
+            let what = "a write broke off; please report this";
+            Err(PortError::new(ErrorKind::Bug, "links", "write links", what).with_source(died))
+        })
     }
 }

@@ -15,7 +15,8 @@ mod place;
 
 use curt_core::clock::UnixMillis;
 use curt_core::limits::BULK_LINKS_MAX;
-use curt_core::{KeyOrigin, Link, LinkId, LinkState, OwnerId, Revision, Visibility};
+use curt_core::ports::{ClaimReply, InsertReply, InsertRequest};
+use curt_core::{KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult, Revision, Visibility};
 use curt_keys::{KeyHint, SuppliedKey};
 
 pub use self::once::OnceKey;
@@ -137,6 +138,28 @@ impl Links {
             attempt: u32::try_from(attempt).unwrap_or(u32::MAX),
         };
         self.supply.take(&hint).await
+    }
+
+    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
+        self.written(|store| async move {
+            let ids = request.links.iter().map(|link| link.id.clone()).collect();
+            (ids, store.insert(request).await)
+        })
+        .await
+    }
+
+    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
+        self.written(|store| async move {
+            let reply = store.claim(request).await;
+            let ids = match &reply {
+                Ok(ClaimReply::Claimed(links)) => {
+                    links.iter().map(|link| link.id.clone()).collect()
+                }
+                _ => Vec::new(),
+            };
+            (ids, reply)
+        })
+        .await
     }
 
     fn succeeded(&self, link: Link) -> Outcome {

@@ -71,15 +71,12 @@ impl Links {
             links.push(self.build(draft, owner, key, now));
         }
         for attempt in 1..=KEY_TRIES_MAX {
-            let ids: Vec<LinkId> = links.iter().map(|link| link.id.clone()).collect();
             let request = InsertRequest {
                 links: links.clone(),
                 once: Some(once.clone()),
                 now,
             };
-            let reply = self.store.insert(request).await;
-            self.changed(&ids);
-            let inserted = match reply? {
+            let inserted = match self.insert(request).await? {
                 InsertReply::Stored(inserted) if inserted.len() == links.len() => inserted,
                 InsertReply::Replayed(ids) => {
                     self.put_back(&links);
@@ -166,10 +163,8 @@ impl Links {
             once: Some(once.clone()),
             now,
         };
-        match self.store.claim(request).await? {
+        match self.claim(request).await? {
             ClaimReply::Claimed(links) if links.len() == drafts.len() => {
-                let ids: Vec<LinkId> = links.iter().map(|link| link.id.clone()).collect();
-                self.changed(&ids);
                 let outcomes = links.into_iter().map(|link| self.succeeded(link));
                 Ok(Some(outcomes.collect()))
             }

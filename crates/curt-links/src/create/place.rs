@@ -85,19 +85,13 @@ impl Links {
     }
 
     async fn insert_each(&self, links: Vec<Link>, now: UnixMillis) -> PortResult<Vec<Inserted>> {
-        let ids: Vec<_> = links.iter().map(|link| link.id.clone()).collect();
         let count = links.len();
-        let reply = self
-            .store
-            .insert(InsertRequest {
-                links,
-                once: None,
-                now,
-            })
-            .await;
-        // Even a failed insert may have happened.
-        self.changed(&ids);
-        match reply? {
+        let request = InsertRequest {
+            links,
+            once: None,
+            now,
+        };
+        match self.insert(request).await? {
             InsertReply::Stored(inserted) if inserted.len() == count => Ok(inserted),
             reply => Err(unexpected("insert links", &reply)),
         }
@@ -124,17 +118,14 @@ impl Links {
                 once: None,
                 now,
             };
-            let claimed = match self.store.claim(request).await? {
+            let claimed = match self.claim(request).await? {
                 ClaimReply::Claimed(claimed) => claimed,
                 reply => return Err(unexpected("claim rows", &reply)),
             };
             let mut claimed = claimed.into_iter();
             for item in generated {
                 match claimed.next() {
-                    Some(link) => {
-                        self.changed(std::slice::from_ref(&link.id));
-                        outcomes[item.place] = Some(self.succeeded(link));
-                    }
+                    Some(link) => outcomes[item.place] = Some(self.succeeded(link)),
                     None => left.push(item),
                 }
             }

@@ -57,8 +57,12 @@ impl Links {
             let current = self.own_at(owner, &id, seen).await?;
             let wanted = admit::edit(&self.settings, &current, &edit, self.clock.now())
                 .map_err(LinkError::Invalid)?;
-            let reply = self.store.update(wanted, current.revision).await;
-            self.changed(std::slice::from_ref(&id));
+            let changed = vec![id.clone()];
+            let reply = self
+                .written(
+                    |store| async move { (changed, store.update(wanted, current.revision).await) },
+                )
+                .await;
             match reply? {
                 ChangeReply::Changed(link) => {
                     self.metrics.edited.inc();
@@ -86,11 +90,13 @@ impl Links {
         for _ in 0..CHANGE_TRIES_MAX {
             // By the revision that was judged: the key may have got another owner since.
             let current = self.own_at(owner, &id, seen).await?;
+            let (gone, now) = (id.clone(), self.clock.now());
             let reply = self
-                .store
-                .delete(&id, Some(current.revision), self.clock.now())
+                .written(|store| async move {
+                    let reply = store.delete(&gone, Some(current.revision), now).await;
+                    (vec![gone], reply)
+                })
                 .await;
-            self.changed(std::slice::from_ref(&id));
             match reply? {
                 ChangeReply::Changed(_) => {
                     self.metrics.deleted.inc();

@@ -1,14 +1,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use curt_adapters::memory::{
-    MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
-};
-use curt_core::clock::ManualClock;
+use curt_adapters::memory::MemoryKeyPool;
 use curt_core::limits::{BULK_LINKS_MAX, KEY_TRIES_MAX};
 use curt_core::ports::LinkStore;
 use curt_core::{ErrorKind, KeyOrigin, LinkState, Revision};
-use curt_keys::{KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy};
+use curt_keys::{KeySupply, Strategy};
 use curt_links::{LinkError, NewLink, OnceKey, Resolution};
 
 use crate::world::*;
@@ -237,29 +234,8 @@ async fn many_creators_race_for_one_alias_and_one_wins_b2() {
     }
 }
 
-/// A supply that claims seeded rows of `links`.
-async fn claiming(links: Arc<dyn LinkStore>) -> Arc<KeySupply> {
-    let clock = Arc::new(ManualClock::at(START));
-    let ports = KeyPorts {
-        ledgers: vec![Arc::new(MemoryKeyLedger::new())],
-        pools: vec![Arc::new(MemoryKeyPool::new(1_000))],
-        links,
-        files: None,
-        cursor: Arc::new(MemoryCursor::new()),
-        locks: Arc::new(MemoryLocks::new(clock.clone())),
-        clock,
-    };
-    let settings = KeySettings {
-        strategy: Strategy::Claim,
-        ..KeySettings::default()
-    };
-    KeySupply::open(settings, ports, KeyMetrics::default())
-        .await
-        .unwrap()
-}
-
 async fn claiming_world(seeds: &[&str]) -> World {
-    let supply = claiming(Arc::new(MemoryLinkStore::new())).await;
+    let supply = supply(Strategy::Claim, MemoryKeyPool::new(0)).await;
     let world = World::with(Plan {
         supply,
         ..Plan::default()

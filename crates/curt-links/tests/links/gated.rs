@@ -17,6 +17,8 @@ pub(crate) struct GatedStore {
     gets: AtomicU64,
     inserts: AtomicU64,
     gets_waiting: AtomicU64,
+    deletes: AtomicU64,
+    deletes_slow: AtomicBool,
     is_gated: AtomicBool,
     gate: Semaphore,
     failing: AtomicBool,
@@ -30,6 +32,8 @@ impl GatedStore {
             gets: AtomicU64::new(0),
             inserts: AtomicU64::new(0),
             gets_waiting: AtomicU64::new(0),
+            deletes: AtomicU64::new(0),
+            deletes_slow: AtomicBool::new(false),
             is_gated: AtomicBool::new(false),
             gate: Semaphore::new(0),
             failing: AtomicBool::new(false),
@@ -47,6 +51,18 @@ impl GatedStore {
 
     pub(crate) fn shut_gate(&self) {
         self.is_gated.store(true, Ordering::SeqCst);
+    }
+
+    /// Deletions wait at the gate before they happen, as in the queue of a busy writer.
+    pub(crate) fn slow_deletes(&self) {
+        self.deletes_slow.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until a deletion has reached the store.
+    pub(crate) async fn delete_queued(&self) {
+        while self.deletes.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Lets `count` paused reads answer.
@@ -129,6 +145,11 @@ impl LinkStore for GatedStore {
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
         self.check("delete a link")?;
+        let deleting = self.deletes_slow.load(Ordering::SeqCst);
+        self.deletes.fetch_add(1, Ordering::SeqCst);
+        if deleting {
+            drop(self.gate.acquire().await.unwrap());
+        }
         self.inner.delete(id, seen, now).await
     }
 

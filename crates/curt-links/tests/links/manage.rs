@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use curt_core::ports::ListQuery;
-use curt_core::{Clock, OwnerId, RedirectStatus, Revision};
-use curt_links::{EditLink, Expiry, LinkError, NewLink};
+use curt_core::{Clock, LinkState, OwnerId, RedirectStatus, Revision};
+use curt_links::{EditLink, Expiry, LinkError, NewLink, Resolution};
 
 use crate::world::*;
 
@@ -185,6 +185,29 @@ async fn an_edit_without_a_revision_wins_against_changes_in_between() {
         Some("in between"),
         "neither change is lost"
     );
+}
+
+/// The request's future is dropped while the store works on it; the store goes on, and so must the rest (L-2).
+#[tokio::test]
+async fn a_deletion_whose_client_went_away_is_seen_by_visitors_l2() {
+    let world = World::new();
+    world.alias("a", TARGET).await;
+    world.store.slow_deletes();
+    let links = Arc::clone(&world.links);
+    let request = tokio::spawn(async move { links.delete(ANN, "a", None).await });
+    world.store.delete_queued().await;
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
+    // A visitor in between makes a fresh copy of what is about to go.
+    assert_eq!(location(&world.resolve("a").await), Some(TARGET));
+    world.store.let_through(1);
+    while world.stored("a").await.unwrap().state != LinkState::Deleted {
+        tokio::task::yield_now().await;
+    }
+    while world.cached("a").is_some() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.resolve("a").await, Resolution::Gone);
 }
 
 #[tokio::test]

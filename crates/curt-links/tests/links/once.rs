@@ -1,8 +1,8 @@
-use curt_core::KeyOrigin;
-use curt_core::LinkState;
+use curt_adapters::memory::MemoryKeyPool;
 use curt_core::limits::IDEMPOTENCY_KEPT;
-use curt_core::ports::LinkStore;
-use curt_keys::KeySupply;
+use curt_core::ports::{KeyPool, LinkStore};
+use curt_core::{Alphabet, KeyOrigin, LinkState};
+use curt_keys::{KeySupply, Strategy};
 use curt_links::{EditLink, LinkError, NewLink, OnceKey};
 
 use crate::world::*;
@@ -253,4 +253,44 @@ async fn idempotency_keys_are_short_and_visible() {
             .await
             .is_ok()
     );
+}
+
+/// Waits until the supply holds exactly `count` keys; they move between pool and ring meanwhile.
+async fn holds(supply: &KeySupply, count: u64) {
+    for _ in 0..100_000 {
+        let accounts = supply.accounts().await.unwrap();
+        if accounts.pooled + accounts.buffered == count {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("{:?}, wanted {count}", supply.accounts().await);
+}
+
+#[tokio::test]
+async fn replays_and_refusals_use_up_no_keys_k2() {
+    let pool = MemoryKeyPool::new(1_000);
+    let keys = (0..100).map(|n| Alphabet::Base62.encode(n, 7).unwrap());
+    pool.push(&keys.collect::<Vec<_>>()).await.unwrap();
+    let supply = supply(Strategy::Pool, pool).await;
+    let world = World::with(Plan {
+        supply: supply.clone(),
+        ..Plan::default()
+    });
+    holds(&supply, 100).await;
+    let items = || vec![new(TARGET), new(TARGET), aliased("mine")];
+    world
+        .links
+        .create_many(ANN, items(), once("k", 1))
+        .await
+        .unwrap();
+    holds(&supply, 98).await;
+    for _ in 0..20 {
+        let again = world.links.create_many(ANN, items(), once("k", 1)).await;
+        assert!(again.unwrap().into_iter().all(|outcome| outcome.is_ok()));
+        let other = world.links.create_many(ANN, items(), once("k", 2)).await;
+        assert!(matches!(other, Err(LinkError::OnceMismatch)));
+    }
+    holds(&supply, 98).await;
+    assert_eq!(live_links(&world).await, 3);
 }

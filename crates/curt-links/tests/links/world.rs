@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use curt_adapters::memory::{
+    MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
+};
 use curt_core::clock::ManualClock;
 use curt_core::ports::LinkStore;
 use curt_core::{Alphabet, Clock, DomainId, Key, KeyOrigin, LinkId, LinkRef, OwnerId, UnixMillis};
-use curt_keys::{KeySupply, SuppliedKey};
+use curt_keys::{KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy, SuppliedKey};
 use curt_links::{
     Created, Expiry, LinkError, LinkMetrics, LinkSettings, Links, NewLink, PurgeSettings, Purger,
     Resolution, ResolveMetrics, Resolver, ResolverSettings,
@@ -155,4 +158,24 @@ pub(crate) fn location(resolution: &Resolution) -> Option<&str> {
         Resolution::Live(hit) => Some(hit.location()),
         Resolution::Absent | Resolution::Gone => None,
     }
+}
+
+/// A real supply over memory, with what is in `pool`; nothing is minted.
+pub(crate) async fn supply(strategy: Strategy, pool: MemoryKeyPool) -> Arc<KeySupply> {
+    let clock = Arc::new(ManualClock::at(START));
+    let ports = KeyPorts {
+        ledgers: vec![Arc::new(MemoryKeyLedger::new())],
+        pools: vec![Arc::new(pool)],
+        links: Arc::new(MemoryLinkStore::new()),
+        files: None,
+        cursor: Arc::new(MemoryCursor::new()),
+        locks: Arc::new(MemoryLocks::new(clock.clone())),
+        clock,
+    };
+    let settings = KeySettings {
+        strategy,
+        ..KeySettings::default()
+    };
+    let metrics = KeyMetrics::default();
+    KeySupply::open(settings, ports, metrics).await.unwrap()
 }
