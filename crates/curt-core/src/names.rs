@@ -10,7 +10,8 @@ pub mod metric {
     pub const HTTP_REQUEST_SECONDS: &str = "curt_http_request_seconds";
     /// Connections open now.
     pub const HTTP_CONNECTIONS: &str = "curt_http_connections";
-    /// Connections closed by us, by reason: `header_timeout`, `idle`, `limit`, `head_too_large`, `malformed`.
+    /// Connections closed by us, by reason: `header_timeout`, `body_timeout`, `write_timeout`, `idle`, `limit`,
+    /// `overload`, `head_too_large`, `malformed`, `shutdown`.
     pub const HTTP_CONNECTIONS_CUT: &str = "curt_http_connections_cut";
     /// Links created, by the origin of their key.
     pub const LINKS_CREATED: &str = "curt_links_created";

@@ -166,7 +166,8 @@ fn key_and_query(target: &str) -> Option<(&str, Option<&str>)> {
         Some(path) => path,
         None => after_authority(target)?,
     };
-    let (key, query) = match path.find('?') {
+    let question = path.bytes().position(|byte| byte == b'?');
+    let (key, query) = match question {
         Some(at) => (&path[..at], Some(&path[at + 1..])),
         None => (path, None),
     };

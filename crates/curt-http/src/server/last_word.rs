@@ -5,6 +5,7 @@ use std::io::Write;
 use curt_core::UnixMillis;
 
 use crate::metrics::CutReason;
+use crate::problem::{PROBLEM_JSON, Problem, ProblemCode};
 use crate::redirect::{Refusal, http_date};
 
 /// Seconds after which a refused client may come again.
@@ -18,108 +19,78 @@ pub(super) enum LastWord {
     Busy(CutReason),
 }
 
-struct Wording {
-    status: &'static str,
-    slug: &'static str,
-    title: &'static str,
-    detail: &'static str,
-    reason: CutReason,
-}
-
 impl LastWord {
     pub(super) fn reason(self) -> CutReason {
-        self.wording().reason
+        self.wording().2
     }
 
     /// The whole response, a problem document like every other error.
     pub(super) fn write(self, out: &mut Vec<u8>, now: UnixMillis) {
-        let wording = self.wording();
-        let body = format!(
-            "{{\"type\":\"/problems/{slug}\",\"title\":\"{title}\",\"status\":{status},\"detail\":\"{detail}\",\"code\":\"{slug}\"}}",
-            slug = wording.slug,
-            title = wording.title,
-            status = &wording.status[..3],
-            detail = wording.detail,
-        );
+        let (code, detail, _) = self.wording();
+        let body = Problem::new(code).detail(detail).body();
+        let body = serde_json::to_string(&body).unwrap_or_default();
         let retry = match self {
             Self::Busy(_) => format!("retry-after: {RETRY_AFTER_SECONDS}\r\n"),
             _ => String::new(),
         };
-        let date = http_date(now.0.div_euclid(1_000));
         let written = write!(
             out,
-            "HTTP/1.1 {}\r\ndate: {date}\r\ncontent-type: application/problem+json\r\ncache-control: no-store\r\n\
+            "HTTP/1.1 {}\r\ndate: {}\r\ncontent-type: {PROBLEM_JSON}\r\ncache-control: no-store\r\n\
              x-content-type-options: nosniff\r\n{retry}content-length: {}\r\nconnection: close\r\n\r\n{body}",
-            wording.status,
+            code.status(),
+            http_date(now.0.div_euclid(1_000)),
             body.len(),
         );
         debug_assert!(written.is_ok(), "a Vec takes every byte");
     }
 
-    fn wording(self) -> Wording {
-        let (status, slug, title, detail, reason) = match self {
-            Self::Refused(refusal @ (Refusal::Malformed | Refusal::Host | Refusal::Framing)) => (
-                "400 Bad Request",
-                "malformed-request",
-                "The request is malformed",
-                match refusal {
-                    Refusal::Host => "An HTTP/1.1 request has exactly one Host field.",
-                    Refusal::Framing => {
-                        "A request has one Content-Length, or Transfer-Encoding: chunked, or no body."
-                    }
-                    _ => "The bytes received are not an HTTP/1.1 request.",
-                },
+    fn wording(self) -> (ProblemCode, &'static str, CutReason) {
+        match self {
+            Self::Refused(Refusal::Malformed) => (
+                ProblemCode::MalformedRequest,
+                "The bytes received are not an HTTP/1.1 request.",
+                CutReason::Malformed,
+            ),
+            Self::Refused(Refusal::Host) => (
+                ProblemCode::MalformedRequest,
+                "An HTTP/1.1 request has exactly one Host field.",
+                CutReason::Malformed,
+            ),
+            Self::Refused(Refusal::Framing) => (
+                ProblemCode::MalformedRequest,
+                "A request has one Content-Length, or Transfer-Encoding: chunked, or no body.",
                 CutReason::Malformed,
             ),
             Self::Refused(Refusal::UriTooLong) => (
-                "414 URI Too Long",
-                "uri-too-long",
-                "The address is too long",
+                ProblemCode::UriTooLong,
                 "Request line and headers together have at most 16 KiB.",
                 CutReason::HeadTooLarge,
             ),
             Self::Refused(Refusal::HeadTooLarge) => (
-                "431 Request Header Fields Too Large",
-                "head-too-large",
-                "The headers are too large",
+                ProblemCode::HeadTooLarge,
                 "Request line and headers together have at most 16 KiB.",
                 CutReason::HeadTooLarge,
             ),
             Self::Refused(Refusal::TooManyHeaders) => (
-                "431 Request Header Fields Too Large",
-                "head-too-large",
-                "The headers are too large",
+                ProblemCode::HeadTooLarge,
                 "A request has at most 64 header fields.",
                 CutReason::HeadTooLarge,
             ),
             Self::Refused(Refusal::Version) => (
-                "505 HTTP Version Not Supported",
-                "version-not-supported",
-                "The HTTP version is not supported",
+                ProblemCode::VersionNotSupported,
                 "This server speaks HTTP/1.1 and HTTP/1.0.",
                 CutReason::Malformed,
             ),
             Self::HeaderTimeout => (
-                "408 Request Timeout",
-                "header-timeout",
-                "The header took too long to arrive",
-                "Send the whole header within five seconds.",
+                ProblemCode::HeaderTimeout,
+                "The header was still incomplete when its time was over.",
                 CutReason::HeaderTimeout,
             ),
             Self::Busy(reason) => (
-                "503 Service Unavailable",
-                "too-many-connections",
-                "The server is busy",
+                ProblemCode::TooManyConnections,
                 "There are more connections than the server may hold. Try again after the time in Retry-After.",
                 reason,
             ),
-        };
-        Wording {
-            status,
-            slug,
-            title,
-            detail,
-            reason,
         }
     }
 }
