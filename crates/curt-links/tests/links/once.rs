@@ -1,6 +1,6 @@
 use curt_adapters::memory::MemoryKeyPool;
 use curt_core::limits::IDEMPOTENCY_KEPT;
-use curt_core::ports::{KeyPool, LinkStore};
+use curt_core::ports::{BatchId, KeyPool, LinkStore};
 use curt_core::{Alphabet, KeyOrigin, LinkState};
 use curt_keys::{KeySupply, Strategy};
 use curt_links::{EditLink, LinkError, NewLink, OnceKey};
@@ -271,7 +271,8 @@ async fn holds(supply: &KeySupply, count: u64) {
 async fn replays_and_refusals_use_up_no_keys_k2() {
     let pool = MemoryKeyPool::new(1_000);
     let keys = (0..100).map(|n| Alphabet::Base62.encode(n, 7).unwrap());
-    pool.push(&keys.collect::<Vec<_>>()).await.unwrap();
+    let batch = BatchId("batch".into());
+    pool.push(&batch, &keys.collect::<Vec<_>>()).await.unwrap();
     let supply = supply(Strategy::Pool, pool).await;
     let world = World::with(Plan {
         supply: supply.clone(),
