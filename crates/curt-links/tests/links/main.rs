@@ -7,6 +7,7 @@ mod create;
 mod gated;
 mod interleave;
 mod manage;
+mod metrics;
 mod once;
 mod purge;
 mod resolve;
