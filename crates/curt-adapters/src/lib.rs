@@ -7,3 +7,4 @@ pub mod files;
 pub mod memory;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+pub mod wrap;

@@ -41,10 +41,8 @@ pub mod metric {
     pub const KEYS_RECYCLED: &str = "curt_keys_recycled";
     /// Blocks of a key file that were skipped because they are damaged.
     pub const KEY_BLOCKS_CORRUPT: &str = "curt_key_blocks_corrupt";
-    /// Failures of an engine behind a port, by backend and kind.
+    /// Failures of an engine behind a port, by backend, operation and kind.
     pub const PORT_ERRORS: &str = "curt_port_errors";
-    /// Seconds that this process has been up.
-    pub const UPTIME_SECONDS: &str = "curt_uptime_seconds";
 }
 
 /// Log events: the `event` field of a structured log line. Noun, then past verb.

@@ -10,6 +10,7 @@ use curt_adapters::memory::{
     MemoryLocks,
 };
 use curt_adapters::sqlite::{Access, Sqlite};
+use curt_adapters::wrap::{ObservedLinks, PortErrors};
 use curt_core::ports::{Accounts, Cursor, KeyFile, KeyLedger, KeyPool, LinkStore};
 use curt_core::{Clock, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
@@ -28,7 +29,7 @@ pub(crate) struct Stores {
 
 impl Stores {
     /// Opens every store as the one server of it.
-    pub(crate) fn open(config: &Config) -> anyhow::Result<Self> {
+    pub(crate) fn open(config: &Config, errors: PortErrors) -> anyhow::Result<Self> {
         std::fs::create_dir_all(&config.data_dir).with_context(|| {
             format!(
                 "could not make the data folder {}",
@@ -37,7 +38,8 @@ impl Stores {
         })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let mut databases = Vec::new();
-        let main = Main::open(config, Access::Server, &mut databases)?;
+        let mut main = Main::open(config, Access::Server, &mut databases)?;
+        main.links = Arc::new(ObservedLinks::new(main.links, errors));
         let ledger = ledger(config, &mut databases)?;
         let pool_cap = usize::try_from(config.keys.pool.high.saturating_mul(2))?;
         let pools = (0..config.store.pools)

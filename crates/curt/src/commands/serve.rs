@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use curt_accounts::ApiKeys;
+use curt_adapters::wrap::PortErrors;
 use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
 use curt_http::{App, HttpMetrics, PublicUrl, Readiness, admin, api};
@@ -114,8 +115,8 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
 }
 
 async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
-    let stores = Stores::open(config)?;
     let mut registry = Registry::default();
+    let stores = Stores::open(config, PortErrors::register(&mut registry))?;
     let clock = stores.clock.clone();
     let supply = KeySupply::open(
         config.keys.clone(),

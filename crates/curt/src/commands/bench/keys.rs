@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
+use curt_adapters::wrap::PortErrors;
 use curt_core::ports::{ClaimReply, InsertRequest, LinkStore};
 use curt_core::{
     Clock, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
@@ -92,7 +93,7 @@ async fn measure(
         .push(format!("data_dir={}", folder.path().display()));
     arguments.set.push(format!("keys.strategy={strategy}"));
     let config = Config::load(&arguments)?;
-    let stores = Stores::open(&config)?;
+    let stores = Stores::open(&config, PortErrors::default())?;
     let metrics = KeyMetrics::register(&mut Registry::default());
     let supply = KeySupply::open(config.keys.clone(), stores.keys.clone(), metrics).await?;
     let supervisor = Supervisor::default();
