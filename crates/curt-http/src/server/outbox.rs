@@ -135,3 +135,106 @@ impl Outbox {
         self.closer = Some(closer.clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use prometheus_client::metrics::gauge::Gauge;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::server::limit::ConnectionLimit;
+    use crate::server::slots::Slots;
+    use crate::settings::ServerSettings;
+
+    /// More than a socket takes at once.
+    const MUCH: usize = 16 * 1_024 * 1_024;
+
+    async fn line() -> (Rc<Line>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let slot = Slots::new(&ServerSettings::default()).take();
+        let permit = ConnectionLimit::new(1, Gauge::default()).admit().unwrap();
+        (Line::new(stream, slot, permit), client)
+    }
+
+    #[tokio::test]
+    async fn answers_behind_a_blocked_one_wait_their_turn() {
+        let (line, mut client) = line().await;
+        let mut outbox = Outbox::default();
+        outbox.open().resize(MUCH, b'a');
+        outbox.address(&line);
+        assert_eq!(line.slot.phase(), Phase::Writing);
+        // The client makes room before the second answer comes: it must not slip in front of the rest of the first.
+        let mut received = vec![0; MUCH / 64];
+        client.read_exact(&mut received).await.unwrap();
+        line.stream.borrow().writable().await.unwrap();
+        outbox.open().extend_from_slice(b"end");
+        outbox.address(&line);
+        outbox.flush();
+
+        let reading = async {
+            let mut rest = vec![0; MUCH - received.len() + 3];
+            client.read_exact(&mut rest).await.unwrap();
+            rest
+        };
+        let sending = poll_fn(|cx| line.poll_sent(cx));
+        let (rest, sent) = tokio::join!(reading, sending);
+        assert!(matches!(sent, Ok(true)));
+        let (first, second) = rest.split_at(rest.len() - 3);
+        assert!(first.iter().all(|byte| *byte == b'a'));
+        assert_eq!(second, b"end");
+        assert!(matches!(poll_fn(|cx| line.poll_sent(cx)).await, Ok(false)));
+    }
+
+    #[tokio::test]
+    async fn each_client_gets_its_own_answers_and_nobody_gets_an_orphans() {
+        let (first, mut first_client) = line().await;
+        let (second, mut second_client) = line().await;
+        let mut outbox = Outbox::default();
+        outbox.open().extend_from_slice(b"for the first");
+        outbox.address(&first);
+        outbox
+            .open()
+            .extend_from_slice(b"written by a connection that panicked");
+        outbox.open().extend_from_slice(b"for the second");
+        outbox.address(&second);
+        outbox.flush();
+        drop((first, second));
+        let (mut to_first, mut to_second) = (String::new(), String::new());
+        first_client.read_to_string(&mut to_first).await.unwrap();
+        second_client.read_to_string(&mut to_second).await.unwrap();
+        assert_eq!(
+            (&*to_first, &*to_second),
+            ("for the first", "for the second")
+        );
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_gone_breaks_its_line_only() {
+        let (gone, gone_client) = line().await;
+        let (there, mut there_client) = line().await;
+        // Closing with unread bytes resets the connection.
+        gone.stream.borrow().writable().await.unwrap();
+        gone.send(b"unread");
+        gone_client.readable().await.unwrap();
+        drop(gone_client);
+        gone.stream.borrow().readable().await.unwrap();
+        let mut outbox = Outbox::default();
+        outbox.open().extend_from_slice(b"nobody");
+        outbox.address(&gone);
+        outbox.open().extend_from_slice(b"somebody");
+        outbox.address(&there);
+        outbox.flush();
+        assert!(poll_fn(|cx| gone.poll_sent(cx)).await.is_err());
+        assert!(poll_fn(|cx| there.poll_sent(cx)).await.is_ok());
+        let mut received = [0; 8];
+        there_client.read_exact(&mut received).await.unwrap();
+        assert_eq!(&received, b"somebody");
+    }
+}
