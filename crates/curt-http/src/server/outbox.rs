@@ -163,6 +163,12 @@ mod tests {
         (Line::new(stream, slot, permit), client)
     }
 
+    async fn writable(line: &Line) {
+        poll_fn(|cx| line.stream.borrow().poll_write_ready(cx))
+            .await
+            .unwrap();
+    }
+
     #[tokio::test]
     async fn answers_behind_a_blocked_one_wait_their_turn() {
         let (line, mut client) = line().await;
@@ -173,7 +179,7 @@ mod tests {
         // The client makes room before the second answer comes: it must not slip in front of the rest of the first.
         let mut received = vec![0; MUCH / 64];
         client.read_exact(&mut received).await.unwrap();
-        line.stream.borrow().writable().await.unwrap();
+        writable(&line).await;
         outbox.open().extend_from_slice(b"end");
         outbox.address(&line);
         outbox.flush();
@@ -220,11 +226,13 @@ mod tests {
         let (gone, gone_client) = line().await;
         let (there, mut there_client) = line().await;
         // Closing with unread bytes resets the connection.
-        gone.stream.borrow().writable().await.unwrap();
+        writable(&gone).await;
         gone.send(b"unread");
         gone_client.readable().await.unwrap();
         drop(gone_client);
-        gone.stream.borrow().readable().await.unwrap();
+        poll_fn(|cx| gone.stream.borrow().poll_read_ready(cx))
+            .await
+            .unwrap();
         let mut outbox = Outbox::default();
         outbox.open().extend_from_slice(b"nobody");
         outbox.address(&gone);
