@@ -42,6 +42,10 @@ pub(crate) struct Buffer {
     filled: Notify,
     /// The last draw brought nothing, so that waiting for the next one is idle.
     starved: AtomicBool,
+    /// The ring has been at its low mark once.
+    was_filled: AtomicBool,
+    /// The drought has been reported, and its end has not.
+    dry: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -68,6 +72,8 @@ impl Buffer {
             supplied: Notify::new(),
             filled: Notify::new(),
             starved: AtomicBool::new(false),
+            was_filled: AtomicBool::new(false),
+            dry: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
@@ -166,6 +172,7 @@ impl Buffer {
             (ring.len(), ring.room())
         };
         if left >= self.low || self.is_closed() {
+            self.was_filled.store(true, Ordering::Relaxed);
             return Refill::Enough;
         }
         let drawn = self.feed.draw(room).await.unwrap_or_else(|error| {
@@ -173,8 +180,11 @@ impl Buffer {
             Vec::new()
         });
         let starved = drawn.is_empty();
-        if self.starved.swap(starved, Ordering::Relaxed) != starved {
-            log_drought(starved, left);
+        self.starved.store(starved, Ordering::Relaxed);
+        // The line fills for the first time right after the start; only after that is an empty ring worth a warning.
+        let dry = starved && left == 0 && self.was_filled.load(Ordering::Relaxed);
+        if self.dry.swap(dry, Ordering::Relaxed) != dry {
+            log_drought(dry);
         }
         self.ring().append(drawn);
         self.filled.notify_waiters();
@@ -212,12 +222,11 @@ enum Refill {
     Nothing,
 }
 
-fn log_drought(starved: bool, left: usize) {
-    if starved {
+fn log_drought(dry: bool) {
+    if dry {
         tracing::warn!(
             event = event::KEY_SUPPLY_DRIED,
-            left,
-            "key supply brings no keys"
+            "key supply is dry: new links get random keys"
         );
     } else {
         tracing::info!(
