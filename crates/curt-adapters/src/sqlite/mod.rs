@@ -2,7 +2,7 @@
 //!
 //! # Writes
 //! A commit costs a sync of the disk whatever it holds. So one thread writes, and all calls that wait for it share its
-//! next commit ([`engine::writer`]). Folding the write-ahead log into the file happens beside it ([`engine::log`]).
+//! next commit (`engine/writer.rs`). Folding the write-ahead log into the file happens beside it (`engine/log.rs`).
 //!
 //! # Reads
 //! A look-up runs on the caller's thread, on whichever of a few connections is idle: it takes less time than waking
@@ -15,20 +15,21 @@
 //! is that of `created_at` except for imports and clocks that step back.
 //!
 //! # Figures
-//! From `cargo bench -p curt-adapters --bench sqlite`, two cores of a shared virtual machine, `synchronous=FULL`:
+//! One run of `cargo bench -p curt-adapters --bench sqlite -- 4000000`, medians of its three rounds, with
+//! `synchronous=FULL`. The machine (two cores, a virtual disk) was busy with other work, at a load of about 7, so only
+//! the comparisons say something:
 //!
-//! | what | 1M links | 4M links |
+//! | what, with 4M links stored | figure | plain SQLite in the same run |
 //! |---|---|---|
-//! | insert, one caller, 256 / 1,000 links a call | 45k / 49k per second | 39k / 43k |
-//! | plain SQLite, 256 / 1,000 rows a transaction, same run | 38k / 40k | 24k / 22k |
-//! | insert, 64 callers, one link a call | 29k | 24k |
-//! | plain SQLite, one row a transaction | 5.6k | 4.6k |
-//! | look-up on the caller's thread, median / p99 | 8.4 / 23 µs | 8.9 / 23 µs |
-//! | the same with a hop to another thread | 19 / 42 µs | 23 / 73 µs |
-//! | bytes on disk per link beyond its target | 97 | 97 |
+//! | insert, one caller, 256 links a call | 29k per second | 23k |
+//! | insert, one caller, 1,000 links a call | 27k | 25k |
+//! | insert, 64 callers, one link a call | 15.5k | 2.3k, one row a transaction |
+//! | look-up on the caller's thread, median / p99 | 10 / 77 µs | |
+//! | the same with a hop to another thread | 27 / 168 µs | |
+//! | bytes on disk per link beyond its target | 97 | |
 //!
-//! Mapping the file into memory (`mmap_bytes`) takes about 1.5 µs off a look-up. It is off by default because mapped
-//! pages show as memory of the process, and because a disk error would then end the process with a signal.
+//! Mapping the file into memory is off by default: mapped pages show as memory of the process, and a disk error would
+//! end it with a signal.
 
 mod accounts;
 mod cursor;
