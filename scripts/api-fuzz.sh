@@ -9,11 +9,13 @@ venv=.cache/schemathesis-$version
 examples=${API_FUZZ_EXAMPLES:-50}
 
 skip() { echo "SKIPPED api-fuzz: $1" >&2; exit 0; }
+make_venv() { rm -rf "$venv.new"; python3 -m venv "$venv.new" >/dev/null 2>&1; }
 
 if [ ! -x "$venv/bin/schemathesis" ]; then
   scripts/need.sh python3 "Python 3.10 or newer" python3 || skip "python3 is missing"
   echo "==> installing schemathesis $version into $venv"
-  python3 -m venv "$venv.new" 2>/dev/null || { scripts/need.sh python3-venv-absent "venv" python3-venv 2>/dev/null || true; rm -rf "$venv.new"; python3 -m venv "$venv.new" || skip "python3 cannot make virtual environments (Debian: apt-get install python3-venv)"; }
+  make_venv || { scripts/install.sh python3-venv && make_venv; } ||
+    skip "python3 cannot make virtual environments (Debian: apt-get install python3-venv)"
   "$venv.new/bin/pip" install -q "schemathesis==$version" || { rm -rf "$venv.new"; skip "schemathesis $version could not be installed (pip install schemathesis==$version)"; }
   rm -rf "$venv" && mv "$venv.new" "$venv"
   # A moved environment keeps absolute paths in its scripts; running the module avoids them.
