@@ -1,8 +1,6 @@
 //! The API key of the first start.
 
 use curt_accounts::ApiKeys;
-use curt_core::names::event;
-use tracing::info;
 
 /// The owner that keys belong to unless another is named.
 pub(crate) const FIRST_OWNER: &str = "admin";
@@ -14,7 +12,6 @@ pub(crate) async fn show_once(api_keys: &ApiKeys) -> anyhow::Result<()> {
         return Ok(());
     }
     let issued = api_keys.issue(FIRST_OWNER, FIRST_NAME, None).await?;
-    info!(event = event::API_KEY_ADDED, prefix = %issued.key.prefix, "made the first API key");
     println!(
         "Your API key, shown only this once:\n\n    {}\n",
         issued.token

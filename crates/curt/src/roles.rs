@@ -27,12 +27,19 @@ pub(crate) enum Role {
 pub(crate) struct Roles(Vec<Role>);
 
 impl Roles {
-    pub(crate) fn new(chosen: Vec<Role>) -> Self {
-        Self(if chosen.is_empty() {
+    /// One listener answers redirects and the API alike, so a process has both or neither: serving an API that nobody
+    /// named would be a surprise.
+    pub(crate) fn new(chosen: Vec<Role>) -> anyhow::Result<Self> {
+        let roles = Self(if chosen.is_empty() {
             Role::value_variants().to_vec()
         } else {
             chosen
-        })
+        });
+        anyhow::ensure!(
+            roles.has(Role::Redirect) == roles.has(Role::Api),
+            "the roles redirect and api go together in this version: name both, or none"
+        );
+        Ok(roles)
     }
 
     pub(crate) fn has(&self, role: Role) -> bool {
@@ -41,7 +48,7 @@ impl Roles {
 
     /// Whether anybody outside is answered.
     pub(crate) fn serve_http(&self) -> bool {
-        self.has(Role::Redirect) || self.has(Role::Api)
+        self.has(Role::Redirect)
     }
 }
 
@@ -61,5 +68,19 @@ pub(crate) fn start_background(
     }
     if roles.has(Role::Purge) {
         supervisor.start("purge", |stop| purger.run(stop));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_role_means_all_and_half_a_listener_is_refused() {
+        let all = Roles::new(Vec::new()).unwrap();
+        assert!(Role::value_variants().iter().all(|role| all.has(*role)));
+        assert!(Roles::new(vec![Role::Redirect]).is_err());
+        assert!(Roles::new(vec![Role::Api, Role::Purge]).is_err());
+        assert!(!Roles::new(vec![Role::Keygen]).unwrap().serve_http());
     }
 }

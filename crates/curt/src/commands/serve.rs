@@ -43,6 +43,7 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = Config::load(&self.config)?;
+        let roles = Roles::new(self.roles)?;
         telemetry::start(&config.log)?;
         raise_file_limit(config.http.server.connections_max);
         tokio::runtime::Builder::new_multi_thread()
@@ -51,7 +52,7 @@ impl Serve {
             .enable_all()
             .build()
             .context("could not start the runtime")?
-            .block_on(serve(config, Roles::new(self.roles), self.ready_file))
+            .block_on(serve(config, roles, self.ready_file))
     }
 }
 
