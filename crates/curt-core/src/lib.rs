@@ -10,6 +10,7 @@
 //! - **revision**: generation and version of a link; edits name the one that they saw.
 //! - **port**: a trait behind which an outside engine stands. **adapter**: one engine's implementation.
 
+pub mod account;
 pub mod alphabet;
 pub mod clock;
 pub mod error;
@@ -24,6 +25,7 @@ pub mod ports;
 pub mod reserved;
 pub mod target;
 
+pub use account::{Allowance, ApiKeyNumber, Role, Scope, Scopes, User};
 pub use alphabet::Alphabet;
 pub use clock::{Clock, SystemClock, UnixMillis};
 pub use error::{ErrorKind, PortError, PortResult};

@@ -55,8 +55,24 @@ pub const HTTP_BODY_BYTES_MAX: usize = 64 * 1_024;
 /// Body of a bulk request, in bytes.
 pub const HTTP_BULK_BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
-/// Longest name of an API key or of an owner, in bytes.
+/// Longest name of an API key or of a person, in bytes.
 pub const NAME_BYTES_MAX: usize = 100;
+/// Longest email address, in bytes (RFC 5321).
+pub const EMAIL_BYTES_MAX: usize = 254;
+/// Shortest password, in characters.
+pub const PASSWORD_CHARS_MIN: usize = 8;
+/// Longest password, in bytes: long enough for any phrase, short enough to hash.
+pub const PASSWORD_BYTES_MAX: usize = 256;
+/// Longest description of a browser that a session keeps, in bytes.
+pub const AGENT_BYTES_MAX: usize = 200;
+/// Most API keys in force per user.
+pub const API_KEYS_PER_USER_MAX: usize = 100;
+/// Most sessions per user; signing in once more ends the oldest.
+pub const SESSIONS_PER_USER_MAX: usize = 50;
+/// Most permissions for one link.
+pub const PERMISSIONS_PER_LINK_MAX: usize = 1_000;
+/// Most users, audit entries or permissions on one page.
+pub const PAGE_ACCOUNTS_MAX: usize = 200;
 
 const _: () = assert!(GENERATED_KEY_BYTES_MIN < GENERATED_KEY_BYTES_MAX);
 const _: () = assert!(GENERATED_KEY_BYTES_MAX <= KEY_BYTES_MAX);

@@ -1,5 +1,6 @@
 //! A link and what decides whether it redirects.
 
+use crate::account::ApiKeyNumber;
 use crate::clock::UnixMillis;
 use crate::key::LinkId;
 use crate::owner::OwnerId;
@@ -11,6 +12,8 @@ pub struct Link {
     pub id: LinkId,
     pub target: Target,
     pub owner: OwnerId,
+    /// The API key that made it; `None` when a signed-in person or nobody did.
+    pub made_with: Option<ApiKeyNumber>,
     pub state: LinkState,
     pub revision: Revision,
     pub origin: KeyOrigin,

@@ -70,3 +70,27 @@ pub mod event {
     pub const API_KEY_ADDED: &str = "api_key_added";
     pub const API_KEY_REVOKED: &str = "api_key_revoked";
 }
+
+/// Actions in the audit log.
+pub mod audit {
+    pub const SETUP_DONE: &str = "setup_done";
+    pub const SIGNED_UP: &str = "signed_up";
+    pub const SIGNED_IN: &str = "signed_in";
+    pub const SIGN_IN_FAILED: &str = "sign_in_failed";
+    pub const SIGNED_OUT: &str = "signed_out";
+    pub const SESSION_ENDED: &str = "session_ended";
+    pub const PASSWORD_CHANGED: &str = "password_changed";
+    pub const USER_ADDED: &str = "user_added";
+    pub const USER_CHANGED: &str = "user_changed";
+    pub const USER_DISABLED: &str = "user_disabled";
+    pub const USER_ENABLED: &str = "user_enabled";
+    pub const INVITED: &str = "invited";
+    pub const API_KEY_ADDED: &str = "api_key_added";
+    pub const API_KEY_ROTATED: &str = "api_key_rotated";
+    pub const API_KEY_REVOKED: &str = "api_key_revoked";
+    pub const PERMISSION_GRANTED: &str = "permission_granted";
+    pub const PERMISSION_REVOKED: &str = "permission_revoked";
+    pub const LINK_DISABLED: &str = "link_disabled";
+    pub const LINK_ENABLED: &str = "link_enabled";
+    pub const VISIBILITY_CHANGED: &str = "visibility_changed";
+}

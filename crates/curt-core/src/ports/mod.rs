@@ -12,7 +12,7 @@
 //! | [`ClickStream`] | an ordered log of click records | capture, fold |
 //! | [`ClickCounters`] | sums in a fast store, tied to stream positions | fold, flush |
 //! | [`ClickStore`] | durable sums and visits | flush, report |
-//! | [`Accounts`] | owners and their API keys | api |
+//! | [`Accounts`] | users and what belongs to them: API keys, sessions, permissions, the audit log | api |
 //! | [`Quotas`] | how much of something is left | api, redirect |
 //!
 //! Every method's documentation answers four questions: what if it is absent, what if it is there twice, what if

@@ -8,15 +8,23 @@ use crate::error::PortResult;
 /// How much of something is left.
 #[async_trait]
 pub trait Quotas: Send + Sync {
-    /// Takes `amount` from the bucket `name` at `now`, all or nothing, in one atomic step. An unknown bucket is full.
+    /// Takes `amount` from every one of `buckets` at `now`, from all or from none, in one atomic step. An unknown
+    /// bucket is full. Returns one reply per bucket, in order; the request was granted if every reply says so, and if
+    /// one does not, nothing was taken from any. No bucket: no reply.
     /// Called twice: takes twice. Timed out: unknown; the caller decides whether to let the request through.
     async fn take(
         &self,
-        name: &str,
+        buckets: &[Bucket<'_>],
         amount: u64,
-        rule: QuotaRule,
         now: UnixMillis,
-    ) -> PortResult<QuotaReply>;
+    ) -> PortResult<Vec<QuotaReply>>;
+}
+
+/// What is counted, and how much of it there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket<'a> {
+    pub name: &'a str,
+    pub rule: QuotaRule,
 }
 
 /// `amount` per `period`, all of which may be taken at once.
@@ -28,6 +36,7 @@ pub struct QuotaRule {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaReply {
+    /// Whether this bucket had enough.
     pub granted: bool,
     /// What could be taken now, after this call.
     pub remaining: u64,

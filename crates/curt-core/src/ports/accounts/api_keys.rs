@@ -1,0 +1,91 @@
+use async_trait::async_trait;
+
+use crate::account::{Allowance, ApiKeyNumber, Scopes};
+use crate::clock::UnixMillis;
+use crate::error::PortResult;
+use crate::owner::OwnerId;
+use crate::ports::QuotaRule;
+
+#[async_trait]
+pub trait ApiKeys: Send + Sync {
+    /// Adds a key if its prefix is free and its user has no other key of that name that is in force at
+    /// `key.created_at` (neither revoked nor expired by then), and gives it the next number. Taken: `None`.
+    async fn add_api_key(&self, key: &NewApiKey) -> PortResult<Option<ApiKeyNumber>>;
+
+    /// The key with that prefix, revoked or not. Absent: `None`.
+    async fn api_key(&self, prefix: &str) -> PortResult<Option<ApiKey>>;
+
+    /// All keys, of one user or of all, oldest first, revoked ones included.
+    async fn api_keys(&self, user: Option<OwnerId>) -> PortResult<Vec<ApiKey>>;
+
+    /// Ends the key at `at`, which may lie in the future, and says whether this call did. Absent, revoked before, or
+    /// to end sooner already: `false`.
+    async fn revoke_api_key(&self, prefix: &str, at: UnixMillis) -> PortResult<bool>;
+
+    /// Replaces the key by `successor`, which takes over its name, in one step: the old one ends at `ends_at`, and has
+    /// the name `retired_name` from now on. Absent or revoked, or the successor's prefix is taken: `None` and nothing
+    /// is changed.
+    async fn rotate_api_key(
+        &self,
+        prefix: &str,
+        retired_name: &str,
+        ends_at: UnixMillis,
+        successor: &NewApiKey,
+    ) -> PortResult<Option<ApiKeyNumber>>;
+
+    /// Notes when each key was last used; a time older than the noted one changes nothing. Unknown prefixes are
+    /// skipped. Timed out or called twice: no harm.
+    async fn touch_api_keys(&self, used: &[(Box<str>, UnixMillis)]) -> PortResult<()>;
+
+    /// Who has a limit on redirections of their own: users, and keys that are not revoked. Both are few.
+    async fn redirection_limits(&self) -> PortResult<RedirectionLimits>;
+}
+
+/// An API key that has no number yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewApiKey {
+    /// The public part, by which the row is found.
+    pub prefix: Box<str>,
+    /// SHA-256 of the secret part, which has 128 random bits or more: no slow hash is needed.
+    pub secret_hash: [u8; 32],
+    pub user: OwnerId,
+    pub name: Box<str>,
+    pub scopes: Scopes,
+    pub allowance: Allowance,
+    pub created_at: UnixMillis,
+    pub expires_at: Option<UnixMillis>,
+}
+
+/// What is kept of an API key: enough to recognise it, not enough to use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    pub number: ApiKeyNumber,
+    pub prefix: Box<str>,
+    pub secret_hash: [u8; 32],
+    pub user: OwnerId,
+    pub name: Box<str>,
+    pub scopes: Scopes,
+    pub allowance: Allowance,
+    pub created_at: UnixMillis,
+    pub expires_at: Option<UnixMillis>,
+    /// The key ends at this instant, which may be in the future.
+    pub revoked_at: Option<UnixMillis>,
+    pub last_used_at: Option<UnixMillis>,
+}
+
+impl ApiKey {
+    /// Whether the key itself lets its holder in at `now`; its user may still be disabled.
+    #[must_use]
+    pub fn is_in_force(&self, now: UnixMillis) -> bool {
+        let ended = |at: UnixMillis| at <= now;
+        !self.expires_at.is_some_and(ended) && !self.revoked_at.is_some_and(ended)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RedirectionLimits {
+    /// In the order of their ids.
+    pub users: Vec<(OwnerId, QuotaRule)>,
+    /// In the order of their numbers.
+    pub keys: Vec<(ApiKeyNumber, QuotaRule)>,
+}
