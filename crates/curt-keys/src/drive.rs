@@ -127,6 +127,7 @@ impl Taker {
             id: LinkId::new(DomainId::DEFAULT, key),
             target,
             owner: OwnerId::ANONYMOUS,
+            made_with: None,
             state: LinkState::Active,
             revision: Revision::FIRST,
             origin: KeyOrigin::Claim,

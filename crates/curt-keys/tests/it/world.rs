@@ -95,6 +95,7 @@ pub(crate) fn link(supplied: &SuppliedKey) -> Link {
         id: LinkId::new(DomainId::DEFAULT, supplied.key.clone()),
         target: Target::from_serialised("https://example.com/").unwrap(),
         owner: OwnerId(1),
+        made_with: None,
         state: LinkState::Active,
         revision: Revision::FIRST,
         origin: supplied.origin,
