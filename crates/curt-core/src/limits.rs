@@ -41,6 +41,13 @@ pub const PURGE_BATCH_MAX: usize = 1_000;
 /// Creates that share one transaction at most.
 pub const COMMIT_GROUP_MAX: usize = 4_096;
 
+/// Largest file of blocked targets, in bytes.
+pub const BLOCKLIST_BYTES_MAX: u64 = 16 * 1_024 * 1_024;
+/// Longest line of it, in bytes.
+pub const BLOCKLIST_LINE_BYTES_MAX: usize = 1_024;
+/// Most patterns in it; hosts are bounded by the file's size alone.
+pub const BLOCKLIST_PATTERNS_MAX: usize = 1_000;
+
 /// Logical shards between keys and nodes.
 pub const LOGICAL_SHARDS: u32 = 1_024;
 

@@ -64,6 +64,8 @@ pub mod event {
     pub const KEY_FILE_PUBLISHED: &str = "key_file_published";
     pub const KEY_BLOCK_SKIPPED: &str = "key_block_skipped";
     pub const LINKS_PURGED: &str = "links_purged";
+    pub const BLOCKLIST_LOADED: &str = "blocklist_loaded";
+    pub const BLOCKLIST_REFUSED: &str = "blocklist_refused";
     pub const REQUEST_ANSWERED: &str = "request_answered";
     pub const REQUEST_FAILED: &str = "request_failed";
     pub const CONNECTION_FAILED: &str = "connection_failed";

@@ -131,6 +131,7 @@ impl LinkStore for MadeUp {
             id: id.clone(),
             target,
             owner: OwnerId(1),
+            made_with: None,
             state: LinkState::Active,
             revision: Revision::FIRST,
             origin: KeyOrigin::Random,

@@ -1,11 +1,12 @@
 //! The LINKS line: [`admit`], [`create`], [`resolve`], [`purge`], and beside them what owners do with their
-//! links (`manage`).
+//! links (`manage`) and where nobody's may lead ([`blocklist`]).
 //!
 //! [`Links`] is the side that writes, [`Resolver`] the side that redirects. They meet in two places only: the store,
 //! and [`Resolver::changed`], which `Links` calls after every write, acknowledged or not, so that no copy from before
 //! it is served afterwards.
 
 pub mod admit;
+pub mod blocklist;
 pub mod create;
 mod error;
 mod manage;
@@ -17,15 +18,19 @@ mod settings;
 use std::sync::Arc;
 
 use curt_core::ports::LinkStore;
-use curt_core::{Clock, ErrorKind, LinkId, PortError, PortResult};
+use curt_core::{Clock, ErrorKind, LinkId, PortError, PortResult, UnixMillis};
 use curt_keys::KeySupply;
 
+use crate::admit::Door;
+
 pub use admit::{EditLink, Expiry, FieldError, NewLink, OwnHost, OwnHostError};
-pub use create::{Created, OnceKey};
+pub use blocklist::{Blocklist, BlocklistError, BlocklistFile};
+pub use create::{Created, Maker, OnceKey};
 pub use error::LinkError;
+pub use manage::Who;
 pub use metrics::LinkMetrics;
 pub use purge::{PurgeSettings, Purger};
-pub use resolve::{Hit, Resolution, ResolveMetrics, Resolver, ResolverSettings};
+pub use resolve::{Hit, LimitedAccounts, Resolution, ResolveMetrics, Resolver, ResolverSettings};
 pub use settings::LinkSettings;
 
 /// Creates and manages links.
@@ -60,6 +65,14 @@ impl Links {
     #[must_use]
     pub fn settings(&self) -> &LinkSettings {
         &self.settings
+    }
+
+    fn door<'a>(&'a self, blocklist: &'a Blocklist, now: UnixMillis) -> Door<'a> {
+        Door {
+            settings: &self.settings,
+            blocklist,
+            now,
+        }
     }
 
     /// Runs a write to its end and then drops the copies of the links that it names, whether it succeeded or not: even

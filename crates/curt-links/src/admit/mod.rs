@@ -2,15 +2,18 @@
 //!
 //! A request is looked at as a whole, so that a person who made three mistakes hears of three.
 
+mod access;
 mod alias;
 mod target;
 mod text;
 mod times;
 
 use curt_core::clock::UnixMillis;
-use curt_core::{Key, Link, RedirectStatus, Target};
+use curt_core::{Key, Link, RedirectStatus, Target, Visibility};
 
+use self::access::Access;
 pub use self::target::{OwnHost, OwnHostError};
+use crate::blocklist::Blocklist;
 use crate::settings::LinkSettings;
 
 /// When a link is to end.
@@ -34,6 +37,9 @@ pub struct NewLink {
     pub valid_since: Option<UnixMillis>,
     pub status: Option<RedirectStatus>,
     pub forward_query: Option<bool>,
+    pub visibility: Option<Visibility>,
+    /// Hashed already: passwords do not come this far.
+    pub password_hash: Option<Box<str>>,
 }
 
 /// What a client wants changed: `None` leaves a field as it is, `Some(None)` empties it.
@@ -46,6 +52,9 @@ pub struct EditLink {
     pub valid_since: Option<Option<UnixMillis>>,
     pub status: Option<RedirectStatus>,
     pub forward_query: Option<bool>,
+    /// Another visibility than `Password` drops the link's password.
+    pub visibility: Option<Visibility>,
+    pub password_hash: Option<Option<Box<str>>>,
 }
 
 /// One mistake in a request.
@@ -78,17 +87,21 @@ pub(crate) struct Draft {
     pub(crate) tags: Vec<Box<str>>,
     pub(crate) expires_at: Option<UnixMillis>,
     pub(crate) valid_since: Option<UnixMillis>,
-    pub(crate) status: RedirectStatus,
+    pub(crate) access: Access,
     pub(crate) forward_query: bool,
 }
 
-pub(crate) fn new_link(
-    settings: &LinkSettings,
-    new: NewLink,
-    now: UnixMillis,
-) -> Result<Draft, Vec<FieldError>> {
+/// What requests are judged by.
+pub(crate) struct Door<'a> {
+    pub(crate) settings: &'a LinkSettings,
+    pub(crate) blocklist: &'a Blocklist,
+    pub(crate) now: UnixMillis,
+}
+
+pub(crate) fn new_link(door: &Door<'_>, new: NewLink) -> Result<Draft, Vec<FieldError>> {
+    let Door { settings, now, .. } = *door;
     let mut mistakes = Mistakes::default();
-    let target = mistakes.note(target::admit(settings, &new.target));
+    let target = mistakes.note(target::admit(door, &new.target));
     let alias = mistakes.note(new.alias.as_deref().map(alias::admit).transpose());
     let title = mistakes.note(new.title.as_deref().map(text::title).transpose());
     let tags = mistakes.note_all(text::tags(&new.tags));
@@ -102,7 +115,8 @@ pub(crate) fn new_link(
     if let (Some(valid_since), Some(expires_at)) = (valid_since, expires_at) {
         mistakes.note(times::in_order(valid_since, expires_at));
     }
-    match (target, alias, title, tags, valid_since, expires_at) {
+    let access = mistakes.note_all(access::admit(new_access(settings, &new)));
+    match (target, alias, title, tags, valid_since, expires_at, access) {
         (
             Some(target),
             Some(alias),
@@ -110,6 +124,7 @@ pub(crate) fn new_link(
             Some(tags),
             Some(valid_since),
             Some(expires_at),
+            Some(access),
         ) if mistakes.0.is_empty() => Ok(Draft {
             target,
             alias,
@@ -117,24 +132,33 @@ pub(crate) fn new_link(
             tags,
             expires_at,
             valid_since,
-            status: new.status.unwrap_or(settings.default_status),
+            access,
             forward_query: new.forward_query.unwrap_or(settings.default_forward_query),
         }),
         _ => Err(mistakes.0),
     }
 }
 
+fn new_access(settings: &LinkSettings, new: &NewLink) -> Access {
+    let visibility = new.visibility.unwrap_or_default();
+    let default_status = access::default_status(visibility, settings.default_status);
+    Access {
+        visibility,
+        password_hash: new.password_hash.clone(),
+        status: new.status.unwrap_or(default_status),
+    }
+}
+
 /// The link as it would be after the edit.
 pub(crate) fn edit(
-    settings: &LinkSettings,
+    door: &Door<'_>,
     current: &Link,
     edit: &EditLink,
-    now: UnixMillis,
 ) -> Result<Link, Vec<FieldError>> {
     let mut link = current.clone();
     let mut mistakes = Mistakes::default();
     if let Some(text) = &edit.target
-        && let Some(target) = mistakes.note(target::admit(settings, text))
+        && let Some(target) = mistakes.note(target::admit(door, text))
     {
         link.target = target;
     }
@@ -148,10 +172,10 @@ pub(crate) fn edit(
     {
         link.tags = tags;
     }
-    edit_times(settings, &mut link, edit, now, &mut mistakes);
-    link.status = edit.status.unwrap_or(link.status);
+    edit_times(door, &mut link, edit, &mut mistakes);
+    edit_access(&mut link, edit, &mut mistakes);
     link.forward_query = edit.forward_query.unwrap_or(link.forward_query);
-    link.updated_at = now;
+    link.updated_at = door.now;
     if mistakes.0.is_empty() {
         Ok(link)
     } else {
@@ -159,13 +183,8 @@ pub(crate) fn edit(
     }
 }
 
-fn edit_times(
-    settings: &LinkSettings,
-    link: &mut Link,
-    edit: &EditLink,
-    now: UnixMillis,
-    mistakes: &mut Mistakes,
-) {
+fn edit_times(door: &Door<'_>, link: &mut Link, edit: &EditLink, mistakes: &mut Mistakes) {
+    let Door { settings, now, .. } = *door;
     if let Some(at) = edit.valid_since
         && let Some(at) = mistakes.note(times::valid_since(at))
     {
@@ -178,6 +197,24 @@ fn edit_times(
     }
     if edit.valid_since.is_some() || edit.expires_at.is_some() {
         mistakes.note(times::in_order(link.valid_since, link.expires_at));
+    }
+}
+
+fn edit_access(link: &mut Link, edit: &EditLink, mistakes: &mut Mistakes) {
+    let visibility = edit.visibility.unwrap_or(link.visibility);
+    let held = link
+        .password_hash
+        .take()
+        .filter(|_| visibility == Visibility::Password);
+    let wanted = Access {
+        visibility,
+        password_hash: edit.password_hash.clone().unwrap_or(held),
+        status: edit.status.unwrap_or(link.status),
+    };
+    if let Some(access) = mistakes.note_all(access::admit(wanted)) {
+        link.visibility = access.visibility;
+        link.password_hash = access.password_hash;
+        link.status = access.status;
     }
 }
 

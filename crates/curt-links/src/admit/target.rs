@@ -8,12 +8,12 @@ use curt_core::Target;
 use curt_core::limits::TARGET_BYTES_MAX;
 use url::Url;
 
-use super::FieldError;
-use crate::settings::LinkSettings;
+use super::{Door, FieldError};
 
 const FIELD: &str = "target";
 
-pub(super) fn admit(settings: &LinkSettings, text: &str) -> Result<Target, FieldError> {
+pub(super) fn admit(door: &Door<'_>, text: &str) -> Result<Target, FieldError> {
+    let settings = door.settings;
     let mistake = |code, message: String| Err(FieldError::new(FIELD, code, message));
     // Browsers strip these around a URL.
     let text = text.trim_matches(|c: char| c <= ' ');
@@ -67,6 +67,12 @@ pub(super) fn admit(settings: &LinkSettings, text: &str) -> Result<Target, Field
         return mistake(
             "target_own_host",
             "The target must not lead back to this service.".into(),
+        );
+    }
+    if door.blocklist.blocks(&url) {
+        return mistake(
+            "target_blocked",
+            "The target is blocked: links must not lead there.".into(),
         );
     }
     if url.as_str().len() > bytes_max {

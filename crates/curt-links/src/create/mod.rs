@@ -16,13 +16,21 @@ mod place;
 use curt_core::clock::UnixMillis;
 use curt_core::limits::BULK_LINKS_MAX;
 use curt_core::ports::{ClaimReply, InsertReply, InsertRequest};
-use curt_core::{KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult, Revision, Visibility};
+use curt_core::{ApiKeyNumber, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult, Revision};
 use curt_keys::{KeyHint, SuppliedKey};
 
 pub use self::once::OnceKey;
 use crate::Links;
 use crate::admit::{self, Draft, FieldError, NewLink};
 use crate::error::LinkError;
+
+/// Who makes links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Maker {
+    pub owner: OwnerId,
+    /// The API key that the request came with.
+    pub made_with: Option<ApiKeyNumber>,
+}
 
 /// A link that exists because of this request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,20 +45,22 @@ type Outcome = Result<Created, LinkError>;
 impl Links {
     pub async fn create(
         &self,
-        owner: OwnerId,
+        by: Maker,
         new: NewLink,
         once: Option<OnceKey>,
     ) -> Result<Created, LinkError> {
         let now = self.clock.now();
-        let draft = admit::new_link(&self.settings, new, now).map_err(LinkError::Invalid)?;
-        let mut outcomes = self.place(owner, vec![draft], once, now).await?;
+        let blocklist = self.resolver.blocklist();
+        let door = self.door(&blocklist, now);
+        let draft = admit::new_link(&door, new).map_err(LinkError::Invalid)?;
+        let mut outcomes = self.place(by, vec![draft], once, now).await?;
         outcomes.pop().unwrap_or(Err(LinkError::KeysExhausted))
     }
 
     /// Creates up to [`BULK_LINKS_MAX`] links. One outcome per item, in order; an error only when nothing was done.
     pub async fn create_many(
         &self,
-        owner: OwnerId,
+        by: Maker,
         new: Vec<NewLink>,
         once: Option<OnceKey>,
     ) -> Result<Vec<Result<Created, LinkError>>, LinkError> {
@@ -62,10 +72,12 @@ impl Links {
             )]));
         }
         let now = self.clock.now();
+        let blocklist = self.resolver.blocklist();
+        let door = self.door(&blocklist, now);
         let mut refusals = Vec::with_capacity(new.len());
         let mut drafts = Vec::with_capacity(new.len());
         for item in new {
-            match admit::new_link(&self.settings, item, now) {
+            match admit::new_link(&door, item) {
                 Ok(draft) => {
                     drafts.push(draft);
                     refusals.push(None);
@@ -73,7 +85,7 @@ impl Links {
                 Err(mistakes) => refusals.push(Some(LinkError::Invalid(mistakes))),
             }
         }
-        let mut placed = self.place(owner, drafts, once, now).await?.into_iter();
+        let mut placed = self.place(by, drafts, once, now).await?.into_iter();
         Ok(refusals
             .into_iter()
             .map(|refusal| match refusal {
@@ -85,28 +97,29 @@ impl Links {
 
     async fn place(
         &self,
-        owner: OwnerId,
+        by: Maker,
         drafts: Vec<Draft>,
         once: Option<OnceKey>,
         now: UnixMillis,
     ) -> Result<Vec<Outcome>, LinkError> {
         match once {
             Some(once) => {
-                let once = once.admit(owner).map_err(LinkError::Invalid)?;
+                let once = once.admit(by.owner).map_err(LinkError::Invalid)?;
                 if drafts.is_empty() {
                     return Ok(Vec::new());
                 }
-                self.place_once(owner, drafts, once, now).await
+                self.place_once(by, drafts, once, now).await
             }
-            None => self.place_each(owner, drafts, now).await,
+            None => self.place_each(by, drafts, now).await,
         }
     }
 
-    fn build(&self, draft: &Draft, owner: OwnerId, key: SuppliedKey, now: UnixMillis) -> Link {
+    fn build(&self, draft: &Draft, by: Maker, key: SuppliedKey, now: UnixMillis) -> Link {
         Link {
             id: LinkId::new(self.settings.domain, key.key),
             target: draft.target.clone(),
-            owner,
+            owner: by.owner,
+            made_with: by.made_with,
             state: LinkState::Active,
             revision: Revision::FIRST,
             origin: key.origin,
@@ -115,9 +128,9 @@ impl Links {
             expires_at: draft.expires_at,
             valid_since: draft.valid_since,
             max_clicks: None,
-            visibility: Visibility::Public,
-            password_hash: None,
-            status: draft.status,
+            visibility: draft.access.visibility,
+            password_hash: draft.access.password_hash.clone(),
+            status: draft.access.status,
             forward_query: draft.forward_query,
             title: draft.title.clone(),
             tags: draft.tags.clone(),

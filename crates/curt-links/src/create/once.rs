@@ -7,7 +7,7 @@ use curt_core::{KeyOrigin, Link, LinkId, LinkState, OwnerId};
 use curt_keys::SuppliedKey;
 
 use super::place::{any_key, unexpected};
-use super::{Created, Outcome, supplied};
+use super::{Created, Maker, Outcome, supplied};
 use crate::Links;
 use crate::admit::{Draft, FieldError};
 use crate::error::LinkError;
@@ -46,7 +46,7 @@ impl OnceKey {
 
 /// What stays the same for all links of one try.
 struct Placing {
-    owner: OwnerId,
+    by: Maker,
     now: UnixMillis,
     attempt: usize,
 }
@@ -54,21 +54,21 @@ struct Placing {
 impl Links {
     pub(super) async fn place_once(
         &self,
-        owner: OwnerId,
+        by: Maker,
         drafts: Vec<Draft>,
         once: Once,
         now: UnixMillis,
     ) -> Result<Vec<Outcome>, LinkError> {
         if self.supply.claims_rows() && drafts.iter().all(|draft| draft.alias.is_none()) {
-            let claimed = self.claim_once(owner, &drafts, &once, now).await?;
+            let claimed = self.claim_once(by, &drafts, &once, now).await?;
             if let Some(outcomes) = claimed {
                 return Ok(outcomes);
             }
         }
         let mut links = Vec::with_capacity(drafts.len());
         for draft in &drafts {
-            let key = self.key_for(draft, owner, 0).await;
-            links.push(self.build(draft, owner, key, now));
+            let key = self.key_for(draft, by.owner, 0).await;
+            links.push(self.build(draft, by, key, now));
         }
         for attempt in 1..=KEY_TRIES_MAX {
             let request = InsertRequest {
@@ -80,7 +80,7 @@ impl Links {
                 InsertReply::Stored(inserted) if inserted.len() == links.len() => inserted,
                 InsertReply::Replayed(ids) => {
                     self.put_back(&links);
-                    return self.replay(owner, drafts, ids, now).await;
+                    return self.replay(by, drafts, ids, now).await;
                 }
                 InsertReply::Mismatch => {
                     self.put_back(&links);
@@ -90,11 +90,7 @@ impl Links {
                     return Err(unexpected("insert links", &reply).into());
                 }
             };
-            let placing = Placing {
-                owner,
-                now,
-                attempt,
-            };
+            let placing = Placing { by, now, attempt };
             if !self
                 .replace_conflicted(&placing, &drafts, &mut links, &inserted)
                 .await
@@ -139,8 +135,8 @@ impl Links {
             if *inserted == Inserted::Conflict && link.origin != KeyOrigin::Alias {
                 any = true;
                 self.supply.conflicted(&supplied(link));
-                let key = self.key_for(draft, placing.owner, placing.attempt).await;
-                *link = self.build(draft, placing.owner, key, placing.now);
+                let key = self.key_for(draft, placing.by.owner, placing.attempt).await;
+                *link = self.build(draft, placing.by, key, placing.now);
             }
         }
         any
@@ -149,14 +145,14 @@ impl Links {
     /// `None` when there are too few seeded rows for all.
     async fn claim_once(
         &self,
-        owner: OwnerId,
+        by: Maker,
         drafts: &[Draft],
         once: &Once,
         now: UnixMillis,
     ) -> Result<Option<Vec<Outcome>>, LinkError> {
         let mut links = Vec::with_capacity(drafts.len());
         for draft in drafts {
-            links.push(self.build(draft, owner, any_key()?, now));
+            links.push(self.build(draft, by, any_key()?, now));
         }
         let request = InsertRequest {
             links,
@@ -171,7 +167,7 @@ impl Links {
             ClaimReply::Claimed(links) if links.is_empty() => Ok(None),
             reply @ ClaimReply::Claimed(_) => Err(unexpected("claim rows", &reply).into()),
             ClaimReply::Replayed(ids) => {
-                let outcomes = self.replay(owner, drafts.to_vec(), ids, now).await?;
+                let outcomes = self.replay(by, drafts.to_vec(), ids, now).await?;
                 Ok(Some(outcomes))
             }
             ClaimReply::Mismatch => Err(LinkError::OnceMismatch),
@@ -181,7 +177,7 @@ impl Links {
     /// The answer that the request got when it was applied.
     async fn replay(
         &self,
-        owner: OwnerId,
+        by: Maker,
         drafts: Vec<Draft>,
         ids: Vec<Option<LinkId>>,
         now: UnixMillis,
@@ -201,10 +197,10 @@ impl Links {
                 .store
                 .get(&id)
                 .await?
-                .filter(|link| link.owner == owner);
+                .filter(|link| link.owner == by.owner);
             let link = match stored {
                 Some(link) if link.state != LinkState::Deleted => link,
-                stored => self.as_created(draft, owner, id, stored, now),
+                stored => self.as_created(draft, by, id, stored, now),
             };
             outcomes.push(Ok(Created {
                 link,
@@ -218,7 +214,7 @@ impl Links {
     fn as_created(
         &self,
         draft: &Draft,
-        owner: OwnerId,
+        by: Maker,
         id: LinkId,
         tombstone: Option<Link>,
         now: UnixMillis,
@@ -234,6 +230,6 @@ impl Links {
             origin,
         };
         let created_at = tombstone.map_or(now, |link| link.created_at);
-        self.build(draft, owner, key, created_at)
+        self.build(draft, by, key, created_at)
     }
 }

@@ -3,10 +3,10 @@
 use curt_core::clock::UnixMillis;
 use curt_core::limits::KEY_TRIES_MAX;
 use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted};
-use curt_core::{ErrorKind, Key, KeyOrigin, Link, OwnerId, PortError, PortResult};
+use curt_core::{ErrorKind, Key, KeyOrigin, Link, PortError, PortResult};
 use curt_keys::SuppliedKey;
 
-use super::{Outcome, supplied};
+use super::{Maker, Outcome, supplied};
 use crate::Links;
 use crate::admit::Draft;
 use crate::error::LinkError;
@@ -20,7 +20,7 @@ struct Pending {
 impl Links {
     pub(super) async fn place_each(
         &self,
-        owner: OwnerId,
+        by: Maker,
         drafts: Vec<Draft>,
         now: UnixMillis,
     ) -> Result<Vec<Outcome>, LinkError> {
@@ -30,7 +30,7 @@ impl Links {
             .enumerate()
             .map(|(place, draft)| Pending { place, draft })
             .collect();
-        if let Err(failure) = self.fill(owner, &mut pending, &mut outcomes, now).await {
+        if let Err(failure) = self.fill(by, &mut pending, &mut outcomes, now).await {
             if outcomes.iter().all(Option::is_none) {
                 return Err(failure.into());
             }
@@ -48,13 +48,13 @@ impl Links {
     /// Gives outcomes to the pending drafts until there are none left or the tries are used up.
     async fn fill(
         &self,
-        owner: OwnerId,
+        by: Maker,
         pending: &mut Vec<Pending>,
         outcomes: &mut [Option<Outcome>],
         now: UnixMillis,
     ) -> PortResult<()> {
         if self.supply.claims_rows() {
-            self.claim_each(owner, pending, outcomes, now).await?;
+            self.claim_each(by, pending, outcomes, now).await?;
         }
         for attempt in 0..KEY_TRIES_MAX {
             if pending.is_empty() {
@@ -62,8 +62,8 @@ impl Links {
             }
             let mut links = Vec::with_capacity(pending.len());
             for Pending { draft, .. } in pending.iter() {
-                let key = self.key_for(draft, owner, attempt).await;
-                links.push(self.build(draft, owner, key, now));
+                let key = self.key_for(draft, by.owner, attempt).await;
+                links.push(self.build(draft, by, key, now));
             }
             let inserted = self.insert_each(links.clone(), now).await?;
             let mut left = Vec::new();
@@ -100,7 +100,7 @@ impl Links {
     /// Serves drafts without an alias from seeded rows, as far as those reach.
     async fn claim_each(
         &self,
-        owner: OwnerId,
+        by: Maker,
         pending: &mut Vec<Pending>,
         outcomes: &mut [Option<Outcome>],
         now: UnixMillis,
@@ -110,7 +110,7 @@ impl Links {
             .partition(|item| item.draft.alias.is_none());
         let mut links = Vec::with_capacity(generated.len());
         for item in &generated {
-            links.push(self.build(&item.draft, owner, any_key()?, now));
+            links.push(self.build(&item.draft, by, any_key()?, now));
         }
         if !links.is_empty() {
             let request = InsertRequest {

@@ -1,9 +1,11 @@
-//! What an owner does with links: read, list, edit, delete. Somebody else's link is answered like one that is not
-//! there.
+//! What people do with links that exist: read, list, edit, delete, and for administrators switch off and on. Somebody
+//! else's link is answered like one that is not there.
 
 use curt_core::limits::{PAGE_LINKS_MAX, SEARCH_BYTES_MAX};
 use curt_core::ports::{ChangeReply, ListPage, ListQuery};
-use curt_core::{ErrorKind, Link, LinkId, LinkRef, LinkState, OwnerId, Revision};
+use curt_core::{
+    ErrorKind, Link, LinkId, LinkRef, LinkState, OwnerId, PortResult, Revision, UnixMillis,
+};
 
 use crate::Links;
 use crate::admit::{self, EditLink, FieldError};
@@ -12,13 +14,45 @@ use crate::error::LinkError;
 /// How often a change without a named revision is tried against others' changes.
 const CHANGE_TRIES_MAX: usize = 16;
 
-impl Links {
-    pub async fn get(&self, owner: OwnerId, key: &str) -> Result<Link, LinkError> {
-        let id = self.id(key)?;
-        self.own(owner, &id).await
+/// Whose links a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// This owner's alone.
+    Owner(OwnerId),
+    /// Anybody's: only for administrators.
+    Anybody,
+}
+
+impl Who {
+    /// Links made without credentials belong to nobody who could show any.
+    fn is_nobody(self) -> bool {
+        self == Self::Owner(OwnerId::ANONYMOUS)
     }
 
-    pub async fn list(&self, mut query: ListQuery) -> Result<ListPage, LinkError> {
+    fn owns(self, link: &Link) -> bool {
+        match self {
+            Self::Owner(owner) => link.owner == owner && !self.is_nobody(),
+            Self::Anybody => true,
+        }
+    }
+}
+
+/// What is to be done with a link, decided by what it is like now.
+enum Change {
+    Update(Box<Link>),
+    Delete,
+    /// It is already as wanted.
+    Nothing,
+}
+
+impl Links {
+    pub async fn get(&self, who: Who, key: &str) -> Result<Link, LinkError> {
+        let id = self.id(key)?;
+        self.own(who, &id).await
+    }
+
+    /// One page. What `query` says about the owner counts only for [`Who::Anybody`].
+    pub async fn list(&self, who: Who, mut query: ListQuery) -> Result<ListPage, LinkError> {
         if query
             .search
             .as_ref()
@@ -29,6 +63,12 @@ impl Links {
                 "search_too_long",
                 format!("A search has at most {SEARCH_BYTES_MAX} bytes."),
             ));
+        }
+        if who.is_nobody() {
+            return Ok(ListPage::default());
+        }
+        if let Who::Owner(owner) = who {
+            query.owner = Some(owner);
         }
         query.limit = query.limit.clamp(1, PAGE_LINKS_MAX);
         let has_cursor = query.cursor.is_some();
@@ -43,31 +83,83 @@ impl Links {
         }
     }
 
-    /// Changes the link. With `seen`, only if it is still at that revision.
+    /// Changes the link. With `seen`, only if it is still at that revision. A link that is switched off stays so.
     pub async fn edit(
         &self,
-        owner: OwnerId,
+        who: Who,
         key: &str,
         seen: Option<Revision>,
         edit: EditLink,
     ) -> Result<Link, LinkError> {
+        let blocklist = self.resolver.blocklist();
+        let decide = |current: &Link, now| {
+            let door = self.door(&blocklist, now);
+            let wanted = admit::edit(&door, current, &edit).map_err(LinkError::Invalid)?;
+            Ok(Change::Update(Box::new(wanted)))
+        };
+        let link = self.change(who, key, seen, decide).await?;
+        self.metrics.edited.inc();
+        Ok(link)
+    }
+
+    /// Turns the link into a tombstone. With `seen`, only if it is still at that revision.
+    pub async fn delete(
+        &self,
+        who: Who,
+        key: &str,
+        seen: Option<Revision>,
+    ) -> Result<(), LinkError> {
+        self.change(who, key, seen, |_, _| Ok(Change::Delete))
+            .await?;
+        self.metrics.deleted.inc();
+        Ok(())
+    }
+
+    /// Switches the link off, whoever owns it: for administrators. Done already: nothing happens.
+    pub async fn disable(&self, key: &str) -> Result<Link, LinkError> {
+        self.switch(key, LinkState::Disabled).await
+    }
+
+    /// Switches the link on again: for administrators. Done already: nothing happens.
+    pub async fn enable(&self, key: &str) -> Result<Link, LinkError> {
+        self.switch(key, LinkState::Active).await
+    }
+
+    async fn switch(&self, key: &str, state: LinkState) -> Result<Link, LinkError> {
+        let decide = |current: &Link, now| {
+            if current.state == state {
+                return Ok(Change::Nothing);
+            }
+            Ok(Change::Update(Box::new(Link {
+                state,
+                updated_at: now,
+                ..current.clone()
+            })))
+        };
+        self.change(Who::Anybody, key, None, decide).await
+    }
+
+    /// Decides by the link as it is and does it at that revision: everything about it, its owner too, may be another
+    /// by then.
+    async fn change(
+        &self,
+        who: Who,
+        key: &str,
+        seen: Option<Revision>,
+        decide: impl Fn(&Link, UnixMillis) -> Result<Change, LinkError>,
+    ) -> Result<Link, LinkError> {
         let id = self.id(key)?;
         let mut last = Revision::default();
         for _ in 0..CHANGE_TRIES_MAX {
-            let current = self.own_at(owner, &id, seen).await?;
-            let wanted = admit::edit(&self.settings, &current, &edit, self.clock.now())
-                .map_err(LinkError::Invalid)?;
-            let changed = vec![id.clone()];
-            let reply = self
-                .written(
-                    |store| async move { (changed, store.update(wanted, current.revision).await) },
-                )
-                .await;
-            match reply? {
-                ChangeReply::Changed(link) => {
-                    self.metrics.edited.inc();
-                    return Ok(*link);
-                }
+            let current = self.own_at(who, &id, seen).await?;
+            let now = self.clock.now();
+            let reply = match decide(&current, now)? {
+                Change::Update(wanted) => self.update(*wanted, current.revision).await?,
+                Change::Delete => self.bury(id.clone(), current.revision, now).await?,
+                Change::Nothing => return Ok(current),
+            };
+            match reply {
+                ChangeReply::Changed(link) => return Ok(*link),
                 ChangeReply::Stale(revision) if seen.is_some() => {
                     return Err(LinkError::Stale(revision));
                 }
@@ -78,38 +170,18 @@ impl Links {
         Err(LinkError::Stale(last))
     }
 
-    /// Turns the link into a tombstone. With `seen`, only if it is still at that revision.
-    pub async fn delete(
-        &self,
-        owner: OwnerId,
-        key: &str,
-        seen: Option<Revision>,
-    ) -> Result<(), LinkError> {
-        let id = self.id(key)?;
-        let mut last = Revision::default();
-        for _ in 0..CHANGE_TRIES_MAX {
-            // By the revision that was judged: the key may have got another owner since.
-            let current = self.own_at(owner, &id, seen).await?;
-            let (gone, now) = (id.clone(), self.clock.now());
-            let reply = self
-                .written(|store| async move {
-                    let reply = store.delete(&gone, Some(current.revision), now).await;
-                    (vec![gone], reply)
-                })
-                .await;
-            match reply? {
-                ChangeReply::Changed(_) => {
-                    self.metrics.deleted.inc();
-                    return Ok(());
-                }
-                ChangeReply::Stale(revision) if seen.is_some() => {
-                    return Err(LinkError::Stale(revision));
-                }
-                ChangeReply::Stale(revision) => last = revision,
-                ChangeReply::Absent => return Err(LinkError::NotFound),
-            }
-        }
-        Err(LinkError::Stale(last))
+    async fn update(&self, wanted: Link, seen: Revision) -> PortResult<ChangeReply> {
+        let changed = vec![wanted.id.clone()];
+        self.written(|store| async move { (changed, store.update(wanted, seen).await) })
+            .await
+    }
+
+    async fn bury(&self, id: LinkId, seen: Revision, now: UnixMillis) -> PortResult<ChangeReply> {
+        self.written(|store| async move {
+            let reply = store.delete(&id, Some(seen), now).await;
+            (vec![id], reply)
+        })
+        .await
     }
 
     fn id(&self, key: &str) -> Result<LinkId, LinkError> {
@@ -120,14 +192,10 @@ impl Links {
         link.to_id().ok_or(LinkError::NotFound)
     }
 
-    async fn own(&self, owner: OwnerId, id: &LinkId) -> Result<Link, LinkError> {
-        // Links made without credentials belong to nobody who could show any.
-        if owner == OwnerId::ANONYMOUS {
-            return Err(LinkError::NotFound);
-        }
+    async fn own(&self, who: Who, id: &LinkId) -> Result<Link, LinkError> {
         let link = self.store.get(id).await?.ok_or(LinkError::NotFound)?;
         let is_shown = matches!(link.state, LinkState::Active | LinkState::Disabled);
-        if is_shown && link.owner == owner {
+        if is_shown && who.owns(&link) {
             Ok(link)
         } else {
             Err(LinkError::NotFound)
@@ -136,11 +204,11 @@ impl Links {
 
     async fn own_at(
         &self,
-        owner: OwnerId,
+        who: Who,
         id: &LinkId,
         seen: Option<Revision>,
     ) -> Result<Link, LinkError> {
-        let link = self.own(owner, id).await?;
+        let link = self.own(who, id).await?;
         match seen {
             Some(seen) if seen != link.revision => Err(LinkError::Stale(link.revision)),
             _ => Ok(link),

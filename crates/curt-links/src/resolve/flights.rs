@@ -74,6 +74,13 @@ impl<T: Clone> Flights<T> {
         drop_copies();
     }
 
+    /// Takes every flight out of the register: those that boarded before this call can fill nothing after it.
+    pub(super) fn void_all(&self) {
+        for shard in &self.shards {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+    }
+
     /// Runs `change` while no flight of the key can land and no change can be announced.
     pub(super) fn hold(&self, id: &LinkId, change: impl FnOnce()) {
         let _shard = self.lock(id);
@@ -99,10 +106,10 @@ pub(super) struct Lead<'a, T: Clone> {
 
 impl<T: Clone> Lead<'_, T> {
     /// Ends the flight: `fill` runs only if nothing changed on the way.
-    pub(super) fn land(self, result: T, fill: impl FnOnce(&T)) -> Landed<T> {
+    pub(super) fn land(self, result: T, fill: impl FnOnce()) -> Landed<T> {
         let mut shard = self.flights.lock(&self.id);
         let landed = if shard.get(&self.id).is_some_and(|f| f.ticket == self.ticket) {
-            fill(&result);
+            fill();
             shard.remove(&self.id);
             Landed::With(result)
         } else {

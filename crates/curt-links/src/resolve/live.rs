@@ -75,6 +75,10 @@ impl LiveCache {
             .is_some()
     }
 
+    pub(super) fn clear(&self) {
+        self.cache.clear();
+    }
+
     pub(super) fn links(&self) -> usize {
         self.cache.len()
     }

@@ -15,6 +15,7 @@ pub const MISS_TTL_MAX: Duration = Duration::from_secs(5);
 pub(super) enum Miss {
     Absent,
     Gone,
+    Blocked,
 }
 
 pub(super) struct MissCache {
@@ -43,6 +44,10 @@ impl MissCache {
 
     pub(super) fn remove(&self, link: LinkRef<'_>) {
         self.cache.remove(&Sought(link));
+    }
+
+    pub(super) fn clear(&self) {
+        self.cache.clear();
     }
 }
 

@@ -2,15 +2,18 @@
 //!
 //! - A copy is judged at every read: expiry and valid-since against `now`, and the age of the copy against
 //!   `entry_ttl`, which hits never refresh (L-2).
-//! - Only active public links are kept. A private link is not served from here at all.
+//! - Only active links that everybody may follow are kept. What needs a decision at each visit is handed out whole,
+//!   and loaded anew each time.
 //! - [`Resolver::changed`] must follow every acknowledged write. When it returns, no copy from before it is served
 //!   again, however slow the reader that still carries one (D4).
+//! - [`Resolver::block`] and [`Resolver::limit`] promise the same for all links at once.
 //! - A failure of the store is an error for everybody who waited, never an "absent", and is not remembered.
 
 mod flights;
 mod live;
 mod metrics;
 mod misses;
+mod policy;
 mod record;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +23,7 @@ use curt_core::clock::UnixMillis;
 use curt_core::error::{ErrorKind, PortError, PortResult};
 use curt_core::link::Standing;
 use curt_core::ports::LinkStore;
-use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision, Visibility};
+use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision};
 use tokio::sync::{Semaphore, mpsc};
 
 use self::flights::{Boarding, Flights, Landed};
@@ -28,7 +31,10 @@ use self::live::LiveCache;
 pub use self::metrics::ResolveMetrics;
 pub use self::misses::MISS_TTL_MAX;
 use self::misses::{Miss, MissCache, is_fresh};
+pub use self::policy::LimitedAccounts;
+use self::policy::{InForce, Service};
 pub use self::record::Hit;
+use crate::blocklist::Blocklist;
 
 /// How often one request starts over because the link changed while it was loaded.
 const ROUNDS_MAX: usize = 8;
@@ -71,10 +77,27 @@ impl Default for ResolverSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolution {
     Live(Hit),
-    /// Never there, not valid yet, or not for everybody: 404.
+    /// Live, but not for every visitor or not at every moment: it is private or has a password, or visits to it are
+    /// limited.
+    Guarded(Arc<Link>),
+    /// Never there, or not valid yet: 404.
     Absent,
     /// Expired, deleted or switched off: 410.
     Gone,
+    /// Live, if its target were not blocked.
+    Blocked,
+}
+
+/// What was decided about a loaded link, and what to remember of it.
+struct Verdict {
+    resolution: Resolution,
+    keeping: Keeping,
+}
+
+enum Keeping {
+    Copy(Hit),
+    Miss(Miss),
+    Nothing,
 }
 
 /// An expired link that somebody asked for.
@@ -88,6 +111,7 @@ pub struct Resolver {
     live: Arc<LiveCache>,
     misses: MissCache,
     flights: Flights<Result<Resolution, SharedFailure>>,
+    policy: InForce,
     loads: Semaphore,
     expired: mpsc::Sender<ExpiredSeen>,
     expired_seen: Mutex<Option<mpsc::Receiver<ExpiredSeen>>>,
@@ -106,6 +130,7 @@ impl Resolver {
         Arc::new(Self {
             misses: MissCache::new(settings.miss_entries, settings.miss_ttl),
             flights: Flights::new(),
+            policy: InForce::default(),
             loads: Semaphore::new(settings.loads_max.clamp(1, Semaphore::MAX_PERMITS)),
             expired,
             expired_seen: Mutex::new(Some(expired_seen)),
@@ -145,13 +170,16 @@ impl Resolver {
                 Boarding::Lead(lead) => {
                     let loaded = self.load(&id).await;
                     let now = self.clock.now();
-                    let result = match &loaded {
-                        Ok(found) => Ok(judge(found.as_ref(), now)),
-                        Err(failure) => Err(SharedFailure::of(failure)),
+                    let (result, keeping) = match &loaded {
+                        Ok(found) => {
+                            let verdict = self.judge(found.as_ref(), now);
+                            (Ok(verdict.resolution), Some(verdict.keeping))
+                        }
+                        Err(failure) => (Err(SharedFailure::of(failure)), None),
                     };
-                    let landed = lead.land(result, |result| {
-                        if let Ok(resolution) = result {
-                            self.keep(&id, found_in(&loaded), resolution, now);
+                    let landed = lead.land(result, || {
+                        if let Some(keeping) = keeping {
+                            self.keep(&id, keeping, now);
                         }
                     });
                     // Whoever loaded gets the failure itself, with its source.
@@ -167,7 +195,8 @@ impl Resolver {
         }
         // The link changes faster than it can be loaded: one answer from the store, which is not kept.
         let found = self.load(&id).await?;
-        Ok(judge(found.as_ref(), self.clock.now()))
+        let now = self.clock.now();
+        Ok(self.judge(found.as_ref(), now).resolution)
     }
 
     /// Drops the copies of a link and voids the loads under way: to be called after every acknowledged write.
@@ -176,6 +205,32 @@ impl Resolver {
             self.live.remove(id.as_ref());
             self.misses.remove(id.as_ref());
         });
+    }
+
+    /// Puts another blocklist in force, for new links too, and says whether it is another one. When this returns,
+    /// nobody is sent on by the one before.
+    pub fn block(&self, list: Blocklist) -> bool {
+        let is_new = self.policy.block(list);
+        if is_new {
+            self.forget_all();
+        }
+        is_new
+    }
+
+    /// Replaces the accounts whose links are [`Resolution::Guarded`], and says whether they are others. When this
+    /// returns, no link is served by the ones before. Costs a comparison while they stay the same.
+    pub fn limit(&self, accounts: LimitedAccounts) -> bool {
+        let is_new = self.policy.limit(accounts);
+        if is_new {
+            self.forget_all();
+        }
+        is_new
+    }
+
+    /// The blocklist in force.
+    #[must_use]
+    pub fn blocklist(&self) -> Arc<Blocklist> {
+        self.policy.now().blocklist
     }
 
     /// Links held and bytes that they take.
@@ -191,6 +246,14 @@ impl Resolver {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         seen.take()
+    }
+
+    /// Drops all copies and voids all loads under way. A load that boards later is judged by the policy that was put
+    /// in force before this call.
+    fn forget_all(&self) {
+        self.flights.void_all();
+        self.live.clear();
+        self.misses.clear();
     }
 
     /// A copy that is not too old.
@@ -219,6 +282,7 @@ impl Resolver {
         Some(match miss {
             Miss::Absent => Resolution::Absent,
             Miss::Gone => Resolution::Gone,
+            Miss::Blocked => Resolution::Blocked,
         })
     }
 
@@ -249,31 +313,55 @@ impl Resolver {
         self.store.get(id).await
     }
 
-    /// Fills the caches; runs under the key's flight lock.
-    fn keep(&self, id: &LinkId, found: Option<&Link>, resolution: &Resolution, now: UnixMillis) {
-        match (found, resolution) {
-            (Some(link), Resolution::Live(hit)) => {
-                if is_cacheable(link) {
-                    self.misses.remove(id.as_ref());
-                    self.live.insert(id.as_ref(), hit.clone());
+    /// Must be called between boarding and landing: only then is a change of the policy noticed.
+    fn judge(&self, found: Option<&Link>, now: UnixMillis) -> Verdict {
+        let Some(link) = found else {
+            return missed(Resolution::Absent, Miss::Absent);
+        };
+        let service = self.policy.now().service(link);
+        let is_active = link.state == LinkState::Active;
+        match (link.standing(now), service) {
+            (Standing::Live, Service::Open) => {
+                let hit = Hit::of(link, now);
+                Verdict {
+                    resolution: Resolution::Live(hit.clone()),
+                    keeping: copied(link, hit),
                 }
             }
+            (Standing::Live, Service::Guarded) => {
+                unkept(Resolution::Guarded(Arc::new(link.clone())))
+            }
+            (Standing::Live, Service::Blocked) => missed(Resolution::Blocked, Miss::Blocked),
             // Kept as a link, so that it begins to redirect at its hour.
-            (Some(link), Resolution::Absent) if is_waiting(link, now) => {
-                self.live.insert(id.as_ref(), Hit::of(link, now));
-            }
-            (_, Resolution::Live(_) | Resolution::Absent) => {
-                self.live.remove(id.as_ref());
-                self.misses.insert(id.clone(), Miss::Absent, now);
-            }
-            (found, Resolution::Gone) => {
-                if let Some(link) = found
-                    && link.state == LinkState::Active
-                {
-                    self.report_expired(id, link.revision);
+            (Standing::Absent, Service::Open) if is_active => Verdict {
+                resolution: Resolution::Absent,
+                keeping: copied(link, Hit::of(link, now)),
+            },
+            (Standing::Absent, _) if is_active => unkept(Resolution::Absent),
+            (Standing::Absent, _) => missed(Resolution::Absent, Miss::Absent),
+            (Standing::Gone, _) => {
+                if is_active {
+                    self.report_expired(&link.id, link.revision);
                 }
+                missed(Resolution::Gone, Miss::Gone)
+            }
+        }
+    }
+
+    /// Fills the caches; runs under the key's flight lock.
+    fn keep(&self, id: &LinkId, keeping: Keeping, now: UnixMillis) {
+        match keeping {
+            Keeping::Copy(hit) => {
+                self.misses.remove(id.as_ref());
+                self.live.insert(id.as_ref(), hit);
+            }
+            Keeping::Miss(miss) => {
                 self.live.remove(id.as_ref());
-                self.misses.insert(id.clone(), Miss::Gone, now);
+                self.misses.insert(id.clone(), miss, now);
+            }
+            Keeping::Nothing => {
+                self.live.remove(id.as_ref());
+                self.misses.remove(id.as_ref());
             }
         }
     }
@@ -286,35 +374,26 @@ impl Resolver {
     }
 }
 
-fn found_in(loaded: &PortResult<Option<Link>>) -> Option<&Link> {
-    loaded.as_ref().ok().and_then(Option::as_ref)
-}
-
-fn judge(found: Option<&Link>, now: UnixMillis) -> Resolution {
-    let Some(link) = found else {
-        return Resolution::Absent;
-    };
-    match link.standing(now) {
-        Standing::Live if is_public(link) => Resolution::Live(Hit::of(link, now)),
-        Standing::Live | Standing::Absent => Resolution::Absent,
-        Standing::Gone => Resolution::Gone,
+fn missed(resolution: Resolution, miss: Miss) -> Verdict {
+    Verdict {
+        resolution,
+        keeping: Keeping::Miss(miss),
     }
 }
 
-fn is_public(link: &Link) -> bool {
-    link.visibility == Visibility::Public && link.password_hash.is_none()
+fn unkept(resolution: Resolution) -> Verdict {
+    Verdict {
+        resolution,
+        keeping: Keeping::Nothing,
+    }
 }
 
 /// A link that counts its visits down cannot be answered from a copy.
-fn is_cacheable(link: &Link) -> bool {
-    is_public(link) && link.max_clicks.is_none()
-}
-
-/// Whether it will redirect by itself later.
-fn is_waiting(link: &Link, now: UnixMillis) -> bool {
-    is_cacheable(link)
-        && link.state == LinkState::Active
-        && link.valid_since.is_some_and(|at| at > now)
+fn copied(link: &Link, hit: Hit) -> Keeping {
+    match link.max_clicks {
+        Some(_) => Keeping::Nothing,
+        None => Keeping::Copy(hit),
+    }
 }
 
 /// A failure that several requests share: a [`PortError`] owns its source and cannot be cloned.

@@ -213,6 +213,7 @@ mod tests {
             id: id.to_id().unwrap(),
             target: Target::from_serialised("https://example.com/").unwrap(),
             owner: OwnerId(1),
+            made_with: None,
             state: LinkState::Active,
             revision: Revision {
                 generation: u32::MAX,

@@ -1,0 +1,54 @@
+//! Who may follow a link, and how it redirects because of that: what is not for everybody must not be remembered by
+//! browsers, which do not ask again after a permanent redirect.
+
+use curt_core::{RedirectStatus, Visibility};
+
+use super::FieldError;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Access {
+    pub(crate) visibility: Visibility,
+    pub(crate) password_hash: Option<Box<str>>,
+    pub(crate) status: RedirectStatus,
+}
+
+pub(super) fn admit(access: Access) -> Result<Access, Vec<FieldError>> {
+    let mut mistakes = Vec::new();
+    let needs_password = access.visibility == Visibility::Password;
+    if needs_password && access.password_hash.is_none() {
+        mistakes.push(FieldError::new(
+            "password",
+            "password_missing",
+            "A link with the visibility 'password' needs a password.",
+        ));
+    }
+    if !needs_password && access.password_hash.is_some() {
+        mistakes.push(FieldError::new(
+            "password",
+            "password_unused",
+            "A password goes only with the visibility 'password'.",
+        ));
+    }
+    if access.visibility != Visibility::Public && access.status.is_permanent() {
+        mistakes.push(FieldError::new(
+            "redirect_status",
+            "redirect_status_permanent",
+            "A link that is not public redirects with 302 or 307: browsers remember the others.",
+        ));
+    }
+    if mistakes.is_empty() {
+        Ok(access)
+    } else {
+        Err(mistakes)
+    }
+}
+
+/// The configured status, or its temporary counterpart where it must not be remembered.
+pub(super) fn default_status(visibility: Visibility, configured: RedirectStatus) -> RedirectStatus {
+    match configured {
+        _ if visibility == Visibility::Public => configured,
+        RedirectStatus::MovedPermanently => RedirectStatus::Found,
+        RedirectStatus::PermanentRedirect => RedirectStatus::TemporaryRedirect,
+        RedirectStatus::Found | RedirectStatus::TemporaryRedirect => configured,
+    }
+}

@@ -1,0 +1,90 @@
+//! What decides beside the link itself how it is served: blocked targets and accounts whose visits are counted.
+
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use curt_core::{ApiKeyNumber, Link, OwnerId, Visibility};
+
+use crate::blocklist::Blocklist;
+
+/// Accounts with a limit on the visits of their links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LimitedAccounts {
+    pub users: HashSet<OwnerId>,
+    pub keys: HashSet<ApiKeyNumber>,
+    /// There is a limit for everybody who has an account.
+    pub every_user: bool,
+    /// There is a limit for every API key.
+    pub every_key: bool,
+}
+
+impl LimitedAccounts {
+    fn made(&self, link: &Link) -> bool {
+        let has_owner = link.owner != OwnerId::ANONYMOUS;
+        let by_user = self.users.contains(&link.owner) || self.every_user && has_owner;
+        let by_key = |key| self.every_key || self.keys.contains(&key);
+        by_user || link.made_with.is_some_and(by_key)
+    }
+}
+
+/// How a link is served while it is live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Service {
+    /// To everybody.
+    Open,
+    /// By a decision at each visit.
+    Guarded,
+    /// To nobody.
+    Blocked,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Policy {
+    pub(super) blocklist: Arc<Blocklist>,
+    limited: Arc<LimitedAccounts>,
+}
+
+impl Policy {
+    pub(super) fn service(&self, link: &Link) -> Service {
+        if self.blocklist.blocks_address(link.target.as_str()) {
+            Service::Blocked
+        } else if link.visibility != Visibility::Public || self.limited.made(link) {
+            Service::Guarded
+        } else {
+            Service::Open
+        }
+    }
+}
+
+/// The policy in force.
+#[derive(Default)]
+pub(super) struct InForce(RwLock<Policy>);
+
+impl InForce {
+    pub(super) fn now(&self) -> Policy {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Says whether that changed anything.
+    pub(super) fn block(&self, list: Blocklist) -> bool {
+        let mut policy = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *policy.blocklist != list;
+        if is_new {
+            policy.blocklist = Arc::new(list);
+        }
+        is_new
+    }
+
+    /// Says whether that changed anything.
+    pub(super) fn limit(&self, accounts: LimitedAccounts) -> bool {
+        let mut policy = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *policy.limited != accounts;
+        if is_new {
+            policy.limited = Arc::new(accounts);
+        }
+        is_new
+    }
+}
