@@ -28,8 +28,8 @@ pub trait LinkStore: Send + Sync {
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>>;
 
     /// Replaces the link if it is not a tombstone and still has the revision `seen`; the stored revision becomes
-    /// `seen.edited()`, whatever `link.revision` says. Identity, owner, origin and creation time are never changed.
-    /// Called twice with the same `seen`: the second is `Stale`.
+    /// `seen.edited()`, whatever `link.revision` says. Identity, owner, `made_with`, origin and creation time are never
+    /// changed. Called twice with the same `seen`: the second is `Stale`.
     async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply>;
 
     /// Turns the link into a tombstone at `now`: state `Deleted`, revision edited, `updated_at = now`. The target stays

@@ -10,7 +10,7 @@ use crate::error::PortResult;
 pub trait Quotas: Send + Sync {
     /// Takes `amount` from every one of `buckets` at `now`, from all or from none, in one atomic step. An unknown
     /// bucket is full. Returns one reply per bucket, in order; the request was granted if every reply says so, and if
-    /// one does not, nothing was taken from any. No bucket: no reply.
+    /// one does not, nothing was taken from any. No bucket: no reply. The names are different.
     /// Called twice: takes twice. Timed out: unknown; the caller decides whether to let the request through.
     async fn take(
         &self,

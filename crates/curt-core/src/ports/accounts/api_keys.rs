@@ -15,16 +15,17 @@ pub trait ApiKeys: Send + Sync {
     /// The key with that prefix, revoked or not. Absent: `None`.
     async fn api_key(&self, prefix: &str) -> PortResult<Option<ApiKey>>;
 
-    /// All keys, of one user or of all, oldest first, revoked ones included.
+    /// All keys, of one user or of all, in the order of their numbers, revoked ones included.
     async fn api_keys(&self, user: Option<OwnerId>) -> PortResult<Vec<ApiKey>>;
 
-    /// Ends the key at `at`, which may lie in the future, and says whether this call did. Absent, revoked before, or
-    /// to end sooner already: `false`.
+    /// Ends the key at `at`, which may lie in the future, and says whether this call did. Absent, or revoked for that
+    /// instant or a sooner one: `false`. When it expires plays no part.
     async fn revoke_api_key(&self, prefix: &str, at: UnixMillis) -> PortResult<bool>;
 
-    /// Replaces the key by `successor`, which takes over its name, in one step: the old one ends at `ends_at`, and has
-    /// the name `retired_name` from now on. Absent or revoked, or the successor's prefix is taken: `None` and nothing
-    /// is changed.
+    /// Replaces the key by `successor`, which takes over its name, whatever `successor.name` says, in one step: the old
+    /// one ends at `ends_at`, and has the name `retired_name` from now on. Absent, not of `successor.user`, or revoked,
+    /// if only for later; or the successor's prefix is taken, or another key in force has that name, which can be once
+    /// the old one has expired: `None`, and nothing is changed. Called twice: the second is refused.
     async fn rotate_api_key(
         &self,
         prefix: &str,
@@ -37,7 +38,8 @@ pub trait ApiKeys: Send + Sync {
     /// skipped. Timed out or called twice: no harm.
     async fn touch_api_keys(&self, used: &[(Box<str>, UnixMillis)]) -> PortResult<()>;
 
-    /// Who has a limit on redirections of their own: users, and keys that are not revoked. Both are few.
+    /// Who has a limit on redirections of their own: users, and keys that are not revoked, not even for later. Both are
+    /// few.
     async fn redirection_limits(&self) -> PortResult<RedirectionLimits>;
 }
 
@@ -54,6 +56,26 @@ pub struct NewApiKey {
     pub allowance: Allowance,
     pub created_at: UnixMillis,
     pub expires_at: Option<UnixMillis>,
+}
+
+impl NewApiKey {
+    /// The key as it is stored when it has just been added.
+    #[must_use]
+    pub fn numbered(&self, number: ApiKeyNumber) -> ApiKey {
+        ApiKey {
+            number,
+            prefix: self.prefix.clone(),
+            secret_hash: self.secret_hash,
+            user: self.user,
+            name: self.name.clone(),
+            scopes: self.scopes,
+            allowance: self.allowance,
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            revoked_at: None,
+            last_used_at: None,
+        }
+    }
 }
 
 /// What is kept of an API key: enough to recognise it, not enough to use it.

@@ -1,4 +1,4 @@
-//! Who may do what, in five small parts that one engine keeps together.
+//! Who may do what, in six small parts that one engine keeps together.
 
 mod api_keys;
 mod audit;
