@@ -79,6 +79,7 @@ fn link(n: u64) -> Link {
         ))
         .expect("a target"),
         owner: OwnerId(1),
+        made_with: None,
         state: LinkState::Active,
         revision: Revision::FIRST,
         origin: KeyOrigin::Ledger,

@@ -12,7 +12,8 @@ use curt_core::ErrorKind;
 use curt_core::clock::ManualClock;
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{
-    CachedLink, ClickStream, LinkCache, LinkStore, ListOrder, ListQuery, QuotaRule, Quotas,
+    Bucket, CachedLink, ClickStream, LinkCache, LinkStore, ListOrder, ListQuery, QuotaReply,
+    QuotaRule, Quotas,
 };
 use curt_testkit::conformance;
 use curt_testkit::conformance::locks::Holders;
@@ -152,6 +153,12 @@ async fn a_full_stream_throttles_until_it_is_committed() {
     assert_eq!(offsets, [2, 3, 4]);
 }
 
+/// Takes from one bucket at [`NOW`].
+async fn take(quotas: &MemoryQuotas, name: &str, rule: QuotaRule, amount: u64) -> QuotaReply {
+    let bucket = Bucket { name, rule };
+    quotas.take(&[bucket], amount, NOW).await.unwrap()[0]
+}
+
 #[tokio::test]
 async fn quotas_keep_what_was_taken_when_the_rule_changes() {
     let quotas = MemoryQuotas::new();
@@ -159,10 +166,9 @@ async fn quotas_keep_what_was_taken_when_the_rule_changes() {
         amount,
         period: Duration::from_secs(seconds),
     };
-    let take = |amount, rule| quotas.take("a", amount, rule, NOW);
-    assert!(take(6, rule(10, 1)).await.unwrap().granted);
-    assert_eq!(take(0, rule(100, 60)).await.unwrap().remaining, 94);
-    assert_eq!(take(0, rule(5, 60)).await.unwrap().remaining, 0);
+    assert!(take(&quotas, "a", rule(10, 1), 6).await.granted);
+    assert_eq!(take(&quotas, "a", rule(100, 60), 0).await.remaining, 94);
+    assert_eq!(take(&quotas, "a", rule(5, 60), 0).await.remaining, 0);
 }
 
 /// Full buckets say nothing and are forgotten; the others are not.
@@ -173,13 +179,10 @@ async fn quotas_forget_full_buckets_only() {
         amount: 10,
         period: Duration::from_secs(1),
     };
-    quotas.take("spent", 10, rule, NOW).await.unwrap();
+    take(&quotas, "spent", rule, 10).await;
     for n in 0..10_000 {
-        quotas
-            .take(&format!("asked {n}"), 0, rule, NOW)
-            .await
-            .unwrap();
+        take(&quotas, &format!("asked {n}"), rule, 0).await;
     }
     assert!(quotas.bucket_count() < 2_000, "{}", quotas.bucket_count());
-    assert!(!quotas.take("spent", 1, rule, NOW).await.unwrap().granted);
+    assert!(!take(&quotas, "spent", rule, 1).await.granted);
 }

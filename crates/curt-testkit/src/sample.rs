@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use curt_core::ports::{ApiKey, BatchId, InsertRequest, Once, Owner};
+use curt_core::account::{Allowance, ApiKeyNumber, Role, Scopes, User};
+use curt_core::ports::{AuditEntry, BatchId, InsertRequest, Invite, NewApiKey, Once, Session};
 use curt_core::{
     DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, Target,
     UnixMillis, Visibility,
@@ -55,6 +56,7 @@ pub fn link(text: &str) -> Link {
         id: id(text),
         target: target(&format!("https://example.com/{text}")),
         owner: OWNER,
+        made_with: None,
         state: LinkState::Active,
         revision: Revision::FIRST,
         origin: KeyOrigin::Ledger,
@@ -95,6 +97,7 @@ pub fn expiring(text: &str, at: UnixMillis) -> Link {
 pub fn full_link(text: &str) -> Link {
     Link {
         owner: OwnerId(7_000_000_000_000_000_000),
+        made_with: Some(ApiKeyNumber(u32::MAX)),
         state: LinkState::Disabled,
         revision: Revision {
             generation: 3,
@@ -150,24 +153,73 @@ pub fn batch(name: &str) -> BatchId {
     BatchId(name.into())
 }
 
+/// A member without a middle name, a password or an allowance, made at [`NOW`].
 #[must_use]
-pub fn owner(id: u64, name: &str) -> Owner {
-    Owner {
+pub fn user(id: u64, email: &str) -> User {
+    User {
         id: OwnerId(id),
-        name: name.into(),
+        first_name: "Ann".into(),
+        middle_name: None,
+        last_name: "Example".into(),
+        email: email.into(),
+        password_hash: None,
+        role: Role::Member,
+        disabled_at: None,
+        allowance: Allowance::default(),
         created_at: NOW,
+        updated_at: NOW,
     }
 }
 
+/// A key for everything, made at [`NOW`], that never expires.
 #[must_use]
-pub fn api_key(prefix: &str, owner: u64, name: &str) -> ApiKey {
-    ApiKey {
+pub fn api_key(prefix: &str, user: u64, name: &str) -> NewApiKey {
+    NewApiKey {
         prefix: prefix.into(),
         secret_hash: [0xA5; 32],
-        owner: OwnerId(owner),
+        user: OwnerId(user),
         name: name.into(),
+        scopes: Scopes::ALL,
+        allowance: Allowance::default(),
         created_at: NOW,
         expires_at: None,
-        revoked_at: None,
+    }
+}
+
+/// A session that began at [`NOW`] and lasts an hour.
+#[must_use]
+pub fn session(id: &str, user: u64) -> Session {
+    Session {
+        id: id.into(),
+        secret_hash: [0x5A; 32],
+        user: OwnerId(user),
+        created_at: NOW,
+        used_at: NOW,
+        expires_at: later(3_600),
+        agent: "Sample/1.0".into(),
+    }
+}
+
+/// An invitation to become a member, made at [`NOW`], that lasts an hour.
+#[must_use]
+pub fn invite(secret_hash: u8) -> Invite {
+    Invite {
+        secret_hash: [secret_hash; 32],
+        role: Role::Member,
+        made_by: OWNER,
+        created_at: NOW,
+        expires_at: later(3_600),
+    }
+}
+
+/// Something that [`OWNER`] did at [`NOW`].
+#[must_use]
+pub fn audit_entry(action: &str, subject: &str) -> AuditEntry {
+    AuditEntry {
+        at: NOW,
+        actor: Some(OWNER),
+        action: action.into(),
+        subject: subject.into(),
+        address: None,
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{QuotaReply, QuotaRule, Quotas};
+use curt_core::ports::{Bucket, QuotaReply, QuotaRule, Quotas};
 use curt_core::{PortResult, UnixMillis};
 
 use super::locked;
@@ -26,12 +26,13 @@ pub struct MemoryQuotas {
 
 #[derive(Debug)]
 struct Buckets {
-    by_name: HashMap<Box<str>, Bucket>,
+    by_name: HashMap<Box<str>, Level>,
     sweep_at: usize,
 }
 
+/// How full a bucket is.
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+struct Level {
     rule: QuotaRule,
     /// When the bucket is full again, in nanoseconds since 1970 times the rule's amount.
     full_at: i128,
@@ -61,7 +62,7 @@ impl Default for MemoryQuotas {
     }
 }
 
-impl Bucket {
+impl Level {
     fn full(rule: QuotaRule) -> Self {
         Self {
             rule,
@@ -104,37 +105,39 @@ impl Bucket {
             0 => 0,
             cost => (self.missing(now) + cost - 1) / cost,
         };
-        let mut bucket = Self::full(rule);
-        let missing = taken.saturating_mul(bucket.cost());
-        bucket.set_missing(missing.min(bucket.capacity()), now);
-        bucket
+        let mut level = Self::full(rule);
+        let missing = taken.saturating_mul(level.cost());
+        level.set_missing(missing.min(level.capacity()), now);
+        level
     }
 
-    fn take(&mut self, amount: u64, now: UnixMillis) -> QuotaReply {
-        let missing = self.missing(now);
-        self.set_missing(missing, now);
+    /// The level once `amount` is taken, or how long to wait until it can be.
+    fn without(self, amount: u64, now: UnixMillis) -> Result<Self, Duration> {
         if amount > self.rule.amount {
-            return self.reply(false, Duration::MAX, now);
+            return Err(Duration::MAX);
         }
-        let wanted = missing.saturating_add(self.cost() * i128::from(amount));
+        let wanted = self
+            .missing(now)
+            .saturating_add(self.cost() * i128::from(amount));
         let excess = wanted.saturating_sub(self.capacity());
         if excess > 0 {
-            return self.reply(false, self.time_to_refill(excess), now);
+            return Err(self.time_to_refill(excess));
         }
-        self.set_missing(wanted, now);
-        self.reply(true, Duration::ZERO, now)
+        let mut level = self;
+        level.set_missing(wanted, now);
+        Ok(level)
     }
 
-    fn reply(&self, granted: bool, retry_after: Duration, now: UnixMillis) -> QuotaReply {
+    fn reply(&self, refused_for: Option<Duration>, now: UnixMillis) -> QuotaReply {
         let missing = self.missing(now);
         let left = match self.cost() {
             0 => self.amount(),
             cost => (self.capacity() - missing) / cost,
         };
         QuotaReply {
-            granted,
+            granted: refused_for.is_none(),
             remaining: u64::try_from(left).unwrap_or(0),
-            retry_after,
+            retry_after: refused_for.unwrap_or_default(),
             reset_after: self.time_to_refill(missing),
         }
     }
@@ -152,9 +155,47 @@ impl Buckets {
     /// An unknown bucket is full, so that full ones need not be known.
     fn sweep(&mut self, now: UnixMillis) {
         if self.by_name.len() >= self.sweep_at {
-            self.by_name.retain(|_, bucket| bucket.missing(now) > 0);
+            self.by_name.retain(|_, level| level.missing(now) > 0);
             self.sweep_at = BUCKETS_BEFORE_SWEEP.max(self.by_name.len() * 2);
         }
+    }
+
+    /// How full the bucket is at `now`.
+    fn level(&self, bucket: &Bucket<'_>, now: UnixMillis) -> Level {
+        let mut level = match self.by_name.get(bucket.name) {
+            Some(level) if level.rule == bucket.rule => *level,
+            Some(level) => level.under(bucket.rule, now),
+            None => Level::full(bucket.rule),
+        };
+        level.set_missing(level.missing(now), now);
+        level
+    }
+
+    fn set(&mut self, name: &str, level: Level) {
+        match self.by_name.get_mut(name) {
+            Some(known) => *known = level,
+            None => drop(self.by_name.insert(name.into(), level)),
+        }
+    }
+
+    fn take(&mut self, buckets: &[Bucket<'_>], amount: u64, now: UnixMillis) -> Vec<QuotaReply> {
+        self.sweep(now);
+        let before: Vec<Level> = buckets
+            .iter()
+            .map(|bucket| self.level(bucket, now))
+            .collect();
+        let after: Vec<_> = before
+            .iter()
+            .map(|level| level.without(amount, now))
+            .collect();
+        let all_granted = after.iter().all(Result::is_ok);
+        let mut replies = Vec::with_capacity(buckets.len());
+        for ((bucket, before), after) in buckets.iter().zip(before).zip(after) {
+            let level = after.ok().filter(|_| all_granted).unwrap_or(before);
+            self.set(bucket.name, level);
+            replies.push(level.reply(after.err(), now));
+        }
+        replies
     }
 }
 
@@ -162,21 +203,10 @@ impl Buckets {
 impl Quotas for MemoryQuotas {
     async fn take(
         &self,
-        name: &str,
+        buckets: &[Bucket<'_>],
         amount: u64,
-        rule: QuotaRule,
         now: UnixMillis,
-    ) -> PortResult<QuotaReply> {
-        let mut buckets = locked(&self.buckets);
-        buckets.sweep(now);
-        let known = buckets.by_name.get(name).copied();
-        let mut bucket = match known {
-            Some(bucket) if bucket.rule == rule => bucket,
-            Some(bucket) => bucket.under(rule, now),
-            None => Bucket::full(rule),
-        };
-        let reply = bucket.take(amount, now);
-        buckets.by_name.insert(name.into(), bucket);
-        Ok(reply)
+    ) -> PortResult<Vec<QuotaReply>> {
+        Ok(locked(&self.buckets).take(buckets, amount, now))
     }
 }

@@ -15,11 +15,18 @@ pub struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "first",
-    sql: include_str!("../../migrations/sqlite/0001_first.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../../migrations/sqlite/0001_first.sql"),
+    },
+    Migration {
+        number: 2,
+        name: "accounts",
+        sql: include_str!("../../migrations/sqlite/0002_accounts.sql"),
+    },
+];
 
 /// "curt" in ASCII: tells our files from those of other programs.
 const APPLICATION_ID: i32 = 0x6375_7274;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use curt_core::UnixMillis;
-use curt_core::ports::{QuotaReply, QuotaRule, Quotas};
+use curt_core::ports::{Bucket, QuotaReply, QuotaRule, Quotas};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -27,6 +27,11 @@ pub async fn suite(make: impl AsyncFn() -> Port) {
         more_than_the_bucket_holds_is_never_granted,
         a_clock_that_steps_back_costs_one_period_at_most,
         racers_share_what_there_is,
+        several_buckets_are_taken_from_together,
+        one_empty_bucket_keeps_the_others_full,
+        no_bucket_no_reply,
+        racers_never_overshoot_the_smallest_of_several_buckets,
+        waiting_for_the_slowest_of_several_buckets_is_just_enough,
         every_reply_is_true,
     );
     suite.finish();
@@ -42,7 +47,20 @@ fn after(millis: u64) -> UnixMillis {
 }
 
 async fn take(quotas: &Port, amount: u64, now: UnixMillis) -> Result<QuotaReply> {
-    Ok(quotas.take("a", amount, TEN_A_SECOND, now).await?)
+    take_from(quotas, "a", TEN_A_SECOND, amount, now).await
+}
+
+/// Takes from one bucket.
+async fn take_from(
+    quotas: &Port,
+    name: &str,
+    rule: QuotaRule,
+    amount: u64,
+    now: UnixMillis,
+) -> Result<QuotaReply> {
+    let mut replies = quotas.take(&[Bucket { name, rule }], amount, now).await?;
+    same("replies", replies.len(), 1)?;
+    replies.pop().context("no reply")
 }
 
 fn millis(millis: u64) -> Duration {
@@ -101,7 +119,7 @@ async fn a_bucket_refills_evenly(quotas: Port) -> Result<()> {
 async fn buckets_are_apart(quotas: Port) -> Result<()> {
     take(&quotas, 10, NOW).await?;
     for name in ["b", "A", "", "a'; --", "a/b"] {
-        let got = quotas.take(name, 10, TEN_A_SECOND, NOW).await?;
+        let got = take_from(&quotas, name, TEN_A_SECOND, 10, NOW).await?;
         ensure!(got.granted, "{name:?} was empty");
     }
     Ok(())
@@ -112,7 +130,7 @@ async fn nothing_can_be_taken_from_an_empty_rule(quotas: Port) -> Result<()> {
         amount: 0,
         ..TEN_A_SECOND
     };
-    let got = quotas.take("a", 1, none, NOW).await?;
+    let got = take_from(&quotas, "a", none, 1, NOW).await?;
     ensure!(!got.granted, "granted");
     same("left", got.remaining, 0)
 }
@@ -143,11 +161,125 @@ async fn a_clock_that_steps_back_costs_one_period_at_most(quotas: Port) -> Resul
 async fn racers_share_what_there_is(quotas: Port) -> Result<()> {
     let replies = race(RACERS, |_| {
         let quotas = Arc::clone(&quotas);
-        async move { quotas.take("a", 3, TEN_A_SECOND, NOW).await }
+        async move { quotas.take(&[A], 3, NOW).await }
     })
     .await?;
-    let granted = replies.iter().filter(|reply| reply.granted).count();
+    let granted = replies.iter().filter(|replies| replies[0].granted).count();
     same("granted", granted, 3)
+}
+
+const A: Bucket<'_> = Bucket {
+    name: "a",
+    rule: TEN_A_SECOND,
+};
+const FIVE_A_MINUTE: Bucket<'_> = Bucket {
+    name: "b",
+    rule: QuotaRule {
+        amount: 5,
+        period: Duration::from_secs(60),
+    },
+};
+
+fn refilled_in(granted: bool, remaining: u64, retry: u64, reset: u64) -> QuotaReply {
+    QuotaReply {
+        granted,
+        remaining,
+        retry_after: millis(retry),
+        reset_after: millis(reset),
+    }
+}
+
+async fn several_buckets_are_taken_from_together(quotas: Port) -> Result<()> {
+    let got = quotas.take(&[A, FIVE_A_MINUTE], 4, NOW).await?;
+    let want = vec![
+        refilled_in(true, 6, 0, 400),
+        refilled_in(true, 1, 0, 48_000),
+    ];
+    same("one reply per bucket, in order", got, want)?;
+    let got = quotas.take(&[FIVE_A_MINUTE, A], 1, NOW).await?;
+    let want = vec![
+        refilled_in(true, 0, 0, 60_000),
+        refilled_in(true, 5, 0, 500),
+    ];
+    same("in another order", got, want)
+}
+
+async fn one_empty_bucket_keeps_the_others_full(quotas: Port) -> Result<()> {
+    take_from(&quotas, "b", FIVE_A_MINUTE.rule, 3, NOW).await?;
+    for buckets in [[A, FIVE_A_MINUTE], [FIVE_A_MINUTE, A]] {
+        let mut got = quotas.take(&buckets, 3, NOW).await?;
+        got.sort_by_key(|reply| reply.granted);
+        let want = vec![
+            refilled_in(false, 2, 12_000, 36_000),
+            refilled_in(true, 10, 0, 0),
+        ];
+        same("what each bucket has", got, want)?;
+    }
+    let got = quotas.take(&[A, FIVE_A_MINUTE], 2, NOW).await?;
+    ensure!(
+        got.iter().all(|reply| reply.granted),
+        "nothing had been taken: {got:?}"
+    );
+    Ok(())
+}
+
+async fn no_bucket_no_reply(quotas: Port) -> Result<()> {
+    same("replies", quotas.take(&[], 1, NOW).await?, vec![])
+}
+
+async fn racers_never_overshoot_the_smallest_of_several_buckets(quotas: Port) -> Result<()> {
+    let replies = race(RACERS, |n| {
+        let quotas = Arc::clone(&quotas);
+        async move {
+            // Half of them name the buckets the other way round, as two kinds of request would.
+            if n % 2 == 0 {
+                quotas.take(&[A, FIVE_A_MINUTE], 1, NOW).await
+            } else {
+                quotas.take(&[FIVE_A_MINUTE, A], 1, NOW).await
+            }
+        }
+    })
+    .await?;
+    let is_granted = |replies: &&Vec<QuotaReply>| replies.iter().all(|reply| reply.granted);
+    same("granted", replies.iter().filter(is_granted).count(), 5)?;
+    same(
+        "left in the larger",
+        take(&quotas, 0, NOW).await?.remaining,
+        5,
+    )
+}
+
+async fn waiting_for_the_slowest_of_several_buckets_is_just_enough(quotas: Port) -> Result<()> {
+    let thirds = Bucket {
+        name: "c",
+        rule: QuotaRule {
+            amount: 3,
+            period: Duration::from_secs(1),
+        },
+    };
+    let buckets = [A, thirds, FIVE_A_MINUTE];
+    let mut now = NOW;
+    for amount in [3, 1, 1, 2, 3, 3] {
+        let replies = quotas.take(&buckets, amount, now).await?;
+        let wait = replies.iter().map(|reply| reply.retry_after).max();
+        let Some(wait) = wait.filter(|wait| !wait.is_zero()) else {
+            continue;
+        };
+        let early = now.plus(wait - millis(1));
+        let replies = quotas.take(&buckets, amount, early).await?;
+        ensure!(
+            replies.iter().any(|reply| !reply.granted),
+            "one millisecond less than {wait:?} was enough"
+        );
+        now = now.plus(wait);
+        let replies = quotas.take(&buckets, amount, now).await?;
+        ensure!(
+            replies.iter().all(|reply| reply.granted),
+            "{wait:?} were not enough: {replies:?}"
+        );
+    }
+    ensure!(now > NOW, "nobody had to wait");
+    Ok(())
 }
 
 /// Random takes at random times, each reply checked by what follows from it.
@@ -163,7 +295,7 @@ async fn every_reply_is_true(quotas: Port) -> Result<()> {
         for _ in 0..20 {
             now = now.plus(millis(random.random_range(0..5_000)));
             let amount = random.random_range(0..=rule.amount);
-            let reply = quotas.take(&bucket, amount, rule, now).await?;
+            let reply = take_from(&quotas, &bucket, rule, amount, now).await?;
             let context = format!("{rule:?}, {amount} at {now}: {reply:?}");
             granted += amount * u64::from(reply.granted);
             let refilled = rule.amount * millis_of(now.since(NOW)) / millis_of(rule.period);
@@ -176,8 +308,11 @@ async fn every_reply_is_true(quotas: Port) -> Result<()> {
             ensure!(reply.reset_after <= rule.period + millis(1), "{context}");
             if !reply.granted {
                 ensure!(reply.remaining < amount, "was there; {context}");
+                let early = now.plus(reply.retry_after - millis(1));
+                let sooner = take_from(&quotas, &bucket, rule, amount, early).await?;
+                ensure!(!sooner.granted, "waiting less was enough; {context}");
                 now = now.plus(reply.retry_after);
-                let later = quotas.take(&bucket, amount, rule, now).await?;
+                let later = take_from(&quotas, &bucket, rule, amount, now).await?;
                 ensure!(later.granted, "waiting was not enough; {context}");
                 granted += amount;
             }
@@ -197,17 +332,17 @@ async fn what_is_left_can_be_taken(
     rule: QuotaRule,
     now: UnixMillis,
 ) -> Result<()> {
-    let left = quotas.take(bucket, 0, rule, now).await?;
-    let over = quotas.take(bucket, left.remaining + 1, rule, now).await?;
+    let left = take_from(quotas, bucket, rule, 0, now).await?;
+    let over = take_from(quotas, bucket, rule, left.remaining + 1, now).await?;
     ensure!(
         !over.granted,
         "one more than {} was granted",
         left.remaining
     );
-    let all = quotas.take(bucket, left.remaining, rule, now).await?;
+    let all = take_from(quotas, bucket, rule, left.remaining, now).await?;
     ensure!(all.granted, "{} were not there", left.remaining);
     let full = now.plus(all.reset_after);
-    let whole = quotas.take(bucket, rule.amount, rule, full).await?;
+    let whole = take_from(quotas, bucket, rule, rule.amount, full).await?;
     ensure!(whole.granted, "not full after {:?}", all.reset_after);
     Ok(())
 }

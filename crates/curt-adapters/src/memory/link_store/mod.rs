@@ -61,6 +61,7 @@ impl LinkStore for MemoryLinkStore {
         let after = Link {
             id: before.link.id.clone(),
             owner: before.link.owner,
+            made_with: before.link.made_with,
             origin: before.link.origin,
             created_at: before.link.created_at,
             revision: seen.edited(),
@@ -253,6 +254,7 @@ fn seeded(id: LinkId) -> PortResult<Link> {
         id,
         target,
         owner: OwnerId::ANONYMOUS,
+        made_with: None,
         state: LinkState::Seeded,
         revision: Revision::default(),
         origin: KeyOrigin::Claim,

@@ -22,6 +22,7 @@ pub(super) fn update(
     }
     let after = Link {
         owner: before.link.owner,
+        made_with: before.link.made_with,
         origin: before.link.origin,
         created_at: before.link.created_at,
         revision: seen.edited(),

@@ -69,7 +69,7 @@ fn by_age(
     }
     sql.push_str(&format!("ORDER BY {row_id} {direction}"));
     fill(connection, query, &sql, values, |row| {
-        Ok(row.get::<_, i64>(20)?.to_string())
+        Ok(row.get::<_, i64>(record::ROW_ID)?.to_string())
     })
 }
 

@@ -1,5 +1,6 @@
 //! A link as a row of the table `links`.
 
+use curt_core::account::ApiKeyNumber;
 use curt_core::{
     DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, Target,
     UnixMillis, Visibility,
@@ -14,10 +15,12 @@ macro_rules! columns {
     () => {
         "domain, key, target, owner, state, origin, generation, version, created_at, updated_at, \
          expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, \
-         forward_query, title, tags"
+         forward_query, title, tags, made_with"
     };
 }
 
+/// Where reads of whole rows have the row id.
+pub(super) const ROW_ID: usize = 21;
 /// Reads whole rows; a condition follows.
 pub(super) const SELECT: &str = concat!("SELECT ", columns!(), ", id FROM links ");
 const FIND: &str = concat!(
@@ -28,19 +31,19 @@ const FIND: &str = concat!(
 const INSERT: &str = concat!(
     "INSERT INTO links (",
     columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20) \
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) \
      ON CONFLICT (domain, key) DO NOTHING"
 );
 /// Leaves out what never changes, so that the indexes over it are not touched.
 const UPDATE: &str = "UPDATE links SET target = ?3, state = ?5, generation = ?7, version = ?8, updated_at = ?10, \
      expires_at = ?11, valid_since = ?12, max_clicks = ?13, visibility = ?14, password_hash = ?15, status = ?16, \
-     was_permanent = ?17, forward_query = ?18, title = ?19, tags = ?20 WHERE id = ?21";
+     was_permanent = ?17, forward_query = ?18, title = ?19, tags = ?20 WHERE id = ?22";
 /// Gives a row away: everything but the key becomes the new owner's, and the row moves to the end of the table, where
 /// the newest links are.
 const GIVE: &str = "UPDATE links SET id = (SELECT max(id) + 1 FROM links), target = ?3, owner = ?4, state = ?5, \
      origin = ?6, generation = ?7, version = ?8, created_at = ?9, updated_at = ?10, expires_at = ?11, \
      valid_since = ?12, max_clicks = ?13, visibility = ?14, password_hash = ?15, status = ?16, was_permanent = ?17, \
-     forward_query = ?18, title = ?19, tags = ?20 WHERE id = ?21 RETURNING id";
+     forward_query = ?18, title = ?19, tags = ?20, made_with = ?21 WHERE id = ?22 RETURNING id";
 
 /// What a seeded row, which leads nowhere, shows as its target.
 const SEEDED_TARGET: &str = "about:blank";
@@ -88,7 +91,7 @@ pub(super) fn replace(
     let mut statement = connection.prepare_cached(UPDATE)?;
     let was_permanent = before.was_permanent || link.status.is_permanent();
     bind(&mut statement, link, was_permanent)?;
-    statement.raw_bind_parameter(21, before.row_id)?;
+    statement.raw_bind_parameter(22, before.row_id)?;
     statement.raw_execute()?;
     if before.link.tags != link.tags {
         remove_tags(connection, before.row_id, &before.link.tags)?;
@@ -101,7 +104,7 @@ pub(super) fn replace(
 pub(super) fn give(connection: &Connection, row_id: i64, link: &Link) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(GIVE)?;
     bind(&mut statement, link, link.status.is_permanent())?;
-    statement.raw_bind_parameter(21, row_id)?;
+    statement.raw_bind_parameter(22, row_id)?;
     let new_row_id: i64 = match statement.raw_query().next()? {
         Some(row) => row.get(0)?,
         None => return Err(rusqlite::Error::QueryReturnedNoRows),
@@ -113,7 +116,7 @@ pub(super) fn stored_of(row: &Row<'_>) -> rusqlite::Result<StoredLink> {
     Ok(StoredLink {
         link: link_of(row)?,
         was_permanent: row.get(16)?,
-        row_id: row.get(20)?,
+        row_id: row.get(ROW_ID)?,
     })
 }
 
@@ -143,6 +146,7 @@ fn link_of(row: &Row<'_>) -> rusqlite::Result<Link> {
         forward_query: row.get(17)?,
         title: row.get(18)?,
         tags: tags_of(row)?,
+        made_with: row.get::<_, Option<u32>>(20)?.map(ApiKeyNumber),
     })
 }
 
@@ -194,7 +198,8 @@ fn bind(statement: &mut Statement<'_>, link: &Link, was_permanent: bool) -> rusq
     statement.raw_bind_parameter(17, was_permanent)?;
     statement.raw_bind_parameter(18, link.forward_query)?;
     statement.raw_bind_parameter(19, link.title.as_deref())?;
-    statement.raw_bind_parameter(20, join_tags(&link.tags))
+    statement.raw_bind_parameter(20, join_tags(&link.tags))?;
+    statement.raw_bind_parameter(21, link.made_with.map(|number| number.0))
 }
 
 fn add_tags(connection: &Connection, row_id: i64, tags: &[Box<str>]) -> rusqlite::Result<()> {

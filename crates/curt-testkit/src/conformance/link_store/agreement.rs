@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use curt_core::account::ApiKeyNumber;
 use curt_core::ports::{ChangeReply, InsertRequest, ListOrder, ListQuery, Once};
 use curt_core::{
     DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, UnixMillis,
@@ -200,6 +201,7 @@ impl History {
             id: self.any_id(),
             target: target(self.one_of(&["https://a.example/", "https://B.example/x%25_"])),
             owner: OwnerId(self.random.random_range(0..3)),
+            made_with: self.one_of(&[None, Some(ApiKeyNumber(1)), Some(ApiKeyNumber(9))]),
             state: self.one_of(&[LinkState::Active, LinkState::Active, LinkState::Disabled]),
             origin: self.one_of(&KeyOrigin::ALL),
             status: self.one_of(&RedirectStatus::ALL),

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use curt_core::account::ApiKeyNumber;
 use curt_core::ports::ChangeReply;
 use curt_core::{KeyOrigin, Link, LinkState, OwnerId, Revision, UnixMillis};
 
@@ -52,9 +53,14 @@ async fn an_update_replaces_the_link(store: Port) -> Result<()> {
 }
 
 async fn an_update_never_changes_who_and_when(store: Port) -> Result<()> {
-    add(&store, [link("a")]).await?;
+    let made = Link {
+        made_with: Some(ApiKeyNumber(7)),
+        ..link("a")
+    };
+    add(&store, [made.clone()]).await?;
     let edit = Link {
         owner: OwnerId(666),
+        made_with: None,
         origin: KeyOrigin::Alias,
         created_at: later(99),
         updated_at: later(1),
@@ -64,9 +70,9 @@ async fn an_update_never_changes_who_and_when(store: Port) -> Result<()> {
     let want = Link {
         revision: SECOND,
         updated_at: later(1),
-        ..link("a")
+        ..made
     };
-    same("owner, origin and creation", got, want.clone())?;
+    same("owner, API key, origin and creation", got, want.clone())?;
     same("as stored", stored(&store, &id("a")).await?, want)?;
     let counts = store.counts().await?;
     same("from the ledger", counts.created_from(KeyOrigin::Ledger), 1)
@@ -114,6 +120,7 @@ async fn an_update_of_nothing_is_absent(store: Port) -> Result<()> {
 async fn an_update_sets_and_clears_every_field(store: Port) -> Result<()> {
     let plain = Link {
         owner: full_link("a").owner,
+        made_with: full_link("a").made_with,
         origin: full_link("a").origin,
         created_at: full_link("a").created_at,
         ..link("a")

@@ -7,7 +7,7 @@ use curt_core::{DomainId, ErrorKind, Link, LinkId, LinkState, OwnerId, Revision,
 
 use super::{Port, add, changed, ids};
 use crate::conformance::{Suite, refused, run_clauses, same};
-use crate::sample::{NOW, expiring, id, later, link};
+use crate::sample::{NOW, expiring, full_link, id, later, link};
 
 pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
     run_clauses!(
@@ -16,6 +16,7 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
         an_empty_store_has_one_empty_page,
         only_links_are_listed,
         an_owner_sees_its_own,
+        a_list_shows_whole_links,
         every_order_is_kept_over_pages,
         links_of_one_instant_are_seen_once_each,
         a_walk_survives_changes,
@@ -159,6 +160,24 @@ fn mixed_links() -> Vec<Link> {
         link
     };
     (0..50).map(mixed).collect()
+}
+
+async fn a_list_shows_whole_links(store: Port) -> Result<()> {
+    let full = full_link("full");
+    add(&store, [full.clone(), link("plain")]).await?;
+    for order in ORDERS {
+        for owner in [None, Some(full.owner)] {
+            let query = ListQuery {
+                order,
+                owner,
+                ..query()
+            };
+            let mut got = walk(&store, &query).await?;
+            got.retain(|link| link.id == full.id);
+            same(&format!("{query:?}"), got, vec![full.clone()])?;
+        }
+    }
+    Ok(())
 }
 
 async fn every_order_is_kept_over_pages(store: Port) -> Result<()> {
