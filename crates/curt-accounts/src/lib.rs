@@ -1,15 +1,35 @@
-//! Who may do what: owners and their API keys.
+//! Who may do what: users, their API keys and sessions, what they may follow and how much they may do.
 //!
-//! An API key is shown once, as a [token](token); what is stored can recognise it but not rebuild it. Every request
-//! with credentials passes [`ApiKeys::authenticate`], which answers from memory for at most a second, so that a
-//! revoked key stops working within that time on every instance.
+//! Every secret is shown once, as a [token] or a code; what is stored can recognise it but not rebuild it. Every
+//! request with credentials passes [`ApiKeys::authenticate`] or [`People::authenticate_session`], which answer from
+//! memory for at most a second, so that whatever is revoked stops working within that time on every instance.
 
+pub mod admit;
 mod api_keys;
-mod names;
+mod audit;
+mod credentials;
+mod error;
+mod ids;
+mod limits;
+mod passwords;
+mod people;
+mod permissions;
+mod principal;
+mod services;
+mod settings;
 pub mod token;
 mod verdicts;
 
-pub use api_keys::{AccountError, ApiKeys, IssuedKey, Principal};
-pub use names::NameError;
+pub use admit::FieldError;
+pub use api_keys::{ApiKeys, IssuedKey, NewKey};
+pub use audit::{Audit, Origin};
+pub use error::AccountError;
+pub use limits::{Decision, LimitSettings, Limits, RedirectionRules, policy};
+pub use passwords::{PasswordCostError, Passwords, generate_password};
+pub use people::{EditPerson, Invited, NewPerson, OPERATOR_EMAIL, People, SignIn, SignedIn, Whom};
+pub use permissions::{Granted, Permissions};
+pub use principal::{Principal, Via};
+pub use services::AccountServices;
+pub use settings::{AccountSettings, PasswordSettings, SignUp};
 pub use token::Token;
 pub use verdicts::VERDICT_TTL;

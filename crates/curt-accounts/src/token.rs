@@ -1,73 +1,106 @@
-//! The written form of an API key: `curt_`, eight symbols to find the row by, `_`, thirty-two symbols that are secret.
+//! The written form of what people show: a brand, symbols to find the row by, `_`, thirty-two symbols that are secret.
 //!
-//! The fixed first part lets secret scanners recognise a leaked key. The secret has 190 random bits, so a plain
-//! SHA-256 of it is enough at rest.
+//! An API key is `curt_XXXXXXXX_…`, a session `curts_XXXXXXXXXXXXXXXX_…`. The fixed first part lets secret scanners
+//! recognise a leaked one. The secret has 190 random bits, so a plain SHA-256 of it is enough at rest.
 
 use std::fmt;
 
 use curt_core::Alphabet;
 use rand::RngExt;
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 
-const BRAND: &str = "curt_";
-const PREFIX_LEN: usize = 8;
 const SECRET_LEN: usize = 32;
 
-/// An API key as its holder has it. Its `Debug` form hides the secret.
+pub(crate) const API_KEY: Form = Form {
+    brand: "curt_",
+    id_len: 8,
+};
+pub(crate) const SESSION: Form = Form {
+    brand: "curts_",
+    id_len: 16,
+};
+
+/// How the tokens of one kind look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    brand: &'static str,
+    id_len: usize,
+}
+
+impl Form {
+    pub(crate) fn generate(self) -> Token {
+        let id = symbols(self.id_len);
+        let text = format!("{}{id}_{}", self.brand, symbols(SECRET_LEN));
+        Token { form: self, text }
+    }
+
+    /// Id and secret of a text that has this form.
+    pub(crate) fn split(self, text: &str) -> Option<(&str, &str)> {
+        let rest = text.strip_prefix(self.brand)?;
+        let (id, secret) = rest.split_once('_')?;
+        let has_form = id.len() == self.id_len && secret.len() == SECRET_LEN;
+        (has_form && is_base62(id) && is_base62(secret)).then_some((id, secret))
+    }
+}
+
+/// An API key or a session as its holder has it. Its `Debug` form hides the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
+    form: Form,
     text: String,
 }
 
 impl Token {
     #[must_use]
-    pub fn generate() -> Self {
-        let mut text = String::with_capacity(BRAND.len() + PREFIX_LEN + 1 + SECRET_LEN);
-        text.push_str(BRAND);
-        push_symbols(&mut text, PREFIX_LEN);
-        text.push('_');
-        push_symbols(&mut text, SECRET_LEN);
-        Self { text }
-    }
-
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.text
     }
 
+    /// The public part.
     #[must_use]
-    pub fn prefix(&self) -> &str {
-        &self.text[BRAND.len()..BRAND.len() + PREFIX_LEN]
+    pub fn id(&self) -> &str {
+        let start = self.form.brand.len();
+        &self.text[start..start + self.form.id_len]
     }
 
     pub(crate) fn secret_hash(&self) -> [u8; 32] {
-        secret_hash(&self.text[BRAND.len() + PREFIX_LEN + 1..])
+        hash(&self.text[self.text.len() - SECRET_LEN..])
     }
 }
 
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Token({BRAND}{}_…)", self.prefix())
+        write!(f, "Token({}{}_…)", self.form.brand, self.id())
     }
 }
 
-/// Prefix and secret of a text that has the form of a token.
-pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
-    let rest = text.strip_prefix(BRAND)?;
-    let (prefix, secret) = rest.split_once('_')?;
-    let has_form = prefix.len() == PREFIX_LEN && secret.len() == SECRET_LEN;
-    let is_base62 = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    (has_form && is_base62(prefix) && is_base62(secret)).then_some((prefix, secret))
+/// A secret that needs no row to be found by: the code of an invitation, the token of a setup.
+pub(crate) fn secret() -> String {
+    symbols(SECRET_LEN)
 }
 
-pub(crate) fn secret_hash(secret: &str) -> [u8; 32] {
+pub(crate) fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-fn push_symbols(text: &mut String, count: usize) {
+/// Compares in the same time for every pair. Without a stored hash it compares with one that nothing has, so that the
+/// time does not tell what is unknown from what is wrong.
+pub(crate) fn matches(stored: Option<&[u8; 32]>, shown: &[u8; 32]) -> bool {
+    let equal = bool::from(stored.unwrap_or(&[0; 32]).ct_eq(shown));
+    stored.is_some() && equal
+}
+
+pub(crate) fn symbols(count: usize) -> String {
     let symbols = Alphabet::Base62.symbols();
     let mut rng = rand::rng();
-    text.extend((0..count).map(|_| char::from(symbols[rng.random_range(0..symbols.len())])));
+    (0..count)
+        .map(|_| char::from(symbols[rng.random_range(0..symbols.len())]))
+        .collect()
+}
+
+fn is_base62(part: &str) -> bool {
+    part.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]
@@ -76,28 +109,34 @@ mod tests {
 
     #[test]
     fn a_token_has_the_documented_form_and_parses() {
-        let token = Token::generate();
-        let text = token.reveal();
-        assert_eq!(text.len(), "curt_".len() + 8 + 1 + 32);
-        let (prefix, secret) = split(text).unwrap();
-        assert_eq!(prefix, token.prefix());
-        assert_eq!(secret_hash(secret), token.secret_hash());
-        assert_ne!(Token::generate(), token);
+        for (form, length) in [(API_KEY, 5 + 8 + 1 + 32), (SESSION, 6 + 16 + 1 + 32)] {
+            let token = form.generate();
+            assert_eq!(token.reveal().len(), length);
+            let (id, secret) = form.split(token.reveal()).unwrap();
+            assert_eq!(id, token.id());
+            assert_eq!(hash(secret), token.secret_hash());
+            assert_ne!(form.generate(), token);
+        }
+    }
+
+    #[test]
+    fn one_form_is_not_taken_for_the_other() {
+        assert_eq!(SESSION.split(API_KEY.generate().reveal()), None);
+        assert_eq!(API_KEY.split(SESSION.generate().reveal()), None);
     }
 
     #[test]
     fn debug_hides_the_secret() {
-        let token = Token::generate();
-        let (_, secret) = split(token.reveal()).unwrap();
+        let token = API_KEY.generate();
+        let (_, secret) = API_KEY.split(token.reveal()).unwrap();
         let shown = format!("{token:?}");
-        assert!(shown.contains(token.prefix()));
-        assert!(!shown.contains(secret));
+        assert!(shown.contains(token.id()));
         assert!((0..SECRET_LEN - 3).all(|at| !shown.contains(&secret[at..at + 4])));
     }
 
     #[test]
     fn other_texts_are_not_tokens() {
-        let good = Token::generate().text;
+        let good = API_KEY.generate().text;
         let short = &good[..good.len() - 1];
         let long = format!("{good}a");
         let upper = good.to_uppercase();
@@ -106,7 +145,14 @@ mod tests {
         for text in [
             "", "curt_", "curt__", "_", short, &long, &upper, &symbol, &spaced, "ä",
         ] {
-            assert_eq!(split(text), None, "{text:?}");
+            assert_eq!(API_KEY.split(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn nothing_matches_the_absent() {
+        assert!(!matches(None, &[0; 32]));
+        assert!(matches(Some(&[7; 32]), &[7; 32]));
+        assert!(!matches(Some(&[7; 32]), &[8; 32]));
     }
 }

@@ -1,59 +1,85 @@
-//! What was decided about a token a moment ago, good or bad, so that a busy client costs one read per second.
+//! What was decided a moment ago, good or bad, so that a busy client costs one look a second.
 
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use curt_core::UnixMillis;
 use quick_cache::sync::Cache;
-use sha2::{Digest, Sha256};
 
-use crate::api_keys::Principal;
-
-/// How long a decision may be repeated: a revoked key stops within this time everywhere.
+/// How long a decision may be repeated: what is revoked stops within this time everywhere.
 pub const VERDICT_TTL: Duration = Duration::from_secs(1);
 const VERDICTS_MAX: usize = 4_096;
 
-/// The hash of a token: what the memory holds must not be usable as a credential.
-pub(crate) type TokenHash = [u8; 32];
-
-#[derive(Clone, Debug)]
-pub(crate) struct Verdict {
-    pub(crate) principal: Option<Principal>,
-    pub(crate) expires_at: Option<UnixMillis>,
-    pub(crate) decided_at: UnixMillis,
+pub(crate) struct Verdicts<K, V> {
+    kept: Cache<K, Decided<V>>,
+    /// Counts what made older decisions doubtful.
+    changes: AtomicU64,
 }
 
-impl Verdict {
-    pub(crate) fn principal_at(self, now: UnixMillis) -> Option<Principal> {
-        if self.expires_at.is_some_and(|at| at <= now) {
-            return None;
-        }
-        self.principal
-    }
+#[derive(Clone)]
+struct Decided<V> {
+    verdict: V,
+    at: UnixMillis,
 }
 
-pub(crate) struct Verdicts(Cache<TokenHash, Verdict>);
+/// When a look at the store began, in changes.
+#[derive(Clone, Copy)]
+pub(crate) struct Begun(u64);
 
-impl Verdicts {
+impl<K: Eq + Hash + Clone, V: Clone> Verdicts<K, V> {
     pub(crate) fn new() -> Self {
-        Self(Cache::new(VERDICTS_MAX))
+        Self {
+            kept: Cache::new(VERDICTS_MAX),
+            changes: AtomicU64::new(0),
+        }
     }
 
-    pub(crate) fn get(&self, token: &TokenHash, now: UnixMillis) -> Option<Verdict> {
-        let verdict = self.0.get(token)?;
+    pub(crate) fn get(&self, key: &K, now: UnixMillis) -> Option<V> {
+        let decided = self.kept.get(key)?;
         // A clock that stepped back ends the verdict: it must not live for as long as the step was wide.
-        let is_fresh = verdict.decided_at <= now && now.since(verdict.decided_at) < VERDICT_TTL;
-        is_fresh.then_some(verdict)
+        let is_fresh = decided.at <= now && now.since(decided.at) < VERDICT_TTL;
+        is_fresh.then_some(decided.verdict)
     }
 
-    pub(crate) fn put(&self, token: TokenHash, verdict: Verdict) {
-        self.0.insert(token, verdict);
+    /// To be called before the store is read for a verdict.
+    pub(crate) fn begin(&self) -> Begun {
+        Begun(self.changes.load(Ordering::SeqCst))
     }
 
+    /// Keeps a verdict, unless something changed since the look began: what was read may be older than the change.
+    pub(crate) fn put(&self, key: K, verdict: V, at: UnixMillis, begun: Begun) {
+        self.kept.insert(key.clone(), Decided { verdict, at });
+        if self.changes.load(Ordering::SeqCst) != begun.0 {
+            self.kept.remove(&key);
+        }
+    }
+
+    /// To be called after the change is in the store.
+    pub(crate) fn forget(&self, key: &K) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.kept.remove(key);
+    }
+
+    /// As [`forget`](Self::forget), for everything.
     pub(crate) fn forget_all(&self) {
-        self.0.clear();
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.kept.clear();
     }
 }
 
-pub(crate) fn hash(token: &str) -> TokenHash {
-    Sha256::digest(token.as_bytes()).into()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_that_was_overtaken_by_a_change_is_not_kept() {
+        let verdicts = Verdicts::new();
+        let begun = verdicts.begin();
+        verdicts.forget(&"other");
+        verdicts.put("key", true, UnixMillis(5), begun);
+        assert_eq!(verdicts.get(&"key", UnixMillis(5)), None);
+        verdicts.put("key", true, UnixMillis(5), verdicts.begin());
+        assert_eq!(verdicts.get(&"key", UnixMillis(5)), Some(true));
+    }
 }

@@ -129,7 +129,6 @@ impl Scopes {
         self.0 == 0
     }
 
-    #[must_use]
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |scope| self.has(*scope))
     }

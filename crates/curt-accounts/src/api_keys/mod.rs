@@ -1,0 +1,104 @@
+//! API keys: recognised on every request, made and ended by people.
+
+mod issue;
+mod used;
+
+use std::sync::Arc;
+
+use curt_core::ports::{Accounts, ApiKey};
+use curt_core::{Clock, OwnerId, PortResult, UnixMillis, User};
+
+pub use self::issue::{IssuedKey, NewKey};
+use self::used::LastUsed;
+use crate::audit::Audit;
+use crate::credentials::{self, Credentials, Verdict};
+use crate::principal::{Principal, Via};
+use crate::token;
+
+pub struct ApiKeys {
+    accounts: Arc<dyn Accounts>,
+    clock: Arc<dyn Clock>,
+    audit: Arc<Audit>,
+    credentials: Arc<Credentials>,
+    used: LastUsed,
+}
+
+impl ApiKeys {
+    pub(crate) fn new(
+        accounts: Arc<dyn Accounts>,
+        clock: Arc<dyn Clock>,
+        audit: Arc<Audit>,
+        credentials: Arc<Credentials>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            accounts,
+            clock,
+            audit,
+            credentials,
+            used: LastUsed::default(),
+        })
+    }
+
+    /// Whom the token stands for. Unknown, wrong, revoked and expired tokens, and those of disabled users, are all
+    /// `None`, in about the same time. Answers from memory for up to [`VERDICT_TTL`](crate::VERDICT_TTL); a failing
+    /// store is an error, never `None`.
+    pub async fn authenticate(&self, token: &str) -> PortResult<Option<Principal>> {
+        let Some((prefix, secret)) = token::API_KEY.split(token) else {
+            return Ok(None);
+        };
+        let now = self.clock.now();
+        let name = credentials::name_of(token);
+        if let Some(verdict) = self.credentials.get(&name, now) {
+            return Ok(verdict.principal_at(now));
+        }
+        let begun = self.credentials.begin();
+        let stored = self.accounts.api_key(prefix).await?;
+        // Nobody is looked up for an unknown key, so that it costs what a wrong one costs.
+        let user = stored.as_ref().map_or(OwnerId::ANONYMOUS, |key| key.user);
+        let user = self.accounts.user(user).await?;
+        let verdict = judge(stored, user, &token::hash(secret), now);
+        if verdict.principal.is_some() {
+            self.used.note(prefix, now);
+        }
+        self.credentials.put(name, verdict.clone(), now, begun);
+        Ok(verdict.principal_at(now))
+    }
+
+    /// The keys of one user or of all, oldest first, ended ones included.
+    pub async fn list(&self, user: Option<OwnerId>) -> PortResult<Vec<ApiKey>> {
+        self.accounts.api_keys(user).await
+    }
+
+    /// Writes down when keys were last used. To be called about once a minute, and at the end.
+    pub async fn flush_used(&self) -> PortResult<()> {
+        let used = self.used.take();
+        if used.is_empty() {
+            return Ok(());
+        }
+        let written = self.accounts.touch_api_keys(&used).await;
+        if written.is_err() {
+            self.used.put_back(used);
+        }
+        written
+    }
+}
+
+fn judge(stored: Option<ApiKey>, user: Option<User>, shown: &[u8; 32], now: UnixMillis) -> Verdict {
+    let matches = token::matches(stored.as_ref().map(|key| &key.secret_hash), shown);
+    let (Some(key), Some(user)) = (stored, user) else {
+        return Verdict::STRANGER;
+    };
+    if !matches || !key.is_in_force(now) || user.disabled_at.is_some() {
+        return Verdict::STRANGER;
+    }
+    let via = Via::ApiKey {
+        number: key.number,
+        prefix: key.prefix,
+        name: key.name,
+        allowance: key.allowance,
+    };
+    Verdict {
+        principal: Some(Principal::new(&user, key.scopes, via)),
+        ends_at: [key.expires_at, key.revoked_at].into_iter().flatten().min(),
+    }
+}

@@ -1,0 +1,248 @@
+//! How much may be done per period, counted in buckets that an engine keeps.
+
+mod address;
+mod redirections;
+mod settings;
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use curt_core::names::event;
+use curt_core::ports::{Accounts, Bucket, QuotaReply, QuotaRule, Quotas};
+use curt_core::{ApiKeyNumber, Clock, LinkId, OwnerId, PortResult};
+
+use self::address::household;
+pub use self::redirections::RedirectionRules;
+pub use self::settings::LimitSettings;
+use crate::admit::folded_email;
+use crate::principal::{Principal, Via};
+use crate::token;
+
+/// What is limited, as answers name it.
+pub mod policy {
+    pub const CREATE: &str = "create";
+    pub const REDIRECT: &str = "redirect";
+    pub const MISS: &str = "miss";
+    pub const SIGN_IN: &str = "sign-in";
+    pub const LINK_PASSWORD: &str = "link-password";
+}
+
+/// What the tightest of the buckets that count says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub granted: bool,
+    /// One of [`policy`].
+    pub name: &'static str,
+    pub rule: QuotaRule,
+    /// What could be taken now.
+    pub remaining: u64,
+    /// Waiting this long is enough; zero when granted, [`Duration::MAX`] when no wait would be.
+    pub retry_after: Duration,
+    /// Until the bucket is full again.
+    pub reset_after: Duration,
+}
+
+pub struct Limits {
+    settings: LimitSettings,
+    quotas: Arc<dyn Quotas>,
+    accounts: Arc<dyn Accounts>,
+    clock: Arc<dyn Clock>,
+    redirections: Mutex<Arc<RedirectionRules>>,
+    /// So that an outage is logged once and not once per visit.
+    failing: AtomicBool,
+}
+
+impl Limits {
+    pub(crate) fn new(
+        settings: LimitSettings,
+        quotas: Arc<dyn Quotas>,
+        accounts: Arc<dyn Accounts>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
+        let rules = RedirectionRules::new(&settings, Default::default());
+        Arc::new(Self {
+            settings,
+            quotas,
+            accounts,
+            clock,
+            redirections: Mutex::new(Arc::new(rules)),
+            failing: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes `count` new links from what their maker may make. A failing engine is an error: nothing may be made then.
+    pub async fn creations(
+        &self,
+        by: Option<&Principal>,
+        address: IpAddr,
+        count: u64,
+    ) -> PortResult<Option<Decision>> {
+        let mut buckets = Buckets::default();
+        match by {
+            Some(principal) => {
+                if let Via::ApiKey {
+                    number, allowance, ..
+                } = &principal.via
+                {
+                    let rule = allowance.creations.or(self.settings.creations_per_key);
+                    buckets.add(rule, || format!("create/key/{}", number.0));
+                }
+                let own = principal.allowance.creations;
+                let rule = own.or(self.settings.creations_per_user);
+                buckets.add(rule, || format!("create/user/{}", principal.user));
+            }
+            None => buckets.add(self.settings.creations_per_address, || {
+                format!("create/address/{}", household(address))
+            }),
+        }
+        self.take(policy::CREATE, &buckets, count).await
+    }
+
+    /// Takes one visit of a link from what its owner and the key that made it may have. With a failing engine there is
+    /// no limit: a link that works is worth more than a count.
+    pub async fn redirections(
+        &self,
+        owner: OwnerId,
+        made_with: Option<ApiKeyNumber>,
+    ) -> Option<Decision> {
+        let rules = self.redirection_rules();
+        let mut buckets = Buckets::default();
+        if let Some(key) = made_with {
+            buckets.add(rules.of_key(key), || format!("redirect/key/{}", key.0));
+        }
+        buckets.add(rules.of_user(owner), || format!("redirect/user/{owner}"));
+        self.take_or_pass(policy::REDIRECT, &buckets).await
+    }
+
+    /// Counts a look-up of a key that leads nowhere. With a failing engine there is no limit.
+    pub async fn misses(&self, address: IpAddr) -> Option<Decision> {
+        let mut buckets = Buckets::default();
+        buckets.add(self.settings.misses_per_address, || {
+            format!("miss/address/{}", household(address))
+        });
+        self.take_or_pass(policy::MISS, &buckets).await
+    }
+
+    /// Counts a try to sign in, true or not. A failing engine is an error: nobody may guess without limit.
+    pub async fn sign_ins(&self, address: IpAddr, email: &str) -> PortResult<Option<Decision>> {
+        let mut buckets = Buckets::default();
+        buckets.add(self.settings.sign_ins_per_address, || {
+            format!("sign-in/address/{}", household(address))
+        });
+        // Somebody chose this text: hashed, it has a length that we chose.
+        buckets.add(self.settings.sign_ins_per_account, || {
+            format!("sign-in/account/{}", digest(&folded_email(email)))
+        });
+        self.take(policy::SIGN_IN, &buckets, 1).await
+    }
+
+    /// Counts a try at a link's password, true or not. A failing engine is an error.
+    pub async fn link_passwords(
+        &self,
+        address: IpAddr,
+        link: &LinkId,
+    ) -> PortResult<Option<Decision>> {
+        let mut buckets = Buckets::default();
+        buckets.add(self.settings.link_passwords_per_address, || {
+            format!("link-password/{link}/address/{}", household(address))
+        });
+        buckets.add(self.settings.link_passwords_per_link, || {
+            format!("link-password/{link}")
+        });
+        self.take(policy::LINK_PASSWORD, &buckets, 1).await
+    }
+
+    /// Whose links are limited, as last read.
+    #[must_use]
+    pub fn redirection_rules(&self) -> Arc<RedirectionRules> {
+        self.redirections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Reads whose links are limited. To be called about once a second.
+    pub async fn refresh_redirections(&self) -> PortResult<Arc<RedirectionRules>> {
+        let own = self.accounts.redirection_limits().await?;
+        let rules = Arc::new(RedirectionRules::new(&self.settings, own));
+        let mut held = self
+            .redirections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *held = rules.clone();
+        Ok(rules)
+    }
+
+    async fn take(
+        &self,
+        name: &'static str,
+        buckets: &Buckets,
+        count: u64,
+    ) -> PortResult<Option<Decision>> {
+        if buckets.0.is_empty() {
+            return Ok(None);
+        }
+        let asked: Vec<Bucket<'_>> = buckets
+            .0
+            .iter()
+            .map(|(name, rule)| Bucket { name, rule: *rule })
+            .collect();
+        let replies = self.quotas.take(&asked, count, self.clock.now()).await?;
+        let rules = asked.iter().map(|bucket| bucket.rule);
+        Ok(tightest(name, rules.zip(replies)))
+    }
+
+    async fn take_or_pass(&self, name: &'static str, buckets: &Buckets) -> Option<Decision> {
+        match self.take(name, buckets, 1).await {
+            Ok(decision) => {
+                self.failing.store(false, Ordering::Relaxed);
+                decision
+            }
+            Err(failure) => {
+                if !self.failing.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(event = event::STORE_FAILED, %failure, limit = name, "visits are not limited for now");
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Names and rules of what is taken from.
+#[derive(Default)]
+struct Buckets(Vec<(String, QuotaRule)>);
+
+impl Buckets {
+    fn add(&mut self, rule: Option<QuotaRule>, name: impl FnOnce() -> String) {
+        self.0.extend(rule.map(|rule| (name(), rule)));
+    }
+}
+
+/// Of the buckets that refuse, the one that refuses longest; of those that grant, the one with the least left.
+fn tightest(
+    name: &'static str,
+    replies: impl Iterator<Item = (QuotaRule, QuotaReply)>,
+) -> Option<Decision> {
+    let decisions = replies.map(|(rule, reply)| Decision {
+        granted: reply.granted,
+        name,
+        rule,
+        remaining: reply.remaining,
+        retry_after: reply.retry_after,
+        reset_after: reply.reset_after,
+    });
+    decisions.min_by_key(|said| {
+        let wait = std::cmp::Reverse(said.retry_after);
+        (said.granted, wait, said.remaining)
+    })
+}
+
+fn digest(text: &str) -> String {
+    let hash = token::hash(text);
+    hash[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

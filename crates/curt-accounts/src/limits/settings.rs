@@ -1,0 +1,56 @@
+use std::time::Duration;
+
+use curt_core::ports::QuotaRule;
+
+/// How much of each is allowed to whoever has no allowance of their own. `None`: as much as they like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitSettings {
+    pub creations_per_key: Option<QuotaRule>,
+    pub creations_per_user: Option<QuotaRule>,
+    /// Of links made without credentials.
+    pub creations_per_address: Option<QuotaRule>,
+    pub redirections_per_key: Option<QuotaRule>,
+    pub redirections_per_user: Option<QuotaRule>,
+    pub misses_per_address: Option<QuotaRule>,
+    pub sign_ins_per_address: Option<QuotaRule>,
+    pub sign_ins_per_account: Option<QuotaRule>,
+    /// Tries at one link's password from one address.
+    pub link_passwords_per_address: Option<QuotaRule>,
+    pub link_passwords_per_link: Option<QuotaRule>,
+}
+
+impl LimitSettings {
+    /// No limit at all.
+    pub const NONE: Self = Self {
+        creations_per_key: None,
+        creations_per_user: None,
+        creations_per_address: None,
+        redirections_per_key: None,
+        redirections_per_user: None,
+        misses_per_address: None,
+        sign_ins_per_address: None,
+        sign_ins_per_account: None,
+        link_passwords_per_address: None,
+        link_passwords_per_link: None,
+    };
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        let per = |amount, seconds| {
+            Some(QuotaRule {
+                amount,
+                period: Duration::from_secs(seconds),
+            })
+        };
+        Self {
+            creations_per_address: per(60, 3_600),
+            misses_per_address: per(30, 60),
+            sign_ins_per_address: per(10, 60),
+            sign_ins_per_account: per(20, 600),
+            link_passwords_per_address: per(5, 60),
+            link_passwords_per_link: per(50, 60),
+            ..Self::NONE
+        }
+    }
+}

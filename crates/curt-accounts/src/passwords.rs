@@ -1,0 +1,141 @@
+//! Passwords: slow to guess, and never hashed on a thread that serves requests.
+
+use std::sync::Arc;
+
+use argon2::password_hash::phc::{Output, PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
+use curt_core::{ErrorKind, PortError, PortResult};
+use rand::RngExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::settings::PasswordSettings;
+use crate::token;
+
+/// Hashes that may wait for a free hasher. More are refused: whoever waits behind these has given up before.
+const WAITING_MAX: usize = 64;
+const GENERATED_SYMBOLS: usize = 20;
+
+/// The cost of a guess is outside of what Argon2 can do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("passwords cannot be hashed at this cost: {0}")]
+pub struct PasswordCostError(String);
+
+/// Hashes passwords with Argon2id, a few at a time.
+pub struct Passwords {
+    argon2: Argon2<'static>,
+    /// A hash of no password, at the same cost as a true one.
+    nobody: Box<str>,
+    hashers: Arc<Semaphore>,
+    admitted: Arc<Semaphore>,
+}
+
+impl Passwords {
+    pub fn new(settings: PasswordSettings) -> Result<Arc<Self>, PasswordCostError> {
+        let wrong = |problem: argon2::Error| PasswordCostError(problem.to_string());
+        let params = Params::new(settings.memory_kib, settings.passes, 1, None).map_err(wrong)?;
+        let hashers = settings.hashers.max(1);
+        Ok(Arc::new(Self {
+            nobody: nobody(&params).map_err(|problem| PasswordCostError(problem.to_string()))?,
+            argon2: Argon2::new(Algorithm::Argon2id, Version::V0x13, params),
+            hashers: Arc::new(Semaphore::new(hashers)),
+            admitted: Arc::new(Semaphore::new(hashers + WAITING_MAX)),
+        }))
+    }
+
+    /// The password's hash, in the PHC string form. [`ErrorKind::Throttled`] when too many are waiting.
+    pub async fn hash(&self, password: &str) -> PortResult<Box<str>> {
+        let argon2 = self.argon2.clone();
+        let password = password.to_owned();
+        self.work(move || {
+            let hash: PasswordHash = argon2
+                .hash_password(password.as_bytes())
+                .map_err(|problem| failed(ErrorKind::Bug, problem))?;
+            Ok(hash.to_string().into())
+        })
+        .await
+    }
+
+    /// Whether the password has that hash. `None` is the hash of nobody: the answer is no, after the same work.
+    pub async fn verify(&self, password: &str, hash: Option<&str>) -> PortResult<bool> {
+        let argon2 = self.argon2.clone();
+        let password = password.to_owned();
+        let is_somebody = hash.is_some();
+        let hash = hash.unwrap_or(&self.nobody).to_owned();
+        self.work(move || {
+            let hash =
+                PasswordHash::new(&hash).map_err(|problem| failed(ErrorKind::Corrupt, problem))?;
+            let matches = argon2.verify_password(password.as_bytes(), &hash).is_ok();
+            Ok(matches && is_somebody)
+        })
+        .await
+    }
+
+    /// Whether the hash was made at another cost than today's.
+    #[must_use]
+    pub fn is_outdated(&self, hash: &str) -> bool {
+        let cost = |hash: &str| {
+            let hash = PasswordHash::new(hash).ok()?;
+            let params = Params::try_from(&hash).ok()?;
+            Some((
+                hash.algorithm,
+                hash.version,
+                params.m_cost(),
+                params.t_cost(),
+            ))
+        };
+        cost(hash) != cost(&self.nobody)
+    }
+
+    /// Runs on a thread for blocking work. The permits go with the work, so that a client who goes away does not make
+    /// room for more of it.
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> PortResult<T> + Send + 'static,
+    ) -> PortResult<T> {
+        let permits = self.permits().await?;
+        let working = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(permits);
+            done
+        });
+        working
+            .await
+            .map_err(|problem| failed(ErrorKind::Bug, problem))?
+    }
+
+    async fn permits(&self) -> PortResult<[OwnedSemaphorePermit; 2]> {
+        let admitted =
+            self.admitted.clone().try_acquire_owned().map_err(|_| {
+                failed(ErrorKind::Throttled, "too many passwords are being checked")
+            })?;
+        let hasher = self
+            .hashers
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|problem| failed(ErrorKind::Bug, problem))?;
+        Ok([admitted, hasher])
+    }
+}
+
+/// A password that nobody has to think of.
+#[must_use]
+pub fn generate_password() -> String {
+    token::symbols(GENERATED_SYMBOLS)
+}
+
+fn nobody(params: &Params) -> Result<Box<str>, argon2::password_hash::Error> {
+    let (salt, random): ([u8; 16], [u8; Params::DEFAULT_OUTPUT_LEN]) = rand::rng().random();
+    let hash = PasswordHash {
+        algorithm: Algorithm::Argon2id.ident(),
+        version: Some(Version::V0x13.into()),
+        params: params.try_into()?,
+        salt: Some(Salt::new(&salt)?),
+        hash: Some(Output::new(&random)?),
+    };
+    Ok(hash.to_string().into())
+}
+
+fn failed(kind: ErrorKind, problem: impl ToString) -> PortError {
+    PortError::new(kind, "passwords", "hash a password", problem.to_string())
+}

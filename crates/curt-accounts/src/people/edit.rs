@@ -1,0 +1,113 @@
+use curt_core::names::audit;
+use curt_core::ports::QuotaRule;
+use curt_core::{Role, UnixMillis, User};
+
+use super::{People, Whom, admit as person};
+use crate::admit::{self, Mistakes};
+use crate::audit::Origin;
+use crate::error::AccountError;
+
+/// What is to change about somebody: `None` leaves a field as it is, `Some(None)` empties it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EditPerson {
+    pub first_name: Option<String>,
+    pub middle_name: Option<Option<String>>,
+    pub last_name: Option<String>,
+    pub email: Option<String>,
+    pub role: Option<Role>,
+    pub creations: Option<Option<QuotaRule>>,
+    pub redirections: Option<Option<QuotaRule>>,
+}
+
+impl People {
+    /// Changes a user. `seen` refuses the edit as [`AccountError::Stale`] if somebody changed them since. A new role
+    /// ends the user's sessions: nobody goes on with rights, or without, that they did not sign in with.
+    pub async fn edit(
+        &self,
+        whom: Whom<'_>,
+        edit: &EditPerson,
+        seen: Option<UnixMillis>,
+        origin: Origin,
+    ) -> Result<User, AccountError> {
+        let id = self.get(whom).await?.id;
+        let (before, after) = self
+            .change(id, |user| {
+                if seen.is_some_and(|seen| seen != user.updated_at) {
+                    return Err(AccountError::Stale);
+                }
+                apply(edit, user)
+            })
+            .await?;
+        self.audit
+            .record(origin, audit::USER_CHANGED, &after.email)
+            .await;
+        if before.role != after.role {
+            self.end_sessions(&after, origin).await?;
+        }
+        self.credentials.forget_all();
+        Ok(after)
+    }
+
+    /// Keeps somebody out: their sessions end, and their API keys count for nothing until they are enabled again.
+    pub async fn disable(&self, whom: Whom<'_>, origin: Origin) -> Result<User, AccountError> {
+        let id = self.get(whom).await?.id;
+        let now = self.clock.now();
+        let (_, user) = self
+            .change(id, |user| {
+                user.disabled_at = user.disabled_at.or(Some(now));
+                Ok(())
+            })
+            .await?;
+        self.audit
+            .record(origin, audit::USER_DISABLED, &user.email)
+            .await;
+        self.end_sessions(&user, origin).await?;
+        Ok(user)
+    }
+
+    pub async fn enable(&self, whom: Whom<'_>, origin: Origin) -> Result<User, AccountError> {
+        let id = self.get(whom).await?.id;
+        let (_, user) = self
+            .change(id, |user| {
+                user.disabled_at = None;
+                Ok(())
+            })
+            .await?;
+        self.credentials.forget_all();
+        self.audit
+            .record(origin, audit::USER_ENABLED, &user.email)
+            .await;
+        Ok(user)
+    }
+}
+
+fn apply(edit: &EditPerson, user: &mut User) -> Result<(), AccountError> {
+    let mut mistakes = Mistakes::default();
+    if let Some(text) = &edit.first_name
+        && let Some(name) = mistakes.note(admit::required_name("first_name", text))
+    {
+        user.first_name = name;
+    }
+    if let Some(text) = &edit.middle_name
+        && let Some(name) = mistakes.note(person::middle_name(text.as_deref()))
+    {
+        user.middle_name = name;
+    }
+    if let Some(text) = &edit.last_name
+        && let Some(name) = mistakes.note(admit::name("last_name", text))
+    {
+        user.last_name = name;
+    }
+    if let Some(text) = &edit.email
+        && let Some(email) = mistakes.note(admit::email(text))
+    {
+        user.email = email;
+    }
+    user.role = edit.role.unwrap_or(user.role);
+    user.allowance.creations = edit.creations.unwrap_or(user.allowance.creations);
+    user.allowance.redirections = edit.redirections.unwrap_or(user.allowance.redirections);
+    match mistakes.into_vec() {
+        mistakes if mistakes.is_empty() => Ok(()),
+        mistakes => Err(AccountError::Invalid(mistakes)),
+    }
+}

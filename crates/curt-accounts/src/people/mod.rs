@@ -1,0 +1,121 @@
+//! People: how they come in, stay, change and go.
+
+mod admit;
+mod edit;
+mod invite;
+mod operator;
+mod passwords;
+mod sessions;
+mod setup;
+mod sign_in;
+mod sign_up;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::limits::PAGE_ACCOUNTS_MAX;
+use curt_core::ports::{Accounts, UserChange};
+use curt_core::{Clock, OwnerId, PortResult, User};
+
+pub use self::admit::NewPerson;
+pub use self::edit::EditPerson;
+pub use self::invite::Invited;
+pub use self::operator::OPERATOR_EMAIL;
+use self::setup::Setup;
+pub use self::sign_in::{SignIn, SignedIn};
+use crate::admit::folded_email;
+use crate::audit::Audit;
+use crate::credentials::Credentials;
+use crate::error::{AccountError, TRIES_MAX, exhausted};
+use crate::ids::UserIds;
+use crate::passwords::Passwords;
+use crate::settings::AccountSettings;
+
+/// How somebody is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom<'a> {
+    Id(OwnerId),
+    /// In any case.
+    Email(&'a str),
+}
+
+pub struct People {
+    settings: AccountSettings,
+    accounts: Arc<dyn Accounts>,
+    clock: Arc<dyn Clock>,
+    audit: Arc<Audit>,
+    passwords: Arc<Passwords>,
+    credentials: Arc<Credentials>,
+    ids: UserIds,
+    setup: Setup,
+}
+
+impl People {
+    pub(crate) fn new(
+        settings: AccountSettings,
+        accounts: Arc<dyn Accounts>,
+        clock: Arc<dyn Clock>,
+        audit: Arc<Audit>,
+        passwords: Arc<Passwords>,
+        credentials: Arc<Credentials>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            settings,
+            accounts,
+            clock,
+            audit,
+            passwords,
+            credentials,
+            ids: UserIds::new(),
+            setup: Setup::default(),
+        })
+    }
+
+    #[must_use]
+    pub fn settings(&self) -> &AccountSettings {
+        &self.settings
+    }
+
+    /// Absent: [`AccountError::NotFound`].
+    pub async fn get(&self, whom: Whom<'_>) -> Result<User, AccountError> {
+        find(&*self.accounts, whom)
+            .await?
+            .ok_or(AccountError::NotFound)
+    }
+
+    /// Up to `limit` users with an id above `after`, oldest first.
+    pub async fn list(&self, after: Option<OwnerId>, limit: usize) -> PortResult<Vec<User>> {
+        let limit = limit.min(PAGE_ACCOUNTS_MAX);
+        self.accounts.users(after, limit).await
+    }
+
+    /// Changes a user as they are now, again if somebody else was faster. Returns the user before and after.
+    async fn change(
+        &self,
+        id: OwnerId,
+        edit: impl Fn(&mut User) -> Result<(), AccountError>,
+    ) -> Result<(User, User), AccountError> {
+        for _ in 0..TRIES_MAX {
+            let before = self.get(Whom::Id(id)).await?;
+            let mut after = before.clone();
+            edit(&mut after)?;
+            // Later than before even when the clock is not.
+            let next = before.updated_at.plus(Duration::from_millis(1));
+            after.updated_at = self.clock.now().max(next);
+            match self.accounts.update_user(&after, before.updated_at).await? {
+                UserChange::Changed => return Ok((before, after)),
+                UserChange::Stale => {}
+                UserChange::EmailTaken => return Err(AccountError::EmailTaken),
+                UserChange::Absent => return Err(AccountError::NotFound),
+            }
+        }
+        Err(exhausted("change a user"))
+    }
+}
+
+pub(crate) async fn find(accounts: &dyn Accounts, whom: Whom<'_>) -> PortResult<Option<User>> {
+    match whom {
+        Whom::Id(id) => accounts.user(id).await,
+        Whom::Email(email) => accounts.user_by_email(&folded_email(email)).await,
+    }
+}

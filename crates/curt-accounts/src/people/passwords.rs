@@ -1,0 +1,81 @@
+use curt_core::names::audit;
+use curt_core::{OwnerId, User};
+
+use super::{People, Whom};
+use crate::admit;
+use crate::audit::Origin;
+use crate::error::AccountError;
+
+impl People {
+    /// Changes a password for somebody who knows the old one. All their sessions end but `keep`.
+    pub async fn change_password(
+        &self,
+        user: OwnerId,
+        old: &str,
+        new: &str,
+        keep: Option<&str>,
+        origin: Origin,
+    ) -> Result<(), AccountError> {
+        let user = self.get(Whom::Id(user)).await?;
+        let is_true = self
+            .passwords
+            .verify(old, user.password_hash.as_deref())
+            .await?;
+        if !is_true || user.disabled_at.is_some() {
+            self.audit
+                .record(origin, audit::SIGN_IN_FAILED, &user.email)
+                .await;
+            return Err(AccountError::WrongCredentials);
+        }
+        self.write_password(&user, new, keep, origin).await
+    }
+
+    /// Gives somebody a new password. All their sessions end.
+    pub async fn set_password(
+        &self,
+        whom: Whom<'_>,
+        new: &str,
+        origin: Origin,
+    ) -> Result<User, AccountError> {
+        let user = self.get(whom).await?;
+        self.write_password(&user, new, None, origin).await?;
+        Ok(user)
+    }
+
+    async fn write_password(
+        &self,
+        user: &User,
+        new: &str,
+        keep: Option<&str>,
+        origin: Origin,
+    ) -> Result<(), AccountError> {
+        admit::password(new, &user.email)
+            .map_err(|mistake| AccountError::Invalid(vec![mistake]))?;
+        self.replace_hash(user, new).await?;
+        self.accounts.end_sessions(user.id, keep).await?;
+        self.credentials.forget_all();
+        self.audit
+            .record(origin, audit::PASSWORD_CHANGED, &user.email)
+            .await;
+        Ok(())
+    }
+
+    /// Stores a new hash, unless the password was changed since `seen` was read.
+    pub(super) async fn replace_hash(
+        &self,
+        seen: &User,
+        password: &str,
+    ) -> Result<User, AccountError> {
+        let hash = self.passwords.hash(password).await?;
+        let (_, changed) = self
+            .change(seen.id, |user| {
+                if user.password_hash != seen.password_hash {
+                    return Err(AccountError::Stale);
+                }
+                user.password_hash = Some(hash.clone());
+                Ok(())
+            })
+            .await?;
+        Ok(changed)
+    }
+}

@@ -1,0 +1,164 @@
+use std::time::Duration;
+
+use curt_core::limits::PURGE_BATCH_MAX;
+use curt_core::names::{audit, event};
+use curt_core::ports::Session;
+use curt_core::{OwnerId, PortResult, Scopes, UnixMillis, User};
+
+use super::People;
+use crate::audit::Origin;
+use crate::credentials::{self, Verdict};
+use crate::error::AccountError;
+use crate::principal::{Principal, Via};
+use crate::token;
+
+/// How long a session may be used before that is written down.
+const TOUCH_EVERY: Duration = Duration::from_secs(60);
+
+impl People {
+    /// Whom a session's token stands for, as [`ApiKeys::authenticate`](crate::ApiKeys::authenticate) answers for keys.
+    pub async fn authenticate_session(&self, token: &str) -> PortResult<Option<Principal>> {
+        let Some((id, secret)) = token::SESSION.split(token) else {
+            return Ok(None);
+        };
+        let now = self.clock.now();
+        let name = credentials::name_of(token);
+        if let Some(verdict) = self.credentials.get(&name, now) {
+            return Ok(verdict.principal_at(now));
+        }
+        let begun = self.credentials.begin();
+        let session = self.accounts.session(id).await?;
+        // Nobody is looked up for an unknown session, so that it costs what a wrong one costs.
+        let user = session
+            .as_ref()
+            .map_or(OwnerId::ANONYMOUS, |held| held.user);
+        let user = self.accounts.user(user).await?;
+        let verdict = self.judge(session.as_ref(), user, &token::hash(secret), now);
+        if let (Some(session), Some(_)) = (&session, &verdict.principal) {
+            self.touch(session, now).await;
+        }
+        self.credentials.put(name, verdict.clone(), now, begun);
+        Ok(verdict.principal_at(now))
+    }
+
+    fn judge(
+        &self,
+        session: Option<&Session>,
+        user: Option<User>,
+        shown: &[u8; 32],
+        now: UnixMillis,
+    ) -> Verdict {
+        let matches = token::matches(session.map(|held| &held.secret_hash), shown);
+        let (Some(session), Some(user)) = (session, user) else {
+            return Verdict::STRANGER;
+        };
+        // Settings may have become stricter since the session was written.
+        let ends_at = session
+            .expires_at
+            .min(self.session_end(session.created_at, session.used_at));
+        if !matches || ends_at <= now || user.disabled_at.is_some() {
+            return Verdict::STRANGER;
+        }
+        let id = session.id.clone();
+        Verdict {
+            principal: Some(Principal::new(&user, Scopes::ALL, Via::Session { id })),
+            ends_at: Some(ends_at),
+        }
+    }
+
+    pub(super) fn session_end(&self, created_at: UnixMillis, used_at: UnixMillis) -> UnixMillis {
+        let idle = used_at.plus(self.settings.session_idle);
+        idle.min(created_at.plus(self.settings.session_max))
+    }
+
+    /// Failing at it keeps nobody out: the next request tries again.
+    async fn touch(&self, session: &Session, now: UnixMillis) {
+        if now.since(session.used_at) < TOUCH_EVERY {
+            return;
+        }
+        let ends_at = self.session_end(session.created_at, now);
+        let touched = self.accounts.touch_session(&session.id, now, ends_at).await;
+        if let Err(failure) = touched {
+            tracing::warn!(event = event::STORE_FAILED, %failure, "the use of a session was not written down");
+        }
+    }
+
+    /// The sessions of a user that have not ended, newest first.
+    pub async fn sessions(&self, user: OwnerId) -> PortResult<Vec<Session>> {
+        let now = self.clock.now();
+        let mut sessions = self.accounts.sessions(user, now).await?;
+        sessions.retain(|held| self.session_end(held.created_at, held.used_at) > now);
+        Ok(sessions)
+    }
+
+    /// Ends the session of that token; an unknown one is none.
+    pub async fn sign_out(&self, token: &str, origin: Origin) -> PortResult<()> {
+        if let Some(user) = self.end_of_token(token).await? {
+            self.audit
+                .record(origin.by(user), audit::SIGNED_OUT, &user.to_string())
+                .await;
+        }
+        Ok(())
+    }
+
+    /// Ends the session that a sign-in replaces.
+    pub(super) async fn end_replaced(&self, token: &str) -> PortResult<()> {
+        self.end_of_token(token).await.map(drop)
+    }
+
+    async fn end_of_token(&self, token: &str) -> PortResult<Option<OwnerId>> {
+        let Some((id, secret)) = token::SESSION.split(token) else {
+            return Ok(None);
+        };
+        let session = self.accounts.session(id).await?;
+        let hash = session.as_ref().map(|held| &held.secret_hash);
+        let is_true = token::matches(hash, &token::hash(secret));
+        let Some(session) = session.filter(|_| is_true) else {
+            return Ok(None);
+        };
+        let ended = self.accounts.end_session(session.user, id).await?;
+        self.credentials.forget(&credentials::name_of(token));
+        Ok(ended.then_some(session.user))
+    }
+
+    /// Ends one session of a user. Somebody else's is [`AccountError::NotFound`].
+    pub async fn end_session(
+        &self,
+        user: OwnerId,
+        id: &str,
+        origin: Origin,
+    ) -> Result<(), AccountError> {
+        let ended = self.accounts.end_session(user, id).await?;
+        self.credentials.forget_all();
+        if !ended {
+            return Err(AccountError::NotFound);
+        }
+        self.audit.record(origin, audit::SESSION_ENDED, id).await;
+        Ok(())
+    }
+
+    /// Ends all sessions of a user, and returns how many.
+    pub async fn end_sessions(&self, user: &User, origin: Origin) -> PortResult<u64> {
+        let ended = self.accounts.end_sessions(user.id, None).await?;
+        self.credentials.forget_all();
+        if ended > 0 {
+            self.audit
+                .record(origin, audit::SESSION_ENDED, &user.email)
+                .await;
+        }
+        Ok(ended)
+    }
+
+    /// Removes sessions that have expired, a batch at a time, and returns how many.
+    pub async fn purge_sessions(&self) -> PortResult<u64> {
+        let now = self.clock.now();
+        let mut purged = 0;
+        loop {
+            let batch = self.accounts.purge_sessions(now, PURGE_BATCH_MAX).await?;
+            purged += batch;
+            if batch < PURGE_BATCH_MAX as u64 {
+                return Ok(purged);
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+use curt_core::{Allowance, ApiKeyNumber, OwnerId, Role, Scope, Scopes, User};
+
+/// Whom a request acts for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    pub user: OwnerId,
+    pub role: Role,
+    /// What may be done now: [`Scope::Admin`] only while the user is an administrator.
+    pub scopes: Scopes,
+    pub via: Via,
+    /// The user's own.
+    pub allowance: Allowance,
+}
+
+/// What was shown for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    ApiKey {
+        number: ApiKeyNumber,
+        /// The public part of the key.
+        prefix: Box<str>,
+        name: Box<str>,
+        /// The key's own.
+        allowance: Allowance,
+    },
+    Session {
+        id: Box<str>,
+    },
+}
+
+impl Principal {
+    pub(crate) fn new(user: &User, granted: Scopes, via: Via) -> Self {
+        let counts = |scope: &Scope| *scope != Scope::Admin || user.role == Role::Admin;
+        Self {
+            user: user.id,
+            role: user.role,
+            scopes: granted.iter().filter(counts).collect(),
+            via,
+            allowance: user.allowance,
+        }
+    }
+
+    #[must_use]
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.has(scope)
+    }
+
+    /// The API key that a new link remembers.
+    #[must_use]
+    pub fn made_with(&self) -> Option<ApiKeyNumber> {
+        match &self.via {
+            Via::ApiKey { number, .. } => Some(*number),
+            Via::Session { .. } => None,
+        }
+    }
+
+    /// The session that a password change leaves alone.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        match &self.via {
+            Via::ApiKey { .. } => None,
+            Via::Session { id } => Some(id),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+use std::sync::Arc;
+
+use curt_core::Clock;
+use curt_core::ports::{Accounts, Quotas};
+
+use crate::api_keys::ApiKeys;
+use crate::audit::Audit;
+use crate::credentials::Credentials;
+use crate::limits::{LimitSettings, Limits};
+use crate::passwords::{PasswordCostError, Passwords};
+use crate::people::People;
+use crate::permissions::Permissions;
+use crate::settings::AccountSettings;
+
+/// Everything of this crate over one store. What is changed through one of them, the others know at once.
+#[derive(Clone)]
+pub struct AccountServices {
+    pub api_keys: Arc<ApiKeys>,
+    pub people: Arc<People>,
+    pub permissions: Arc<Permissions>,
+    pub limits: Arc<Limits>,
+    pub audit: Arc<Audit>,
+    pub passwords: Arc<Passwords>,
+}
+
+impl AccountServices {
+    pub fn new(
+        settings: AccountSettings,
+        limits: LimitSettings,
+        accounts: Arc<dyn Accounts>,
+        quotas: Arc<dyn Quotas>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, PasswordCostError> {
+        let audit = Audit::new(accounts.clone(), clock.clone());
+        let passwords = Passwords::new(settings.passwords)?;
+        let credentials = Arc::new(Credentials::new());
+        Ok(Self {
+            api_keys: ApiKeys::new(
+                accounts.clone(),
+                clock.clone(),
+                audit.clone(),
+                credentials.clone(),
+            ),
+            people: People::new(
+                settings,
+                accounts.clone(),
+                clock.clone(),
+                audit.clone(),
+                passwords.clone(),
+                credentials,
+            ),
+            permissions: Permissions::new(accounts.clone(), clock.clone(), audit.clone()),
+            limits: Limits::new(limits, quotas, accounts, clock),
+            audit,
+            passwords,
+        })
+    }
+}
