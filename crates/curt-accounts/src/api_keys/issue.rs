@@ -74,7 +74,7 @@ impl ApiKeys {
                 self.audit
                     .record(origin, audit::API_KEY_ADDED, &key.prefix)
                     .await;
-                return Ok(issued(token, key, number));
+                return Ok(issued(&token, &key, number));
             }
             if self.has_key_named(user.id, &name, now).await? {
                 return Err(AccountError::KeyNameTaken);
@@ -111,7 +111,7 @@ impl ApiKeys {
                 self.audit
                     .record(origin, audit::API_KEY_ROTATED, prefix)
                     .await;
-                return Ok(issued(token, successor, number));
+                return Ok(issued(&token, &successor, number));
             }
         }
         Err(exhausted("rotate an api key"))
@@ -224,21 +224,9 @@ fn retired_name(old: &ApiKey) -> String {
     format!("{}{mark}", &old.name[..kept])
 }
 
-fn issued(token: Token, key: NewApiKey, number: ApiKeyNumber) -> IssuedKey {
+fn issued(token: &Token, key: &NewApiKey, number: ApiKeyNumber) -> IssuedKey {
     IssuedKey {
         token: token.reveal().to_owned(),
-        key: ApiKey {
-            number,
-            prefix: key.prefix,
-            secret_hash: key.secret_hash,
-            user: key.user,
-            name: key.name,
-            scopes: key.scopes,
-            allowance: key.allowance,
-            created_at: key.created_at,
-            expires_at: key.expires_at,
-            revoked_at: None,
-            last_used_at: None,
-        },
+        key: key.numbered(number),
     }
 }
