@@ -33,7 +33,7 @@ async fn a_created_link_is_stored_as_answered() {
     assert!(!created.replayed);
     let link = created.link;
     assert_eq!(link.id, id("abc1234"));
-    assert_eq!(link.owner, ANN);
+    assert_eq!(link.owner, ANN.owner);
     assert_eq!(link.state, LinkState::Active);
     assert_eq!(link.revision, Revision::FIRST);
     assert_eq!(link.origin, KeyOrigin::Ledger);
@@ -54,7 +54,7 @@ async fn a_taken_alias_is_refused_and_the_first_link_stays_k1() {
 async fn a_tombstone_keeps_its_alias_l3() {
     let world = World::new();
     world.alias("mine", TARGET).await;
-    world.links.delete(ANN, "mine", None).await.unwrap();
+    world.links.delete(own(ANN), "mine", None).await.unwrap();
     let again = world.links.create(ANN, aliased("mine"), None).await;
     assert!(matches!(again, Err(LinkError::AliasTaken)));
 }

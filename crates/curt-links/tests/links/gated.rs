@@ -5,15 +5,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use curt_adapters::memory::MemoryLinkStore;
-use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
-};
-use curt_core::{ErrorKind, Link, LinkId, PortError, PortResult, Revision, UnixMillis};
+use curt_core::{ErrorKind, PortError, PortResult};
+use curt_testkit::attended::{Attendant, AttendedLinks, Call};
 use tokio::sync::Semaphore;
 
+pub(crate) type GatedStore = AttendedLinks<Gate>;
+
+pub(crate) fn gated_store() -> Arc<GatedStore> {
+    AttendedLinks::new(Arc::new(MemoryLinkStore::new()), Gate::new())
+}
+
 /// Reads pause between reading and answering when the gate is shut; everything fails while `failing`.
-pub(crate) struct GatedStore {
-    inner: MemoryLinkStore,
+pub(crate) struct Gate {
     gets: AtomicU64,
     inserts: AtomicU64,
     gets_waiting: AtomicU64,
@@ -25,10 +28,9 @@ pub(crate) struct GatedStore {
     inserts_max: AtomicU64,
 }
 
-impl GatedStore {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            inner: MemoryLinkStore::new(),
+impl Gate {
+    fn new() -> Self {
+        Self {
             gets: AtomicU64::new(0),
             inserts: AtomicU64::new(0),
             gets_waiting: AtomicU64::new(0),
@@ -38,7 +40,7 @@ impl GatedStore {
             gate: Semaphore::new(0),
             failing: AtomicBool::new(false),
             inserts_max: AtomicU64::new(u64::MAX),
-        })
+        }
     }
 
     pub(crate) fn gets(&self) -> u64 {
@@ -91,106 +93,51 @@ impl GatedStore {
         self.inserts_max.store(count, Ordering::SeqCst);
     }
 
-    fn check(&self, op: &'static str) -> PortResult<()> {
+    fn check(&self) -> PortResult<()> {
         if self.failing.load(Ordering::SeqCst) {
-            return Err(PortError::new(
-                ErrorKind::Unavailable,
-                "gated",
-                op,
-                "switched off",
-            ));
+            return Err(failure(ErrorKind::Unavailable, "switched off"));
         }
         Ok(())
     }
 }
 
 #[async_trait]
-impl LinkStore for GatedStore {
-    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
-        self.check("insert links")?;
-        let done = self.inserts.fetch_add(1, Ordering::SeqCst);
-        if done >= self.inserts_max.load(Ordering::SeqCst) {
-            return Err(PortError::new(
-                ErrorKind::Timeout,
-                "gated",
-                "insert links",
-                "late",
-            ));
+impl Attendant for Gate {
+    async fn before(&self, call: Call) -> PortResult<()> {
+        self.check()?;
+        match call {
+            Call::Insert => {
+                let done = self.inserts.fetch_add(1, Ordering::SeqCst);
+                if done >= self.inserts_max.load(Ordering::SeqCst) {
+                    return Err(failure(ErrorKind::Timeout, "late"));
+                }
+            }
+            Call::Get => {
+                self.gets.fetch_add(1, Ordering::SeqCst);
+            }
+            Call::Delete => {
+                let is_slow = self.deletes_slow.load(Ordering::SeqCst);
+                self.deletes.fetch_add(1, Ordering::SeqCst);
+                if is_slow {
+                    drop(self.gate.acquire().await.unwrap());
+                }
+            }
+            _ => {}
         }
-        self.inner.insert(request).await
+        Ok(())
     }
 
-    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
-        self.check("read a link")?;
-        self.gets.fetch_add(1, Ordering::SeqCst);
-        let read = self.inner.get(id).await;
-        if self.is_gated.load(Ordering::SeqCst) {
+    async fn after(&self, call: Call) -> PortResult<()> {
+        if call == Call::Get && self.is_gated.load(Ordering::SeqCst) {
             self.gets_waiting.fetch_add(1, Ordering::SeqCst);
             self.gate.acquire().await.unwrap().forget();
             self.gets_waiting.fetch_sub(1, Ordering::SeqCst);
-            self.check("read a link")?;
+            self.check()?;
         }
-        read
+        Ok(())
     }
+}
 
-    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
-        self.check("update a link")?;
-        self.inner.update(link, seen).await
-    }
-
-    async fn delete(
-        &self,
-        id: &LinkId,
-        seen: Option<Revision>,
-        now: UnixMillis,
-    ) -> PortResult<ChangeReply> {
-        self.check("delete a link")?;
-        let deleting = self.deletes_slow.load(Ordering::SeqCst);
-        self.deletes.fetch_add(1, Ordering::SeqCst);
-        if deleting {
-            drop(self.gate.acquire().await.unwrap());
-        }
-        self.inner.delete(id, seen, now).await
-    }
-
-    async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
-        self.check("list links")?;
-        self.inner.list(query).await
-    }
-
-    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
-        self.check("find expired links")?;
-        self.inner.expired(now, limit).await
-    }
-
-    async fn purge(
-        &self,
-        batch: &[(LinkId, Revision)],
-        now: UnixMillis,
-    ) -> PortResult<Vec<LinkId>> {
-        self.check("purge links")?;
-        self.inner.purge(batch, now).await
-    }
-
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
-        self.check("release keys")?;
-        self.inner.release(before, limit).await
-    }
-
-    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
-        self.inner.seed(ids).await
-    }
-
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
-        self.check("claim rows")?;
-        self.inner.claim(request).await
-    }
-
-    async fn counts(&self) -> PortResult<LinkCounts> {
-        self.inner.counts().await
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        self.check("answer")
-    }
+fn failure(kind: ErrorKind, detail: &str) -> PortError {
+    PortError::new(kind, "gated", "answer", detail)
 }

@@ -15,24 +15,25 @@ use std::task::{Context, Poll, Waker};
 use async_trait::async_trait;
 use curt_adapters::memory::MemoryLinkStore;
 use curt_core::clock::ManualClock;
-use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
-};
-use curt_core::{Alphabet, Clock, Link, LinkId, PortResult, Revision, UnixMillis};
+use curt_core::{Alphabet, Clock, PortResult, Visibility};
 use curt_keys::KeySupply;
 use curt_links::{
-    EditLink, LinkMetrics, LinkSettings, Links, NewLink, Resolution, ResolveMetrics, Resolver,
-    ResolverSettings,
+    Blocklist, EditLink, LimitedAccounts, LinkMetrics, LinkSettings, Links, NewLink, Resolution,
+    ResolveMetrics, Resolver, ResolverSettings,
 };
-
+use curt_testkit::attended::{Attendant, AttendedLinks, Call};
 use tokio::runtime::Runtime;
 
-use crate::world::{ANN, START, named, new};
+use crate::world::{ANN, START, named, new, own};
 
 const INTERLEAVINGS: u64 = 10_000;
 const READERS: usize = 5;
-/// What the key leads to, as a number that only grows: absent, the first target, two edits, deleted.
-const DELETED: u32 = 4;
+/// What the key leads to, as a number that only grows: absent, the first target, another one, private, public with a
+/// third target, limited, blocked, deleted.
+const PRIVATE: u32 = 3;
+const LIMITED: u32 = 5;
+const BLOCKED: u32 = 6;
+const DELETED: u32 = 7;
 
 /// A small generator, so that a failing seed can be run again.
 #[derive(Clone, Copy)]
@@ -47,100 +48,31 @@ impl Dice {
     }
 }
 
-struct PausingStore {
-    inner: MemoryLinkStore,
-    dice: Mutex<Dice>,
-}
+/// Lets reads and changes wait for a random number of polls, before the store and after it.
+struct Dawdler(Mutex<Dice>);
 
-impl PausingStore {
-    async fn pause(&self) {
-        let mut polls = self.dice.lock().unwrap().roll(4);
+#[async_trait]
+impl Attendant for Dawdler {
+    async fn before(&self, _call: Call) -> PortResult<()> {
+        let mut polls = self.0.lock().unwrap().roll(4);
         std::future::poll_fn(|context| {
             if polls == 0 {
-                return Poll::Ready(());
+                return Poll::Ready(Ok(()));
             }
             polls -= 1;
             context.waker().wake_by_ref();
             Poll::Pending
         })
-        .await;
-    }
-}
-
-#[async_trait]
-impl LinkStore for PausingStore {
-    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
-        self.pause().await;
-        let reply = self.inner.insert(request).await;
-        self.pause().await;
-        reply
+        .await
     }
 
-    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
-        self.pause().await;
-        let read = self.inner.get(id).await;
-        self.pause().await;
-        read
-    }
-
-    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
-        self.pause().await;
-        let reply = self.inner.update(link, seen).await;
-        self.pause().await;
-        reply
-    }
-
-    async fn delete(
-        &self,
-        id: &LinkId,
-        seen: Option<Revision>,
-        now: UnixMillis,
-    ) -> PortResult<ChangeReply> {
-        self.pause().await;
-        let reply = self.inner.delete(id, seen, now).await;
-        self.pause().await;
-        reply
-    }
-
-    async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
-        self.inner.list(query).await
-    }
-
-    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
-        self.inner.expired(now, limit).await
-    }
-
-    async fn purge(
-        &self,
-        batch: &[(LinkId, Revision)],
-        now: UnixMillis,
-    ) -> PortResult<Vec<LinkId>> {
-        self.inner.purge(batch, now).await
-    }
-
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
-        self.inner.release(before, limit).await
-    }
-
-    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
-        self.inner.seed(ids).await
-    }
-
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
-        self.inner.claim(request).await
-    }
-
-    async fn counts(&self) -> PortResult<LinkCounts> {
-        self.inner.counts().await
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        self.inner.ping().await
+    async fn after(&self, call: Call) -> PortResult<()> {
+        self.before(call).await
     }
 }
 
 struct Stage {
-    store: Arc<PausingStore>,
+    store: Arc<AttendedLinks<Dawdler>>,
     clock: Arc<ManualClock>,
     resolver: Arc<Resolver>,
     links: Arc<Links>,
@@ -148,10 +80,8 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let store = Arc::new(PausingStore {
-            inner: MemoryLinkStore::new(),
-            dice: Mutex::new(Dice(1)),
-        });
+        let dawdler = Dawdler(Mutex::new(Dice(1)));
+        let store = AttendedLinks::new(Arc::new(MemoryLinkStore::new()), dawdler);
         let clock = Arc::new(ManualClock::at(START));
         let resolver = Resolver::new(
             ResolverSettings::default(),
@@ -175,7 +105,8 @@ impl Stage {
         }
     }
 
-    /// Creates, edits twice and deletes; after each acknowledgement `acked` says how far things are.
+    /// Takes the key through everything that changes what visitors get; after each acknowledgement `acked` says how far
+    /// things are.
     async fn write(&self, key: &str, acked: &Cell<u32>) {
         let new = NewLink {
             alias: Some(key.to_owned()),
@@ -183,16 +114,32 @@ impl Stage {
         };
         self.links.create(ANN, new, None).await.unwrap();
         acked.set(1);
-        for version in 2..DELETED {
-            let edit = EditLink {
-                target: Some(format!("https://example.com/{version}")),
-                ..EditLink::default()
-            };
-            self.links.edit(ANN, key, None, edit).await.unwrap();
-            acked.set(version);
-        }
-        self.links.delete(ANN, key, None).await.unwrap();
+        self.edit(key, retarget(2)).await;
+        acked.set(2);
+        self.edit(key, visible(Visibility::Private)).await;
+        acked.set(PRIVATE);
+        let public = EditLink {
+            visibility: Some(Visibility::Public),
+            ..retarget(4)
+        };
+        self.edit(key, public).await;
+        acked.set(4);
+        self.resolver.limit(LimitedAccounts {
+            users: [ANN.owner].into(),
+            ..LimitedAccounts::default()
+        });
+        acked.set(LIMITED);
+        self.resolver
+            .block(Blocklist::parse(b"example.com").unwrap());
+        acked.set(BLOCKED);
+        self.links.delete(own(ANN), key, None).await.unwrap();
         acked.set(DELETED);
+        self.resolver.limit(LimitedAccounts::default());
+        self.resolver.block(Blocklist::default());
+    }
+
+    async fn edit(&self, key: &str, edit: EditLink) {
+        self.links.edit(own(ANN), key, None, edit).await.unwrap();
     }
 
     /// Changes something that visitors do not see, to stir.
@@ -202,11 +149,25 @@ impl Stage {
             ..EditLink::default()
         };
         // The link may not be there yet, or not any more.
-        drop(self.links.edit(ANN, key, None, edit).await);
+        drop(self.links.edit(own(ANN), key, None, edit).await);
     }
 
     async fn read(&self, key: &str) -> u32 {
         seen(&self.resolver.resolve(named(key)).await.unwrap())
+    }
+}
+
+fn retarget(version: u32) -> EditLink {
+    EditLink {
+        target: Some(format!("https://example.com/{version}")),
+        ..EditLink::default()
+    }
+}
+
+fn visible(visibility: Visibility) -> EditLink {
+    EditLink {
+        visibility: Some(visibility),
+        ..EditLink::default()
     }
 }
 
@@ -216,6 +177,9 @@ fn seen(resolution: &Resolution) -> u32 {
         Resolution::Live(hit) => hit.location()["https://example.com/".len()..]
             .parse()
             .unwrap(),
+        Resolution::Guarded(link) if link.visibility == Visibility::Private => PRIVATE,
+        Resolution::Guarded(_) => LIMITED,
+        Resolution::Blocked => BLOCKED,
         Resolution::Gone => DELETED,
     }
 }
@@ -224,7 +188,7 @@ type Actor<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 fn run(stage: &Stage, runtime: &Runtime, seed: u64) {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    *stage.store.dice.lock().unwrap() = dice;
+    *stage.store.0.lock().unwrap() = dice;
     let key = format!("k{seed}");
     let acked = Rc::new(Cell::new(0));
     let stale: Rc<RefCell<Vec<String>>> = Rc::default();

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, an unwrap is an assertion")]
 
+mod access;
 mod admit;
+mod blocklist;
 mod create;
 mod gated;
+mod guarded;
 mod interleave;
 mod manage;
 mod metrics;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use curt_core::ports::ListQuery;
 use curt_core::{Clock, LinkState, OwnerId, RedirectStatus, Revision};
-use curt_links::{EditLink, Expiry, LinkError, NewLink, Resolution};
+use curt_links::{EditLink, Expiry, LinkError, Maker, NewLink, Resolution, Who};
 
 use crate::world::*;
 
@@ -19,24 +19,27 @@ fn retarget(target: &str) -> EditLink {
 async fn owners_see_their_links_and_nobody_else_does_h14() {
     let world = World::new();
     let link = world.alias("a", TARGET).await.link;
-    assert_eq!(world.links.get(ANN, "a").await.unwrap(), link);
-    let strangers = [BOB, OwnerId::ANONYMOUS];
+    assert_eq!(world.links.get(own(ANN), "a").await.unwrap(), link);
+    let strangers = [BOB.owner, OwnerId::ANONYMOUS];
     for stranger in strangers {
-        let read = world.links.get(stranger, "a").await;
+        let read = world.links.get(Who::Owner(stranger), "a").await;
         assert!(matches!(read, Err(LinkError::NotFound)));
         for seen in [None, Some(link.revision), Some(Revision::default())] {
-            let edited = world
-                .links
-                .edit(stranger, "a", seen, retarget("https://evil.example/"));
+            let edited = world.links.edit(
+                Who::Owner(stranger),
+                "a",
+                seen,
+                retarget("https://evil.example/"),
+            );
             assert!(matches!(edited.await, Err(LinkError::NotFound)));
-            let deleted = world.links.delete(stranger, "a", seen).await;
+            let deleted = world.links.delete(Who::Owner(stranger), "a", seen).await;
             assert!(matches!(deleted, Err(LinkError::NotFound)));
         }
     }
-    assert_eq!(world.links.get(ANN, "a").await.unwrap(), link);
+    assert_eq!(world.links.get(own(ANN), "a").await.unwrap(), link);
     for key in ["absent", "", "a/b", "ä"] {
         assert!(matches!(
-            world.links.get(ANN, key).await,
+            world.links.get(own(ANN), key).await,
             Err(LinkError::NotFound)
         ));
     }
@@ -49,12 +52,15 @@ async fn links_without_an_owner_are_managed_by_nobody() {
         alias: Some("a".into()),
         ..new(TARGET)
     };
-    world
+    let nobody = Maker {
+        owner: OwnerId::ANONYMOUS,
+        made_with: None,
+    };
+    world.links.create(nobody, new, None).await.unwrap();
+    let deleted = world
         .links
-        .create(OwnerId::ANONYMOUS, new, None)
-        .await
-        .unwrap();
-    let deleted = world.links.delete(OwnerId::ANONYMOUS, "a", None).await;
+        .delete(Who::Owner(OwnerId::ANONYMOUS), "a", None)
+        .await;
     assert!(matches!(deleted, Err(LinkError::NotFound)));
 }
 
@@ -75,7 +81,7 @@ async fn an_edit_changes_what_it_names_and_nothing_else() {
         title: Some(Some(" after ".into())),
         ..EditLink::default()
     };
-    let after = world.links.edit(ANN, "a", None, titled).await.unwrap();
+    let after = world.links.edit(own(ANN), "a", None, titled).await.unwrap();
     assert_eq!(after.title.as_deref(), Some("after"));
     assert_eq!(after.revision, before.revision.edited());
     assert_eq!((after.created_at, after.updated_at), (START, now));
@@ -91,10 +97,12 @@ async fn an_edit_changes_what_it_names_and_nothing_else() {
         valid_since: Some(Some(START)),
         status: Some(RedirectStatus::MovedPermanently),
         forward_query: Some(true),
+        visibility: None,
+        password_hash: None,
     };
     let after = world
         .links
-        .edit(ANN, "a", Some(after.revision), rest)
+        .edit(own(ANN), "a", Some(after.revision), rest)
         .await
         .unwrap();
     assert_eq!(after.target.as_str(), "https://example.com/new");
@@ -121,7 +129,7 @@ async fn an_edit_passes_the_same_door_as_a_new_link() {
         expires_at: Some(Expiry::At(START)),
         ..EditLink::default()
     };
-    let refused = world.links.edit(ANN, "a", None, wrong).await;
+    let refused = world.links.edit(own(ANN), "a", None, wrong).await;
     assert_eq!(
         codes(refused),
         [
@@ -135,7 +143,7 @@ async fn an_edit_passes_the_same_door_as_a_new_link() {
         valid_since: Some(Some(START.plus(DAY))),
         ..EditLink::default()
     };
-    let refused = world.links.edit(ANN, "a", None, after_expiry).await;
+    let refused = world.links.edit(own(ANN), "a", None, after_expiry).await;
     assert_eq!(codes(refused), ["valid_since_after_expiry"]);
 }
 
@@ -143,20 +151,32 @@ async fn an_edit_passes_the_same_door_as_a_new_link() {
 async fn a_stale_revision_changes_nothing() {
     let world = World::new();
     let first = world.alias("a", TARGET).await.link.revision;
-    let edited = world
-        .links
-        .edit(ANN, "a", Some(first), retarget("https://example.com/2"));
+    let edited = world.links.edit(
+        own(ANN),
+        "a",
+        Some(first),
+        retarget("https://example.com/2"),
+    );
     let second = edited.await.unwrap().revision;
     let stale = world
         .links
-        .edit(ANN, "a", Some(first), retarget("https://example.com/3"))
+        .edit(
+            own(ANN),
+            "a",
+            Some(first),
+            retarget("https://example.com/3"),
+        )
         .await;
     assert!(matches!(stale, Err(LinkError::Stale(now)) if now == second));
-    let stale = world.links.delete(ANN, "a", Some(first)).await;
+    let stale = world.links.delete(own(ANN), "a", Some(first)).await;
     assert!(matches!(stale, Err(LinkError::Stale(now)) if now == second));
-    let link = world.links.get(ANN, "a").await.unwrap();
+    let link = world.links.get(own(ANN), "a").await.unwrap();
     assert_eq!(link.target.as_str(), "https://example.com/2");
-    world.links.delete(ANN, "a", Some(second)).await.unwrap();
+    world
+        .links
+        .delete(own(ANN), "a", Some(second))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -167,7 +187,7 @@ async fn an_edit_without_a_revision_wins_against_changes_in_between() {
     let links = Arc::clone(&world.links);
     let edit = tokio::spawn(async move {
         links
-            .edit(ANN, "a", None, retarget("https://example.com/2"))
+            .edit(own(ANN), "a", None, retarget("https://example.com/2"))
             .await
     });
     world.store.paused(1).await;
@@ -176,7 +196,7 @@ async fn an_edit_without_a_revision_wins_against_changes_in_between() {
         title: Some(Some("in between".into())),
         ..EditLink::default()
     };
-    world.links.edit(ANN, "a", None, titled).await.unwrap();
+    world.links.edit(own(ANN), "a", None, titled).await.unwrap();
     world.store.let_through(1);
     let link = edit.await.unwrap().unwrap();
     assert_eq!(link.target.as_str(), "https://example.com/2");
@@ -194,7 +214,7 @@ async fn a_deletion_whose_client_went_away_is_seen_by_visitors_l2() {
     world.alias("a", TARGET).await;
     world.store.slow_deletes();
     let links = Arc::clone(&world.links);
-    let request = tokio::spawn(async move { links.delete(ANN, "a", None).await });
+    let request = tokio::spawn(async move { links.delete(own(ANN), "a", None).await });
     world.store.delete_queued().await;
     request.abort();
     assert!(request.await.unwrap_err().is_cancelled());
@@ -214,16 +234,19 @@ async fn a_deletion_whose_client_went_away_is_seen_by_visitors_l2() {
 async fn a_deleted_link_is_not_found_any_more() {
     let world = World::new();
     world.alias("a", TARGET).await;
-    world.links.delete(ANN, "a", None).await.unwrap();
+    world.links.delete(own(ANN), "a", None).await.unwrap();
     assert!(matches!(
-        world.links.get(ANN, "a").await,
+        world.links.get(own(ANN), "a").await,
         Err(LinkError::NotFound)
     ));
     assert!(matches!(
-        world.links.delete(ANN, "a", None).await,
+        world.links.delete(own(ANN), "a", None).await,
         Err(LinkError::NotFound)
     ));
-    let edited = world.links.edit(ANN, "a", None, retarget(TARGET)).await;
+    let edited = world
+        .links
+        .edit(own(ANN), "a", None, retarget(TARGET))
+        .await;
     assert!(matches!(edited, Err(LinkError::NotFound)));
 }
 
@@ -235,21 +258,20 @@ async fn lists_are_bounded_and_foreign_links_not_in_them() {
     }
     world.links.create(BOB, new(TARGET), None).await.unwrap();
     let query = |limit: usize| ListQuery {
-        owner: Some(ANN),
         limit,
         ..ListQuery::default()
     };
     assert_eq!(
         world
             .links
-            .list(query(usize::MAX))
+            .list(own(ANN), query(usize::MAX))
             .await
             .unwrap()
             .links
             .len(),
         5
     );
-    let page = world.links.list(query(0)).await.unwrap();
+    let page = world.links.list(own(ANN), query(0)).await.unwrap();
     assert_eq!(page.links.len(), 1, "a page has at least one");
     assert!(page.next.is_some());
 
@@ -258,7 +280,7 @@ async fn lists_are_bounded_and_foreign_links_not_in_them() {
         ..query(10)
     };
     assert_eq!(
-        codes(world.links.list(bad_cursor).await),
+        codes(world.links.list(own(ANN), bad_cursor).await),
         ["cursor_invalid"]
     );
     let long_search = ListQuery {
@@ -266,7 +288,7 @@ async fn lists_are_bounded_and_foreign_links_not_in_them() {
         ..query(10)
     };
     assert_eq!(
-        codes(world.links.list(long_search).await),
+        codes(world.links.list(own(ANN), long_search).await),
         ["search_too_long"]
     );
 }

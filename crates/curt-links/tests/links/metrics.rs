@@ -8,14 +8,14 @@ use curt_links::{
 };
 use prometheus_client::registry::Registry;
 
-use crate::gated::GatedStore;
+use crate::gated::gated_store;
 use crate::world::*;
 
 #[tokio::test]
 async fn what_happens_is_counted() {
     let mut registry = Registry::default();
     let clock = Arc::new(ManualClock::at(START));
-    let store = GatedStore::new();
+    let store = gated_store();
     let resolver = Resolver::new(
         ResolverSettings::default(),
         store.clone(),
@@ -44,8 +44,11 @@ async fn what_happens_is_counted() {
         title: Some(Some("t".into())),
         ..EditLink::default()
     };
-    links.edit(ANN, other.as_str(), None, edit).await.unwrap();
-    links.delete(ANN, other.as_str(), None).await.unwrap();
+    links
+        .edit(own(ANN), other.as_str(), None, edit)
+        .await
+        .unwrap();
+    links.delete(own(ANN), other.as_str(), None).await.unwrap();
 
     let mut shown = String::new();
     prometheus_client::encoding::text::encode(&mut shown, &registry).unwrap();

@@ -96,7 +96,7 @@ async fn a_replay_shows_the_link_as_it_is_now() {
         target: Some("https://example.com/new".into()),
         ..EditLink::default()
     };
-    let edited = world.links.edit(ANN, "a", None, edit).await.unwrap();
+    let edited = world.links.edit(own(ANN), "a", None, edit).await.unwrap();
     let again = world
         .links
         .create(ANN, aliased("a"), once("k", 1))
@@ -114,7 +114,7 @@ async fn a_replay_of_a_deleted_link_answers_as_it_was_created() {
         .await
         .unwrap();
     world.clock.advance(DAY / 24);
-    world.links.delete(ANN, "a", None).await.unwrap();
+    world.links.delete(own(ANN), "a", None).await.unwrap();
     let again = world
         .links
         .create(ANN, aliased("a"), once("k", 1))

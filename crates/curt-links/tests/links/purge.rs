@@ -84,7 +84,7 @@ async fn an_expiry_that_was_extended_in_between_holds() {
         expires_at: Some(Expiry::At(START.plus(DAY * 2))),
         ..EditLink::default()
     };
-    world.links.edit(ANN, "a", None, extend).await.unwrap();
+    world.links.edit(own(ANN), "a", None, extend).await.unwrap();
     let changed = world.store.purge(&found, START.plus(DAY)).await.unwrap();
     assert!(changed.is_empty());
     assert_eq!(location(&world.resolve("a").await), Some(TARGET));
@@ -191,8 +191,8 @@ async fn keys_are_recycled_only_after_their_quarantine_l3() {
     });
     world.links.create(ANN, new(TARGET), None).await.unwrap();
     world.alias("mine", TARGET).await;
-    world.links.delete(ANN, "gen0001", None).await.unwrap();
-    world.links.delete(ANN, "mine", None).await.unwrap();
+    world.links.delete(own(ANN), "gen0001", None).await.unwrap();
+    world.links.delete(own(ANN), "mine", None).await.unwrap();
     let purger = world.purger(PurgeSettings {
         recycle: true,
         quarantine: DAY * 180,
@@ -222,7 +222,7 @@ async fn recycling_is_off_unless_asked_for() {
         ..Plan::default()
     });
     world.links.create(ANN, new(TARGET), None).await.unwrap();
-    world.links.delete(ANN, "gen0001", None).await.unwrap();
+    world.links.delete(own(ANN), "gen0001", None).await.unwrap();
     world.clock.set(START.plus(DAY * 10_000));
     let stop = CancellationToken::new();
     let running = tokio::spawn(world.purger(PurgeSettings::default()).run(stop.clone()));

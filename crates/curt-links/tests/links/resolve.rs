@@ -222,69 +222,48 @@ async fn edits_and_deletions_are_seen_at_once() {
         target: Some("https://example.com/new".into()),
         ..EditLink::default()
     };
-    world.links.edit(ANN, "a", None, edit).await.unwrap();
+    world.links.edit(own(ANN), "a", None, edit).await.unwrap();
     assert_eq!(world.cached("a"), None);
     assert_eq!(
         location(&world.resolve("a").await),
         Some("https://example.com/new")
     );
-    world.links.delete(ANN, "a", None).await.unwrap();
+    world.links.delete(own(ANN), "a", None).await.unwrap();
     assert_eq!(world.cached("a"), None);
     assert_eq!(world.resolve("a").await, Resolution::Gone);
 }
 
 #[tokio::test]
-async fn only_active_public_links_are_served() {
+async fn only_active_links_are_served_whoever_may_see_them() {
     let world = World::new();
     let active = world.alias("model", TARGET).await.link;
-    let cases = [
-        (
-            "private",
-            Visibility::Private,
-            LinkState::Active,
-            Resolution::Absent,
-        ),
-        (
-            "password",
-            Visibility::Password,
-            LinkState::Active,
-            Resolution::Absent,
-        ),
-        (
-            "disabled",
-            Visibility::Public,
-            LinkState::Disabled,
-            Resolution::Gone,
-        ),
-        (
-            "seeded",
-            Visibility::Public,
-            LinkState::Seeded,
-            Resolution::Absent,
-        ),
-        (
-            "deleted",
-            Visibility::Public,
-            LinkState::Deleted,
-            Resolution::Gone,
-        ),
-    ];
-    for (key, visibility, state, wanted) in cases {
-        let link = curt_core::Link {
-            id: id(key),
-            visibility,
-            state,
-            ..active.clone()
-        };
-        let request = InsertRequest {
-            links: vec![link],
-            once: None,
-            now: START,
-        };
-        world.store.insert(request).await.unwrap();
-        assert_eq!(world.resolve(key).await, wanted, "{key}");
-        assert_eq!(world.resolve(key).await, wanted, "{key}, again");
-        assert_eq!(world.cached(key), None, "{key}");
+    for visibility in [
+        Visibility::Public,
+        Visibility::Private,
+        Visibility::Password,
+    ] {
+        for (state, wanted) in [
+            (LinkState::Disabled, Resolution::Gone),
+            (LinkState::Seeded, Resolution::Absent),
+            (LinkState::Deleted, Resolution::Gone),
+        ] {
+            let key = format!("{visibility:?}-{state:?}");
+            let link = curt_core::Link {
+                id: id(&key),
+                visibility,
+                state,
+                ..active.clone()
+            };
+            let request = InsertRequest {
+                links: vec![link],
+                once: None,
+                now: START,
+            };
+            world.store.insert(request).await.unwrap();
+            assert_eq!(world.resolve(&key).await, wanted, "{key}");
+            assert_eq!(world.resolve(&key).await, wanted, "{key}, again");
+            assert_eq!(world.cached(&key), None, "{key}");
+        }
     }
 }
 

@@ -11,15 +11,15 @@ use curt_core::ports::LinkStore;
 use curt_core::{Alphabet, Clock, DomainId, Key, KeyOrigin, LinkId, LinkRef, OwnerId, UnixMillis};
 use curt_keys::{KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy, SuppliedKey};
 use curt_links::{
-    Created, Expiry, LinkError, LinkMetrics, LinkSettings, Links, NewLink, PurgeSettings, Purger,
-    Resolution, ResolveMetrics, Resolver, ResolverSettings,
+    Created, Expiry, LinkError, LinkMetrics, LinkSettings, Links, Maker, NewLink, PurgeSettings,
+    Purger, Resolution, ResolveMetrics, Resolver, ResolverSettings, Who,
 };
 
-use crate::gated::GatedStore;
+use crate::gated::{GatedStore, gated_store};
 
 pub(crate) const START: UnixMillis = UnixMillis(1_800_000_000_000);
-pub(crate) const ANN: OwnerId = OwnerId(1);
-pub(crate) const BOB: OwnerId = OwnerId(2);
+pub(crate) const ANN: Maker = maker(1);
+pub(crate) const BOB: Maker = maker(2);
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 pub(crate) struct World {
@@ -53,7 +53,7 @@ impl World {
     }
 
     pub(crate) fn with(plan: Plan) -> Self {
-        let store = GatedStore::new();
+        let store = gated_store();
         let clock = Arc::new(ManualClock::at(START));
         let metrics = LinkMetrics::default();
         let resolver = Resolver::new(
@@ -113,6 +113,17 @@ impl World {
     }
 }
 
+const fn maker(owner: u64) -> Maker {
+    Maker {
+        owner: OwnerId(owner),
+        made_with: None,
+    }
+}
+
+pub(crate) fn own(maker: Maker) -> Who {
+    Who::Owner(maker.owner)
+}
+
 pub(crate) fn new(target: &str) -> NewLink {
     NewLink {
         target: target.into(),
@@ -156,7 +167,9 @@ pub(crate) fn codes<T: std::fmt::Debug>(refused: Result<T, LinkError>) -> Vec<&'
 pub(crate) fn location(resolution: &Resolution) -> Option<&str> {
     match resolution {
         Resolution::Live(hit) => Some(hit.location()),
-        Resolution::Absent | Resolution::Gone => None,
+        Resolution::Guarded(_) | Resolution::Absent | Resolution::Gone | Resolution::Blocked => {
+            None
+        }
     }
 }
 
