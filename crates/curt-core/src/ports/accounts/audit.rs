@@ -10,7 +10,7 @@ pub trait AuditLog: Send + Sync {
     /// Adds an entry. Called twice: there are two.
     async fn record(&self, entry: &AuditEntry) -> PortResult<()>;
 
-    /// Up to `limit` entries with a number below `before`, newest first.
+    /// Up to `limit` entries with a number below `before`, newest first. Numbers grow in the order in which entries came.
     async fn audit(&self, before: Option<u64>, limit: usize) -> PortResult<Vec<(u64, AuditEntry)>>;
 }
 

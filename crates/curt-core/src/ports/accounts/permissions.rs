@@ -37,7 +37,7 @@ pub trait Permissions: Send + Sync {
     async fn revoke_all(&self, link: &LinkId) -> PortResult<()>;
 }
 
-/// Given by the store; grows.
+/// Given by the store; grows, so that the id of a permission that is gone never names another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PermissionId(pub u64);
 

@@ -19,10 +19,10 @@ pub trait Sessions: Send + Sync {
     /// Ends a session of that user and says whether this call did. Somebody else's counts as absent.
     async fn end_session(&self, user: OwnerId, id: &str) -> PortResult<bool>;
 
-    /// Ends all sessions of a user but the one named, and returns how many.
+    /// Ends all sessions of a user but the one named, expired ones too, and returns how many.
     async fn end_sessions(&self, user: OwnerId, but: Option<&str>) -> PortResult<u64>;
 
-    /// Notes that the session was used, and moves its expiry; absent or newer already: no change.
+    /// Notes that the session was used, and moves its expiry. Absent, or used later already: no change.
     async fn touch_session(
         &self,
         id: &str,

@@ -20,10 +20,11 @@ pub trait Users: Send + Sync {
     async fn users(&self, after: Option<OwnerId>, limit: usize) -> PortResult<Vec<User>>;
 
     /// Replaces everything but id and creation time, if the stored `updated_at` is still `seen`. Called twice with the
-    /// same `seen`: the second is [`UserChange::Stale`], because `user.updated_at` must be later than `seen`.
+    /// same `seen`: the second is [`UserChange::Stale`], because `user.updated_at` must be later than `seen`. A stale
+    /// change of a taken email is stale.
     async fn update_user(&self, user: &User, seen: UnixMillis) -> PortResult<UserChange>;
 
-    /// Whether any user has a password: from then on the server is not open to be taken over.
+    /// Whether any user, disabled ones too, has a password: from then on the server is not open to be taken over.
     async fn anybody_can_sign_in(&self) -> PortResult<bool>;
 }
 
