@@ -1,5 +1,7 @@
 //! The memory adapters against the suites of their ports.
 
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
