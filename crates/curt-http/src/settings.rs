@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 /// Everything that the HTTP surface can be told.
 #[derive(Clone, Debug, Default)]
 pub struct HttpSettings {
@@ -22,6 +24,8 @@ pub struct ApiSettings {
     /// Whether `/metrics` is also served beside the links, and not only on the administrator's port: whoever builds
     /// the server merges [`metrics_route`](crate::admin::metrics_route) into the router.
     pub metrics_on_main: bool,
+    /// Networks whose `X-Forwarded-For` is believed. None: the client is whoever connected.
+    pub trusted_proxies: Vec<IpNet>,
 }
 
 /// Sockets, threads and patience.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{bench, check, key, link, migrate, serve};
+use crate::commands::{audit, bench, check, key, link, migrate, serve, user};
 
 /// A URL shortener that starts on one machine and grows onto many.
 #[derive(Debug, Parser)]
@@ -27,7 +27,9 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Check(check::Check),
     Migrate(migrate::Migrate),
+    User(user::UserCommand),
     Key(key::KeyCommand),
+    Audit(audit::Audit),
     Link(link::LinkCommand),
     Bench(bench::Bench),
 }

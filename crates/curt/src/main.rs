@@ -1,9 +1,10 @@
 //! The executable: arguments, then configuration, then one command, then an exit code.
 
+mod account_tasks;
 mod cli;
 mod commands;
 mod config;
-mod first_key;
+mod first_start;
 mod roles;
 mod supervisor;
 mod telemetry;
@@ -32,7 +33,9 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Check(check) => check.run(),
         Command::Migrate(migrate) => migrate.run(),
+        Command::User(user) => user.run(),
         Command::Key(key) => key.run(),
+        Command::Audit(audit) => audit.run(),
         Command::Link(link) => link.run(),
         Command::Bench(bench) => bench.run(),
     };

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use curt_accounts::ApiKeys;
+use curt_accounts::AccountServices;
 use curt_adapters::files::DiskKeyFile;
 use curt_adapters::memory::{
     MemoryAccounts, MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore,
-    MemoryLocks,
+    MemoryLocks, MemoryQuotas,
 };
 use curt_adapters::sqlite::{Access, Sqlite};
 use curt_adapters::wrap::{ObservedLinks, PortErrors};
@@ -61,6 +61,11 @@ impl Stores {
             clock,
             databases,
         })
+    }
+
+    /// Everything around accounts, over this store.
+    pub(crate) fn account_services(&self, config: &Config) -> anyhow::Result<AccountServices> {
+        account_services(config, self.accounts.clone(), self.clock.clone())
     }
 
     /// Waits for what is being written and closes the files.
@@ -134,9 +139,24 @@ fn key_files(config: &Config) -> anyhow::Result<Option<Arc<dyn KeyFile>>> {
     }))
 }
 
+/// Limits are counted in this process: it is the only one that answers requests.
+fn account_services(
+    config: &Config,
+    accounts: Arc<dyn Accounts>,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<AccountServices> {
+    Ok(AccountServices::new(
+        config.accounts.clone(),
+        config.limits.clone(),
+        accounts,
+        Arc::new(MemoryQuotas::new()),
+        clock,
+    )?)
+}
+
 /// What a command needs that runs beside a server.
 pub(crate) struct Beside {
-    pub(crate) api_keys: Arc<ApiKeys>,
+    pub(crate) accounts: AccountServices,
     databases: Vec<Arc<Sqlite>>,
 }
 
@@ -156,7 +176,7 @@ impl Beside {
         let mut databases = Vec::new();
         let main = Main::open(config, Access::Command, &mut databases)?;
         Ok(Self {
-            api_keys: ApiKeys::new(main.accounts, Arc::new(SystemClock)),
+            accounts: account_services(config, main.accounts, Arc::new(SystemClock))?,
             databases,
         })
     }

@@ -150,6 +150,7 @@ fn link(keys: &KeySet, place: usize, now: UnixMillis) -> Option<Link> {
         id: LinkId::new(DomainId::DEFAULT, key),
         target,
         owner: OwnerId(1),
+        made_with: None,
         state: LinkState::Active,
         revision: Revision::FIRST,
         // Not from the ledger: its accounts must still add up.

@@ -1,18 +1,20 @@
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
+use curt_accounts::{AccountServices, NewKey, Origin};
+use curt_core::ports::ApiKey;
+use curt_core::{Allowance, Role, Scope, Scopes, UnixMillis, User};
 use jiff::Timestamp;
+use std::time::Duration;
 
-use super::block_on;
+use super::accounts::{self, Allowed, shown_rule, time_or_dash};
 use crate::cli::ConfigArgs;
-use crate::config::Config;
-use crate::first_key::FIRST_OWNER;
-use crate::wiring::{self, Beside};
+use crate::wiring;
 
-/// Make, list and revoke API keys; works beside a running server
+/// Make, list, rotate and revoke API keys; works beside a running server
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  KEY=$(curt key add deploy-script)\n  curt key list\n  curt key revoke PREFIX"
+    after_help = "Example:\n  KEY=$(curt key add deploy-script --scopes create)\n  curt key list\n  curt key rotate PREFIX --overlap 24h\n  curt key revoke PREFIX"
 )]
 pub(crate) struct KeyCommand {
     #[command(flatten)]
@@ -25,21 +27,20 @@ pub(crate) struct KeyCommand {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Make a key and print it, alone, on standard output; it is not shown again
-    Add {
-        /// What the key is for
-        name: String,
-        /// Whose links the key manages; made when new
-        #[arg(long, default_value = FIRST_OWNER)]
-        owner: String,
-        /// When the key stops working: 2027-01-31T12:00:00Z
-        #[arg(long, value_name = "TIME")]
-        expires: Option<Timestamp>,
-    },
+    Add(Add),
     /// List keys without their secrets
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Make a key that takes another's place, and print it, alone; both work for a while
+    Rotate {
+        /// The old key's prefix: its part between the first and the second underscore
+        prefix: String,
+        /// How long the old key goes on working
+        #[arg(long, default_value = "24h", value_parser = accounts::duration)]
+        overlap: Duration,
     },
     /// Stop a key from working, within a second
     Revoke {
@@ -48,71 +49,149 @@ enum Action {
     },
 }
 
+#[derive(Args, Debug)]
+struct Add {
+    /// What the key is for
+    name: String,
+    /// Whose links the key manages; the operator's, or else the oldest administrator's, when none is named
+    #[arg(long, value_name = "EMAIL")]
+    user: Option<String>,
+    /// What the key may do: read, create, manage, admin. All but admin by default; the operator's has that too
+    #[arg(long, value_delimiter = ',', value_parser = accounts::scope)]
+    scopes: Vec<Scope>,
+    /// When the key stops working: 2027-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    expires: Option<Timestamp>,
+    /// How many links it may make, such as 1000/1h
+    #[arg(long, value_name = "RATE", value_parser = accounts::allowed)]
+    creations: Option<Allowed>,
+    /// How often its links may be followed, such as 1000/1h
+    #[arg(long, value_name = "RATE", value_parser = accounts::allowed)]
+    redirections: Option<Allowed>,
+}
+
 impl KeyCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let config = Config::load(&self.config)?;
-        block_on(async {
-            let beside = Beside::open(&config)?;
-            let done = act(self.action, &beside).await;
-            beside.close().await;
-            done
+        accounts::run(&self.config, async |services| {
+            act(self.action, services).await
         })
     }
 }
 
-async fn act(action: Action, beside: &Beside) -> anyhow::Result<()> {
+async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
+    let unknown =
+        |prefix: &str| format!("could not change {prefix:?} (curt key list shows the prefixes)");
+    let keys = &services.api_keys;
     match action {
-        Action::Add {
-            name,
-            owner,
-            expires,
-        } => {
-            let expires = expires.map(|time| curt_core::UnixMillis(time.as_millisecond()));
-            let issued = beside.api_keys.issue(&owner, &name, expires).await?;
+        Action::Add(add) => {
+            let issued = add.issue(services).await?;
+            println!("{issued}");
+        }
+        Action::List { json } => list(services, json).await?,
+        Action::Rotate { prefix, overlap } => {
+            let issued = keys
+                .rotate(&prefix, None, overlap, Origin::OPERATOR)
+                .await
+                .with_context(|| unknown(&prefix))?;
             println!("{}", issued.token);
         }
-        Action::List { json } => list(beside, json).await?,
-        Action::Revoke { prefix } => {
-            beside.api_keys.revoke(&prefix).await.with_context(|| {
-                format!("could not revoke {prefix:?} (curt key list shows the prefixes)")
-            })?;
-        }
+        Action::Revoke { prefix } => keys
+            .revoke(&prefix, None, Origin::OPERATOR)
+            .await
+            .with_context(|| unknown(&prefix))?,
     }
     Ok(())
 }
 
-async fn list(beside: &Beside, json: bool) -> anyhow::Result<()> {
-    let keys = beside.api_keys.list().await?;
+impl Add {
+    async fn issue(self, services: &AccountServices) -> anyhow::Result<String> {
+        let (user, usual) = match &self.user {
+            Some(email) => (accounts::user(services, email).await?, usual_scopes()),
+            None => (services.people.ensure_operator().await?, Scopes::ALL),
+        };
+        let chosen: Scopes = self.scopes.into_iter().collect();
+        let key = NewKey {
+            user: user.id,
+            name: self.name,
+            scopes: if chosen.is_empty() { usual } else { chosen },
+            allowance: Allowance {
+                creations: self.creations.and_then(|allowed| allowed.0),
+                redirections: self.redirections.and_then(|allowed| allowed.0),
+            },
+            expires_at: self.expires.map(|time| UnixMillis(time.as_millisecond())),
+        };
+        if key.scopes.has(Scope::Admin) && user.role != Role::Admin {
+            anyhow::bail!(
+                "{} is no administrator: leave out the scope admin",
+                user.email
+            );
+        }
+        let issued = services
+            .api_keys
+            .issue(key, Scopes::ALL, Origin::OPERATOR)
+            .await?;
+        Ok(issued.token)
+    }
+}
+
+fn usual_scopes() -> Scopes {
+    [Scope::Read, Scope::Create, Scope::Manage]
+        .into_iter()
+        .collect()
+}
+
+async fn list(services: &AccountServices, json: bool) -> anyhow::Result<()> {
+    let users = accounts::all_users(services).await?;
+    let keys = services.api_keys.list(None).await?;
     if json {
-        let rows: Vec<_> = keys
-            .iter()
-            .map(|(owner, key)| {
-                serde_json::json!({
-                    "prefix": key.prefix, "name": key.name, "owner": owner.name,
-                    "created_at": wiring::rfc3339(key.created_at),
-                    "expires_at": key.expires_at.map(wiring::rfc3339),
-                    "revoked_at": key.revoked_at.map(wiring::rfc3339),
-                })
-            })
-            .collect();
+        let rows: Vec<_> = keys.iter().map(|key| as_json(key, &users)).collect();
         println!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
     }
     let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_header(["prefix", "name", "owner", "created", "expires", "revoked"]);
-    for (owner, key) in &keys {
-        let or_dash = |time: Option<_>| time.map_or_else(|| "-".to_owned(), wiring::rfc3339);
+    table.load_style(presets::NOTHING).set_header([
+        "prefix",
+        "name",
+        "user",
+        "scopes",
+        "created",
+        "expires",
+        "ends",
+        "last used",
+    ]);
+    for key in &keys {
         table.add_row([
             key.prefix.to_string(),
             key.name.to_string(),
-            owner.name.to_string(),
+            email(key, &users).to_owned(),
+            scopes(key).join(","),
             wiring::rfc3339(key.created_at),
-            or_dash(key.expires_at),
-            or_dash(key.revoked_at),
+            time_or_dash(key.expires_at),
+            time_or_dash(key.revoked_at),
+            time_or_dash(key.last_used_at),
         ]);
     }
     println!("{table}");
     Ok(())
+}
+
+fn as_json(key: &ApiKey, users: &[User]) -> serde_json::Value {
+    serde_json::json!({
+        "prefix": key.prefix, "name": key.name, "user": email(key, users), "scopes": scopes(key),
+        "creations": shown_rule(key.allowance.creations),
+        "redirections": shown_rule(key.allowance.redirections),
+        "created_at": wiring::rfc3339(key.created_at),
+        "expires_at": key.expires_at.map(wiring::rfc3339),
+        "revoked_at": key.revoked_at.map(wiring::rfc3339),
+        "last_used_at": key.last_used_at.map(wiring::rfc3339),
+    })
+}
+
+fn email<'a>(key: &ApiKey, users: &'a [User]) -> &'a str {
+    let user = users.iter().find(|user| user.id == key.user);
+    user.map_or("-", |user| &user.email)
+}
+
+fn scopes(key: &ApiKey) -> Vec<&'static str> {
+    key.scopes.iter().map(Scope::name).collect()
 }

@@ -1,11 +1,14 @@
 //! One file per command.
 
+mod accounts;
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod key;
 pub(crate) mod link;
 pub(crate) mod migrate;
 pub(crate) mod serve;
+pub(crate) mod user;
 
 use std::future::Future;
 

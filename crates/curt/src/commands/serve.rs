@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use curt_accounts::ApiKeys;
+use curt_accounts::AccountServices;
 use curt_adapters::wrap::PortErrors;
 use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
 use curt_http::{App, HttpMetrics, PublicUrl, Readiness, admin, api};
 use curt_keys::{KeyMetrics, KeySupply};
-use curt_links::{LinkMetrics, Links, Purger, ResolveMetrics, Resolver};
+use curt_links::{BlocklistFile, LinkMetrics, Links, Purger, ResolveMetrics, Resolver};
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
 use crate::wiring::Stores;
-use crate::{first_key, telemetry};
+use crate::{account_tasks, first_start, telemetry};
 
 /// Serve links; every role by default, in one process
 #[derive(Args, Debug)]
@@ -75,6 +75,7 @@ fn raise_file_limit(connections: usize) {
 struct Running {
     stores: Stores,
     supply: Arc<KeySupply>,
+    accounts: AccountServices,
     app: Arc<App>,
     supervisor: Supervisor,
     registry: Arc<Registry>,
@@ -103,7 +104,10 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
             }
         });
     }
-    first_key::show_once(&running.app.api_keys).await?;
+    first_start::show_key_once(&running.accounts).await?;
+    if roles.serve_http() {
+        first_start::show_setup(&running.accounts, running.app.public.base()).await?;
+    }
     announce(&addresses, &running.app, ready_file.as_deref())?;
 
     let ended_early = tokio::select! {
@@ -148,27 +152,43 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         clock.clone(),
         link_metrics,
     );
+    let accounts = stores.account_services(config)?;
+    account_tasks::limit(&accounts, &resolver).await?;
+    let supervisor = Supervisor::default();
+    account_tasks::start(&supervisor, &accounts, &resolver);
+    block(config, &supervisor, &resolver)?;
     let ready = Readiness::new();
     ready.set("serving", false);
     let app = Arc::new(App {
         links,
         resolver,
-        api_keys: ApiKeys::new(stores.accounts.clone(), clock.clone()),
+        api_keys: accounts.api_keys.clone(),
         clock,
         settings: config.http.clone(),
         metrics: HttpMetrics::register(&mut registry),
         ready,
         public: PublicUrl::new(config.http.api.public_url.as_deref()),
     });
-    let supervisor = Supervisor::default();
     roles::start_background(roles, &supervisor, &supply, purger);
     Ok(Running {
         stores,
         supply,
+        accounts,
         app,
         supervisor,
         registry: Arc::new(registry),
     })
+}
+
+/// A list that cannot be read at the start is a wrong setting; later, the last good one stays in force.
+fn block(config: &Config, supervisor: &Supervisor, resolver: &Arc<Resolver>) -> anyhow::Result<()> {
+    if let Some(blocklist) = &config.blocklist {
+        let file = BlocklistFile::open(&blocklist.path, resolver.clone())
+            .context("links.blocklist cannot be used")?;
+        let every = blocklist.reload;
+        supervisor.start("blocklist", |stop| file.watch(every, stop));
+    }
+    Ok(())
 }
 
 fn bind_public(config: &Config, running: &Running) -> anyhow::Result<Server> {

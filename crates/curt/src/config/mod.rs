@@ -6,7 +6,7 @@ mod address;
 mod layers;
 mod raw;
 mod resolved;
-mod units;
+pub(crate) mod units;
 
 pub(crate) use address::{Database, Files};
 pub(crate) use layers::default_text;
@@ -62,6 +62,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use curt_accounts::{AccountSettings, LimitSettings, SignUp};
+
     use super::*;
 
     fn load(set: &[&str]) -> Result<Config, ConfigError> {
@@ -127,6 +129,20 @@ mod tests {
             "links.schemes=java script",
             "links.default_expiry=sometimes",
             "links.default_status=200",
+            "links.blocklist_reload=0s",
+            "links.private_denied=401",
+            "server.trusted_proxies=10.0.0.0/33",
+            "server.trusted_proxies=proxy.example.com",
+            "accounts.sign_up=maybe",
+            "accounts.session_idle=10s",
+            "accounts.session_max=0s",
+            "accounts.password_memory=1KiB",
+            "accounts.password_memory=2GiB",
+            "accounts.password_passes=0",
+            "accounts.password_hashers=0",
+            "limits.creations_per_key=many",
+            "limits.misses_per_address=30",
+            "limits.link_passwords_per_link=5/0s",
             "purge.batch=5000",
             "purge.every=0s",
             "log.format=xml",
@@ -138,6 +154,35 @@ mod tests {
                 Err(problem) => assert!(problem.to_string().contains(key), "{bad}: {problem}"),
             }
         }
+    }
+
+    #[test]
+    fn accounts_and_limits_default_to_the_libraries_defaults() {
+        let config = load(&[]).unwrap();
+        let library = AccountSettings::default();
+        assert_eq!(config.accounts.sign_up, library.sign_up);
+        assert_eq!(config.accounts.session_idle, library.session_idle);
+        assert_eq!(config.accounts.session_max, library.session_max);
+        assert_eq!(config.accounts.passwords, library.passwords);
+        assert_eq!(config.limits, LimitSettings::default());
+        assert!(config.blocklist.is_none());
+        let set = ["limits.misses_per_address=", "accounts.sign_up=open"];
+        let config = load(&set).unwrap();
+        assert_eq!(config.limits.misses_per_address, None);
+        assert_eq!(config.accounts.sign_up, SignUp::Open);
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_a_network_or_an_address() {
+        let config = load(&["server.trusted_proxies=10.0.0.0/8, 192.0.2.1,fd00::/8"]).unwrap();
+        let shown: Vec<String> = config
+            .http
+            .api
+            .trusted_proxies
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(shown, ["10.0.0.0/8", "192.0.2.1/32", "fd00::/8"]);
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub(super) struct Raw {
     pub(super) cache: Cache,
     pub(super) keys: Keys,
     pub(super) links: Links,
+    pub(super) accounts: Accounts,
+    pub(super) limits: Limits,
     pub(super) purge: Purge,
     pub(super) log: Log,
 }
@@ -35,6 +37,7 @@ pub(super) struct Server {
     pub(super) referrer_policy: String,
     pub(super) anonymous_create: bool,
     pub(super) public_metrics: bool,
+    pub(super) trusted_proxies: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -147,6 +150,35 @@ pub(super) struct Links {
     pub(super) schemes: Vec<String>,
     pub(super) default_expiry: String,
     pub(super) default_status: u64,
+    pub(super) blocklist: String,
+    pub(super) blocklist_reload: String,
+    pub(super) private_denied: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Accounts {
+    pub(super) sign_up: String,
+    pub(super) session_idle: String,
+    pub(super) session_max: String,
+    pub(super) password_memory: String,
+    pub(super) password_passes: u64,
+    pub(super) password_hashers: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Limits {
+    pub(super) creations_per_key: String,
+    pub(super) creations_per_user: String,
+    pub(super) creations_per_address: String,
+    pub(super) redirections_per_key: String,
+    pub(super) redirections_per_user: String,
+    pub(super) misses_per_address: String,
+    pub(super) sign_ins_per_address: String,
+    pub(super) sign_ins_per_account: String,
+    pub(super) link_passwords_per_address: String,
+    pub(super) link_passwords_per_link: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,6 +1,8 @@
-//! Durations and sizes as people write them.
+//! Durations, sizes and rates as people write them.
 
 use std::time::Duration;
+
+use curt_core::ports::QuotaRule;
 
 const DURATION_UNITS: [(&str, u64); 5] = [
     ("ms", 1),
@@ -17,7 +19,7 @@ const SIZE_UNITS: [(&str, u64); 4] = [
 ];
 
 /// `"5s"`, `"730d"`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     scaled(text, &DURATION_UNITS)
         .map(Duration::from_millis)
         .ok_or_else(|| {
@@ -25,6 +27,18 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
                 "{text:?} is not a duration: write a number with ms, s, m, h or d, such as \"5s\""
             )
         })
+}
+
+/// The duration as [`duration`] reads it, in the largest unit that it is a whole number of.
+pub(crate) fn shown(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    let whole = |(_, factor): &&(&str, u64)| millis.is_multiple_of(u128::from(*factor));
+    let (unit, factor) = DURATION_UNITS
+        .iter()
+        .rev()
+        .find(whole)
+        .unwrap_or(&DURATION_UNITS[0]);
+    format!("{}{unit}", millis / u128::from(*factor))
 }
 
 /// A duration, or `"never"`.
@@ -46,6 +60,19 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     })
 }
 
+/// `"1000/1h"`: an amount per period.
+pub(crate) fn rate(text: &str) -> Result<QuotaRule, String> {
+    let wrong =
+        || format!("{text:?} is not a rate: write an amount and a period, such as \"1000/1h\"");
+    let (amount, period) = text.split_once('/').ok_or_else(wrong)?;
+    let amount = amount.trim().parse().map_err(|_| wrong())?;
+    let period = duration(period.trim())?;
+    if period.is_zero() {
+        return Err(wrong());
+    }
+    Ok(QuotaRule { amount, period })
+}
+
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
@@ -64,6 +91,15 @@ mod tests {
         assert_eq!(duration_or_never("never"), Ok(None));
         assert_eq!(size("256MiB"), Ok(256 << 20));
         assert_eq!(size("2 GiB"), Ok(2 << 30));
+        let hourly = QuotaRule {
+            amount: 1_000,
+            period: Duration::from_secs(3_600),
+        };
+        assert_eq!(rate("1000/1h"), Ok(hourly));
+        assert_eq!(rate("1000 / 60m"), Ok(hourly));
+        for text in ["500ms", "90s", "10m", "25h", "730d"] {
+            assert_eq!(duration(text).map(shown).as_deref(), Ok(text));
+        }
     }
 
     #[test]
@@ -81,5 +117,10 @@ mod tests {
             assert!(duration(text).is_err(), "{text}");
         }
         assert!(size("5MB").is_err());
+        for text in [
+            "", "5", "5/", "/1h", "-5/1h", "5/0s", "5/1", "many/1h", "1/1/1h",
+        ] {
+            assert!(rate(text).is_err(), "{text}");
+        }
     }
 }

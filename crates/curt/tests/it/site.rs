@@ -82,10 +82,13 @@ impl Site {
         token.clone_into(&mut self.token);
     }
 
-    /// Another API key of the owner with this name.
-    pub(crate) fn new_token(&self, owner: &str) -> String {
+    /// Another API key of the user with this name, who is added when new.
+    pub(crate) fn new_token(&self, user: &str) -> String {
         let name = format!("{:x}", rand::random::<u64>());
-        let arguments = ["key", "add", &name, "--owner", owner];
+        let email = format!("{user}@example.com");
+        // Refused when there is one, which is as good.
+        self.app.output(&["user", "add", &email]).unwrap();
+        let arguments = ["key", "add", &name, "--user", &email];
         let printed = self.app.run(&arguments).unwrap();
         printed.trim().to_owned()
     }

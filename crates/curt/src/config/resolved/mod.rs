@@ -1,5 +1,6 @@
 //! What the settings mean: typed, checked against each other, ready for the parts that use them.
 
+mod accounts;
 mod keys;
 mod server;
 
@@ -7,6 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use curt_accounts::{AccountSettings, LimitSettings};
 use curt_adapters::sqlite::{LedgerForm, SqliteSettings, Synchronous};
 use curt_core::RedirectStatus;
 use curt_core::limits::{PURGE_BATCH_MAX, TARGET_BYTES_MAX};
@@ -31,6 +33,14 @@ pub(crate) struct Config {
     pub(crate) cache: ResolverSettings,
     pub(crate) keys: KeySettings,
     pub(crate) links: LinkSettings,
+    pub(crate) blocklist: Option<BlocklistSettings>,
+    #[expect(
+        dead_code,
+        reason = "checked here; the answers to private links will read it"
+    )]
+    pub(crate) private_denied: PrivateDenied,
+    pub(crate) accounts: AccountSettings,
+    pub(crate) limits: LimitSettings,
     pub(crate) purge: PurgeSettings,
     pub(crate) log: LogSettings,
     written: Table,
@@ -45,6 +55,22 @@ pub(crate) struct StoreSettings {
     pub(crate) pools: usize,
     pub(crate) files: Files,
     pub(crate) sqlite: SqliteSettings,
+}
+
+/// What a signed-in visitor without permission gets for a private link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PrivateDenied {
+    /// 403.
+    Forbidden,
+    /// 404, as if there were no such link.
+    Hidden,
+}
+
+/// A file that is looked at again and again.
+#[derive(Debug)]
+pub(crate) struct BlocklistSettings {
+    pub(crate) path: PathBuf,
+    pub(crate) reload: Duration,
 }
 
 #[derive(Debug)]
@@ -74,6 +100,10 @@ impl Config {
             store: store(&raw, &data_dir, keys.strategy)?,
             cache: cache(&raw.cache)?,
             links: links(&raw.links, &raw.server)?,
+            blocklist: blocklist(&raw.links)?,
+            private_denied: private_denied(&raw.links)?,
+            accounts: accounts::resolve(&raw.accounts)?,
+            limits: accounts::limits(&raw.limits)?,
             purge: purge(&raw.purge)?,
             log: log(&raw.log)?,
             data_dir,
@@ -210,6 +240,25 @@ fn links(raw: &raw::Links, server: &raw::Server) -> Result<LinkSettings, ConfigE
         )?,
         ..LinkSettings::default()
     })
+}
+
+fn blocklist(raw: &raw::Links) -> Result<Option<BlocklistSettings>, ConfigError> {
+    let reload = positive("links.blocklist_reload", &raw.blocklist_reload)?;
+    Ok((!raw.blocklist.is_empty()).then(|| BlocklistSettings {
+        path: PathBuf::from(&raw.blocklist),
+        reload,
+    }))
+}
+
+fn private_denied(raw: &raw::Links) -> Result<PrivateDenied, ConfigError> {
+    match raw.private_denied {
+        403 => Ok(PrivateDenied::Forbidden),
+        404 => Ok(PrivateDenied::Hidden),
+        other => at(
+            "links.private_denied",
+            Err(format!("{other}: use 403 or 404")),
+        ),
+    }
 }
 
 /// RFC 3986: a letter, then letters, digits, plus, minus or dot.

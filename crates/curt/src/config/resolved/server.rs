@@ -1,8 +1,9 @@
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use curt_http::settings::UnknownReferrerPolicy;
 use curt_http::{ApiSettings, HttpSettings, RedirectSettings, ServerSettings};
 use curt_links::{OwnHost, OwnHostError};
+use ipnet::IpNet;
 use url::Url;
 
 use super::{at, positive, within};
@@ -41,8 +42,21 @@ pub(super) fn http(raw: &raw::Server) -> Result<HttpSettings, ConfigError> {
             public_url: public_url(raw)?,
             anonymous_create: raw.anonymous_create,
             metrics_on_main: raw.public_metrics,
+            trusted_proxies: trusted_proxies(raw)?,
         },
     })
+}
+
+/// A network, or a single address.
+fn trusted_proxies(raw: &raw::Server) -> Result<Vec<IpNet>, ConfigError> {
+    let parsed = raw.trusted_proxies.iter().map(|text| {
+        let network = text
+            .parse()
+            .or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        network
+            .map_err(|_| format!("{text:?} is not a network: write it as 10.0.0.0/8 or fd00::/8"))
+    });
+    at("server.trusted_proxies", parsed.collect())
 }
 
 pub(super) fn admin_listen(raw: &raw::Server) -> Result<Option<SocketAddr>, ConfigError> {

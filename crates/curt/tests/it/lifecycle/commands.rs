@@ -207,7 +207,9 @@ fn every_command_has_help_with_an_example() {
     let site = Site::new(&[]);
     let top = printed(&site.output(&["--help"]));
     assert!(top.contains("curt serve"), "{top}");
-    for command in ["serve", "check", "migrate", "key", "link", "bench"] {
+    for command in [
+        "serve", "check", "migrate", "user", "key", "audit", "link", "bench",
+    ] {
         assert!(top.contains(command), "{top}");
         let help = printed(&site.output(&[command, "--help"]));
         let example = help.split("Example:\n").nth(1).unwrap_or_default();
@@ -217,7 +219,14 @@ fn every_command_has_help_with_an_example() {
         );
     }
     for (command, actions) in [
-        ("key", &["add", "list", "revoke"][..]),
+        ("key", &["add", "list", "rotate", "revoke"][..]),
+        (
+            "user",
+            &[
+                "add", "list", "password", "role", "disable", "enable", "limit",
+            ],
+        ),
+        ("user", &["sessions", "sign-out", "invite"]),
         ("link", &["add", "show", "list", "edit", "rm"]),
         ("bench", &["keys", "redirect", "create"]),
     ] {

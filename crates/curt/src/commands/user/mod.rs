@@ -1,0 +1,240 @@
+mod show;
+
+use std::io::BufRead as _;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use curt_accounts::{AccountServices, EditPerson, NewPerson, Origin, Whom, generate_password};
+use curt_core::Role;
+
+use super::accounts::{self, Allowed};
+use crate::cli::ConfigArgs;
+
+/// Add, list and change users; works beside a running server
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  curt user add ann@example.com --first Ann --role admin\n  curt user limit ann@example.com --creations 1000/1h\n  curt user list"
+)]
+pub(crate) struct UserCommand {
+    #[command(flatten)]
+    config: ConfigArgs,
+
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Add a user; without --password-stdin a password is made and printed, alone, on standard output
+    Add(Add),
+    /// List users, oldest first
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a user a new password and sign them out everywhere; without --password-stdin one is made and printed
+    Password {
+        email: String,
+        #[command(flatten)]
+        password: PasswordArgs,
+    },
+    /// Make a user an administrator or a member, and sign them out everywhere
+    Role {
+        email: String,
+        /// admin or member
+        #[arg(value_parser = accounts::role)]
+        role: Role,
+    },
+    /// Keep a user and their API keys out, within a second
+    Disable { email: String },
+    /// Let a user in again
+    Enable { email: String },
+    /// Set how much a user may do; what is not named stays
+    Limit {
+        email: String,
+        /// Links made by all their keys together, such as 1000/1h; none: as the configuration says
+        #[arg(long, value_name = "RATE", value_parser = accounts::allowed)]
+        creations: Option<Allowed>,
+        /// Visits of all their links together, such as 1000/1h; none: as the configuration says
+        #[arg(long, value_name = "RATE", value_parser = accounts::allowed)]
+        redirections: Option<Allowed>,
+    },
+    /// List the browsers in which a user is signed in
+    Sessions {
+        email: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Sign a user out everywhere
+    SignOut { email: String },
+    /// Make a code that lets one person sign up, and print it, alone, on standard output
+    Invite {
+        /// What they become: admin or member
+        #[arg(long, default_value = "member", value_parser = accounts::role)]
+        role: Role,
+        /// How long the code is good for
+        #[arg(long, default_value = "7d", value_parser = accounts::duration)]
+        ttl: Duration,
+    },
+}
+
+#[derive(Args, Debug)]
+struct Add {
+    email: String,
+    /// First name; the part before the @ when none is given
+    #[arg(long)]
+    first: Option<String>,
+    /// Middle name
+    #[arg(long)]
+    middle: Option<String>,
+    /// Last name
+    #[arg(long, default_value = "")]
+    last: String,
+    /// admin or member
+    #[arg(long, default_value = "member", value_parser = accounts::role)]
+    role: Role,
+    #[command(flatten)]
+    password: PasswordArgs,
+}
+
+#[derive(Args, Debug)]
+struct PasswordArgs {
+    /// Read the password from the first line of standard input
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+impl UserCommand {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        accounts::run(&self.config, async |services| {
+            act(self.action, services).await
+        })
+    }
+}
+
+async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
+    let people = &services.people;
+    match action {
+        Action::Add(add) => add.run(services).await?,
+        Action::List { json } => show::users(services, json).await?,
+        Action::Password { email, password } => {
+            let user = accounts::user(services, &email).await?;
+            password
+                .apply(async |text| {
+                    let whom = Whom::Id(user.id);
+                    people.set_password(whom, text, Origin::OPERATOR).await?;
+                    Ok(())
+                })
+                .await?;
+        }
+        Action::Role { email, role } => {
+            let edit = EditPerson {
+                role: Some(role),
+                ..EditPerson::default()
+            };
+            change(services, &email, edit).await?;
+        }
+        Action::Disable { email } => {
+            let user = accounts::user(services, &email).await?;
+            people.disable(Whom::Id(user.id), Origin::OPERATOR).await?;
+        }
+        Action::Enable { email } => {
+            let user = accounts::user(services, &email).await?;
+            people.enable(Whom::Id(user.id), Origin::OPERATOR).await?;
+        }
+        Action::Limit {
+            email,
+            creations,
+            redirections,
+        } => {
+            let edit = EditPerson {
+                creations: creations.map(|allowed| allowed.0),
+                redirections: redirections.map(|allowed| allowed.0),
+                ..EditPerson::default()
+            };
+            anyhow::ensure!(
+                edit != EditPerson::default(),
+                "nothing to change: name --creations or --redirections"
+            );
+            change(services, &email, edit).await?;
+        }
+        Action::Sessions { email, json } => {
+            let user = accounts::user(services, &email).await?;
+            show::sessions(&people.sessions(user.id).await?, json)?;
+        }
+        Action::SignOut { email } => {
+            let user = accounts::user(services, &email).await?;
+            people.end_sessions(&user, Origin::OPERATOR).await?;
+        }
+        Action::Invite { role, ttl } => {
+            let invited = people.invite(role, ttl, Origin::OPERATOR).await?;
+            println!("{}", invited.code);
+        }
+    }
+    Ok(())
+}
+
+async fn change(services: &AccountServices, email: &str, edit: EditPerson) -> anyhow::Result<()> {
+    let user = accounts::user(services, email).await?;
+    let whom = Whom::Id(user.id);
+    services
+        .people
+        .edit(whom, &edit, None, Origin::OPERATOR)
+        .await?;
+    Ok(())
+}
+
+impl Add {
+    async fn run(self, services: &AccountServices) -> anyhow::Result<()> {
+        let before_at = self.email.split('@').next().unwrap_or_default();
+        let first_name = self.first.unwrap_or_else(|| before_at.to_owned());
+        let person = NewPerson {
+            first_name,
+            middle_name: self.middle,
+            last_name: self.last,
+            email: self.email.clone(),
+            password: String::new(),
+        };
+        self.password
+            .apply(async |text| {
+                let person = NewPerson {
+                    password: text.to_owned(),
+                    ..person
+                };
+                services
+                    .people
+                    .add(&person, self.role, Origin::OPERATOR)
+                    .await?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+impl PasswordArgs {
+    /// Uses the given password, or a new one, which is shown once it is in use.
+    async fn apply(
+        &self,
+        used: impl AsyncFnOnce(&str) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if self.password_stdin {
+            return used(&read_password()?).await;
+        }
+        let password = generate_password();
+        used(&password).await?;
+        println!("{password}");
+        Ok(())
+    }
+}
+
+fn read_password() -> anyhow::Result<String> {
+    let mut line = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .context("could not read the password from standard input")?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}

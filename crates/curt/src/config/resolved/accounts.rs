@@ -1,0 +1,85 @@
+use std::time::Duration;
+
+use curt_accounts::{AccountSettings, LimitSettings, PasswordSettings, SignUp};
+use curt_core::ports::QuotaRule;
+
+use super::{at, positive, within};
+use crate::config::{ConfigError, raw, units};
+
+const KIB: u64 = 1_024;
+/// Below the first a hash is guessed too fast, above the second a few sign-ins use up a machine.
+const PASSWORD_KIB: (u64, u64) = (64, KIB * KIB);
+
+pub(super) fn resolve(raw: &raw::Accounts) -> Result<AccountSettings, ConfigError> {
+    Ok(AccountSettings {
+        sign_up: match raw.sign_up.as_str() {
+            "closed" => SignUp::Closed,
+            "invite" => SignUp::Invite,
+            "open" => SignUp::Open,
+            other => {
+                let known = format!("{other:?}: use closed, invite or open");
+                return at("accounts.sign_up", Err(known));
+            }
+        },
+        session_idle: life("accounts.session_idle", &raw.session_idle)?,
+        session_max: life("accounts.session_max", &raw.session_max)?,
+        passwords: PasswordSettings {
+            memory_kib: memory_kib(&raw.password_memory)?,
+            passes: narrow(within(
+                "accounts.password_passes",
+                raw.password_passes,
+                1,
+                100,
+            )?),
+            hashers: within("accounts.password_hashers", raw.password_hashers, 1, 64)?,
+        },
+    })
+}
+
+/// A session is looked at and written down by the minute.
+fn life(key: &str, text: &str) -> Result<Duration, ConfigError> {
+    let life = positive(key, text)?;
+    if life < Duration::from_secs(60) {
+        return at(key, Err("use a minute or more".to_owned()));
+    }
+    Ok(life)
+}
+
+fn memory_kib(text: &str) -> Result<u32, ConfigError> {
+    let key = "accounts.password_memory";
+    let kib = at(key, units::size(text))? / KIB;
+    let (least, most) = PASSWORD_KIB;
+    if !(least..=most).contains(&kib) {
+        return at(key, Err(format!("{text}: use {least}KiB to 1GiB")));
+    }
+    Ok(narrow(kib))
+}
+
+fn narrow(number: impl TryInto<u32>) -> u32 {
+    number.try_into().unwrap_or(u32::MAX)
+}
+
+pub(super) fn limits(raw: &raw::Limits) -> Result<LimitSettings, ConfigError> {
+    Ok(LimitSettings {
+        creations_per_key: rule("creations_per_key", &raw.creations_per_key)?,
+        creations_per_user: rule("creations_per_user", &raw.creations_per_user)?,
+        creations_per_address: rule("creations_per_address", &raw.creations_per_address)?,
+        redirections_per_key: rule("redirections_per_key", &raw.redirections_per_key)?,
+        redirections_per_user: rule("redirections_per_user", &raw.redirections_per_user)?,
+        misses_per_address: rule("misses_per_address", &raw.misses_per_address)?,
+        sign_ins_per_address: rule("sign_ins_per_address", &raw.sign_ins_per_address)?,
+        sign_ins_per_account: rule("sign_ins_per_account", &raw.sign_ins_per_account)?,
+        link_passwords_per_address: rule(
+            "link_passwords_per_address",
+            &raw.link_passwords_per_address,
+        )?,
+        link_passwords_per_link: rule("link_passwords_per_link", &raw.link_passwords_per_link)?,
+    })
+}
+
+fn rule(name: &str, text: &str) -> Result<Option<QuotaRule>, ConfigError> {
+    match text {
+        "" => Ok(None),
+        rate => at(&format!("limits.{name}"), units::rate(rate)).map(Some),
+    }
+}
