@@ -212,14 +212,15 @@ impl WriterThread {
         let mut carried = None;
         while let Some(message) = carried.take().or_else(|| messages.blocking_recv()) {
             let mut group: Vec<Box<dyn Call>> = Vec::new();
-            let mut rows_waiting = 0;
+            let mut rows_waiting: usize = 0;
             let mut next = Some(message);
             while let Some(message) = next {
                 match message {
                     Message::Write { rows, call }
-                        if group.is_empty() || rows_waiting + rows <= COMMIT_GROUP_MAX =>
+                        if group.is_empty()
+                            || rows_waiting.saturating_add(rows) <= COMMIT_GROUP_MAX =>
                     {
-                        rows_waiting += rows;
+                        rows_waiting = rows_waiting.saturating_add(rows);
                         group.push(call);
                     }
                     // Later callers are refused; those in the queue are still served.

@@ -25,6 +25,7 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
         expired_sessions_are_purged_in_batches,
         one_racer_adds_the_session,
         one_racer_ends_the_session,
+        racing_purges_without_a_limit_share_what_has_expired,
     );
 }
 
@@ -158,6 +159,9 @@ async fn the_use_of_a_session_moves_its_expiry(accounts: Port) -> Result<()> {
     let touch = |used_at, expires_at| accounts.touch_session("a", used_at, expires_at);
     accounts.touch_session("absent", NOW, NOW).await?;
     same("absent", accounts.session("absent").await?, None)?;
+    touch(NOW, later(400)).await?;
+    let expires_at = async || anyhow::Ok(accounts.session("a").await?.map(|a| a.expires_at));
+    same("used again at once", expires_at().await?, Some(later(400)))?;
     touch(later(5), later(500)).await?;
     let want = Session {
         used_at: later(5),
@@ -183,7 +187,7 @@ async fn expired_sessions_are_purged_in_batches(accounts: Port) -> Result<()> {
     same("none asked for", purge(0).await?, 0)?;
     same("a batch", purge(3).await?, 3)?;
     same("the rest", purge(3).await?, 2)?;
-    same("called again", purge(3).await?, 0)?;
+    same("called again", purge(usize::MAX).await?, 0)?;
     for id in ["v", "w"] {
         ensure!(accounts.session(id).await?.is_some(), "{id} is valid");
     }
@@ -208,6 +212,17 @@ async fn one_racer_ends_the_session(accounts: Port) -> Result<()> {
     })
     .await?;
     same("winners", winners(&ended), 1)
+}
+
+async fn racing_purges_without_a_limit_share_what_has_expired(accounts: Port) -> Result<()> {
+    let expired = (0..5).map(|n| expiring(&format!("e{n}"), NOW));
+    add(&accounts, expired).await?;
+    let purged = race(RACERS, |_| {
+        let accounts = Arc::clone(&accounts);
+        async move { accounts.purge_sessions(NOW, usize::MAX).await }
+    })
+    .await?;
+    same("purged", purged.iter().sum(), 5)
 }
 
 pub(super) async fn survive_reopening(
