@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use curt_core::names::audit;
-use curt_core::{PortResult, Role, User};
+use curt_core::{PortResult, User};
 
 use super::People;
 use super::admit::{self, Admitted, NewPerson};
@@ -62,7 +62,7 @@ impl People {
         Ok(self.setup.is_opened_by(token) && !self.accounts.anybody_can_sign_in().await?)
     }
 
-    /// Makes the first administrator, out of the operator's account if there is one.
+    /// Makes the first administrator out of the operator's account.
     pub async fn set_up(
         &self,
         token: &str,
@@ -89,9 +89,8 @@ impl People {
         }
         let person = admit::person(new)?;
         let hash = self.passwords.hash(&new.password).await?;
-        let Some(operator) = self.operator().await? else {
-            return self.insert(person, Some(hash), Role::Admin).await;
-        };
+        // Always out of a row that is there already: of two processes, one changes it.
+        let operator = self.ensure_operator().await?;
         let (_, user) = self
             .change(operator.id, |user| {
                 if user.password_hash.is_some() {

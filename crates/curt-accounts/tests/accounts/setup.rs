@@ -1,0 +1,184 @@
+use curt_accounts::{AccountError, OPERATOR_EMAIL};
+use curt_core::Role;
+
+use crate::world::{CHEAP, ORIGIN, World, new_key, person};
+
+#[tokio::test]
+async fn the_first_administrator_takes_over_the_operators_account() {
+    let world = World::new();
+    let people = &world.accounts.people;
+    let operator = people.ensure_operator().await.unwrap();
+    assert_eq!(
+        (&*operator.email, operator.role),
+        (OPERATOR_EMAIL, Role::Admin)
+    );
+    assert_eq!(
+        people.ensure_operator().await.unwrap().id,
+        operator.id,
+        "once"
+    );
+    let token = world.key(&operator, "first").await.token;
+    let setup = people.setup_token().await.unwrap().unwrap();
+    assert!(people.is_setup_open(&setup).await.unwrap());
+    let ann = people
+        .set_up(&setup, &person("Ann@example.com"), ORIGIN)
+        .await
+        .unwrap();
+    assert_eq!(
+        ann.id, operator.id,
+        "links and keys of the operator are theirs"
+    );
+    assert_eq!((&*ann.email, ann.role), ("ann@example.com", Role::Admin));
+    assert!(world.is_key(&token).await);
+    assert_eq!(world.sign_in("ann@example.com").await.user.id, ann.id);
+    assert_eq!(people.operator().await.unwrap().unwrap().id, ann.id);
+    assert_eq!(people.list(None, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn without_an_operator_the_first_administrator_is_added() {
+    let world = World::new();
+    let people = &world.accounts.people;
+    let setup = people.setup_token().await.unwrap().unwrap();
+    let ann = people
+        .set_up(&setup, &person("ann@example.com"), ORIGIN)
+        .await
+        .unwrap();
+    assert_eq!(ann.role, Role::Admin);
+    world.sign_in("ann@example.com").await;
+}
+
+#[tokio::test]
+async fn the_setup_closes_for_ever_once_anybody_can_sign_in_h24() {
+    let world = World::new();
+    let people = &world.accounts.people;
+    let setup = people.setup_token().await.unwrap().unwrap();
+    let late = world.elsewhere(CHEAP);
+    let late_token = late.people.setup_token().await.unwrap().unwrap();
+    people
+        .set_up(&setup, &person("ann@example.com"), ORIGIN)
+        .await
+        .unwrap();
+    let eve = person("eve@example.com");
+    for token in [&*setup, "", "guess"] {
+        assert!(!people.is_setup_open(token).await.unwrap());
+        let again = people.set_up(token, &eve, ORIGIN).await;
+        assert!(matches!(again, Err(AccountError::SetupClosed)), "{token}");
+    }
+    // Another process holds a token that was good when it was made: the store decides.
+    assert!(!late.people.is_setup_open(&late_token).await.unwrap());
+    let elsewhere = late.people.set_up(&late_token, &eve, ORIGIN).await;
+    assert!(matches!(elsewhere, Err(AccountError::SetupClosed)));
+    assert_eq!(people.setup_token().await.unwrap(), None);
+    assert_eq!(people.list(None, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_user_added_by_command_closes_the_setup_too() {
+    let world = World::new();
+    let people = &world.accounts.people;
+    let setup = people.setup_token().await.unwrap().unwrap();
+    world.member("bob@example.com").await;
+    let refused = people
+        .set_up(&setup, &person("eve@example.com"), ORIGIN)
+        .await;
+    assert!(matches!(refused, Err(AccountError::SetupClosed)));
+}
+
+#[tokio::test]
+async fn a_mistake_leaves_the_setup_open_and_a_newer_token_replaces_the_old() {
+    let world = World::new();
+    let people = &world.accounts.people;
+    let old = people.setup_token().await.unwrap().unwrap();
+    let setup = people.setup_token().await.unwrap().unwrap();
+    let ann = person("ann@example.com");
+    let refused = people.set_up(&old, &ann, ORIGIN).await;
+    assert!(matches!(refused, Err(AccountError::SetupClosed)));
+    let wrong = people.set_up(&setup, &person("nobody"), ORIGIN).await;
+    assert!(matches!(wrong, Err(AccountError::Invalid(_))));
+    world.store.fail("anybody_can_sign_in");
+    people.set_up(&setup, &ann, ORIGIN).await.unwrap_err();
+    world.store.heal();
+    people.set_up(&setup, &ann, ORIGIN).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_raced_setup_has_one_winner() {
+    for has_operator in [true, false] {
+        let world = World::new();
+        let people = world.accounts.people.clone();
+        if has_operator {
+            people.ensure_operator().await.unwrap();
+        }
+        let setup = people.setup_token().await.unwrap().unwrap();
+        let racers: Vec<_> = (0..64)
+            .map(|number| {
+                let (people, setup) = (people.clone(), setup.clone());
+                tokio::spawn(async move {
+                    let person = person(&format!("racer{number}@example.com"));
+                    people.set_up(&setup, &person, ORIGIN).await.is_ok()
+                })
+            })
+            .collect();
+        let mut winners = 0;
+        for racer in racers {
+            winners += u32::from(racer.await.unwrap());
+        }
+        assert_eq!(winners, 1);
+        assert_eq!(people.list(None, 100).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_race_for_one_operator_have_one_winner() {
+    for has_operator in [true, false].repeat(10) {
+        let world = World::new();
+        if has_operator {
+            world.accounts.people.ensure_operator().await.unwrap();
+        }
+        let mut processes = Vec::new();
+        for _ in 0..8 {
+            let process = world.elsewhere(CHEAP);
+            let setup = process.people.setup_token().await.unwrap().unwrap();
+            processes.push((process, setup));
+        }
+        let racers = processes.into_iter().enumerate();
+        let racers: Vec<_> = racers
+            .map(|(number, (process, setup))| {
+                tokio::spawn(async move {
+                    let person = person(&format!("racer{number}@example.com"));
+                    process.people.set_up(&setup, &person, ORIGIN).await.is_ok()
+                })
+            })
+            .collect();
+        let mut winners = 0;
+        for racer in racers {
+            winners += u32::from(racer.await.unwrap());
+        }
+        assert_eq!(winners, 1);
+        assert_eq!(world.accounts.people.list(None, 10).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_oldest_administrator_in_force_stands_in_for_the_operator() {
+    let world = World::new();
+    let people = &world.accounts.people;
+    world.member(OPERATOR_EMAIL).await;
+    assert_eq!(
+        people.operator().await.unwrap(),
+        None,
+        "a member is not in charge"
+    );
+    for number in 0..250 {
+        world.member(&format!("user{number}@example.com")).await;
+    }
+    let ann = world.admin("ann@example.com").await;
+    world.admin("bob@example.com").await;
+    assert_eq!(people.operator().await.unwrap().unwrap().id, ann.id);
+    world.key(&ann, "operator's").await;
+    assert_eq!(
+        new_key(&ann, "x").user,
+        people.ensure_operator().await.unwrap().id
+    );
+}
