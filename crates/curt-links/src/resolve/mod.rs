@@ -32,7 +32,7 @@ pub use self::metrics::ResolveMetrics;
 pub use self::misses::MISS_TTL_MAX;
 use self::misses::{Miss, MissCache, is_fresh};
 pub use self::policy::LimitedAccounts;
-use self::policy::{InForce, Service};
+use self::policy::{InForce, Policy, Service};
 pub use self::record::Hit;
 use crate::blocklist::Blocklist;
 
@@ -168,11 +168,13 @@ impl Resolver {
             let landed = match self.flights.board(&id) {
                 Boarding::Follow(flight) => flight.landed().await,
                 Boarding::Lead(lead) => {
+                    // Read on board: whoever replaces it from now on voids this flight.
+                    let policy = self.policy.now();
                     let loaded = self.load(&id).await;
                     let now = self.clock.now();
                     let (result, keeping) = match &loaded {
                         Ok(found) => {
-                            let verdict = self.judge(found.as_ref(), now);
+                            let verdict = self.judge(&policy, found.as_ref(), now);
                             (Ok(verdict.resolution), Some(verdict.keeping))
                         }
                         Err(failure) => (Err(SharedFailure::of(failure)), None),
@@ -196,7 +198,8 @@ impl Resolver {
         // The link changes faster than it can be loaded: one answer from the store, which is not kept.
         let found = self.load(&id).await?;
         let now = self.clock.now();
-        Ok(self.judge(found.as_ref(), now).resolution)
+        let verdict = self.judge(&self.policy.now(), found.as_ref(), now);
+        Ok(verdict.resolution)
     }
 
     /// Drops the copies of a link and voids the loads under way: to be called after every acknowledged write.
@@ -313,12 +316,11 @@ impl Resolver {
         self.store.get(id).await
     }
 
-    /// Must be called between boarding and landing: only then is a change of the policy noticed.
-    fn judge(&self, found: Option<&Link>, now: UnixMillis) -> Verdict {
+    fn judge(&self, policy: &Policy, found: Option<&Link>, now: UnixMillis) -> Verdict {
         let Some(link) = found else {
             return missed(Resolution::Absent, Miss::Absent);
         };
-        let service = self.policy.now().service(link);
+        let service = policy.service(link);
         let is_active = link.state == LinkState::Active;
         match (link.standing(now), service) {
             (Standing::Live, Service::Open) => {

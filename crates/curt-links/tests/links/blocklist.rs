@@ -217,9 +217,13 @@ async fn the_file_is_watched_until_the_end() {
     let stop = CancellationToken::new();
     let watch = tokio::spawn(file.watch(Duration::from_millis(5), stop.clone()));
     listed.write("evil.example");
-    while world.resolve("evil").await != Resolution::Blocked {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let blocked = async {
+        while world.resolve("evil").await != Resolution::Blocked {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let patience = Duration::from_secs(30);
+    tokio::time::timeout(patience, blocked).await.unwrap();
     stop.cancel();
     watch.await.unwrap();
 }
