@@ -27,33 +27,19 @@ impl Setup {
         token::matches(self.locked().as_ref(), &token::hash(token))
     }
 
-    /// Of two callers with the same token one gets in.
-    fn enter(&self, token: &str) -> Option<[u8; 32]> {
-        let shown = token::hash(token);
-        let mut held = self.locked();
-        if token::matches(held.as_ref(), &shown) {
-            held.take()
-        } else {
-            None
-        }
-    }
-
-    /// After a mistake in what was entered, the same token opens again.
-    fn leave(&self, token: [u8; 32]) {
-        *self.locked() = Some(token);
-    }
-
     fn locked(&self) -> MutexGuard<'_, Option<[u8; 32]>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl People {
-    /// Opens the setup and returns its token, if nobody can sign in. An earlier token opens nothing any more.
-    pub async fn setup_token(&self) -> PortResult<Option<String>> {
+    /// Opens the setup and returns its token, if nobody can sign in. An earlier token opens nothing any more. Makes the
+    /// operator's account if there is none: of all who then come with a token at once, one changes that row.
+    pub async fn setup_token(&self) -> Result<Option<String>, AccountError> {
         if self.accounts.anybody_can_sign_in().await? {
             return Ok(None);
         }
+        self.ensure_operator().await?;
         Ok(Some(self.setup.open()))
     }
 
@@ -69,18 +55,14 @@ impl People {
         new: &NewPerson,
         origin: Origin,
     ) -> Result<User, AccountError> {
-        let entered = self.setup.enter(token).ok_or(AccountError::SetupClosed)?;
-        let done = self.make_first(new).await;
-        match &done {
-            Ok(user) => {
-                self.audit
-                    .record(origin.by(user.id), audit::SETUP_DONE, &user.email)
-                    .await;
-            }
-            Err(AccountError::SetupClosed) => {}
-            Err(_) => self.setup.leave(entered),
+        if !self.setup.is_opened_by(token) {
+            return Err(AccountError::SetupClosed);
         }
-        done
+        let user = self.make_first(new).await?;
+        self.audit
+            .record(origin.by(user.id), audit::SETUP_DONE, &user.email)
+            .await;
+        Ok(user)
     }
 
     async fn make_first(&self, new: &NewPerson) -> Result<User, AccountError> {
@@ -89,8 +71,8 @@ impl People {
         }
         let person = admit::person(new)?;
         let hash = self.passwords.hash(&new.password).await?;
-        // Always out of a row that is there already: of two processes, one changes it.
-        let operator = self.ensure_operator().await?;
+        let operator = self.operator().await?;
+        let operator = operator.ok_or(AccountError::SetupClosed)?;
         let (_, user) = self
             .change(operator.id, |user| {
                 if user.password_hash.is_some() {

@@ -144,6 +144,11 @@ async fn an_unused_session_ends_and_a_used_one_ends_later() {
     );
     world.clock.set(START.plus(DAY * 14));
     assert!(!world.is_session(&idle).await);
+    world.clock.advance(VERDICT_TTL);
+    assert!(
+        !world.is_session(&idle).await,
+        "a late visit revives nothing"
+    );
     assert!(world.is_session(&used).await);
     for days in (14..90).step_by(10) {
         world.clock.set(START.plus(DAY * days));
