@@ -6,9 +6,9 @@
 use std::env;
 use std::sync::Arc;
 
-use curt_accounts::ApiKeys;
-use curt_adapters::memory::{MemoryAccounts, MemoryLinkStore};
-use curt_core::{Alphabet, Clock, SystemClock};
+use curt_accounts::{AccountServices, AccountSettings, LimitSettings, NewKey, Origin};
+use curt_adapters::memory::{MemoryAccounts, MemoryLinkStore, MemoryQuotas};
+use curt_core::{Allowance, Alphabet, Clock, Scopes, SystemClock};
 use curt_http::server::Server;
 use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, admin, api};
 use curt_keys::KeySupply;
@@ -50,13 +50,29 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::clone(&clock),
         LinkMetrics::register(&mut registry),
     );
-    let api_keys = ApiKeys::new(Arc::new(MemoryAccounts::new()), Arc::clone(&clock));
-    let issued = api_keys.issue("example", "example", None).await?;
+    let accounts = AccountServices::new(
+        AccountSettings::default(),
+        LimitSettings::default(),
+        Arc::new(MemoryAccounts::new()),
+        Arc::new(MemoryQuotas::new()),
+        Arc::clone(&clock),
+    )?;
+    let key = NewKey {
+        user: accounts.people.ensure_operator().await?.id,
+        name: "example".to_owned(),
+        scopes: Scopes::ALL,
+        allowance: Allowance::default(),
+        expires_at: None,
+    };
+    let issued = accounts
+        .api_keys
+        .issue(key, Scopes::ALL, Origin::OPERATOR)
+        .await?;
 
     let app = Arc::new(App {
         links,
         resolver: Arc::clone(&resolver),
-        api_keys,
+        api_keys: accounts.api_keys,
         clock: Arc::clone(&clock),
         public: PublicUrl::new(settings.api.public_url.as_deref()),
         metrics: metrics.clone(),

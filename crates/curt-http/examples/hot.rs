@@ -82,6 +82,7 @@ fn link(id: &LinkId) -> Result<Link, curt_core::target::TargetError> {
         id: id.clone(),
         target: Target::from_serialised(target)?,
         owner: OwnerId::ANONYMOUS,
+        made_with: None,
         state: LinkState::Active,
         revision: Revision::FIRST,
         origin: KeyOrigin::Alias,

@@ -4,7 +4,9 @@
 //! API also as `api_dev_key`; a header wins over a parameter. Without a key, links can be made only where the setting
 //! allows it, and then not by a page of another site: a browser would send such a request without being asked.
 
+use curt_accounts::Principal;
 use curt_core::OwnerId;
+use curt_links::{Maker, Who};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 
@@ -14,39 +16,46 @@ use crate::state::App;
 const X_API_KEY: &str = "x-api-key";
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// The owner that the request acts for. Without a key: 401.
+/// Whose links the request may touch. Without a key: 401.
 pub(crate) async fn owner(
     app: &App,
     headers: &HeaderMap,
     parameter: Option<&str>,
-) -> Result<OwnerId, Problem> {
+) -> Result<Who, Problem> {
     match token(headers, parameter)? {
-        Some(token) => verify(app, token).await,
+        Some(token) => Ok(Who::Owner(verify(app, token).await?.user)),
         None => Err(Problem::new(ProblemCode::CredentialsMissing)),
     }
 }
 
-/// Like [`owner`], or nobody where links may be made without a key.
+/// Who makes links: the owner, or nobody where that may be done without a key.
 pub(crate) async fn creator(
     app: &App,
     headers: &HeaderMap,
     parameter: Option<&str>,
-) -> Result<OwnerId, Problem> {
+) -> Result<Maker, Problem> {
     match token(headers, parameter)? {
-        Some(token) => verify(app, token).await,
+        Some(token) => {
+            let principal = verify(app, token).await?;
+            Ok(Maker {
+                owner: principal.user,
+                made_with: principal.made_with(),
+            })
+        }
         None if app.settings.api.anonymous_create => {
             refuse_other_sites(headers)?;
-            Ok(OwnerId::ANONYMOUS)
+            Ok(Maker {
+                owner: OwnerId::ANONYMOUS,
+                made_with: None,
+            })
         }
         None => Err(Problem::new(ProblemCode::CredentialsMissing)),
     }
 }
 
-async fn verify(app: &App, token: &str) -> Result<OwnerId, Problem> {
-    match app.api_keys.authenticate(token).await? {
-        Some(principal) => Ok(principal.owner),
-        None => Err(Problem::new(ProblemCode::CredentialsInvalid)),
-    }
+async fn verify(app: &App, token: &str) -> Result<Principal, Problem> {
+    let principal = app.api_keys.authenticate(token).await?;
+    principal.ok_or_else(|| Problem::new(ProblemCode::CredentialsInvalid))
 }
 
 fn token<'a>(

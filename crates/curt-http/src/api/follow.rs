@@ -57,12 +57,13 @@ pub(crate) async fn follow(
             let response = fields.respond(&hit, uri.query(), app.clock.now());
             (RedirectOutcome::Loaded, response)
         }
-        Ok(Resolution::Absent) => {
+        // Until visitors can say who they are, a link that is not for everybody is for nobody.
+        Ok(Resolution::Absent | Resolution::Guarded(_)) => {
             let problem = Problem::new(ProblemCode::LinkNotFound)
                 .detail("Check the address, upper and lower case included.");
             (RedirectOutcome::Absent, problem.into_response())
         }
-        Ok(Resolution::Gone) => {
+        Ok(Resolution::Gone | Resolution::Blocked) => {
             let problem = Problem::new(ProblemCode::LinkGone);
             (RedirectOutcome::Gone, problem.into_response())
         }

@@ -78,6 +78,8 @@ impl From<NewLinkBody> for NewLink {
             valid_since: body.valid_since.map(|at| at.0),
             status: body.redirect_status.map(|code| code.0),
             forward_query: body.forward_query,
+            visibility: None,
+            password_hash: None,
         }
     }
 }
@@ -138,6 +140,8 @@ impl From<EditLinkBody> for EditLink {
             valid_since: body.valid_since.map(|at| at.map(|at| at.0)),
             status: body.redirect_status.map(|code| code.0),
             forward_query: body.forward_query,
+            visibility: None,
+            password_hash: None,
         }
     }
 }

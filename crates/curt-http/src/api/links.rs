@@ -7,8 +7,8 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use curt_core::limits::{BULK_LINKS_MAX, HTTP_BODY_BYTES_MAX, HTTP_BULK_BODY_BYTES_MAX};
-use curt_core::{ErrorKind, Link, OwnerId, Revision};
-use curt_links::LinkError;
+use curt_core::{ErrorKind, Link, Revision};
+use curt_links::{LinkError, Who};
 use http::header::{ETAG, LINK, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
@@ -53,12 +53,12 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let owner = credentials::creator(&app, &parts.headers, None).await?;
+    let by = credentials::creator(&app, &parts.headers, None).await?;
     body::media_type(&parts.headers, &[JSON])?;
     let raw = body::read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
     let new: Object<NewLinkBody> = body::from_json(&raw)?;
     let once = once(&parts.headers, "POST /api/v1/links", &new)?;
-    let created = app.links.create(owner, new.0.into(), once).await?;
+    let created = app.links.create(by, new.0.into(), once).await?;
     let location = format!("{PATH}/{}", created.link.id.key);
     let mut response = shown(&app, StatusCode::CREATED, &created.link);
     response
@@ -95,7 +95,7 @@ pub(crate) async fn bulk(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let owner = credentials::creator(&app, &parts.headers, None).await?;
+    let by = credentials::creator(&app, &parts.headers, None).await?;
     body::media_type(&parts.headers, &[JSON])?;
     let patience = app.settings.server.body_timeout;
     let raw = body::read(raw, HTTP_BULK_BODY_BYTES_MAX, patience).await?;
@@ -109,7 +109,7 @@ pub(crate) async fn bulk(
     }
     let once = once(&parts.headers, "POST /api/v1/links/bulk", &bulk)?;
     let new = bulk.links.into_iter().map(|link| link.0.into()).collect();
-    let outcomes = app.links.create_many(owner, new, once).await?;
+    let outcomes = app.links.create_many(by, new, once).await?;
     let replayed = outcomes.iter().flatten().any(|created| created.replayed);
     let results: Vec<_> = outcomes
         .into_iter()
@@ -166,19 +166,23 @@ pub(crate) async fn list(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let owner = credentials::owner(&app, &headers, None).await?;
-    let query = list_query::parse(uri.query().unwrap_or_default(), owner)?;
+    let who = credentials::owner(&app, &headers, None).await?;
+    let query = list_query::parse(uri.query().unwrap_or_default())?;
     let had_cursor = query.cursor.is_some();
-    let page = app.links.list(query).await.map_err(|error| match error {
-        LinkError::Store(error) if had_cursor && error.kind == ErrorKind::Invalid => {
-            Problem::invalid_field(
-                "cursor",
-                "value",
-                "This is not a cursor that the same list gave out.",
-            )
-        }
-        other => other.into(),
-    })?;
+    let page = app
+        .links
+        .list(who, query)
+        .await
+        .map_err(|error| match error {
+            LinkError::Store(error) if had_cursor && error.kind == ErrorKind::Invalid => {
+                Problem::invalid_field(
+                    "cursor",
+                    "value",
+                    "This is not a cursor that the same list gave out.",
+                )
+            }
+            other => other.into(),
+        })?;
     let body = PageBody {
         links: page
             .links
@@ -219,9 +223,9 @@ pub(crate) async fn read(
     key: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let owner = credentials::owner(&app, &headers, None).await?;
+    let who = credentials::owner(&app, &headers, None).await?;
     let seen = Condition::if_none_match(&headers)?;
-    let link = app.links.get(owner, &known_key(key)?).await?;
+    let link = app.links.get(who, &known_key(key)?).await?;
     if seen.names(link.revision) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, etag(link.revision))]).into_response());
     }
@@ -258,14 +262,14 @@ pub(crate) async fn edit(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let owner = credentials::owner(&app, &parts.headers, None).await?;
+    let who = credentials::owner(&app, &parts.headers, None).await?;
     body::media_type(&parts.headers, &[MERGE_PATCH, JSON])?;
     let condition = Condition::if_match(&parts.headers)?;
     let raw = body::read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
     let Object(changes): Object<EditLinkBody> = body::from_json(&raw)?;
     let key = known_key(key)?;
-    let seen = seen(&app, owner, &key, &condition).await?;
-    let link = app.links.edit(owner, &key, seen, changes.into()).await?;
+    let seen = seen(&app, who, &key, &condition).await?;
+    let link = app.links.edit(who, &key, seen, changes.into()).await?;
     Ok(shown(&app, StatusCode::OK, &link))
 }
 
@@ -289,11 +293,11 @@ pub(crate) async fn delete(
     key: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let owner = credentials::owner(&app, &headers, None).await?;
+    let who = credentials::owner(&app, &headers, None).await?;
     let condition = Condition::if_match(&headers)?;
     let key = known_key(key)?;
-    let seen = seen(&app, owner, &key, &condition).await?;
-    app.links.delete(owner, &key, seen).await?;
+    let seen = seen(&app, who, &key, &condition).await?;
+    app.links.delete(who, &key, seen).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -309,7 +313,7 @@ fn known_key(key: Result<Path<String>, PathRejection>) -> Result<String, Problem
 /// tags never are (RFC 9110, 13.1.1).
 async fn seen(
     app: &App,
-    owner: OwnerId,
+    who: Who,
     key: &str,
     condition: &Condition,
 ) -> Result<Option<Revision>, Problem> {
@@ -321,7 +325,7 @@ async fn seen(
     if let [only] = strong.as_slice() {
         return Ok(Some(only.revision));
     }
-    let now = app.links.get(owner, key).await?.revision;
+    let now = app.links.get(who, key).await?.revision;
     if strong.iter().any(|seen| seen.revision == now) {
         Ok(Some(now))
     } else {

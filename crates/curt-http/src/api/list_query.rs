@@ -1,8 +1,8 @@
 //! The query of a list: filters, order and position.
 
+use curt_core::UnixMillis;
 use curt_core::limits::{PAGE_LINKS_MAX, SEARCH_BYTES_MAX, TAGS_MAX};
 use curt_core::ports::{ListOrder, ListQuery};
-use curt_core::{OwnerId, UnixMillis};
 use serde::Serialize;
 use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
@@ -67,9 +67,8 @@ pub(crate) enum OrderName {
 }
 
 /// Reads the query. Unknown and repeated parameters are refused: a mistyped filter would show everything.
-pub(crate) fn parse(text: &str, owner: OwnerId) -> Result<ListQuery, Problem> {
+pub(crate) fn parse(text: &str) -> Result<ListQuery, Problem> {
     let mut query = ListQuery {
-        owner: Some(owner),
         limit: PAGE_LINKS_DEFAULT,
         ..ListQuery::default()
     };
@@ -185,8 +184,7 @@ mod tests {
     fn filters_are_read() {
         let text = "search=a%20b&tag=x&tag=y&state=disabled&created_from=1970-01-01T00:00:01Z\
                     &order=-key&limit=200&cursor=c";
-        let query = parse(text, OwnerId(7)).unwrap();
-        assert_eq!(query.owner, Some(OwnerId(7)));
+        let query = parse(text).unwrap();
         assert_eq!(query.search.as_deref(), Some("a b"));
         assert_eq!(query.tags, ["x".into(), "y".into()]);
         assert_eq!(query.created_from, Some(UnixMillis(1_000)));
@@ -198,7 +196,7 @@ mod tests {
     fn every_wrong_parameter_is_named() {
         let text =
             "limit=0&order=best&state=deleted&created_before=today&serach=x&cursor=a&cursor=b";
-        let problem = parse(text, OwnerId(7)).unwrap_err();
+        let problem = parse(text).unwrap_err();
         let named: Vec<_> = problem
             .errors()
             .iter()

@@ -107,11 +107,11 @@ pub(crate) async fn create_url(
     let (parts, raw) = request.into_parts();
     let asked: CreateUrl = parameters(&app, &parts, raw).await?;
     let key = asked.api_dev_key.as_deref();
-    let owner = credentials::creator(&app, &parts.headers, key).await?;
+    let by = credentials::creator(&app, &parts.headers, key).await?;
     let new = new_link(asked)?;
     let created = app
         .links
-        .create(owner, new, None)
+        .create(by, new, None)
         .await
         .map_err(|error| Problem::from(error).rename_fields(original_name))?;
     let short_url = app.public.short_url(created.link.id.key.as_str());
@@ -147,11 +147,11 @@ pub(crate) async fn delete_url(
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
     let asked: DeleteUrl = parameters(&app, &parts, raw).await?;
-    let owner = credentials::owner(&app, &parts.headers, asked.api_dev_key.as_deref()).await?;
+    let who = credentials::owner(&app, &parts.headers, asked.api_dev_key.as_deref()).await?;
     let url_key = needed("url_key", asked.url_key)?;
     let base = format!("{}/", app.public.base());
     let key = url_key.strip_prefix(&base).unwrap_or(&url_key);
-    app.links.delete(owner, key, None).await?;
+    app.links.delete(who, key, None).await?;
     Ok("SUCCESS".into_response())
 }
 

@@ -102,7 +102,7 @@ pub(super) async fn shorten(State(app): State<Arc<App>>, request: Request) -> Re
 }
 
 async fn create(app: &App, headers: &HeaderMap, typed: &Typed) -> Result<Created, Problem> {
-    let owner = creator(app, headers, Some(&typed.api_key)).await?;
+    let by = creator(app, headers, Some(&typed.api_key)).await?;
     let expires_at = choice_of(&typed.expires, app.clock.now())
         .ok_or_else(|| Problem::invalid_field("expires_at", "value", "Choose one of the list."))?;
     let new = NewLink {
@@ -111,7 +111,7 @@ async fn create(app: &App, headers: &HeaderMap, typed: &Typed) -> Result<Created
         expires_at,
         ..NewLink::default()
     };
-    Ok(app.links.create(owner, new, once(typed)?).await?)
+    Ok(app.links.create(by, new, once(typed)?).await?)
 }
 
 /// The token alone would refuse a form that was changed after going back; token and content together do not.

@@ -70,8 +70,8 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, permit: Permit, w
                 let loaded = Box::pin(worker.resolver.resolve(link(key.as_str()))).await;
                 connection.next = match loaded {
                     Ok(Resolution::Live(hit)) => Next::Answer(Some(hit)),
-                    // The router looks it up once more, from the cache of misses, and words the answer.
-                    Ok(Resolution::Absent | Resolution::Gone) | Err(_) => Next::HandOver,
+                    // The router looks it up once more, mostly from the cache of misses, and words the answer.
+                    Ok(_) | Err(_) => Next::HandOver,
                 };
             }
             Next::HandOver => return connection.hand_over(&worker),

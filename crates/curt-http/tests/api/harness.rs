@@ -4,20 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
-use curt_accounts::ApiKeys;
-use curt_adapters::memory::{MemoryAccounts, MemoryLinkStore};
+use curt_accounts::{AccountServices, AccountSettings, LimitSettings, NewKey, Origin};
+use curt_adapters::memory::{MemoryAccounts, MemoryLinkStore, MemoryQuotas};
 use curt_core::clock::ManualClock;
-use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
-};
+use curt_core::ports::Users;
 use curt_core::{
-    Alphabet, Clock, ErrorKind, Link, LinkId, PortError, PortResult, Revision, UnixMillis,
+    Allowance, Alphabet, Clock, ErrorKind, OwnerId, PortError, PortResult, Scope, Scopes,
+    UnixMillis,
 };
 use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, admin, api};
 use curt_keys::KeySupply;
 use curt_links::{LinkMetrics, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings};
+use curt_testkit::attended::{Attendant, AttendedLinks, Call};
+use curt_testkit::sample;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use prometheus_client::registry::Registry;
@@ -33,7 +35,7 @@ pub(crate) struct World {
     pub(crate) admin: Router,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ready: Arc<Readiness>,
-    pub(crate) store: Arc<Outage>,
+    pub(crate) store: Arc<AttendedLinks<Outage>>,
     /// The key of the owner that most tests act for.
     pub(crate) key: String,
     /// A valid key of another owner.
@@ -61,7 +63,7 @@ impl World {
         let shared: Arc<dyn Clock> = clock.clone();
         let mut registry = Registry::default();
         let metrics = HttpMetrics::register(&mut registry);
-        let store = Arc::new(Outage::new(MemoryLinkStore::new()));
+        let store = AttendedLinks::new(Arc::new(MemoryLinkStore::new()), Outage::default());
         let resolver = Resolver::new(
             ResolverSettings::default(),
             store.clone(),
@@ -80,11 +82,18 @@ impl World {
             Arc::clone(&shared),
             LinkMetrics::default(),
         );
-        let api_keys = ApiKeys::new(Arc::new(MemoryAccounts::new()), Arc::clone(&shared));
-        let key = api_keys.issue("ada", "test", None).await.unwrap();
-        let stranger = api_keys.issue("bob", "test", None).await.unwrap();
-        let revoked = api_keys.issue("eve", "test", None).await.unwrap();
-        api_keys.revoke(&revoked.key.prefix).await.unwrap();
+        let accounts = Arc::new(MemoryAccounts::new());
+        let api_keys = services(&accounts, &shared).api_keys;
+        let mut keys = Vec::new();
+        for (id, name) in [(1, "ada"), (2, "bob"), (3, "eve")] {
+            let user = sample::user(id, &format!("{name}@example.com"));
+            assert!(accounts.add_user(&user).await.unwrap());
+            let issued = api_keys.issue(key_of(user.id), Scopes::ALL, Origin::OPERATOR);
+            keys.push(issued.await.unwrap());
+        }
+        let [key, stranger, revoked] = keys.try_into().unwrap();
+        let revoking = api_keys.revoke(&revoked.key.prefix, None, Origin::OPERATOR);
+        revoking.await.unwrap();
         let ready = Readiness::new();
         let app = Arc::new(App {
             links,
@@ -163,6 +172,30 @@ impl World {
     }
 }
 
+fn services(accounts: &Arc<MemoryAccounts>, clock: &Arc<dyn Clock>) -> AccountServices {
+    let quotas = Arc::new(MemoryQuotas::new());
+    AccountServices::new(
+        AccountSettings::default(),
+        LimitSettings::default(),
+        accounts.clone(),
+        quotas,
+        Arc::clone(clock),
+    )
+    .unwrap()
+}
+
+fn key_of(user: OwnerId) -> NewKey {
+    NewKey {
+        user,
+        name: "test".to_owned(),
+        scopes: [Scope::Read, Scope::Create, Scope::Manage]
+            .into_iter()
+            .collect(),
+        allowance: Allowance::default(),
+        expires_at: None,
+    }
+}
+
 pub(crate) async fn answer(router: Router, request: Request<Body>) -> Answer {
     let response = router.oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
@@ -206,21 +239,13 @@ impl Answer {
 }
 
 /// A store that can be taken away.
+#[derive(Default)]
 pub(crate) struct Outage {
-    inner: MemoryLinkStore,
     out: AtomicBool,
     panics: AtomicBool,
 }
 
 impl Outage {
-    fn new(inner: MemoryLinkStore) -> Self {
-        Self {
-            inner,
-            out: AtomicBool::new(false),
-            panics: AtomicBool::new(false),
-        }
-    }
-
     pub(crate) fn set(&self, out: bool) {
         self.out.store(out, Ordering::SeqCst);
     }
@@ -228,83 +253,17 @@ impl Outage {
     pub(crate) fn panics(&self, panics: bool) {
         self.panics.store(panics, Ordering::SeqCst);
     }
+}
 
-    fn check(&self) -> PortResult<()> {
+#[async_trait]
+impl Attendant for Outage {
+    async fn before(&self, _call: Call) -> PortResult<()> {
         assert!(!self.panics.load(Ordering::SeqCst), "as the test asked");
         if self.out.load(Ordering::SeqCst) {
             let secret = "the disk of host db-17 is full";
-            return Err(PortError::new(
-                ErrorKind::Unavailable,
-                "memory",
-                "answer",
-                secret,
-            ));
+            let kind = ErrorKind::Unavailable;
+            return Err(PortError::new(kind, "memory", "answer", secret));
         }
         Ok(())
-    }
-}
-
-#[async_trait::async_trait]
-impl LinkStore for Outage {
-    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
-        self.check()?;
-        self.inner.insert(request).await
-    }
-
-    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
-        self.check()?;
-        self.inner.get(id).await
-    }
-
-    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
-        self.check()?;
-        self.inner.update(link, seen).await
-    }
-
-    async fn delete(
-        &self,
-        id: &LinkId,
-        seen: Option<Revision>,
-        now: UnixMillis,
-    ) -> PortResult<ChangeReply> {
-        self.check()?;
-        self.inner.delete(id, seen, now).await
-    }
-
-    async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
-        self.check()?;
-        self.inner.list(query).await
-    }
-
-    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
-        self.inner.expired(now, limit).await
-    }
-
-    async fn purge(
-        &self,
-        batch: &[(LinkId, Revision)],
-        now: UnixMillis,
-    ) -> PortResult<Vec<LinkId>> {
-        self.inner.purge(batch, now).await
-    }
-
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
-        self.inner.release(before, limit).await
-    }
-
-    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
-        self.inner.seed(ids).await
-    }
-
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
-        self.inner.claim(request).await
-    }
-
-    async fn counts(&self) -> PortResult<LinkCounts> {
-        self.inner.counts().await
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        self.check()
     }
 }

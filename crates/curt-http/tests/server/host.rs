@@ -191,6 +191,7 @@ fn link(key: &str, target: &str, status: RedirectStatus, forward_query: bool) ->
         id: LinkId::new(DomainId::DEFAULT, Key::parse(key).unwrap()),
         target: Target::from_serialised(target).unwrap(),
         owner: OwnerId::ANONYMOUS,
+        made_with: None,
         state: LinkState::Active,
         revision: Revision::FIRST,
         origin: KeyOrigin::Alias,
