@@ -4,6 +4,8 @@
 //! with credentials passes [`ApiKeys::authenticate`], which answers from memory for at most a second, so that a
 //! revoked key stops working within that time on every instance.
 
+#![forbid(unsafe_code)]
+
 mod api_keys;
 mod names;
 pub mod token;
