@@ -4,6 +4,8 @@
 //! request with credentials passes [`ApiKeys::authenticate`] or [`People::authenticate_session`], which answer from
 //! memory for at most a second, so that whatever is revoked stops working within that time on every instance.
 
+#![forbid(unsafe_code)]
+
 pub mod admit;
 mod api_keys;
 mod audit;

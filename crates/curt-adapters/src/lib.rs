@@ -3,6 +3,8 @@
 //! Adapters are naive on purpose: they keep a port's promises and know no policy. Retries, deadlines and metrics are
 //! wrappers of the same trait, and errors say what happened as a [`PortError`](curt_core::PortError).
 
+#![forbid(unsafe_code)]
+
 pub mod files;
 pub mod memory;
 #[cfg(feature = "sqlite")]

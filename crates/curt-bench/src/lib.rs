@@ -5,6 +5,8 @@
 //! - [`zipf`], [`keys`], [`random`]: which key is asked for next.
 //! - [`cpu`], [`pin`], [`machine`], [`median`]: what was spent, where it ran, and how runs are summed up.
 
+#![forbid(unsafe_code)]
+
 pub mod cpu;
 pub mod keys;
 pub mod load;

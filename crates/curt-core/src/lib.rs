@@ -10,6 +10,8 @@
 //! - **revision**: generation and version of a link; edits name the one that they saw.
 //! - **port**: a trait behind which an outside engine stands. **adapter**: one engine's implementation.
 
+#![forbid(unsafe_code)]
+
 pub mod account;
 pub mod alphabet;
 pub mod clock;

@@ -35,6 +35,8 @@ pub struct ServerSettings {
     pub listen: SocketAddr,
     /// Threads that answer redirects, each with its own listener.
     pub workers: usize,
+    /// Whether answers may be given to the kernel through an io_uring, many at a time, where it has one.
+    pub io_uring: bool,
     /// Connections open at once, over all threads. One more is answered with 503 and closed.
     pub connections_max: usize,
     /// From the first byte of a request to the end of its header.
@@ -55,6 +57,7 @@ impl Default for ServerSettings {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             workers: std::thread::available_parallelism().map_or(1, usize::from),
+            io_uring: true,
             connections_max: 20_000,
             header_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(60),

@@ -19,6 +19,8 @@
 //! - `buffer`: the ring
 //! - `account`: K-2
 
+#![forbid(unsafe_code)]
+
 mod account;
 mod buffer;
 mod drive;

@@ -5,6 +5,8 @@
 //! and [`Resolver::changed`], which `Links` calls after every write, acknowledged or not, so that no copy from before
 //! it is served afterwards.
 
+#![forbid(unsafe_code)]
+
 pub mod admit;
 pub mod blocklist;
 pub mod create;

@@ -6,6 +6,8 @@
 //! - [`process`]: the real binary in a folder of its own, killed and started again.
 //! - [`http`]: a small blocking client that sees every byte.
 
+#![forbid(unsafe_code)]
+
 pub mod attended;
 pub mod conformance;
 pub mod http;

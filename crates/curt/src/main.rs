@@ -1,5 +1,7 @@
 //! The executable: arguments, then configuration, then one command, then an exit code.
 
+#![forbid(unsafe_code)]
+
 mod account_tasks;
 mod cli;
 mod commands;

@@ -7,7 +7,6 @@
 use std::future::poll_fn;
 use std::mem::{self, MaybeUninit};
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
@@ -16,7 +15,6 @@ use curt_core::reserved::is_reserved;
 use curt_core::{DomainId, Key, LinkRef, UnixMillis};
 use curt_links::{Hit, Resolution};
 use socket2::SockRef;
-use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::handover::HandedOver;
@@ -125,10 +123,8 @@ impl Connection {
         let scratch = &mut *worker.scratch.borrow_mut();
         let kept = self.carry.len();
         scratch.input[..kept].copy_from_slice(&self.carry);
-        let mut buffer = ReadBuf::new(&mut scratch.input[kept..]);
-        let polled = Pin::new(&mut *self.line.stream.borrow_mut()).poll_read(cx, &mut buffer);
-        let received = match polled {
-            Poll::Ready(Ok(())) => buffer.filled().len(),
+        let received = match self.line.poll_receive(cx, &mut scratch.input[kept..]) {
+            Poll::Ready(Ok(received)) => received,
             Poll::Ready(Err(_)) => return Poll::Ready(Err(Ended)),
             Poll::Pending if worker.draining.get() && kept == 0 && !self.has_input() => {
                 return Poll::Ready(Err(Ended));
@@ -145,7 +141,7 @@ impl Connection {
     /// Whether the kernel holds bytes that the runtime has not heard of yet.
     fn has_input(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
-        SockRef::from(&*self.line.stream.borrow())
+        SockRef::from(&self.line.stream)
             .peek(&mut byte)
             .is_ok_and(|bytes| bytes > 0)
     }
@@ -247,7 +243,7 @@ impl Connection {
             debug_assert!(false, "the outbox is empty before a connection leaves");
             return;
         };
-        if let Ok(stream) = line.stream.into_inner().into_std() {
+        if let Ok(stream) = line.stream.into_std() {
             worker.hand_over(HandedOver {
                 stream,
                 peer: self.peer,
@@ -260,7 +256,7 @@ impl Connection {
     async fn linger(self) {
         self.line.slot.enter(Phase::Elsewhere);
         if let Some(line) = Rc::into_inner(self.line) {
-            linger(&mut line.stream.into_inner()).await;
+            linger(&mut { line.stream }).await;
         }
     }
 
@@ -269,7 +265,7 @@ impl Connection {
         if reason == CutReason::HeaderTimeout {
             let mut word = Vec::new();
             LastWord::HeaderTimeout.write(&mut word, worker.clock.now());
-            if let Err(error) = self.line.stream.borrow().try_write(&word) {
+            if let Err(error) = self.line.stream.try_write(&word) {
                 tracing::trace!(%error, "a slow client did not take its last answer");
             }
         }

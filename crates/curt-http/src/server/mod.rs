@@ -18,6 +18,7 @@ mod linger;
 mod listener;
 mod outbox;
 mod patience;
+mod post;
 mod router_server;
 mod slots;
 mod worker;

@@ -1,18 +1,20 @@
 //! Answers on their way out.
 //!
-//! Answers are collected while the connections that have something to say are read one after the other, and then
-//! written one after the other: the kernel's receiving and sending code each stay in the processor's cache for the
-//! whole round. Nobody waits: the round ends as soon as no connection is left that the kernel has reported, and long
-//! before that if much has been collected.
+//! Answers are collected while the connections that have something to say are read one after the other, and then given
+//! to the kernel [together](super::post). Nobody waits: the round ends as soon as no connection is left that the kernel
+//! has reported, and long before that if much has been collected.
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::limit::Permit;
+use super::post::Post;
 use super::slots::{Phase, SlotGuard};
 
 /// Answers that are collected before they are written, whatever else is there to read.
@@ -20,46 +22,85 @@ pub(super) const OUTBOX_BYTES_MAX: usize = 64 * 1_024;
 
 /// The part of a connection that outlives its task until its last answer is written.
 pub(super) struct Line {
-    pub(super) stream: RefCell<TcpStream>,
+    pub(super) stream: TcpStream,
     pub(super) slot: SlotGuard,
     pub(super) permit: Permit,
     /// Answers that the socket did not take, in order.
     unsent: RefCell<Vec<u8>>,
     broken: Cell<bool>,
+    /// Whether an answer is in the outbox.
+    queued: Cell<bool>,
 }
 
 /// The client is gone.
 pub(super) struct Broken;
 
+impl AsFd for Line {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
 impl Line {
     pub(super) fn new(stream: TcpStream, slot: SlotGuard, permit: Permit) -> Rc<Self> {
         Rc::new(Self {
-            stream: RefCell::new(stream),
+            stream,
             slot,
             permit,
             unsent: RefCell::default(),
             broken: Cell::new(false),
+            queued: Cell::new(false),
         })
     }
 
-    /// Writes at once what the socket takes and keeps the rest, which wakes the connection.
-    fn send(&self, bytes: &[u8]) {
-        let mut unsent = self.unsent.borrow_mut();
-        let mut sent = 0;
-        if unsent.is_empty() {
-            match self.stream.borrow().try_write(bytes) {
-                Ok(taken) => sent = taken,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => {
-                    self.broken.set(true);
-                    return self.slot.wake();
-                }
+    fn sent(&self, bytes: &[u8], outcome: io::Result<usize>) {
+        match outcome {
+            Ok(sent) if sent == bytes.len() => {}
+            Ok(sent) => self.keep(&bytes[sent..]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.keep(bytes),
+            Err(_) => {
+                self.broken.set(true);
+                self.slot.wake();
             }
         }
-        if sent < bytes.len() {
-            unsent.extend_from_slice(&bytes[sent..]);
-            self.slot.enter(Phase::Writing);
-            self.slot.wake();
+    }
+
+    /// Keeps what the socket did not take; the connection is woken to send it.
+    fn keep(&self, rest: &[u8]) {
+        self.unsent.borrow_mut().extend_from_slice(rest);
+        self.slot.enter(Phase::Writing);
+        self.slot.wake();
+    }
+
+    /// Receives what is there. A short read has emptied the socket, so the next one waits for the kernel to report more
+    /// instead of asking in vain.
+    pub(super) fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.stream.poll_read_ready(cx))?;
+            match self.stream.try_read(buffer) {
+                Ok(received) => {
+                    if 0 < received && received < buffer.len() {
+                        self.mark_empty();
+                    }
+                    return Poll::Ready(Ok(received));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Tells the runtime what it cannot know: it believes a socket to be readable until a read finds it empty.
+    fn mark_empty(&self) {
+        let found_empty = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        if let Err(error) = self.stream.try_io(Interest::READABLE, found_empty)
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            tracing::trace!(%error, "a socket failed after a read");
         }
     }
 
@@ -73,7 +114,7 @@ impl Line {
         if unsent.is_empty() {
             return Poll::Ready(Ok(false));
         }
-        let stream = self.stream.borrow();
+        let stream = &self.stream;
         loop {
             if ready!(stream.poll_write_ready(cx)).is_err() {
                 return Poll::Ready(Err(Broken));
@@ -98,9 +139,17 @@ pub(super) struct Outbox {
     owners: Vec<(Rc<Line>, usize)>,
     /// The task that ends the round, unless it has been told already.
     closer: Option<Waker>,
+    post: Post,
 }
 
 impl Outbox {
+    pub(super) fn new(post: Post) -> Self {
+        Self {
+            post,
+            ..Self::default()
+        }
+    }
+
     /// Where to write the next answers. Bytes that nobody was named for, because their connection panicked, are gone:
     /// they must not reach another client.
     pub(super) fn open(&mut self) -> &mut Vec<u8> {
@@ -111,7 +160,11 @@ impl Outbox {
 
     /// Names whose the bytes are that were written since [`open`](Self::open).
     pub(super) fn address(&mut self, line: &Rc<Line>) {
-        self.owners.push((Rc::clone(line), self.bytes.len()));
+        if line.queued.replace(true) {
+            self.append_behind(line);
+        } else {
+            self.owners.push((Rc::clone(line), self.bytes.len()));
+        }
         if self.bytes.len() >= OUTBOX_BYTES_MAX {
             self.flush();
         } else if let Some(closer) = self.closer.take() {
@@ -119,12 +172,39 @@ impl Outbox {
         }
     }
 
-    pub(super) fn flush(&mut self) {
-        let mut start = 0;
-        for (line, end) in self.owners.drain(..) {
-            line.send(&self.bytes[start..end]);
-            start = end;
+    /// A client's second answer of a round: part of the first if nobody else's lies between, else it waits until the
+    /// first has been sent, because sends that are given to the kernel together have no order.
+    fn append_behind(&mut self, line: &Rc<Line>) {
+        match self.owners.last_mut() {
+            Some((last, end)) if Rc::ptr_eq(last, line) => *end = self.bytes.len(),
+            last => {
+                let start = last.map_or(0, |(_, end)| *end);
+                let second = self.bytes.split_off(start);
+                self.flush();
+                self.bytes = second;
+                line.queued.set(true);
+                self.owners.push((Rc::clone(line), self.bytes.len()));
+            }
         }
+    }
+
+    pub(super) fn flush(&mut self) {
+        let mut messages = Vec::with_capacity(self.owners.len());
+        let mut start = 0;
+        for (line, end) in &self.owners {
+            line.queued.set(false);
+            let bytes = &self.bytes[start..*end];
+            start = *end;
+            if line.unsent.borrow().is_empty() {
+                messages.push((&**line, bytes));
+            } else {
+                line.keep(bytes);
+            }
+        }
+        for ((line, bytes), outcome) in messages.iter().zip(self.post.send(&messages)) {
+            line.sent(bytes, outcome);
+        }
+        self.owners.clear();
         self.bytes.clear();
     }
 
@@ -164,7 +244,7 @@ mod tests {
     }
 
     async fn writable(line: &Line) {
-        poll_fn(|cx| line.stream.borrow().poll_write_ready(cx))
+        poll_fn(|cx| line.stream.poll_write_ready(cx))
             .await
             .unwrap();
     }
@@ -227,12 +307,10 @@ mod tests {
         let (there, mut there_client) = line().await;
         // Closing with unread bytes resets the connection.
         writable(&gone).await;
-        gone.send(b"unread");
+        assert_eq!(gone.stream.try_write(b"unread").unwrap(), 6);
         gone_client.readable().await.unwrap();
         drop(gone_client);
-        poll_fn(|cx| gone.stream.borrow().poll_read_ready(cx))
-            .await
-            .unwrap();
+        poll_fn(|cx| gone.stream.poll_read_ready(cx)).await.unwrap();
         let mut outbox = Outbox::default();
         outbox.open().extend_from_slice(b"nobody");
         outbox.address(&gone);

@@ -22,6 +22,7 @@ use super::handover::{HandedOver, Handovers, turn_away};
 use super::last_word::LastWord;
 use super::limit::ConnectionLimit;
 use super::outbox::Outbox;
+use super::post::Post;
 use super::slots::Slots;
 use crate::metrics::{CutReason, HttpMetrics, RedirectOutcome};
 use crate::redirect::{RedirectFields, ResponseHeads};
@@ -106,6 +107,11 @@ pub(super) fn run(parts: WorkerParts, stop: &CancellationToken) -> io::Result<us
 
 async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize> {
     let listener = tokio::net::TcpListener::from_std(parts.listener)?;
+    let post = if parts.settings.io_uring {
+        Post::new()
+    } else {
+        Post::default()
+    };
     let worker = Rc::new(Worker {
         resolver: parts.resolver,
         clock: parts.clock,
@@ -115,7 +121,7 @@ async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize
             input: vec![0; INPUT_BYTES].into_boxed_slice(),
             heads: ResponseHeads::new(parts.fields),
         }),
-        outbox: RefCell::default(),
+        outbox: RefCell::new(Outbox::new(post)),
         tally: Tally::default(),
         draining: Cell::new(false),
         handovers: parts.handovers,

@@ -27,6 +27,7 @@ pub(super) struct Server {
     pub(super) own_hosts: Vec<String>,
     pub(super) workers: u64,
     pub(super) api_threads: u64,
+    pub(super) io_uring: bool,
     pub(super) connections_max: u64,
     pub(super) header_timeout: String,
     pub(super) idle_timeout: String,

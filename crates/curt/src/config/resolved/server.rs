@@ -16,6 +16,7 @@ pub(super) fn http(raw: &raw::Server) -> Result<HttpSettings, ConfigError> {
         server: ServerSettings {
             listen: at("server.listen", address(&raw.listen))?,
             workers: if workers == 0 { cores } else { workers },
+            io_uring: raw.io_uring,
             connections_max: within("server.connections_max", raw.connections_max, 1, 10_000_000)?,
             header_timeout: positive("server.header_timeout", &raw.header_timeout)?,
             idle_timeout: positive("server.idle_timeout", &raw.idle_timeout)?,
