@@ -96,6 +96,7 @@ fn link(key: &str, target_bytes: usize, now: UnixMillis) -> Link {
         id: LinkId::new(DomainId::DEFAULT, curt_core::Key::parse(key).unwrap()),
         target: Target::from_serialised(target_for(key, target_bytes)).unwrap(),
         owner: OwnerId(1),
+        made_with: None,
         state: LinkState::Active,
         revision: Revision::FIRST,
         // Not from the ledger, whose accounts must still add up.

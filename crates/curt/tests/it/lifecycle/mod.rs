@@ -1,5 +1,6 @@
 //! The life of an installation: first start, keys, commands, settings, stop.
 
+mod accounts;
 mod api_keys;
 mod commands;
 mod settings;

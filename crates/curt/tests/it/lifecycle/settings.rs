@@ -4,7 +4,7 @@ use crate::site::Site;
 /// From sysexits.h, so that a service manager can tell a wrong setting from a crash.
 const BAD_CONFIGURATION: i32 = 78;
 
-const BAD_SETTINGS: [&str; 47] = [
+const BAD_SETTINGS: [&str; 51] = [
     "server.listen=nowhere",
     "server.listen=127.0.0.1:99999",
     "server.listen=",
@@ -48,6 +48,10 @@ const BAD_SETTINGS: [&str; 47] = [
     "links.schemes=",
     "links.default_expiry=sometimes",
     "links.default_status=200",
+    "links.private_denied=401",
+    "server.trusted_proxies=proxy.example.com",
+    "accounts.sign_up=maybe",
+    "limits.misses_per_address=30",
     "purge.batch=5000",
     "purge.every=0s",
     "log.format=xml",
