@@ -5,10 +5,12 @@
 
 pub mod admin;
 pub mod api;
+mod caller;
 pub mod metrics;
 mod openapi;
 mod pages;
 pub mod problem;
+mod rate_limit;
 pub mod redirect;
 pub mod server;
 pub mod settings;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use curt_accounts::ApiKeys;
+use curt_accounts::AccountServices;
 use curt_core::Clock;
 use curt_links::{Links, Resolver};
 
@@ -14,7 +14,7 @@ use crate::settings::HttpSettings;
 pub struct App {
     pub links: Arc<Links>,
     pub resolver: Arc<Resolver>,
-    pub api_keys: Arc<ApiKeys>,
+    pub accounts: AccountServices,
     pub clock: Arc<dyn Clock>,
     pub settings: HttpSettings,
     pub metrics: HttpMetrics,

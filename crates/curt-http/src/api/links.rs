@@ -7,13 +7,12 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use curt_core::limits::{BULK_LINKS_MAX, HTTP_BODY_BYTES_MAX, HTTP_BULK_BODY_BYTES_MAX};
-use curt_core::{ErrorKind, Link, Revision};
+use curt_core::{ErrorKind, Link, Revision, Scope};
 use curt_links::{LinkError, Who};
 use http::header::{ETAG, LINK, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
 use super::body::{self, JSON, MERGE_PATCH, Object};
-use super::credentials;
 use super::documented::{
     BulkProblems, ChangeProblems, CreateProblems, DeleteProblems, ListProblems, ReadProblems,
 };
@@ -23,7 +22,9 @@ use super::link_body::{
 use super::list_query::{self, ListParams};
 use super::once::{REPLAYED, once};
 use super::revision::{Condition, etag};
+use crate::caller::{self, Caller};
 use crate::problem::{Problem, ProblemCode};
+use crate::rate_limit;
 use crate::state::App;
 
 pub(crate) const PATH: &str = "/api/v1/links";
@@ -50,14 +51,17 @@ pub(crate) const PATH: &str = "/api/v1/links";
 )]
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let by = credentials::creator(&app, &parts.headers, None).await?;
+    let principal = caller.maker(&app, None).await?;
     body::media_type(&parts.headers, &[JSON])?;
     let raw = body::read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
     let new: Object<NewLinkBody> = body::from_json(&raw)?;
     let once = once(&parts.headers, "POST /api/v1/links", &new)?;
+    let limit = caller.may_create(&app, principal.as_ref(), 1).await?;
+    let by = caller::maker(principal.as_ref());
     let created = app.links.create(by, new.0.into(), once).await?;
     let location = format!("{PATH}/{}", created.link.id.key);
     let mut response = shown(&app, StatusCode::CREATED, &created.link);
@@ -69,6 +73,7 @@ pub(crate) async fn create(
             .headers_mut()
             .insert(HeaderName::from_static(REPLAYED), YES);
     }
+    rate_limit::note(&mut response, limit.as_ref());
     Ok(response)
 }
 
@@ -92,10 +97,11 @@ pub(crate) async fn create(
 )]
 pub(crate) async fn bulk(
     State(app): State<Arc<App>>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let by = credentials::creator(&app, &parts.headers, None).await?;
+    let principal = caller.maker(&app, None).await?;
     body::media_type(&parts.headers, &[JSON])?;
     let patience = app.settings.server.body_timeout;
     let raw = body::read(raw, HTTP_BULK_BODY_BYTES_MAX, patience).await?;
@@ -108,6 +114,9 @@ pub(crate) async fn bulk(
         ));
     }
     let once = once(&parts.headers, "POST /api/v1/links/bulk", &bulk)?;
+    let count = bulk.links.len() as u64;
+    let limit = caller.may_create(&app, principal.as_ref(), count).await?;
+    let by = caller::maker(principal.as_ref());
     let new = bulk.links.into_iter().map(|link| link.0.into()).collect();
     let outcomes = app.links.create_many(by, new, once).await?;
     let replayed = outcomes.iter().flatten().any(|created| created.replayed);
@@ -142,6 +151,7 @@ pub(crate) async fn bulk(
             .headers_mut()
             .insert(HeaderName::from_static(REPLAYED), YES);
     }
+    rate_limit::note(&mut response, limit.as_ref());
     Ok(response)
 }
 
@@ -163,10 +173,10 @@ pub(crate) async fn bulk(
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
+    caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let who = credentials::owner(&app, &headers, None).await?;
+    let who = caller::own_links(&caller.needs(&app, Scope::Read).await?);
     let query = list_query::parse(uri.query().unwrap_or_default())?;
     let had_cursor = query.cursor.is_some();
     let page = app
@@ -221,9 +231,10 @@ pub(crate) async fn list(
 pub(crate) async fn read(
     State(app): State<Arc<App>>,
     key: Result<Path<String>, PathRejection>,
+    caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let who = credentials::owner(&app, &headers, None).await?;
+    let who = caller::own_links(&caller.needs(&app, Scope::Read).await?);
     let seen = Condition::if_none_match(&headers)?;
     let link = app.links.get(who, &known_key(key)?).await?;
     if seen.names(link.revision) {
@@ -259,10 +270,11 @@ pub(crate) async fn read(
 pub(crate) async fn edit(
     State(app): State<Arc<App>>,
     key: Result<Path<String>, PathRejection>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let who = credentials::owner(&app, &parts.headers, None).await?;
+    let who = caller::own_links(&caller.needs(&app, Scope::Manage).await?);
     body::media_type(&parts.headers, &[MERGE_PATCH, JSON])?;
     let condition = Condition::if_match(&parts.headers)?;
     let raw = body::read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
@@ -291,9 +303,10 @@ pub(crate) async fn edit(
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
     key: Result<Path<String>, PathRejection>,
+    caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let who = credentials::owner(&app, &headers, None).await?;
+    let who = caller::own_links(&caller.needs(&app, Scope::Manage).await?);
     let condition = Condition::if_match(&headers)?;
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;

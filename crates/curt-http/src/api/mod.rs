@@ -15,7 +15,6 @@
 //! [reserved](curt_core::reserved::is_reserved).
 
 mod body;
-mod credentials;
 mod documented;
 mod follow;
 pub(crate) mod health;
@@ -38,7 +37,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use body::{form_only, read as read_body};
-pub(crate) use credentials::creator;
 pub(crate) use once::fingerprint;
 pub(crate) use time::Rfc3339;
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use curt_core::Scope;
 use curt_core::limits::{HTTP_BODY_BYTES_MAX, TAG_BYTES_MAX};
 use curt_links::{Expiry, NewLink};
 use http::header::CONTENT_TYPE;
@@ -18,11 +19,12 @@ use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use super::body::{self, FORM, JSON, Object};
-use super::credentials;
 use super::documented::{CreateUrlProblems, DeleteUrlProblems};
 use super::time::{DateOrTime, Rfc3339};
+use crate::caller::{self, Caller};
 use crate::pages::negotiate::prefers_json;
 use crate::problem::{InvalidField, Problem};
+use crate::rate_limit;
 use crate::state::App;
 
 const USER_TAG: &str = "user:";
@@ -102,23 +104,28 @@ pub(crate) struct DeleteUrl {
 )]
 pub(crate) async fn create_url(
     State(app): State<Arc<App>>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
     let asked: CreateUrl = parameters(&app, &parts, raw).await?;
-    let key = asked.api_dev_key.as_deref();
-    let by = credentials::creator(&app, &parts.headers, key).await?;
+    let principal = caller.maker(&app, asked.api_dev_key.as_deref()).await?;
     let new = new_link(asked)?;
+    let limit = caller.may_create(&app, principal.as_ref(), 1).await?;
+    let by = caller::maker(principal.as_ref());
     let created = app
         .links
         .create(by, new, None)
         .await
         .map_err(|error| Problem::from(error).rename_fields(original_name))?;
     let short_url = app.public.short_url(created.link.id.key.as_str());
-    if prefers_json(&parts.headers) {
-        return Ok(Json(ShortUrl { short_url }).into_response());
-    }
-    Ok(short_url.into_response())
+    let mut response = if prefers_json(&parts.headers) {
+        Json(ShortUrl { short_url }).into_response()
+    } else {
+        short_url.into_response()
+    };
+    rate_limit::note(&mut response, limit.as_ref());
+    Ok(response)
 }
 
 /// Delete a short URL
@@ -143,11 +150,14 @@ pub(crate) async fn create_url(
 )]
 pub(crate) async fn delete_url(
     State(app): State<Arc<App>>,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
     let asked: DeleteUrl = parameters(&app, &parts, raw).await?;
-    let who = credentials::owner(&app, &parts.headers, asked.api_dev_key.as_deref()).await?;
+    let key = asked.api_dev_key.as_deref();
+    let principal = caller.needs_with(&app, key, Scope::Manage).await?;
+    let who = caller::own_links(&principal);
     let url_key = needed("url_key", asked.url_key)?;
     let base = format!("{}/", app.public.base());
     let key = url_key.strip_prefix(&base).unwrap_or(&url_key);

@@ -1,7 +1,7 @@
 //! The start page: one form.
 //!
 //! The form carries the API key itself, so a page of another site cannot act for somebody who has visited this one;
-//! without a key [`credentials`](crate::api::creator) looks at where the request comes from. A hidden random token
+//! without a key the [`Caller`] looks at where the request comes from. A hidden random token
 //! makes a form that is sent twice, by a double click or a reload, one link.
 
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use curt_core::limits::{HTTP_BODY_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX};
 use curt_core::{Link, UnixMillis};
 use curt_links::{Created, Expiry, NewLink, OnceKey};
 use data_encoding::HEXLOWER;
+use http::StatusCode;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
 use url::form_urlencoded;
 
 use super::assets::Assets;
 use super::{VERSION, page};
-use crate::api::{Rfc3339, creator, fingerprint, read_body};
+use crate::api::{Rfc3339, fingerprint, read_body};
+use crate::caller::{self, Caller};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 
@@ -81,7 +82,11 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> Response {
     page(StatusCode::OK, &blank(&app))
 }
 
-pub(super) async fn shorten(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(super) async fn shorten(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Response {
     let (parts, body) = request.into_parts();
     let patience = app.settings.server.body_timeout;
     let raw = match read_body(body, HTTP_BODY_BYTES_MAX, patience).await {
@@ -92,7 +97,7 @@ pub(super) async fn shorten(State(app): State<Arc<App>>, request: Request) -> Re
         Ok(typed) => typed,
         Err(problem) => return problem.into_response(),
     };
-    match create(&app, &parts.headers, &typed).await {
+    match create(&app, &caller, &typed).await {
         Ok(created) => page(
             StatusCode::CREATED,
             &after_success(&app, &created.link, typed),
@@ -101,8 +106,8 @@ pub(super) async fn shorten(State(app): State<Arc<App>>, request: Request) -> Re
     }
 }
 
-async fn create(app: &App, headers: &HeaderMap, typed: &Typed) -> Result<Created, Problem> {
-    let by = creator(app, headers, Some(&typed.api_key)).await?;
+async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, Problem> {
+    let principal = caller.maker(app, Some(&typed.api_key)).await?;
     let expires_at = choice_of(&typed.expires, app.clock.now())
         .ok_or_else(|| Problem::invalid_field("expires_at", "value", "Choose one of the list."))?;
     let new = NewLink {
@@ -111,6 +116,8 @@ async fn create(app: &App, headers: &HeaderMap, typed: &Typed) -> Result<Created
         expires_at,
         ..NewLink::default()
     };
+    caller.may_create(app, principal.as_ref(), 1).await?;
+    let by = caller::maker(principal.as_ref());
     Ok(app.links.create(by, new, once(typed)?).await?)
 }
 

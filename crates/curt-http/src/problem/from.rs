@@ -1,5 +1,6 @@
 //! Failures of the parts below, as problems: one exhaustive match each.
 
+use curt_accounts::AccountError;
 use curt_core::names::event;
 use curt_core::{ErrorKind, PortError, Revision};
 use curt_links::LinkError;
@@ -24,6 +25,29 @@ impl From<LinkError> for Problem {
             LinkError::OnceMismatch => Self::new(ProblemCode::IdempotencyMismatch),
             LinkError::KeysExhausted => Self::new(ProblemCode::KeysExhausted),
             LinkError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// Of users and what belongs to them.
+impl From<AccountError> for Problem {
+    fn from(error: AccountError) -> Self {
+        match error {
+            AccountError::Invalid(fields) => Self::invalid(
+                fields
+                    .into_iter()
+                    .map(|field| InvalidField::new(field.field, field.code, field.message))
+                    .collect(),
+            ),
+            AccountError::EmailTaken => Self::new(ProblemCode::EmailTaken),
+            AccountError::KeyNameTaken => Self::new(ProblemCode::KeyNameTaken),
+            AccountError::TooMany => Self::new(ProblemCode::TooMany),
+            AccountError::WrongCredentials => Self::new(ProblemCode::WrongCredentials),
+            AccountError::SignUpClosed => Self::new(ProblemCode::SignUpClosed),
+            AccountError::InviteInvalid => Self::new(ProblemCode::InviteInvalid),
+            AccountError::SetupClosed | AccountError::NotFound => Self::new(ProblemCode::NotFound),
+            AccountError::Stale => Self::new(ProblemCode::StaleAccount),
+            AccountError::Store(error) => error.into(),
         }
     }
 }

@@ -125,6 +125,12 @@ impl Problem {
         self
     }
 
+    #[must_use]
+    pub(crate) fn header_value(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
     /// Tells the client which revision it should have named.
     #[must_use]
     pub(crate) fn etag(mut self, value: HeaderValue) -> Self {

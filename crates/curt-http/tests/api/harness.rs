@@ -83,7 +83,8 @@ impl World {
             LinkMetrics::default(),
         );
         let accounts = Arc::new(MemoryAccounts::new());
-        let api_keys = services(&accounts, &shared).api_keys;
+        let services = services(&accounts, &shared);
+        let api_keys = &services.api_keys;
         let mut keys = Vec::new();
         for (id, name) in [(1, "ada"), (2, "bob"), (3, "eve")] {
             let user = sample::user(id, &format!("{name}@example.com"));
@@ -98,7 +99,7 @@ impl World {
         let app = Arc::new(App {
             links,
             resolver,
-            api_keys,
+            accounts: services,
             clock: shared,
             public: PublicUrl::new(settings.api.public_url.as_deref()),
             settings,

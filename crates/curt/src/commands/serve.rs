@@ -162,7 +162,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let app = Arc::new(App {
         links,
         resolver,
-        api_keys: accounts.api_keys.clone(),
+        accounts: accounts.clone(),
         clock,
         settings: config.http.clone(),
         metrics: HttpMetrics::register(&mut registry),

@@ -1,0 +1,203 @@
+//! Who is asking, and from where.
+//!
+//! Credentials are an API key, as `Authorization: Bearer KEY`, as `X-Api-Key: KEY`, or in the two operations of the
+//! original API as `api_dev_key`; or the cookie of a session. A header wins over a parameter, and a key over a cookie.
+//! A browser sends cookies without being asked, so that a cookie counts for a change only if the request comes from
+//! one of our own pages ([`site`]).
+
+pub(crate) mod address;
+pub(crate) mod cookie;
+pub(crate) mod site;
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use curt_accounts::{Decision, Origin, Principal};
+use curt_core::{OwnerId, Scope};
+use curt_links::{Maker, Who};
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use http::{HeaderMap, Method};
+
+use self::site::Site;
+use crate::problem::{Problem, ProblemCode};
+use crate::rate_limit;
+use crate::state::App;
+
+const X_API_KEY: &str = "x-api-key";
+
+/// What a request tells about whoever sent it. Nothing is checked yet: every handler says what it needs.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) address: IpAddr,
+    header: Shown,
+    cookie: Option<String>,
+    site: Site,
+    changes: bool,
+}
+
+#[derive(Clone)]
+enum Shown {
+    Nothing,
+    Token(String),
+    Malformed(&'static str),
+}
+
+impl FromRequestParts<Arc<App>> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
+        Ok(Self {
+            address: address::of(parts, &app.settings.api.trusted_proxies),
+            header: in_headers(&parts.headers),
+            cookie: cookie::session(&parts.headers).map(str::to_owned),
+            site: Site::of(&parts.headers, app.public.base()),
+            changes: !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS),
+        })
+    }
+}
+
+impl Caller {
+    /// Whom the request acts for, if it shows anything. What is shown must be good.
+    pub(crate) async fn principal(
+        &self,
+        app: &App,
+        parameter: Option<&str>,
+    ) -> Result<Option<Principal>, Problem> {
+        let token = match &self.header {
+            Shown::Malformed(why) => {
+                return Err(Problem::new(ProblemCode::CredentialsInvalid).detail(*why));
+            }
+            Shown::Token(token) => Some(token.as_str()),
+            Shown::Nothing => parameter.filter(|token| !token.is_empty()),
+        };
+        if let Some(token) = token {
+            let principal = app.accounts.api_keys.authenticate(token).await?;
+            let invalid = || Problem::new(ProblemCode::CredentialsInvalid);
+            return principal.map(Some).ok_or_else(invalid);
+        }
+        self.session(app).await
+    }
+
+    /// Whom the cookie stands for. One that has ended is like none: the browser cannot know.
+    pub(crate) async fn session(&self, app: &App) -> Result<Option<Principal>, Problem> {
+        let Some(token) = &self.cookie else {
+            return Ok(None);
+        };
+        let principal = app.accounts.people.authenticate_session(token).await?;
+        if principal.is_some() && self.changes && self.site != Site::Own {
+            return Err(Problem::new(ProblemCode::CrossSite));
+        }
+        Ok(principal)
+    }
+
+    /// Whoever asks must show that they may do this.
+    pub(crate) async fn needs(&self, app: &App, scope: Scope) -> Result<Principal, Problem> {
+        self.needs_with(app, None, scope).await
+    }
+
+    pub(crate) async fn needs_with(
+        &self,
+        app: &App,
+        parameter: Option<&str>,
+        scope: Scope,
+    ) -> Result<Principal, Problem> {
+        let principal = self.principal(app, parameter).await?;
+        let principal = principal.ok_or_else(|| Problem::new(ProblemCode::CredentialsMissing))?;
+        permit(&principal, scope)?;
+        Ok(principal)
+    }
+
+    /// Whoever makes links, or nobody where that may be done without credentials, and then not by a page of another
+    /// site.
+    pub(crate) async fn maker(
+        &self,
+        app: &App,
+        parameter: Option<&str>,
+    ) -> Result<Option<Principal>, Problem> {
+        if let Some(principal) = self.principal(app, parameter).await? {
+            permit(&principal, Scope::Create)?;
+            return Ok(Some(principal));
+        }
+        if !app.settings.api.anonymous_create {
+            return Err(Problem::new(ProblemCode::CredentialsMissing));
+        }
+        if self.site == Site::Other {
+            return Err(Problem::new(ProblemCode::CrossSite));
+        }
+        Ok(None)
+    }
+
+    /// Takes so many new links from what their maker may make.
+    pub(crate) async fn may_create(
+        &self,
+        app: &App,
+        principal: Option<&Principal>,
+        count: u64,
+    ) -> Result<Option<Decision>, Problem> {
+        let limits = &app.accounts.limits;
+        let decision = limits.creations(principal, self.address, count).await?;
+        rate_limit::granted(decision)
+    }
+
+    /// For the audit log.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin {
+            actor: None,
+            address: Some(self.address),
+        }
+    }
+
+    pub(crate) fn session_token(&self) -> Option<&str> {
+        self.cookie.as_deref()
+    }
+
+    /// For forms that act without a cookie, such as the one to sign in.
+    pub(crate) fn refuse_other_sites(&self) -> Result<(), Problem> {
+        match self.site {
+            Site::Other => Err(Problem::new(ProblemCode::CrossSite)),
+            Site::Own | Site::Unknown => Ok(()),
+        }
+    }
+}
+
+fn permit(principal: &Principal, scope: Scope) -> Result<(), Problem> {
+    if principal.may(scope) {
+        return Ok(());
+    }
+    let what = format!("This needs the scope \"{}\".", scope.name());
+    Err(Problem::new(ProblemCode::ScopeMissing).detail(what))
+}
+
+/// What a new link remembers of its maker.
+pub(crate) fn maker(principal: Option<&Principal>) -> Maker {
+    Maker {
+        owner: principal.map_or(OwnerId::ANONYMOUS, |principal| principal.user),
+        made_with: principal.and_then(Principal::made_with),
+    }
+}
+
+/// Whose links an operation on links may touch.
+pub(crate) fn own_links(principal: &Principal) -> Who {
+    Who::Owner(principal.user)
+}
+
+fn in_headers(headers: &HeaderMap) -> Shown {
+    if let Some(value) = headers.get(AUTHORIZATION) {
+        let parts = value.to_str().ok();
+        return match parts.and_then(|value| value.trim().split_once(' ')) {
+            None => Shown::Malformed("The Authorization header must be \"Bearer KEY\"."),
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+                Shown::Token(token.trim().to_owned())
+            }
+            Some(_) => Shown::Malformed("The scheme of the Authorization header must be Bearer."),
+        };
+    }
+    match headers.get(X_API_KEY).map(|value| value.to_str()) {
+        None => Shown::Nothing,
+        Some(Ok(token)) => Shown::Token(token.trim().to_owned()),
+        Some(Err(_)) => Shown::Malformed("The key in X-Api-Key is not ASCII."),
+    }
+}
