@@ -72,7 +72,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let app = Arc::new(App {
         links,
         resolver: Arc::clone(&resolver),
-        api_keys: accounts.api_keys,
+        accounts,
         clock: Arc::clone(&clock),
         public: PublicUrl::new(settings.api.public_url.as_deref()),
         metrics: metrics.clone(),

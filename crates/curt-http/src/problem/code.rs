@@ -132,7 +132,7 @@ impl ProblemCode {
                 "Check both and try again. An administrator can set a new password with \"curt user password EMAIL\"."),
             Self::SignInNeeded => ("sign-in-needed", StatusCode::UNAUTHORIZED, "This link is private",
                 "Sign in, or send an API key, of somebody who may follow it."),
-            Self::LinkPasswordWrong => ("link-password-wrong", StatusCode::UNAUTHORIZED, "The link's password is missing or wrong",
+            Self::LinkPasswordWrong => ("link-password-wrong", StatusCode::UNAUTHORIZED, "The password of the link is missing or wrong",
                 "Send the password that you got with the link, as the field \"password\" of a form, by POST."),
             Self::ScopeMissing => ("scope-missing", StatusCode::FORBIDDEN, "The credentials do not allow this",
                 "Use an API key that has the scope that the detail names, or an administrator's where it is \"admin\"."),
