@@ -61,7 +61,7 @@ SELECT seq, prefix, secret_hash, owner, name, 15, created_at, expires_at, revoke
 DROP TABLE api_keys_before;
 
 CREATE INDEX api_keys_by_user ON api_keys (user);
-CREATE INDEX api_keys_with_limit ON api_keys (seq) WHERE redirections_amount IS NOT NULL AND revoked_at IS NULL;
+CREATE INDEX api_keys_with_limit ON api_keys (seq) WHERE redirections_amount IS NOT NULL;
 
 CREATE TABLE sessions (
     id          TEXT    PRIMARY KEY,

@@ -146,10 +146,7 @@ impl ApiKeys for MemoryAccounts {
         let limit = |key: &ApiKey| Some((key.number, key.allowance.redirections?));
         Ok(RedirectionLimits {
             users: tables.users.redirection_limits(),
-            keys: keys
-                .filter(|key| key.revoked_at.is_none())
-                .filter_map(limit)
-                .collect(),
+            keys: keys.filter_map(limit).collect(),
         })
     }
 }

@@ -210,7 +210,7 @@ fn redirection_limits(connection: &Connection) -> rusqlite::Result<Vec<(ApiKeyNu
     let limits = connection
         .prepare_cached(
             "SELECT seq, redirections_amount, redirections_period FROM api_keys INDEXED BY api_keys_with_limit \
-             WHERE redirections_amount IS NOT NULL AND revoked_at IS NULL ORDER BY seq",
+             WHERE redirections_amount IS NOT NULL ORDER BY seq",
         )?
         .query_map((), |row| {
             let number = ApiKeyNumber(row.get(0)?);

@@ -38,8 +38,8 @@ pub trait ApiKeys: Send + Sync {
     /// skipped. Timed out or called twice: no harm.
     async fn touch_api_keys(&self, used: &[(Box<str>, UnixMillis)]) -> PortResult<()>;
 
-    /// Who has a limit on redirections of their own: users, and keys that are not revoked, not even for later. Both are
-    /// few.
+    /// Who has a limit on redirections of their own: users, and keys, revoked ones too, because the limit is that of the
+    /// links that the key made, and those go on. Both are few.
     async fn redirection_limits(&self) -> PortResult<RedirectionLimits>;
 }
 

@@ -385,7 +385,11 @@ async fn limits_on_redirections_are_listed(accounts: Port) -> Result<()> {
     let rule = |amount| QuotaRule { amount, ..LIMIT };
     let want = RedirectionLimits {
         users: vec![(OwnerId(4), rule(0)), (OwnerId(9), rule(9))],
-        keys: vec![(numbers[0], rule(3)), (numbers[3], rule(6))],
+        keys: vec![
+            (numbers[0], rule(3)),
+            (numbers[2], rule(5)),
+            (numbers[3], rule(6)),
+        ],
     };
     same("limits", accounts.redirection_limits().await?, want)?;
     let freed = User {
