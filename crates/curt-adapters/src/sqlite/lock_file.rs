@@ -17,7 +17,7 @@ const OP: &str = "lock the data file";
 /// Held for as long as it lives.
 #[derive(Debug)]
 pub(super) struct LockFile {
-    _locked: File,
+    locked: File,
 }
 
 impl LockFile {
@@ -42,7 +42,16 @@ impl LockFile {
         if let Err(error) = noted {
             tracing::debug!(%error, "the lock file does not name this process");
         }
-        Ok(Self { _locked: file })
+        Ok(Self { locked: file })
+    }
+}
+
+/// Closing would not be enough while a process that is being started still shares the open file.
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        if let Err(error) = self.locked.unlock() {
+            tracing::debug!(%error, "the data file's lock goes with its file");
+        }
     }
 }
 
