@@ -20,5 +20,5 @@ mod tasks;
 
 pub use limited_visits::limit_visits;
 pub use metrics::HttpMetrics;
-pub use settings::{ApiSettings, HttpSettings, RedirectSettings, ServerSettings};
+pub use settings::{ApiSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings};
 pub use state::{App, PublicUrl, Readiness};

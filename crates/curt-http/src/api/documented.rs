@@ -50,7 +50,10 @@ fn response(codes: &[ProblemCode]) -> Response {
 
 fn headers(codes: &[ProblemCode]) -> Vec<(&'static str, &'static str)> {
     match codes {
-        [ProblemCode::CredentialsMissing, ..] => {
+        [
+            ProblemCode::CredentialsMissing | ProblemCode::SignInNeeded,
+            ..,
+        ] => {
             vec![("WWW-Authenticate", "How to send an API key.")]
         }
         [ProblemCode::StoreUnavailable, ..] => {
@@ -105,5 +108,8 @@ documented! {
         AliasTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable KeysExhausted;
     DeleteUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid LinkNotFound BodyTimeout
         BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
-    FollowProblems: LinkNotFound LinkGone UriTooLong Internal StoreUnavailable;
+    FollowProblems: SignInNeeded CredentialsInvalid LinkPasswordWrong ScopeMissing LinkForbidden LinkNotFound LinkGone
+        LinkBlocked UriTooLong RateLimited Internal StoreUnavailable;
+    UnlockProblems: MalformedRequest LinkPasswordWrong CrossSite LinkNotFound MethodNotAllowed BodyTimeout LinkGone
+        LinkBlocked BodyTooLarge UriTooLong UnsupportedMediaType RateLimited Internal StoreUnavailable;
 }

@@ -50,9 +50,9 @@ use crate::state::App;
 pub fn router(app: Arc<App>) -> Router {
     let (documented, document) = documented_routes().split_for_parts();
     let document = openapi::finish(document, app.settings.api.anonymous_create);
-    let fields = Arc::new(RedirectFields::new(&app.settings.redirect));
+    let fields = Arc::new(RedirectFields::new(&app.settings));
     let routes = documented
-        .route("/{key}/", get(follow::follow))
+        .route("/{key}/", get(follow::follow).post(follow::unlock))
         .merge(pages::routes(&document))
         .layer(Extension(fields))
         .with_state(Arc::clone(&app));
@@ -75,7 +75,7 @@ fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(links::read, links::edit, links::delete))
         .routes(routes!(original::create_url))
         .routes(routes!(original::delete_url))
-        .routes(routes!(follow::follow))
+        .routes(routes!(follow::follow, follow::unlock))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
 }

@@ -163,7 +163,7 @@ impl Caller {
     }
 }
 
-fn permit(principal: &Principal, scope: Scope) -> Result<(), Problem> {
+pub(crate) fn permit(principal: &Principal, scope: Scope) -> Result<(), Problem> {
     if principal.may(scope) {
         return Ok(());
     }

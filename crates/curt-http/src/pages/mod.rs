@@ -6,6 +6,7 @@ mod home;
 pub(crate) mod negotiate;
 mod problems;
 mod reference;
+mod unlock;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use http::{HeaderValue, StatusCode};
 use utoipa::openapi::OpenApi;
 
 pub(crate) use problems::problem_page;
+pub(crate) use unlock::unlock_page;
 
 use crate::openapi;
 use crate::problem::{Problem, ProblemCode};
@@ -28,6 +30,10 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Only our own style, script and icon, and forms only to us.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// For forms whose answer leads to a link's target: browsers hold redirects after a form to `form-action` too.
+const LEADING_AWAY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
+    base-uri 'none'; frame-ancestors 'none'";
 
 pub(crate) fn routes(document: &OpenApi) -> Router<Arc<App>> {
     Router::new()
@@ -43,11 +49,20 @@ pub(crate) fn routes(document: &OpenApi) -> Router<Arc<App>> {
 
 /// Renders a page.
 fn page(status: StatusCode, template: &impl Template) -> Response {
+    page_under(PAGE_POLICY, status, template)
+}
+
+/// Renders a page whose form ends at a link's target.
+fn page_leading_away(status: StatusCode, template: &impl Template) -> Response {
+    page_under(LEADING_AWAY_POLICY, status, template)
+}
+
+fn page_under(policy: &'static str, status: StatusCode, template: &impl Template) -> Response {
     match template.render() {
         Ok(html) => {
             let fields = [
                 (CONTENT_TYPE, "text/html; charset=utf-8"),
-                (CONTENT_SECURITY_POLICY, PAGE_POLICY),
+                (CONTENT_SECURITY_POLICY, policy),
             ];
             (status, fields, html).into_response()
         }

@@ -98,7 +98,7 @@ impl Problem {
             headers: Vec::new(),
         };
         match code {
-            ProblemCode::CredentialsMissing => {
+            ProblemCode::CredentialsMissing | ProblemCode::SignInNeeded => {
                 problem = problem.header(WWW_AUTHENTICATE, "Bearer realm=\"curt\"");
             }
             ProblemCode::CredentialsInvalid => {

@@ -80,7 +80,12 @@ impl Tally {
             RedirectOutcome::Hit => self.hits.set(self.hits.get() + 1),
             RedirectOutcome::Loaded => self.loaded.set(self.loaded.get() + 1),
             // The router answers these, and counts them.
-            RedirectOutcome::Absent | RedirectOutcome::Gone | RedirectOutcome::Error => {}
+            RedirectOutcome::Absent
+            | RedirectOutcome::Gone
+            | RedirectOutcome::Blocked
+            | RedirectOutcome::Refused
+            | RedirectOutcome::Limited
+            | RedirectOutcome::Error => {}
         }
     }
 
