@@ -5,6 +5,7 @@
 //! | `/` | the page to shorten a URL |
 //! | `/{key}`, `/{key}/` | the redirect |
 //! | `/api/v1/links…` | the REST resource |
+//! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
 //! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
 //! | `/api`, `/api/openapi.json` | the API described, for people and for programs |
 //! | `/problems/{code}` | what an error means |
@@ -14,19 +15,32 @@
 //! No first part of a path is a key that a link could have: all of them are
 //! [reserved](curt_core::reserved::is_reserved).
 
+mod audit;
 mod body;
 mod documented;
 mod follow;
 pub(crate) mod health;
+mod invites;
+mod key_body;
+mod keys;
 mod leftover;
+mod link_access;
 mod link_body;
 mod links;
 mod list_query;
+mod moderation;
+mod names;
 mod observe;
 mod once;
 mod original;
+mod permissions;
+mod query;
 pub(crate) mod revision;
+mod secret;
+mod sessions;
 mod time;
+mod user_body;
+mod users;
 
 use std::sync::Arc;
 
@@ -73,6 +87,20 @@ fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(links::list, links::create))
         .routes(routes!(links::bulk))
         .routes(routes!(links::read, links::edit, links::delete))
+        .routes(routes!(moderation::disable))
+        .routes(routes!(moderation::enable))
+        .routes(routes!(permissions::list, permissions::grant))
+        .routes(routes!(permissions::revoke))
+        .routes(routes!(users::list, users::create))
+        .routes(routes!(users::read, users::edit))
+        .routes(routes!(users::change_password))
+        .routes(routes!(invites::create))
+        .routes(routes!(audit::list))
+        .routes(routes!(sessions::list, sessions::sign_in))
+        .routes(routes!(sessions::end))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(keys::rotate))
         .routes(routes!(original::create_url))
         .routes(routes!(original::delete_url))
         .routes(routes!(follow::follow, follow::unlock))
