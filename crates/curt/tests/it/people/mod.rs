@@ -1,5 +1,6 @@
 //! What accounts, API keys, limits and private links promise, seen from outside and under pressure.
 
+mod blocklist;
 mod boundary;
 mod waiting;
 
