@@ -33,6 +33,7 @@ pub(crate) const BASE: &str = "https://sho.rt";
 pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 
 pub(crate) struct World {
+    pub(crate) app: Arc<App>,
     pub(crate) router: Router,
     pub(crate) admin: Router,
     pub(crate) clock: Arc<ManualClock>,
@@ -154,7 +155,8 @@ impl World {
         });
         Self {
             router: api::router(Arc::clone(&app)),
-            admin: admin::router(app, Arc::new(registry)),
+            admin: admin::router(Arc::clone(&app), Arc::new(registry)),
+            app,
             clock,
             ready,
             store,
