@@ -5,11 +5,16 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod accounts;
+mod api_keys;
 mod bad_input;
+mod follow;
 mod harness;
 mod links;
 mod matrix;
 mod original;
 mod pages;
+mod quota;
 mod repeat;
 mod semantics;
+mod sharing;
