@@ -7,7 +7,7 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use url::form_urlencoded;
 
-use crate::api::{form_only, read_body, sentence};
+use crate::api::{form_only, read_body};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 
@@ -74,7 +74,7 @@ impl Mistakes {
         let fields: Vec<_> = problem
             .errors()
             .iter()
-            .map(|error| (error.field.to_string(), sentence(&error.message)))
+            .map(|error| (error.field.to_string(), error.message.to_string()))
             .collect();
         let message = fields.is_empty().then(|| Message {
             title: body.title,

@@ -15,7 +15,6 @@ use super::visitor::Visitor;
 use super::{VERSION, page, page_leading_away, refused};
 use crate::caller::{Caller, cookie};
 use crate::problem::{Problem, ProblemCode};
-use crate::rate_limit;
 use crate::state::App;
 use crate::tasks::to_the_end;
 
@@ -68,7 +67,7 @@ pub(super) async fn sign_in(
     };
     let (email, next) = (form.text("email"), form.text("next"));
     let tried = async {
-        may_try(&app, &caller, &email).await?;
+        caller.may_try_password(&app, &email).await?;
         let password = form.secret("password").to_owned();
         come_in(&app, &caller, email.clone(), password, agent).await
     };
@@ -115,13 +114,6 @@ pub(super) async fn sign_out(
 pub(super) async fn posted(app: &App, caller: &Caller, request: Request) -> Result<Form, Problem> {
     caller.refuse_other_sites()?;
     Form::read(app, request).await
-}
-
-/// Counts a try before anything is looked up or hashed.
-pub(super) async fn may_try(app: &App, caller: &Caller, email: &str) -> Result<(), Problem> {
-    let limits = &app.accounts.limits;
-    let decision = limits.sign_ins(caller.address, email).await?;
-    rate_limit::granted(decision).map(drop)
 }
 
 /// Begins a session and returns the cookie for it. The session that the browser had ends.

@@ -11,7 +11,7 @@ use http::{StatusCode, Uri};
 
 use super::assets::Assets;
 use super::form::{Form, Mistakes, see_other};
-use super::sign_in::{agent, come_in, may_try, posted};
+use super::sign_in::{agent, come_in, posted};
 use super::{VERSION, page, refused};
 use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
@@ -140,7 +140,7 @@ async fn enter(
 ) -> Response {
     let typed = Typed::of(form);
     let tried = async {
-        may_try(app, caller, &typed.email).await?;
+        caller.may_try_password(app, &typed.email).await?;
         let new = typed.person(form);
         let (email, password) = (new.email.clone(), new.password.clone());
         make(app, caller, new, door.clone()).await?;

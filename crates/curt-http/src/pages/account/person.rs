@@ -9,7 +9,6 @@ use curt_accounts::{EditPerson, Whom};
 use super::{Turned, done, failed, posted};
 use crate::caller::Caller;
 use crate::pages::form::Form;
-use crate::pages::sign_in::may_try;
 use crate::pages::visitor::Visitor;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
@@ -58,7 +57,7 @@ async fn new_password(
     visitor: &Visitor,
     form: &Form,
 ) -> Result<(), Problem> {
-    may_try(app, caller, &visitor.user.email).await?;
+    caller.may_try_password(app, &visitor.user.email).await?;
     let people = Arc::clone(&app.accounts.people);
     let id = visitor.principal.user;
     let origin = caller.origin().by(id);
