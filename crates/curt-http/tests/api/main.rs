@@ -14,6 +14,8 @@ mod links;
 mod matrix;
 mod original;
 mod pages;
+mod pages_account;
+mod pages_forms;
 mod quota;
 mod repeat;
 mod semantics;
