@@ -5,11 +5,11 @@ use std::time::Duration;
 use axum::body::Body;
 use curt_accounts::{NewKey, Origin, Whom};
 use curt_core::reserved::is_reserved;
-use curt_core::{Allowance, Scope, Scopes};
+use curt_core::{Allowance, Clock, Scope, Scopes};
 use http::{Method, Request};
 use tokio::task::JoinSet;
 
-use crate::harness::{ADA, Answer, BASE, BOB, EVE, NOW, ROOT, World};
+use crate::harness::{ADA, Answer, BASE, EVE, ROOT, World};
 
 /// Who asks. What is asked for belongs to Ada.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,12 +250,16 @@ async fn every_endpoint_answers_everybody_as_the_table_says() {
 
 async fn deviations((method, path, body, statuses): &'static Row) -> Vec<String> {
     let mut deviations = Vec::new();
+    let mut scene = Scene::new().await;
     for (who, column) in EVERYBODY {
-        let answer = Scene::new().await.ask(method, path, body, who).await;
+        let answer = scene.ask(method, path, body, who).await;
         let case = format!("{method} {path} {body} by {who:?}: {answer:?}");
         check(method, &answer, &case);
         if answer.status.as_u16() != statuses[column] {
             deviations.push(format!("{} expected, {case}", statuses[column]));
+        }
+        if answer.status.is_success() && !["GET", "HEAD"].contains(method) {
+            scene = Scene::new().await;
         }
     }
     deviations
@@ -340,7 +344,7 @@ impl Scene {
     async fn credentials(&self, who: Who) -> Vec<(&'static str, String)> {
         let world = &self.world;
         let bearer = |key: String| vec![("authorization", format!("Bearer {key}"))];
-        let only = |user, scope| world.key_for(user, "only", std::slice::from_ref(scope));
+        let only = async |user, scope: Scope| world.key_for(user, scope.name(), &[scope]).await;
         match who {
             Who::Nobody => Vec::new(),
             Who::Garbage => bearer("curt_aaaaaaaa_00000000000000000000000000000000".to_owned()),
@@ -350,10 +354,10 @@ impl Scene {
             Who::Stranger => bearer(world.stranger.clone()),
             Who::Owner => bearer(world.key.clone()),
             Who::Admin => bearer(world.key_for(ROOT, "all", &Scope::ALL).await),
-            Who::Read => bearer(only(ADA, &Scope::Read).await),
-            Who::Create => bearer(only(ADA, &Scope::Create).await),
-            Who::Manage => bearer(only(ADA, &Scope::Manage).await),
-            Who::AdminOnly => bearer(only(ROOT, &Scope::Admin).await),
+            Who::Read => bearer(only(ADA, Scope::Read).await),
+            Who::Create => bearer(only(ADA, Scope::Create).await),
+            Who::Manage => bearer(only(ADA, Scope::Manage).await),
+            Who::AdminOnly => bearer(only(ROOT, Scope::Admin).await),
             Who::Session => vec![self.cookie().await, ("origin", BASE.to_owned())],
             Who::CrossSite => vec![
                 self.cookie().await,
@@ -375,7 +379,7 @@ impl Scene {
             name: "short".to_owned(),
             scopes: Scopes::ALL.iter().filter(|s| *s != Scope::Admin).collect(),
             allowance: Allowance::default(),
-            expires_at: Some(NOW.plus(second)),
+            expires_at: Some(self.world.clock.now().plus(second)),
         };
         let api_keys = &self.world.accounts.api_keys;
         let issued = api_keys.issue(key, Scopes::ALL, Origin::OPERATOR).await;
@@ -383,12 +387,12 @@ impl Scene {
         issued.unwrap().token
     }
 
-    /// Bob's key, after he was kept out.
     async fn disabled(&self) -> String {
+        let key = self.world.key_for(EVE, "good", &[Scope::Manage]).await;
         let people = &self.world.accounts.people;
-        let disabled = people.disable(Whom::Id(BOB), Origin::OPERATOR).await;
+        let disabled = people.disable(Whom::Id(EVE), Origin::OPERATOR).await;
         assert!(disabled.unwrap().disabled_at.is_some());
-        self.world.stranger.clone()
+        key
     }
 }
 
