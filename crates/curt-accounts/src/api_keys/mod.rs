@@ -12,6 +12,7 @@ pub use self::issue::{IssuedKey, NewKey};
 use self::used::LastUsed;
 use crate::audit::Audit;
 use crate::credentials::{self, Credentials, Verdict};
+use crate::even_time::EvenTime;
 use crate::principal::{Principal, Via};
 use crate::token;
 
@@ -40,9 +41,18 @@ impl ApiKeys {
     }
 
     /// Whom the token stands for. Unknown, wrong, revoked and expired tokens, and those of disabled users, are all
-    /// `None`, in about the same time. Answers from memory for up to [`VERDICT_TTL`](crate::VERDICT_TTL); a failing
-    /// store is an error, never `None`.
+    /// `None`, [in the same time](EvenTime). Answers from memory for up to [`VERDICT_TTL`](crate::VERDICT_TTL); a
+    /// failing store is an error, never `None`.
     pub async fn authenticate(&self, token: &str) -> PortResult<Option<Principal>> {
+        let begun = EvenTime::begin();
+        let principal = self.recognise(token).await?;
+        if principal.is_none() {
+            begun.even().await;
+        }
+        Ok(principal)
+    }
+
+    async fn recognise(&self, token: &str) -> PortResult<Option<Principal>> {
         let Some((prefix, secret)) = token::API_KEY.split(token) else {
             return Ok(None);
         };
@@ -53,7 +63,7 @@ impl ApiKeys {
         }
         let begun = self.credentials.begin();
         let stored = self.accounts.api_key(prefix).await?;
-        // Nobody is looked up for an unknown key, so that it costs what a wrong one costs.
+        // Nobody is looked up for an unknown key, so that it costs about what a wrong one costs.
         let user = stored.as_ref().map_or(OwnerId::ANONYMOUS, |key| key.user);
         let user = self.accounts.user(user).await?;
         let verdict = judge(stored, user, &token::hash(secret), now);

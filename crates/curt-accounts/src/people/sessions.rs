@@ -9,6 +9,7 @@ use super::People;
 use crate::audit::Origin;
 use crate::credentials::{self, Verdict};
 use crate::error::AccountError;
+use crate::even_time::EvenTime;
 use crate::principal::{Principal, Via};
 use crate::token;
 
@@ -18,6 +19,15 @@ const TOUCH_EVERY: Duration = Duration::from_secs(60);
 impl People {
     /// Whom a session's token stands for, as [`ApiKeys::authenticate`](crate::ApiKeys::authenticate) answers for keys.
     pub async fn authenticate_session(&self, token: &str) -> PortResult<Option<Principal>> {
+        let begun = EvenTime::begin();
+        let principal = self.recognise_session(token).await?;
+        if principal.is_none() {
+            begun.even().await;
+        }
+        Ok(principal)
+    }
+
+    async fn recognise_session(&self, token: &str) -> PortResult<Option<Principal>> {
         let Some((id, secret)) = token::SESSION.split(token) else {
             return Ok(None);
         };
@@ -28,7 +38,7 @@ impl People {
         }
         let begun = self.credentials.begin();
         let session = self.accounts.session(id).await?;
-        // Nobody is looked up for an unknown session, so that it costs what a wrong one costs.
+        // Nobody is looked up for an unknown session, so that it costs about what a wrong one costs.
         let user = session
             .as_ref()
             .map_or(OwnerId::ANONYMOUS, |held| held.user);

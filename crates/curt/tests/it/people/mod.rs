@@ -2,6 +2,7 @@
 
 mod blocklist;
 mod boundary;
+mod timing;
 mod waiting;
 
 use std::time::Duration;
