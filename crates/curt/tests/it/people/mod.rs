@@ -2,6 +2,7 @@
 
 mod blocklist;
 mod boundary;
+mod guesses;
 mod timing;
 mod waiting;
 
