@@ -103,18 +103,7 @@ impl World {
             Arc::clone(&shared),
             ResolveMetrics::default(),
         );
-        let link_settings = LinkSettings {
-            own_hosts: vec!["sho.rt".parse().unwrap()],
-            ..LinkSettings::default()
-        };
-        let links = Links::new(
-            link_settings,
-            store.clone(),
-            KeySupply::random(Alphabet::Base62, 7),
-            Arc::clone(&resolver),
-            Arc::clone(&shared),
-            LinkMetrics::default(),
-        );
+        let links = links(&store, &resolver, &shared);
         let accounts = Arc::new(MemoryAccounts::new());
         let quotas = Arc::new(MemoryQuotas::new());
         let services = AccountServices::new(
@@ -249,6 +238,25 @@ impl World {
             .body(Body::empty());
         self.send(request.unwrap()).await
     }
+}
+
+fn links(
+    store: &Arc<AttendedLinks<Outage>>,
+    resolver: &Arc<Resolver>,
+    clock: &Arc<dyn Clock>,
+) -> Arc<Links> {
+    let settings = LinkSettings {
+        own_hosts: vec!["sho.rt".parse().unwrap()],
+        ..LinkSettings::default()
+    };
+    Links::new(
+        settings,
+        store.clone(),
+        KeySupply::random(Alphabet::Base62, 7),
+        Arc::clone(resolver),
+        Arc::clone(clock),
+        LinkMetrics::default(),
+    )
 }
 
 const MEMBER_SCOPES: [Scope; 3] = [Scope::Read, Scope::Create, Scope::Manage];
