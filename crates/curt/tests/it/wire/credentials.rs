@@ -58,13 +58,29 @@ const fn with_body(
 }
 
 const READ: &[Method] = &[method("GET", [200; 4]), method("HEAD", [200; 4])];
-const FOLLOW: &[Method] = &[method("GET", [302; 4]), method("HEAD", [302; 4])];
+const FOLLOW: &[Method] = &[
+    method("GET", [302; 4]),
+    method("HEAD", [302; 4]),
+    // Only for links that have a password.
+    method("POST", [405; 4]),
+];
+
+const TO_SIGN_IN: &[Method] = &[with_body("POST", FORM, "x=y", [303; 4])];
 
 const fn page(path: &'static str) -> Route {
     Route {
         path,
         template: path,
         methods: READ,
+    }
+}
+
+/// A page that answers everybody with this: nobody here is signed in.
+const fn page_with_form(path: &'static str, methods: &'static [Method]) -> Route {
+    Route {
+        path,
+        template: path,
+        methods,
     }
 }
 
@@ -127,6 +143,44 @@ const ROUTES: &[Route] = &[
             ),
         ],
     },
+    page_with_form(
+        "/sign-in",
+        &[
+            method("GET", [200; 4]),
+            method("HEAD", [200; 4]),
+            with_body("POST", FORM, "email=a%40b.c&password=x", [401; 4]),
+        ],
+    ),
+    page_with_form(
+        "/sign-up",
+        &[
+            method("GET", [403; 4]),
+            method("HEAD", [403; 4]),
+            with_body("POST", FORM, "email=a%40b.c&password=x", [403; 4]),
+        ],
+    ),
+    page_with_form(
+        "/setup",
+        &[
+            method("GET", [404; 4]),
+            method("HEAD", [404; 4]),
+            with_body("POST", FORM, "token=x", [404; 4]),
+        ],
+    ),
+    page_with_form(
+        "/account",
+        &[
+            method("GET", [303; 4]),
+            method("HEAD", [303; 4]),
+            with_body("POST", FORM, "first_name=x", [303; 4]),
+        ],
+    ),
+    page_with_form("/sign-out", TO_SIGN_IN),
+    page_with_form("/account/password", TO_SIGN_IN),
+    page_with_form("/account/sessions/end", TO_SIGN_IN),
+    page_with_form("/account/keys", TO_SIGN_IN),
+    page_with_form("/account/keys/rotate", TO_SIGN_IN),
+    page_with_form("/account/keys/revoke", TO_SIGN_IN),
     page("/health/live"),
     page("/health/ready"),
     page("/api"),
@@ -204,7 +258,7 @@ impl Desk {
             assert!(answer.body.is_empty(), "{context}: {answer}");
             return;
         }
-        if path == "/" && answer.status == 401 {
+        if matches!(path, "/" | "/sign-in") && answer.status == 401 {
             let html = answer.header("content-type").unwrap_or_default();
             assert!(html.starts_with("text/html"), "{context}: {answer}");
             return;
@@ -260,8 +314,8 @@ fn every_endpoint_answers_every_method_and_every_credential_as_documented() {
             let expected = match name {
                 "GET" | "HEAD" => 404,
                 _ if known => 405,
-                // What may be a key is followed and nothing else.
-                _ if path == "/metrics" => 405,
+                // What may be a key can be followed, with a password too, and nothing else.
+                _ if path == "/metrics" && name != "POST" => 405,
                 _ => 404,
             };
             assert_eq!(answer.status, expected, "{context}: {answer}");
