@@ -3,7 +3,8 @@
 //! | path | what |
 //! |---|---|
 //! | `/` | the page to shorten a URL |
-//! | `/{key}`, `/{key}/` | the redirect |
+//! | `/sign-in`, `/sign-out`, `/sign-up`, `/setup`, `/account…` | the pages about accounts |
+//! | `/{key}`, `/{key}/` | the redirect, and by POST the password that it may need |
 //! | `/api/v1/links…` | the REST resource |
 //! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
 //! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
