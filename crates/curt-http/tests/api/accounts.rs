@@ -1,11 +1,16 @@
 //! People and their sessions, by API.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use curt_accounts::{AccountSettings, LimitSettings, SignUp};
 use curt_core::Scope;
+use curt_core::names::audit;
+use curt_core::ports::AuditEntry;
 use curt_http::HttpSettings;
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 use crate::harness::{ADA, Answer, BASE, PASSWORD, ROOT, World, account_settings};
 
@@ -225,7 +230,7 @@ async fn guesses_are_limited_and_waiting_as_told_is_enough() {
     let other_door = world.call(Method::POST, path, Some(body)).await;
     assert_eq!(other_door.problem(), "rate-limited");
     let seconds = refused.header("retry-after").parse().unwrap();
-    world.clock.advance(std::time::Duration::from_secs(seconds));
+    world.clock.advance(Duration::from_secs(seconds));
     let waited = sign_in(&world, "ada@example.com", PASSWORD, &[]).await;
     assert_eq!(waited.status, StatusCode::CREATED);
 }
@@ -263,6 +268,53 @@ async fn a_changed_password_ends_the_other_sessions() {
     let path = "/api/v1/users/me/password";
     let refused = world.call(Method::POST, path, Some(short)).await;
     assert_eq!(refused.refused(), "new_password/too_short");
+}
+
+#[tokio::test]
+async fn a_password_change_goes_on_when_its_client_has_gone() {
+    let world = world(SignUp::Closed).await;
+    let [kept, ended] = [world.session(ADA).await, world.session(ADA).await]
+        .map(|token| format!("__Host-curt_session={token}"));
+    let changes = async || {
+        let entries = world.accounts.audit.list(None, 200).await.unwrap();
+        let changed = |entry: &AuditEntry| &*entry.action == audit::PASSWORD_CHANGED;
+        entries.iter().filter(|(_, entry)| changed(entry)).count()
+    };
+    let before = changes().await;
+    let body = json!({"old_password": PASSWORD, "new_password": "another good one"});
+    let headers = [("cookie", kept.as_str()), ("origin", BASE)];
+    let asking = post(&world, "/api/v1/users/me/password", &body, &headers);
+    // The client hangs up while its old password is being looked at.
+    assert!(timeout(Duration::ZERO, asking).await.is_err());
+    let waiting = async {
+        while changes().await == before {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), waiting).await.unwrap();
+    let answer = by_cookie(&world, &ended, Method::GET, "/api/v1/users/me").await;
+    assert_eq!(answer.status, 401);
+}
+
+#[tokio::test]
+async fn a_cookie_changes_nothing_unless_one_of_our_pages_sent_it() {
+    let world = world(SignUp::Closed).await;
+    let cookie = format!("__Host-curt_session={}", world.session(ADA).await);
+    let body = json!({"name": "n"});
+    for (site, status) in [
+        (None, 403),
+        (Some(("origin", "null")), 403),
+        (Some(("origin", "http://sho.rt")), 403),
+        (Some(("sec-fetch-site", "same-site")), 403),
+        (Some(("sec-fetch-site", "same-origin")), 201),
+    ] {
+        let headers: Vec<_> = [("cookie", cookie.as_str())]
+            .into_iter()
+            .chain(site)
+            .collect();
+        let answer = post(&world, "/api/v1/keys", &body, &headers).await;
+        assert_eq!(answer.status.as_u16(), status, "{site:?}");
+    }
 }
 
 #[tokio::test]
