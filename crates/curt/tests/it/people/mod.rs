@@ -2,7 +2,10 @@
 
 mod blocklist;
 mod boundary;
+mod browser;
 mod guesses;
+mod revocation;
+mod secrets;
 mod timing;
 mod waiting;
 
