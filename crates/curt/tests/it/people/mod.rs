@@ -5,6 +5,7 @@ mod boundary;
 mod browser;
 mod guesses;
 mod revocation;
+mod scanning;
 mod secrets;
 mod timing;
 mod waiting;
