@@ -18,6 +18,13 @@ const LINK: &str = "{\"target\":\"https://example.com/made\"}";
 const LINKS: &str = "{\"links\":[{\"target\":\"https://example.com/made\"}]}";
 const ORIGINAL: &str = "{\"original_url\":\"https://example.com/made\"}";
 
+const NOBODY: &str = "{\"email\":\"nobody@example.com\"}";
+const PERSON: &str = "{\"first_name\":\"A\",\"last_name\":\"B\",\"email\":\"a@example.com\",\"password\":\"long enough\"}";
+const PASSWORDS: &str = "{\"old_password\":\"a guess\",\"new_password\":\"long enough\"}";
+const SIGN_IN: &str = "{\"email\":\"nobody@example.com\",\"password\":\"a guess\"}";
+/// Both good keys here are members'.
+const FOR_ADMINISTRATORS: [u16; 4] = [401, 401, 403, 403];
+
 /// `KEY` in a path stands for a link of the good credentials, made afresh for every request.
 struct Route {
     path: &'static str,
@@ -108,6 +115,100 @@ const ROUTES: &[Route] = &[
             with_body("PATCH", JSON, LINK, [401, 401, 404, 200]),
             method("DELETE", [401, 401, 404, 204]),
         ],
+    },
+    Route {
+        path: "/api/v1/links/KEY/disable",
+        template: "/api/v1/links/{key}/disable",
+        methods: &[method("POST", FOR_ADMINISTRATORS)],
+    },
+    Route {
+        path: "/api/v1/links/KEY/enable",
+        template: "/api/v1/links/{key}/enable",
+        methods: &[method("POST", FOR_ADMINISTRATORS)],
+    },
+    Route {
+        path: "/api/v1/links/KEY/permissions",
+        template: "/api/v1/links/{key}/permissions",
+        methods: &[
+            method("GET", [401, 401, 404, 200]),
+            method("HEAD", [401, 401, 404, 200]),
+            with_body("POST", JSON, NOBODY, [401, 401, 404, 422]),
+        ],
+    },
+    Route {
+        path: "/api/v1/links/KEY/permissions/1",
+        template: "/api/v1/links/{key}/permissions/{id}",
+        methods: &[method("DELETE", [401, 401, 404, 404])],
+    },
+    Route {
+        path: "/api/v1/users",
+        template: "/api/v1/users",
+        methods: &[
+            method("GET", FOR_ADMINISTRATORS),
+            method("HEAD", FOR_ADMINISTRATORS),
+            // Signing up is closed.
+            with_body("POST", JSON, PERSON, [403, 401, 403, 403]),
+        ],
+    },
+    Route {
+        path: "/api/v1/users/me",
+        template: "/api/v1/users/{id}",
+        methods: &[
+            method("GET", [401, 401, 200, 200]),
+            method("HEAD", [401, 401, 200, 200]),
+            with_body("PATCH", JSON, "{\"last_name\":\"x\"}", [401, 401, 200, 200]),
+        ],
+    },
+    Route {
+        path: "/api/v1/users/me/password",
+        template: "/api/v1/users/{id}/password",
+        methods: &[with_body("POST", JSON, PASSWORDS, [401; 4])],
+    },
+    Route {
+        path: "/api/v1/invites",
+        template: "/api/v1/invites",
+        methods: &[with_body("POST", JSON, "{}", FOR_ADMINISTRATORS)],
+    },
+    Route {
+        path: "/api/v1/audit",
+        template: "/api/v1/audit",
+        methods: &[
+            method("GET", FOR_ADMINISTRATORS),
+            method("HEAD", FOR_ADMINISTRATORS),
+        ],
+    },
+    Route {
+        path: "/api/v1/sessions",
+        template: "/api/v1/sessions",
+        methods: &[
+            method("GET", [401, 401, 200, 200]),
+            method("HEAD", [401, 401, 200, 200]),
+            with_body("POST", JSON, SIGN_IN, [401; 4]),
+        ],
+    },
+    Route {
+        path: "/api/v1/sessions/current",
+        template: "/api/v1/sessions/{id}",
+        methods: &[method("DELETE", [401, 401, 404, 404])],
+    },
+    Route {
+        path: "/api/v1/keys",
+        template: "/api/v1/keys",
+        methods: &[
+            method("GET", [401, 401, 200, 200]),
+            method("HEAD", [401, 401, 200, 200]),
+            with_body("POST", JSON, "{\"name\":\"another\"}", [401, 401, 201, 201]),
+        ],
+    },
+    Route {
+        path: "/api/v1/keys/aaaaaaaa",
+        template: "/api/v1/keys/{prefix}",
+        methods: &[method("DELETE", [401, 401, 404, 404])],
+    },
+    Route {
+        path: "/api/v1/keys/aaaaaaaa/rotate",
+        template: "/api/v1/keys/{prefix}/rotate",
+        methods: &[method("POST", [401, 401, 404, 404])],
     },
     Route {
         path: "/api/v1/createURL",
@@ -209,7 +310,8 @@ struct Desk {
 
 impl Desk {
     fn open() -> Self {
-        let site = Site::start(&[]);
+        // More is tried here than anybody may who guesses.
+        let site = Site::start(&["limits.sign_ins_per_address="]);
         let foreign = site.new_token("somebody-else");
         let document = site.api().get("/api/openapi.json").unwrap().json();
         Self {
