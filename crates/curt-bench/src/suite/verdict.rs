@@ -95,10 +95,12 @@ fn redirect_verdicts(results: &Results, shape: Shape) -> Vec<Verdict> {
         return Vec::new();
     };
     let per_cpu: fn(&Figures) -> f64 = |figures| figures.per_cpu_second;
-    let saturated = found
-        .series(redirects::CURT_CACHED)
-        .zip(found.series(redirects::NGINX_PLAIN))
-        .and_then(|(ours, theirs)| ours.ratio(theirs, per_cpu));
+    let saturated_against = |ours, theirs| {
+        let both = found.series(ours).zip(found.series(theirs));
+        both.and_then(|(ours, theirs)| ours.ratio(theirs, per_cpu))
+    };
+    let saturated = saturated_against(redirects::CURT_CACHED, redirects::NGINX_PLAIN);
+    let with_people = saturated_against(redirects::CURT_PEOPLE, redirects::CURT_CACHED);
     let offered = found
         .offered_series(redirects::CURT_CACHED)
         .zip(found.offered_series(redirects::NGINX_PLAIN))
@@ -110,13 +112,24 @@ fn redirect_verdicts(results: &Results, shape: Shape) -> Vec<Verdict> {
         bound: Bound::AtLeast(1.2),
         unit: "×",
     });
+    let people = with_people.map(|ratio| Verdict {
+        what: format!(
+            "redirects per CPU second with accounts and limits against without, {name} requests"
+        ),
+        measured: ratio.median,
+        bound: Bound::AtLeast(0.95),
+        unit: "×",
+    });
     let latency = offered.map(|ratio| Verdict {
         what: format!("p99 against nginx `return 302` at the same rate, {name} requests"),
         measured: ratio.median,
         bound: Bound::AtMost(2.0),
         unit: "×",
     });
-    throughput.into_iter().chain(latency).collect()
+    [throughput, people, latency]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn create_verdicts(results: &Results) -> Vec<Verdict> {

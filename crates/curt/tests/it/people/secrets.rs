@@ -197,7 +197,7 @@ fn no_password_key_session_or_code_is_in_any_file() {
     ];
     let mut site = Site::start(&settings);
     let mut secrets = live(&site);
-    secrets.add_token("an API key", &site.token().to_owned());
+    secrets.add_token("an API key", site.token());
     site.kill();
     let after_kill = assert_nowhere(&site, &secrets, "after kill -9");
     site.restart();
