@@ -159,7 +159,7 @@ fn keys_sessions_and_users_that_are_ended_stop_within_a_second() {
         let taken = assert_ends(site, what, request, (200, 401), take_away);
         longest = longest.max(taken);
     };
-    for _ in 0..length(1, 20) {
+    for _ in 0..length(1, 10) {
         let keys = [(); 3].map(|()| new_key(site, ANN, &[]));
         ends("a key revoked by API", &list(&keys[0]), &|| {
             let path = format!("/api/v1/keys/{}", prefix(&keys[0]));
@@ -223,7 +223,7 @@ fn links_that_are_closed_are_not_followed_a_second_later() {
         let taken = assert_ends(site, what, request, statuses, take_away);
         longest = longest.max(taken);
     };
-    for _ in 0..length(1, 20) {
+    for _ in 0..length(1, 10) {
         let shared = world.link(&ann, "private");
         let permissions = format!("/api/v1/links/{shared}/permissions");
         let granted = world.change(&ann, "POST", &permissions, &json!({ "email": BOB }));
