@@ -8,22 +8,21 @@ use serde_json::json;
 
 use super::{BELIEVED_PROXY, from, told_to_wait};
 use crate::api::Answer;
-use crate::length::length;
 use crate::site::Site;
 
+const GUESSES: usize = 10_000;
 const GUESSERS: usize = 8;
 const PASSWORD: &str = "correct horse battery staple";
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// How many of many guesses were listened to.
 struct Storm {
-    guesses: usize,
     heard: usize,
     took: Duration,
 }
 
-/// Sends so many guesses as fast as the server takes them; those that are listened to are wrong.
-fn storm(site: &Site, guesses: usize, compose: impl Fn(usize) -> Request + Sync) -> Storm {
+/// Sends all guesses as fast as the server takes them; those that are listened to are wrong.
+fn storm(site: &Site, compose: impl Fn(usize) -> Request + Sync) -> Storm {
     let began = Instant::now();
     let heard = thread::scope(|scope| {
         let guessers: Vec<_> = (0..GUESSERS)
@@ -31,7 +30,7 @@ fn storm(site: &Site, guesses: usize, compose: impl Fn(usize) -> Request + Sync)
                 let (mut api, compose) = (site.api(), &compose);
                 scope.spawn(move || {
                     let mut heard = 0;
-                    for number in (guesser..guesses).step_by(GUESSERS) {
+                    for number in (guesser..GUESSES).step_by(GUESSERS) {
                         let answer = api.send(&compose(number)).unwrap();
                         match answer.status {
                             401 => heard += 1,
@@ -46,7 +45,6 @@ fn storm(site: &Site, guesses: usize, compose: impl Fn(usize) -> Request + Sync)
         heard.sum()
     });
     Storm {
-        guesses,
         heard,
         took: began.elapsed(),
     }
@@ -63,8 +61,7 @@ impl Storm {
             self.heard
         );
         println!(
-            "people: {what}: {} guesses in {:.1} s, {} heard, {allowed} allowed",
-            self.guesses,
+            "people: {what}: {GUESSES} guesses in {:.1} s, {} heard, {allowed} allowed",
             self.took.as_secs_f64(),
             self.heard
         );
@@ -103,7 +100,6 @@ fn assert_in_after_waiting(site: &Site, number: usize, request: &Request, status
 
 #[test]
 fn guesses_at_a_links_password_are_limited_by_address_and_by_link() {
-    let guesses = length(2_000, 10_000);
     let site = Site::start(&[BELIEVED_PROXY]);
     let locked = || {
         let link = json!({ "target": "https://example.com/", "visibility": "password", "password": PASSWORD });
@@ -113,7 +109,7 @@ fn guesses_at_a_links_password_are_limited_by_address_and_by_link() {
     };
     let (key, other) = (locked(), locked());
 
-    let one = storm(&site, guesses, |number| {
+    let one = storm(&site, |number| {
         from(&address(1), unlock(&key, &guess(number)))
     });
     one.assert_limited("one address at a link's password", 5, MINUTE);
@@ -123,7 +119,7 @@ fn guesses_at_a_links_password_are_limited_by_address_and_by_link() {
     assert_eq!(send_from(&site, 1, unlock(&other, PASSWORD)).status, 303);
     assert_in_after_waiting(&site, 1, &unlock(&key, PASSWORD), 303);
 
-    let many = storm(&site, guesses, |number| {
+    let many = storm(&site, |number| {
         let address = address(100 + number / GUESSERS % 50);
         from(&address, unlock(&other, &guess(number)))
     });
@@ -133,7 +129,6 @@ fn guesses_at_a_links_password_are_limited_by_address_and_by_link() {
 
 #[test]
 fn guesses_at_an_accounts_password_are_limited_by_address_and_by_account() {
-    let guesses = length(2_000, 10_000);
     let settings = [BELIEVED_PROXY, "limits.sign_ins_per_account=20/1m"];
     let site = Site::start(&settings);
     let [ann, bob] = ["ann", "bob"].map(|name| {
@@ -142,20 +137,20 @@ fn guesses_at_an_accounts_password_are_limited_by_address_and_by_account() {
         (email, password)
     });
 
-    let one = storm(&site, guesses, |number| {
+    let one = storm(&site, |number| {
         from(&address(1), sign_in(&ann.0, &guess(number)))
     });
     one.assert_limited("one address at one account", 10, MINUTE);
     let honest = send_from(&site, 2, sign_in(&ann.0, &ann.1));
     assert_eq!(honest.status, 201, "{honest:?}");
 
-    let spray = storm(&site, guesses, |number| {
+    let spray = storm(&site, |number| {
         let email = format!("person-{number}@example.com");
         from(&address(3), sign_in(&email, &guess(number)))
     });
     spray.assert_limited("one address at many accounts", 10, MINUTE);
 
-    let many = storm(&site, guesses, |number| {
+    let many = storm(&site, |number| {
         let address = address(100 + number / GUESSERS % 50);
         from(&address, sign_in(&bob.0, &guess(number)))
     });
