@@ -180,6 +180,13 @@ fn a_purged_key_comes_back_only_when_recycling_is_on_l3() {
             "purge.every=200ms",
         ]);
         let mut api = site.api();
+        // Only minted keys are recycled, and a new server makes random ones until its ring is filled.
+        eventually(Duration::from_secs(15), || {
+            match site.metrics().get("curt_keys{stage=\"buffered\"}") {
+                Some(held) if held >= 5.0 => Ok(()),
+                held => Err(format!("{held:?} keys are in the ring")),
+            }
+        });
         let ends = in_millis(1_000).to_string();
         let keys = keys_of(&mut api, 5, &ends);
         let alias =
