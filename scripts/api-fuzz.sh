@@ -32,7 +32,8 @@ for limit in creations_per_address misses_per_address sign_ins_per_address sign_
   settings+=(--set "limits.$limit=")
 done
 settings+=(--set accounts.sign_up=open --set accounts.password_memory=64KiB --set accounts.password_passes=1)
-curt serve "${settings[@]}" --ready-file "$work/ready" >"$work/out" 2>&1 &
+# Not through the function: its process would be a shell, and the server would outlive the signal to it.
+target/debug/curt serve "${settings[@]}" --ready-file "$work/ready" >"$work/out" 2>&1 &
 server=$!
 for _ in $(seq 200); do [ -s "$work/ready" ] && break; kill -0 "$server" 2>/dev/null || { cat "$work/out" >&2; exit 1; }; sleep 0.05; done
 [ -s "$work/ready" ] || { cat "$work/out" >&2; echo "the server was not ready in 10 s" >&2; exit 1; }
