@@ -12,7 +12,6 @@ pub use self::issue::{IssuedKey, NewKey};
 use self::used::LastUsed;
 use crate::audit::Audit;
 use crate::credentials::{self, Credentials, Verdict};
-use crate::even_time::EvenTime;
 use crate::principal::{Principal, Via};
 use crate::token;
 
@@ -41,27 +40,15 @@ impl ApiKeys {
     }
 
     /// Whom the token stands for. Unknown, wrong, revoked and expired tokens, and those of disabled users, are all
-    /// `None`, [in the same time](EvenTime). Answers from memory for up to [`VERDICT_TTL`](crate::VERDICT_TTL); a
+    /// `None`, [in the same time](crate::EvenTime). Answers from memory for up to [`VERDICT_TTL`](crate::VERDICT_TTL); a
     /// failing store is an error, never `None`.
     pub async fn authenticate(&self, token: &str) -> PortResult<Option<Principal>> {
-        let begun = EvenTime::begin();
-        let principal = self.recognise(token).await?;
-        if principal.is_none() {
-            begun.even().await;
-        }
-        Ok(principal)
+        let now = self.clock.now();
+        let look = |prefix, secret| self.look_up(prefix, secret, now);
+        credentials::recognise(&self.credentials, token::API_KEY, token, now, look).await
     }
 
-    async fn recognise(&self, token: &str) -> PortResult<Option<Principal>> {
-        let Some((prefix, secret)) = token::API_KEY.split(token) else {
-            return Ok(None);
-        };
-        let now = self.clock.now();
-        let name = credentials::name_of(token);
-        if let Some(verdict) = self.credentials.get(&name, now) {
-            return Ok(verdict.principal_at(now));
-        }
-        let begun = self.credentials.begin();
+    async fn look_up(&self, prefix: &str, secret: &str, now: UnixMillis) -> PortResult<Verdict> {
         let stored = self.accounts.api_key(prefix).await?;
         // Nobody is looked up for an unknown key, so that it costs about what a wrong one costs.
         let user = stored.as_ref().map_or(OwnerId::ANONYMOUS, |key| key.user);
@@ -70,8 +57,7 @@ impl ApiKeys {
         if verdict.principal.is_some() {
             self.used.note(prefix, now);
         }
-        self.credentials.put(name, verdict.clone(), now, begun);
-        Ok(verdict.principal_at(now))
+        Ok(verdict)
     }
 
     /// The keys of one user or of all, oldest first, ended ones included.

@@ -9,7 +9,6 @@ use super::People;
 use crate::audit::Origin;
 use crate::credentials::{self, Verdict};
 use crate::error::AccountError;
-use crate::even_time::EvenTime;
 use crate::principal::{Principal, Via};
 use crate::token;
 
@@ -19,24 +18,17 @@ const TOUCH_EVERY: Duration = Duration::from_secs(60);
 impl People {
     /// Whom a session's token stands for, as [`ApiKeys::authenticate`](crate::ApiKeys::authenticate) answers for keys.
     pub async fn authenticate_session(&self, token: &str) -> PortResult<Option<Principal>> {
-        let begun = EvenTime::begin();
-        let principal = self.recognise_session(token).await?;
-        if principal.is_none() {
-            begun.even().await;
-        }
-        Ok(principal)
+        let now = self.clock.now();
+        let look = |id, secret| self.look_up_session(id, secret, now);
+        credentials::recognise(&self.credentials, token::SESSION, token, now, look).await
     }
 
-    async fn recognise_session(&self, token: &str) -> PortResult<Option<Principal>> {
-        let Some((id, secret)) = token::SESSION.split(token) else {
-            return Ok(None);
-        };
-        let now = self.clock.now();
-        let name = credentials::name_of(token);
-        if let Some(verdict) = self.credentials.get(&name, now) {
-            return Ok(verdict.principal_at(now));
-        }
-        let begun = self.credentials.begin();
+    async fn look_up_session(
+        &self,
+        id: &str,
+        secret: &str,
+        now: UnixMillis,
+    ) -> PortResult<Verdict> {
         let session = self.accounts.session(id).await?;
         // Nobody is looked up for an unknown session, so that it costs about what a wrong one costs.
         let user = session
@@ -47,8 +39,7 @@ impl People {
         if let (Some(session), Some(_)) = (&session, &verdict.principal) {
             self.touch(session, now).await;
         }
-        self.credentials.put(name, verdict.clone(), now, begun);
-        Ok(verdict.principal_at(now))
+        Ok(verdict)
     }
 
     fn judge(
