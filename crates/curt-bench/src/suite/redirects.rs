@@ -27,6 +27,10 @@ pub(super) const CURT_SMALL: &str = "curt, 5 % of the links cached";
 pub(super) const NGINX_PLAIN: &str = "nginx `return 302`, no look-up";
 pub(super) const NGINX_MAP: &str = "nginx, map of 100,000";
 
+/// Turns that each server gets in a round of saturation, the others' in between: what disturbs the machine for a second
+/// then disturbs one turn of many, and not a third of one server's figures.
+const TURNS: u32 = 6;
+
 /// Everything found about redirects.
 #[derive(Clone, Debug)]
 pub(super) struct RedirectResults {
@@ -104,7 +108,15 @@ pub(super) fn run(
         .collect();
     for round in 0..options.rounds {
         for results in &mut shapes {
-            saturate(options, cores, &field.contenders, round, results)?;
+            for turn in 0..TURNS {
+                saturate(
+                    options,
+                    cores,
+                    &field.contenders,
+                    round * TURNS + turn,
+                    results,
+                )?;
+            }
         }
     }
     for results in &mut shapes {
@@ -175,11 +187,12 @@ fn saturate(
     results: &mut ShapeResults,
 ) -> anyhow::Result<()> {
     for turn in turns(round, contenders.len()) {
-        let load = contenders[turn].load(options, results.shape, u64::from(round) + 1);
+        let mut load = contenders[turn].load(options, results.shape, u64::from(round) + 1);
+        load.plan.limit = Limit::seconds(options.seconds / f64::from(TURNS));
         let report = loaded(cores, &load, contenders[turn].name)?;
         results.saturated[turn].add(&report);
         say(&format!(
-            "    round {}  {:<8} {:<32} {:>9} per CPU second, {:.2} busy",
+            "    turn {:>2}  {:<8} {:<32} {:>9} per CPU second, {:.2} busy",
             round + 1,
             results.shape.name(),
             contenders[turn].name,

@@ -64,7 +64,7 @@ impl Results {
         page.line("# Measurements");
         page.line("");
         page.line("Written by `make bench`. Ratios compare runs of the same round; absolute figures drift with the");
-        page.line("machine, and gaps under 10 % are not established. Values are medians with [min–max] of the rounds.");
+        page.line("machine, and gaps under 10 % are not established. Values are medians with [min–max] of the turns.");
         page.line("");
         self.write_setting(&mut page);
         self.write_verdicts(&mut page);
