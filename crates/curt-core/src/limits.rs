@@ -81,6 +81,13 @@ pub const PERMISSIONS_PER_LINK_MAX: usize = 1_000;
 /// Most users, audit entries or permissions on one page.
 pub const PAGE_ACCOUNTS_MAX: usize = 200;
 
+/// Values of one dimension that are counted apart for one subject on one day; the others share the value "other".
+pub const VALUES_PER_DAY_MAX: usize = 1_000;
+/// Longest value that is counted, in bytes; longer ones are cut.
+pub const VALUE_BYTES_MAX: usize = 255;
+/// Most visits on one page.
+pub const PAGE_VISITS_MAX: usize = 1_000;
+
 const _: () = assert!(GENERATED_KEY_BYTES_MIN < GENERATED_KEY_BYTES_MAX);
 const _: () = assert!(GENERATED_KEY_BYTES_MAX <= KEY_BYTES_MAX);
 const _: () = assert!(TARGET_BYTES_DEFAULT <= TARGET_BYTES_MAX);
@@ -88,5 +95,6 @@ const _: () = assert!(TARGET_BYTES_MAX * 2 <= HTTP_BODY_BYTES_MAX);
 const _: () = assert!(TARGET_BYTES_MAX < HTTP_URI_BYTES_MAX);
 const _: () = assert!(HTTP_URI_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(PAGE_LINKS_MAX < PAGE_ROWS_SCANNED_MAX);
+const _: () = assert!(PAGE_VISITS_MAX < PAGE_ROWS_SCANNED_MAX);
 const _: () = assert!(BULK_LINKS_MAX <= COMMIT_GROUP_MAX);
 const _: () = assert!(BULK_LINKS_MAX * TARGET_BYTES_DEFAULT < HTTP_BULK_BODY_BYTES_MAX);
