@@ -1,8 +1,32 @@
 //! One visit, as the redirect path sees it. Parsing it further is the consumer's work.
 
+mod code;
+
 use std::net::IpAddr;
 
+pub use code::{RecordError, decode, encode};
+
+use curt_core::limits::KEY_BYTES_MAX;
 use curt_core::{DomainId, UnixMillis};
+
+/// Longest texts that a record keeps, in bytes; what is longer is cut. Enough for any honest browser, and a stranger
+/// cannot fill the spool with a few requests.
+pub const AGENT_BYTES_MAX: usize = 512;
+pub const REFERRER_BYTES_MAX: usize = 512;
+pub const LANGUAGE_BYTES_MAX: usize = 64;
+
+/// No encoded visit is longer: two bytes of version and kind, three numbers, an address, and four texts with their
+/// lengths.
+pub const RECORD_BYTES_MAX: usize = 2
+    + 10
+    + 5
+    + 5
+    + 16
+    + 4 * 2
+    + KEY_BYTES_MAX
+    + AGENT_BYTES_MAX
+    + REFERRER_BYTES_MAX
+    + LANGUAGE_BYTES_MAX;
 
 /// A visit with borrowed texts, to be encoded or just decoded. Texts may be cut at their bounds and need not be UTF-8:
 /// they come from strangers.
