@@ -62,6 +62,13 @@ impl Day {
             .plus(Duration::from_secs(u64::from(hour) * 3_600))
     }
 
+    /// Which of its hours an instant lies in; the nearest one for an instant of another day.
+    #[must_use]
+    pub fn hour_of(self, at: UnixMillis) -> u8 {
+        let hours = at.0.saturating_sub(self.start().0).div_euclid(HOUR_MILLIS);
+        hours.clamp(0, 23) as u8
+    }
+
     #[must_use]
     pub fn next(self) -> Self {
         Self::numbered(self.0.saturating_add(1))
@@ -295,7 +302,12 @@ mod tests {
             UnixMillis(DAY_MILLIS)
         );
         assert_eq!(Day::of(UnixMillis(DAY_MILLIS - 1)), Day::FIRST);
-        assert_eq!(Day::FIRST.hour(23), UnixMillis(23 * HOUR_MILLIS));
+        let day = Day::numbered(3);
+        for hour in [0, 5, 23] {
+            assert_eq!(day.hour_of(day.hour(hour)), hour);
+        }
+        assert_eq!(day.hour_of(UnixMillis(0)), 0);
+        assert_eq!(day.hour_of(day.next().start()), 23);
     }
 
     #[test]

@@ -18,10 +18,11 @@ pub trait ClickStore: Send + Sync {
     ///
     /// - *Called twice*: the second is refused and adds nothing.
     /// - *Timed out*: unknown; calling again with the same flush is safe, and `position` tells what happened.
-    /// - *Too many values*: a dimension of a subject keeps
-    ///   [`VALUES_PER_DAY_MAX`](crate::limits::VALUES_PER_DAY_MAX) values per day, those that came first; counts of
-    ///   further ones are added to [`OTHER`](crate::click::OTHER). Sums over all values stay exact.
-    /// - A sum whose hour is not of its day is counted in the day's nearest hour.
+    /// - *Too many values*: a dimension of a subject keeps the first
+    ///   [`VALUES_PER_DAY_MAX`](crate::limits::VALUES_PER_DAY_MAX) values of a day; counts of further ones are added to
+    ///   [`OTHER`](crate::click::OTHER), which comes on top. The sum over all values stays exact.
+    /// - *Out of range*: a sum whose hour is not of its day is counted in the day's nearest hour, and a visit before 1970
+    ///   or after year 9999 is kept at the nearest instant.
     async fn apply(&self, flush: ClickFlush) -> PortResult<bool>;
 
     /// The sums of a subject in one dimension, by hour and then value. Hours without any are left out.
@@ -107,6 +108,30 @@ pub struct Top {
     pub values: Vec<(Box<str>, u64)>,
     /// The count of all values that are not listed.
     pub rest: u64,
+}
+
+impl Top {
+    /// Ranks the counts, which name each value once.
+    #[must_use]
+    pub fn of(counts: impl IntoIterator<Item = (Box<str>, u64)>, limit: usize) -> Self {
+        let mut values: Vec<(Box<str>, u64)> = counts.into_iter().collect();
+        values.sort_unstable_by(|(value, count), (other, than)| {
+            than.cmp(count).then_with(|| value.cmp(other))
+        });
+        let beyond = values.split_off(limit.min(values.len()));
+        let rest = beyond
+            .iter()
+            .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+        Self { values, rest }
+    }
+
+    /// The count of all values.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.values
+            .iter()
+            .fold(self.rest, |sum, (_, count)| sum.saturating_add(*count))
+    }
 }
 
 #[derive(Clone, Debug)]
