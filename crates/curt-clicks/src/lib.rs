@@ -6,4 +6,8 @@
 //! Nothing here is waited for by a redirect (C-2), and every click is counted once (C-1): the sums and the position in
 //! the spool that they reach change in one transaction.
 
+pub mod capture;
+pub mod classify;
+pub mod fold;
 pub mod record;
+pub mod spool;

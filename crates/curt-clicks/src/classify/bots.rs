@@ -1,0 +1,56 @@
+//! Who is a program: a maintained list of some three thousand names, and what programs write about themselves.
+
+use iscrawl::crawler_info;
+
+/// How browsers begin: everything else is a library, a script or an app's own fetching.
+const BROWSERS: [&str; 14] = [
+    "Mozilla/",
+    "Opera/",
+    "Lynx/",
+    "Links (",
+    "ELinks/",
+    "w3m/",
+    "NetSurf/",
+    "Dillo/",
+    "UCWEB/",
+    "Nokia",
+    "BlackBerry",
+    "SAMSUNG-",
+    "SonyEricsson",
+    "DoCoMo/",
+];
+
+/// What only programs say of themselves, in lower case. The list has the names; these catch the ones to come.
+const WORDS: [&str; 19] = [
+    "bot",
+    "crawl",
+    "spider",
+    "slurp",
+    "http:",
+    "https:",
+    "preview",
+    "fetch",
+    "monitor",
+    "headless",
+    "lighthouse",
+    "phantomjs",
+    "selenium",
+    "externalhit",
+    "archive",
+    "uptime",
+    "validator",
+    "(via ",
+    // Outlook, Word and the like look at a link before they hand it to the browser, which then counts.
+    "ms-office",
+];
+
+/// Phones of a maker whose name ends like a program's.
+const NOT_A_BOT: &str = "cubot";
+
+pub(super) fn is_bot(agent: &str) -> bool {
+    if !BROWSERS.iter().any(|browser| agent.starts_with(browser)) {
+        return true;
+    }
+    let lower = agent.to_ascii_lowercase().replace(NOT_A_BOT, "");
+    WORDS.iter().any(|word| lower.contains(word)) || crawler_info(agent).is_some()
+}
