@@ -6,6 +6,7 @@
 pub mod admin;
 pub mod api;
 mod caller;
+mod limited_visits;
 pub mod metrics;
 mod openapi;
 mod pages;
@@ -15,7 +16,9 @@ pub mod redirect;
 pub mod server;
 pub mod settings;
 pub mod state;
+mod tasks;
 
+pub use limited_visits::limit_visits;
 pub use metrics::HttpMetrics;
-pub use settings::{ApiSettings, HttpSettings, RedirectSettings, ServerSettings};
+pub use settings::{ApiSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings};
 pub use state::{App, PublicUrl, Readiness};

@@ -94,6 +94,12 @@ pub enum RedirectOutcome {
     Loaded,
     Absent,
     Gone,
+    /// The target is on the blocklist.
+    Blocked,
+    /// Not for this visitor, or not without more than they showed.
+    Refused,
+    /// Over a limit on visits or on misses.
+    Limited,
     Error,
 }
 
@@ -104,6 +110,9 @@ impl RedirectOutcome {
             Self::Loaded => "loaded",
             Self::Absent => "absent",
             Self::Gone => "gone",
+            Self::Blocked => "blocked",
+            Self::Refused => "refused",
+            Self::Limited => "limited",
             Self::Error => "error",
         }
     }

@@ -11,11 +11,15 @@ use utoipa::openapi::{
 pub(crate) const PATH: &str = "/api/openapi.json";
 
 const DESCRIPTION: &str = "\
-Make short links, manage them, and follow them.
+Make short links, manage them, and follow them; and the accounts of those who do.
+
+Programs send an API key; a browser that is signed in has a cookie, which counts for changes only on the way from one \
+of this server's own pages. A key has scopes: `read`, `create`, `manage`, and for administrators `admin`; a session has \
+all that its user may do.
 
 Every error is a problem document (RFC 9457) with a stable `code`; a client that asks for `text/html` gets a page \
-instead. Times are RFC 3339. Bodies are UTF-8 JSON; fields that are unknown or given twice are refused. A link that \
-belongs to somebody else is answered like one that does not exist.";
+instead. Times are RFC 3339. Bodies are UTF-8 JSON; fields that are unknown or given twice are refused. What \
+belongs to somebody else is answered like what does not exist.";
 
 /// Everything but the paths.
 pub(crate) fn preamble() -> OpenApi {
@@ -37,11 +41,16 @@ pub(crate) fn preamble() -> OpenApi {
                 .security_scheme("bearer", bearer())
                 .security_scheme("header", header("X-Api-Key"))
                 .security_scheme("parameter", parameter("api_dev_key"))
+                .security_scheme("session", cookie("__Host-curt_session"))
                 .build(),
         ))
-        .security(Some(keys_in_headers()))
+        .security(Some(usual_ways()))
         .tags(Some([
             tag("links", "Links as a REST resource."),
+            tag("permissions", "Who may follow private links."),
+            tag("users", "People and their accounts."),
+            tag("sessions", "Browsers that are signed in."),
+            tag("keys", "API keys."),
             tag(
                 "original",
                 "The two operations of the API as it was first written down.",
@@ -63,7 +72,7 @@ pub(crate) fn finish(mut document: OpenApi, anonymous_create: bool) -> OpenApi {
                 body.required = Some(Required::False);
             }
             if creates && anonymous_create {
-                let mut ways = operation.security.take().unwrap_or_else(keys_in_headers);
+                let mut ways = operation.security.take().unwrap_or_else(usual_ways);
                 ways.push(SecurityRequirement::default());
                 operation.security = Some(ways);
             }
@@ -73,24 +82,32 @@ pub(crate) fn finish(mut document: OpenApi, anonymous_create: bool) -> OpenApi {
 }
 
 fn is_create(operation: &str) -> bool {
-    operation.starts_with("create")
+    ["createLink", "createLinks", "createURL"].contains(&operation)
 }
 
-fn keys_in_headers() -> Vec<SecurityRequirement> {
-    vec![requirement("bearer"), requirement("header")]
+fn usual_ways() -> Vec<SecurityRequirement> {
+    ["bearer", "header", "session"].map(requirement).into()
 }
 
 fn bearer() -> SecurityScheme {
     SecurityScheme::Http(
         HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("An API key, made with `curt key add NAME`."))
+            .description(Some("An API key, made here or with `curt key add NAME`."))
             .build(),
     )
 }
 
 fn header(name: &str) -> SecurityScheme {
     SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(name)))
+}
+
+fn cookie(name: &str) -> SecurityScheme {
+    let cookie = ApiKeyValue::with_description(
+        name,
+        "A session, begun by signing in. Without TLS the cookie's name has no `__Host-`.",
+    );
+    SecurityScheme::ApiKey(ApiKey::Cookie(cookie))
 }
 
 fn parameter(name: &str) -> SecurityScheme {

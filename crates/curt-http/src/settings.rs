@@ -14,6 +14,15 @@ pub struct HttpSettings {
     pub api: ApiSettings,
 }
 
+impl HttpSettings {
+    /// Whether visitors come by TLS, and so must never be sent back to plain HTTP.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        let url = self.api.public_url.as_deref();
+        url.is_some_and(|url| url.starts_with("https://"))
+    }
+}
+
 /// What the API and the pages offer.
 #[derive(Clone, Debug, Default)]
 pub struct ApiSettings {
@@ -75,6 +84,7 @@ pub struct RedirectSettings {
     /// later edits would never be seen.
     pub permanent_max_age: Duration,
     pub referrer_policy: ReferrerPolicy,
+    pub private_denied: PrivateDenied,
 }
 
 impl Default for RedirectSettings {
@@ -82,8 +92,19 @@ impl Default for RedirectSettings {
         Self {
             permanent_max_age: Duration::from_secs(30),
             referrer_policy: ReferrerPolicy::default(),
+            private_denied: PrivateDenied::default(),
         }
     }
+}
+
+/// What a signed-in visitor without permission gets for a private link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PrivateDenied {
+    /// 403.
+    #[default]
+    Forbidden,
+    /// 404, as if there were no such link.
+    Hidden,
 }
 
 /// The `Referrer-Policy` of a redirect: what the target learns about where its visitor came from.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use curt_accounts::AccountServices;
 use curt_core::PortResult;
 use curt_core::names::event;
-use curt_links::{LimitedAccounts, Resolver};
+use curt_http::limit_visits;
+use curt_links::Resolver;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -24,7 +25,7 @@ pub(crate) fn start(supervisor: &Supervisor, accounts: &AccountServices, resolve
     supervisor.start("account-limits", |stop| async move {
         let mut clock = Ticks::every(LIMITS_EVERY, stop);
         while clock.ticks().await {
-            report(limit(&services, &resolver).await);
+            report(limit_visits(&services, &resolver).await);
         }
     });
     let api_keys = accounts.api_keys.clone();
@@ -42,18 +43,6 @@ pub(crate) fn start(supervisor: &Supervisor, accounts: &AccountServices, resolve
             report(people.purge_sessions().await.map(drop));
         }
     });
-}
-
-/// Tells the resolver whose visits are counted. To be called before the first visit, so that a restart forgives nobody.
-pub(crate) async fn limit(accounts: &AccountServices, resolver: &Resolver) -> PortResult<()> {
-    let rules = accounts.limits.refresh_redirections().await?;
-    resolver.limit(LimitedAccounts {
-        users: rules.users.keys().copied().collect(),
-        keys: rules.keys.keys().copied().collect(),
-        every_user: rules.other_users.is_some(),
-        every_key: rules.other_keys.is_some(),
-    });
-    Ok(())
 }
 
 /// A clock for work that is done again and again until the process stops.

@@ -93,7 +93,7 @@ impl ApiKeys {
         origin: Origin,
     ) -> Result<IssuedKey, AccountError> {
         for _ in 0..TRIES_MAX {
-            let old = self.held(prefix, whose).await?;
+            let old = self.get(prefix, whose).await?;
             let now = self.clock.now();
             if old.revoked_at.is_some() || !old.is_in_force(now) {
                 return Err(AccountError::NotFound);
@@ -125,7 +125,7 @@ impl ApiKeys {
         whose: Option<OwnerId>,
         origin: Origin,
     ) -> Result<(), AccountError> {
-        self.held(prefix, whose).await?;
+        self.get(prefix, whose).await?;
         let now = self.clock.now();
         let revoked = self.accounts.revoke_api_key(prefix, now).await?;
         self.credentials.forget_all();
@@ -138,7 +138,8 @@ impl ApiKeys {
         Ok(())
     }
 
-    async fn held(&self, prefix: &str, whose: Option<OwnerId>) -> Result<ApiKey, AccountError> {
+    /// A key, ended or not. `whose` limits the call to that user's keys.
+    pub async fn get(&self, prefix: &str, whose: Option<OwnerId>) -> Result<ApiKey, AccountError> {
         let key = self.accounts.api_key(prefix).await?;
         key.filter(|key| whose.is_none_or(|user| key.user == user))
             .ok_or(AccountError::NotFound)

@@ -6,7 +6,9 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
+use axum::extract::Request;
 use bytes::{Bytes, BytesMut};
+use curt_core::limits::HTTP_BODY_BYTES_MAX;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName};
 use http_body_util::BodyExt;
@@ -17,6 +19,7 @@ use serde_json::error::Category;
 use tokio::time::{Instant, timeout_at};
 
 use crate::problem::{Problem, ProblemCode};
+use crate::state::App;
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -142,8 +145,8 @@ fn field_name(path: String, named: Option<&str>) -> Cow<'static, str> {
     }
 }
 
-/// A message of the JSON library as a sentence of ours.
-fn sentence(message: &str) -> String {
+/// A message of a part below, without a capital and a full stop, as a sentence.
+pub(crate) fn sentence(message: &str) -> String {
     let mut characters = message.chars();
     match characters.next() {
         Some(first) => format!("{}{}.", first.to_ascii_uppercase(), characters.as_str()),
@@ -186,6 +189,42 @@ where
     D: Deserializer<'de>,
 {
     T::deserialize(deserializer).map(Some)
+}
+
+/// The whole body as one JSON object.
+pub(crate) async fn json<T: DeserializeOwned>(app: &App, request: Request) -> Result<T, Problem> {
+    object(app, request, &[JSON]).await
+}
+
+/// As [`json`], for changes.
+pub(crate) async fn merge_patch<T: DeserializeOwned>(
+    app: &App,
+    request: Request,
+) -> Result<T, Problem> {
+    object(app, request, &[MERGE_PATCH, JSON]).await
+}
+
+/// As [`json`], where no body at all stands for an empty object.
+pub(crate) async fn json_or_default<T: DeserializeOwned + Default>(
+    app: &App,
+    request: Request,
+) -> Result<T, Problem> {
+    if !request.headers().contains_key(CONTENT_TYPE) && request.body().is_end_stream() {
+        return Ok(T::default());
+    }
+    json(app, request).await
+}
+
+async fn object<T: DeserializeOwned>(
+    app: &App,
+    request: Request,
+    accepted: &[&'static str],
+) -> Result<T, Problem> {
+    let (parts, raw) = request.into_parts();
+    media_type(&parts.headers, accepted)?;
+    let raw = read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
+    let Object(read) = from_json(&raw)?;
+    Ok(read)
 }
 
 /// Refuses a body that no form of ours sends.

@@ -50,12 +50,28 @@ fn response(codes: &[ProblemCode]) -> Response {
 
 fn headers(codes: &[ProblemCode]) -> Vec<(&'static str, &'static str)> {
     match codes {
-        [ProblemCode::CredentialsMissing, ..] => {
+        [
+            ProblemCode::CredentialsMissing
+            | ProblemCode::WrongCredentials
+            | ProblemCode::SignInNeeded,
+            ..,
+        ] => {
             vec![("WWW-Authenticate", "How to send an API key.")]
         }
         [ProblemCode::StoreUnavailable, ..] => {
             vec![("Retry-After", "Seconds after which to try again.")]
         }
+        [ProblemCode::RateLimited, ..] => vec![
+            ("Retry-After", "Seconds after which to try again."),
+            (
+                "RateLimit-Policy",
+                "The limit: how much in how many seconds.",
+            ),
+            (
+                "RateLimit",
+                "What is left of it, and in how many seconds all of it is back.",
+            ),
+        ],
         [ProblemCode::StaleRevision, ..] => vec![("ETag", "The link's revision now.")],
         _ => Vec::new(),
     }
@@ -89,21 +105,59 @@ macro_rules! documented {
 }
 
 documented! {
-    CreateProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite BodyTimeout
-        AliasTaken BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch Internal StoreUnavailable
-        KeysExhausted;
-    BulkProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite BodyTimeout
-        BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch Internal StoreUnavailable KeysExhausted;
-    ListProblems: CredentialsMissing CredentialsInvalid InvalidInput UriTooLong Internal StoreUnavailable;
-    ReadProblems: MalformedRequest CredentialsMissing CredentialsInvalid LinkNotFound UriTooLong Internal
+    CreateProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
+        BodyTimeout AliasTaken BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch RateLimited Internal
+        StoreUnavailable KeysExhausted;
+    BulkProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
+        BodyTimeout BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch RateLimited Internal
+        StoreUnavailable KeysExhausted;
+    ListProblems: CredentialsMissing CredentialsInvalid ScopeMissing InvalidInput UriTooLong Internal
         StoreUnavailable;
-    ChangeProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid LinkNotFound BodyTimeout
-        StaleRevision BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
-    DeleteProblems: MalformedRequest CredentialsMissing CredentialsInvalid LinkNotFound StaleRevision UriTooLong
-        Internal StoreUnavailable;
-    CreateUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite BodyTimeout
-        AliasTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable KeysExhausted;
-    DeleteUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid LinkNotFound BodyTimeout
+    ReadProblems: MalformedRequest CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong Internal
+        StoreUnavailable;
+    ChangeProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
+        LinkNotFound BodyTimeout StaleRevision BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal
+        StoreUnavailable;
+    DeleteProblems: MalformedRequest CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound
+        StaleRevision UriTooLong Internal StoreUnavailable;
+    SwitchProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound UriTooLong Internal
+        StoreUnavailable;
+    ListPermissionsProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong Internal
+        StoreUnavailable;
+    GrantProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound BodyTimeout
+        TooMany BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+    DeletePermissionProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound NotFound
+        UriTooLong Internal StoreUnavailable;
+    NewUserProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing SignUpClosed
+        InviteInvalid BodyTimeout EmailTaken BodyTooLarge UnsupportedMediaType InvalidInput RateLimited Internal
+        StoreUnavailable;
+    AdminListProblems: CredentialsMissing CredentialsInvalid ScopeMissing UriTooLong InvalidInput Internal
+        StoreUnavailable;
+    ReadUserProblems: CredentialsMissing CredentialsInvalid ScopeMissing NotFound UriTooLong Internal
+        StoreUnavailable;
+    UserChangeProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound BodyTimeout
+        EmailTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+    PasswordProblems: MalformedJson CredentialsMissing CredentialsInvalid WrongCredentials CrossSite ScopeMissing
+        NotFound BodyTimeout StaleAccount BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited Internal
+        StoreUnavailable;
+    SignInProblems: MalformedJson WrongCredentials CrossSite BodyTimeout BodyTooLarge UnsupportedMediaType InvalidInput
+        RateLimited Internal StoreUnavailable;
+    ListSessionsProblems: CredentialsMissing CredentialsInvalid ScopeMissing Internal StoreUnavailable;
+    EndProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound UriTooLong Internal
+        StoreUnavailable;
+    NewKeyProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound BodyTimeout
+        KeyNameTaken TooMany BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+    RotateProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound BodyTimeout
         BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
-    FollowProblems: LinkNotFound LinkGone UriTooLong Internal StoreUnavailable;
+    InviteProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing BodyTimeout BodyTooLarge
+        UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+    CreateUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
+        BodyTimeout AliasTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited Internal
+        StoreUnavailable KeysExhausted;
+    DeleteUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
+        LinkNotFound BodyTimeout BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+    FollowProblems: SignInNeeded CredentialsInvalid LinkPasswordWrong ScopeMissing LinkForbidden LinkNotFound LinkGone
+        LinkBlocked UriTooLong RateLimited Internal StoreUnavailable;
+    UnlockProblems: MalformedRequest LinkPasswordWrong CrossSite LinkNotFound MethodNotAllowed BodyTimeout LinkGone
+        LinkBlocked BodyTooLarge UriTooLong UnsupportedMediaType RateLimited Internal StoreUnavailable;
 }

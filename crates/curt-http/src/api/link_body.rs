@@ -3,7 +3,7 @@
 use std::fmt;
 
 use curt_core::limits::{BULK_LINKS_MAX, TAGS_MAX, TARGET_BYTES_MAX, TITLE_BYTES_MAX};
-use curt_core::{KeyOrigin, Link, LinkState, RedirectStatus};
+use curt_core::{KeyOrigin, Link, LinkState, OwnerId, RedirectStatus, Visibility};
 use curt_links::{EditLink, Expiry, NewLink};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,7 +12,10 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::body::{Object, present};
+use super::link_access::VisibilityName;
+use super::names::UserId;
 use super::revision::tag;
+use super::secret::Secret;
 use super::time::Rfc3339;
 use crate::problem::ProblemBody;
 use crate::state::PublicUrl;
@@ -65,6 +68,14 @@ pub(crate) struct NewLinkBody {
     /// Whether the visitor's query string is added to the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forward_query: Option<bool>,
+    /// Who may follow the link; everybody unless said otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<VisibilityName>,
+    /// What visitors have to know, 1 to 256 bytes; with the visibility `password`, and only then.
+    // Left out of what is serialised: the fingerprint of an `Idempotency-Key` is stored, and guesses at a password
+    // could be tried on it quickly.
+    #[serde(skip_serializing)]
+    pub password: Option<Secret>,
 }
 
 impl From<NewLinkBody> for NewLink {
@@ -78,7 +89,7 @@ impl From<NewLinkBody> for NewLink {
             valid_since: body.valid_since.map(|at| at.0),
             status: body.redirect_status.map(|code| code.0),
             forward_query: body.forward_query,
-            visibility: None,
+            visibility: body.visibility.map(Visibility::from),
             password_hash: None,
         }
     }
@@ -128,6 +139,21 @@ pub(crate) struct EditLinkBody {
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = bool, required = false)]
     pub forward_query: Option<bool>,
+    /// Who may follow the link. Another one than `password` drops the link's password.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = VisibilityName, required = false)]
+    pub visibility: Option<VisibilityName>,
+    /// A new password, 1 to 256 bytes.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<Secret>)]
+    pub password: Option<Option<Secret>>,
+}
+
+impl EditLinkBody {
+    /// Whether it is to change who may follow the link.
+    pub(crate) fn changes_access(&self) -> bool {
+        self.visibility.is_some() || self.password.is_some()
+    }
 }
 
 impl From<EditLinkBody> for EditLink {
@@ -140,7 +166,7 @@ impl From<EditLinkBody> for EditLink {
             valid_since: body.valid_since.map(|at| at.map(|at| at.0)),
             status: body.redirect_status.map(|code| code.0),
             forward_query: body.forward_query,
-            visibility: None,
+            visibility: body.visibility.map(Visibility::from),
             password_hash: None,
         }
     }
@@ -252,6 +278,11 @@ pub(crate) struct LinkBody {
     pub redirect_status: RedirectCode,
     /// Whether the visitor's query string is added to the target.
     pub forward_query: bool,
+    /// Who may follow the link.
+    pub visibility: VisibilityName,
+    /// Whose it is. `null`: it was made without credentials.
+    #[schema(required = true)]
+    pub owner: Option<UserId>,
     /// Changes with every edit; the text inside the ETag.
     #[schema(pattern = "^[0-9]+\\.[0-9]+$", example = "1.1")]
     pub revision: String,
@@ -277,6 +308,8 @@ impl LinkBody {
             valid_since: link.valid_since.map(Rfc3339),
             redirect_status: RedirectCode(link.status),
             forward_query: link.forward_query,
+            visibility: link.visibility.into(),
+            owner: (link.owner != OwnerId::ANONYMOUS).then_some(UserId(link.owner)),
             revision: tag(link.revision),
         }
     }

@@ -6,9 +6,12 @@ use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
+use curt_accounts::Principal;
 use curt_core::limits::{BULK_LINKS_MAX, HTTP_BODY_BYTES_MAX, HTTP_BULK_BODY_BYTES_MAX};
+use curt_core::names::audit;
+use curt_core::ports::ListQuery;
 use curt_core::{ErrorKind, Link, Revision, Scope};
-use curt_links::{LinkError, Who};
+use curt_links::{LinkError, NewLink, Who};
 use http::header::{ETAG, LINK, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
@@ -16,23 +19,27 @@ use super::body::{self, JSON, MERGE_PATCH, Object};
 use super::documented::{
     BulkProblems, ChangeProblems, CreateProblems, DeleteProblems, ListProblems, ReadProblems,
 };
+use super::link_access::{self, VisibilityName};
 use super::link_body::{
     BulkBody, BulkResult, BulkResultsBody, EditLinkBody, LinkBody, NewLinkBody, PageBody,
 };
-use super::list_query::{self, ListParams};
+use super::list_query::{self, Asked, ListParams, OwnerFilter};
 use super::once::{REPLAYED, once};
 use super::revision::{Condition, etag};
-use crate::caller::{self, Caller};
+use crate::caller::{self, Caller, permit};
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
 use crate::state::App;
+use crate::tasks::to_the_end;
 
 pub(crate) const PATH: &str = "/api/v1/links";
+const BULK_PASSWORDS_MAX: usize = 20;
 
 /// Make a link
 ///
 /// Stores the link durably before it answers. With an `Idempotency-Key` the request can be repeated safely for 24
-/// hours: the answer is the link that the first one made, and `Idempotent-Replayed: true`.
+/// hours: the answer is the link that the first one made, and `Idempotent-Replayed: true`. Every request counts towards
+/// the limit, a repeated one too.
 #[utoipa::path(
     post,
     path = "/api/v1/links",
@@ -62,7 +69,8 @@ pub(crate) async fn create(
     let once = once(&parts.headers, "POST /api/v1/links", &new)?;
     let limit = caller.may_create(&app, principal.as_ref(), 1).await?;
     let by = caller::maker(principal.as_ref());
-    let created = app.links.create(by, new.0.into(), once).await?;
+    let new = link_access::new_link(&app, new.0).await?;
+    let created = app.links.create(by, new, once).await?;
     let location = format!("{PATH}/{}", created.link.id.key);
     let mut response = shown(&app, StatusCode::CREATED, &created.link);
     response
@@ -80,7 +88,7 @@ pub(crate) async fn create(
 /// Make many links
 ///
 /// Up to 1,000 links in one request, stored together. The answer has one result per link, in order; a link that is
-/// refused does not hold up the others. With an `Idempotency-Key` the whole request can be repeated safely.
+/// refused does not hold up the others. At most 20 of them may have a password. With an `Idempotency-Key` the whole request can be repeated safely.
 #[utoipa::path(
     post,
     path = "/api/v1/links/bulk",
@@ -117,7 +125,7 @@ pub(crate) async fn bulk(
     let count = bulk.links.len() as u64;
     let limit = caller.may_create(&app, principal.as_ref(), count).await?;
     let by = caller::maker(principal.as_ref());
-    let new = bulk.links.into_iter().map(|link| link.0.into()).collect();
+    let new = new_links(&app, bulk.links).await?;
     let outcomes = app.links.create_many(by, new, once).await?;
     let replayed = outcomes.iter().flatten().any(|created| created.replayed);
     let results: Vec<_> = outcomes
@@ -157,7 +165,7 @@ pub(crate) async fn bulk(
 
 /// List links
 ///
-/// Your own links, page by page. Filters are combined with "and". The next page has the address in the `Link` header
+/// Your own links, page by page; for administrators anybody's. Filters are combined with "and". The next page has the address in the `Link` header
 /// with `rel="next"`, or the same query with the cursor in `next`.
 #[utoipa::path(
     get,
@@ -176,8 +184,9 @@ pub(crate) async fn list(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let who = caller::own_links(&caller.needs(&app, Scope::Read).await?);
-    let query = list_query::parse(uri.query().unwrap_or_default())?;
+    let principal = caller.needs(&app, Scope::Read).await?;
+    let asked = list_query::parse(uri.query().unwrap_or_default())?;
+    let (who, query) = whose(&principal, asked)?;
     let had_cursor = query.cursor.is_some();
     let page = app
         .links
@@ -234,7 +243,7 @@ pub(crate) async fn read(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let who = caller::own_links(&caller.needs(&app, Scope::Read).await?);
+    let who = caller::reachable_links(&caller.needs(&app, Scope::Read).await?);
     let seen = Condition::if_none_match(&headers)?;
     let link = app.links.get(who, &known_key(key)?).await?;
     if seen.names(link.revision) {
@@ -274,15 +283,30 @@ pub(crate) async fn edit(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let who = caller::own_links(&caller.needs(&app, Scope::Manage).await?);
+    let principal = caller.needs(&app, Scope::Manage).await?;
+    let who = caller::reachable_links(&principal);
     body::media_type(&parts.headers, &[MERGE_PATCH, JSON])?;
     let condition = Condition::if_match(&parts.headers)?;
     let raw = body::read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
     let Object(changes): Object<EditLinkBody> = body::from_json(&raw)?;
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;
-    let link = app.links.edit(who, &key, seen, changes.into()).await?;
-    Ok(shown(&app, StatusCode::OK, &link))
+    let is_audited = changes.changes_access();
+    let changes = link_access::edit_link(&app, changes).await?;
+    let origin = caller.origin().by(principal.user);
+    let working = Arc::clone(&app);
+    let link = to_the_end(async move {
+        let link = working.links.edit(who, &key, seen, changes).await?;
+        if is_audited {
+            let subject = format!("{key} {}", VisibilityName::from(link.visibility).as_str());
+            let audit = &working.accounts.audit;
+            audit
+                .record(origin, audit::VISIBILITY_CHANGED, &subject)
+                .await;
+        }
+        Ok::<_, LinkError>(link)
+    });
+    Ok(shown(&app, StatusCode::OK, &link.await?))
 }
 
 /// Delete a link
@@ -306,7 +330,7 @@ pub(crate) async fn delete(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let who = caller::own_links(&caller.needs(&app, Scope::Manage).await?);
+    let who = caller::reachable_links(&caller.needs(&app, Scope::Manage).await?);
     let condition = Condition::if_match(&headers)?;
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;
@@ -314,10 +338,42 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
+/// Whose links to list. Others' are for administrators.
+fn whose(principal: &Principal, asked: Asked) -> Result<(Who, ListQuery), Problem> {
+    let own = OwnerFilter::One(principal.user);
+    let owner = match asked.owner.unwrap_or(own) {
+        mine if mine == own => return Ok((Who::Owner(principal.user), asked.query)),
+        OwnerFilter::All => None,
+        OwnerFilter::One(owner) => Some(owner),
+    };
+    permit(principal, Scope::Admin)?;
+    let query = ListQuery {
+        owner,
+        ..asked.query
+    };
+    Ok((Who::Anybody, query))
+}
+
+/// The links of a bulk request with their passwords hashed, of which there are few: each is hard work.
+async fn new_links(app: &App, links: Vec<Object<NewLinkBody>>) -> Result<Vec<NewLink>, Problem> {
+    let with_password = links.iter().filter(|link| link.0.password.is_some());
+    if with_password.count() > BULK_PASSWORDS_MAX {
+        let message =
+            format!("A bulk request makes at most {BULK_PASSWORDS_MAX} links with a password.");
+        return Err(Problem::invalid_field("links", "password_count", message));
+    }
+    let mut new = Vec::with_capacity(links.len());
+    for (at, Object(link)) in links.into_iter().enumerate() {
+        let link = link_access::new_link(app, link).await;
+        new.push(link.map_err(|problem| problem.inside(&format!("links[{at}]")))?);
+    }
+    Ok(new)
+}
+
 const YES: HeaderValue = HeaderValue::from_static("true");
 
 /// A path that is not UTF-8 cannot name a link.
-fn known_key(key: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
+pub(super) fn known_key(key: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
     key.map(|Path(key)| key)
         .map_err(|_| Problem::new(ProblemCode::LinkNotFound))
 }
@@ -346,7 +402,7 @@ async fn seen(
     }
 }
 
-fn shown(app: &App, status: StatusCode, link: &Link) -> Response {
+pub(super) fn shown(app: &App, status: StatusCode, link: &Link) -> Response {
     let body = Json(LinkBody::new(link, &app.public));
     (status, [(ETAG, etag(link.revision))], body).into_response()
 }

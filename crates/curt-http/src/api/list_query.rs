@@ -1,13 +1,14 @@
 //! The query of a list: filters, order and position.
 
-use curt_core::UnixMillis;
 use curt_core::limits::{PAGE_LINKS_MAX, SEARCH_BYTES_MAX, TAGS_MAX};
 use curt_core::ports::{ListOrder, ListQuery};
+use curt_core::{OwnerId, UnixMillis};
 use serde::Serialize;
 use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use super::link_body::StateName;
+use super::names::UserId;
 use super::time::Rfc3339;
 use crate::problem::{InvalidField, Problem};
 
@@ -42,6 +43,9 @@ pub(crate) struct ListParams {
     /// Only links that expire before this instant.
     #[param(inline, nullable = false, value_type = Option<Rfc3339>)]
     expires_before: Option<Rfc3339>,
+    /// Whose links: your own unless said otherwise. For administrators also another user's id, or `all`.
+    #[param(nullable = false, pattern = "^(all|[1-9][0-9]{0,19})$")]
+    owner: Option<String>,
     /// `newest` unless said otherwise.
     #[param(inline, nullable = false)]
     order: Option<OrderName>,
@@ -66,11 +70,28 @@ pub(crate) enum OrderName {
     KeyFalling,
 }
 
+/// What a list is to show.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// Whatever it says about the owner means nothing yet.
+    pub(crate) query: ListQuery,
+    pub(crate) owner: Option<OwnerFilter>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OwnerFilter {
+    All,
+    One(OwnerId),
+}
+
 /// Reads the query. Unknown and repeated parameters are refused: a mistyped filter would show everything.
-pub(crate) fn parse(text: &str) -> Result<ListQuery, Problem> {
-    let mut query = ListQuery {
-        limit: PAGE_LINKS_DEFAULT,
-        ..ListQuery::default()
+pub(crate) fn parse(text: &str) -> Result<Asked, Problem> {
+    let mut asked = Asked {
+        query: ListQuery {
+            limit: PAGE_LINKS_DEFAULT,
+            ..ListQuery::default()
+        },
+        owner: None,
     };
     let mut errors = Vec::new();
     let mut met: Vec<String> = Vec::new();
@@ -85,18 +106,19 @@ pub(crate) fn parse(text: &str) -> Result<ListQuery, Problem> {
             continue;
         }
         met.push(name.clone().into_owned());
-        if let Err(error) = set(&mut query, &name, &value) {
+        if let Err(error) = set(&mut asked, &name, &value) {
             errors.push(error);
         }
     }
     if errors.is_empty() {
-        Ok(query)
+        Ok(asked)
     } else {
         Err(Problem::invalid(errors))
     }
 }
 
-fn set(query: &mut ListQuery, name: &str, value: &str) -> Result<(), InvalidField> {
+fn set(asked: &mut Asked, name: &str, value: &str) -> Result<(), InvalidField> {
+    let query = &mut asked.query;
     match name {
         "search" => {
             if value.len() > SEARCH_BYTES_MAX {
@@ -120,6 +142,7 @@ fn set(query: &mut ListQuery, name: &str, value: &str) -> Result<(), InvalidFiel
         "created_from" => query.created_from = Some(instant("created_from", value)?),
         "created_before" => query.created_before = Some(instant("created_before", value)?),
         "expires_before" => query.expires_before = Some(instant("expires_before", value)?),
+        "owner" => asked.owner = Some(owner(value)?),
         "order" => query.order = order(value)?,
         "limit" => query.limit = limit(value)?,
         "cursor" => query.cursor = Some(value.into()),
@@ -136,6 +159,17 @@ fn instant(field: &'static str, value: &str) -> Result<UnixMillis, InvalidField>
     Rfc3339::parse(value)
         .map(|at| at.0)
         .map_err(|error| InvalidField::new(field, "time", error.to_string()))
+}
+
+fn owner(value: &str) -> Result<OwnerFilter, InvalidField> {
+    match value {
+        "all" => Ok(OwnerFilter::All),
+        id => UserId::parse(id)
+            .map(|id| OwnerFilter::One(id.0))
+            .ok_or_else(|| {
+                InvalidField::new("owner", "value", "Must be the id of a user, or all.")
+            }),
+    }
 }
 
 fn order(value: &str) -> Result<ListOrder, InvalidField> {
@@ -183,8 +217,9 @@ mod tests {
     #[test]
     fn filters_are_read() {
         let text = "search=a%20b&tag=x&tag=y&state=disabled&created_from=1970-01-01T00:00:01Z\
-                    &order=-key&limit=200&cursor=c";
-        let query = parse(text).unwrap();
+                    &order=-key&limit=200&cursor=c&owner=7";
+        let Asked { query, owner } = parse(text).unwrap();
+        assert_eq!(owner, Some(OwnerFilter::One(OwnerId(7))));
         assert_eq!(query.search.as_deref(), Some("a b"));
         assert_eq!(query.tags, ["x".into(), "y".into()]);
         assert_eq!(query.created_from, Some(UnixMillis(1_000)));

@@ -5,6 +5,7 @@
 //! | `/` | the page to shorten a URL |
 //! | `/{key}`, `/{key}/` | the redirect |
 //! | `/api/v1/links…` | the REST resource |
+//! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
 //! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
 //! | `/api`, `/api/openapi.json` | the API described, for people and for programs |
 //! | `/problems/{code}` | what an error means |
@@ -14,19 +15,32 @@
 //! No first part of a path is a key that a link could have: all of them are
 //! [reserved](curt_core::reserved::is_reserved).
 
+mod audit;
 mod body;
 mod documented;
 mod follow;
 pub(crate) mod health;
+mod invites;
+mod key_body;
+mod keys;
 mod leftover;
+mod link_access;
 mod link_body;
 mod links;
 mod list_query;
+mod moderation;
+mod names;
 mod observe;
 mod once;
 mod original;
+mod permissions;
+mod query;
 pub(crate) mod revision;
+mod secret;
+mod sessions;
 mod time;
+mod user_body;
+mod users;
 
 use std::sync::Arc;
 
@@ -36,7 +50,7 @@ use axum::{Extension, Router, middleware};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use body::{form_only, read as read_body};
+pub(crate) use body::{form_only, read as read_body, sentence};
 pub(crate) use once::fingerprint;
 pub(crate) use time::Rfc3339;
 
@@ -50,9 +64,9 @@ use crate::state::App;
 pub fn router(app: Arc<App>) -> Router {
     let (documented, document) = documented_routes().split_for_parts();
     let document = openapi::finish(document, app.settings.api.anonymous_create);
-    let fields = Arc::new(RedirectFields::new(&app.settings.redirect));
+    let fields = Arc::new(RedirectFields::new(&app.settings));
     let routes = documented
-        .route("/{key}/", get(follow::follow))
+        .route("/{key}/", get(follow::follow).post(follow::unlock))
         .merge(pages::routes(&document))
         .layer(Extension(fields))
         .with_state(Arc::clone(&app));
@@ -73,9 +87,23 @@ fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(links::list, links::create))
         .routes(routes!(links::bulk))
         .routes(routes!(links::read, links::edit, links::delete))
+        .routes(routes!(moderation::disable))
+        .routes(routes!(moderation::enable))
+        .routes(routes!(permissions::list, permissions::grant))
+        .routes(routes!(permissions::revoke))
+        .routes(routes!(users::list, users::create))
+        .routes(routes!(users::read, users::edit))
+        .routes(routes!(users::change_password))
+        .routes(routes!(invites::create))
+        .routes(routes!(audit::list))
+        .routes(routes!(sessions::list, sessions::sign_in))
+        .routes(routes!(sessions::end))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(keys::rotate))
         .routes(routes!(original::create_url))
         .routes(routes!(original::delete_url))
-        .routes(routes!(follow::follow))
+        .routes(routes!(follow::follow, follow::unlock))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
 }

@@ -15,8 +15,8 @@ use curt_core::limits::HTTP_URI_BYTES_MAX;
 use curt_core::names::event;
 use futures_util::FutureExt;
 use http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, REFERRER_POLICY, VARY,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
+    VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tracing::Instrument;
@@ -25,6 +25,7 @@ use super::leftover::SharedBody;
 use crate::metrics::{RequestLabels, RouteLabels};
 use crate::pages::{self, negotiate::prefers_html};
 use crate::problem::{Problem, ProblemCode};
+use crate::redirect::SECURE_ONLY;
 use crate::state::App;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -56,6 +57,12 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
         );
     });
     response.headers_mut().insert(X_REQUEST_ID, id);
+    if app.settings.is_secure() {
+        let secure = HeaderValue::from_static(SECURE_ONLY);
+        response
+            .headers_mut()
+            .insert(STRICT_TRANSPORT_SECURITY, secure);
+    }
     count(&app, route, &method, status, started);
     response
 }

@@ -157,7 +157,7 @@ pub(crate) async fn delete_url(
     let asked: DeleteUrl = parameters(&app, &parts, raw).await?;
     let key = asked.api_dev_key.as_deref();
     let principal = caller.needs_with(&app, key, Scope::Manage).await?;
-    let who = caller::own_links(&principal);
+    let who = caller::reachable_links(&principal);
     let url_key = needed("url_key", asked.url_key)?;
     let base = format!("{}/", app.public.base());
     let key = url_key.strip_prefix(&base).unwrap_or(&url_key);

@@ -142,6 +142,13 @@ impl Caller {
         rate_limit::granted(decision)
     }
 
+    /// Counts a try at somebody's password, true or not, before any work is done for it.
+    pub(crate) async fn may_try_password(&self, app: &App, email: &str) -> Result<(), Problem> {
+        let limits = &app.accounts.limits;
+        let decision = limits.sign_ins(self.address, email).await?;
+        rate_limit::granted(decision).map(drop)
+    }
+
     /// For the audit log.
     pub(crate) fn origin(&self) -> Origin {
         Origin {
@@ -163,12 +170,17 @@ impl Caller {
     }
 }
 
-fn permit(principal: &Principal, scope: Scope) -> Result<(), Problem> {
+pub(crate) fn permit(principal: &Principal, scope: Scope) -> Result<(), Problem> {
     if principal.may(scope) {
-        return Ok(());
+        Ok(())
+    } else {
+        Err(scope_missing(scope))
     }
+}
+
+pub(crate) fn scope_missing(scope: Scope) -> Problem {
     let what = format!("This needs the scope \"{}\".", scope.name());
-    Err(Problem::new(ProblemCode::ScopeMissing).detail(what))
+    Problem::new(ProblemCode::ScopeMissing).detail(what)
 }
 
 /// What a new link remembers of its maker.
@@ -179,9 +191,13 @@ pub(crate) fn maker(principal: Option<&Principal>) -> Maker {
     }
 }
 
-/// Whose links an operation on links may touch.
-pub(crate) fn own_links(principal: &Principal) -> Who {
-    Who::Owner(principal.user)
+/// Whose links an operation on one link may touch.
+pub(crate) fn reachable_links(principal: &Principal) -> Who {
+    if principal.may(Scope::Admin) {
+        Who::Anybody
+    } else {
+        Who::Owner(principal.user)
+    }
 }
 
 fn in_headers(headers: &HeaderMap) -> Shown {

@@ -1,26 +1,26 @@
 //! The start page: one form.
 //!
-//! The form carries the API key itself, so a page of another site cannot act for somebody who has visited this one;
-//! without a key the [`Caller`] looks at where the request comes from. A hidden random token
-//! makes a form that is sent twice, by a double click or a reload, one link.
+//! It acts for whoever is signed in; otherwise it carries the API key itself, so that a page of another site cannot act
+//! for somebody who has visited this one, or none, and then the [`Caller`] looks at where the request comes from. A
+//! hidden random token makes a form that is sent twice, by a double click or a reload, one link.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
-use curt_core::limits::{HTTP_BODY_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX};
-use curt_core::{Link, UnixMillis};
+use axum::response::Response;
+use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, PASSWORD_BYTES_MAX};
+use curt_core::{Link, UnixMillis, Visibility};
 use curt_links::{Created, Expiry, NewLink, OnceKey};
 use data_encoding::HEXLOWER;
 use http::StatusCode;
-use http::request::Parts;
-use url::form_urlencoded;
 
 use super::assets::Assets;
-use super::{VERSION, page};
-use crate::api::{Rfc3339, fingerprint, read_body};
+use super::form::{Form, Message};
+use super::visitor::Visitor;
+use super::{VERSION, day, page, refused};
+use crate::api::fingerprint;
 use crate::caller::{self, Caller};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
@@ -34,7 +34,9 @@ struct HomePage {
     assets: &'static Assets,
     version: &'static str,
     host: String,
+    person: Option<Person>,
     asks_for_key: bool,
+    visibilities: [Choice; 3],
     choices: Vec<Choice>,
     typed: Typed,
     errors: Errors,
@@ -44,12 +46,21 @@ struct HomePage {
     focus_target: bool,
 }
 
-/// What the visitor typed, to be shown again.
+/// Whoever is signed in.
+#[derive(Clone)]
+struct Person {
+    name: String,
+    csrf: String,
+}
+
+/// What the visitor typed, to be shown again; the link's password is not.
 #[derive(Clone, Default)]
 struct Typed {
     target: String,
     alias: String,
     expires: String,
+    visibility: String,
+    password: String,
     api_key: String,
     once: String,
 }
@@ -64,12 +75,9 @@ struct Errors {
     target: Option<String>,
     alias: Option<String>,
     expires: Option<String>,
+    visibility: Option<String>,
+    password: Option<String>,
     api_key: Option<String>,
-}
-
-struct Message {
-    title: &'static str,
-    detail: String,
 }
 
 struct Made {
@@ -78,78 +86,110 @@ struct Made {
     expires: Option<String>,
 }
 
-pub(super) async fn show(State(app): State<Arc<App>>) -> Response {
-    page(StatusCode::OK, &blank(&app))
+pub(super) async fn show(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    let visitor = Visitor::of(&app, &caller).await?;
+    Ok(page(StatusCode::OK, &blank(&app, visitor.as_ref())))
 }
 
 pub(super) async fn shorten(
     State(app): State<Arc<App>>,
     caller: Caller,
     request: Request,
-) -> Response {
-    let (parts, body) = request.into_parts();
-    let patience = app.settings.server.body_timeout;
-    let raw = match read_body(body, HTTP_BODY_BYTES_MAX, patience).await {
-        Ok(raw) => raw,
-        Err(problem) => return problem.into_response(),
-    };
-    let typed = match read_form(&parts, &raw) {
-        Ok(typed) => typed,
-        Err(problem) => return problem.into_response(),
-    };
-    match create(&app, &caller, &typed).await {
-        Ok(created) => page(
-            StatusCode::CREATED,
-            &after_success(&app, &created.link, typed),
-        ),
-        Err(problem) => after_failure(&app, typed, problem),
+) -> Result<Response, Problem> {
+    let form = Form::read(&app, request).await?;
+    let visitor = Visitor::of(&app, &caller).await?;
+    let typed = Typed::of(&form);
+    let acts_for_visitor = visitor.as_ref().filter(|_| typed.api_key.is_empty());
+    if let Some(visitor) = acts_for_visitor {
+        visitor.check(&form)?;
     }
+    let blank = blank(&app, visitor.as_ref());
+    Ok(match create(&app, &caller, &typed).await {
+        Ok(created) => {
+            let shown = after_success(&app, blank, &created.link, typed);
+            page(StatusCode::CREATED, &shown)
+        }
+        Err(problem) => after_failure(blank, typed, problem),
+    })
 }
 
 async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, Problem> {
     let principal = caller.maker(app, Some(&typed.api_key)).await?;
+    let visibility = typed.visibility()?;
+    if visibility == Visibility::Private && principal.is_none() {
+        let why = "Sign in first: nobody could follow a private link that is nobody's.";
+        return Err(Problem::invalid_field("visibility", "nobodys", why));
+    }
     let expires_at = choice_of(&typed.expires, app.clock.now())
         .ok_or_else(|| Problem::invalid_field("expires_at", "value", "Choose one of the list."))?;
-    let new = NewLink {
+    let mut new = NewLink {
         target: with_scheme(&typed.target),
         alias: (!typed.alias.is_empty()).then(|| typed.alias.clone()),
         expires_at,
+        visibility: Some(visibility),
         ..NewLink::default()
     };
     caller.may_create(app, principal.as_ref(), 1).await?;
+    if visibility == Visibility::Password && !typed.password.is_empty() {
+        new.password_hash = Some(app.accounts.passwords.hash(&typed.password).await?);
+    }
     let by = caller::maker(principal.as_ref());
     Ok(app.links.create(by, new, once(typed)?).await?)
 }
 
 /// The token alone would refuse a form that was changed after going back; token and content together do not.
 fn once(typed: &Typed) -> Result<Option<OnceKey>, Problem> {
+    // What is remembered holds a quick hash of the content, by which a password could be guessed.
+    if typed.visibility()? == Visibility::Password {
+        return Ok(None);
+    }
     let sound = (1..=64).contains(&typed.once.len())
         && typed.once.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !sound {
         return Ok(None);
     }
-    let content = (&typed.target, &typed.alias, &typed.expires);
+    let content = (
+        &typed.target,
+        &typed.alias,
+        &typed.expires,
+        &typed.visibility,
+    );
     let fingerprint = fingerprint("POST /", &content)?;
     let key = format!("page-{}-{}", typed.once, HEXLOWER.encode(&fingerprint));
     debug_assert!(key.len() <= IDEMPOTENCY_KEY_BYTES_MAX);
     Ok(Some(OnceKey { key, fingerprint }))
 }
 
-fn read_form(parts: &Parts, raw: &[u8]) -> Result<Typed, Problem> {
-    crate::api::form_only(&parts.headers)?;
-    let mut typed = Typed::default();
-    for (name, value) in form_urlencoded::parse(raw) {
-        let value = value.trim().to_owned();
-        match name.as_ref() {
-            "target" => typed.target = value,
-            "alias" => typed.alias = value,
-            "expires" => typed.expires = value,
-            "api_key" => typed.api_key = value,
-            "once" => typed.once = value,
-            _ => {}
+impl Typed {
+    fn of(form: &Form) -> Self {
+        Self {
+            target: form.text("target"),
+            alias: form.text("alias"),
+            expires: form.text("expires"),
+            visibility: form.text("visibility"),
+            password: form.secret("password").to_owned(),
+            api_key: form.text("api_key"),
+            once: form.text("once"),
         }
     }
-    Ok(typed)
+
+    fn visibility(&self) -> Result<Visibility, Problem> {
+        let long = self.password.len() > PASSWORD_BYTES_MAX;
+        match self.visibility.as_str() {
+            "" | "public" => Ok(Visibility::Public),
+            "private" => Ok(Visibility::Private),
+            "password" if long => {
+                let most = format!("A password has at most {PASSWORD_BYTES_MAX} bytes.");
+                Err(Problem::invalid_field("password", "too_long", most))
+            }
+            "password" => Ok(Visibility::Password),
+            _ => Err(Problem::invalid_field(
+                "visibility",
+                "value",
+                "Choose one of the list.",
+            )),
+        }
+    }
 }
 
 /// People type `example.com/path`. What has no scheme gets the usual one; everything else is left to be judged.
@@ -176,10 +216,6 @@ fn choice_of(value: &str, now: UnixMillis) -> Option<Expiry> {
 }
 
 fn choices(app: &App) -> Vec<Choice> {
-    let choice = |value, label: &str| Choice {
-        value,
-        label: label.to_owned(),
-    };
     let usual = match app.links.settings().default_expiry {
         Some(after) => format!("{} from now", in_words(after)),
         None => "Never".to_owned(),
@@ -198,6 +234,13 @@ fn choices(app: &App) -> Vec<Choice> {
     choices
 }
 
+fn choice(value: &'static str, label: &str) -> Choice {
+    Choice {
+        value,
+        label: label.to_owned(),
+    }
+}
+
 fn in_words(after: Duration) -> String {
     let days = after.as_secs() / DAY.as_secs();
     match (days, days % 365) {
@@ -208,14 +251,23 @@ fn in_words(after: Duration) -> String {
     }
 }
 
-fn blank(app: &App) -> HomePage {
+fn blank(app: &App, visitor: Option<&Visitor>) -> HomePage {
     let base = app.public.base();
     let host = base.split_once("://").map_or(base, |(_, host)| host);
     HomePage {
         assets: Assets::addresses(),
         version: VERSION,
         host: host.to_owned(),
-        asks_for_key: !app.settings.api.anonymous_create,
+        person: visitor.map(|visitor| Person {
+            name: visitor.name(),
+            csrf: visitor.csrf.clone(),
+        }),
+        asks_for_key: visitor.is_none() && !app.settings.api.anonymous_create,
+        visibilities: [
+            choice("public", "Everybody"),
+            choice("private", "Only you, and whom you permit"),
+            choice("password", "Whoever knows the password"),
+        ],
         choices: choices(app),
         typed: Typed::default(),
         errors: Errors::default(),
@@ -227,7 +279,7 @@ fn blank(app: &App) -> HomePage {
 }
 
 /// Only the key stays in the form: whoever shortens one address often has another.
-fn after_success(app: &App, link: &Link, typed: Typed) -> HomePage {
+fn after_success(app: &App, blank: HomePage, link: &Link, typed: Typed) -> HomePage {
     HomePage {
         made: Some(Made {
             short_url: app.public.short_url(link.id.key.as_str()),
@@ -237,67 +289,73 @@ fn after_success(app: &App, link: &Link, typed: Typed) -> HomePage {
         typed: Typed {
             api_key: typed.api_key,
             expires: typed.expires,
+            visibility: typed.visibility,
             ..Typed::default()
         },
         focus_target: false,
-        ..blank(app)
+        ..blank
     }
 }
 
-fn day(at: UnixMillis) -> String {
-    let text = Rfc3339(at).to_string();
-    let minute = text.get(..16).unwrap_or(&text);
-    format!("{} UTC", minute.replace('T', " "))
-}
-
-fn after_failure(app: &App, typed: Typed, problem: Problem) -> Response {
-    let mut shown = HomePage {
+fn after_failure(blank: HomePage, typed: Typed, problem: Problem) -> Response {
+    let errors = Errors::of(&problem);
+    let body = problem.body();
+    let message = errors.is_empty().then(|| Message {
+        title: body.title,
+        detail: body.detail.into_owned(),
+    });
+    let shown = HomePage {
         once: typed.once.clone(),
         typed,
+        errors,
+        message,
         focus_target: false,
-        ..blank(app)
+        ..blank
     };
-    let body = problem.body();
-    match problem.code() {
-        ProblemCode::CredentialsMissing => {
-            shown.errors.api_key = Some("An API key is needed.".to_owned());
-        }
-        ProblemCode::CredentialsInvalid => {
-            let error = "This key is unknown, revoked or expired. Was it copied whole?";
-            shown.errors.api_key = Some(error.to_owned());
-        }
-        ProblemCode::AliasTaken => {
-            shown.errors.alias = Some("This alias is taken. Choose another one.".to_owned());
-        }
-        _ => {
-            for error in problem.errors() {
-                let message = Some(error.message.to_string());
-                match error.field.as_ref() {
-                    "target" => shown.errors.target = message,
-                    "alias" => shown.errors.alias = message,
-                    _ => shown.errors.expires = message,
-                }
-            }
-        }
-    }
-    if shown.errors.is_empty() {
-        shown.message = Some(Message {
-            title: body.title,
-            detail: body.detail.into_owned(),
-        });
-    }
-    let status = problem.code().status();
-    let answer = problem.into_response();
-    let mut page = page(status, &shown);
-    super::insert_missing(&mut page, &answer);
-    page
+    refused(problem, |status| page(status, &shown))
 }
 
 impl Errors {
+    fn of(problem: &Problem) -> Self {
+        let mut errors = Self::default();
+        match problem.code() {
+            ProblemCode::CredentialsMissing => {
+                errors.api_key = Some("An API key is needed, or sign in.".to_owned());
+            }
+            ProblemCode::CredentialsInvalid => {
+                let error = "This key is unknown, revoked or expired. Was it copied whole?";
+                errors.api_key = Some(error.to_owned());
+            }
+            ProblemCode::AliasTaken => {
+                errors.alias = Some("This alias is taken. Choose another one.".to_owned());
+            }
+            _ => {
+                for error in problem.errors() {
+                    let message = Some(error.message.to_string());
+                    match error.field.as_ref() {
+                        "target" => errors.target = message,
+                        "alias" => errors.alias = message,
+                        "visibility" => errors.visibility = message,
+                        "password" => errors.password = message,
+                        _ => errors.expires = message,
+                    }
+                }
+            }
+        }
+        errors
+    }
+
     fn is_empty(&self) -> bool {
-        [&self.target, &self.alias, &self.expires, &self.api_key]
-            .iter()
-            .all(|error| error.is_none())
+        [
+            &self.target,
+            &self.alias,
+            &self.expires,
+            &self.visibility,
+            &self.password,
+            &self.api_key,
+        ]
+        .iter()
+        .all(|error| error.is_none())
     }
 }
 

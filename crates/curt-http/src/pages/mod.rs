@@ -1,24 +1,33 @@
 //! Pages for people: rendered on the server, complete without scripts, under a policy that allows nothing from
 //! elsewhere.
 
+mod account;
 mod assets;
+mod form;
 mod home;
 pub(crate) mod negotiate;
 mod problems;
 mod reference;
+mod sign_in;
+mod sign_up;
+mod unlock;
+mod visitor;
 
 use std::sync::Arc;
 
 use askama::Template;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
+use curt_core::UnixMillis;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 use utoipa::openapi::OpenApi;
 
 pub(crate) use problems::problem_page;
+pub(crate) use unlock::unlock_page;
 
+use crate::api::Rfc3339;
 use crate::openapi;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
@@ -29,9 +38,18 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// For forms whose answer leads to a link's target: browsers hold redirects after a form to `form-action` too.
+const LEADING_AWAY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
+    base-uri 'none'; frame-ancestors 'none'";
+
 pub(crate) fn routes(document: &OpenApi) -> Router<Arc<App>> {
     Router::new()
         .route("/", get(home::show).post(home::shorten))
+        .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
+        .route("/sign-out", post(sign_in::sign_out))
+        .route("/sign-up", get(sign_up::show).post(sign_up::sign_up))
+        .route("/setup", get(sign_up::show_setup).post(sign_up::set_up))
+        .merge(account::routes())
         .route("/api", reference::page(document))
         .route(openapi::PATH, reference::document(document))
         .route("/problems", get(problems::index))
@@ -43,11 +61,20 @@ pub(crate) fn routes(document: &OpenApi) -> Router<Arc<App>> {
 
 /// Renders a page.
 fn page(status: StatusCode, template: &impl Template) -> Response {
+    page_under(PAGE_POLICY, status, template)
+}
+
+/// Renders a page whose form ends at a link's target.
+fn page_leading_away(status: StatusCode, template: &impl Template) -> Response {
+    page_under(LEADING_AWAY_POLICY, status, template)
+}
+
+fn page_under(policy: &'static str, status: StatusCode, template: &impl Template) -> Response {
     match template.render() {
         Ok(html) => {
             let fields = [
                 (CONTENT_TYPE, "text/html; charset=utf-8"),
-                (CONTENT_SECURITY_POLICY, PAGE_POLICY),
+                (CONTENT_SECURITY_POLICY, policy),
             ];
             (status, fields, html).into_response()
         }
@@ -56,6 +83,20 @@ fn page(status: StatusCode, template: &impl Template) -> Response {
             Problem::new(ProblemCode::Internal).into_response()
         }
     }
+}
+
+/// The page of a form that was refused, with the status and the headers of the problem.
+fn refused(problem: Problem, page: impl FnOnce(StatusCode) -> Response) -> Response {
+    let mut page = page(problem.code().status());
+    insert_missing(&mut page, &problem.into_response());
+    page
+}
+
+/// An instant as people read it.
+fn day(at: UnixMillis) -> String {
+    let text = Rfc3339(at).to_string();
+    let minute = text.get(..16).unwrap_or(&text);
+    format!("{} UTC", minute.replace('T', " "))
 }
 
 /// For the headers that a page takes over from the answer in whose place it stands.

@@ -98,7 +98,9 @@ impl Problem {
             headers: Vec::new(),
         };
         match code {
-            ProblemCode::CredentialsMissing => {
+            ProblemCode::CredentialsMissing
+            | ProblemCode::WrongCredentials
+            | ProblemCode::SignInNeeded => {
                 problem = problem.header(WWW_AUTHENTICATE, "Bearer realm=\"curt\"");
             }
             ProblemCode::CredentialsInvalid => {
@@ -185,6 +187,15 @@ impl Problem {
         let mut renamed = Self::invalid(self.errors);
         renamed.headers = headers;
         renamed
+    }
+
+    /// Says in which part of the body the fields are.
+    #[must_use]
+    pub(crate) fn inside(mut self, part: &str) -> Self {
+        for error in &mut self.errors {
+            error.field = format!("{part}.{}", error.field).into();
+        }
+        self
     }
 
     #[must_use]

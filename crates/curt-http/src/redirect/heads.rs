@@ -114,11 +114,11 @@ fn reason(status: RedirectStatus) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::RedirectSettings;
+    use crate::settings::HttpSettings;
 
     #[test]
     fn a_head_holds_what_the_settings_ask_for() {
-        let mut heads = ResponseHeads::new(RedirectFields::new(&RedirectSettings::default()));
+        let mut heads = ResponseHeads::new(RedirectFields::new(&HttpSettings::default()));
         let head = |heads: &ResponseHeads, place: usize| {
             String::from_utf8(heads.heads[place].bytes.clone()).unwrap()
         };

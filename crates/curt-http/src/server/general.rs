@@ -69,6 +69,9 @@ impl General {
         let mut stopping = false;
         loop {
             tokio::select! {
+                // The connection first: one that is handed over while the server stops has a request to be read, and
+                // hyper would take it for idle.
+                biased;
                 ended = &mut connection => {
                     let refused = ended.is_err_and(|error| error.is_parse());
                     let socket = connection.into_parts().io.into_inner();

@@ -81,7 +81,7 @@ impl Server {
             .map_or(Ok(server.listen), TcpListener::local_addr)?;
         Ok(Self {
             settings: Arc::new(server.clone()),
-            fields: RedirectFields::new(&settings.redirect),
+            fields: RedirectFields::new(settings),
             listeners,
             address,
             resolver,

@@ -80,7 +80,12 @@ impl Tally {
             RedirectOutcome::Hit => self.hits.set(self.hits.get() + 1),
             RedirectOutcome::Loaded => self.loaded.set(self.loaded.get() + 1),
             // The router answers these, and counts them.
-            RedirectOutcome::Absent | RedirectOutcome::Gone | RedirectOutcome::Error => {}
+            RedirectOutcome::Absent
+            | RedirectOutcome::Gone
+            | RedirectOutcome::Blocked
+            | RedirectOutcome::Refused
+            | RedirectOutcome::Limited
+            | RedirectOutcome::Error => {}
         }
     }
 
@@ -141,8 +146,12 @@ async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize
         }
     }
     // Whoever the kernel has already let in is served: closing the listener would reset them.
-    while let Some(accepted) = accept_now(&listener).await {
-        acceptor.take(Ok(accepted)).await;
+    // The kernel is asked itself: the runtime may not have heard of the last ones yet.
+    let listener = listener.into_std()?;
+    while let Some((stream, peer)) = accept_now(&listener) {
+        acceptor
+            .take(TcpStream::from_std(stream).map(|stream| (stream, peer)))
+            .await;
     }
     drop(listener);
     worker.draining.set(true);
@@ -163,11 +172,17 @@ async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize
 }
 
 /// A connection that is ready to be accepted, or nothing.
-async fn accept_now(listener: &tokio::net::TcpListener) -> Option<(TcpStream, SocketAddr)> {
-    tokio::time::timeout(Duration::ZERO, listener.accept())
-        .await
-        .ok()?
-        .ok()
+fn accept_now(listener: &TcpListener) -> Option<(std::net::TcpStream, SocketAddr)> {
+    loop {
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                stream.set_nonblocking(true).ok()?;
+                return Some((stream, peer));
+            }
+            Err(error) if is_of_one_client(&error) => {}
+            Err(_) => return None,
+        }
+    }
 }
 
 /// Keeps the time of the worker's connections and passes its counts on.

@@ -7,13 +7,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
-use curt_accounts::{AccountServices, AccountSettings, LimitSettings, NewKey, Origin};
+use curt_accounts::{
+    AccountServices, AccountSettings, LimitSettings, NewKey, Origin, PasswordSettings, SignIn, Whom,
+};
 use curt_adapters::memory::{MemoryAccounts, MemoryLinkStore, MemoryQuotas};
 use curt_core::clock::ManualClock;
 use curt_core::ports::Users;
 use curt_core::{
-    Allowance, Alphabet, Clock, ErrorKind, OwnerId, PortError, PortResult, Scope, Scopes,
-    UnixMillis,
+    Allowance, Alphabet, Clock, ErrorKind, OwnerId, PortError, PortResult, Role, Scope, Scopes,
+    UnixMillis, User,
 };
 use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, admin, api};
 use curt_keys::KeySupply;
@@ -31,17 +33,40 @@ pub(crate) const BASE: &str = "https://sho.rt";
 pub(crate) const NOW: UnixMillis = UnixMillis(1_767_225_600_000);
 
 pub(crate) struct World {
+    pub(crate) app: Arc<App>,
     pub(crate) router: Router,
     pub(crate) admin: Router,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) store: Arc<AttendedLinks<Outage>>,
+    pub(crate) accounts: AccountServices,
     /// The key of the owner that most tests act for.
     pub(crate) key: String,
     /// A valid key of another owner.
     pub(crate) stranger: String,
     /// A key that was valid until it was revoked.
     pub(crate) revoked: String,
+}
+
+/// Members, and the last one an administrator. Nobody has a password before [`World::session`] gives them one.
+pub(crate) const ADA: OwnerId = OwnerId(1);
+pub(crate) const BOB: OwnerId = OwnerId(2);
+pub(crate) const EVE: OwnerId = OwnerId(3);
+pub(crate) const ROOT: OwnerId = OwnerId(4);
+
+/// The password of whoever has a session.
+pub(crate) const PASSWORD: &str = "correct horse battery";
+
+/// Hashes that are cheap enough for tests.
+pub(crate) fn account_settings() -> AccountSettings {
+    AccountSettings {
+        passwords: PasswordSettings {
+            memory_kib: 8,
+            passes: 1,
+            hashers: 2,
+        },
+        ..AccountSettings::default()
+    }
 }
 
 #[derive(Debug)]
@@ -56,7 +81,15 @@ impl World {
         Self::with(HttpSettings::default()).await
     }
 
-    pub(crate) async fn with(mut settings: HttpSettings) -> Self {
+    pub(crate) async fn with(settings: HttpSettings) -> Self {
+        Self::built(settings, account_settings(), LimitSettings::default()).await
+    }
+
+    pub(crate) async fn built(
+        mut settings: HttpSettings,
+        people: AccountSettings,
+        limits: LimitSettings,
+    ) -> Self {
         settings.api.public_url = Some(BASE.to_owned());
         settings.server.body_timeout = Duration::from_millis(50);
         let clock = Arc::new(ManualClock::at(NOW));
@@ -83,15 +116,29 @@ impl World {
             LinkMetrics::default(),
         );
         let accounts = Arc::new(MemoryAccounts::new());
-        let services = services(&accounts, &shared);
+        let quotas = Arc::new(MemoryQuotas::new());
+        let services = AccountServices::new(
+            people,
+            limits,
+            accounts.clone(),
+            quotas,
+            Arc::clone(&shared),
+        );
+        let services = services.unwrap();
         let api_keys = &services.api_keys;
         let mut keys = Vec::new();
-        for (id, name) in [(1, "ada"), (2, "bob"), (3, "eve")] {
-            let user = sample::user(id, &format!("{name}@example.com"));
+        for (id, name) in [(ADA, "ada"), (BOB, "bob"), (EVE, "eve")] {
+            let user = sample::user(id.0, &format!("{name}@example.com"));
             assert!(accounts.add_user(&user).await.unwrap());
-            let issued = api_keys.issue(key_of(user.id), Scopes::ALL, Origin::OPERATOR);
+            let key = key_of(user.id, "test", &MEMBER_SCOPES);
+            let issued = api_keys.issue(key, Scopes::ALL, Origin::OPERATOR);
             keys.push(issued.await.unwrap());
         }
+        let root = User {
+            role: Role::Admin,
+            ..sample::user(ROOT.0, "root@example.com")
+        };
+        assert!(accounts.add_user(&root).await.unwrap());
         let [key, stranger, revoked] = keys.try_into().unwrap();
         let revoking = api_keys.revoke(&revoked.key.prefix, None, Origin::OPERATOR);
         revoking.await.unwrap();
@@ -99,7 +146,7 @@ impl World {
         let app = Arc::new(App {
             links,
             resolver,
-            accounts: services,
+            accounts: services.clone(),
             clock: shared,
             public: PublicUrl::new(settings.api.public_url.as_deref()),
             settings,
@@ -108,10 +155,12 @@ impl World {
         });
         Self {
             router: api::router(Arc::clone(&app)),
-            admin: admin::router(app, Arc::new(registry)),
+            admin: admin::router(Arc::clone(&app), Arc::new(registry)),
+            app,
             clock,
             ready,
             store,
+            accounts: services,
             key: key.token,
             stranger: stranger.token,
             revoked: revoked.token,
@@ -156,6 +205,32 @@ impl World {
         self.send(request.body(body).unwrap()).await
     }
 
+    /// A new API key of somebody, for those scopes alone.
+    pub(crate) async fn key_for(&self, user: OwnerId, name: &str, scopes: &[Scope]) -> String {
+        let key = key_of(user, name, scopes);
+        let issuing = self
+            .accounts
+            .api_keys
+            .issue(key, Scopes::ALL, Origin::OPERATOR);
+        issuing.await.unwrap().token
+    }
+
+    /// Gives somebody [`PASSWORD`] and signs them in; returns the token that the cookie holds.
+    pub(crate) async fn session(&self, user: OwnerId) -> String {
+        let people = &self.accounts.people;
+        let whom = Whom::Id(user);
+        let set = people.set_password(whom, PASSWORD, Origin::OPERATOR);
+        let user = set.await.unwrap();
+        let shown = SignIn {
+            email: &user.email,
+            password: PASSWORD,
+            agent: "Test/1.0",
+            replaces: None,
+        };
+        let signed_in = people.sign_in(shown, Origin::OPERATOR).await;
+        signed_in.unwrap().token
+    }
+
     /// Makes a link with that alias.
     pub(crate) async fn link(&self, alias: &str) -> Answer {
         let body = serde_json::json!({"target": "https://example.com/x", "alias": alias});
@@ -173,25 +248,13 @@ impl World {
     }
 }
 
-fn services(accounts: &Arc<MemoryAccounts>, clock: &Arc<dyn Clock>) -> AccountServices {
-    let quotas = Arc::new(MemoryQuotas::new());
-    AccountServices::new(
-        AccountSettings::default(),
-        LimitSettings::default(),
-        accounts.clone(),
-        quotas,
-        Arc::clone(clock),
-    )
-    .unwrap()
-}
+const MEMBER_SCOPES: [Scope; 3] = [Scope::Read, Scope::Create, Scope::Manage];
 
-fn key_of(user: OwnerId) -> NewKey {
+fn key_of(user: OwnerId, name: &str, scopes: &[Scope]) -> NewKey {
     NewKey {
         user,
-        name: "test".to_owned(),
-        scopes: [Scope::Read, Scope::Create, Scope::Manage]
-            .into_iter()
-            .collect(),
+        name: name.to_owned(),
+        scopes: scopes.iter().copied().collect(),
         allowance: Allowance::default(),
         expires_at: None,
     }

@@ -5,11 +5,18 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod accounts;
+mod api_keys;
 mod bad_input;
+mod follow;
 mod harness;
 mod links;
 mod matrix;
 mod original;
 mod pages;
+mod pages_account;
+mod pages_forms;
+mod quota;
 mod repeat;
 mod semantics;
+mod sharing;

@@ -74,7 +74,7 @@ async fn problems_are_pages_for_browsers_and_documents_for_programs() {
         .await;
     assert_eq!(
         (page.status.as_u16(), page.header("allow")),
-        (405, "GET,HEAD")
+        (405, "GET,HEAD,POST")
     );
 }
 
@@ -314,7 +314,7 @@ async fn the_openapi_document_describes_what_is_served() {
             assert!(operation["summary"].is_string() && operation["operationId"].is_string());
         }
     }
-    assert_eq!(operations, 11);
+    assert_eq!(operations, 12);
     let text = document.to_string();
     for reference in text.split("#/components/schemas/").skip(1) {
         let name = reference.split('"').next().unwrap();

@@ -1,7 +1,7 @@
 //! Who may follow a link, and how it redirects because of that: what is not for everybody must not be remembered by
 //! browsers, which do not ask again after a permanent redirect.
 
-use curt_core::{RedirectStatus, Visibility};
+use curt_core::{OwnerId, RedirectStatus, Visibility};
 
 use super::FieldError;
 
@@ -12,8 +12,15 @@ pub(crate) struct Access {
     pub(crate) status: RedirectStatus,
 }
 
-pub(super) fn admit(access: Access) -> Result<Access, Vec<FieldError>> {
+pub(super) fn admit(access: Access, owner: OwnerId) -> Result<Access, Vec<FieldError>> {
     let mut mistakes = Vec::new();
+    if access.visibility == Visibility::Private && owner == OwnerId::ANONYMOUS {
+        mistakes.push(FieldError::new(
+            "visibility",
+            "visibility_unowned",
+            "A link that nobody owns cannot be private: nobody could follow it.",
+        ));
+    }
     let needs_password = access.visibility == Visibility::Password;
     if needs_password && access.password_hash.is_none() {
         mistakes.push(FieldError::new(

@@ -9,7 +9,7 @@ mod text;
 mod times;
 
 use curt_core::clock::UnixMillis;
-use curt_core::{Key, Link, RedirectStatus, Target, Visibility};
+use curt_core::{Key, Link, OwnerId, RedirectStatus, Target, Visibility};
 
 use self::access::Access;
 pub use self::target::{OwnHost, OwnHostError};
@@ -98,7 +98,11 @@ pub(crate) struct Door<'a> {
     pub(crate) now: UnixMillis,
 }
 
-pub(crate) fn new_link(door: &Door<'_>, new: NewLink) -> Result<Draft, Vec<FieldError>> {
+pub(crate) fn new_link(
+    door: &Door<'_>,
+    owner: OwnerId,
+    new: NewLink,
+) -> Result<Draft, Vec<FieldError>> {
     let Door { settings, now, .. } = *door;
     let mut mistakes = Mistakes::default();
     let target = mistakes.note(target::admit(door, &new.target));
@@ -115,7 +119,7 @@ pub(crate) fn new_link(door: &Door<'_>, new: NewLink) -> Result<Draft, Vec<Field
     if let (Some(valid_since), Some(expires_at)) = (valid_since, expires_at) {
         mistakes.note(times::in_order(valid_since, expires_at));
     }
-    let access = mistakes.note_all(access::admit(new_access(settings, &new)));
+    let access = mistakes.note_all(access::admit(new_access(settings, &new), owner));
     match (target, alias, title, tags, valid_since, expires_at, access) {
         (
             Some(target),
@@ -211,7 +215,7 @@ fn edit_access(link: &mut Link, edit: &EditLink, mistakes: &mut Mistakes) {
         password_hash: edit.password_hash.clone().unwrap_or(held),
         status: edit.status.unwrap_or(link.status),
     };
-    if let Some(access) = mistakes.note_all(access::admit(wanted)) {
+    if let Some(access) = mistakes.note_all(access::admit(wanted, link.owner)) {
         link.visibility = access.visibility;
         link.password_hash = access.password_hash;
         link.status = access.status;

@@ -52,7 +52,7 @@ impl Links {
         let now = self.clock.now();
         let blocklist = self.resolver.blocklist();
         let door = self.door(&blocklist, now);
-        let draft = admit::new_link(&door, new).map_err(LinkError::Invalid)?;
+        let draft = admit::new_link(&door, by.owner, new).map_err(LinkError::Invalid)?;
         let mut outcomes = self.place(by, vec![draft], once, now).await?;
         outcomes.pop().unwrap_or(Err(LinkError::KeysExhausted))
     }
@@ -77,7 +77,7 @@ impl Links {
         let mut refusals = Vec::with_capacity(new.len());
         let mut drafts = Vec::with_capacity(new.len());
         for item in new {
-            match admit::new_link(&door, item) {
+            match admit::new_link(&door, by.owner, item) {
                 Ok(draft) => {
                     drafts.push(draft);
                     refusals.push(None);

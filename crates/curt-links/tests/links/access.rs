@@ -1,7 +1,7 @@
 //! Who may follow a link: what is admitted, and what it does to the password and the status.
 
-use curt_core::{ApiKeyNumber, RedirectStatus, Visibility};
-use curt_links::{EditLink, LinkSettings, Maker, NewLink};
+use curt_core::{ApiKeyNumber, OwnerId, RedirectStatus, Visibility};
+use curt_links::{EditLink, LinkSettings, Maker, NewLink, Who};
 
 use crate::world::*;
 
@@ -215,4 +215,24 @@ async fn a_link_remembers_the_key_that_made_it() {
     let made = world.links.create_many(by, many, None).await.unwrap();
     assert_eq!(made[1].as_ref().unwrap().link.made_with, key);
     assert_eq!(world.alias("b", TARGET).await.link.made_with, None);
+}
+
+#[tokio::test]
+async fn a_link_that_nobody_owns_cannot_be_private() {
+    let world = World::new();
+    let nobody = Maker {
+        owner: OwnerId::ANONYMOUS,
+        made_with: None,
+    };
+    let refused = world
+        .links
+        .create(nobody, visible(Visibility::Private), None);
+    assert_eq!(codes(refused.await), ["visibility_unowned"]);
+    let with_password = visible(Visibility::Password);
+    let made = world.links.create(nobody, with_password, None).await;
+    assert!(made.is_ok());
+    let refused = world
+        .links
+        .edit(Who::Anybody, "a", None, changed(Visibility::Private));
+    assert_eq!(codes(refused.await), ["visibility_unowned"]);
 }

@@ -8,7 +8,7 @@ use curt_accounts::AccountServices;
 use curt_adapters::wrap::PortErrors;
 use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
-use curt_http::{App, HttpMetrics, PublicUrl, Readiness, admin, api};
+use curt_http::{App, HttpMetrics, PublicUrl, Readiness, admin, api, limit_visits};
 use curt_keys::{KeyMetrics, KeySupply};
 use curt_links::{BlocklistFile, LinkMetrics, Links, Purger, ResolveMetrics, Resolver};
 use prometheus_client::registry::Registry;
@@ -153,7 +153,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         link_metrics,
     );
     let accounts = stores.account_services(config)?;
-    account_tasks::limit(&accounts, &resolver).await?;
+    limit_visits(&accounts, &resolver).await?;
     let supervisor = Supervisor::default();
     account_tasks::start(&supervisor, &accounts, &resolver);
     block(config, &supervisor, &resolver)?;

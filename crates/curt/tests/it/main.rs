@@ -16,6 +16,7 @@ mod full_disk;
 mod length;
 mod lifecycle;
 mod metrics;
+mod people;
 mod scale;
 mod site;
 mod slow_clients;

@@ -12,7 +12,7 @@ use curt_accounts::{AccountSettings, LimitSettings};
 use curt_adapters::sqlite::{LedgerForm, SqliteSettings, Synchronous};
 use curt_core::RedirectStatus;
 use curt_core::limits::{PURGE_BATCH_MAX, TARGET_BYTES_MAX};
-use curt_http::HttpSettings;
+use curt_http::{HttpSettings, PrivateDenied};
 use curt_keys::{KeySettings, Strategy};
 use curt_links::resolve::MISS_TTL_MAX;
 use curt_links::{LinkSettings, PurgeSettings, ResolverSettings};
@@ -34,11 +34,6 @@ pub(crate) struct Config {
     pub(crate) keys: KeySettings,
     pub(crate) links: LinkSettings,
     pub(crate) blocklist: Option<BlocklistSettings>,
-    #[expect(
-        dead_code,
-        reason = "checked here; the answers to private links will read it"
-    )]
-    pub(crate) private_denied: PrivateDenied,
     pub(crate) accounts: AccountSettings,
     pub(crate) limits: LimitSettings,
     pub(crate) purge: PurgeSettings,
@@ -55,15 +50,6 @@ pub(crate) struct StoreSettings {
     pub(crate) pools: usize,
     pub(crate) files: Files,
     pub(crate) sqlite: SqliteSettings,
-}
-
-/// What a signed-in visitor without permission gets for a private link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PrivateDenied {
-    /// 403.
-    Forbidden,
-    /// 404, as if there were no such link.
-    Hidden,
 }
 
 /// A file that is looked at again and again.
@@ -93,7 +79,7 @@ impl Config {
             .map_err(|problem: toml::de::Error| ConfigError::new(problem.message().to_owned()))?;
         let data_dir = PathBuf::from(&raw.data_dir);
         let keys = keys::resolve(&raw.keys)?;
-        let http = server::http(&raw.server)?;
+        let http = server::http(&raw.server, private_denied(&raw.links)?)?;
         Ok(Self {
             admin_listen: server::admin_listen(&raw.server)?,
             api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,
@@ -101,7 +87,6 @@ impl Config {
             cache: cache(&raw.cache)?,
             links: links(&raw.links, &raw.server)?,
             blocklist: blocklist(&raw.links)?,
-            private_denied: private_denied(&raw.links)?,
             accounts: accounts::resolve(&raw.accounts)?,
             limits: accounts::limits(&raw.limits)?,
             purge: purge(&raw.purge)?,

@@ -1,7 +1,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use curt_http::settings::UnknownReferrerPolicy;
-use curt_http::{ApiSettings, HttpSettings, RedirectSettings, ServerSettings};
+use curt_http::{ApiSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings};
 use curt_links::{OwnHost, OwnHostError};
 use ipnet::IpNet;
 use url::Url;
@@ -9,7 +9,10 @@ use url::Url;
 use super::{at, positive, within};
 use crate::config::{ConfigError, raw, units};
 
-pub(super) fn http(raw: &raw::Server) -> Result<HttpSettings, ConfigError> {
+pub(super) fn http(
+    raw: &raw::Server,
+    private_denied: PrivateDenied,
+) -> Result<HttpSettings, ConfigError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = within("server.workers", raw.workers, 0, 1_024)?;
     Ok(HttpSettings {
@@ -38,6 +41,7 @@ pub(super) fn http(raw: &raw::Server) -> Result<HttpSettings, ConfigError> {
                     .parse()
                     .map_err(|problem: UnknownReferrerPolicy| problem.to_string()),
             )?,
+            private_denied,
         },
         api: ApiSettings {
             public_url: public_url(raw)?,

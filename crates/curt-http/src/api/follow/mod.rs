@@ -1,0 +1,117 @@
+//! `GET /{key}` for connections that were handed to the router, and for keys that the fast path did not recognise:
+//! percent-encoded ones, which are decoded once, and those with a slash behind them, which people type. Links that are
+//! not for everybody are decided about here, at each [visit], and `POST /{key}` takes their passwords.
+
+mod visit;
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use curt_core::limits::HTTP_BODY_BYTES_MAX;
+use http::{HeaderMap, Uri};
+use url::form_urlencoded;
+use utoipa::ToSchema;
+
+use self::visit::Visit;
+use super::body;
+use super::documented::{FollowProblems, UnlockProblems};
+use crate::caller::Caller;
+use crate::redirect::RedirectFields;
+use crate::state::App;
+
+type Key = Result<Path<String>, PathRejection>;
+
+/// Follow a link
+///
+/// Sends the visitor to the link's target. `HEAD` answers alike. A private link asks for an API key with the scope
+/// `read`, or a session, of its owner or of somebody who was given permission. A link with a password is followed by
+/// `POST`.
+#[utoipa::path(
+    get,
+    path = "/{key}",
+    tag = "redirect",
+    operation_id = "follow",
+    security((), ("bearer" = []), ("header" = [])),
+    params(("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale")),
+    responses(
+        (status = 301, description = "To the target, for good.", headers(("Location" = String, description = "The target."))),
+        (status = 302, description = "To the target.", headers(("Location" = String, description = "The target."))),
+        (status = 303, description = "To the page to sign in, for browsers.", headers(("Location" = String, description = "The page."))),
+        (status = 307, description = "To the target, with the same method.", headers(("Location" = String, description = "The target."))),
+        (status = 308, description = "To the target, for good and with the same method.", headers(("Location" = String, description = "The target."))),
+        FollowProblems,
+    ),
+)]
+pub(crate) async fn follow(
+    State(app): State<Arc<App>>,
+    Extension(fields): Extension<Arc<RedirectFields>>,
+    caller: Caller,
+    key: Key,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let visit = Visit::new(&app, &fields, &caller, &headers, uri.query());
+    visit.follow(text(&key)).await
+}
+
+/// What opens a link that has a password.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "for the document: forms are read field by field")]
+pub(crate) struct UnlockBody {
+    /// The link's password.
+    #[schema(max_length = 256, example = "open sesame")]
+    password: String,
+}
+
+/// Follow a link that has a password
+///
+/// Sends whoever knows the password to the link's target. Tries are limited, for each link and each address.
+#[utoipa::path(
+    post,
+    path = "/{key}",
+    tag = "redirect",
+    operation_id = "unlock",
+    security(()),
+    params(("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale")),
+    request_body(content = UnlockBody, content_type = "application/x-www-form-urlencoded"),
+    responses(
+        (status = 303, description = "To the target.", headers(("Location" = String, description = "The target."))),
+        UnlockProblems,
+    ),
+)]
+pub(crate) async fn unlock(
+    State(app): State<Arc<App>>,
+    Extension(fields): Extension<Arc<RedirectFields>>,
+    caller: Caller,
+    key: Key,
+    request: Request,
+) -> Response {
+    let (parts, raw) = request.into_parts();
+    let visit = Visit::new(&app, &fields, &caller, &parts.headers, parts.uri.query());
+    let shown = async {
+        let link = visit.locked(text(&key)).await?;
+        caller.refuse_other_sites()?;
+        body::form_only(&parts.headers)?;
+        let patience = app.settings.server.body_timeout;
+        let raw = body::read(raw, HTTP_BODY_BYTES_MAX, patience).await?;
+        Ok((link, password_in(&raw)))
+    };
+    match shown.await {
+        Ok((link, password)) => visit.unlock(&link, &password).await,
+        Err(problem) => visit.refuse(problem),
+    }
+}
+
+/// `None`: not UTF-8, so not a key.
+fn text(key: &Key) -> Option<&str> {
+    key.as_ref().ok().map(|Path(key)| key.as_str())
+}
+
+fn password_in(form: &[u8]) -> String {
+    let mut fields = form_urlencoded::parse(form);
+    let password = fields.find(|(name, _)| name == "password");
+    password.map_or_else(String::new, |(_, value)| value.into_owned())
+}

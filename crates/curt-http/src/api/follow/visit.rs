@@ -1,0 +1,254 @@
+//! One visit of a link, decided by who comes.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use curt_core::limits::PASSWORD_BYTES_MAX;
+use curt_core::{DomainId, Link, LinkRef, PortResult, Scope, Visibility};
+use curt_links::Resolution;
+use http::header::{ALLOW, LOCATION};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use url::form_urlencoded;
+
+use crate::caller::{self, Caller};
+use crate::metrics::RedirectOutcome;
+use crate::pages::{self, negotiate::prefers_html};
+use crate::problem::{Problem, ProblemCode};
+use crate::rate_limit;
+use crate::redirect::RedirectFields;
+use crate::settings::PrivateDenied;
+use crate::state::App;
+
+pub(super) struct Visit<'a> {
+    app: &'a App,
+    fields: &'a RedirectFields,
+    caller: &'a Caller,
+    is_browser: bool,
+    query: Option<&'a str>,
+}
+
+/// Why a visitor is not sent to the target.
+enum Refusal {
+    /// Nobody is known to be asking.
+    SignInNeeded(Arc<Link>),
+    PasswordNeeded {
+        link: Arc<Link>,
+        /// Whether one was shown.
+        tried: bool,
+    },
+    Problem(Problem),
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl<'a> Visit<'a> {
+    pub(super) fn new(
+        app: &'a App,
+        fields: &'a RedirectFields,
+        caller: &'a Caller,
+        headers: &HeaderMap,
+        query: Option<&'a str>,
+    ) -> Self {
+        Self {
+            app,
+            fields,
+            caller,
+            is_browser: prefers_html(headers),
+            query,
+        }
+    }
+
+    /// The answer to `GET` and `HEAD`.
+    pub(super) async fn follow(&self, key: Option<&str>) -> Response {
+        let sent = match self.resolve(key).await {
+            Ok(Resolution::Live(hit)) => {
+                let now = self.app.clock.now();
+                Ok(self.fields.respond(&hit, self.query, now))
+            }
+            Ok(Resolution::Guarded(link)) => self.guarded(&link).await,
+            other => Err(self.nowhere(other).await.into()),
+        };
+        self.answered(sent)
+    }
+
+    /// The link that a password is sent to. One that has none is only there to be gone to.
+    pub(super) async fn locked(&self, key: Option<&str>) -> Result<Arc<Link>, Problem> {
+        match self.resolve(key).await {
+            Ok(Resolution::Guarded(link)) if link.visibility == Visibility::Password => Ok(link),
+            Ok(Resolution::Live(_) | Resolution::Guarded(_)) => {
+                let problem = Problem::new(ProblemCode::MethodNotAllowed);
+                Err(problem.header(ALLOW, "GET,HEAD"))
+            }
+            other => Err(self.nowhere(other).await),
+        }
+    }
+
+    /// The answer to `POST` of a password.
+    pub(super) async fn unlock(&self, link: &Arc<Link>, password: &str) -> Response {
+        let sent = self.unlocked(link, password).await;
+        self.answered(sent)
+    }
+
+    pub(super) fn refuse(&self, problem: Problem) -> Response {
+        self.answered(Err(problem.into()))
+    }
+
+    async fn resolve(&self, key: Option<&str>) -> PortResult<Resolution> {
+        let Some(key) = key else {
+            return Ok(Resolution::Absent);
+        };
+        let link = LinkRef {
+            domain: DomainId::DEFAULT,
+            key,
+        };
+        self.app.resolver.resolve(link).await
+    }
+
+    async fn guarded(&self, link: &Arc<Link>) -> Result<Response, Refusal> {
+        match link.visibility {
+            Visibility::Public => {}
+            Visibility::Private => self.may_follow(link).await?,
+            Visibility::Password => {
+                return Err(Refusal::PasswordNeeded {
+                    link: Arc::clone(link),
+                    tried: false,
+                });
+            }
+        }
+        self.counted(link).await?;
+        Ok(self.fields.respond_guarded(link, self.query))
+    }
+
+    /// The owner may, and whoever was given permission.
+    async fn may_follow(&self, link: &Arc<Link>) -> Result<(), Refusal> {
+        let principal = self.caller.principal(self.app, None).await?;
+        let Some(principal) = principal else {
+            return Err(Refusal::SignInNeeded(Arc::clone(link)));
+        };
+        caller::permit(&principal, Scope::Read)?;
+        if principal.user == link.owner {
+            return Ok(());
+        }
+        let permissions = &self.app.accounts.permissions;
+        let permitted = permissions
+            .may_follow(principal.user, &link.id, link.revision.generation)
+            .await
+            .map_err(Problem::from)?;
+        if permitted {
+            return Ok(());
+        }
+        Err(match self.app.settings.redirect.private_denied {
+            PrivateDenied::Forbidden => Problem::new(ProblemCode::LinkForbidden).into(),
+            PrivateDenied::Hidden => self.absent().await.into(),
+        })
+    }
+
+    /// Guesses are counted before anything is hashed, so that they cost the guesser a limit and us nothing.
+    async fn unlocked(&self, link: &Arc<Link>, password: &str) -> Result<Response, Refusal> {
+        let limits = &self.app.accounts.limits;
+        let decision = limits.link_passwords(self.caller.address, &link.id).await;
+        rate_limit::granted(decision.map_err(Problem::from)?)?;
+        let passwords = &self.app.accounts.passwords;
+        let is_true = password.len() <= PASSWORD_BYTES_MAX
+            && passwords
+                .verify(password, link.password_hash.as_deref())
+                .await
+                .map_err(Problem::from)?;
+        if !is_true {
+            return Err(Refusal::PasswordNeeded {
+                link: Arc::clone(link),
+                tried: true,
+            });
+        }
+        self.counted(link).await?;
+        let mut response = self.fields.respond_guarded(link, self.query);
+        // Whatever the link's own status: with 307 the browser would send the password on to the target.
+        *response.status_mut() = StatusCode::SEE_OTHER;
+        Ok(response)
+    }
+
+    /// Takes the visit from what the link's owner and the key that made it may have.
+    async fn counted(&self, link: &Link) -> Result<(), Problem> {
+        let limits = &self.app.accounts.limits;
+        let decision = limits.redirections(link.owner, link.made_with).await;
+        rate_limit::granted(decision).map(drop)
+    }
+
+    async fn nowhere(&self, resolution: PortResult<Resolution>) -> Problem {
+        match resolution {
+            Ok(Resolution::Gone) => Problem::new(ProblemCode::LinkGone),
+            Ok(Resolution::Blocked) => Problem::new(ProblemCode::LinkBlocked),
+            Ok(_) => self.absent().await,
+            Err(failure) => failure.into(),
+        }
+    }
+
+    /// Whoever tries keys hears of a few that lead nowhere, and then of none.
+    async fn absent(&self) -> Problem {
+        let decision = self.app.accounts.limits.misses(self.caller.address).await;
+        match rate_limit::granted(decision) {
+            Ok(_) => Problem::new(ProblemCode::LinkNotFound)
+                .detail("Check the address, upper and lower case included."),
+            Err(limited) => limited,
+        }
+    }
+
+    /// Words the answer for whoever reads it, and counts it.
+    fn answered(&self, sent: Result<Response, Refusal>) -> Response {
+        let (outcome, response) = match sent {
+            Ok(response) => (RedirectOutcome::Loaded, response),
+            Err(Refusal::SignInNeeded(link)) if self.is_browser => {
+                (RedirectOutcome::Refused, self.to_sign_in(&link))
+            }
+            Err(Refusal::PasswordNeeded { link, tried }) if self.is_browser => {
+                let page = pages::unlock_page(link.id.key.as_str(), self.query, tried);
+                (RedirectOutcome::Refused, page)
+            }
+            Err(refusal) => {
+                let problem = refusal.into_problem();
+                (outcome_of(problem.code()), problem.into_response())
+            }
+        };
+        self.app.metrics.redirected(outcome, 1);
+        response
+    }
+
+    fn to_sign_in(&self, link: &Link) -> Response {
+        let back = match self.query {
+            Some(query) => format!("/{}?{query}", link.id.key),
+            None => format!("/{}", link.id.key),
+        };
+        let next = form_urlencoded::Serializer::new(String::new())
+            .append_pair("next", &back)
+            .finish();
+        match HeaderValue::try_from(format!("/sign-in?{next}")) {
+            Ok(page) => (StatusCode::SEE_OTHER, [(LOCATION, page)]).into_response(),
+            Err(_) => Problem::new(ProblemCode::Internal).into_response(),
+        }
+    }
+}
+
+impl Refusal {
+    fn into_problem(self) -> Problem {
+        match self {
+            Self::SignInNeeded(_) => Problem::new(ProblemCode::SignInNeeded),
+            Self::PasswordNeeded { .. } => Problem::new(ProblemCode::LinkPasswordWrong),
+            Self::Problem(problem) => problem,
+        }
+    }
+}
+
+fn outcome_of(code: ProblemCode) -> RedirectOutcome {
+    match code {
+        ProblemCode::LinkNotFound => RedirectOutcome::Absent,
+        ProblemCode::LinkGone => RedirectOutcome::Gone,
+        ProblemCode::LinkBlocked => RedirectOutcome::Blocked,
+        ProblemCode::RateLimited => RedirectOutcome::Limited,
+        ProblemCode::Internal | ProblemCode::StoreUnavailable => RedirectOutcome::Error,
+        _ => RedirectOutcome::Refused,
+    }
+}

@@ -1,0 +1,95 @@
+//! `/api/v1/invites`: letting others in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use curt_core::{Role, Scope};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::body;
+use super::documented::InviteProblems;
+use super::names::RoleName;
+use super::time::Rfc3339;
+use crate::caller::Caller;
+use crate::problem::Problem;
+use crate::state::App;
+use crate::tasks::to_the_end;
+
+const TTL_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3_600);
+const TTL_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// An invitation to be made.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewInvite)]
+pub(crate) struct NewInviteBody {
+    /// What the invited person becomes; `member` unless said otherwise.
+    role: Option<RoleName>,
+    /// How long it can be used; a week unless said otherwise, at most 30 days.
+    #[schema(minimum = 1, maximum = 2_592_000, example = 604_800)]
+    ttl_seconds: Option<u64>,
+}
+
+/// An invitation. The only moment at which its code is shown.
+#[derive(Clone, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Invite)]
+pub(crate) struct InviteBody {
+    /// What to give as `invite` when signing up.
+    #[schema(example = "Vb0rT8yZc5mN1pLq7sWd4fGh6jKx2eRu")]
+    code: String,
+    /// The page to sign up at, with the code.
+    #[schema(
+        format = "uri",
+        example = "https://sho.rt/sign-up?invite=Vb0rT8yZc5mN1pLq7sWd4fGh6jKx2eRu"
+    )]
+    url: String,
+    role: RoleName,
+    expires_at: Rfc3339,
+}
+
+/// Invite somebody
+///
+/// For administrators. One person can sign up with the code, once, where signing up is open or by invitation.
+#[utoipa::path(
+    post,
+    path = "/api/v1/invites",
+    tag = "users",
+    operation_id = "createInvite",
+    request_body(content = NewInviteBody, content_type = "application/json"),
+    responses((status = 201, description = "The invitation was made.", body = InviteBody), InviteProblems),
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Problem> {
+    let principal = caller.needs(&app, Scope::Admin).await?;
+    let asked: NewInviteBody = body::json(&app, request).await?;
+    let role = asked.role.map_or(Role::Member, Role::from);
+    let ttl = ttl(asked.ttl_seconds)?;
+    let origin = caller.origin().by(principal.user);
+    let people = Arc::clone(&app.accounts.people);
+    let invited = to_the_end(async move { people.invite(role, ttl, origin).await }).await?;
+    let body = InviteBody {
+        url: format!("{}/sign-up?invite={}", app.public.base(), invited.code),
+        code: invited.code,
+        role: invited.role.into(),
+        expires_at: Rfc3339(invited.expires_at),
+    };
+    Ok((StatusCode::CREATED, Json(body)).into_response())
+}
+
+fn ttl(seconds: Option<u64>) -> Result<Duration, Problem> {
+    let ttl = seconds.map_or(TTL_DEFAULT, Duration::from_secs);
+    if ttl.is_zero() || ttl > TTL_MAX {
+        let message = format!("Must be a number from 1 to {}.", TTL_MAX.as_secs());
+        return Err(Problem::invalid_field("ttl_seconds", "range", message));
+    }
+    Ok(ttl)
+}

@@ -1,0 +1,87 @@
+//! Switching links off and on, whoever owns them.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use curt_core::names::audit;
+use curt_core::{LinkState, Scope};
+use curt_links::LinkError;
+use http::StatusCode;
+
+use super::documented::SwitchProblems;
+use super::link_body::LinkBody;
+use super::links::{known_key, shown};
+use crate::caller::Caller;
+use crate::problem::Problem;
+use crate::state::App;
+use crate::tasks::to_the_end;
+
+/// Switch a link off
+///
+/// For administrators. Visitors get 410 within a second, everywhere, until the link is switched on again.
+#[utoipa::path(
+    post,
+    path = "/api/v1/links/{key}/disable",
+    tag = "links",
+    operation_id = "disableLink",
+    params(("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale")),
+    responses(
+        (status = 200, description = "The link as it is now.", body = LinkBody,
+            headers(("ETag" = String, description = "The link's new revision."))),
+        SwitchProblems,
+    ),
+)]
+pub(crate) async fn disable(
+    State(app): State<Arc<App>>,
+    key: Result<Path<String>, PathRejection>,
+    caller: Caller,
+) -> Result<Response, Problem> {
+    switch(app, key, &caller, LinkState::Disabled).await
+}
+
+/// Switch a link on again
+///
+/// For administrators.
+#[utoipa::path(
+    post,
+    path = "/api/v1/links/{key}/enable",
+    tag = "links",
+    operation_id = "enableLink",
+    params(("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale")),
+    responses(
+        (status = 200, description = "The link as it is now.", body = LinkBody,
+            headers(("ETag" = String, description = "The link's new revision."))),
+        SwitchProblems,
+    ),
+)]
+pub(crate) async fn enable(
+    State(app): State<Arc<App>>,
+    key: Result<Path<String>, PathRejection>,
+    caller: Caller,
+) -> Result<Response, Problem> {
+    switch(app, key, &caller, LinkState::Active).await
+}
+
+async fn switch(
+    app: Arc<App>,
+    key: Result<Path<String>, PathRejection>,
+    caller: &Caller,
+    state: LinkState,
+) -> Result<Response, Problem> {
+    let principal = caller.needs(&app, Scope::Admin).await?;
+    let key = known_key(key)?;
+    let origin = caller.origin().by(principal.user);
+    let working = Arc::clone(&app);
+    let link = to_the_end(async move {
+        let (link, action) = if state == LinkState::Disabled {
+            (working.links.disable(&key).await?, audit::LINK_DISABLED)
+        } else {
+            (working.links.enable(&key).await?, audit::LINK_ENABLED)
+        };
+        working.accounts.audit.record(origin, action, &key).await;
+        Ok::<_, LinkError>(link)
+    });
+    Ok(shown(&app, StatusCode::OK, &link.await?))
+}

@@ -1,0 +1,306 @@
+//! `/api/v1/users`: people and their accounts.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use curt_accounts::{AccountError, EditPerson, Principal, Whom};
+use curt_core::{OwnerId, Role, Scope, User};
+use http::header::LOCATION;
+use http::{StatusCode, Uri};
+
+use super::body;
+use super::documented::{
+    AdminListProblems, NewUserProblems, PasswordProblems, ReadUserProblems, UserChangeProblems,
+};
+use super::names::UserId;
+use super::query;
+use super::user_body::{EditUserBody, NewUserBody, PasswordBody, UserBody, UsersBody};
+use crate::caller::{Caller, permit, scope_missing};
+use crate::limited_visits::limit_visits;
+use crate::problem::{Problem, ProblemCode};
+use crate::state::App;
+use crate::tasks::to_the_end;
+
+const PATH: &str = "/api/v1/users";
+const ME: &str = "me";
+
+/// Make an account
+///
+/// For yourself, where signing up is open or with an invitation; tries are limited like those to sign in.
+/// Administrators make accounts for others, of any role.
+#[utoipa::path(
+    post,
+    path = "/api/v1/users",
+    tag = "users",
+    operation_id = "createUser",
+    security((), ("bearer" = []), ("header" = []), ("session" = [])),
+    request_body(content = NewUserBody, content_type = "application/json"),
+    responses(
+        (status = 201, description = "The account was made.", body = UserBody,
+            headers(("Location" = String, description = "The user as a resource of the API."))),
+        NewUserProblems,
+    ),
+)]
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Problem> {
+    let principal = caller.principal(&app, None).await?;
+    let new: NewUserBody = body::json(&app, request).await?;
+    let user = match principal {
+        Some(principal) if principal.may(Scope::Admin) => {
+            add(&app, &caller, &principal, new).await?
+        }
+        Some(_) if new.role.is_some() => return Err(scope_missing(Scope::Admin)),
+        None if new.role.is_some() => return Err(Problem::new(ProblemCode::CredentialsMissing)),
+        _ => sign_up(&app, &caller, new).await?,
+    };
+    let body = Json(UserBody::new(&user));
+    let location = format!("{PATH}/{}", user.id);
+    Ok((StatusCode::CREATED, [(LOCATION, location)], body).into_response())
+}
+
+async fn add(
+    app: &App,
+    caller: &Caller,
+    principal: &Principal,
+    new: NewUserBody,
+) -> Result<User, Problem> {
+    if new.invite.is_some() {
+        let why = "An administrator needs no invitation to make an account.";
+        return Err(Problem::invalid_field("invite", "unused", why));
+    }
+    let people = Arc::clone(&app.accounts.people);
+    let origin = caller.origin().by(principal.user);
+    let role = new.role.map_or(Role::Member, Role::from);
+    let person = new.into_person();
+    to_the_end(async move { people.add(&person, role, origin).await }).await
+}
+
+async fn sign_up(app: &App, caller: &Caller, new: NewUserBody) -> Result<User, Problem> {
+    caller.refuse_other_sites()?;
+    caller.may_try_password(app, &new.email).await?;
+    let people = Arc::clone(&app.accounts.people);
+    let origin = caller.origin();
+    let invite = new.invite.clone();
+    let person = new.into_person();
+    to_the_end(async move { people.sign_up(&person, invite.as_deref(), origin).await }).await
+}
+
+/// List users
+///
+/// Everybody, page by page; for administrators.
+#[utoipa::path(
+    get,
+    path = "/api/v1/users",
+    tag = "users",
+    operation_id = "listUsers",
+    params(
+        ("after" = inline(Option<UserId>), Query, nullable = false, description = "The `next` of the page before."),
+        ("limit" = Option<u16>, Query, nullable = false, minimum = 1, maximum = 200, example = 50,
+            description = "How many users a page has at most; 50 unless said otherwise."),
+    ),
+    responses((status = 200, description = "One page of users.", body = UsersBody), AdminListProblems),
+)]
+pub(crate) async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    caller.needs(&app, Scope::Admin).await?;
+    let [after, limit] = query::values(uri.query().unwrap_or_default(), ["after", "limit"])?;
+    let after = query::user("after", after.as_deref())?.map(|id| id.0);
+    let limit = query::limit(limit.as_deref())?;
+    let users = app.accounts.people.list(after, limit).await?;
+    let last = users.last().filter(|_| users.len() == limit);
+    let body = UsersBody {
+        next: last.map(|user| UserId(user.id)),
+        users: users.iter().map(UserBody::new).collect(),
+    };
+    Ok(Json(body).into_response())
+}
+
+/// Read a user
+///
+/// Yourself, or as an administrator anybody.
+#[utoipa::path(
+    get,
+    path = "/api/v1/users/{id}",
+    tag = "users",
+    operation_id = "getUser",
+    params(("id" = String, Path, description = "The user's id, or `me`.", pattern = "^(me|[1-9][0-9]{0,19})$", example = "me")),
+    responses((status = 200, description = "The user.", body = UserBody), ReadUserProblems),
+)]
+pub(crate) async fn read(
+    State(app): State<Arc<App>>,
+    id: Result<Path<String>, PathRejection>,
+    caller: Caller,
+) -> Result<Response, Problem> {
+    let principal = caller.needs(&app, Scope::Read).await?;
+    let id = whom(&principal, id)?;
+    let user = app.accounts.people.get(Whom::Id(id)).await?;
+    Ok(Json(UserBody::new(&user)).into_response())
+}
+
+/// Edit a user
+///
+/// A JSON merge patch (RFC 7396): fields that are absent stay, `null` clears. You may change your own names and email;
+/// administrators may change everything about everybody, but not their own role, and not keep themselves out.
+#[utoipa::path(
+    patch,
+    path = "/api/v1/users/{id}",
+    tag = "users",
+    operation_id = "editUser",
+    params(("id" = String, Path, description = "The user's id, or `me`.", pattern = "^(me|[1-9][0-9]{0,19})$", example = "me")),
+    request_body(content(
+        (EditUserBody = "application/merge-patch+json"),
+        (EditUserBody = "application/json"),
+    )),
+    responses((status = 200, description = "The user as they are now.", body = UserBody), UserChangeProblems),
+)]
+pub(crate) async fn edit(
+    State(app): State<Arc<App>>,
+    id: Result<Path<String>, PathRejection>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Problem> {
+    let principal = caller.needs(&app, Scope::Manage).await?;
+    let id = whom(&principal, id)?;
+    let changes: EditUserBody = body::merge_patch(&app, request).await?;
+    if changes.is_for_administrators() {
+        permit(&principal, Scope::Admin)?;
+    }
+    refuse_to_lock_oneself_out(&principal, id, &changes)?;
+    let (disabled, limited) = (changes.disabled, changes.redirections.is_some());
+    let edit = changes.into_edit()?;
+    let origin = caller.origin().by(principal.user);
+    let user = to_the_end(async move {
+        let people = &app.accounts.people;
+        let whom = Whom::Id(id);
+        if edit != EditPerson::default() {
+            people.edit(whom, &edit, None, origin).await?;
+        }
+        let user = match disabled {
+            Some(true) => people.disable(whom, origin).await?,
+            Some(false) => people.enable(whom, origin).await?,
+            None => people.get(whom).await?,
+        };
+        if limited {
+            limit_visits(&app.accounts, &app.resolver).await?;
+        }
+        Ok::<_, AccountError>(user)
+    });
+    Ok(Json(UserBody::new(&user.await?)).into_response())
+}
+
+/// The last administrator could not come back.
+fn refuse_to_lock_oneself_out(
+    principal: &Principal,
+    id: OwnerId,
+    changes: &EditUserBody,
+) -> Result<(), Problem> {
+    let refused = |field| {
+        let why = "Administrators cannot do this to themselves: ask another one.";
+        Err(Problem::invalid_field(field, "self", why))
+    };
+    match changes {
+        _ if id != principal.user => Ok(()),
+        changes
+            if changes
+                .role
+                .is_some_and(|role| Role::from(role) != principal.role) =>
+        {
+            refused("role")
+        }
+        changes if changes.disabled == Some(true) => refused("disabled"),
+        _ => Ok(()),
+    }
+}
+
+/// Change a password
+///
+/// Your own, with the old one; tries at that are limited like those to sign in. An administrator sets anybody else's
+/// without. All sessions of the user end, but not the one that asks.
+#[utoipa::path(
+    post,
+    path = "/api/v1/users/{id}/password",
+    tag = "users",
+    operation_id = "changePassword",
+    params(("id" = String, Path, description = "The user's id, or `me`.", pattern = "^(me|[1-9][0-9]{0,19})$", example = "me")),
+    request_body(content = PasswordBody, content_type = "application/json"),
+    responses((status = 204, description = "The new password counts."), PasswordProblems),
+)]
+pub(crate) async fn change_password(
+    State(app): State<Arc<App>>,
+    id: Result<Path<String>, PathRejection>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Problem> {
+    let principal = caller.needs(&app, Scope::Manage).await?;
+    let id = whom(&principal, id)?;
+    let PasswordBody {
+        old_password,
+        new_password,
+    } = body::json(&app, request).await?;
+    let origin = caller.origin().by(principal.user);
+    let people = Arc::clone(&app.accounts.people);
+    let changed = match old_password {
+        Some(old) if id == principal.user => {
+            let user = people.get(Whom::Id(id)).await?;
+            caller.may_try_password(&app, &user.email).await?;
+            to_the_end(async move {
+                let (old, new) = (old.reveal(), new_password.reveal());
+                let keep = principal.session();
+                people.change_password(id, old, new, keep, origin).await
+            })
+            .await
+        }
+        None if id != principal.user => to_the_end(async move {
+            let whom = Whom::Id(id);
+            people
+                .set_password(whom, new_password.reveal(), origin)
+                .await
+        })
+        .await
+        .map(drop),
+        given => Err(wrong_old_password(given.is_some())),
+    };
+    changed.map_err(|problem| problem.rename_fields(new_password_name))?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn wrong_old_password(given: bool) -> Problem {
+    let (code, why) = if given {
+        (
+            "unused",
+            "Nobody else's old password is needed to set a new one.",
+        )
+    } else {
+        ("missing", "Your own password is changed with the old one.")
+    };
+    Problem::invalid_field("old_password", code, why)
+}
+
+fn new_password_name(field: &str) -> Option<&'static str> {
+    (field == "password").then_some("new_password")
+}
+
+/// Who is meant. Others are nobody's business but the administrators'.
+pub(crate) fn whom(
+    principal: &Principal,
+    path: Result<Path<String>, PathRejection>,
+) -> Result<OwnerId, Problem> {
+    let absent = || Problem::new(ProblemCode::NotFound);
+    let Path(text) = path.map_err(|_| absent())?;
+    if text == ME {
+        return Ok(principal.user);
+    }
+    UserId::parse(&text)
+        .map(|id| id.0)
+        .filter(|id| *id == principal.user || principal.may(Scope::Admin))
+        .ok_or_else(absent)
+}

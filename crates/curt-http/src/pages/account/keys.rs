@@ -1,0 +1,119 @@
+//! API keys.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use curt_accounts::{IssuedKey, NewKey};
+use curt_core::{Allowance, Scope, UnixMillis};
+use http::StatusCode;
+
+use super::view::{AccountPage, Outcome};
+use super::{Turned, done, failed, posted};
+use crate::caller::Caller;
+use crate::pages::form::Form;
+use crate::pages::page;
+use crate::pages::visitor::Visitor;
+use crate::problem::Problem;
+use crate::state::App;
+use crate::tasks::to_the_end;
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// How long a key that was replaced goes on, so that its users can be changed over.
+const OVERLAP: Duration = DAY;
+
+pub(super) async fn issue(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Turned> {
+    let (visitor, form) = posted(&app, &caller, request).await?;
+    let issued = new_key(&app, &caller, &visitor, &form).await;
+    Ok(answered(&app, &visitor, &form, issued).await)
+}
+
+pub(super) async fn rotate(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Turned> {
+    let (visitor, form) = posted(&app, &caller, request).await?;
+    let api_keys = Arc::clone(&app.accounts.api_keys);
+    let user = visitor.principal.user;
+    let origin = caller.origin().by(user);
+    let prefix = form.text("prefix");
+    let rotated =
+        to_the_end(async move { api_keys.rotate(&prefix, Some(user), OVERLAP, origin).await });
+    let rotated = rotated.await;
+    Ok(answered(&app, &visitor, &form, rotated).await)
+}
+
+pub(super) async fn revoke(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Turned> {
+    let (visitor, form) = posted(&app, &caller, request).await?;
+    let api_keys = Arc::clone(&app.accounts.api_keys);
+    let user = visitor.principal.user;
+    let origin = caller.origin().by(user);
+    let prefix = form.text("prefix");
+    let revoked = to_the_end(async move { api_keys.revoke(&prefix, Some(user), origin).await });
+    Ok(match revoked.await {
+        Ok(()) => done("revoked"),
+        Err(problem) => failed(&app, &visitor, &form, problem).await,
+    })
+}
+
+async fn new_key(
+    app: &App,
+    caller: &Caller,
+    visitor: &Visitor,
+    form: &Form,
+) -> Result<IssuedKey, Problem> {
+    let now = app.clock.now();
+    let expires_at = expiry(form.secret("expires_at"), now)
+        .ok_or_else(|| Problem::invalid_field("expires_at", "value", "choose one of the list"))?;
+    let user = visitor.principal.user;
+    let new = NewKey {
+        user,
+        name: form.text("key_name"),
+        scopes: form.all("scope").filter_map(Scope::from_name).collect(),
+        allowance: Allowance::default(),
+        expires_at,
+    };
+    let api_keys = Arc::clone(&app.accounts.api_keys);
+    let at_most = visitor.principal.scopes;
+    let origin = caller.origin().by(user);
+    let issued = to_the_end(async move { api_keys.issue(new, at_most, origin).await }).await;
+    issued.map_err(|problem| problem.rename_fields(|field| (field == "name").then_some("key_name")))
+}
+
+fn expiry(choice: &str, now: UnixMillis) -> Option<Option<UnixMillis>> {
+    let days = match choice {
+        "never" => return Some(None),
+        "month" => 30,
+        "quarter" => 90,
+        "year" => 365,
+        _ => return None,
+    };
+    Some(Some(now.plus(DAY * days)))
+}
+
+/// The page with the new key's token, which is known at this moment only.
+async fn answered(
+    app: &App,
+    visitor: &Visitor,
+    form: &Form,
+    issued: Result<IssuedKey, Problem>,
+) -> Response {
+    let issued = match issued {
+        Ok(issued) => issued,
+        Err(problem) => return failed(app, visitor, form, problem).await,
+    };
+    match AccountPage::load(app, visitor, Outcome::issued(&issued)).await {
+        Ok(shown) => page(StatusCode::CREATED, &shown),
+        Err(problem) => problem.into_response(),
+    }
+}

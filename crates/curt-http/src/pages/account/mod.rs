@@ -1,0 +1,85 @@
+//! `/account`: what somebody can see and change about themselves. Every form answers with a redirect back to the page,
+//! but for those whose answer must be seen: mistakes, and the token of a new API key, which is shown once.
+
+mod keys;
+mod person;
+mod view;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use http::{StatusCode, Uri};
+
+use self::view::{AccountPage, Outcome};
+use super::form::{Form, see_other};
+use super::visitor::Visitor;
+use super::{page, refused};
+use crate::caller::Caller;
+use crate::problem::Problem;
+use crate::state::App;
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/account", get(show).post(person::edit))
+        .route("/account/password", post(person::change_password))
+        .route("/account/sessions/end", post(person::end_session))
+        .route("/account/keys", post(keys::issue))
+        .route("/account/keys/rotate", post(keys::rotate))
+        .route("/account/keys/revoke", post(keys::revoke))
+}
+
+/// Why the page is not shown.
+enum Turned {
+    /// Nobody is signed in, or not any more.
+    SignInNeeded,
+    Problem(Problem),
+}
+
+impl From<Problem> for Turned {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl IntoResponse for Turned {
+    fn into_response(self) -> Response {
+        match self {
+            Self::SignInNeeded => see_other("/sign-in?next=/account"),
+            Self::Problem(problem) => problem.into_response(),
+        }
+    }
+}
+
+async fn show(State(app): State<Arc<App>>, caller: Caller, uri: Uri) -> Result<Response, Turned> {
+    let visitor = Visitor::of(&app, &caller).await?;
+    let visitor = visitor.ok_or(Turned::SignInNeeded)?;
+    let asked = Form::parse(uri.query().unwrap_or_default().as_bytes());
+    let outcome = Outcome::done(&asked.text("done"));
+    let shown = AccountPage::load(&app, &visitor, outcome).await?;
+    Ok(page(StatusCode::OK, &shown))
+}
+
+/// The form that a page of ours made for the visitor.
+async fn posted(app: &App, caller: &Caller, request: Request) -> Result<(Visitor, Form), Turned> {
+    let visitor = Visitor::of(app, caller).await?;
+    let visitor = visitor.ok_or(Turned::SignInNeeded)?;
+    let form = Form::read(app, request).await?;
+    visitor.check(&form)?;
+    Ok((visitor, form))
+}
+
+fn done(what: &str) -> Response {
+    see_other(&format!("/account?done={what}"))
+}
+
+/// The page again, with what was wrong.
+async fn failed(app: &App, visitor: &Visitor, form: &Form, problem: Problem) -> Response {
+    let outcome = Outcome::failed(&problem, form);
+    match AccountPage::load(app, visitor, outcome).await {
+        Ok(shown) => refused(problem, |status| page(status, &shown)),
+        Err(worse) => worse.into_response(),
+    }
+}

@@ -1,0 +1,94 @@
+//! Names, email, password and sessions.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use curt_accounts::{EditPerson, Whom};
+
+use super::{Turned, done, failed, posted};
+use crate::caller::Caller;
+use crate::pages::form::Form;
+use crate::pages::visitor::Visitor;
+use crate::problem::{Problem, ProblemCode};
+use crate::state::App;
+use crate::tasks::to_the_end;
+
+pub(super) async fn edit(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Turned> {
+    let (visitor, form) = posted(&app, &caller, request).await?;
+    let edit = EditPerson {
+        first_name: Some(form.text("first_name")),
+        middle_name: Some(Some(form.text("middle_name"))),
+        last_name: Some(form.text("last_name")),
+        email: Some(form.text("email")),
+        ..EditPerson::default()
+    };
+    let people = Arc::clone(&app.accounts.people);
+    let id = visitor.principal.user;
+    let origin = caller.origin().by(id);
+    let changed =
+        to_the_end(async move { people.edit(Whom::Id(id), &edit, None, origin).await }).await;
+    Ok(match changed {
+        Ok(_) => done("profile"),
+        Err(problem) => failed(&app, &visitor, &form, problem).await,
+    })
+}
+
+pub(super) async fn change_password(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Turned> {
+    let (visitor, form) = posted(&app, &caller, request).await?;
+    Ok(match new_password(&app, &caller, &visitor, &form).await {
+        Ok(()) => done("password"),
+        Err(problem) => failed(&app, &visitor, &form, problem).await,
+    })
+}
+
+/// Whoever found an open browser must not guess the password in it faster than at the door.
+async fn new_password(
+    app: &App,
+    caller: &Caller,
+    visitor: &Visitor,
+    form: &Form,
+) -> Result<(), Problem> {
+    caller.may_try_password(app, &visitor.user.email).await?;
+    let people = Arc::clone(&app.accounts.people);
+    let id = visitor.principal.user;
+    let origin = caller.origin().by(id);
+    let this_one = visitor.principal.session().map(str::to_owned);
+    let old = form.secret("old_password").to_owned();
+    let new = form.secret("new_password").to_owned();
+    let changed = to_the_end(async move {
+        let keep = this_one.as_deref();
+        people.change_password(id, &old, &new, keep, origin).await
+    });
+    changed.await.map_err(|problem| match problem.code() {
+        ProblemCode::WrongCredentials => {
+            Problem::invalid_field("old_password", "wrong", "this is not your password")
+        }
+        _ => problem.rename_fields(|field| (field == "password").then_some("new_password")),
+    })
+}
+
+pub(super) async fn end_session(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Turned> {
+    let (visitor, form) = posted(&app, &caller, request).await?;
+    let people = Arc::clone(&app.accounts.people);
+    let id = visitor.principal.user;
+    let origin = caller.origin().by(id);
+    let session = form.text("session");
+    let ended = to_the_end(async move { people.end_session(id, &session, origin).await }).await;
+    Ok(match ended {
+        Ok(()) => done("session"),
+        Err(problem) => failed(&app, &visitor, &form, problem).await,
+    })
+}

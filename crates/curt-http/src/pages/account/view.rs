@@ -1,0 +1,219 @@
+//! What the account page shows.
+
+use askama::Template;
+use curt_accounts::IssuedKey;
+use curt_core::ports::{ApiKey, Session};
+use curt_core::{Role, Scope, Scopes};
+
+use crate::pages::VERSION;
+use crate::pages::assets::Assets;
+use crate::pages::day;
+use crate::pages::form::{Form, Mistakes};
+use crate::pages::visitor::Visitor;
+use crate::problem::Problem;
+use crate::state::App;
+
+#[derive(Template)]
+#[template(path = "account.html")]
+pub(super) struct AccountPage {
+    assets: &'static Assets,
+    version: &'static str,
+    csrf: String,
+    name: String,
+    is_admin: bool,
+    person: Person,
+    sessions: Vec<SessionRow>,
+    keys: Vec<KeyRow>,
+    scopes: Vec<ScopeChoice>,
+    outcome: Outcome,
+}
+
+/// What the form that was just sent came to.
+#[derive(Default)]
+pub(super) struct Outcome {
+    said: Option<&'static str>,
+    issued: Option<Issued>,
+    mistakes: Mistakes,
+    /// Of a form about the person that was refused.
+    typed: Option<Person>,
+    key_name: String,
+}
+
+struct Issued {
+    name: String,
+    token: String,
+}
+
+#[derive(Clone)]
+struct Person {
+    first_name: String,
+    middle_name: String,
+    last_name: String,
+    email: String,
+}
+
+struct SessionRow {
+    id: String,
+    agent: String,
+    begun: String,
+    used: String,
+    is_this: bool,
+}
+
+struct KeyRow {
+    prefix: String,
+    name: String,
+    scopes: String,
+    made: String,
+    ends: Option<String>,
+    used: Option<String>,
+    /// Replaced already, and on its way out.
+    is_retired: bool,
+}
+
+struct ScopeChoice {
+    name: &'static str,
+    about: &'static str,
+    is_usual: bool,
+}
+
+impl Outcome {
+    /// Only words of ours: the address of a page must not put others into it.
+    pub(super) fn done(what: &str) -> Self {
+        let said = match what {
+            "welcome" => Some("Your account is ready."),
+            "profile" => Some("Your names and email are saved."),
+            "password" => Some("Your password is changed. All other browsers are signed out."),
+            "session" => Some("That browser is signed out."),
+            "revoked" => Some("The key is revoked."),
+            _ => None,
+        };
+        Self {
+            said,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn failed(problem: &Problem, form: &Form) -> Self {
+        let is_about_person = form.all("first_name").next().is_some();
+        let typed = is_about_person.then(|| Person {
+            first_name: form.text("first_name"),
+            middle_name: form.text("middle_name"),
+            last_name: form.text("last_name"),
+            email: form.text("email"),
+        });
+        Self {
+            mistakes: Mistakes::of_problem(problem),
+            typed,
+            key_name: form.text("key_name"),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn issued(issued: &IssuedKey) -> Self {
+        Self {
+            issued: Some(Issued {
+                name: issued.key.name.to_string(),
+                token: issued.token.clone(),
+            }),
+            ..Self::default()
+        }
+    }
+}
+
+impl AccountPage {
+    pub(super) async fn load(
+        app: &App,
+        visitor: &Visitor,
+        mut outcome: Outcome,
+    ) -> Result<Self, Problem> {
+        let id = visitor.principal.user;
+        let now = app.clock.now();
+        let this_one = visitor.principal.session();
+        let sessions = app.accounts.people.sessions(id).await?;
+        let keys = app.accounts.api_keys.list(Some(id)).await?;
+        let person = outcome.typed.take();
+        Ok(Self {
+            assets: Assets::addresses(),
+            version: VERSION,
+            csrf: visitor.csrf.clone(),
+            name: visitor.name(),
+            is_admin: visitor.user.role == Role::Admin,
+            person: person.unwrap_or_else(|| Person::of(visitor)),
+            sessions: sessions
+                .iter()
+                .map(|session| SessionRow::of(session, this_one))
+                .collect(),
+            keys: keys
+                .iter()
+                .filter(|key| key.is_in_force(now))
+                .map(KeyRow::of)
+                .collect(),
+            scopes: scopes(visitor),
+            outcome,
+        })
+    }
+}
+
+impl Person {
+    fn of(visitor: &Visitor) -> Self {
+        let user = &visitor.user;
+        Self {
+            first_name: user.first_name.to_string(),
+            middle_name: user.middle_name.as_deref().unwrap_or_default().to_owned(),
+            last_name: user.last_name.to_string(),
+            email: user.email.to_string(),
+        }
+    }
+}
+
+impl SessionRow {
+    fn of(session: &Session, this_one: Option<&str>) -> Self {
+        Self {
+            id: session.id.to_string(),
+            agent: session.agent.to_string(),
+            begun: day(session.created_at),
+            used: day(session.used_at),
+            is_this: this_one == Some(&*session.id),
+        }
+    }
+}
+
+impl KeyRow {
+    fn of(key: &ApiKey) -> Self {
+        let ends = [key.expires_at, key.revoked_at].into_iter().flatten().min();
+        Self {
+            prefix: key.prefix.to_string(),
+            name: key.name.to_string(),
+            scopes: names(key.scopes),
+            made: day(key.created_at),
+            ends: ends.map(day),
+            used: key.last_used_at.map(day),
+            is_retired: key.revoked_at.is_some(),
+        }
+    }
+}
+
+fn names(scopes: Scopes) -> String {
+    let names: Vec<_> = scopes.iter().map(Scope::name).collect();
+    names.join(", ")
+}
+
+/// Nobody can give a key more than they have.
+fn scopes(visitor: &Visitor) -> Vec<ScopeChoice> {
+    let about = |scope| match scope {
+        Scope::Read => "see links and accounts",
+        Scope::Create => "make links",
+        Scope::Manage => "change and delete links",
+        Scope::Admin => "what administrators do",
+    };
+    Scope::ALL
+        .into_iter()
+        .filter(|scope| visitor.may(*scope))
+        .map(|scope| ScopeChoice {
+            name: scope.name(),
+            about: about(scope),
+            is_usual: matches!(scope, Scope::Read | Scope::Create),
+        })
+        .collect()
+}

@@ -1,0 +1,410 @@
+//! `/account` and the start page of somebody who is signed in.
+
+use curt_accounts::{EditPerson, Origin, SignIn, Whom};
+use curt_core::User;
+use http::Method;
+
+use crate::harness::{ADA, Answer, BOB, PASSWORD, World};
+use crate::pages_forms::{COOKIE, csrf_in, submit, visit};
+
+/// A browser in which somebody is signed in.
+struct Browser<'a> {
+    world: &'a World,
+    token: String,
+    csrf: String,
+}
+
+impl<'a> Browser<'a> {
+    async fn of(world: &'a World, token: String) -> Self {
+        let page = visit(world, "/account", &token).await;
+        let csrf = csrf_in(&page);
+        Self { world, token, csrf }
+    }
+
+    async fn ada(world: &'a World) -> Self {
+        Self::of(world, world.session(ADA).await).await
+    }
+
+    async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let mut fields = fields.to_vec();
+        fields.push(("csrf", &self.csrf));
+        self.post_from("https://sho.rt", path, &fields).await
+    }
+
+    async fn post_from(&self, origin: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let cookie = format!("{COOKIE}={}", self.token);
+        let headers = [("origin", origin), ("cookie", cookie.as_str())];
+        submit(self.world, path, fields, &headers).await
+    }
+
+    async fn is_signed_in(&self) -> bool {
+        visit(self.world, "/account", &self.token).await.status == 200
+    }
+}
+
+async fn second_session(world: &World, agent: &str) -> String {
+    let shown = SignIn {
+        email: "ada@example.com",
+        password: PASSWORD,
+        agent,
+        replaces: None,
+    };
+    let signing_in = world.accounts.people.sign_in(shown, Origin::OPERATOR);
+    signing_in.await.unwrap().token
+}
+
+async fn ada(world: &World) -> User {
+    world.accounts.people.get(Whom::Id(ADA)).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_page_is_for_whoever_is_signed_in() {
+    let world = World::new().await;
+    let away = world.browse("/account").await;
+    assert_eq!(away.status, 303);
+    assert_eq!(away.header("location"), "/sign-in?next=/account");
+    let token = world.session(ADA).await;
+    let page = visit(&world, "/account", &token).await;
+    assert_eq!(page.status, 200);
+    assert_eq!(page.header("cache-control"), "no-store");
+    assert!(page.body.contains("ada@example.com") && page.body.contains("this one"));
+    assert!(!page.body.contains(&token));
+}
+
+#[tokio::test]
+async fn names_and_email_can_be_changed() {
+    let world = World::new().await;
+    let browser = Browser::ada(&world).await;
+    let form = [
+        ("first_name", "Ada"),
+        ("middle_name", "King"),
+        ("last_name", "Lovelace"),
+        ("email", "Ada@example.org"),
+    ];
+    let saved = browser.post("/account", &form).await;
+    assert_eq!(
+        (saved.status.as_u16(), saved.header("location")),
+        (303, "/account?done=profile")
+    );
+    let user = ada(&world).await;
+    assert_eq!(
+        (&*user.first_name, &*user.email),
+        ("Ada", "ada@example.org")
+    );
+    let taken = browser
+        .post("/account", &[form[0], ("email", "bob@example.com")])
+        .await;
+    assert_eq!(taken.status, 409);
+    assert!(taken.body.contains("id=\"email-error\""));
+    assert!(taken.body.contains("value=\"bob@example.com\""));
+    assert_eq!(&*ada(&world).await.email, "ada@example.org");
+}
+
+#[tokio::test]
+async fn a_new_password_ends_every_other_session() {
+    let world = World::new().await;
+    let browser = Browser::ada(&world).await;
+    let other = Browser::of(&world, second_session(&world, "Other/1").await).await;
+    let wrong = [
+        ("old_password", "not it at all"),
+        ("new_password", "a new password"),
+    ];
+    let refused = browser.post("/account/password", &wrong).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.body.contains("id=\"old_password-error\""));
+    assert!(!refused.body.contains("a new password"));
+    let short = [("old_password", PASSWORD), ("new_password", "short")];
+    let refused = browser.post("/account/password", &short).await;
+    assert!(refused.body.contains("id=\"new_password-error\""));
+    assert!(other.is_signed_in().await);
+
+    let right = [
+        ("old_password", PASSWORD),
+        ("new_password", "a new password"),
+    ];
+    assert_eq!(browser.post("/account/password", &right).await.status, 303);
+    assert!(browser.is_signed_in().await);
+    assert!(!other.is_signed_in().await);
+}
+
+#[tokio::test]
+async fn guesses_at_the_old_password_are_limited() {
+    let world = World::new().await;
+    let browser = Browser::ada(&world).await;
+    let wrong = [
+        ("old_password", "not it at all"),
+        ("new_password", "a new password"),
+    ];
+    for _ in 0..10 {
+        assert_eq!(browser.post("/account/password", &wrong).await.status, 422);
+    }
+    assert_eq!(browser.post("/account/password", &wrong).await.status, 429);
+}
+
+#[tokio::test]
+async fn another_browser_can_be_signed_out() {
+    let world = World::new().await;
+    let browser = Browser::ada(&world).await;
+    let other = Browser::of(&world, second_session(&world, "Phone/7").await).await;
+    let page = visit(&world, "/account", &browser.token).await;
+    assert!(page.body.contains("Phone/7"));
+    let id = page.body.split("name=\"session\" value=\"").nth(1).unwrap();
+    let id = id.split('"').next().unwrap();
+    let ended = browser
+        .post("/account/sessions/end", &[("session", id)])
+        .await;
+    assert_eq!(ended.status, 303);
+    assert!(!other.is_signed_in().await && browser.is_signed_in().await);
+    // Nobody else's.
+    let bob = Browser::of(&world, world.session(BOB).await).await;
+    let own = &browser.token["curts_".len()..][..16];
+    let refused = bob.post("/account/sessions/end", &[("session", own)]).await;
+    assert_eq!(refused.status, 404);
+    assert!(browser.is_signed_in().await);
+}
+
+async fn lists_with(world: &World, key: &str) -> u16 {
+    let headers = [("x-api-key", key)];
+    let request = http::Request::get("/api/v1/links").header(headers[0].0, headers[0].1);
+    let answer = world.send(request.body(axum::body::Body::empty()).unwrap());
+    answer.await.status.as_u16()
+}
+
+fn token_in(page: &Answer) -> String {
+    let token = page.body.split("id=\"token\"").nth(1).unwrap();
+    let token = token.split("value=\"").nth(1).unwrap();
+    token.split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn keys_are_made_rotated_and_revoked() {
+    let world = World::new().await;
+    let browser = Browser::ada(&world).await;
+    let form = [
+        ("key_name", "phone"),
+        ("scope", "read"),
+        ("expires_at", "month"),
+    ];
+    let made = browser.post("/account/keys", &form).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    assert_eq!(made.header("cache-control"), "no-store");
+    let key = token_in(&made);
+    assert_eq!(lists_with(&world, &key).await, 200);
+    let page = visit(&world, "/account", &browser.token).await;
+    assert!(!page.body.contains(&key), "a key is shown once");
+    assert!(page.body.contains("2026-01-31 00:00 UTC"));
+
+    let again = browser.post("/account/keys", &form).await;
+    assert_eq!(again.status, 409);
+    assert!(again.body.contains("id=\"key_name-error\""));
+
+    let prefix = &key["curt_".len()..][..8];
+    let rotated = browser
+        .post("/account/keys/rotate", &[("prefix", prefix)])
+        .await;
+    assert_eq!(rotated.status, 201);
+    let successor = token_in(&rotated);
+    assert_eq!(lists_with(&world, &successor).await, 200);
+    assert_eq!(lists_with(&world, &key).await, 200, "for a day");
+    let revoked = browser
+        .post("/account/keys/revoke", &[("prefix", prefix)])
+        .await;
+    assert_eq!(revoked.status, 303);
+    assert_eq!(lists_with(&world, &key).await, 401);
+    assert_eq!(lists_with(&world, &successor).await, 200);
+
+    let bob = Browser::of(&world, world.session(BOB).await).await;
+    let prefix = &successor["curt_".len()..][..8];
+    for path in ["/account/keys/rotate", "/account/keys/revoke"] {
+        assert_eq!(
+            bob.post(path, &[("prefix", prefix)]).await.status,
+            404,
+            "{path}"
+        );
+    }
+    assert_eq!(lists_with(&world, &successor).await, 200);
+}
+
+#[tokio::test]
+async fn nobody_makes_a_key_that_can_do_more_than_they() {
+    let world = World::new().await;
+    let browser = Browser::ada(&world).await;
+    let page = visit(&world, "/account", &browser.token).await;
+    assert!(!page.body.contains("value=\"admin\""));
+    for (scope, expires_at) in [("admin", "never"), ("nonsense", "never"), ("read", "soon")] {
+        let form = [
+            ("key_name", "big"),
+            ("scope", scope),
+            ("expires_at", expires_at),
+        ];
+        let refused = browser.post("/account/keys", &form).await;
+        assert_eq!(refused.status, 422, "{scope} {expires_at}");
+        assert!(refused.body.contains("value=\"big\""));
+    }
+}
+
+/// H8: every form that acts for a session must come from a page of ours that was made for this session.
+#[tokio::test]
+async fn no_form_counts_from_elsewhere_or_without_its_token() {
+    let world = World::new().await;
+    let browser = Browser::ada(&world).await;
+    let bob = Browser::of(&world, world.session(BOB).await).await;
+    let prefix = world.key["curt_".len()..][..8].to_owned();
+    let session = browser.token["curts_".len()..][..16].to_owned();
+    let forms: &[(&str, &[(&str, &str)])] = &[
+        (
+            "/",
+            &[("target", "https://a.example/"), ("alias", "forged")],
+        ),
+        ("/sign-out", &[]),
+        (
+            "/account",
+            &[("first_name", "Forged"), ("email", "forged@example.com")],
+        ),
+        (
+            "/account/password",
+            &[
+                ("old_password", PASSWORD),
+                ("new_password", "forged password"),
+            ],
+        ),
+        ("/account/sessions/end", &[("session", &session)]),
+        (
+            "/account/keys",
+            &[
+                ("key_name", "forged"),
+                ("scope", "read"),
+                ("expires_at", "never"),
+            ],
+        ),
+        ("/account/keys/rotate", &[("prefix", &prefix)]),
+        ("/account/keys/revoke", &[("prefix", &prefix)]),
+    ];
+    for (path, fields) in forms {
+        let with = |csrf: &'static str| [fields, &[("csrf", csrf)][..]].concat();
+        let with_own = [fields, &[("csrf", browser.csrf.as_str())][..]].concat();
+        let with_other = [fields, &[("csrf", bob.csrf.as_str())][..]].concat();
+        for (origin, form) in [
+            ("https://evil.example", &with_own),
+            ("null", &with_own),
+            ("https://sho.rt", &fields.to_vec()),
+            ("https://sho.rt", &with("")),
+            ("https://sho.rt", &with_other),
+        ] {
+            let answer = browser.post_from(origin, path, form).await;
+            assert_eq!(answer.status, 403, "{path} from {origin} with {form:?}");
+            assert!(!answer.headers.contains_key("set-cookie"), "{path}");
+        }
+    }
+    assert!(browser.is_signed_in().await);
+    assert_eq!(&*ada(&world).await.first_name, "Ann");
+    assert_eq!(world.browse("/forged").await.status, 404);
+    assert_eq!(lists_with(&world, &world.key).await, 200);
+    assert_eq!(
+        world.accounts.api_keys.list(Some(ADA)).await.unwrap().len(),
+        1
+    );
+    let page = visit(&world, "/account", &second_session(&world, "x").await).await;
+    assert_eq!(page.status, 200, "the password is still the same");
+}
+
+/// H6: whatever somebody calls themselves, their keys or their browser is text.
+#[tokio::test]
+async fn markup_in_names_is_escaped() {
+    let world = World::new().await;
+    let attack = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}";
+    world.session(ADA).await;
+    let token = second_session(&world, attack).await;
+    let edit = EditPerson {
+        first_name: Some(attack.to_owned()),
+        middle_name: Some(Some(attack.to_owned())),
+        last_name: Some(attack.to_owned()),
+        email: Some("\"><script>alert(3)</script>@example.com".to_owned()),
+        ..EditPerson::default()
+    };
+    let people = &world.accounts.people;
+    let editing = people.edit(Whom::Id(ADA), &edit, None, Origin::OPERATOR);
+    editing.await.unwrap();
+    world.key_for(ADA, attack, &[curt_core::Scope::Read]).await;
+    for path in ["/account", "/", "/account?done=<script>alert(1)</script>"] {
+        let page = visit(
+            &world,
+            &path.replace('<', "%3C").replace('>', "%3E"),
+            &token,
+        )
+        .await;
+        assert_eq!(page.status, 200, "{path}");
+        assert!(!page.body.contains("<script>alert"), "{path}");
+        assert!(!page.body.contains("<img src=x"), "{path}");
+        assert!(page.body.contains("&#60;script&#62;alert(1)"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_signed_in_makes_links_without_a_key() {
+    let world = World::new().await;
+    let browser = Browser::ada(&world).await;
+    for (visibility, password, status) in [
+        ("public", "", 302),
+        ("private", "", 401),
+        ("password", "sesame", 401),
+    ] {
+        let form = [
+            ("target", "https://example.com/x"),
+            ("alias", visibility_alias(visibility)),
+            ("visibility", visibility),
+            ("password", password),
+        ];
+        let made = browser.post("/", &form).await;
+        assert_eq!(made.status, 201, "{visibility}: {}", made.body);
+        assert!(!made.body.contains("sesame"));
+        let path = format!("/{}", visibility_alias(visibility));
+        let request = http::Request::get(&path).body(axum::body::Body::empty());
+        let followed = world.send(request.unwrap()).await;
+        assert_eq!(followed.status.as_u16(), status, "{visibility}");
+        let held = world
+            .call(Method::GET, &format!("/api/v1/links{path}"), None)
+            .await;
+        assert_eq!(held.status, 200, "it is hers");
+    }
+    let opened = submit(&world, "/my-password", &[("password", "sesame")], &[]).await;
+    assert_eq!(opened.header("location"), "https://example.com/x");
+}
+
+fn visibility_alias(visibility: &str) -> &'static str {
+    match visibility {
+        "public" => "my-public",
+        "private" => "my-private",
+        _ => "my-password",
+    }
+}
+
+#[tokio::test]
+async fn mistakes_about_who_may_follow_are_shown_beside_the_fields() {
+    let world = World::new().await;
+    let browser = Browser::ada(&world).await;
+    for (visibility, password, id) in [
+        ("password", "", "password-error"),
+        ("everybody", "", "visibility-error"),
+    ] {
+        let form = [
+            ("target", "https://example.com/x"),
+            ("visibility", visibility),
+            ("password", password),
+        ];
+        let refused = browser.post("/", &form).await;
+        assert_eq!(refused.status, 422);
+        assert!(
+            refused.body.contains(&format!("id=\"{id}\"")),
+            "{visibility}: {}",
+            refused.body
+        );
+    }
+    let anonymous = World::anonymous().await;
+    let form = [
+        ("target", "https://example.com/x"),
+        ("visibility", "private"),
+    ];
+    let refused = submit(&anonymous, "/", &form, &[("origin", "https://sho.rt")]).await;
+    assert_eq!(refused.status, 422, "nobody could ever follow it");
+}
