@@ -70,6 +70,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
 
     let app = Arc::new(App {
+        visits: None,
         links,
         resolver: Arc::clone(&resolver),
         accounts,

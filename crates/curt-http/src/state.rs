@@ -9,6 +9,7 @@ use curt_links::{Links, Resolver};
 
 use crate::metrics::HttpMetrics;
 use crate::settings::HttpSettings;
+use crate::visits::RouterVisits;
 
 /// The parts of the product that HTTP makes reachable.
 pub struct App {
@@ -20,6 +21,8 @@ pub struct App {
     pub metrics: HttpMetrics,
     pub ready: Arc<Readiness>,
     pub public: PublicUrl,
+    /// Where visits are written down; `None`: nowhere.
+    pub visits: Option<RouterVisits>,
 }
 
 /// The address that short URLs start with.

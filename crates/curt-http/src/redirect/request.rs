@@ -192,7 +192,7 @@ impl<'a> Wishes<'a> {
 
 impl Visitor<'_> {
     /// `prefetch` or `prefetch;prerender` of today's browsers, `preview` of older ones.
-    fn note_purpose(&mut self, value: &[u8]) {
+    pub(crate) fn note_purpose(&mut self, value: &[u8]) {
         let first = value.split(|byte| *byte == b';').next().unwrap_or_default();
         let first = first.trim_ascii();
         self.prefetch |=

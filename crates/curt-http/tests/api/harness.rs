@@ -144,6 +144,7 @@ impl World {
         revoking.await.unwrap();
         let ready = Readiness::new();
         let app = Arc::new(App {
+            visits: None,
             links,
             resolver,
             accounts: services.clone(),

@@ -160,6 +160,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let ready = Readiness::new();
     ready.set("serving", false);
     let app = Arc::new(App {
+        visits: None,
         links,
         resolver,
         accounts: accounts.clone(),

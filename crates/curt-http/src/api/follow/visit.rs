@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
+use curt_clicks::record::Outcome;
 use curt_core::limits::PASSWORD_BYTES_MAX;
 use curt_core::{DomainId, Link, LinkRef, PortResult, Scope, Visibility};
 use curt_links::Resolution;
@@ -18,11 +19,13 @@ use crate::rate_limit;
 use crate::redirect::RedirectFields;
 use crate::settings::PrivateDenied;
 use crate::state::App;
+use crate::visits::{Asked, Client};
 
 pub(super) struct Visit<'a> {
     app: &'a App,
     fields: &'a RedirectFields,
     caller: &'a Caller,
+    client: Client,
     is_browser: bool,
     query: Option<&'a str>,
 }
@@ -50,6 +53,7 @@ impl<'a> Visit<'a> {
         app: &'a App,
         fields: &'a RedirectFields,
         caller: &'a Caller,
+        client: Client,
         headers: &HeaderMap,
         query: Option<&'a str>,
     ) -> Self {
@@ -57,6 +61,7 @@ impl<'a> Visit<'a> {
             app,
             fields,
             caller,
+            client,
             is_browser: prefers_html(headers),
             query,
         }
@@ -67,12 +72,40 @@ impl<'a> Visit<'a> {
         let sent = match self.resolve(key).await {
             Ok(Resolution::Live(hit)) => {
                 let now = self.app.clock.now();
+                self.write_down(key, hit.revision().generation, Outcome::Redirected);
                 Ok(self.fields.respond(&hit, self.query, now))
             }
             Ok(Resolution::Guarded(link)) => self.guarded(&link).await,
-            other => Err(self.nowhere(other).await.into()),
+            other => {
+                let problem = self.nowhere(other).await;
+                if matches!(
+                    problem.code(),
+                    ProblemCode::LinkNotFound | ProblemCode::LinkGone
+                ) {
+                    self.write_down(key, 0, Outcome::Absent);
+                }
+                Err(problem.into())
+            }
         };
         self.answered(sent)
+    }
+
+    fn write_down(&self, key: Option<&str>, generation: u32, outcome: Outcome) {
+        let Some(visits) = &self.app.visits else {
+            return;
+        };
+        let asked = Asked {
+            key: key.unwrap_or_default(),
+            generation,
+            outcome,
+        };
+        visits.record(asked, &self.client, self.app.clock.now());
+    }
+
+    /// A visit of a link that is not for everybody, once it was let through.
+    fn write_down_guarded(&self, link: &Link) {
+        let generation = link.revision.generation;
+        self.write_down(Some(link.id.key.as_str()), generation, Outcome::Redirected);
     }
 
     /// The link that a password is sent to. One that has none is only there to be gone to.
@@ -120,6 +153,7 @@ impl<'a> Visit<'a> {
             }
         }
         self.counted(link).await?;
+        self.write_down_guarded(link);
         Ok(self.fields.respond_guarded(link, self.query))
     }
 
@@ -165,6 +199,7 @@ impl<'a> Visit<'a> {
             });
         }
         self.counted(link).await?;
+        self.write_down_guarded(link);
         let mut response = self.fields.respond_guarded(link, self.query);
         // Whatever the link's own status: with 307 the browser would send the password on to the target.
         *response.status_mut() = StatusCode::SEE_OTHER;
