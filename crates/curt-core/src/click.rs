@@ -46,7 +46,7 @@ impl Day {
     }
 
     #[must_use]
-    pub fn number(self) -> u32 {
+    pub const fn number(self) -> u32 {
         self.0
     }
 

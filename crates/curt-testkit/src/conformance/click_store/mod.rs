@@ -19,7 +19,6 @@ use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay, UnixMillis, VisitKind, VisitRow,
     Visited,
 };
-
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
