@@ -1,0 +1,10 @@
+//! What the spool promises, asked of it through its public side: whole records, in order, once, whatever happens.
+
+mod bounds;
+mod conformance;
+mod crash;
+mod damage;
+mod full_disk;
+mod restart;
+mod threads;
+mod world;
