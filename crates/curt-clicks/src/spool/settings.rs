@@ -40,7 +40,8 @@ impl Default for SpoolSettings {
 }
 
 impl SpoolSettings {
-    pub(super) fn check(&self) -> PortResult<()> {
+    /// Whether a spool can work like this.
+    pub fn check(&self) -> PortResult<()> {
         let refused = |detail: String| {
             Err(PortError::new(
                 ErrorKind::Invalid,
