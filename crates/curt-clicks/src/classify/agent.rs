@@ -51,7 +51,7 @@ impl Device {
 }
 
 /// Apps that show pages themselves, and browsers built on others: the first that the agent contains.
-const NAMED: [(&str, &str); 45] = [
+const NAMED: [(&str, &str); 44] = [
     ("MessengerForiOS", "Messenger"),
     ("MessengerLiteForiOS", "Messenger"),
     ("FB_IAB/MESSENGER", "Messenger"),
@@ -73,7 +73,6 @@ const NAMED: [(&str, &str); 45] = [
     ("KAKAOTALK", "KakaoTalk"),
     ("Telegram", "Telegram"),
     (" Line/", "LINE"),
-    ("Slack", "Slack"),
     ("Discord/", "Discord"),
     ("Teams/", "Microsoft Teams"),
     ("GSA/", "Google app"),

@@ -20,6 +20,11 @@ const BROWSERS: [&str; 14] = [
     "DoCoMo/",
 ];
 
+/// What browsers that begin like all others draw pages with; a program that only borrows the beginning has none.
+const ENGINES: [&str; 7] = [
+    "WebKit", "Gecko", "KHTML", "Trident", "MSIE", "Presto", "Goanna",
+];
+
 /// What only programs say of themselves, in lower case. The list has the names; these catch the ones to come.
 const WORDS: [&str; 19] = [
     "bot",
@@ -48,7 +53,9 @@ const WORDS: [&str; 19] = [
 const NOT_A_BOT: &str = "cubot";
 
 pub(super) fn is_bot(agent: &str) -> bool {
-    if !BROWSERS.iter().any(|browser| agent.starts_with(browser)) {
+    let begins_right = BROWSERS.iter().any(|browser| agent.starts_with(browser));
+    let draws = !agent.starts_with("Mozilla/") || ENGINES.iter().any(|mark| agent.contains(mark));
+    if !begins_right || !draws {
         return true;
     }
     let lower = agent.to_ascii_lowercase().replace(NOT_A_BOT, "");

@@ -121,6 +121,3 @@ fn kind(visit: &Visit<'_>, agent: &Agent) -> VisitKind {
         VisitKind::Human
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -212,6 +212,3 @@ fn asked(key: &[u8]) -> Box<str> {
     let text = String::from_utf8_lossy(key).replace(char::is_control, "\u{fffd}");
     text[..text.floor_char_boundary(KEY_BYTES_MAX)].into()
 }
-
-#[cfg(test)]
-mod tests;
