@@ -1,6 +1,7 @@
 //! SQLite answers random histories as the memory adapter does.
 
 #![cfg(feature = "sqlite")]
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::sync::Arc;
 
