@@ -10,4 +10,5 @@ pub mod capture;
 pub mod classify;
 pub mod fold;
 pub mod record;
+pub mod report;
 pub mod spool;

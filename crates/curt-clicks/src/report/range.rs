@@ -1,0 +1,132 @@
+//! From when to when.
+
+use std::time::Duration;
+
+use curt_core::UnixMillis;
+use curt_core::ports::HourRange;
+use jiff::civil::Date;
+
+use super::calendar::{Zone, nearest_hour};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Longest range of a report.
+const RANGE_YEARS_MAX: u64 = 10;
+const RANGE_MAX: Duration = Duration::from_secs(RANGE_YEARS_MAX * 366 * 24 * 3_600);
+
+/// Where a range begins or ends, as it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// The hour that the instant lies in belongs to the range.
+    At(UnixMillis),
+    /// The whole day belongs to the range.
+    Day(Date),
+}
+
+/// Whole hours, since that is how visits are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    from: UnixMillis,
+    before: UnixMillis,
+    /// Nothing is counted before this.
+    since: UnixMillis,
+}
+
+/// Why there is no report on a range. The words are for whoever asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RangeError {
+    #[error("The range must end after it begins.")]
+    Empty,
+    #[error("A report covers at most {RANGE_YEARS_MAX} years.")]
+    TooLong,
+    #[error(
+        "The series would have more than {0} points: ask for longer ones, or for a shorter range."
+    )]
+    TooManyPoints(usize),
+    #[error("There is no such time.")]
+    Calendar,
+}
+
+impl Range {
+    /// From one edge to the other. A range of instants covers every hour that it touches. A day of a zone that is not
+    /// whole hours away from UTC begins at the nearest hour.
+    pub fn new(from: Edge, to: Edge, zone: &Zone) -> Result<Self, RangeError> {
+        let from = match from {
+            Edge::At(at) => at.hour(),
+            Edge::Day(date) => nearest_hour(zone.start_of(date)?),
+        };
+        let before = match to {
+            Edge::At(at) => hour_after(at),
+            Edge::Day(date) => {
+                let next = date.tomorrow().map_err(|_| RangeError::Calendar)?;
+                nearest_hour(zone.start_of(next)?)
+            }
+        };
+        Zone::UTC.date_of(from)?;
+        Zone::UTC.date_of(before)?;
+        Self::of_hours(from, before)
+    }
+
+    /// The last days of the zone's calendar, today included.
+    pub fn last_days(days: u32, now: UnixMillis, zone: &Zone) -> Result<Self, RangeError> {
+        let today = zone.date_of(now)?;
+        let back = jiff::Span::new()
+            .try_days(i64::from(days.saturating_sub(1)))
+            .map_err(|_| RangeError::TooLong)?;
+        let first = today.checked_sub(back).map_err(|_| RangeError::Calendar)?;
+        Self::new(Edge::Day(first), Edge::At(now), zone)
+    }
+
+    fn of_hours(from: UnixMillis, before: UnixMillis) -> Result<Self, RangeError> {
+        if before <= from {
+            return Err(RangeError::Empty);
+        }
+        if before.since(from) > RANGE_MAX {
+            return Err(RangeError::TooLong);
+        }
+        Ok(Self {
+            from,
+            before,
+            since: UnixMillis(i64::MIN),
+        })
+    }
+
+    /// The same range, with nothing counted before `since`: a link's key may have been another link's earlier.
+    #[must_use]
+    pub fn counting_since(self, since: UnixMillis) -> Self {
+        Self { since, ..self }
+    }
+
+    #[must_use]
+    pub fn from(&self) -> UnixMillis {
+        self.from
+    }
+
+    /// The first instant after the range.
+    #[must_use]
+    pub fn before(&self) -> UnixMillis {
+        self.before
+    }
+
+    /// The instant from which visits of the range are counted.
+    #[must_use]
+    pub fn counted_from(&self) -> UnixMillis {
+        self.from.max(self.since)
+    }
+
+    pub(super) fn counted(&self) -> HourRange {
+        HourRange {
+            from: self.counted_from().hour(),
+            before: self.before,
+        }
+    }
+}
+
+/// The first whole hour that is not before the instant.
+fn hour_after(at: UnixMillis) -> UnixMillis {
+    if at == at.hour() {
+        at
+    } else {
+        at.hour().plus(HOUR)
+    }
+}
