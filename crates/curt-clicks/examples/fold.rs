@@ -32,24 +32,32 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => Countries::none(),
     };
     let (countries, traffic) = (Arc::new(countries), Traffic::new());
-    for (what, visits_max) in [("sums alone", None), ("and each visit", Some(10_000))] {
-        let settings = FoldSettings {
-            visits_max,
-            ..FoldSettings::default()
-        };
+    let default = FoldSettings::default();
+    let sums_alone = FoldSettings {
+        visits_max: None,
+        ..default
+    };
+    let long_windows = FoldSettings {
+        sums_max: 1_000_000,
+        bytes_max: 256 * 1_024 * 1_024,
+        ..sums_alone
+    };
+    for (what, settings) in [
+        ("sums alone", sums_alone),
+        ("sums alone, long windows", long_windows),
+        ("sums and visits", default),
+    ] {
         let mut fold = Fold::new(settings, Arc::clone(&countries));
         let drawing = run(visits, &traffic, |visit| visit.key.len());
         let (mut sums, mut windows, mut most_bytes) = (0, 0, 0);
+        let mut number = 0;
         let folding = run(visits, &traffic, |visit| {
             add(&mut fold, visit);
-            if fold.is_full() {
+            number += 1;
+            if fold.is_full() || number == visits {
                 most_bytes = most_bytes.max(fold.held_bytes());
-                sums += fold
-                    .take()
-                    .days
-                    .iter()
-                    .map(|day| day.sums.len())
-                    .sum::<usize>();
+                let days = fold.take().days;
+                sums += days.iter().map(|day| day.sums.len()).sum::<usize>();
                 windows += 1;
             }
             sums

@@ -24,13 +24,12 @@ fn lines(list: &'static str) -> impl Iterator<Item = &'static str> {
 
 fn humans() -> Vec<Human> {
     let human = |line: &'static str| {
-        let mut columns = line.splitn(4, '\t');
-        let mut column = || columns.next().unwrap();
+        let columns: Vec<&str> = line.splitn(4, '\t').collect();
         Human {
-            browser: column(),
-            system: column(),
-            device: column(),
-            agent: column(),
+            browser: columns[0],
+            system: columns[1],
+            device: columns[2],
+            agent: columns[3],
         }
     };
     lines(HUMANS).map(human).collect()

@@ -11,7 +11,7 @@ use curt_clicks::record::{Method, Outcome, Visit};
 use curt_core::click::OTHER;
 use curt_core::limits::VALUES_PER_DAY_MAX;
 use curt_core::{
-    ClickSubject, Day, Dimension, DomainId, Key, LinkId, Sketch, UnixMillis, VisitKind, Visited,
+    ClickSubject, Day, Dimension, DomainId, LinkId, LinkRef, Sketch, UnixMillis, VisitKind, Visited,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -49,9 +49,16 @@ fn from(number: u32) -> IpAddr {
     ))
 }
 
+fn id(key: &str) -> LinkId {
+    let named = LinkRef {
+        domain: DomainId::DEFAULT,
+        key,
+    };
+    named.to_id().unwrap_or_else(|| panic!("{key} is no key"))
+}
+
 fn link(key: &str) -> ClickSubject {
-    let key = Key::parse(key).unwrap();
-    ClickSubject::Link(LinkId::new(DomainId::DEFAULT, key))
+    ClickSubject::Link(id(key))
 }
 
 fn fold(settings: FoldSettings) -> Fold {
@@ -344,8 +351,7 @@ fn visits_are_kept_in_order_and_without_address() {
     let visits = [visit("abc"), absent];
     let rows = folded(&visits).visits;
     assert_eq!(rows.len(), 2);
-    let id = LinkId::new(DomainId::DEFAULT, Key::parse("abc").unwrap());
-    assert_eq!(rows[0].visited, Visited::Link(id));
+    assert_eq!(rows[0].visited, Visited::Link(id("abc")));
     assert_eq!(
         (rows[0].kind, &*rows[0].referrer),
         (VisitKind::Human, "news.example")

@@ -52,6 +52,11 @@ const WORDS: [&str; 19] = [
 /// Phones of a maker whose name ends like a program's.
 const NOT_A_BOT: &str = "cubot";
 
+/// Builds the list's index, which takes some thirty milliseconds: at a start and not in the middle of a request.
+pub(super) fn prepare() {
+    crawler_info("");
+}
+
 pub(super) fn is_bot(agent: &str) -> bool {
     let begins_right = BROWSERS.iter().any(|browser| agent.starts_with(browser));
     let draws = !agent.starts_with("Mozilla/") || ENGINES.iter().any(|mark| agent.contains(mark));

@@ -62,6 +62,7 @@ impl Facts {
 impl Classifier {
     #[must_use]
     pub fn new(countries: Arc<Countries>) -> Self {
+        bots::prepare();
         Self {
             agents: Cache::new(REMEMBERED),
             referrers: Cache::new(REMEMBERED),

@@ -171,7 +171,7 @@ impl Fold {
 
     /// Gives the window away and starts the next one. What was read about agents and referrers stays remembered.
     pub fn take(&mut self) -> Folded {
-        let (days, crowded_out) = std::mem::take(&mut self.sums).into_days();
+        let (days, crowded_out) = self.sums.take();
         Folded {
             days,
             visits: std::mem::take(&mut self.visits),

@@ -125,8 +125,9 @@ impl Sums {
         }
     }
 
-    /// The sums by subject and day, and how many visits had to share the value of others.
-    pub(super) fn into_days(mut self) -> (Vec<SubjectDay>, u64) {
+    /// Gives the sums away by subject and day, with how many counts had to share the value of others. The tables keep
+    /// their room: the next window is likely to need as much.
+    pub(super) fn take(&mut self) -> (Vec<SubjectDay>, u64) {
         let mut counts: Vec<(Slot, u64)> = self.counts.drain().collect();
         counts.sort_unstable();
         let mut days: Vec<SubjectDay> = Vec::new();
@@ -154,7 +155,12 @@ impl Sums {
                 });
             }
         }
-        (days, self.crowded_out)
+        self.links.clear();
+        self.texts.clear();
+        self.values.clear();
+        self.visitors.clear();
+        self.grown_bytes = 0;
+        (days, std::mem::take(&mut self.crowded_out))
     }
 
     fn text(&self, slot: Slot) -> &str {

@@ -35,6 +35,11 @@ impl<T> Numbered<T> {
         self.things.get(number as usize)
     }
 
+    pub(super) fn clear(&mut self) {
+        self.things.clear();
+        self.by_hash.clear();
+    }
+
     fn push(&mut self, hash: u64, thing: T, rehash: impl Fn(&T) -> u64) -> u32 {
         let number = self.things.len() as u32;
         self.things.push(thing);
