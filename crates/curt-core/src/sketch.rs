@@ -321,19 +321,10 @@ mod tests {
         for register in 2..=FEW_MAX as u64 {
             sketch.insert(register << 52 | 1 << 51);
         }
+        // Five bits each: 29, 2, and then 1 five times, in the first 35 bits.
         let bytes = sketch.to_bytes();
-        assert_eq!(
-            bytes[..6],
-            [
-                2,
-                0b11101_000,
-                0b10_00001_0,
-                0b0001_0000,
-                0b1_00001_00,
-                0b001_00001
-            ]
-        );
-        assert_eq!(bytes[1 + 320..1 + 326], [0b00001_000, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[..6], [2, 0xe8, 0x82, 0x10, 0x84, 0x21]);
+        assert_eq!(bytes[1 + 320..1 + 326], [0x08, 0, 0, 0, 0, 0]);
     }
 
     #[test]
