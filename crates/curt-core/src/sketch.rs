@@ -321,7 +321,7 @@ mod tests {
         for register in 2..=FEW_MAX as u64 {
             sketch.insert(register << 52 | 1 << 51);
         }
-        // Five bits each: 29, 2, and then 1 five times, in the first 35 bits.
+        // Five bits each: 29, 2, and then 1 six times, in the first five bytes.
         let bytes = sketch.to_bytes();
         assert_eq!(bytes[..6], [2, 0xe8, 0x82, 0x10, 0x84, 0x21]);
         assert_eq!(bytes[1 + 320..1 + 326], [0x08, 0, 0, 0, 0, 0]);
