@@ -6,7 +6,9 @@ use std::path::Path;
 use curt_clicks::record::RecordError;
 use curt_core::ports::ClickStream;
 
-use crate::world::{World, drain, number_of, numbers, open_at, record, record_surely, visit};
+use crate::world::{
+    World, drain, folder_in_memory, number_of, numbers, open_at, record, record_surely, visit,
+};
 
 /// The segment's bytes and where each record ends in it.
 fn written_segment(world: &World, count: u32) -> (Vec<u8>, Vec<usize>) {
@@ -24,7 +26,7 @@ fn written_segment(world: &World, count: u32) -> (Vec<u8>, Vec<usize>) {
 
 /// What a spool finds whose oldest segment holds `bytes` after a crash.
 fn found_in(world: &World, bytes: &[u8]) -> Vec<u32> {
-    let copy = tempfile::tempdir().unwrap();
+    let copy = folder_in_memory();
     let original = world.segments().remove(0);
     let partition = copy.path().join("0");
     fs::create_dir_all(&partition).unwrap();
@@ -42,7 +44,7 @@ fn found_in(world: &World, bytes: &[u8]) -> Vec<u32> {
 
 #[test]
 fn a_tail_that_is_cut_or_zeroed_anywhere_leaves_what_stands_before_it() {
-    let world = World::with_small_segments(1 << 20);
+    let world = World::in_memory();
     let (bytes, ends) = written_segment(&world, 6);
     assert_eq!(bytes.len(), *ends.last().unwrap());
     for n in 0..bytes.len() {
@@ -65,7 +67,7 @@ fn a_tail_that_is_cut_or_zeroed_anywhere_leaves_what_stands_before_it() {
 
 #[test]
 fn records_after_a_hole_are_found() {
-    let world = World::with_small_segments(1 << 20);
+    let world = World::in_memory();
     let (bytes, ends) = written_segment(&world, 6);
     for (hole, expected) in [
         (ends[0]..ends[1], [0, 2, 3, 4, 5]),

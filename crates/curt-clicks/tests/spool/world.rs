@@ -32,6 +32,14 @@ impl World {
         }
     }
 
+    /// In memory where the system has a place for that: hundreds of spools are opened, and a disk would be waited for.
+    pub(crate) fn in_memory() -> Self {
+        Self {
+            folder: folder_in_memory(),
+            ..Self::with_small_segments(1 << 20)
+        }
+    }
+
     /// With small files, so that there are many.
     pub(crate) fn with_small_segments(total_bytes: u64) -> Self {
         let mut world = Self::new();
@@ -65,6 +73,10 @@ impl World {
     pub(crate) fn segments(&self) -> Vec<PathBuf> {
         segments_in(&self.path().join("0"))
     }
+}
+
+pub(crate) fn folder_in_memory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
 
 pub(crate) fn open_at(path: &Path, settings: &SpoolSettings) -> Spool {
