@@ -87,6 +87,18 @@ pub const VALUES_PER_DAY_MAX: usize = 1_000;
 pub const VALUE_BYTES_MAX: usize = 255;
 /// Most visits on one page.
 pub const PAGE_VISITS_MAX: usize = 1_000;
+/// Longest range of a report, in years.
+pub const REPORT_YEARS_MAX: u64 = 10;
+/// Most points in one series of a report.
+pub const REPORT_POINTS_MAX: usize = 5_000;
+/// Most values that are ranked in one report.
+pub const REPORT_VALUES_MAX: usize = 1_000;
+/// Most live feeds at once: each reads its sums every second.
+pub const LIVE_FEEDS_MAX: usize = 256;
+/// Most of them for one user.
+pub const LIVE_FEEDS_PER_USER_MAX: usize = 16;
+/// How long a live feed lasts at most.
+pub const LIVE_FEED_LASTS_MAX: Duration = Duration::from_secs(3_600);
 
 const _: () = assert!(GENERATED_KEY_BYTES_MIN < GENERATED_KEY_BYTES_MAX);
 const _: () = assert!(GENERATED_KEY_BYTES_MAX <= KEY_BYTES_MAX);
@@ -96,5 +108,6 @@ const _: () = assert!(TARGET_BYTES_MAX < HTTP_URI_BYTES_MAX);
 const _: () = assert!(HTTP_URI_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(PAGE_LINKS_MAX < PAGE_ROWS_SCANNED_MAX);
 const _: () = assert!(PAGE_VISITS_MAX < PAGE_ROWS_SCANNED_MAX);
+const _: () = assert!(LIVE_FEEDS_PER_USER_MAX < LIVE_FEEDS_MAX);
 const _: () = assert!(BULK_LINKS_MAX <= COMMIT_GROUP_MAX);
 const _: () = assert!(BULK_LINKS_MAX * TARGET_BYTES_DEFAULT < HTTP_BULK_BODY_BYTES_MAX);

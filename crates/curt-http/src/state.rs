@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use curt_accounts::AccountServices;
+use curt_clicks::report::Reports;
 use curt_core::Clock;
 use curt_links::{Links, Resolver};
 
@@ -23,6 +24,8 @@ pub struct App {
     pub public: PublicUrl,
     /// Where visits are written down; `None`: nowhere.
     pub visits: Option<RouterVisits>,
+    /// What was counted of visits; `None`: nothing is.
+    pub reports: Option<Arc<Reports>>,
 }
 
 /// The address that short URLs start with.

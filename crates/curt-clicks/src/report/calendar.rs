@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use curt_core::UnixMillis;
+use curt_core::limits::REPORT_POINTS_MAX;
 use jiff::civil::{Date, ISOWeekDate, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
@@ -15,9 +16,6 @@ use super::range::{Range, RangeError};
 use super::series::Point;
 
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
-
-/// Most points in one series.
-const POINTS_MAX: usize = 5_000;
 
 /// How long one point of a series is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,8 +106,8 @@ impl Calendar {
     pub(super) fn new(range: &Range, zone: &Zone, bucket: Bucket) -> Result<Self, RangeError> {
         let mut buckets = Vec::new();
         let mut push = |start, label: Box<str>| {
-            if buckets.len() == POINTS_MAX {
-                return Err(RangeError::TooManyPoints(POINTS_MAX));
+            if buckets.len() == REPORT_POINTS_MAX {
+                return Err(RangeError::TooManyPoints(REPORT_POINTS_MAX));
             }
             // A date that a zone left out altogether begins when the next one does: it has no hours.
             buckets.pop_if(|(before, _)| *before == start);

@@ -14,7 +14,7 @@ use curt_core::ports::{ClickStore, HourRange, Top, VisitPage, VisitQuery};
 use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult};
 
 pub use calendar::{Bucket, Zone};
-pub use range::{Edge, Range, RangeError};
+pub use range::{Edge, Range, RangeError, USUAL_DAYS};
 pub use series::{Counts, Point};
 
 use calendar::Calendar;

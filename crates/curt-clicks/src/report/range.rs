@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use curt_core::UnixMillis;
+use curt_core::limits::REPORT_YEARS_MAX;
 use curt_core::ports::HourRange;
+use jiff::ToSpan;
 use jiff::civil::Date;
 
 use super::calendar::{Zone, nearest_hour};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Longest range of a report.
-const RANGE_YEARS_MAX: u64 = 10;
-const RANGE_MAX: Duration = Duration::from_secs(RANGE_YEARS_MAX * 366 * 24 * 3_600);
+const RANGE_MAX: Duration = Duration::from_secs(REPORT_YEARS_MAX * 366 * 24 * 3_600);
+
+/// Days of a range that was not said to be any other.
+pub const USUAL_DAYS: i64 = 30;
 
 /// Where a range begins or ends, as it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub struct Range {
 pub enum RangeError {
     #[error("The range must end after it begins.")]
     Empty,
-    #[error("A report covers at most {RANGE_YEARS_MAX} years.")]
+    #[error("A report covers at most {REPORT_YEARS_MAX} years.")]
     TooLong,
     #[error(
         "The series would have more than {0} points: ask for longer ones, or for a shorter range."
@@ -67,14 +70,17 @@ impl Range {
         Self::of_hours(from, before)
     }
 
-    /// The last days of the zone's calendar, today included.
-    pub fn last_days(days: u32, now: UnixMillis, zone: &Zone) -> Result<Self, RangeError> {
-        let today = zone.date_of(now)?;
-        let back = jiff::Span::new()
-            .try_days(i64::from(days.saturating_sub(1)))
-            .map_err(|_| RangeError::TooLong)?;
-        let first = today.checked_sub(back).map_err(|_| RangeError::Calendar)?;
-        Self::new(Edge::Day(first), Edge::At(now), zone)
+    /// The range as it was asked for. Without an end it ends now; without a beginning it has the [`USUAL_DAYS`] days of
+    /// the zone's calendar up to its end.
+    pub fn asked(
+        from: Option<Edge>,
+        to: Option<Edge>,
+        now: UnixMillis,
+        zone: &Zone,
+    ) -> Result<Self, RangeError> {
+        let to = to.unwrap_or(Edge::At(now));
+        let from = from.map_or_else(|| usual_start(to, zone), Ok)?;
+        Self::new(from, to, zone)
     }
 
     fn of_hours(from: UnixMillis, before: UnixMillis) -> Result<Self, RangeError> {
@@ -120,6 +126,15 @@ impl Range {
             before: self.before,
         }
     }
+}
+
+fn usual_start(end: Edge, zone: &Zone) -> Result<Edge, RangeError> {
+    let last = match end {
+        Edge::Day(date) => date,
+        Edge::At(at) => zone.date_of(at)?,
+    };
+    let first = last.checked_sub((USUAL_DAYS - 1).days());
+    first.map(Edge::Day).map_err(|_| RangeError::Calendar)
 }
 
 /// The first whole hour that is not before the instant.

@@ -242,15 +242,17 @@ async fn a_range_of_instants_covers_the_hours_that_it_touches() {
     }
 }
 
-#[tokio::test]
-async fn the_last_days_end_with_the_hour_that_has_begun() {
-    let now = at("2026-11-15T10:20:00Z");
+#[test]
+fn a_range_that_is_not_said_is_the_last_thirty_days_up_to_the_hour_that_has_begun() {
     let auckland = zone("Pacific/Auckland");
-    let world = one_each_hour(at("2026-11-10T00:00:00Z"), at("2026-11-16T00:00:00Z")).await;
-    let range = Range::last_days(2, now, &auckland).unwrap();
-    let summary = world.summary(range, &auckland, Bucket::Day).await;
-    assert_eq!(hours(&summary), [("2026-11-14", 24), ("2026-11-15", 24)]);
-    assert_eq!(range.before(), at("2026-11-15T11:00:00Z"));
+    let now = at("2026-11-15T10:20:00Z");
+    let usual = Range::asked(None, None, now, &auckland).unwrap();
+    assert_eq!(usual.from(), at("2026-10-16T11:00:00Z"));
+    assert_eq!(usual.before(), at("2026-11-15T11:00:00Z"));
+    let day = Range::asked(None, Some(date("2026-01-31")), now, &Zone::UTC).unwrap();
+    assert_eq!(day.from(), at("2026-01-02T00:00:00Z"));
+    let late = Range::asked(Some(date("2026-11-16")), None, now, &Zone::UTC);
+    assert_eq!(late.unwrap_err(), RangeError::Empty);
 }
 
 #[tokio::test]

@@ -40,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::general::General;
+pub use self::general::Stopping;
 use self::handover::HandedOver;
 use self::limit::ConnectionLimit;
 pub use self::router_server::RouterServer;

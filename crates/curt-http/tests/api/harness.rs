@@ -10,7 +10,8 @@ use axum::body::Body;
 use curt_accounts::{
     AccountServices, AccountSettings, LimitSettings, NewKey, Origin, PasswordSettings, SignIn, Whom,
 };
-use curt_adapters::memory::{MemoryAccounts, MemoryLinkStore, MemoryQuotas};
+use curt_adapters::memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
+use curt_clicks::report::Reports;
 use curt_core::clock::ManualClock;
 use curt_core::ports::Users;
 use curt_core::{
@@ -39,6 +40,8 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) store: Arc<AttendedLinks<Outage>>,
+    /// What reports are read from; a test puts in what they are to tell.
+    pub(crate) clicks: Arc<MemoryClickStore>,
     pub(crate) accounts: AccountServices,
     /// The key of the owner that most tests act for.
     pub(crate) key: String,
@@ -143,8 +146,10 @@ impl World {
         let revoking = api_keys.revoke(&revoked.key.prefix, None, Origin::OPERATOR);
         revoking.await.unwrap();
         let ready = Readiness::new();
+        let clicks = Arc::new(MemoryClickStore::new());
         let app = Arc::new(App {
             visits: None,
+            reports: Some(Arc::new(Reports::new(clicks.clone()))),
             links,
             resolver,
             accounts: services.clone(),
@@ -161,6 +166,7 @@ impl World {
             clock,
             ready,
             store,
+            clicks,
             accounts: services,
             key: key.token,
             stranger: stranger.token,
