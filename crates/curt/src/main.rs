@@ -4,6 +4,7 @@
 
 mod account_tasks;
 mod cli;
+mod clicks;
 mod commands;
 mod config;
 mod first_start;

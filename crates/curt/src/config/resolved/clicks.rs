@@ -1,6 +1,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use curt_clicks::flush::{FlushSettings, RetentionSettings};
+use curt_clicks::fold::FoldSettings;
 use curt_clicks::spool::SpoolSettings;
 
 use super::{at, positive};
@@ -12,12 +14,8 @@ pub(crate) struct ClickSettings {
     pub(crate) folder: PathBuf,
     /// One writer for each redirect worker, and one for the router.
     pub(crate) spool: SpoolSettings,
-    pub(crate) flush_every: Duration,
-    /// `None`: none are kept.
-    pub(crate) visits_kept: Option<Duration>,
-    /// `None`: for ever.
-    pub(crate) counts_kept: Option<Duration>,
-    pub(crate) keeps_addresses: bool,
+    pub(crate) flush: FlushSettings,
+    pub(crate) retention: RetentionSettings,
     pub(crate) countries: Option<PathBuf>,
 }
 
@@ -40,15 +38,37 @@ pub(super) fn resolve(
         sync_every: positive("clicks.spool_sync", &raw.spool_sync)?,
         ..SpoolSettings::default()
     };
-    at("clicks.spool_max", spool.check().map_err(|problem| problem.detail))?;
+    at(
+        "clicks.spool_max",
+        spool.check().map_err(|problem| problem.detail),
+    )?;
+    let visits_kept = at(
+        "clicks.visits_kept",
+        units::duration_or_never(&raw.visits_kept),
+    )?;
     let countries = Some(&raw.countries).filter(|path| !path.is_empty());
     Ok(Some(ClickSettings {
         folder: data_dir.join(&raw.spool),
         spool,
-        flush_every: positive("clicks.flush_every", &raw.flush_every)?,
-        visits_kept: at("clicks.visits_kept", units::duration_or_never(&raw.visits_kept))?,
-        counts_kept: at("clicks.counts_kept", units::duration_or_never(&raw.counts_kept))?,
-        keeps_addresses: raw.addresses,
+        flush: FlushSettings {
+            window: positive("clicks.flush_every", &raw.flush_every)?,
+            fold: FoldSettings {
+                visits_max: FoldSettings::default()
+                    .visits_max
+                    .filter(|_| visits_kept != Some(Duration::ZERO)),
+                keeps_addresses: raw.addresses,
+                ..FoldSettings::default()
+            },
+            ..FlushSettings::default()
+        },
+        retention: RetentionSettings {
+            visits_kept,
+            sums_kept: at(
+                "clicks.counts_kept",
+                units::duration_or_never(&raw.counts_kept),
+            )?,
+            ..RetentionSettings::default()
+        },
         countries: countries.map(PathBuf::from),
     }))
 }
