@@ -8,6 +8,7 @@
 
 pub mod capture;
 pub mod classify;
+pub mod flush;
 pub mod fold;
 pub mod record;
 pub mod report;

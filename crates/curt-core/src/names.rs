@@ -48,6 +48,14 @@ pub mod metric {
     /// Click records that cannot be read, by reason: `checksum`, `hole`, `torn`, `segment` in the spool; `version`,
     /// `short`, `range`, `long` in the record.
     pub const CLICKS_POISONED: &str = "curt_clicks_poisoned";
+    /// Visits counted in the store, of every kind.
+    pub const CLICKS_COUNTED: &str = "curt_clicks_counted";
+    /// Values counted as "other" because a link had too many of them.
+    pub const CLICKS_CROWDED_OUT: &str = "curt_clicks_crowded_out";
+    /// Writes of click counts, by result: `applied`, `refused`, `failed`.
+    pub const CLICK_FLUSHES: &str = "curt_click_flushes";
+    /// Time to write click counts, seconds.
+    pub const CLICK_FLUSH_SECONDS: &str = "curt_click_flush_seconds";
     /// Bytes that the spool's files take.
     pub const SPOOL_BYTES: &str = "curt_spool_bytes";
     /// Failures of an engine behind a port, by backend, operation and kind.
@@ -79,6 +87,8 @@ pub mod event {
     pub const SPOOL_ROOM_LACKED: &str = "spool_room_lacked";
     pub const SPOOL_ROOM_FOUND: &str = "spool_room_found";
     pub const CLICK_RECORD_POISONED: &str = "click_record_poisoned";
+    pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
+    pub const CLICKS_PURGED: &str = "clicks_purged";
     pub const REQUEST_ANSWERED: &str = "request_answered";
     pub const REQUEST_FAILED: &str = "request_failed";
     pub const CONNECTION_FAILED: &str = "connection_failed";
