@@ -19,6 +19,9 @@ pub const TAGS_MAX: usize = 32;
 /// Longest tag, in bytes.
 pub const TAG_BYTES_MAX: usize = 64;
 
+/// Most visits that a link may be limited to; beyond it a limit is none.
+pub const CLICKS_MAX: u64 = 1_000_000_000;
+
 /// Most links in one bulk request.
 pub const BULK_LINKS_MAX: usize = 1_000;
 /// Most links on one page of a list.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use curt_clicks::capture::Capture;
+use curt_clicks::classify;
 use curt_clicks::record::{Method, Outcome, Visit};
 use curt_core::{DomainId, UnixMillis};
 use http::header::{ACCEPT_LANGUAGE, REFERER, USER_AGENT};
@@ -35,7 +36,7 @@ impl RouterVisits {
     }
 
     pub(crate) fn record(&self, asked: Asked<'_>, client: &Client, now: UnixMillis) {
-        let visit = visit(asked, &client.visitor(), client.method, client.address, now);
+        let visit = client.visit(asked, now);
         let mut capture = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A full spool counts what it drops.
         let _written = capture.record(&visit);
@@ -98,6 +99,15 @@ impl Client {
             address,
             headers: headers.clone(),
         }
+    }
+
+    /// Whether it is a person's, who alone is counted where a link has only so many visits.
+    pub(crate) fn is_human(&self, asked: Asked<'_>, now: UnixMillis) -> bool {
+        classify::is_human(&self.visit(asked, now))
+    }
+
+    fn visit<'a>(&'a self, asked: Asked<'a>, now: UnixMillis) -> Visit<'a> {
+        visit(asked, &self.visitor(), self.method, self.address, now)
     }
 
     fn visitor(&self) -> Visitor<'_> {

@@ -82,12 +82,6 @@ impl Classifier {
         }
     }
 
-    /// Whether the visit is a person's, for limits on clicks.
-    pub fn is_human(&mut self, visit: &Visit<'_>) -> bool {
-        let agent = self.agent(visit.agent);
-        kind(visit, &agent) == VisitKind::Human
-    }
-
     fn agent(&mut self, text: &[u8]) -> Arc<Agent> {
         if let Some(known) = self.agents.get(text) {
             return Arc::clone(known);
@@ -108,6 +102,12 @@ impl Classifier {
         self.referrers.insert(text.into(), Arc::clone(&host));
         host
     }
+}
+
+/// Whether the visit is a person's, for limits on clicks. Takes some microseconds, as nothing is remembered.
+#[must_use]
+pub fn is_human(visit: &Visit<'_>) -> bool {
+    kind(visit, &Agent::read(&String::from_utf8_lossy(visit.agent))) == VisitKind::Human
 }
 
 /// A look at the headers alone and a page that is only fetched ahead are never a person's visit, whoever asks.

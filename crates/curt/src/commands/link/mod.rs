@@ -108,6 +108,16 @@ struct Fields {
     /// Whether the visitor's query is added to the target
     #[arg(long)]
     forward_query: Option<bool>,
+    /// How many people may follow the link: a number, or any
+    #[arg(long, value_name = "NUMBER", value_parser = max_clicks)]
+    max_clicks: Option<Value>,
+}
+
+fn max_clicks(text: &str) -> Result<Value, std::num::ParseIntError> {
+    if text == "any" {
+        return Ok(Value::Null);
+    }
+    text.parse::<u64>().map(Value::from)
 }
 
 impl Fields {
@@ -133,6 +143,7 @@ impl Fields {
         put("valid_since", self.valid_since.map(Value::from));
         put("redirect_status", self.status.map(Value::from));
         put("forward_query", self.forward_query.map(Value::from));
+        put("max_clicks", self.max_clicks);
         body
     }
 }
