@@ -55,10 +55,10 @@ impl<'a> Consumer<'a> {
         while !stop.is_cancelled() {
             match self.pass().await {
                 Ok(Found::Some) => tokio::task::yield_now().await,
-                Ok(Found::Nothing) => self.wait(self.pipeline.settings.idle, stop).await,
+                Ok(Found::Nothing) => wait_until(self.next_look(), stop).await,
                 Err(error) => {
                     report(&error);
-                    self.wait(self.pipeline.settings.retry, stop).await;
+                    wait_until(Instant::now() + self.pipeline.settings.retry, stop).await;
                 }
             }
         }
@@ -83,13 +83,10 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    async fn wait(&self, most: std::time::Duration, stop: &CancellationToken) {
-        let until = Instant::now() + most;
-        let until = self.window_end.map_or(until, |end| end.min(until));
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = tokio::time::sleep_until(until) => {}
-        }
+    /// When to poll again after nothing was there.
+    fn next_look(&self) -> Instant {
+        let idle = Instant::now() + self.pipeline.settings.idle;
+        self.window_end.map_or(idle, |end| end.min(idle))
     }
 
     async fn pass(&mut self) -> PortResult<Found> {
@@ -231,5 +228,12 @@ impl<'a> Consumer<'a> {
         if let Err(error) = committed.await {
             report(&error);
         }
+    }
+}
+
+async fn wait_until(instant: Instant, stop: &CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = tokio::time::sleep_until(instant) => {}
     }
 }
