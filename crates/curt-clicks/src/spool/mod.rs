@@ -15,6 +15,8 @@
 //!   written: that is all that a power cut can take.
 //! - A **reader** ([`ClickStream::poll`]) reads the file as a file and checks every record. What is damaged is skipped,
 //!   counted and kept among the dead letters.
+//! - What is **committed** is removed with its segment, and wiped in the one that is still written: no visitor's address
+//!   outlives the counting.
 
 mod budget;
 mod dead_letters;

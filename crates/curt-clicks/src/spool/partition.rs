@@ -275,14 +275,22 @@ impl Partition {
         poison.report(self.number, next - 1, reason, bytes);
     }
 
-    /// Removes the segments that end at or before `offset`.
+    /// Removes the segments that end at or before `offset`, and wipes what is before it in the one that stays.
     pub(super) fn commit(&self, offset: u64, budget: &Budget) -> io::Result<()> {
         while let Some(oldest) = self.take_done(offset) {
             let bytes = oldest.bytes();
             oldest.remove()?;
             budget.release(bytes);
         }
-        Ok(())
+        let tail = self.pulse.tail();
+        let oldest = self
+            .state()
+            .segments
+            .front()
+            .map(|kept| Arc::clone(&kept.segment));
+        oldest.map_or(Ok(()), |segment| {
+            segment.wipe(offset, content_end(&segment, tail))
+        })
     }
 
     fn take_done(&self, offset: u64) -> Option<Arc<Segment>> {

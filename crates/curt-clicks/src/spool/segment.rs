@@ -16,6 +16,8 @@ const MAGIC: [u8; 8] = *b"curtclks";
 const VERSION: u32 = 1;
 const SUMMED_BYTES: usize = 40;
 
+static ZEROS: [u8; 64 * 1_024] = [0; 64 * 1_024];
+
 const SUFFIX: &str = ".seg";
 const DRAFT_SUFFIX: &str = ".new";
 
@@ -31,6 +33,8 @@ pub(super) struct Segment {
     path: PathBuf,
     /// Address after the last record; 0 while there may be more to come.
     end: AtomicU64,
+    /// Everything before this address has been wiped.
+    wiped: AtomicU64,
 }
 
 /// What opening a file of an earlier run found.
@@ -68,6 +72,7 @@ impl Segment {
             file,
             path,
             end: AtomicU64::new(0),
+            wiped: AtomicU64::new(first + HEADER_BYTES),
         })
     }
 
@@ -95,6 +100,7 @@ impl Segment {
             file,
             path: path.to_owned(),
             end: AtomicU64::new(first + length),
+            wiped: AtomicU64::new(first + HEADER_BYTES),
         };
         segment.cut_after_last_record().map(Some)
     }
@@ -160,6 +166,29 @@ impl Segment {
             }
         }
         Ok(filled)
+    }
+
+    /// Overwrites the records that end at or before `offset`, of those before `end`: they are counted, and say who came
+    /// from where. Whoever reads the file again finds zeros, and the next record after them.
+    pub(super) fn wipe(&self, offset: u64, end: u64) -> io::Result<()> {
+        let from = self.wiped.load(Ordering::Relaxed);
+        if offset <= from {
+            return Ok(());
+        }
+        let mut to = from;
+        let mut walk = Walk::new(self, from, end);
+        while let Some(Seen::Record { next, .. } | Seen::Poison { next, .. }) = walk.next()? {
+            if next > offset {
+                break;
+            }
+            to = next;
+        }
+        for at in (from..to).step_by(ZEROS.len()) {
+            let bytes = (to - at).min(ZEROS.len() as u64) as usize;
+            self.file.write_all_at(&ZEROS[..bytes], at - self.first)?;
+        }
+        self.wiped.store(to, Ordering::Relaxed);
+        Ok(())
     }
 
     pub(super) fn remove(&self) -> io::Result<()> {

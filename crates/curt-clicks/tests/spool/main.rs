@@ -9,4 +9,5 @@ mod damage;
 mod full_disk;
 mod restart;
 mod threads;
+mod wiped;
 mod world;
