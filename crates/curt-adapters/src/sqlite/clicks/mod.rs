@@ -3,6 +3,18 @@
 //! A subject's day is one row, whatever was counted on it: see `day_counts.rs`. Owners, tags and "everything" are
 //! subjects of their own and have such rows too; adding up an owner's ten thousand links at each report would read
 //! ten thousand times as much.
+//!
+//! # Figures
+//! One run of `scripts/soak.sh` (`tests/click_scale.rs`) on two busy cores:
+//!
+//! | what | time |
+//! |---|---|
+//! | top ten of 1,000 referrers in every hour of 90 days, 10M clicks | 16 ms |
+//! | the same of 200 countries | 8 ms |
+//! | 90 days by hour and kind | 3 ms |
+//! | a page of a hundred visits among a million | 0.2 ms |
+//! | a flush of 20,000 sums of 2,857 links, with as many visits | 70 to 170 ms |
+//! | the slowest create beside 19 such flushes | 150 ms |
 
 mod apply;
 mod day_counts;
