@@ -70,15 +70,15 @@ impl Range {
         Self::of_hours(from, before)
     }
 
-    /// The range as it was asked for. Without an end it ends now; without a beginning it has the [`USUAL_DAYS`] days of
-    /// the zone's calendar up to its end.
+    /// The range as it was asked for. Without an end it ends with the hour that has begun; without a beginning it has the
+    /// [`USUAL_DAYS`] days of the zone's calendar up to its end.
     pub fn asked(
         from: Option<Edge>,
         to: Option<Edge>,
         now: UnixMillis,
         zone: &Zone,
     ) -> Result<Self, RangeError> {
-        let to = to.unwrap_or(Edge::At(now));
+        let to = to.unwrap_or(Edge::At(now.hour().plus(HOUR)));
         let from = from.map_or_else(|| usual_start(to, zone), Ok)?;
         Self::new(from, to, zone)
     }
@@ -131,7 +131,7 @@ impl Range {
 fn usual_start(end: Edge, zone: &Zone) -> Result<Edge, RangeError> {
     let last = match end {
         Edge::Day(date) => date,
-        Edge::At(at) => zone.date_of(at)?,
+        Edge::At(at) => zone.date_of(at.minus(Duration::from_millis(1)))?,
     };
     let first = last.checked_sub((USUAL_DAYS - 1).days());
     first.map(Edge::Day).map_err(|_| RangeError::Calendar)

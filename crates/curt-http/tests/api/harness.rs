@@ -89,9 +89,35 @@ impl World {
     }
 
     pub(crate) async fn built(
+        settings: HttpSettings,
+        people: AccountSettings,
+        limits: LimitSettings,
+    ) -> Self {
+        let clicks = Arc::new(MemoryClickStore::new());
+        let reports = Arc::new(Reports::new(clicks.clone()));
+        Self::reporting(settings, people, limits, clicks, Some(reports)).await
+    }
+
+    /// A server that counts nothing.
+    pub(crate) async fn without_reports() -> Self {
+        let clicks = Arc::new(MemoryClickStore::new());
+        let limits = LimitSettings::default();
+        Self::reporting(
+            HttpSettings::default(),
+            account_settings(),
+            limits,
+            clicks,
+            None,
+        )
+        .await
+    }
+
+    async fn reporting(
         mut settings: HttpSettings,
         people: AccountSettings,
         limits: LimitSettings,
+        clicks: Arc<MemoryClickStore>,
+        reports: Option<Arc<Reports>>,
     ) -> Self {
         settings.api.public_url = Some(BASE.to_owned());
         settings.server.body_timeout = Duration::from_millis(50);
@@ -146,10 +172,9 @@ impl World {
         let revoking = api_keys.revoke(&revoked.key.prefix, None, Origin::OPERATOR);
         revoking.await.unwrap();
         let ready = Readiness::new();
-        let clicks = Arc::new(MemoryClickStore::new());
         let app = Arc::new(App {
             visits: None,
-            reports: Some(Arc::new(Reports::new(clicks.clone()))),
+            reports,
             links,
             resolver,
             accounts: services.clone(),
