@@ -130,17 +130,25 @@ async fn fewer_workers_still_read_what_more_of_them_wrote() {
     world.settings.writers = 1;
     let spool = world.open();
     assert_eq!(spool.partitions().await.unwrap(), 4);
+    let mut positions = Vec::new();
     for partition in 0..4 {
         let records = drain(&spool, partition, 0).await;
         assert_eq!(numbers(&records), [partition]);
-        spool
-            .commit(partition, records[0].offset + 1)
-            .await
-            .unwrap();
+        positions.push(records[0].offset + 1);
+        spool.commit(partition, u64::MAX).await.unwrap();
     }
     assert!(spool.capture(1).is_err());
     let refused = spool.poll(4, 0, 1).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Invalid);
+
+    // Nothing is left in them, and still their offsets go on.
+    drop(spool);
+    world.settings.writers = 4;
+    let spool = world.open();
+    for (partition, position) in (0..).zip(positions) {
+        assert!(record(&mut spool.capture(partition).unwrap(), 9));
+        assert_eq!(numbers(&drain(&spool, partition, position).await), [9]);
+    }
 }
 
 #[test]
