@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Key(key) => key.run(),
         Command::Audit(audit) => audit.run(),
         Command::Link(link) => link.run(),
+        Command::Stats(stats) => stats.run(),
         Command::Bench(bench) => bench.run(),
     };
     match done {

@@ -154,23 +154,7 @@ impl World {
             Arc::clone(&shared),
         );
         let services = services.unwrap();
-        let api_keys = &services.api_keys;
-        let mut keys = Vec::new();
-        for (id, name) in [(ADA, "ada"), (BOB, "bob"), (EVE, "eve")] {
-            let user = sample::user(id.0, &format!("{name}@example.com"));
-            assert!(accounts.add_user(&user).await.unwrap());
-            let key = key_of(user.id, "test", &MEMBER_SCOPES);
-            let issued = api_keys.issue(key, Scopes::ALL, Origin::OPERATOR);
-            keys.push(issued.await.unwrap());
-        }
-        let root = User {
-            role: Role::Admin,
-            ..sample::user(ROOT.0, "root@example.com")
-        };
-        assert!(accounts.add_user(&root).await.unwrap());
-        let [key, stranger, revoked] = keys.try_into().unwrap();
-        let revoking = api_keys.revoke(&revoked.key.prefix, None, Origin::OPERATOR);
-        revoking.await.unwrap();
+        let [key, stranger, revoked] = add_people(&accounts, &services).await;
         let ready = Readiness::new();
         let app = Arc::new(App {
             visits: None,
@@ -193,9 +177,9 @@ impl World {
             store,
             clicks,
             accounts: services,
-            key: key.token,
-            stranger: stranger.token,
-            revoked: revoked.token,
+            key,
+            stranger,
+            revoked,
         }
     }
 
@@ -278,6 +262,28 @@ impl World {
             .body(Body::empty());
         self.send(request.unwrap()).await
     }
+}
+
+/// Adds the users, and returns the keys of the first three, of which the last is revoked.
+async fn add_people(accounts: &MemoryAccounts, services: &AccountServices) -> [String; 3] {
+    let api_keys = &services.api_keys;
+    let mut keys = Vec::new();
+    for (id, name) in [(ADA, "ada"), (BOB, "bob"), (EVE, "eve")] {
+        let user = sample::user(id.0, &format!("{name}@example.com"));
+        assert!(accounts.add_user(&user).await.unwrap());
+        let key = key_of(user.id, "test", &MEMBER_SCOPES);
+        let issued = api_keys.issue(key, Scopes::ALL, Origin::OPERATOR);
+        keys.push(issued.await.unwrap());
+    }
+    let root = User {
+        role: Role::Admin,
+        ..sample::user(ROOT.0, "root@example.com")
+    };
+    assert!(accounts.add_user(&root).await.unwrap());
+    let revoking = api_keys.revoke(&keys[2].key.prefix, None, Origin::OPERATOR);
+    revoking.await.unwrap();
+    let tokens: Vec<_> = keys.into_iter().map(|issued| issued.token).collect();
+    tokens.try_into().unwrap()
 }
 
 const MEMBER_SCOPES: [Scope; 3] = [Scope::Read, Scope::Create, Scope::Manage];

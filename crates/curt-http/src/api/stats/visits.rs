@@ -58,6 +58,9 @@ pub(super) async fn file(subject: Subject, query: VisitsQuery) -> Result<Respons
     let mut lines = Lines::new(&VisitBody::COLUMNS);
     query.cursor = first.next.clone();
     push(&mut lines, first);
+    if query.cursor.is_none() {
+        return Ok(csv::file(FILE, Body::from(lines.into_text())));
+    }
     let reports = Arc::clone(&subject.reports);
     let head = stream::iter([Ok(lines.into_text())]);
     let rest = stream::try_unfold(query, move |mut query| {
