@@ -235,7 +235,7 @@ impl Partition {
                 continue;
             }
             let known = from == record_start && from >= segment.data_start();
-            let start = if known { from } else { segment.data_start() };
+            let start = if known { from } else { segment.kept_start() };
             let mut walk = Walk::new(&segment, start, end);
             while records.len() < limit
                 && let Some(seen) = walk.next()?

@@ -134,6 +134,11 @@ impl Segment {
         self.first + HEADER_BYTES
     }
 
+    /// Address of the first record that has not been wiped.
+    pub(super) fn kept_start(&self) -> u64 {
+        self.wiped.load(Ordering::Relaxed)
+    }
+
     /// Address after the last record; 0 while the segment is being written.
     pub(super) fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
@@ -171,7 +176,7 @@ impl Segment {
     /// Overwrites the records that end at or before `offset`, of those before `end`: they are counted, and say who came
     /// from where. Whoever reads the file again finds zeros, and the next record after them.
     pub(super) fn wipe(&self, offset: u64, end: u64) -> io::Result<()> {
-        let from = self.wiped.load(Ordering::Relaxed);
+        let from = self.kept_start();
         if offset <= from {
             return Ok(());
         }

@@ -41,6 +41,7 @@ async fn a_committed_record_leaves_no_trace_and_the_others_stay() {
     commit_after(&spool, &records[10]).await;
     let rest: Vec<u32> = (400..1_000).collect();
     assert_eq!(numbers(&drain(&spool, 0, 0).await), rest);
+    assert_eq!(spool.counts().poisoned.len(), 0, "zeros are no damage");
     drop((capture, spool));
 
     let spool = world.open();
