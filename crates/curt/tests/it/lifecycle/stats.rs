@@ -1,8 +1,8 @@
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use curt_testkit::http::{Client, Request};
+use curt_testkit::http::{Client, Connection, Request};
 use serde_json::{Value, json};
 
 use super::{printed, stderr};
@@ -88,6 +88,29 @@ fn visits_can_be_watched() {
     watching.kill().unwrap();
     watching.wait().unwrap();
     assert!(line.contains(" people  +0 others"), "{line}");
+}
+
+#[test]
+fn a_feed_does_not_hold_up_a_stop() {
+    let mut site = Site::start(&[]);
+    let mut feed = Connection::open(site.http()).unwrap();
+    let request = Request::get("/api/v1/live").bearer(site.token());
+    feed.write_raw(&request.encode("test")).unwrap();
+    let mut first = [0; 12];
+    feed.stream().read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    let asked = Instant::now();
+    assert!(site.terminate().success());
+    assert!(
+        asked.elapsed() < Duration::from_secs(5),
+        "the feed held it up"
+    );
+    let rest = feed.read_to_close().unwrap();
+    let rest = String::from_utf8(rest).unwrap();
+    assert!(
+        rest.contains("event: end\ndata: {\"reason\":\"shutdown\"}"),
+        "{rest}"
+    );
 }
 
 #[test]
