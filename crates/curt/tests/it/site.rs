@@ -50,6 +50,11 @@ impl Site {
         self.server = Some(self.app.start_with(&arguments).unwrap());
     }
 
+    /// The settings of the next start, instead of those before.
+    pub(crate) fn change_settings(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(|text| (*text).to_owned()).collect();
+    }
+
     /// `--set key=value` for each setting.
     pub(crate) fn set_arguments(&self) -> Vec<String> {
         let pairs = self.settings.iter();
