@@ -131,7 +131,11 @@ fn wait_until_counted(site: &Site) {
         let (captured, counted) = (metric(site, CAPTURED), metric(site, COUNTED));
         match counted >= captured {
             true => Ok(()),
-            false => Err(format!("{counted} of {captured} visits are counted; {:?}; {}", site.metrics(), site.server().logs())),
+            false => Err(format!(
+                "{counted} of {captured} visits are counted; {:?}; {}",
+                site.metrics(),
+                site.server().logs()
+            )),
         }
     });
 }
