@@ -172,7 +172,7 @@ fn measured<T: engine::Traffic>(plan: &Plan, traffic: &mut T) -> Result<LoadRepo
     let before = plan.server.map(ServerProcess::reading).transpose()?;
     let tally = engine.run()?;
     let spent = match (plan.server, before) {
-        (Some(server), Some(before)) => Some(server.reading()?.nanos_since(&before)),
+        (Some(server), Some(before)) => Some(server.reading()?.since(&before)),
         _ => None,
     };
     Ok(LoadReport::new(tally, spent))

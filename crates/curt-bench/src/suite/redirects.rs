@@ -1,4 +1,5 @@
-//! Redirects: curt with all links cached and with few, nginx without a look-up and with one.
+//! Redirects: curt with all links cached and with few, nginx without a look-up and with one; each with and without
+//! writing visits down.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use anyhow::{Context as _, ensure};
 
 use super::contest::{Series, turns};
 use super::curt::{Curt, CurtHome};
-use super::nginx::Nginx;
+use super::nginx::{Log, Nginx};
 use super::store::PreparedStore;
 use super::{CONNECTIONS, Cores, MAP_LINKS, SMALL_CACHE_SHARE, SuiteOptions, say, target_of};
 use crate::keys::{KeySet, Pick};
@@ -21,8 +22,11 @@ const OFFERED_SHARE: f64 = 0.5;
 const BUSY_WANTED: f64 = 0.85;
 
 pub(super) const CURT_CACHED: &str = "curt, all links cached";
+pub(super) const CURT_SILENT: &str = "curt, all cached, visits not written down";
 pub(super) const CURT_SMALL: &str = "curt, 5 % of the links cached";
 pub(super) const NGINX_PLAIN: &str = "nginx `return 302`, no look-up";
+pub(super) const NGINX_LOG: &str = "nginx `return 302`, access log";
+pub(super) const NGINX_LOG_BUFFERED: &str = "nginx `return 302`, access log with buffer=64k";
 pub(super) const NGINX_MAP: &str = "nginx, map of 100,000";
 
 /// Everything found about redirects.
@@ -228,6 +232,7 @@ impl Field {
     fn start(options: &SuiteOptions, cores: Cores, store: &PreparedStore) -> anyhow::Result<Self> {
         say("==> redirects: starting the servers");
         let (cached, memory) = start_cached(options, cores, store)?;
+        let silent = start_silent(options, cores, store)?;
         let small = start_small(options, cores, store, memory.counted_bytes)?;
         let all = (store.keys.clone(), Pick::zipf(&store.keys));
         let contender = |name, server: &Curt| Contender {
@@ -240,22 +245,30 @@ impl Field {
         };
         let mut contenders = vec![
             contender(CURT_CACHED, &cached),
+            contender(CURT_SILENT, &silent),
             contender(CURT_SMALL, &small),
         ];
         let mut nginxes = Vec::new();
         if let Some(nginx) = &options.nginx {
-            let plain = Nginx::plain(nginx, &store.folder("nginx-plain"), cores.server)?;
+            for (name, folder, log) in [
+                (NGINX_PLAIN, "nginx-plain", Log::Off),
+                (NGINX_LOG, "nginx-log", Log::On),
+                (NGINX_LOG_BUFFERED, "nginx-log-buffered", Log::Buffered),
+            ] {
+                let plain = Nginx::plain(nginx, &store.folder(folder), cores.server, log)?;
+                contenders.push(Contender {
+                    name,
+                    addr: plain.addr,
+                    process: plain.process(),
+                    keys: all.0.clone(),
+                    pick: all.1.clone(),
+                    target_of: None,
+                });
+                nginxes.push(plain);
+            }
             let mapped = Arc::new(store.keys.prefix(MAP_LINKS));
             let folder = store.folder("nginx-map");
             let map = Nginx::with_map(nginx, &folder, cores.server, &mapped)?;
-            contenders.push(Contender {
-                name: NGINX_PLAIN,
-                addr: plain.addr,
-                process: plain.process(),
-                keys: all.0.clone(),
-                pick: all.1.clone(),
-                target_of: None,
-            });
             contenders.push(Contender {
                 name: NGINX_MAP,
                 addr: map.addr,
@@ -264,7 +277,7 @@ impl Field {
                 keys: mapped,
                 target_of: Some(target_of),
             });
-            nginxes.extend([plain, map]);
+            nginxes.push(map);
         }
         // The small cache is measured in its steady state; the others get the same head start.
         for contender in &contenders {
@@ -272,7 +285,7 @@ impl Field {
             loaded(cores, &load, contender.name)?;
         }
         Ok(Self {
-            curts: vec![cached, small],
+            curts: vec![cached, silent, small],
             nginxes,
             contenders,
             memory,
@@ -325,6 +338,27 @@ fn start_cached(
         resident_after,
     };
     Ok((server, memory))
+}
+
+/// Starts curt with room for every link, all of them cached, that writes no visits down.
+fn start_silent(
+    options: &SuiteOptions,
+    cores: Cores,
+    store: &PreparedStore,
+) -> anyhow::Result<Curt> {
+    let home = CurtHome::new(
+        &options.curt,
+        &store.folder("curt-silent"),
+        &store.copy("silent")?,
+    )?;
+    let settings = [
+        "server.workers=1",
+        "cache.bytes=4GiB",
+        "clicks.capture=false",
+    ];
+    let server = home.start(&settings.map(str::to_owned), cores.server)?;
+    follow(cores, &server, &store.keys)?;
+    Ok(server)
 }
 
 /// Follows each of `keys` once.
