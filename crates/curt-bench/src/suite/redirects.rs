@@ -231,8 +231,9 @@ fn loaded(cores: Cores, load: &RedirectLoad, name: &str) -> anyhow::Result<LoadR
 impl Field {
     fn start(options: &SuiteOptions, cores: Cores, store: &PreparedStore) -> anyhow::Result<Self> {
         say("==> redirects: starting the servers");
-        let (cached, memory) = start_cached(options, cores, store)?;
-        let silent = start_silent(options, cores, store)?;
+        let (cached, _) = start_cached(options, cores, store, "cached", true)?;
+        // The pages of visits that are being written would count as the cache's.
+        let (silent, memory) = start_cached(options, cores, store, "silent", false)?;
         let small = start_small(options, cores, store, memory.counted_bytes)?;
         let all = (store.keys.clone(), Pick::zipf(&store.keys));
         let contender = |name, server: &Curt| Contender {
@@ -303,18 +304,21 @@ impl Field {
     }
 }
 
-/// Starts curt with room for every link and follows each link once.
+/// Starts curt with room for every link and follows each link once; `captures` says whether visits are written down.
 fn start_cached(
     options: &SuiteOptions,
     cores: Cores,
     store: &PreparedStore,
+    name: &str,
+    captures: bool,
 ) -> anyhow::Result<(Curt, CacheMemory)> {
-    let home = CurtHome::new(
-        &options.curt,
-        &store.folder("curt-cached"),
-        &store.copy("cached")?,
-    )?;
-    let settings = ["server.workers=1".to_owned(), "cache.bytes=4GiB".to_owned()];
+    let folder = store.folder(&format!("curt-{name}"));
+    let home = CurtHome::new(&options.curt, &folder, &store.copy(name)?)?;
+    let settings = [
+        "server.workers=1".to_owned(),
+        "cache.bytes=4GiB".to_owned(),
+        format!("clicks.capture={captures}"),
+    ];
     let server = home.start(&settings, cores.server)?;
     say("    following every link once");
     // The first links also fill buffers that do not grow with the cache: what a link takes shows from there on.
@@ -338,27 +342,6 @@ fn start_cached(
         resident_after,
     };
     Ok((server, memory))
-}
-
-/// Starts curt with room for every link, all of them cached, that writes no visits down.
-fn start_silent(
-    options: &SuiteOptions,
-    cores: Cores,
-    store: &PreparedStore,
-) -> anyhow::Result<Curt> {
-    let home = CurtHome::new(
-        &options.curt,
-        &store.folder("curt-silent"),
-        &store.copy("silent")?,
-    )?;
-    let settings = [
-        "server.workers=1",
-        "cache.bytes=4GiB",
-        "clicks.capture=false",
-    ];
-    let server = home.start(&settings.map(str::to_owned), cores.server)?;
-    follow(cores, &server, &store.keys)?;
-    Ok(server)
 }
 
 /// Follows each of `keys` once.

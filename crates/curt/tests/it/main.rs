@@ -22,6 +22,7 @@ mod report_scale;
 mod scale;
 mod site;
 mod slow_clients;
+mod small_disk;
 mod strategies;
 mod uniqueness;
 mod wait;

@@ -10,9 +10,11 @@ use serde_json::json;
 use super::{CAPTURED, COUNTED, DROPPED, Kind, metric, new_link, visits_of, wait_until_counted};
 use crate::api::Api;
 use crate::site::Site;
+use crate::small_disk::SmallDisk;
 use crate::wait::eventually;
 
 const VISITORS: usize = 4;
+const DROPPED_DISK: &str = "curt_clicks_dropped_total{reason=\"disk\"}";
 const DROPPED_FULL: &str = "curt_clicks_dropped_total{reason=\"full\"}";
 
 #[test]
@@ -40,16 +42,7 @@ fn over_a_full_spool_redirects_go_on_and_drops_are_counted_exactly_c2() {
     held.execute_batch("ROLLBACK").unwrap();
     wait_until_counted(&site);
     // Counting goes on as soon as there is room.
-    let before = metric(&site, CAPTURED);
-    eventually(Duration::from_secs(30), || {
-        answered += visit_by_many(site.http(), &key, 1);
-        match metric(&site, CAPTURED) {
-            now if now >= before + 100 => Ok(()),
-            now => Err(format!(
-                "{now} visits were captured, {before} of them before"
-            )),
-        }
-    });
+    answered += visit_until_captured(&site, &key, 100);
     wait_until_counted(&site);
     let captured = judge(&site, answered);
     assert!(site.terminate().success());
@@ -59,11 +52,63 @@ fn over_a_full_spool_redirects_go_on_and_drops_are_counted_exactly_c2() {
     println!("full spool: {answered} answered, {counted} counted, all others counted as dropped");
 }
 
+#[test]
+fn on_a_full_disk_redirects_go_on_and_drops_are_counted_exactly_c2() {
+    let mut site = Site::new(&[
+        "server.workers=2",
+        "clicks.flush_every=50ms",
+        "clicks.spool_segment=128KiB",
+        "keys.ledger.low=2000",
+        "keys.ledger.high=4000",
+    ]);
+    let Some(disk) = SmallDisk::mount(&site.folder().join("data")) else {
+        return;
+    };
+    let token = site.new_token("tests");
+    site.use_token(&token);
+    site.restart();
+    let key = new_link(&site, &json!({}));
+    let mut answered = visit_by_many(site.http(), &key, 1);
+    wait_until_counted(&site);
+    disk.fill_up();
+    eventually(Duration::from_secs(120), || {
+        answered += visit_by_many(site.http(), &key, 500);
+        match metric(&site, DROPPED_DISK) {
+            0..200 => Err(format!("the disk is not full after {answered} visits")),
+            _ => Ok(()),
+        }
+    });
+    judge(&site, answered);
+
+    disk.make_room();
+    wait_until_counted(&site);
+    answered += visit_until_captured(&site, &key, 100);
+    wait_until_counted(&site);
+    let captured = judge(&site, answered);
+    assert!(site.terminate().success());
+    site.restart();
+    assert_eq!(visits_of(&mut site.api(), &key).total(), captured);
+}
+
 /// Every visit was written down or counted as dropped. Returns how many were written down.
 fn judge(site: &Site, answered: u64) -> u64 {
     let (captured, dropped) = (metric(site, CAPTURED), metric(site, DROPPED));
     assert_eq!(captured + dropped, answered, "{captured} + {dropped}");
     captured
+}
+
+/// Visits until so many more are written down; says how many were answered.
+fn visit_until_captured(site: &Site, key: &str, more: u64) -> u64 {
+    let before = metric(site, CAPTURED);
+    let mut answered = 0;
+    eventually(Duration::from_secs(30), || {
+        answered += visit_by_many(site.http(), key, 1);
+        match metric(site, CAPTURED) - before {
+            captured if captured >= more => Ok(()),
+            captured => Err(format!("{captured} of {answered} visits are captured")),
+        }
+    });
+    answered
 }
 
 /// Nothing can be written as long as this lives.
