@@ -126,7 +126,7 @@ impl Spool {
         let mut core = Core {
             partitions: Vec::new(),
             writers: Vec::new(),
-            budget: Budget::new(settings.total_bytes, settings.fitting_segment_bytes()),
+            budget: Budget::new(settings),
             poison: Poison::new(letters),
             bell: Arc::default(),
             _lock: Arc::clone(&lock),

@@ -124,7 +124,7 @@ impl Partition {
             self.note_lack(Lack::Full, "the consumer is behind");
             return;
         }
-        match self.add_segment(bytes) {
+        match self.add_segment_if_disk_has(budget, bytes) {
             Ok(room) => self.hand_over(room),
             Err(error) => {
                 budget.release(bytes);
@@ -158,6 +158,13 @@ impl Partition {
                 "the spool has no further segment; clicks that do not fit are dropped and counted"
             );
         }
+    }
+
+    fn add_segment_if_disk_has(&self, budget: &Budget, bytes: u64) -> io::Result<Room> {
+        if !budget.disk_has(&self.folder, bytes)? {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.add_segment(bytes)
     }
 
     fn add_segment(&self, bytes: u64) -> io::Result<Room> {

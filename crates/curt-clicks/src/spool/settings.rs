@@ -23,6 +23,8 @@ pub struct SpoolSettings {
     pub total_bytes: u64,
     /// How much of the last clicks a power cut may take.
     pub sync_every: Duration,
+    /// Room that is left on the disk to others: a link that cannot be made is worse than a visit that is not counted.
+    pub disk_reserve_bytes: u64,
     /// How far the file of dead letters may grow.
     pub dead_letter_bytes: u64,
 }
@@ -34,6 +36,7 @@ impl Default for SpoolSettings {
             segment_bytes: 8 << 20,
             total_bytes: 256 << 20,
             sync_every: Duration::from_millis(100),
+            disk_reserve_bytes: 16 << 20,
             dead_letter_bytes: 4 << 20,
         }
     }

@@ -60,6 +60,7 @@ async fn a_full_disk_drops_clicks_and_nothing_else_and_heals() {
     fs::write(&ballast, vec![0; 1 << 20]).unwrap();
     let settings = SpoolSettings {
         segment_bytes: 512 << 10,
+        disk_reserve_bytes: 0,
         ..SpoolSettings::default()
     };
     let spool = open_at(&disk.0.join("spool"), &settings);
@@ -98,6 +99,7 @@ async fn a_spool_opens_on_a_full_disk_and_keeps_what_is_there() {
     };
     let mut settings = SpoolSettings {
         segment_bytes: 512 << 10,
+        disk_reserve_bytes: 0,
         ..SpoolSettings::default()
     };
     let path = disk.0.join("spool");
@@ -125,4 +127,28 @@ async fn a_spool_opens_on_a_full_disk_and_keeps_what_is_there() {
     let spool = open_at(&path, &settings);
     assert!(record(&mut spool.capture(0).unwrap(), 3));
     assert_eq!(numbers(&drain(&spool, 0, 0).await), [1, 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_room_on_a_disk_is_left_to_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = match SmallDisk::mount(folder.path()) {
+        Ok(disk) => disk,
+        Err(reason) => {
+            println!("SKIPPED full_disk: no small file system can be mounted here: {reason}");
+            return;
+        }
+    };
+    let settings = SpoolSettings {
+        segment_bytes: 512 << 10,
+        disk_reserve_bytes: 2 << 20,
+        ..SpoolSettings::default()
+    };
+    let spool = open_at(&disk.0.join("spool"), &settings);
+    let mut capture = spool.capture(0).unwrap();
+    let recorded = record_until_refused(&spool, &mut capture, 0);
+    let counts = spool.counts();
+    assert_eq!(counts.captured + counts.dropped(), u64::from(recorded));
+    assert!(counts.captured > 1_000, "{counts:?}");
+    fs::write(disk.0.join("links"), vec![0; 2 << 20]).unwrap();
 }
