@@ -52,7 +52,7 @@ use axum::{Extension, Router, middleware};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use body::{form_only, read as read_body, sentence};
+pub(crate) use body::{form_only, read as read_body};
 pub(crate) use once::fingerprint;
 pub(crate) use time::Rfc3339;
 
