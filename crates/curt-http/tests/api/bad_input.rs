@@ -110,7 +110,7 @@ fn types() -> Rows {
         (json!({"target": TARGET, "redirect_status": -1}), "redirect_status/type"),
         (json!({"target": TARGET, "forward_query": "yes"}), "forward_query/type"),
         (json!({"target": TARGET, "max_clicks": "5"}), "max_clicks/type"),
-        (json!({"target": TARGET, "max_clicks": -1}), "max_clicks/type"),
+        (json!({"target": TARGET, "max_clicks": -1}), "max_clicks/value"),
         (json!({"target": TARGET, "max_clicks": 0}), "max_clicks/max_clicks_range"),
         (json!({"target": TARGET, "max_clicks": 1_000_000_001}), "max_clicks/max_clicks_range"),
         (json!({"target": TARGET, "max_clicks": 5, "redirect_status": 301}), "redirect_status/redirect_status_permanent"),

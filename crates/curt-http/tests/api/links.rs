@@ -37,6 +37,9 @@ async fn a_link_is_made_read_followed_and_edited() {
             "valid_since": null,
             "redirect_status": 307,
             "forward_query": true,
+            "visibility": "public",
+            "max_clicks": null,
+            "owner": "1",
             "revision": "1.1",
         })
     );
