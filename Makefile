@@ -37,7 +37,7 @@ unit: need-rust ## The Rust tests
 api-fuzz: need-rust ## Fuzz the served OpenAPI with schemathesis
 	@scripts/api-fuzz.sh
 
-soak: need-rust ## The same tests at full length: millions of keys, many kills (about 30 minutes)
+soak: need-rust ## The same tests at full length: millions of keys, many kills and guesses (about an hour)
 	@scripts/soak.sh
 
 bench: build ## Measure against nginx and against SQLite alone; writes bench/RESULTS.md

@@ -27,14 +27,23 @@ server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$work"' EXIT
 curt() { target/debug/curt "$@"; }
 settings=(--set "data_dir=$work/data" --set server.listen=127.0.0.1:0 --set server.admin_listen=127.0.0.1:0 --set log.level=warn)
-curt serve "${settings[@]}" --ready-file "$work/ready" >"$work/out" 2>&1 &
+# Behind a limit there would be nothing but 429 to see. Cheap passwords, because thousands are tried.
+for limit in creations_per_address misses_per_address sign_ins_per_address sign_ins_per_account link_passwords_per_address link_passwords_per_link; do
+  settings+=(--set "limits.$limit=")
+done
+settings+=(--set accounts.sign_up=open --set accounts.password_memory=64KiB --set accounts.password_passes=1)
+# Not through the function: its process would be a shell, and the server would outlive the signal to it.
+target/debug/curt serve "${settings[@]}" --ready-file "$work/ready" >"$work/out" 2>&1 &
 server=$!
 for _ in $(seq 200); do [ -s "$work/ready" ] && break; kill -0 "$server" 2>/dev/null || { cat "$work/out" >&2; exit 1; }; sleep 0.05; done
 [ -s "$work/ready" ] || { cat "$work/out" >&2; echo "the server was not ready in 10 s" >&2; exit 1; }
 address=$(sed -n 's/^http=//p' "$work/ready")
 key=$(curt key "${settings[@]}" add api-fuzz)
+# Somebody whom an administrator can change without getting into their own way.
+curt user "${settings[@]}" add other@example.com >/dev/null
+user=$(curt user "${settings[@]}" list --json | python3 -c 'import json, sys; print(next(u["id"] for u in json.load(sys.stdin) if u["email"] == "other@example.com"))')
 
 echo "==> schemathesis over http://$address/api/openapi.json"
-CURT_API_KEY=$key "$venv/bin/python" -m schemathesis.cli --config-file crates/curt-http/tests/schemathesis.toml \
+CURT_API_KEY=$key CURT_OTHER_USER=$user "$venv/bin/python" -m schemathesis.cli --config-file crates/curt-http/tests/schemathesis.toml \
   run "http://$address/api/openapi.json" --checks all --max-examples "$examples" --seed 1 \
   --generation-database none --no-color

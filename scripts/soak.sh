@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of `make test` at full length: millions of keys and links, many kills. Takes about half an hour on two cores.
+# The tests of `make test` at full length: millions of keys and links, many kills. Takes about an hour on two cores.
 #   scripts/soak.sh [TEST-NAME-PART]
 set -euo pipefail
 cd "$(dirname "$0")/.."

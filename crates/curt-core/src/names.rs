@@ -92,8 +92,6 @@ pub mod event {
     pub const REQUEST_ANSWERED: &str = "request_answered";
     pub const REQUEST_FAILED: &str = "request_failed";
     pub const CONNECTION_FAILED: &str = "connection_failed";
-    pub const API_KEY_ADDED: &str = "api_key_added";
-    pub const API_KEY_REVOKED: &str = "api_key_revoked";
 }
 
 /// Actions in the audit log.

@@ -40,28 +40,24 @@ impl ApiKeys {
     }
 
     /// Whom the token stands for. Unknown, wrong, revoked and expired tokens, and those of disabled users, are all
-    /// `None`, in about the same time. Answers from memory for up to [`VERDICT_TTL`](crate::VERDICT_TTL); a failing
-    /// store is an error, never `None`.
+    /// `None`, [in the same time](crate::EvenTime). Answers from memory for up to [`VERDICT_TTL`](crate::VERDICT_TTL); a
+    /// failing store is an error, never `None`.
     pub async fn authenticate(&self, token: &str) -> PortResult<Option<Principal>> {
-        let Some((prefix, secret)) = token::API_KEY.split(token) else {
-            return Ok(None);
-        };
         let now = self.clock.now();
-        let name = credentials::name_of(token);
-        if let Some(verdict) = self.credentials.get(&name, now) {
-            return Ok(verdict.principal_at(now));
-        }
-        let begun = self.credentials.begin();
+        let look = |prefix, secret| self.look_up(prefix, secret, now);
+        credentials::recognise(&self.credentials, token::API_KEY, token, now, look).await
+    }
+
+    async fn look_up(&self, prefix: &str, secret: &str, now: UnixMillis) -> PortResult<Verdict> {
         let stored = self.accounts.api_key(prefix).await?;
-        // Nobody is looked up for an unknown key, so that it costs what a wrong one costs.
+        // Nobody is looked up for an unknown key, so that it costs about what a wrong one costs.
         let user = stored.as_ref().map_or(OwnerId::ANONYMOUS, |key| key.user);
         let user = self.accounts.user(user).await?;
         let verdict = judge(stored, user, &token::hash(secret), now);
         if verdict.principal.is_some() {
             self.used.note(prefix, now);
         }
-        self.credentials.put(name, verdict.clone(), now, begun);
-        Ok(verdict.principal_at(now))
+        Ok(verdict)
     }
 
     /// The keys of one user or of all, oldest first, ended ones included.

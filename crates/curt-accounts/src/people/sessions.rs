@@ -18,17 +18,19 @@ const TOUCH_EVERY: Duration = Duration::from_secs(60);
 impl People {
     /// Whom a session's token stands for, as [`ApiKeys::authenticate`](crate::ApiKeys::authenticate) answers for keys.
     pub async fn authenticate_session(&self, token: &str) -> PortResult<Option<Principal>> {
-        let Some((id, secret)) = token::SESSION.split(token) else {
-            return Ok(None);
-        };
         let now = self.clock.now();
-        let name = credentials::name_of(token);
-        if let Some(verdict) = self.credentials.get(&name, now) {
-            return Ok(verdict.principal_at(now));
-        }
-        let begun = self.credentials.begin();
+        let look = |id, secret| self.look_up_session(id, secret, now);
+        credentials::recognise(&self.credentials, token::SESSION, token, now, look).await
+    }
+
+    async fn look_up_session(
+        &self,
+        id: &str,
+        secret: &str,
+        now: UnixMillis,
+    ) -> PortResult<Verdict> {
         let session = self.accounts.session(id).await?;
-        // Nobody is looked up for an unknown session, so that it costs what a wrong one costs.
+        // Nobody is looked up for an unknown session, so that it costs about what a wrong one costs.
         let user = session
             .as_ref()
             .map_or(OwnerId::ANONYMOUS, |held| held.user);
@@ -37,8 +39,7 @@ impl People {
         if let (Some(session), Some(_)) = (&session, &verdict.principal) {
             self.touch(session, now).await;
         }
-        self.credentials.put(name, verdict.clone(), now, begun);
-        Ok(verdict.principal_at(now))
+        Ok(verdict)
     }
 
     fn judge(

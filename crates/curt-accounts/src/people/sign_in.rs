@@ -8,6 +8,7 @@ use curt_core::{OwnerId, PortResult, UnixMillis, User};
 use super::{People, Whom, find};
 use crate::audit::Origin;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
+use crate::even_time::EvenTime;
 use crate::token;
 
 /// What somebody shows to come in.
@@ -50,12 +51,14 @@ impl fmt::Debug for SignedIn {
 }
 
 impl People {
-    /// Begins a session. An unknown email, a wrong password and a disabled user are one answer, after the same work.
+    /// Begins a session. An unknown email, a wrong password and a disabled user are one answer, after the same work
+    /// and [in the same time](EvenTime).
     pub async fn sign_in(
         &self,
         shown: SignIn<'_>,
         origin: Origin,
     ) -> Result<SignedIn, AccountError> {
+        let begun = EvenTime::begin();
         match self.let_in(shown).await {
             Ok(signed_in) => {
                 if let Some(old) = shown.replaces {
@@ -71,6 +74,7 @@ impl People {
                 self.audit
                     .record(origin, audit::SIGN_IN_FAILED, shown.email)
                     .await;
+                begun.even().await;
                 Err(AccountError::WrongCredentials)
             }
             Err(failure) => Err(failure),

@@ -10,6 +10,7 @@ mod curt;
 mod footprint;
 mod http_get;
 mod nginx;
+mod people;
 mod process;
 mod redirects;
 mod results;

@@ -1,5 +1,5 @@
-//! Redirects: curt with all links cached and with few, nginx without a look-up and with one; each with and without
-//! writing visits down.
+//! Redirects: curt with all links cached and with few, alone and with people, nginx without a look-up and with one; each
+//! with and without writing visits down.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,8 +7,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, ensure};
 
 use super::contest::{Series, turns};
-use super::curt::{Curt, CurtHome};
+use super::curt::{CacheGauges, Curt, CurtHome};
 use super::nginx::{Log, Nginx};
+use super::people;
 use super::store::PreparedStore;
 use super::{CONNECTIONS, Cores, MAP_LINKS, SMALL_CACHE_SHARE, SuiteOptions, say, target_of};
 use crate::keys::{KeySet, Pick};
@@ -23,6 +24,7 @@ const BUSY_WANTED: f64 = 0.85;
 
 pub(super) const CURT_CACHED: &str = "curt, all links cached";
 pub(super) const CURT_SILENT: &str = "curt, all cached, visits not written down";
+pub(super) const CURT_PEOPLE: &str = "curt, all cached, accounts and limits on";
 pub(super) const CURT_SMALL: &str = "curt, 5 % of the links cached";
 pub(super) const NGINX_PLAIN: &str = "nginx `return 302`, no look-up";
 pub(super) const NGINX_LOG: &str = "nginx `return 302`, access log";
@@ -234,6 +236,7 @@ impl Field {
         let (cached, _) = start_cached(options, cores, store, "cached", true)?;
         // The pages of visits that are being written would count as the cache's.
         let (silent, memory) = start_cached(options, cores, store, "silent", false)?;
+        let with_people = start_with_people(options, cores, store)?;
         let small = start_small(options, cores, store, memory.counted_bytes)?;
         let all = (store.keys.clone(), Pick::zipf(&store.keys));
         let contender = |name, server: &Curt| Contender {
@@ -247,6 +250,7 @@ impl Field {
         let mut contenders = vec![
             contender(CURT_CACHED, &cached),
             contender(CURT_SILENT, &silent),
+            contender(CURT_PEOPLE, &with_people),
             contender(CURT_SMALL, &small),
         ];
         let mut nginxes = Vec::new();
@@ -286,7 +290,7 @@ impl Field {
             loaded(cores, &load, contender.name)?;
         }
         Ok(Self {
-            curts: vec![cached, silent, small],
+            curts: vec![cached, silent, with_people, small],
             nginxes,
             contenders,
             memory,
@@ -314,11 +318,8 @@ fn start_cached(
 ) -> anyhow::Result<(Curt, CacheMemory)> {
     let folder = store.folder(&format!("curt-{name}"));
     let home = CurtHome::new(&options.curt, &folder, &store.copy(name)?)?;
-    let settings = [
-        "server.workers=1".to_owned(),
-        "cache.bytes=4GiB".to_owned(),
-        format!("clicks.capture={captures}"),
-    ];
+    let mut settings = room_for_all();
+    settings.push(format!("clicks.capture={captures}"));
     let server = home.start(&settings, cores.server)?;
     say("    following every link once");
     // The first links also fill buffers that do not grow with the cache: what a link takes shows from there on.
@@ -327,12 +328,7 @@ fn start_cached(
     let (few, resident_before) = (server.cache()?, server.resident_bytes()?);
     follow(cores, &server, &store.keys)?;
     let (all, resident_after) = (server.cache()?, server.resident_bytes()?);
-    ensure!(
-        all.links >= store.keys.len() as f64 * 0.999,
-        "only {} of {} links are cached",
-        all.links,
-        store.keys.len()
-    );
+    ensure_all_cached(all, store)?;
     let memory = CacheMemory {
         links: all.links,
         counted_bytes: all.bytes / all.links,
@@ -342,6 +338,37 @@ fn start_cached(
         resident_after,
     };
     Ok((server, memory))
+}
+
+fn room_for_all() -> Vec<String> {
+    vec!["server.workers=1".to_owned(), "cache.bytes=4GiB".to_owned()]
+}
+
+fn ensure_all_cached(cache: CacheGauges, store: &PreparedStore) -> anyhow::Result<()> {
+    ensure!(
+        cache.links >= store.keys.len() as f64 * 0.999,
+        "only {} of {} links are cached",
+        cache.links,
+        store.keys.len()
+    );
+    Ok(())
+}
+
+/// Starts curt the same way where people use it.
+fn start_with_people(
+    options: &SuiteOptions,
+    cores: Cores,
+    store: &PreparedStore,
+) -> anyhow::Result<Curt> {
+    let database = store.copy("people")?;
+    people::move_in(&database)?;
+    let folder = store.folder("curt-people");
+    let home = CurtHome::new(&options.curt, &folder, &database)?;
+    let settings = [room_for_all(), people::settings(&folder)?].concat();
+    let server = home.start(&settings, cores.server)?;
+    follow(cores, &server, &store.keys)?;
+    ensure_all_cached(server.cache()?, store)?;
+    Ok(server)
 }
 
 /// Follows each of `keys` once.

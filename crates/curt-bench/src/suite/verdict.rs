@@ -126,6 +126,13 @@ fn redirect_verdicts(results: &Results, shape: Shape) -> Vec<Verdict> {
         ),
         latency,
         at_least(
+            redirects::CURT_PEOPLE,
+            redirects::CURT_CACHED,
+            per_cpu,
+            0.95,
+            "redirects per CPU second with accounts and limits against without",
+        ),
+        at_least(
             redirects::CURT_CACHED,
             redirects::CURT_SILENT,
             |figures| figures.per_worker_second,

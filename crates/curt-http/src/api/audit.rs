@@ -19,6 +19,9 @@ use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::state::App;
 
+/// The largest whole number that every JSON reader keeps exactly.
+const NUMBER_MAX: u64 = (1 << 53) - 1;
+
 /// Something that was done.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -74,7 +77,8 @@ pub(crate) struct AuditBody {
     tag = "users",
     operation_id = "listAudit",
     params(
-        ("before" = Option<u64>, Query, nullable = false, description = "The `next` of the page before."),
+        ("before" = Option<u64>, Query, nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_u64,
+            description = "The `next` of the page before."),
         ("limit" = Option<u16>, Query, nullable = false, minimum = 1, maximum = 200, example = 50,
             description = "How many entries a page has at most; 50 unless said otherwise."),
     ),
@@ -89,7 +93,10 @@ pub(crate) async fn list(
     let [before, limit] = query::values(uri.query().unwrap_or_default(), ["before", "limit"])?;
     let before = before.map(|before| {
         query::number(&before)
-            .ok_or_else(|| Problem::invalid_field("before", "value", "Must be a number."))
+            .filter(|before| *before <= NUMBER_MAX)
+            .ok_or_else(|| {
+                Problem::invalid_field("before", "value", "Must be a number of an entry.")
+            })
     });
     let limit = query::limit(limit.as_deref())?;
     let entries = app.accounts.audit.list(before.transpose()?, limit).await?;

@@ -3,7 +3,8 @@
 //! | path | what |
 //! |---|---|
 //! | `/` | the page to shorten a URL |
-//! | `/{key}`, `/{key}/` | the redirect |
+//! | `/sign-in`, `/sign-out`, `/sign-up`, `/setup`, `/account…` | the pages about accounts |
+//! | `/{key}`, `/{key}/` | the redirect, and by POST the password that it may need |
 //! | `/api/v1/links…` | the REST resource |
 //! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/visits`, `…/orphans…`, `…/live` | reports on visits |
 //! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
@@ -52,7 +53,7 @@ use axum::{Extension, Router, middleware};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use body::{form_only, read as read_body};
+pub(crate) use body::{form_only, read as read_body, sentence};
 pub(crate) use once::fingerprint;
 pub(crate) use time::Rfc3339;
 

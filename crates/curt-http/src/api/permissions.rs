@@ -154,10 +154,9 @@ pub(crate) async fn revoke(
     caller: Caller,
 ) -> Result<Response, Problem> {
     let principal = caller.needs(&app, Scope::Manage).await?;
-    let absent = |code| move || Problem::new(code);
-    let Path((key, id)) = path.map_err(|_| absent(ProblemCode::LinkNotFound)())?;
+    let Path((key, id)) = path.map_err(|_| Problem::new(ProblemCode::LinkNotFound))?;
     let link = link(&app, &principal, &key).await?;
-    let id = query::number(&id).ok_or_else(absent(ProblemCode::NotFound))?;
+    let id = query::number(&id).ok_or_else(|| Problem::new(ProblemCode::NotFound))?;
     let origin = caller.origin().by(principal.user);
     let permissions = Arc::clone(&app.accounts.permissions);
     to_the_end(async move { permissions.revoke(&link.id, PermissionId(id), origin).await }).await?;

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
+use curt_core::limits::PASSWORD_BYTES_MAX;
 use serde::Deserialize;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
-
-use curt_core::limits::PASSWORD_BYTES_MAX;
 
 /// A text that must not come up in logs. It cannot be serialised, and its `Debug` form hides it.
 #[derive(Clone, Deserialize)]

@@ -6,7 +6,7 @@ use curt_core::{ErrorKind, PortError, Revision};
 use curt_links::LinkError;
 
 use super::{InvalidField, Problem, ProblemCode};
-use crate::api::revision::etag;
+use crate::api::{revision::etag, sentence};
 
 impl From<LinkError> for Problem {
     fn from(error: LinkError) -> Self {
@@ -36,7 +36,9 @@ impl From<AccountError> for Problem {
             AccountError::Invalid(fields) => Self::invalid(
                 fields
                     .into_iter()
-                    .map(|field| InvalidField::new(field.field, field.code, field.message))
+                    .map(|field| {
+                        InvalidField::new(field.field, field.code, sentence(&field.message))
+                    })
                     .collect(),
             ),
             AccountError::EmailTaken => Self::new(ProblemCode::EmailTaken),

@@ -194,10 +194,13 @@ impl Problem {
     /// Says in which part of the body the fields are.
     #[must_use]
     pub(crate) fn inside(mut self, part: &str) -> Self {
+        if self.errors.is_empty() {
+            return self;
+        }
         for error in &mut self.errors {
             error.field = format!("{part}.{}", error.field).into();
         }
-        self
+        Self::invalid(self.errors)
     }
 
     #[must_use]

@@ -132,18 +132,7 @@ impl World {
             Arc::clone(&shared),
             ResolveMetrics::default(),
         );
-        let link_settings = LinkSettings {
-            own_hosts: vec!["sho.rt".parse().unwrap()],
-            ..LinkSettings::default()
-        };
-        let links = Links::new(
-            link_settings,
-            store.clone(),
-            KeySupply::random(Alphabet::Base62, 7),
-            Arc::clone(&resolver),
-            Arc::clone(&shared),
-            LinkMetrics::default(),
-        );
+        let links = links(&store, &resolver, &shared);
         let accounts = Arc::new(MemoryAccounts::new());
         let quotas = Arc::new(MemoryQuotas::new());
         let services = AccountServices::new(
@@ -231,12 +220,15 @@ impl World {
         issuing.await.unwrap().token
     }
 
-    /// Gives somebody [`PASSWORD`] and signs them in; returns the token that the cookie holds.
+    /// Signs somebody in, with [`PASSWORD`] if they have none yet; returns the token that the cookie holds.
     pub(crate) async fn session(&self, user: OwnerId) -> String {
         let people = &self.accounts.people;
         let whom = Whom::Id(user);
-        let set = people.set_password(whom, PASSWORD, Origin::OPERATOR);
-        let user = set.await.unwrap();
+        let user = people.get(whom).await.unwrap();
+        if user.password_hash.is_none() {
+            let set = people.set_password(whom, PASSWORD, Origin::OPERATOR);
+            set.await.unwrap();
+        }
         let shown = SignIn {
             email: &user.email,
             password: PASSWORD,
@@ -284,6 +276,25 @@ async fn add_people(accounts: &MemoryAccounts, services: &AccountServices) -> [S
     revoking.await.unwrap();
     let tokens: Vec<_> = keys.into_iter().map(|issued| issued.token).collect();
     tokens.try_into().unwrap()
+}
+
+fn links(
+    store: &Arc<AttendedLinks<Outage>>,
+    resolver: &Arc<Resolver>,
+    clock: &Arc<dyn Clock>,
+) -> Arc<Links> {
+    let settings = LinkSettings {
+        own_hosts: vec!["sho.rt".parse().unwrap()],
+        ..LinkSettings::default()
+    };
+    Links::new(
+        settings,
+        store.clone(),
+        KeySupply::random(Alphabet::Base62, 7),
+        Arc::clone(resolver),
+        Arc::clone(clock),
+        LinkMetrics::default(),
+    )
 }
 
 const MEMBER_SCOPES: [Scope; 3] = [Scope::Read, Scope::Create, Scope::Manage];

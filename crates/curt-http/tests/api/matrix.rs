@@ -1,107 +1,254 @@
-//! G11: every endpoint × every method × no, bad, revoked, foreign and good credentials.
+//! G11, H14: every endpoint × every method × everybody who could ask, in one table.
+
+use std::time::Duration;
 
 use axum::body::Body;
+use curt_accounts::{NewKey, Origin, Whom};
+use curt_core::reserved::is_reserved;
+use curt_core::{Allowance, Clock, Scope, Scopes};
 use http::{Method, Request};
+use tokio::task::JoinSet;
 
-use crate::harness::{Answer, World};
+use crate::harness::{ADA, Answer, BASE, EVE, ROOT, World};
 
-#[derive(Clone, Copy, Debug)]
+/// Who asks. What is asked for belongs to Ada.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Nobody,
+    /// A key that was never made.
     Garbage,
     Revoked,
+    Expired,
+    /// A good key of a user who is kept out.
+    Disabled,
+    /// Bob, with all that a member may do.
     Stranger,
+    /// Ada, with all that a member may do.
     Owner,
+    /// Root, with all that an administrator may do.
+    Admin,
+    /// Ada's keys for one scope each.
+    Read,
+    Create,
+    Manage,
+    /// Root's key for that scope alone.
+    AdminOnly,
+    /// Ada's browser, from one of our pages.
+    Session,
+    /// Ada's browser, on the way from a page of another site.
+    CrossSite,
 }
 
-const EVERYBODY: [Who; 5] = [
-    Who::Nobody,
-    Who::Garbage,
-    Who::Revoked,
-    Who::Stranger,
-    Who::Owner,
+/// Each with the column of the table that says what they get.
+const EVERYBODY: [(Who, usize); 14] = [
+    (Who::Nobody, 0),
+    (Who::Garbage, 1),
+    (Who::Revoked, 1),
+    (Who::Expired, 1),
+    (Who::Disabled, 1),
+    (Who::Stranger, 2),
+    (Who::Owner, 3),
+    (Who::Admin, 4),
+    (Who::Read, 5),
+    (Who::Create, 6),
+    (Who::Manage, 7),
+    (Who::AdminOnly, 8),
+    (Who::Session, 9),
+    (Who::CrossSite, 10),
 ];
 
-/// The statuses for nobody, garbage, revoked, stranger and owner.
-type Row = (&'static str, &'static str, &'static str, [u16; 5]);
+type Statuses = [u16; 11];
+/// Method, path, body, and the statuses for everybody.
+type Row = (&'static str, &'static str, &'static str, Statuses);
 
 /// For all of them the same.
-const fn all(status: u16) -> [u16; 5] {
-    [status; 5]
+const fn all(status: u16) -> Statuses {
+    [status; 11]
 }
+
+/// A form without the token of a page: whoever is not signed in is sent to do that.
+const SIGNED_IN_FORM: Statuses = [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403];
+
+const NEW_USER: &str =
+    r#"{"first_name":"Dan","last_name":"","email":"dan@example.com","password":"long enough"}"#;
+const NEW_ADMIN: &str = r#"{"first_name":"Dan","last_name":"","email":"dan@example.com","password":"long enough","role":"admin"}"#;
+const SIGN_IN: &str = r#"{"email":"ada@example.com","password":"correct horse battery"}"#;
+const OWN_PASSWORD: &str =
+    r#"{"old_password":"correct horse battery","new_password":"another good one"}"#;
+const SOMEBODYS_PASSWORD: &str = r#"{"new_password":"another good one"}"#;
+const KEY_WITH_ALLOWANCE: &str = r#"{"name":"n","creations":{"amount":5,"period_seconds":60}}"#;
 
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
-    // method, path, body, statuses
-    ("GET",    "/api/v1/links",       "", [401, 401, 401, 200, 200]),
-    ("HEAD",   "/api/v1/links",       "", [401, 401, 401, 200, 200]),
-    ("POST",   "/api/v1/links",       r#"{"target":"https://a.example/"}"#, [401, 401, 401, 201, 201]),
-    ("PUT",    "/api/v1/links",       "{}", all(405)),
-    ("PATCH",  "/api/v1/links",       "{}", all(405)),
-    ("DELETE", "/api/v1/links",       "", all(405)),
-    ("POST",   "/api/v1/links/bulk",  r#"{"links":[{"target":"https://a.example/"}]}"#, [401, 401, 401, 200, 200]),
-    ("PUT",    "/api/v1/links/bulk",  "{}", all(405)),
+    //                                              nobody  bad  stranger owner admin read create manage admin-only session cross-site
+    ("GET",    "/api/v1/links", "",                   [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("HEAD",   "/api/v1/links", "",                   [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links?owner=1", "",           [401, 401, 403, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links?owner=all", "",         [401, 401, 403, 403, 200, 403, 403, 403, 403, 403, 403]),
+    ("POST",   "/api/v1/links", r#"{"target":"https://a.example/"}"#,
+                                                      [401, 401, 201, 201, 201, 403, 201, 403, 403, 201, 403]),
+    ("PUT",    "/api/v1/links", "{}",                 all(405)),
+    ("PATCH",  "/api/v1/links", "{}",                 all(405)),
+    ("DELETE", "/api/v1/links", "",                   all(405)),
+    ("POST",   "/api/v1/links/bulk", r#"{"links":[{"target":"https://a.example/"}]}"#,
+                                                      [401, 401, 200, 200, 200, 403, 200, 403, 403, 200, 403]),
+    ("PUT",    "/api/v1/links/bulk", "{}",            all(405)),
     // A GET on `bulk` would be a link of that name, which is reserved: the path belongs to the POST.
-    ("GET",    "/api/v1/links/bulk",  "", all(405)),
-    ("GET",    "/api/v1/links/mine",  "", [401, 401, 401, 404, 200]),
-    ("HEAD",   "/api/v1/links/mine",  "", [401, 401, 401, 404, 200]),
-    ("PATCH",  "/api/v1/links/mine",  r#"{"title":"t"}"#, [401, 401, 401, 404, 200]),
-    ("POST",   "/api/v1/links/mine",  "{}", all(405)),
-    ("PUT",    "/api/v1/links/mine",  "{}", all(405)),
-    ("DELETE", "/api/v1/links/mine",  "", [401, 401, 401, 404, 204]),
-    ("GET",    "/api/v1/links/nope",  "", [401, 401, 401, 404, 404]),
-    ("PATCH",  "/api/v1/links/nope",  "{}", [401, 401, 401, 404, 404]),
-    ("DELETE", "/api/v1/links/nope",  "", [401, 401, 401, 404, 404]),
+    ("GET",    "/api/v1/links/bulk", "",              all(405)),
+    ("GET",    "/api/v1/links/mine", "",              [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("HEAD",   "/api/v1/links/mine", "",              [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("PATCH",  "/api/v1/links/mine", r#"{"title":"t"}"#,
+                                                      [401, 401, 404, 200, 200, 403, 403, 200, 403, 200, 403]),
+    ("PATCH",  "/api/v1/links/mine", r#"{"visibility":"private"}"#,
+                                                      [401, 401, 404, 200, 200, 403, 403, 200, 403, 200, 403]),
+    ("POST",   "/api/v1/links/mine", "{}",            all(405)),
+    ("PUT",    "/api/v1/links/mine", "{}",            all(405)),
+    ("DELETE", "/api/v1/links/mine", "",              [401, 401, 404, 204, 204, 403, 403, 204, 403, 204, 403]),
+    ("GET",    "/api/v1/links/nope", "",              [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("PATCH",  "/api/v1/links/nope", "{}",            [401, 401, 404, 404, 404, 403, 403, 404, 403, 404, 403]),
+    ("DELETE", "/api/v1/links/nope", "",              [401, 401, 404, 404, 404, 403, 403, 404, 403, 404, 403]),
+    ("POST",   "/api/v1/links/mine/disable", "",      [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("POST",   "/api/v1/links/mine/enable", "",       [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("POST",   "/api/v1/links/nope/disable", "",      [401, 401, 403, 403, 404, 403, 403, 403, 404, 403, 403]),
+    ("POST",   "/api/v1/links/nope/enable", "",       [401, 401, 403, 403, 404, 403, 403, 403, 404, 403, 403]),
+    ("GET",    "/api/v1/links/mine/disable", "",      all(405)),
+    ("GET",    "/api/v1/links/mine/enable", "",       all(405)),
+    ("GET",    "/api/v1/links/mine/permissions", "",  [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links/nope/permissions", "",  [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("POST",   "/api/v1/links/mine/permissions", r#"{"email":"bob@example.com"}"#,
+                                                      [401, 401, 404, 201, 201, 403, 403, 201, 403, 201, 403]),
+    ("POST",   "/api/v1/links/mine/permissions", r#"{"user_id":"2"}"#,
+                                                      [401, 401, 404, 403, 201, 403, 403, 403, 403, 403, 403]),
+    ("PUT",    "/api/v1/links/mine/permissions", "{}", all(405)),
+    ("DELETE", "/api/v1/links/mine/permissions/{permission}", "",
+                                                      [401, 401, 404, 204, 204, 403, 403, 204, 403, 204, 403]),
+    ("DELETE", "/api/v1/links/mine/permissions/999", "",
+                                                      [401, 401, 404, 404, 404, 403, 403, 404, 403, 404, 403]),
+    ("GET",    "/api/v1/links/mine/permissions/1", "", all(405)),
     // Live feeds end at once when asked to.
-    ("GET",    "/api/v1/links/mine/stats", "", [401, 401, 401, 404, 200]),
-    ("GET",    "/api/v1/links/nope/stats", "", [401, 401, 401, 404, 404]),
-    ("POST",   "/api/v1/links/mine/stats", "", all(405)),
-    ("GET",    "/api/v1/stats",         "", [401, 401, 401, 200, 200]),
-    ("DELETE", "/api/v1/stats",         "", all(405)),
-    ("GET",    "/api/v1/links/mine/stats.csv", "", [401, 401, 401, 404, 200]),
-    ("GET",    "/api/v1/links/nope/stats.csv", "", [401, 401, 401, 404, 404]),
-    ("POST",   "/api/v1/links/mine/stats.csv", "", all(405)),
-    ("GET",    "/api/v1/stats.csv",     "", [401, 401, 401, 200, 200]),
-    ("DELETE", "/api/v1/stats.csv",     "", all(405)),
-    ("GET",    "/api/v1/links/mine/stats/country", "", [401, 401, 401, 404, 200]),
-    ("GET",    "/api/v1/links/nope/stats/country", "", [401, 401, 401, 404, 404]),
+    ("GET",    "/api/v1/links/mine/stats", "",        [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links/nope/stats", "",        [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("POST",   "/api/v1/links/mine/stats", "",        all(405)),
+    ("GET",    "/api/v1/stats", "",                   [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("DELETE", "/api/v1/stats", "",                   all(405)),
+    ("GET",    "/api/v1/links/mine/stats.csv", "",    [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links/nope/stats.csv", "",    [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("POST",   "/api/v1/links/mine/stats.csv", "",    all(405)),
+    ("GET",    "/api/v1/stats.csv", "",               [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("DELETE", "/api/v1/stats.csv", "",               all(405)),
+    ("GET",    "/api/v1/links/mine/stats/country", "", [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links/nope/stats/country", "", [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
     ("POST",   "/api/v1/links/mine/stats/country", "", all(405)),
-    ("GET",    "/api/v1/stats/country", "", [401, 401, 401, 200, 200]),
-    ("DELETE", "/api/v1/stats/country", "", all(405)),
-    ("GET",    "/api/v1/links/mine/visits", "", [401, 401, 401, 404, 200]),
-    ("GET",    "/api/v1/links/nope/visits", "", [401, 401, 401, 404, 404]),
-    ("POST",   "/api/v1/links/mine/visits", "", all(405)),
-    ("GET",    "/api/v1/visits",        "", [401, 401, 401, 200, 200]),
-    ("DELETE", "/api/v1/visits",        "", all(405)),
-    ("GET",    "/api/v1/links/mine/visits.csv", "", [401, 401, 401, 404, 200]),
-    ("GET",    "/api/v1/links/nope/visits.csv", "", [401, 401, 401, 404, 404]),
-    ("POST",   "/api/v1/links/mine/visits.csv", "", all(405)),
-    ("GET",    "/api/v1/visits.csv",    "", [401, 401, 401, 200, 200]),
-    ("DELETE", "/api/v1/visits.csv",    "", all(405)),
-    ("GET",    "/api/v1/links/mine/live?seconds=0", "", [401, 401, 401, 404, 200]),
-    ("GET",    "/api/v1/links/nope/live?seconds=0", "", [401, 401, 401, 404, 404]),
+    ("GET",    "/api/v1/stats/country", "",           [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("DELETE", "/api/v1/stats/country", "",           all(405)),
+    ("GET",    "/api/v1/links/mine/visits", "",       [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links/nope/visits", "",       [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("POST",   "/api/v1/links/mine/visits", "",       all(405)),
+    ("GET",    "/api/v1/visits", "",                  [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("DELETE", "/api/v1/visits", "",                  all(405)),
+    ("GET",    "/api/v1/links/mine/visits.csv", "",   [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links/nope/visits.csv", "",   [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("POST",   "/api/v1/links/mine/visits.csv", "",   all(405)),
+    ("GET",    "/api/v1/visits.csv", "",              [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("DELETE", "/api/v1/visits.csv", "",              all(405)),
+    ("GET",    "/api/v1/links/mine/live?seconds=0", "", [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links/nope/live?seconds=0", "", [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
     ("POST",   "/api/v1/links/mine/live?seconds=0", "", all(405)),
-    ("GET",    "/api/v1/live?seconds=0", "", [401, 401, 401, 200, 200]),
-    ("DELETE", "/api/v1/live?seconds=0", "", all(405)),
-    ("HEAD",   "/api/v1/stats",         "", [401, 401, 401, 200, 200]),
-    ("HEAD",   "/api/v1/live?seconds=0", "", [401, 401, 401, 200, 200]),
-    ("GET",    "/api/v1/links/mine/stats/age", "", [401, 401, 401, 404, 404]),
-    ("GET",    "/api/v1/stats/age",     "", [401, 401, 401, 404, 404]),
-    ("GET",    "/api/v1/orphans",       "", [401, 401, 401, 403, 403]),
-    ("POST",   "/api/v1/orphans",       "", all(405)),
-    ("GET",    "/api/v1/orphans/key",   "", [401, 401, 401, 403, 403]),
-    ("POST",   "/api/v1/orphans/key",   "", all(405)),
-    ("GET",    "/api/v1/orphans/visits", "", [401, 401, 401, 403, 403]),
-    ("POST",   "/api/v1/orphans/visits", "", all(405)),
-    ("POST",   "/api/v1/createURL?original_url=https://a.example/", "", [401, 401, 401, 200, 200]),
-    ("GET",    "/api/v1/createURL",   "", all(405)),
-    ("PUT",    "/api/v1/createURL",   "", all(405)),
-    ("DELETE", "/api/v1/createURL",   "", all(405)),
-    ("DELETE", "/api/v1/deleteURL?url_key=mine", "", [401, 401, 401, 404, 200]),
-    ("GET",    "/api/v1/deleteURL",   "", all(405)),
-    ("POST",   "/api/v1/deleteURL",   "", all(405)),
+    ("GET",    "/api/v1/live?seconds=0", "",          [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("DELETE", "/api/v1/live?seconds=0", "",          all(405)),
+    ("HEAD",   "/api/v1/stats", "",                   [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("HEAD",   "/api/v1/live?seconds=0", "",          [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links/mine/stats/age", "",    [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("GET",    "/api/v1/stats/age", "",               [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("GET",    "/api/v1/orphans", "",                 [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("POST",   "/api/v1/orphans", "",                 all(405)),
+    ("GET",    "/api/v1/orphans/key", "",             [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("POST",   "/api/v1/orphans/key", "",             all(405)),
+    ("GET",    "/api/v1/orphans/visits", "",          [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("POST",   "/api/v1/orphans/visits", "",          all(405)),
+    ("POST",   "/api/v1/createURL?original_url=https://a.example/", "",
+                                                      [401, 401, 200, 200, 200, 403, 200, 403, 403, 200, 403]),
+    ("GET",    "/api/v1/createURL", "",               all(405)),
+    ("PUT",    "/api/v1/createURL", "",               all(405)),
+    ("DELETE", "/api/v1/createURL", "",               all(405)),
+    ("DELETE", "/api/v1/deleteURL?url_key=mine", "",  [401, 401, 404, 200, 200, 403, 403, 200, 403, 200, 403]),
+    ("GET",    "/api/v1/deleteURL", "",               all(405)),
+    ("POST",   "/api/v1/deleteURL", "",               all(405)),
+
+    // Signing up is closed here; administrators add people all the same.
+    ("POST",   "/api/v1/users", NEW_USER,             [403, 401, 403, 403, 201, 403, 403, 403, 201, 403, 403]),
+    ("POST",   "/api/v1/users", NEW_ADMIN,            [401, 401, 403, 403, 201, 403, 403, 403, 201, 403, 403]),
+    ("GET",    "/api/v1/users", "",                   [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("PUT",    "/api/v1/users", "{}",                 all(405)),
+    ("GET",    "/api/v1/users/me", "",                [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/users/1", "",                 [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/users/99", "",                [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("GET",    "/api/v1/users/nobody", "",            [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("PATCH",  "/api/v1/users/me", r#"{"last_name":"X"}"#,
+                                                      [401, 401, 200, 200, 200, 403, 403, 200, 403, 200, 403]),
+    ("PATCH",  "/api/v1/users/1", r#"{"email":"new@example.com"}"#,
+                                                      [401, 401, 404, 200, 200, 403, 403, 200, 403, 200, 403]),
+    ("PATCH",  "/api/v1/users/1", r#"{"role":"admin"}"#,
+                                                      [401, 401, 404, 403, 200, 403, 403, 403, 403, 403, 403]),
+    ("PATCH",  "/api/v1/users/1", r#"{"disabled":true}"#,
+                                                      [401, 401, 404, 403, 200, 403, 403, 403, 403, 403, 403]),
+    ("PATCH",  "/api/v1/users/1", r#"{"creations":null}"#,
+                                                      [401, 401, 404, 403, 200, 403, 403, 403, 403, 403, 403]),
+    ("PATCH",  "/api/v1/users/1", r#"{"redirections":{"amount":1,"period_seconds":1}}"#,
+                                                      [401, 401, 404, 403, 200, 403, 403, 403, 403, 403, 403]),
+    // Nobody locks themselves out.
+    ("PATCH",  "/api/v1/users/me", r#"{"disabled":true}"#,
+                                                      [401, 401, 403, 403, 422, 403, 403, 403, 403, 403, 403]),
+    ("PATCH",  "/api/v1/users/4", r#"{"role":"member"}"#,
+                                                      [401, 401, 404, 404, 422, 403, 403, 404, 403, 404, 403]),
+    ("DELETE", "/api/v1/users/me", "",                all(405)),
+    ("POST",   "/api/v1/users/1/password", OWN_PASSWORD,
+                                                      [401, 401, 404, 204, 422, 403, 403, 204, 403, 204, 403]),
+    ("POST",   "/api/v1/users/me/password", OWN_PASSWORD,
+                                                      [401, 401, 401, 204, 401, 403, 403, 204, 403, 204, 403]),
+    ("POST",   "/api/v1/users/1/password", SOMEBODYS_PASSWORD,
+                                                      [401, 401, 404, 422, 204, 403, 403, 422, 403, 422, 403]),
+    ("GET",    "/api/v1/users/me/password", "",       all(405)),
+    ("POST",   "/api/v1/invites", "{}",               [401, 401, 403, 403, 201, 403, 403, 403, 201, 403, 403]),
+    ("GET",    "/api/v1/invites", "",                 all(405)),
+    ("GET",    "/api/v1/audit", "",                   [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("DELETE", "/api/v1/audit", "",                   all(405)),
+
+    // Signing in asks for nothing but email and password, whatever else is shown.
+    ("POST",   "/api/v1/sessions", SIGN_IN,           [201, 201, 201, 201, 201, 201, 201, 201, 201, 201, 403]),
+    ("GET",    "/api/v1/sessions", "",                [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("DELETE", "/api/v1/sessions", "",                all(405)),
+    ("DELETE", "/api/v1/sessions/{session}", "",      [401, 401, 404, 204, 404, 403, 403, 204, 403, 204, 403]),
+    ("DELETE", "/api/v1/sessions/aaaaaaaaaaaaaaaa", "", [401, 401, 404, 404, 404, 403, 403, 404, 403, 404, 403]),
+    // Only a session can be signed out.
+    ("DELETE", "/api/v1/sessions/current", "",        [401, 401, 404, 404, 404, 403, 403, 404, 403, 204, 403]),
+    ("GET",    "/api/v1/sessions/current", "",        all(405)),
+
+    ("GET",    "/api/v1/keys", "",                    [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/keys?user=1", "",             [401, 401, 403, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("POST",   "/api/v1/keys", r#"{"name":"n"}"#,     [401, 401, 201, 201, 201, 403, 403, 201, 403, 201, 403]),
+    ("POST",   "/api/v1/keys?user=1", r#"{"name":"n"}"#,
+                                                      [401, 401, 403, 201, 201, 403, 403, 201, 403, 201, 403]),
+    // A key cannot make a stronger one.
+    ("POST",   "/api/v1/keys", r#"{"name":"n","scopes":["read"]}"#,
+                                                      [401, 401, 201, 201, 201, 403, 403, 422, 403, 201, 403]),
+    ("POST",   "/api/v1/keys", r#"{"name":"n","scopes":["admin"]}"#,
+                                                      [401, 401, 422, 422, 201, 403, 403, 422, 403, 422, 403]),
+    ("POST",   "/api/v1/keys?user=1", r#"{"name":"n","scopes":["admin"]}"#,
+                                                      [401, 401, 403, 422, 422, 403, 403, 422, 403, 422, 403]),
+    ("POST",   "/api/v1/keys", KEY_WITH_ALLOWANCE,    [401, 401, 403, 403, 201, 403, 403, 403, 403, 403, 403]),
+    ("PUT",    "/api/v1/keys", "{}",                  all(405)),
+    // Nor turn into one.
+    ("POST",   "/api/v1/keys/{prefix}/rotate", "",    [401, 401, 404, 201, 201, 403, 403, 403, 403, 201, 403]),
+    ("POST",   "/api/v1/keys/aaaaaaaa/rotate", "{}",  [401, 401, 404, 404, 404, 403, 403, 404, 403, 404, 403]),
+    ("GET",    "/api/v1/keys/aaaaaaaa/rotate", "",    all(405)),
+    ("DELETE", "/api/v1/keys/{prefix}", "",           [401, 401, 404, 204, 204, 403, 403, 204, 403, 204, 403]),
+    ("DELETE", "/api/v1/keys/aaaaaaaa", "",           [401, 401, 404, 404, 404, 403, 403, 404, 403, 404, 403]),
+    ("GET",    "/api/v1/keys/aaaaaaaa", "",           all(405)),
+
     ("GET",    "/mine",               "", all(302)),
     ("HEAD",   "/mine",               "", all(302)),
+    // There is no password to be given to a link that is for everybody.
     ("POST",   "/mine",               "", all(405)),
     ("PUT",    "/mine",               "", all(405)),
     ("PATCH",  "/mine",               "", all(405)),
@@ -113,6 +260,23 @@ const TABLE: &[Row] = &[
     ("HEAD",   "/",                   "", all(200)),
     ("PUT",    "/",                   "", all(405)),
     ("DELETE", "/",                   "", all(405)),
+    // Pages for people know sessions and no keys; a form counts only with the token of the page that showed it.
+    ("GET",    "/sign-in",            "", all(200)),
+    ("POST",   "/sign-in",  "email=a&password=b",     [401, 401, 401, 401, 401, 401, 401, 401, 401, 401, 403]),
+    ("GET",    "/sign-up",            "", all(403)),
+    ("POST",   "/sign-up",  "email=a&password=b",     [403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 403]),
+    ("GET",    "/setup?token=x",      "", all(404)),
+    ("POST",   "/setup",    "token=x",                [404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 403]),
+    ("GET",    "/sign-out",           "", all(405)),
+    ("POST",   "/sign-out", "x=y",                    SIGNED_IN_FORM),
+    ("GET",    "/account",            "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 200, 200]),
+    ("POST",   "/account",  "x=y",                    SIGNED_IN_FORM),
+    ("POST",   "/account/password", "x=y",            SIGNED_IN_FORM),
+    ("POST",   "/account/sessions/end", "x=y",        SIGNED_IN_FORM),
+    ("POST",   "/account/keys", "x=y",                SIGNED_IN_FORM),
+    ("POST",   "/account/keys/rotate", "x=y",         SIGNED_IN_FORM),
+    ("POST",   "/account/keys/revoke", "x=y",         SIGNED_IN_FORM),
+    ("GET",    "/account/keys",       "", all(405)),
     ("GET",    "/api",                "", all(200)),
     ("POST",   "/api",                "", all(405)),
     ("GET",    "/api/openapi.json",   "", all(200)),
@@ -135,38 +299,174 @@ const TABLE: &[Row] = &[
     ("GET",    "/a/b/c",              "", all(404)),
 ];
 
-#[tokio::test]
-async fn every_endpoint_answers_every_caller_as_documented() {
-    for (method, path, body, statuses) in TABLE {
-        for (who, status) in EVERYBODY.into_iter().zip(statuses) {
-            let world = World::new().await;
-            world.ready.set("serving", true);
-            world.link("mine").await;
-            let answer = ask(&world, method, path, body, who).await;
-            let case = format!("{method} {path} by {who:?}: {answer:?}");
-            assert_eq!(answer.status.as_u16(), *status, "{case}");
-            check(method, &answer, &case);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_endpoint_answers_everybody_as_the_table_says() {
+    let mut rows = JoinSet::new();
+    for row in TABLE {
+        rows.spawn(deviations(row));
+    }
+    let deviations = rows.join_all().await.concat();
+    assert!(deviations.is_empty(), "{}", deviations.join("\n"));
+}
+
+async fn deviations((method, path, body, statuses): &'static Row) -> Vec<String> {
+    let mut deviations = Vec::new();
+    let mut scene = Scene::new().await;
+    for (who, column) in EVERYBODY {
+        let answer = scene.ask(method, path, body, who).await;
+        let case = format!("{method} {path} {body} by {who:?}: {answer:?}");
+        check(method, &answer, &case);
+        if answer.status.as_u16() != statuses[column] {
+            deviations.push(format!("{} expected, {case}", statuses[column]));
         }
+        if answer.status.is_success() && !["GET", "HEAD"].contains(method) {
+            scene = Scene::new().await;
+        }
+        // Nobody is to be refused for what others tried.
+        scene.world.clock.advance(Duration::from_secs(60));
+    }
+    deviations
+}
+
+#[tokio::test]
+async fn every_documented_operation_is_in_the_table() {
+    let world = World::new().await;
+    let document = world.call(Method::GET, "/api/openapi.json", None).await;
+    let document = document.json();
+    let mut count = 0;
+    for (template, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            let is_row = |row: &&Row| row.0.eq_ignore_ascii_case(method) && fits(row.1, template);
+            let row = TABLE.iter().find(is_row);
+            assert!(row.is_some(), "{method} {template} is not in the table");
+            count += 1;
+        }
+    }
+    assert!(count > 30, "{count} operations");
+}
+
+fn fits(path: &str, template: &str) -> bool {
+    let path = path.split('?').next().unwrap();
+    let mut parts = path.split('/').zip(template.split('/'));
+    path.matches('/').count() == template.matches('/').count()
+        && parts.all(|(part, named)| part == named || named.starts_with('{') && !is_reserved(part))
+}
+
+/// A world where Ada has a link, and whatever else is asked for.
+struct Scene {
+    world: World,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let world = World::new().await;
+        world.ready.set("serving", true);
+        world.link("mine").await;
+        Self { world }
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &str, who: Who) -> Answer {
+        if path.contains("/password") || path.contains("/sessions") {
+            // Ada has a password from now on.
+            self.world.session(ADA).await;
+        }
+        let path = self.filled_in(path).await;
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in self.credentials(who).await {
+            request = request.header(name, value);
+        }
+        let kind = match body.as_bytes().first() {
+            None => None,
+            Some(b'{') => Some("application/json"),
+            Some(_) => Some("application/x-www-form-urlencoded"),
+        };
+        if let Some(kind) = kind {
+            request = request.header("content-type", kind);
+        }
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        self.world.send(request).await
+    }
+
+    async fn filled_in(&self, path: &str) -> String {
+        let (before, rest) = match path.split_once('{') {
+            Some((before, rest)) => (before, rest),
+            None => return path.to_owned(),
+        };
+        let (name, after) = rest.split_once('}').unwrap();
+        let id = match name {
+            "permission" => self.permission().await,
+            "prefix" => id_of(&self.world.key),
+            "session" => id_of(&self.world.session(ADA).await),
+            _ => panic!("{name}"),
+        };
+        format!("{before}{id}{after}")
+    }
+
+    async fn permission(&self) -> String {
+        let link = curt_testkit::sample::id("mine");
+        let permissions = &self.world.accounts.permissions;
+        let granted = permissions.grant(&link, 1, Whom::Id(EVE), Origin::OPERATOR);
+        granted.await.unwrap().permission.id.0.to_string()
+    }
+
+    async fn credentials(&self, who: Who) -> Vec<(&'static str, String)> {
+        let world = &self.world;
+        let bearer = |key: String| vec![("authorization", format!("Bearer {key}"))];
+        let only = async |user, scope: Scope| world.key_for(user, scope.name(), &[scope]).await;
+        match who {
+            Who::Nobody => Vec::new(),
+            Who::Garbage => bearer("curt_aaaaaaaa_00000000000000000000000000000000".to_owned()),
+            Who::Revoked => bearer(world.revoked.clone()),
+            Who::Expired => bearer(self.expired().await),
+            Who::Disabled => bearer(self.disabled().await),
+            Who::Stranger => bearer(world.stranger.clone()),
+            Who::Owner => bearer(world.key.clone()),
+            Who::Admin => bearer(world.key_for(ROOT, "all", &Scope::ALL).await),
+            Who::Read => bearer(only(ADA, Scope::Read).await),
+            Who::Create => bearer(only(ADA, Scope::Create).await),
+            Who::Manage => bearer(only(ADA, Scope::Manage).await),
+            Who::AdminOnly => bearer(only(ROOT, Scope::Admin).await),
+            Who::Session => vec![self.cookie().await, ("origin", BASE.to_owned())],
+            Who::CrossSite => vec![
+                self.cookie().await,
+                ("origin", "https://evil.example".to_owned()),
+                ("sec-fetch-site", "cross-site".to_owned()),
+            ],
+        }
+    }
+
+    async fn cookie(&self) -> (&'static str, String) {
+        let token = self.world.session(ADA).await;
+        ("cookie", format!("__Host-curt_session={token}"))
+    }
+
+    async fn expired(&self) -> String {
+        let second = Duration::from_secs(1);
+        let key = NewKey {
+            user: ADA,
+            name: "short".to_owned(),
+            scopes: Scopes::ALL.iter().filter(|s| *s != Scope::Admin).collect(),
+            allowance: Allowance::default(),
+            expires_at: Some(self.world.clock.now().plus(second)),
+        };
+        let api_keys = &self.world.accounts.api_keys;
+        let issued = api_keys.issue(key, Scopes::ALL, Origin::OPERATOR).await;
+        self.world.clock.advance(second);
+        issued.unwrap().token
+    }
+
+    async fn disabled(&self) -> String {
+        let key = self.world.key_for(EVE, "good", &[Scope::Manage]).await;
+        let people = &self.world.accounts.people;
+        let disabled = people.disable(Whom::Id(EVE), Origin::OPERATOR).await;
+        assert!(disabled.unwrap().disabled_at.is_some());
+        key
     }
 }
 
-async fn ask(world: &World, method: &str, path: &str, body: &str, who: Who) -> Answer {
-    let key = match who {
-        Who::Nobody => None,
-        Who::Garbage => Some("curt_aaaaaaaa_00000000000000000000000000000000"),
-        Who::Revoked => Some(world.revoked.as_str()),
-        Who::Stranger => Some(world.stranger.as_str()),
-        Who::Owner => Some(world.key.as_str()),
-    };
-    let mut request = Request::builder().method(method).uri(path);
-    if let Some(key) = key {
-        request = request.header("authorization", format!("Bearer {key}"));
-    }
-    if !body.is_empty() {
-        request = request.header("content-type", "application/json");
-    }
-    let request = request.body(Body::from(body.to_owned())).unwrap();
-    world.send(request).await
+/// The public part of a token.
+fn id_of(token: &str) -> String {
+    token.split('_').nth(1).unwrap().to_owned()
 }
 
 /// What holds for every answer, whatever was asked.
@@ -180,12 +480,15 @@ fn check(method: &str, answer: &Answer, case: &str) {
     assert!(!answer.header("cache-control").is_empty(), "{case}");
     assert!(!answer.header("x-request-id").is_empty(), "{case}");
     assert!(!answer.headers.contains_key("server"), "{case}");
+    // A form that was refused comes again.
+    let is_form = answer.header("content-type").starts_with("text/html");
     if method == "HEAD" {
         assert!(answer.body.is_empty(), "{case}");
-    } else if answer.status.is_client_error() {
+    } else if answer.status.is_client_error() && !is_form {
         answer.problem();
     }
     match answer.status.as_u16() {
+        401 if is_form => {}
         401 => assert!(
             answer.header("www-authenticate").starts_with("Bearer"),
             "{case}"
@@ -249,6 +552,6 @@ async fn no_route_can_be_taken_by_an_alias() {
             .next()
             .unwrap();
         let link = ["mine", "nope", "", "a"].contains(&first);
-        assert!(link || curt_core::reserved::is_reserved(first), "{path}");
+        assert!(link || is_reserved(first), "{path}");
     }
 }

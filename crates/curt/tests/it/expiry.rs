@@ -107,7 +107,8 @@ fn a_date_means_the_end_of_that_day() {
 
 #[test]
 fn a_link_begins_at_the_instant_that_was_said() {
-    let site = Site::start(&[]);
+    // Whoever asks again and again for a link that is not there yet would be taken for a scanner.
+    let site = Site::start(&["limits.misses_per_address="]);
     let mut api = site.api();
     let begins = in_millis(1_200);
     let key = key_of(
@@ -177,13 +178,29 @@ fn a_purged_key_comes_back_only_when_recycling_is_on_l3() {
             &format!("purge.recycle={recycle}"),
             "purge.quarantine=1s",
             "purge.every=200ms",
+            // A key comes back when its batch is used up: these are batches of one.
+            "keys.pool.batch=1",
+            "keys.pool.in_flight=100ms",
+            "keys.pool.low=8",
+            "keys.pool.high=16",
+            "keys.buffer.capacity=8",
+            "keys.buffer.low=6",
         ]);
         let mut api = site.api();
+        // A new server makes random keys until its ring is filled; those of the ring are meant here.
+        eventually(Duration::from_secs(15), || {
+            match site.metrics().get("curt_keys{stage=\"buffered\"}") {
+                Some(held) if held >= 5.0 => Ok(()),
+                held => Err(format!("{held:?} keys are in the ring")),
+            }
+        });
         let ends = in_millis(1_000).to_string();
         let keys = keys_of(&mut api, 5, &ends);
         let alias =
             json!({ "target": "https://example.com/", "alias": "named", "expires_at": ends });
         key_of(&mut api, &alias);
+        // A batch is used up for certain when the ring has handed out what came behind it.
+        keys_of(&mut api, 40, "2999-01-01T00:00:00Z");
         let recycled = || {
             site.metrics()
                 .get("curt_keys_recycled_total")

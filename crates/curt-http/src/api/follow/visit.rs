@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
+use curt_accounts::EvenTime;
 use curt_clicks::record::Outcome;
 use curt_core::limits::PASSWORD_BYTES_MAX;
 use curt_core::ports::SpendReply;
@@ -32,6 +33,7 @@ pub(super) struct Visit<'a> {
     client: Client,
     is_browser: bool,
     query: Option<&'a str>,
+    begun: EvenTime,
 }
 
 /// Why a visitor is not sent to the target.
@@ -70,6 +72,7 @@ impl<'a> Visit<'a> {
             client,
             is_browser: prefers_html(headers),
             query,
+            begun: EvenTime::begin(),
         }
     }
 
@@ -258,11 +261,20 @@ impl<'a> Visit<'a> {
     /// Whoever tries keys hears of a few that lead nowhere, and then of none.
     async fn absent(&self) -> Problem {
         let decision = self.app.accounts.limits.misses(self.caller.address).await;
+        if self.might_be_hidden() {
+            self.begun.even().await;
+        }
         match rate_limit::granted(decision) {
             Ok(_) => Problem::new(ProblemCode::LinkNotFound)
                 .detail("Check the address, upper and lower case included."),
             Err(limited) => limited,
         }
+    }
+
+    /// Whether this visitor could be told that there is no link when there is one.
+    fn might_be_hidden(&self) -> bool {
+        self.app.settings.redirect.private_denied == PrivateDenied::Hidden
+            && self.caller.shows_credentials()
     }
 
     /// Words the answer for whoever reads it, and counts it.

@@ -2,6 +2,12 @@
 
 mod blocklist;
 mod boundary;
+mod browser;
+mod guesses;
+mod revocation;
+mod scanning;
+mod secrets;
+mod timing;
 mod waiting;
 
 use std::time::Duration;

@@ -18,6 +18,13 @@ const LINK: &str = "{\"target\":\"https://example.com/made\"}";
 const LINKS: &str = "{\"links\":[{\"target\":\"https://example.com/made\"}]}";
 const ORIGINAL: &str = "{\"original_url\":\"https://example.com/made\"}";
 
+const NOBODY: &str = "{\"email\":\"nobody@example.com\"}";
+const PERSON: &str = "{\"first_name\":\"A\",\"last_name\":\"B\",\"email\":\"a@example.com\",\"password\":\"long enough\"}";
+const PASSWORDS: &str = "{\"old_password\":\"a guess\",\"new_password\":\"long enough\"}";
+const SIGN_IN: &str = "{\"email\":\"nobody@example.com\",\"password\":\"a guess\"}";
+/// Both good keys here are members'.
+const FOR_ADMINISTRATORS: [u16; 4] = [401, 401, 403, 403];
+
 /// `KEY` in a path stands for a link of the good credentials, made afresh for every request.
 struct Route {
     path: &'static str,
@@ -58,7 +65,14 @@ const fn with_body(
 }
 
 const READ: &[Method] = &[method("GET", [200; 4]), method("HEAD", [200; 4])];
-const FOLLOW: &[Method] = &[method("GET", [302; 4]), method("HEAD", [302; 4])];
+const FOLLOW: &[Method] = &[
+    method("GET", [302; 4]),
+    method("HEAD", [302; 4]),
+    // Only for links that have a password.
+    method("POST", [405; 4]),
+];
+
+const TO_SIGN_IN: &[Method] = &[with_body("POST", FORM, "x=y", [303; 4])];
 
 const fn page(path: &'static str) -> Route {
     Route {
@@ -78,14 +92,23 @@ const OF_LINKS: &[Method] = &[
     method("HEAD", [401, 401, 200, 200]),
 ];
 const OF_ORPHANS: &[Method] = &[
-    method("GET", [401, 401, 403, 403]),
-    method("HEAD", [401, 401, 403, 403]),
+    method("GET", FOR_ADMINISTRATORS),
+    method("HEAD", FOR_ADMINISTRATORS),
 ];
 
 const fn report(path: &'static str, template: &'static str, methods: &'static [Method]) -> Route {
     Route {
         path,
         template,
+        methods,
+    }
+}
+
+/// A page that answers everybody with this: nobody here is signed in.
+const fn page_with_form(path: &'static str, methods: &'static [Method]) -> Route {
+    Route {
+        path,
+        template: path,
         methods,
     }
 }
@@ -170,6 +193,100 @@ const ROUTES: &[Route] = &[
         ],
     },
     Route {
+        path: "/api/v1/links/KEY/disable",
+        template: "/api/v1/links/{key}/disable",
+        methods: &[method("POST", FOR_ADMINISTRATORS)],
+    },
+    Route {
+        path: "/api/v1/links/KEY/enable",
+        template: "/api/v1/links/{key}/enable",
+        methods: &[method("POST", FOR_ADMINISTRATORS)],
+    },
+    Route {
+        path: "/api/v1/links/KEY/permissions",
+        template: "/api/v1/links/{key}/permissions",
+        methods: &[
+            method("GET", [401, 401, 404, 200]),
+            method("HEAD", [401, 401, 404, 200]),
+            with_body("POST", JSON, NOBODY, [401, 401, 404, 422]),
+        ],
+    },
+    Route {
+        path: "/api/v1/links/KEY/permissions/1",
+        template: "/api/v1/links/{key}/permissions/{id}",
+        methods: &[method("DELETE", [401, 401, 404, 404])],
+    },
+    Route {
+        path: "/api/v1/users",
+        template: "/api/v1/users",
+        methods: &[
+            method("GET", FOR_ADMINISTRATORS),
+            method("HEAD", FOR_ADMINISTRATORS),
+            // Signing up is closed.
+            with_body("POST", JSON, PERSON, [403, 401, 403, 403]),
+        ],
+    },
+    Route {
+        path: "/api/v1/users/me",
+        template: "/api/v1/users/{id}",
+        methods: &[
+            method("GET", [401, 401, 200, 200]),
+            method("HEAD", [401, 401, 200, 200]),
+            with_body("PATCH", JSON, "{\"last_name\":\"x\"}", [401, 401, 200, 200]),
+        ],
+    },
+    Route {
+        path: "/api/v1/users/me/password",
+        template: "/api/v1/users/{id}/password",
+        methods: &[with_body("POST", JSON, PASSWORDS, [401; 4])],
+    },
+    Route {
+        path: "/api/v1/invites",
+        template: "/api/v1/invites",
+        methods: &[with_body("POST", JSON, "{}", FOR_ADMINISTRATORS)],
+    },
+    Route {
+        path: "/api/v1/audit",
+        template: "/api/v1/audit",
+        methods: &[
+            method("GET", FOR_ADMINISTRATORS),
+            method("HEAD", FOR_ADMINISTRATORS),
+        ],
+    },
+    Route {
+        path: "/api/v1/sessions",
+        template: "/api/v1/sessions",
+        methods: &[
+            method("GET", [401, 401, 200, 200]),
+            method("HEAD", [401, 401, 200, 200]),
+            with_body("POST", JSON, SIGN_IN, [401; 4]),
+        ],
+    },
+    Route {
+        path: "/api/v1/sessions/current",
+        template: "/api/v1/sessions/{id}",
+        methods: &[method("DELETE", [401, 401, 404, 404])],
+    },
+    Route {
+        path: "/api/v1/keys",
+        template: "/api/v1/keys",
+        methods: &[
+            method("GET", [401, 401, 200, 200]),
+            method("HEAD", [401, 401, 200, 200]),
+            with_body("POST", JSON, "{\"name\":\"another\"}", [401, 401, 201, 201]),
+        ],
+    },
+    Route {
+        path: "/api/v1/keys/aaaaaaaa",
+        template: "/api/v1/keys/{prefix}",
+        methods: &[method("DELETE", [401, 401, 404, 404])],
+    },
+    Route {
+        path: "/api/v1/keys/aaaaaaaa/rotate",
+        template: "/api/v1/keys/{prefix}/rotate",
+        methods: &[method("POST", [401, 401, 404, 404])],
+    },
+    Route {
         path: "/api/v1/createURL",
         template: "/api/v1/createURL",
         methods: &[with_body("POST", JSON, ORIGINAL, [401, 401, 200, 200])],
@@ -203,6 +320,44 @@ const ROUTES: &[Route] = &[
             ),
         ],
     },
+    page_with_form(
+        "/sign-in",
+        &[
+            method("GET", [200; 4]),
+            method("HEAD", [200; 4]),
+            with_body("POST", FORM, "email=a%40b.c&password=x", [401; 4]),
+        ],
+    ),
+    page_with_form(
+        "/sign-up",
+        &[
+            method("GET", [403; 4]),
+            method("HEAD", [403; 4]),
+            with_body("POST", FORM, "email=a%40b.c&password=x", [403; 4]),
+        ],
+    ),
+    page_with_form(
+        "/setup",
+        &[
+            method("GET", [404; 4]),
+            method("HEAD", [404; 4]),
+            with_body("POST", FORM, "token=x", [404; 4]),
+        ],
+    ),
+    page_with_form(
+        "/account",
+        &[
+            method("GET", [303; 4]),
+            method("HEAD", [303; 4]),
+            with_body("POST", FORM, "first_name=x", [303; 4]),
+        ],
+    ),
+    page_with_form("/sign-out", TO_SIGN_IN),
+    page_with_form("/account/password", TO_SIGN_IN),
+    page_with_form("/account/sessions/end", TO_SIGN_IN),
+    page_with_form("/account/keys", TO_SIGN_IN),
+    page_with_form("/account/keys/rotate", TO_SIGN_IN),
+    page_with_form("/account/keys/revoke", TO_SIGN_IN),
     page("/health/live"),
     page("/health/ready"),
     page("/api"),
@@ -231,7 +386,8 @@ struct Desk {
 
 impl Desk {
     fn open() -> Self {
-        let site = Site::start(&[]);
+        // More is tried here than anybody may who guesses.
+        let site = Site::start(&["limits.sign_ins_per_address="]);
         let foreign = site.new_token("somebody-else");
         let document = site.api().get("/api/openapi.json").unwrap().json();
         Self {
@@ -280,7 +436,7 @@ impl Desk {
             assert!(answer.body.is_empty(), "{context}: {answer}");
             return;
         }
-        if path == "/" && answer.status == 401 {
+        if matches!(path, "/" | "/sign-in") && answer.status == 401 {
             let html = answer.header("content-type").unwrap_or_default();
             assert!(html.starts_with("text/html"), "{context}: {answer}");
             return;
@@ -336,8 +492,8 @@ fn every_endpoint_answers_every_method_and_every_credential_as_documented() {
             let expected = match name {
                 "GET" | "HEAD" => 404,
                 _ if known => 405,
-                // What may be a key is followed and nothing else.
-                _ if path == "/metrics" => 405,
+                // What may be a key can be followed, with a password too, and nothing else.
+                _ if path == "/metrics" && name != "POST" => 405,
                 _ => 404,
             };
             assert_eq!(answer.status, expected, "{context}: {answer}");
