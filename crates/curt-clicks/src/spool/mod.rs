@@ -19,6 +19,7 @@
 //!   outlives the counting.
 
 mod budget;
+mod contents;
 mod dead_letters;
 mod frame;
 mod keeper;

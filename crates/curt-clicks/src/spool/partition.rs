@@ -12,6 +12,7 @@ use curt_core::names::event;
 use curt_core::ports::StreamRecord;
 
 use super::budget::Budget;
+use super::contents::{self, Content};
 use super::map::Map;
 use super::poison::Poison;
 use super::segment::{self, Recovered, SEGMENT_BYTES_MAX, Segment};
@@ -196,7 +197,7 @@ impl Partition {
             })
             .collect();
         for (segment, map, synced) in open {
-            let end = content_end(&segment, tail);
+            let end = contents::end_of(&segment, tail);
             if end > synced.max(segment.data_start()) {
                 let at = |address: u64| (address - segment.first) as usize;
                 map.flush(at(synced), at(end))?;
@@ -229,15 +230,13 @@ impl Partition {
     ) -> io::Result<Vec<StreamRecord>> {
         // The tail first: whoever sees it in a later segment also sees where the earlier ones end.
         let tail = self.pulse.tail();
-        let (segments, record_start) = {
+        let (contents, record_start) = {
             let state = self.state();
-            let segments = state.segments.iter();
-            let segments: Vec<_> = segments.map(|kept| Arc::clone(&kept.segment)).collect();
-            (segments, state.record_start)
+            let segments = state.segments.iter().map(|kept| &kept.segment);
+            (contents::of(segments, tail), state.record_start)
         };
         let mut records = Vec::new();
-        for segment in segments {
-            let end = content_end(&segment, tail);
+        for Content { segment, end } in contents {
             if end <= from || end == segment.data_start() {
                 continue;
             }
@@ -296,7 +295,7 @@ impl Partition {
             .front()
             .map(|kept| Arc::clone(&kept.segment));
         oldest.map_or(Ok(()), |segment| {
-            segment.wipe(offset, content_end(&segment, tail))
+            segment.wipe(offset, contents::end_of(&segment, tail))
         })
     }
 
@@ -312,14 +311,6 @@ impl Partition {
 fn is_done(kept: &Kept, offset: u64) -> bool {
     let end = kept.segment.end();
     end != 0 && end <= offset
-}
-
-/// Address after the last record of a segment, closed or not.
-fn content_end(segment: &Segment, tail: u64) -> u64 {
-    match segment.end() {
-        0 => tail.max(segment.data_start()),
-        end => end,
-    }
 }
 
 fn recover(folder: &Path, partition: u32, poison: &Poison) -> io::Result<Found> {
