@@ -1,4 +1,4 @@
-//! Records that nobody can read, kept for a person to look at: one line of JSON each.
+//! What is known about records that nobody can read, for a person to look at: one line of JSON each.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use curt_core::names::event;
 use data_encoding::HEXLOWER;
 
+use super::settings::SpoolSettings;
+
 /// Bytes of a record that are kept: more than a whole visit.
 const LETTER_BYTES_MAX: usize = 2_048;
 
@@ -16,14 +18,17 @@ const LETTER_BYTES_MAX: usize = 2_048;
 pub(super) struct DeadLetters {
     path: PathBuf,
     bytes_max: u64,
+    /// Whether the records themselves are kept, in which a visitor's address stands.
+    pub(super) keeps_records: bool,
     file: Mutex<Option<File>>,
 }
 
 impl DeadLetters {
-    pub(super) fn new(path: PathBuf, bytes_max: u64) -> Self {
+    pub(super) fn new(path: PathBuf, settings: &SpoolSettings) -> Self {
         Self {
             path,
-            bytes_max,
+            bytes_max: settings.dead_letter_bytes,
+            keeps_records: settings.keeps_dead_records,
             file: Mutex::new(None),
         }
     }
@@ -37,12 +42,16 @@ impl DeadLetters {
             reason,
             "a click record cannot be read; see the dead letters"
         );
-        let kept = &bytes[..bytes.len().min(LETTER_BYTES_MAX)];
-        let line = format!(
-            "{{\"partition\":{partition},\"offset\":{offset},\"reason\":\"{reason}\",\"length\":{},\"bytes\":\"{}\"}}\n",
+        let mut line = format!(
+            "{{\"partition\":{partition},\"offset\":{offset},\"reason\":\"{reason}\",\"length\":{},\"crc32\":\"{:08x}\"",
             bytes.len(),
-            HEXLOWER.encode(kept)
+            crc32fast::hash(bytes)
         );
+        if self.keeps_records {
+            let kept = &bytes[..bytes.len().min(LETTER_BYTES_MAX)];
+            line += &format!(",\"bytes\":\"{}\"", HEXLOWER.encode(kept));
+        }
+        line += "}\n";
         if let Err(error) = self.write(&line) {
             tracing::warn!(%error, path = %self.path.display(), "a dead letter is not kept");
         }

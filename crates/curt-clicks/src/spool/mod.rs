@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! spool/lock                        one process at a time
-//! spool/dead-letters                records that nobody can read
+//! spool/dead-letters                which records nobody could read, and why
 //! spool/0/00001875…744.seg          a segment of partition 0: a header, then records; named by its first address
 //! ```
 //! Every byte that a partition ever holds has an address, which only grows, over restarts too; a segment covers a range
@@ -14,7 +14,7 @@
 //! - The **keeper** ([`keeper`]) makes segments ahead, with all their blocks, and every 100 ms asks the disk for what was
 //!   written: that is all that a power cut can take.
 //! - A **reader** ([`ClickStream::poll`]) reads the file as a file and checks every record. What is damaged is skipped,
-//!   counted and kept among the dead letters.
+//!   counted and noted among the dead letters.
 //! - What is **committed** is removed with its segment, and wiped in the one that is still written: no visitor's address
 //!   outlives the counting.
 
@@ -123,7 +123,7 @@ impl Spool {
         let failed = |error| unusable(OP, folder, error);
         fs::create_dir_all(folder).map_err(failed)?;
         let lock = Arc::new(LockFile::acquire(folder)?);
-        let letters = DeadLetters::new(folder.join(DEAD_LETTERS), settings.dead_letter_bytes);
+        let letters = DeadLetters::new(folder.join(DEAD_LETTERS), settings);
         let mut core = Core {
             partitions: Vec::new(),
             writers: Vec::new(),

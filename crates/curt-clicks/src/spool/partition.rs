@@ -365,12 +365,15 @@ fn segment_files(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
-/// A file whose header is damaged is kept under another name for a person to look at. Its name still tells which
-/// addresses it took.
+/// A file whose header is damaged is set aside under another name, with its records only where they may be kept. Its
+/// name still tells which addresses it took.
 fn set_aside(path: &Path, partition: u32, first: u64, poison: &Poison) -> io::Result<()> {
     let mut start = [0; segment::HEADER_BYTES as usize];
-    let mut file = fs::File::open(path)?;
+    let mut file = fs::File::options().read(true).write(true).open(path)?;
     let read = io::Read::read(&mut file, &mut start)?;
     poison.report(partition, first, "segment", &start[..read]);
+    if !poison.keeps_records() {
+        file.set_len(read as u64)?;
+    }
     fs::rename(path, path.with_extension("bad"))
 }

@@ -3,7 +3,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::dead_letters::DeadLetters;
 
-/// Counts the records that cannot be read, by reason, and keeps them.
+/// Counts the records that cannot be read, by reason, and notes which they were.
 #[derive(Debug)]
 pub(super) struct Poison {
     letters: DeadLetters,
@@ -26,6 +26,11 @@ impl Poison {
             .entry(reason)
             .or_default() += 1;
         self.letters.keep(partition, offset, reason, bytes);
+    }
+
+    /// Whether what cannot be read stays where a person can look at it.
+    pub(super) fn keeps_records(&self) -> bool {
+        self.letters.keeps_records
     }
 
     pub(super) fn counts(&self) -> BTreeMap<&'static str, u64> {

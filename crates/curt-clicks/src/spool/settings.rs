@@ -27,6 +27,8 @@ pub struct SpoolSettings {
     pub disk_reserve_bytes: u64,
     /// How far the file of dead letters may grow.
     pub dead_letter_bytes: u64,
+    /// Whether records that cannot be read are kept there byte by byte, with the visitor's address.
+    pub keeps_dead_records: bool,
 }
 
 impl Default for SpoolSettings {
@@ -38,6 +40,7 @@ impl Default for SpoolSettings {
             sync_every: Duration::from_millis(100),
             disk_reserve_bytes: 16 << 20,
             dead_letter_bytes: 4 << 20,
+            keeps_dead_records: false,
         }
     }
 }

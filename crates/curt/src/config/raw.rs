@@ -191,6 +191,7 @@ pub(super) struct Clicks {
     pub(super) spool_max: String,
     pub(super) spool_segment: String,
     pub(super) spool_sync: String,
+    pub(super) spool_reserve: String,
     pub(super) flush_every: String,
     pub(super) visits_kept: String,
     pub(super) counts_kept: String,

@@ -36,6 +36,8 @@ pub(super) fn resolve(
         segment_bytes: at("clicks.spool_segment", units::size(&raw.spool_segment))?,
         total_bytes: at("clicks.spool_max", units::size(&raw.spool_max))?,
         sync_every: positive("clicks.spool_sync", &raw.spool_sync)?,
+        disk_reserve_bytes: at("clicks.spool_reserve", units::size(&raw.spool_reserve))?,
+        keeps_dead_records: raw.addresses,
         ..SpoolSettings::default()
     };
     at(

@@ -47,6 +47,7 @@ fn one_percent_of_poison_is_kept_aside_and_all_others_are_counted() {
     for letter in letters.lines() {
         let letter: serde_json::Value = serde_json::from_str(letter).unwrap();
         assert_eq!(letter["reason"], "checksum", "{letter}");
+        assert!(letter["bytes"].is_null(), "who came stands in {letter}");
     }
 }
 
