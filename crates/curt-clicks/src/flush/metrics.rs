@@ -84,6 +84,10 @@ impl FlushMetrics {
         self.counted.get()
     }
 
+    pub(super) fn crowded_out_now(&self) -> u64 {
+        self.crowded_out.get()
+    }
+
     pub(super) fn flushes_now(&self, result: &'static str) -> u64 {
         self.flushes
             .get_or_create_owned(&[("result", result)])

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use curt_adapters::memory::MemoryClickStream;
 use curt_core::ports::{ClickStore, ClickStream, HourRange};
 use curt_core::{ClickSubject, Day, Dimension, Visited};
 use curt_testkit::sample::{NOW, OWNER};
@@ -190,6 +191,47 @@ async fn a_full_fold_is_written_early_and_the_rest_at_the_end() {
     assert_eq!(world.visits().await.len(), 300);
     assert_eq!(metrics.counted_now(), 300);
     assert_eq!(metrics.flushes_now("applied"), 6, "300 visits by 50");
+}
+
+/// A million sums in one window: it is written in parts as large as a transaction may be, and no value is given up.
+#[tokio::test]
+async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
+    const LINKS: u32 = 30_000;
+    const HOURS: u32 = 5;
+    const DIMENSIONS: usize = 7;
+    let world = World {
+        stream: Arc::new(MemoryClickStream::new(1, (LINKS * HOURS) as usize)),
+        ..World::new()
+    };
+    let keys: Vec<String> = (0..LINKS).map(|link| format!("busy-{link}")).collect();
+    for hour in 0..HOURS {
+        let at = Day::of(NOW).hour(hour as u8);
+        let visits = keys.iter().zip(0..).map(|(key, visitor)| Visit {
+            at,
+            ..visit(key, visitor)
+        });
+        world.visited(&visits.collect::<Vec<_>>()).await;
+    }
+    let settings = FlushSettings {
+        window: Duration::from_secs(3_600),
+        drain_max: Duration::from_secs(600),
+        poll_max: 10_000,
+        ..quick()
+    };
+    let metrics = FlushMetrics::default();
+    let pipeline = Pipeline::new(world.ports(), settings, metrics.clone());
+    let stop = CancellationToken::new();
+    stop.cancel();
+    pipeline.run(stop).await;
+    for key in &keys {
+        assert_eq!(world.total(&link(key)).await, u64::from(HOURS), "{key}");
+    }
+    let visits = u64::from(LINKS * HOURS);
+    assert_eq!(world.total(&ClickSubject::Everything).await, visits);
+    assert_eq!(metrics.crowded_out_now(), 0);
+    let parts = visits as usize * DIMENSIONS / settings.fold.sums_max;
+    let written = metrics.flushes_now("applied") as usize;
+    assert!((parts..parts * 2).contains(&written), "{written}");
 }
 
 #[tokio::test]
