@@ -119,7 +119,8 @@ impl VisitKind {
 
 /// By what visits are counted apart. The stored number of each is part of the format.
 ///
-/// `Kind` counts every visit once, so its sum is the exact total; the others count humans only.
+/// `Kind` counts every visit once, so its sum is the exact total; the others count humans only, but for `Orphan` and
+/// `Key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Dimension {
@@ -150,6 +151,12 @@ impl Dimension {
         Self::Orphan,
         Self::Key,
     ];
+
+    /// Whether only visits of humans are counted in it.
+    #[must_use]
+    pub fn counts_humans(self) -> bool {
+        !matches!(self, Self::Kind | Self::Orphan | Self::Key)
+    }
 
     #[must_use]
     pub fn from_stored(number: u8) -> Option<Self> {

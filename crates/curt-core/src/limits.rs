@@ -90,6 +90,8 @@ pub const VALUES_PER_DAY_MAX: usize = 1_000;
 pub const VALUE_BYTES_MAX: usize = 255;
 /// Most visits on one page.
 pub const PAGE_VISITS_MAX: usize = 1_000;
+/// Single visits that a report with filters looks at, the newest first: what can be read within a report's time.
+pub const VISITS_RANKED_MAX: usize = 20_000;
 /// Longest range of a report, in years.
 pub const REPORT_YEARS_MAX: u64 = 10;
 /// Most points in one series of a report.
@@ -111,6 +113,7 @@ const _: () = assert!(TARGET_BYTES_MAX < HTTP_URI_BYTES_MAX);
 const _: () = assert!(HTTP_URI_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(PAGE_LINKS_MAX < PAGE_ROWS_SCANNED_MAX);
 const _: () = assert!(PAGE_VISITS_MAX < PAGE_ROWS_SCANNED_MAX);
+const _: () = assert!(VISITS_RANKED_MAX.is_multiple_of(PAGE_VISITS_MAX));
 const _: () = assert!(LIVE_FEEDS_PER_USER_MAX < LIVE_FEEDS_MAX);
 const _: () = assert!(BULK_LINKS_MAX <= COMMIT_GROUP_MAX);
 const _: () = assert!(BULK_LINKS_MAX * TARGET_BYTES_DEFAULT < HTTP_BULK_BODY_BYTES_MAX);

@@ -72,7 +72,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let app = Arc::new(App {
         visits: None,
-        reports: Some(Arc::new(Reports::new(Arc::new(MemoryClickStore::new())))),
+        reports: Some(Arc::new(Reports::new(
+            Arc::new(MemoryClickStore::new()),
+            None,
+        ))),
         links,
         resolver: Arc::clone(&resolver),
         accounts,

@@ -42,7 +42,10 @@ impl ClickLine {
         let line = Self {
             workers: workers.collect::<Result<_, _>>()?,
             router: Some(RouterVisits::new(spool.capture(router)?)),
-            reports: Some(Arc::new(Reports::new(stores.clicks.clone()))),
+            reports: Some(Arc::new(Reports::new(
+                stores.clicks.clone(),
+                settings.retention.visits_kept,
+            ))),
         };
         let spool = Arc::new(spool);
         let ports = FlushPorts {

@@ -1,20 +1,23 @@
 //! What was counted, as people ask for it: totals, series, the most frequent values, and visits one by one.
 //!
 //! Everything is put together from the hours that the store keeps, so a report costs the same however many visits it
-//! is about.
+//! is about. Only rankings with filters ([`ranking`]) look at single visits, and at so many at most.
 
 mod calendar;
 pub mod csv;
 mod range;
+mod ranking;
 mod series;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use curt_core::ports::{ClickStore, HourRange, Top, VisitPage, VisitQuery};
-use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult};
+use curt_core::ports::{ClickStore, HourRange, VisitPage, VisitQuery};
+use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult, UnixMillis};
 
 pub use calendar::{Bucket, Zone};
 pub use range::{Edge, Range, RangeError, USUAL_DAYS};
+pub use ranking::{Ranked, Ranking};
 pub use series::{Counts, Point};
 
 use calendar::Calendar;
@@ -22,6 +25,7 @@ use calendar::Calendar;
 /// Reads reports. Who may see which subject is the caller's to decide.
 pub struct Reports {
     store: Arc<dyn ClickStore>,
+    visits_kept: Option<Duration>,
 }
 
 /// A subject's numbers over a range.
@@ -39,14 +43,17 @@ pub struct Summary {
 pub enum ReportError {
     #[error(transparent)]
     Range(#[from] RangeError),
+    #[error("This server keeps no single visits, so there are no numbers about some of them.")]
+    NoVisits,
     #[error(transparent)]
     Store(#[from] PortError),
 }
 
 impl Reports {
+    /// `visits_kept` is how long single visits are, or `None` for ever.
     #[must_use]
-    pub fn new(store: Arc<dyn ClickStore>) -> Self {
-        Self { store }
+    pub fn new(store: Arc<dyn ClickStore>, visits_kept: Option<Duration>) -> Self {
+        Self { store, visits_kept }
     }
 
     /// Totals, and the series in buckets of the zone's calendar.
@@ -80,23 +87,23 @@ impl Reports {
         if hours.from >= hours.before {
             return Ok(Vec::new());
         }
-        let last = Day::of(hours.before.minus(std::time::Duration::from_millis(1)));
+        let last = Day::of(hours.before.minus(Duration::from_millis(1)));
         self.store
             .visitors(subject, Day::of(hours.from), last.next())
             .await
     }
 
-    /// The most frequent values of a dimension.
-    pub async fn top(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: &Range,
-        limit: usize,
-    ) -> PortResult<Top> {
-        self.store
-            .top(subject, dimension, range.counted(), limit)
-            .await
+    /// The most frequent values of a dimension, as of `now`.
+    pub async fn top(&self, ranking: &Ranking<'_>, now: UnixMillis) -> Result<Ranked, ReportError> {
+        if !ranking.needs_visits() {
+            return Ok(ranking.of_sums(&*self.store).await?);
+        }
+        let kept_from = match self.visits_kept {
+            None => UnixMillis(i64::MIN),
+            Some(Duration::ZERO) => return Err(ReportError::NoVisits),
+            Some(kept) => now.minus(kept),
+        };
+        Ok(ranking.of_visits(&*self.store, kept_from).await?)
     }
 
     /// How many visits of each kind.

@@ -68,7 +68,7 @@ impl World {
     }
 
     async fn summary(&self, range: Range, zone: &Zone, bucket: Bucket) -> Summary {
-        let reports = Reports::new(Arc::clone(&self.store) as Arc<dyn ClickStore>);
+        let reports = Reports::new(Arc::clone(&self.store) as Arc<dyn ClickStore>, None);
         reports
             .summary(&link(), &range, zone, bucket)
             .await
@@ -297,7 +297,7 @@ async fn ranges_and_series_are_bounded() {
         assert!(Range::new(from, to, utc).is_err());
     }
     let years = range("2017-01-01", "2026-12-31").unwrap();
-    let reports = Reports::new(Arc::new(MemoryClickStore::new()));
+    let reports = Reports::new(Arc::new(MemoryClickStore::new()), None);
     for bucket in [Bucket::Day, Bucket::Week, Bucket::Month] {
         let summary = reports.summary(&link(), &years, utc, bucket).await;
         assert!(summary.is_ok(), "{bucket:?}");

@@ -94,22 +94,25 @@ impl World {
         limits: LimitSettings,
     ) -> Self {
         let clicks = Arc::new(MemoryClickStore::new());
-        let reports = Arc::new(Reports::new(clicks.clone()));
+        let reports = Arc::new(Reports::new(clicks.clone(), None));
         Self::reporting(settings, people, limits, clicks, Some(reports)).await
     }
 
     /// A server that counts nothing.
     pub(crate) async fn without_reports() -> Self {
+        Self::usual(Arc::default(), None).await
+    }
+
+    /// A server that keeps no single visits.
+    pub(crate) async fn without_visits() -> Self {
         let clicks = Arc::new(MemoryClickStore::new());
-        let limits = LimitSettings::default();
-        Self::reporting(
-            HttpSettings::default(),
-            account_settings(),
-            limits,
-            clicks,
-            None,
-        )
-        .await
+        let reports = Reports::new(clicks.clone(), Some(Duration::ZERO));
+        Self::usual(clicks, Some(Arc::new(reports))).await
+    }
+
+    async fn usual(clicks: Arc<MemoryClickStore>, reports: Option<Arc<Reports>>) -> Self {
+        let (settings, limits) = (HttpSettings::default(), LimitSettings::default());
+        Self::reporting(settings, account_settings(), limits, clicks, reports).await
     }
 
     async fn reporting(

@@ -1,7 +1,6 @@
 //! Reports as JSON.
 
-use curt_clicks::report::{Bucket, Counts, Point, Summary};
-use curt_core::ports::Top;
+use curt_clicks::report::{Bucket, Counts, Point, Ranked, Summary};
 use curt_core::{Dimension, VisitKind};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -262,6 +261,9 @@ pub(crate) struct TopBody {
     from: Rfc3339,
     /// The first instant after the range.
     to: Rfc3339,
+    /// From here to the end of the range every visit was looked at. Later than `from` only with filters: if the range has
+    /// more visits than the newest that are looked at, or begins before the oldest that are kept.
+    complete_from: Rfc3339,
     dimension: DimensionName,
     /// The most frequent first.
     values: Vec<ValueBody>,
@@ -270,11 +272,12 @@ pub(crate) struct TopBody {
 }
 
 impl TopBody {
-    pub(super) fn new(query: &TopQuery, top: Top) -> Self {
-        let values = top.values.into_iter();
+    pub(super) fn new(query: &TopQuery, ranked: Ranked) -> Self {
+        let values = ranked.top.values.into_iter();
         Self {
             from: Rfc3339(query.range.from()),
             to: Rfc3339(query.range.before()),
+            complete_from: Rfc3339(ranked.complete_from),
             dimension: query.dimension.into(),
             values: values
                 .map(|(value, count)| ValueBody {
@@ -282,7 +285,7 @@ impl TopBody {
                     count,
                 })
                 .collect(),
-            rest: top.rest,
+            rest: ranked.top.rest,
         }
     }
 }

@@ -24,7 +24,9 @@ mod visits;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use curt_clicks::report::{RangeError, ReportError};
+use curt_clicks::report::{RangeError, Ranking, ReportError};
+use curt_core::UnixMillis;
+use curt_core::ports::VisitFilter;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -33,7 +35,7 @@ pub(crate) use feeds::Feeds;
 use self::body::{StatsBody, TopBody};
 use self::query::{SeriesQuery, TopQuery};
 use self::subject::Subject;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 
 pub(crate) fn documented_routes() -> OpenApiRouter<std::sync::Arc<App>> {
@@ -65,17 +67,36 @@ async fn summary(subject: &Subject, query: &SeriesQuery) -> Result<StatsBody, Pr
     Ok(StatsBody::new(query, &summary))
 }
 
-async fn top(subject: &Subject, query: &TopQuery) -> Result<Response, Problem> {
-    let range = subject.counted(query.range);
-    let top = subject
-        .reports
-        .top(&subject.clicks, query.dimension, &range, query.limit);
-    Ok(Json(TopBody::new(query, top.await?)).into_response())
+async fn top(subject: &Subject, query: &TopQuery, now: UnixMillis) -> Result<Response, Problem> {
+    let ranking = Ranking {
+        subject: &subject.clicks,
+        dimension: query.dimension,
+        range: &subject.counted(query.range),
+        filter: &query.filter,
+        limit: query.limit,
+    };
+    let ranked = subject.reports.top(&ranking, now).await;
+    let ranked = ranked.map_err(|error| match error {
+        ReportError::NoVisits => {
+            Problem::invalid_field(first_of(&query.filter), "unavailable", error.to_string())
+        }
+        _ => refused(error),
+    })?;
+    Ok(Json(TopBody::new(query, ranked)).into_response())
+}
+
+/// The name of a parameter that filters.
+fn first_of(filter: &VisitFilter) -> &'static str {
+    let mut values = filter.values.iter();
+    values
+        .next()
+        .map_or("kind", |(dimension, _)| dimension.name())
 }
 
 fn refused(error: ReportError) -> Problem {
     match error {
         ReportError::Range(error) => out_of_range(error),
+        ReportError::NoVisits => Problem::new(ProblemCode::NotFound).detail(error.to_string()),
         ReportError::Store(error) => error.into(),
     }
 }

@@ -21,6 +21,16 @@ use crate::problem::{Problem, ProblemCode};
 const TOP_DEFAULT: usize = 10;
 const VISITS_DEFAULT: usize = 50;
 
+/// By what visits are filtered besides their kind.
+const FILTERED: [Dimension; 6] = [
+    Dimension::Country,
+    Dimension::Browser,
+    Dimension::System,
+    Dimension::Device,
+    Dimension::Referrer,
+    Dimension::Language,
+];
+
 // The parameters below can hold only literal numbers.
 const _: () = assert!(REPORT_VALUES_MAX == 1_000 && PAGE_VISITS_MAX == 1_000);
 const _: () = assert!(REPORT_YEARS_MAX == 10 && REPORT_POINTS_MAX == 5_000);
@@ -73,9 +83,21 @@ pub(crate) struct VisitParams {
     /// Only visits from this country.
     #[param(nullable = false, example = "DE")]
     country: Option<String>,
+    /// Only visits with this browser.
+    #[param(nullable = false, example = "Firefox")]
+    browser: Option<String>,
+    /// Only visits from this operating system.
+    #[param(nullable = false, example = "Linux")]
+    system: Option<String>,
+    /// Only visits with this sort of device.
+    #[param(nullable = false, example = "desktop")]
+    device: Option<String>,
     /// Only visits from pages of this host.
     #[param(nullable = false, example = "news.example")]
     referrer: Option<String>,
+    /// Only visits in this language.
+    #[param(nullable = false, example = "de")]
+    language: Option<String>,
 }
 
 #[derive(IntoParams)]
@@ -123,6 +145,7 @@ pub(super) struct SeriesQuery {
 pub(super) struct TopQuery {
     pub(super) range: Range,
     pub(super) dimension: Dimension,
+    pub(super) filter: VisitFilter,
     pub(super) limit: usize,
 }
 
@@ -165,12 +188,16 @@ pub(super) fn top(
     dimension: Dimension,
     now: UnixMillis,
 ) -> Result<(TopQuery, Which), Problem> {
-    let names = ["from", "to", "tz", "limit", "tag", "owner"];
-    let [from, to, tz, limit, tag, owner] = values(text, names)?;
+    let names = [
+        "from", "to", "tz", "limit", "tag", "owner", "kind", "country", "browser", "system",
+        "device", "referrer", "language",
+    ];
+    let [from, to, tz, limit, tag, owner, filters @ ..] = values(text, names)?;
     let (range, _) = range(from.as_deref(), to.as_deref(), tz.as_deref(), now)?;
     let query = TopQuery {
         range,
         dimension,
+        filter: filter(filters)?,
         limit: bounded(limit.as_deref(), TOP_DEFAULT, REPORT_VALUES_MAX)?,
     };
     Ok((query, Which { tag, owner }))
@@ -178,39 +205,29 @@ pub(super) fn top(
 
 pub(super) fn visits(text: &str, now: UnixMillis) -> Result<(VisitsQuery, Which), Problem> {
     let names = [
-        "from", "to", "tz", "kind", "country", "referrer", "limit", "cursor", "tag", "owner",
+        "from", "to", "tz", "limit", "cursor", "tag", "owner", "kind", "country", "browser",
+        "system", "device", "referrer", "language",
     ];
-    let [
-        from,
-        to,
-        tz,
-        kind,
-        country,
-        referrer,
-        limit,
-        cursor,
-        tag,
-        owner,
-    ] = values(text, names)?;
+    let [from, to, tz, limit, cursor, tag, owner, filters @ ..] = values(text, names)?;
     let (range, _) = range(from.as_deref(), to.as_deref(), tz.as_deref(), now)?;
-    let value = |dimension, value: Option<String>| value.map(|value| (dimension, value.into()));
-    let filter = VisitFilter {
-        kind: kind.as_deref().map(named_kind).transpose()?,
-        values: [
-            value(Dimension::Country, country),
-            value(Dimension::Referrer, referrer),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
-    };
     let query = VisitsQuery {
         range,
-        filter,
+        filter: filter(filters)?,
         limit: bounded(limit.as_deref(), VISITS_DEFAULT, PAGE_VISITS_MAX)?,
         cursor: cursor.map(Into::into),
     };
     Ok((query, Which { tag, owner }))
+}
+
+/// What visits must have, by the values of kind and [`FILTERED`].
+fn filter([kind, values @ ..]: [Option<String>; 7]) -> Result<VisitFilter, Problem> {
+    let values = FILTERED.into_iter().zip(values);
+    Ok(VisitFilter {
+        kind: kind.as_deref().map(named_kind).transpose()?,
+        values: values
+            .filter_map(|(dimension, value)| Some((dimension, value?.into())))
+            .collect(),
+    })
 }
 
 /// For all visits of a range: pages do not exist.

@@ -12,7 +12,7 @@ use http::Uri;
 
 use super::body::{DimensionName, PointBody, StatsBody, TopBody};
 use super::csv::{self, Lines};
-use super::query::{self, RangeParams, SeriesParams};
+use super::query::{self, RangeParams, SeriesParams, VisitParams};
 use super::subject::{LinksParams, Wanted};
 use super::{summary, top};
 use crate::api::documented::{LinkStatsProblems, StatsProblems};
@@ -81,6 +81,8 @@ pub(crate) async fn of_link_csv(
 /// What visitors of a link have in common
 ///
 /// The most frequent values: countries, browsers, systems, devices, referring hosts, languages; or kinds of visits.
+/// Filters are combined with "and". Without them every visit is counted, however many; with them the newest 20,000 single
+/// visits of the range, as far back as the server keeps them: see `complete_from`.
 #[utoipa::path(
     get,
     path = "/api/v1/links/{key}/stats/{dimension}",
@@ -90,6 +92,7 @@ pub(crate) async fn of_link_csv(
         ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
         ("dimension" = inline(DimensionName), Path, description = "By what to count; not `orphan` or `key`.", example = "country"),
         RangeParams,
+        VisitParams,
         ("limit" = Option<u16>, Query, nullable = false, minimum = 1, maximum = 1_000, example = 10,
             description = "How many values at most; 10 unless said otherwise."),
     ),
@@ -104,9 +107,10 @@ pub(crate) async fn top_of_link(
     let Path((key, dimension)) = path.map_err(|_| Problem::new(ProblemCode::LinkNotFound))?;
     let subject = Wanted::Link(key).allowed(&app, &caller).await?;
     let dimension = query::dimension(&dimension, &DimensionName::OF_LINKS)?;
-    let (query, which) = query::top(text(&uri), dimension, app.clock.now())?;
+    let now = app.clock.now();
+    let (query, which) = query::top(text(&uri), dimension, now)?;
     which.refuse()?;
-    top(&subject, &query).await
+    top(&subject, &query, now).await
 }
 
 /// Visits of all links
@@ -155,7 +159,7 @@ pub(crate) async fn of_links_csv(
 
 /// What visitors of all links have in common
 ///
-/// The most frequent values over your own links together, or over those with a tag.
+/// The most frequent values over your own links together, or over those with a tag. Filters work as for one link.
 #[utoipa::path(
     get,
     path = "/api/v1/stats/{dimension}",
@@ -165,6 +169,7 @@ pub(crate) async fn of_links_csv(
         ("dimension" = inline(DimensionName), Path, description = "By what to count; not `orphan` or `key`.", example = "country"),
         LinksParams,
         RangeParams,
+        VisitParams,
         ("limit" = Option<u16>, Query, nullable = false, minimum = 1, maximum = 1_000, example = 10,
             description = "How many values at most; 10 unless said otherwise."),
     ),
@@ -178,9 +183,10 @@ pub(crate) async fn top_of_links(
 ) -> Result<Response, Problem> {
     caller.needs(&app, Scope::Read).await?;
     let dimension = query::dimension(&named(dimension)?, &DimensionName::OF_LINKS)?;
-    let (query, which) = query::top(text(&uri), dimension, app.clock.now())?;
+    let now = app.clock.now();
+    let (query, which) = query::top(text(&uri), dimension, now)?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
-    top(&subject, &query).await
+    top(&subject, &query, now).await
 }
 
 /// Visits that met no link
@@ -207,7 +213,7 @@ pub(crate) async fn of_orphans(
 
 /// What visits that met no link have in common
 ///
-/// For administrators: the most frequent values. `key` lists the keys that were asked for.
+/// For administrators: the most frequent values. `key` lists the keys that were asked for. Filters work as for links.
 #[utoipa::path(
     get,
     path = "/api/v1/orphans/{dimension}",
@@ -216,6 +222,7 @@ pub(crate) async fn of_orphans(
     params(
         ("dimension" = inline(DimensionName), Path, description = "By what to count.", example = "key"),
         RangeParams,
+        VisitParams,
         ("limit" = Option<u16>, Query, nullable = false, minimum = 1, maximum = 1_000, example = 10,
             description = "How many values at most; 10 unless said otherwise."),
     ),
@@ -229,9 +236,10 @@ pub(crate) async fn top_of_orphans(
 ) -> Result<Response, Problem> {
     let subject = Wanted::Orphans.allowed(&app, &caller).await?;
     let dimension = query::dimension(&named(dimension)?, &DimensionName::OF_ORPHANS)?;
-    let (query, which) = query::top(text(&uri), dimension, app.clock.now())?;
+    let now = app.clock.now();
+    let (query, which) = query::top(text(&uri), dimension, now)?;
     which.refuse()?;
-    top(&subject, &query).await
+    top(&subject, &query, now).await
 }
 
 pub(super) fn text(uri: &Uri) -> &str {

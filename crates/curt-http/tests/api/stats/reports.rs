@@ -1,7 +1,7 @@
-use curt_core::{ClickSubject, Dimension, Scope, UnixMillis};
+use curt_core::{ClickSubject, Dimension, Scope, UnixMillis, VisitKind, VisitRow, Visited};
 use serde_json::json;
 
-use super::{DAY, HOUR, count, get, get_as, humans, link};
+use super::{DAY, HOUR, apply, count, get, get_as, humans, link, of_ada, visit};
 use crate::harness::{ADA, BOB, NOW, ROOT, World};
 
 #[tokio::test]
@@ -132,6 +132,84 @@ async fn values_are_ranked_and_the_others_counted() {
     for dimension in ["orphan", "key", "age", "Referrer", "%ff"] {
         let answer = get(&world, &format!("/api/v1/links/abc/stats/{dimension}")).await;
         assert_eq!(answer.status, 404, "{dimension}");
+    }
+}
+
+#[tokio::test]
+async fn values_are_ranked_among_visits_that_have_others() {
+    let world = World::new().await;
+    world.clock.set(UnixMillis(NOW.0 - DAY));
+    world.link("abc").await;
+    world.clock.set(NOW);
+    let at = UnixMillis(NOW.0 - HOUR);
+    let from = |country: &str, browser: &str| VisitRow {
+        country: country.into(),
+        browser: browser.into(),
+        ..of_ada(at, "abc")
+    };
+    let bot = VisitRow {
+        kind: VisitKind::Bot,
+        ..from("DE", "Crawler")
+    };
+    let visits = vec![
+        from("DE", "Firefox"),
+        from("FR", "Chrome"),
+        from("DE", "Chrome"),
+        from("DE", "Firefox"),
+        bot,
+        visit(at, Visited::Absent("lost".into()), None),
+    ];
+    apply(&world, Vec::new(), visits).await;
+    for (path, expected) in [
+        (
+            "links/abc/stats/browser?country=DE",
+            json!({"Firefox": 2, "Chrome": 1}),
+        ),
+        (
+            "links/abc/stats/browser?country=DE&kind=bot",
+            json!({"Crawler": 1}),
+        ),
+        (
+            "links/abc/stats/kind?country=DE",
+            json!({"human": 3, "bot": 1}),
+        ),
+        (
+            "links/abc/stats/browser?country=DE&to=2025-12-30",
+            json!({}),
+        ),
+        ("stats/country?browser=Chrome", json!({"DE": 1, "FR": 1})),
+        ("stats/country?browser=Chrome&tag=none", json!({})),
+        ("stats/country?browser=Chrome&limit=1", json!({"DE": 1})),
+    ] {
+        let top = get(&world, &format!("/api/v1/{path}")).await;
+        assert_eq!(top.status, 200, "{path}: {}", top.body);
+        let top = top.json();
+        let values = top["values"].as_array().unwrap().iter();
+        let values = values.map(|one| (one["value"].as_str().unwrap(), one["count"].clone()));
+        let values: serde_json::Map<_, _> = values.map(|(value, n)| (value.into(), n)).collect();
+        assert_eq!(serde_json::Value::Object(values), expected, "{path}");
+        assert_eq!(top["complete_from"], top["from"], "{path}");
+    }
+    for (query, refused) in [("kind=alien", "kind/value"), ("age=42", "age/unknown")] {
+        let answer = get(&world, &format!("/api/v1/stats/country?{query}")).await;
+        assert_eq!(answer.refused(), refused);
+    }
+}
+
+#[tokio::test]
+async fn where_no_visit_is_kept_there_are_no_filters() {
+    let world = World::without_visits().await;
+    world.link("abc").await;
+    for query in ["", "?kind=human"] {
+        let answer = get(&world, &format!("/api/v1/links/abc/stats/browser{query}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    for (query, refused) in [
+        ("country=DE", "country/unavailable"),
+        ("kind=bot", "kind/unavailable"),
+    ] {
+        let answer = get(&world, &format!("/api/v1/links/abc/stats/browser?{query}")).await;
+        assert_eq!(answer.refused(), refused);
     }
 }
 

@@ -75,6 +75,8 @@ async fn visits_are_filtered_and_wrong_filters_named() {
         ("kind=human", 2),
         ("kind=bot", 1),
         ("kind=human&country=FR", 1),
+        ("browser=Firefox&system=Linux&device=desktop&language=de", 3),
+        ("browser=Chrome", 0),
         ("referrer=news.example", 3),
         ("referrer=other.example", 0),
         ("to=2025-12-30", 0),
@@ -87,7 +89,8 @@ async fn visits_are_filtered_and_wrong_filters_named() {
         ("kind=alien", "kind/value"),
         ("limit=1001", "limit/value"),
         ("cursor=nonsense", "cursor/value"),
-        ("browser=Firefox", "browser/unknown"),
+        ("browser=Firefox&browser=Chrome", "browser/duplicate"),
+        ("age=42", "age/unknown"),
     ] {
         let answer = get(&world, &format!("/api/v1/visits?{query}")).await;
         assert_eq!(answer.refused(), refused);

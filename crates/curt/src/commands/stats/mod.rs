@@ -12,6 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::client::{Client, ServerArgs};
 
+const DIMENSIONS: [&str; 7] = [
+    "kind", "country", "browser", "system", "device", "referrer", "language",
+];
 /// Dimensions of the overview.
 const USUAL: [&str; 3] = ["country", "referrer", "browser"];
 const USUAL_VALUES: u32 = 5;
@@ -21,7 +24,7 @@ const DAYS_MAX: i64 = 3_650;
 /// Show who followed a link, or all links, and when
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  export CURT_API_KEY=curt_…\n  curt stats                     all your links, the last 30 days\n  curt stats spring-sale --days 7 --by referrer\n  curt stats spring-sale --watch"
+    after_help = "Example:\n  export CURT_API_KEY=curt_…\n  curt stats                     all your links, the last 30 days\n  curt stats spring-sale --days 7 --by referrer\n  curt stats spring-sale --by browser --where country=DE\n  curt stats spring-sale --watch"
 )]
 pub(crate) struct Stats {
     /// The link's key; all your links when none is given
@@ -42,6 +45,10 @@ pub(crate) struct Stats {
     /// List the most frequent values: kind, country, browser, system, device, referrer or language
     #[arg(long, value_name = "DIMENSION")]
     by: Option<String>,
+
+    /// Only visits with this value, as in country=DE; of the newest 20,000. May be repeated
+    #[arg(long = "where", value_name = "DIMENSION=VALUE", requires = "by", value_parser = filter)]
+    filters: Vec<(&'static str, String)>,
 
     /// Print visits as they are counted, until stopped
     #[arg(long, conflicts_with = "by")]
@@ -85,6 +92,7 @@ impl Stats {
     ) -> anyhow::Result<Map<String, Value>> {
         let mut query = query.to_vec();
         query.push(("limit", limit.to_string()));
+        query.extend(self.filters.iter().cloned());
         let mut top = Map::new();
         for dimension in dimensions {
             let values = client.get(&self.path(&["stats", dimension]), &query)?;
@@ -120,6 +128,22 @@ impl Stats {
         query.push(("tz", self.tz.clone()));
         Ok(query)
     }
+}
+
+/// A dimension and the value that visits must have in it.
+fn filter(text: &str) -> Result<(&'static str, String), String> {
+    let known = |name: &str| DIMENSIONS.into_iter().find(|known| *known == name);
+    let found = text
+        .split_once('=')
+        .and_then(|(name, value)| Some((known(name)?, value)));
+    found
+        .map(|(name, value)| (name, value.to_owned()))
+        .ok_or_else(|| {
+            format!(
+                "write DIMENSION=VALUE, where DIMENSION is one of {}",
+                DIMENSIONS.join(", ")
+            )
+        })
 }
 
 /// Points that fit into a line.

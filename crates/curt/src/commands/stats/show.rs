@@ -60,6 +60,12 @@ fn values(dimension: &str, top: &Value) -> Vec<String> {
     if rows.is_empty() {
         lines.push("  nothing counted".to_owned());
     }
+    if top["complete_from"] != top["from"] {
+        let since = text(&top["complete_from"]);
+        lines.push(format!(
+            "  (of visits since {since}; older ones are not looked at)"
+        ));
+    }
     lines
 }
 

@@ -59,6 +59,17 @@ fn visits_can_be_read_in_the_terminal() {
         "{all}"
     );
     assert!(!all.contains("news.example"), "{all}");
+    let by = |filter| run(&["plan", "--by", "browser", "--where", filter]);
+    let (found, none) = (
+        printed(&by("referrer=news.example")),
+        printed(&by("kind=bot")),
+    );
+    assert!(
+        found.contains("Firefox") && !none.contains("Firefox"),
+        "{found}{none}"
+    );
+    let refused = by("age=42");
+    assert!(stderr(&refused).contains("DIMENSION=VALUE"), "{refused:?}");
 }
 
 #[test]
