@@ -99,7 +99,7 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    fn reading(self) -> Result<CpuReading, LoadError> {
+    pub(crate) fn reading(self) -> Result<CpuReading, LoadError> {
         CpuReading::take(self.pid, self.children).map_err(|source| LoadError::Process {
             pid: self.pid,
             source,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, ensure};
 
 use super::contest::{Series, turns};
-use super::curt::{CacheGauges, Curt, CurtHome};
+use super::curt::{CacheGauges, Curt, CurtHome, VisitCounters};
 use super::nginx::{Log, Nginx};
 use super::people;
 use super::store::PreparedStore;
@@ -36,6 +36,8 @@ pub(super) const NGINX_MAP: &str = "nginx, map of 100,000";
 pub(super) struct RedirectResults {
     pub(super) shapes: Vec<ShapeResults>,
     pub(super) memory: CacheMemory,
+    /// Visits that no server had room to write down.
+    pub(super) visits_dropped: u64,
 }
 
 /// The results for one shape of request.
@@ -68,9 +70,36 @@ struct Contender {
     keys: Arc<KeySet>,
     pick: Pick,
     target_of: Option<fn(&str) -> String>,
+    /// Of a server that counts visits.
+    visits: Option<VisitCounters>,
+}
+
+/// What loading a server gave.
+struct Measured {
+    report: LoadReport,
+    /// Processor time that counting the visits took after the last answer.
+    later_nanos: u64,
 }
 
 impl Contender {
+    /// Loads the server and waits until it has counted the visits: that is part of their price, and must not run into
+    /// the next one's turn.
+    fn measure(&self, cores: Cores, load: &RedirectLoad) -> anyhow::Result<Measured> {
+        let report = loaded(cores, load, self.name)?;
+        let answered = self.process.reading()?;
+        self.settle()?;
+        let later_nanos = self.process.reading()?.since(&answered).all;
+        Ok(Measured {
+            report,
+            later_nanos,
+        })
+    }
+
+    /// Returns how many visits were not counted in the end.
+    fn settle(&self) -> anyhow::Result<u64> {
+        self.visits.map_or(Ok(0), VisitCounters::settle)
+    }
+
     fn load(&self, options: &SuiteOptions, shape: Shape, seed: u64) -> RedirectLoad {
         let mut plan = Plan::new(self.addr);
         plan.connections = CONNECTIONS;
@@ -120,8 +149,16 @@ pub(super) fn run(
         }
     }
     let memory = field.memory;
+    let mut visits_dropped = 0;
+    for contender in &field.contenders {
+        visits_dropped += contender.settle()?;
+    }
     field.stop()?;
-    Ok(RedirectResults { shapes, memory })
+    Ok(RedirectResults {
+        shapes,
+        memory,
+        visits_dropped,
+    })
 }
 
 impl ShapeResults {
@@ -180,14 +217,22 @@ fn saturate(
 ) -> anyhow::Result<()> {
     for turn in turns(round, contenders.len()) {
         let load = contenders[turn].load(options, results.shape, u64::from(round) + 1);
-        let report = loaded(cores, &load, contenders[turn].name)?;
-        results.saturated[turn].add(&report);
+        let Measured {
+            report,
+            later_nanos,
+        } = contenders[turn].measure(cores, &load)?;
+        results.saturated[turn].add_with(&report, later_nanos);
         say(&format!(
             "    round {}  {:<8} {:<32} {:>9} per CPU second, {:.2} busy",
             round + 1,
             results.shape.name(),
             contenders[turn].name,
-            grouped(report.requests_per_cpu_second().unwrap_or_default()),
+            grouped(
+                results.saturated[turn]
+                    .values
+                    .last()
+                    .map_or(0.0, |figures| figures.per_cpu_second)
+            ),
             report.server_busy().unwrap_or_default()
         ));
     }
@@ -207,8 +252,11 @@ fn offer(
     for turn in turns(round, contenders.len()) {
         let mut load = contenders[turn].load(options, results.shape, u64::from(round) + 101);
         load.plan.rate = Some(results.offered_rate);
-        let report = loaded(cores, &load, contenders[turn].name)?;
-        results.offered[turn].add(&report);
+        let Measured {
+            report,
+            later_nanos,
+        } = contenders[turn].measure(cores, &load)?;
+        results.offered[turn].add_with(&report, later_nanos);
         say(&format!(
             "    round {}  {:<8} {:<32} p99 {:.0} µs at {}/s",
             round + 1,
@@ -246,10 +294,14 @@ impl Field {
             keys: all.0.clone(),
             pick: all.1.clone(),
             target_of: Some(target_of),
+            visits: Some(server.visits()),
         };
         let mut contenders = vec![
             contender(CURT_CACHED, &cached),
-            contender(CURT_SILENT, &silent),
+            Contender {
+                visits: None,
+                ..contender(CURT_SILENT, &silent)
+            },
             contender(CURT_PEOPLE, &with_people),
             contender(CURT_SMALL, &small),
         ];
@@ -268,6 +320,7 @@ impl Field {
                     keys: all.0.clone(),
                     pick: all.1.clone(),
                     target_of: None,
+                    visits: None,
                 });
                 nginxes.push(plain);
             }
@@ -281,13 +334,14 @@ impl Field {
                 pick: Pick::zipf(&mapped),
                 keys: mapped,
                 target_of: Some(target_of),
+                visits: None,
             });
             nginxes.push(map);
         }
         // The small cache is measured in its steady state; the others get the same head start.
         for contender in &contenders {
             let load = contender.load(options, Shape::Minimal, 0);
-            loaded(cores, &load, contender.name)?;
+            contender.measure(cores, &load)?;
         }
         Ok(Self {
             curts: vec![cached, silent, with_people, small],

@@ -85,6 +85,64 @@ pub(super) fn judge(results: &Results) -> Vec<Verdict> {
     verdicts
 }
 
+/// What is compared between two saturated servers: ours, the other, by what, and the least multiple.
+type Promise = (
+    &'static str,
+    &'static str,
+    fn(&Figures) -> f64,
+    f64,
+    &'static str,
+);
+
+const PER_CPU: fn(&Figures) -> f64 = |figures| figures.per_cpu_second;
+
+/// Like with like: neither writes visits down, or both do.
+const PROMISES: [Promise; 6] = [
+    (
+        redirects::CURT_SILENT,
+        redirects::NGINX_PLAIN,
+        PER_CPU,
+        1.2,
+        "redirects per CPU second against nginx `return 302`, no visits written down",
+    ),
+    (
+        redirects::CURT_PEOPLE,
+        redirects::CURT_CACHED,
+        PER_CPU,
+        0.95,
+        "redirects per CPU second with accounts and limits against without",
+    ),
+    // What a visitor notices, and what it costs with counting included.
+    (
+        redirects::CURT_CACHED,
+        redirects::CURT_SILENT,
+        |figures| figures.rate,
+        0.93,
+        "redirects per second with visits counted against without",
+    ),
+    (
+        redirects::CURT_CACHED,
+        redirects::CURT_SILENT,
+        PER_CPU,
+        0.93,
+        "redirects per CPU second, all threads, with visits counted against without",
+    ),
+    (
+        redirects::CURT_CACHED,
+        redirects::NGINX_LOG,
+        PER_CPU,
+        1.15,
+        "redirects per CPU second, visits counted, against nginx with its access log",
+    ),
+    (
+        redirects::CURT_CACHED,
+        redirects::NGINX_LOG_BUFFERED,
+        PER_CPU,
+        1.15,
+        "redirects per CPU second, visits counted, against nginx with a buffered access log",
+    ),
+];
+
 fn redirect_verdicts(results: &Results, shape: Shape) -> Vec<Verdict> {
     let found = results
         .redirect
@@ -95,8 +153,8 @@ fn redirect_verdicts(results: &Results, shape: Shape) -> Vec<Verdict> {
         return Vec::new();
     };
     let name = shape.name();
-    let per_cpu: fn(&Figures) -> f64 = |figures| figures.per_cpu_second;
-    let at_least = |ours, theirs, figure, least, what: &str| {
+    let saturated = PROMISES.into_iter().filter_map(|promise| {
+        let (ours, theirs, figure, least, what) = promise;
         let ratio = found.series(ours)?.ratio(found.series(theirs)?, figure)?;
         Some(Verdict {
             what: format!("{what}, {name} requests"),
@@ -104,7 +162,7 @@ fn redirect_verdicts(results: &Results, shape: Shape) -> Vec<Verdict> {
             bound: Bound::AtLeast(least),
             unit: "×",
         })
-    };
+    });
     let offered = found
         .offered_series(redirects::CURT_SILENT)
         .zip(found.offered_series(redirects::NGINX_PLAIN))
@@ -115,48 +173,7 @@ fn redirect_verdicts(results: &Results, shape: Shape) -> Vec<Verdict> {
         bound: Bound::AtMost(2.0),
         unit: "×",
     });
-    [
-        // Like with like: neither writes visits down, or both do.
-        at_least(
-            redirects::CURT_SILENT,
-            redirects::NGINX_PLAIN,
-            per_cpu,
-            1.2,
-            "redirects per CPU second against nginx `return 302`, no visits written down",
-        ),
-        latency,
-        at_least(
-            redirects::CURT_PEOPLE,
-            redirects::CURT_CACHED,
-            per_cpu,
-            0.95,
-            "redirects per CPU second with accounts and limits against without",
-        ),
-        at_least(
-            redirects::CURT_CACHED,
-            redirects::CURT_SILENT,
-            |figures| figures.per_worker_second,
-            0.93,
-            "redirects per worker second with visits written down against without",
-        ),
-        at_least(
-            redirects::CURT_CACHED,
-            redirects::NGINX_LOG,
-            per_cpu,
-            1.15,
-            "redirects per CPU second, visits counted, against nginx with its access log",
-        ),
-        at_least(
-            redirects::CURT_CACHED,
-            redirects::NGINX_LOG_BUFFERED,
-            per_cpu,
-            1.15,
-            "redirects per CPU second, visits counted, against nginx with a buffered access log",
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    saturated.chain(latency).collect()
 }
 
 fn create_verdicts(results: &Results) -> Vec<Verdict> {
