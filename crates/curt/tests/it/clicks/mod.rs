@@ -1,12 +1,15 @@
 //! What counting visits promises: every redirect that was answered is counted once, whatever happens to the server, and
 //! nobody waits for it.
 
+#[cfg(target_os = "linux")]
+mod clock;
 mod exact;
 mod full_spool;
 mod kills;
 mod max_clicks;
 mod poison;
 mod privacy;
+mod two_servers;
 
 use std::time::Duration;
 
