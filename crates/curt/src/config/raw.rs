@@ -196,6 +196,7 @@ pub(super) struct Clicks {
     pub(super) visits_kept: String,
     pub(super) counts_kept: String,
     pub(super) addresses: bool,
+    pub(super) dead_letters_max: String,
     pub(super) countries: String,
 }
 

@@ -37,8 +37,11 @@ pub(super) fn resolve(
         total_bytes: at("clicks.spool_max", units::size(&raw.spool_max))?,
         sync_every: positive("clicks.spool_sync", &raw.spool_sync)?,
         disk_reserve_bytes: at("clicks.spool_reserve", units::size(&raw.spool_reserve))?,
+        dead_letter_bytes: at(
+            "clicks.dead_letters_max",
+            units::size(&raw.dead_letters_max),
+        )?,
         keeps_dead_records: raw.addresses,
-        ..SpoolSettings::default()
     };
     at(
         "clicks.spool_max",
