@@ -6,7 +6,7 @@ CACHE := .cache
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint format-check unit api-fuzz soak bench clean
+.PHONY: help run build test lint format-check unit api-fuzz soak bench geoip clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ soak: need-rust ## The same tests at full length: millions of keys, many kills a
 
 bench: build ## Measure against nginx and against SQLite alone; writes bench/RESULTS.md
 	@scripts/bench.sh
+
+geoip: ## Fetch the list of countries for clicks (CC0) into data/countries.mmdb
+	@scripts/geoip.sh
 
 clean: ## Remove what was built and cached
 	@rm -rf target $(CACHE) bench/work

@@ -6,12 +6,12 @@ use anyhow::Context as _;
 use curt_accounts::AccountServices;
 use curt_adapters::files::DiskKeyFile;
 use curt_adapters::memory::{
-    MemoryAccounts, MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore,
-    MemoryLocks, MemoryQuotas,
+    MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool,
+    MemoryLinkStore, MemoryLocks, MemoryQuotas,
 };
 use curt_adapters::sqlite::{Access, Sqlite};
 use curt_adapters::wrap::{ObservedLinks, PortErrors};
-use curt_core::ports::{Accounts, Cursor, KeyFile, KeyLedger, KeyPool, LinkStore};
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile, KeyLedger, KeyPool, LinkStore};
 use curt_core::{Clock, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
 use jiff::Timestamp;
@@ -22,6 +22,7 @@ use crate::config::{Config, Database, Files};
 pub(crate) struct Stores {
     pub(crate) links: Arc<dyn LinkStore>,
     pub(crate) accounts: Arc<dyn Accounts>,
+    pub(crate) clicks: Arc<dyn ClickStore>,
     pub(crate) keys: KeyPorts,
     pub(crate) clock: Arc<dyn Clock>,
     databases: Vec<Arc<Sqlite>>,
@@ -57,6 +58,7 @@ impl Stores {
         Ok(Self {
             links: main.links,
             accounts: main.accounts,
+            clicks: main.clicks,
             keys,
             clock,
             databases,
@@ -81,6 +83,7 @@ struct Main {
     links: Arc<dyn LinkStore>,
     cursor: Arc<dyn Cursor>,
     accounts: Arc<dyn Accounts>,
+    clicks: Arc<dyn ClickStore>,
 }
 
 impl Main {
@@ -94,6 +97,7 @@ impl Main {
                 links: Arc::new(MemoryLinkStore::new()),
                 cursor: Arc::new(MemoryCursor::new()),
                 accounts: Arc::new(MemoryAccounts::new()),
+                clicks: Arc::new(MemoryClickStore::new()),
             },
             Database::Sqlite(path) => {
                 let mut settings = config.store.sqlite.clone();
@@ -104,6 +108,7 @@ impl Main {
                     links: database.links(),
                     cursor: database.cursor(),
                     accounts: database.accounts(),
+                    clicks: database.clicks(),
                 }
             }
         })

@@ -4,15 +4,20 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use curt_core::names::metric;
 
 use super::http_get;
 use super::process::Server;
 use crate::cpu;
 use crate::load::ServerProcess;
+
+/// How long counting the visits of a run may take, and how often it is asked about: seldom, since answering costs too.
+const SETTLES_WITHIN: Duration = Duration::from_secs(120);
+const LOOKS_EVERY: Duration = Duration::from_millis(250);
 
 /// A configuration file and a folder of its own.
 #[derive(Debug)]
@@ -140,6 +145,33 @@ pub(super) struct CacheGauges {
     pub(super) bytes: f64,
 }
 
+/// Where a server tells what became of visits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VisitCounters {
+    admin: SocketAddr,
+}
+
+impl VisitCounters {
+    /// Waits until every visit is counted that was written down. Returns how many were not, for want of room.
+    pub(super) fn settle(self) -> anyhow::Result<u64> {
+        let deadline = Instant::now() + SETTLES_WITHIN;
+        loop {
+            let (_, text) = http_get::get(self.admin, "/metrics")?;
+            let count = |name| http_get::counter(&text, name);
+            let captured = count(metric::CLICKS_CAPTURED);
+            let counted = count(metric::CLICKS_COUNTED);
+            if counted >= captured {
+                return Ok(count(metric::CLICKS_DROPPED));
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "only {counted} of {captured} visits are counted"
+            );
+            thread::sleep(LOOKS_EVERY);
+        }
+    }
+}
+
 impl Curt {
     fn when_ready(mut server: Server, ready: &Path) -> anyhow::Result<Self> {
         let (http, admin) =
@@ -156,6 +188,10 @@ impl Curt {
             pid: self.server.pid(),
             children: false,
         }
+    }
+
+    pub(super) fn visits(&self) -> VisitCounters {
+        VisitCounters { admin: self.admin }
     }
 
     pub(super) fn cache(&self) -> anyhow::Result<CacheGauges> {

@@ -1,4 +1,5 @@
-//! Redirects: curt with all links cached and with few, alone and with people, nginx without a look-up and with one.
+//! Redirects: curt with all links cached and with few, alone and with people, nginx without a look-up and with one; each
+//! with and without writing visits down.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,8 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, ensure};
 
 use super::contest::{Series, turns};
-use super::curt::{CacheGauges, Curt, CurtHome};
-use super::nginx::Nginx;
+use super::curt::{CacheGauges, Curt, CurtHome, VisitCounters};
+use super::nginx::{Log, Nginx};
 use super::people;
 use super::store::PreparedStore;
 use super::{CONNECTIONS, Cores, MAP_LINKS, SMALL_CACHE_SHARE, SuiteOptions, say, target_of};
@@ -22,20 +23,25 @@ const OFFERED_SHARE: f64 = 0.5;
 const BUSY_WANTED: f64 = 0.85;
 
 pub(super) const CURT_CACHED: &str = "curt, all links cached";
+pub(super) const CURT_SILENT: &str = "curt, all cached, visits not written down";
 pub(super) const CURT_PEOPLE: &str = "curt, all cached, accounts and limits on";
 pub(super) const CURT_SMALL: &str = "curt, 5 % of the links cached";
 pub(super) const NGINX_PLAIN: &str = "nginx `return 302`, no look-up";
+pub(super) const NGINX_LOG: &str = "nginx `return 302`, access log";
+pub(super) const NGINX_LOG_BUFFERED: &str = "nginx `return 302`, access log with buffer=64k";
 pub(super) const NGINX_MAP: &str = "nginx, map of 100,000";
 
 /// Turns that each server gets in a round of saturation, the others' in between: what disturbs the machine for a second
 /// then disturbs one turn of many, and not a third of one server's figures.
-const TURNS: u32 = 6;
+const TURNS: u32 = 3;
 
 /// Everything found about redirects.
 #[derive(Clone, Debug)]
 pub(super) struct RedirectResults {
     pub(super) shapes: Vec<ShapeResults>,
     pub(super) memory: CacheMemory,
+    /// Visits that no server had room to write down.
+    pub(super) visits_dropped: u64,
 }
 
 /// The results for one shape of request.
@@ -68,9 +74,36 @@ struct Contender {
     keys: Arc<KeySet>,
     pick: Pick,
     target_of: Option<fn(&str) -> String>,
+    /// Of a server that counts visits.
+    visits: Option<VisitCounters>,
+}
+
+/// What loading a server gave.
+struct Measured {
+    report: LoadReport,
+    /// Processor time that counting the visits took after the last answer.
+    later_nanos: u64,
 }
 
 impl Contender {
+    /// Loads the server and waits until it has counted the visits: that is part of their price, and must not run into
+    /// the next one's turn.
+    fn measure(&self, cores: Cores, load: &RedirectLoad) -> anyhow::Result<Measured> {
+        let report = loaded(cores, load, self.name)?;
+        let answered = self.process.reading()?;
+        self.settle()?;
+        let later_nanos = self.process.reading()?.since(&answered).all;
+        Ok(Measured {
+            report,
+            later_nanos,
+        })
+    }
+
+    /// Returns how many visits were not counted in the end.
+    fn settle(&self) -> anyhow::Result<u64> {
+        self.visits.map_or(Ok(0), VisitCounters::settle)
+    }
+
     fn load(&self, options: &SuiteOptions, shape: Shape, seed: u64) -> RedirectLoad {
         let mut plan = Plan::new(self.addr);
         plan.connections = CONNECTIONS;
@@ -128,8 +161,16 @@ pub(super) fn run(
         }
     }
     let memory = field.memory;
+    let mut visits_dropped = 0;
+    for contender in &field.contenders {
+        visits_dropped += contender.settle()?;
+    }
     field.stop()?;
-    Ok(RedirectResults { shapes, memory })
+    Ok(RedirectResults {
+        shapes,
+        memory,
+        visits_dropped,
+    })
 }
 
 impl ShapeResults {
@@ -189,14 +230,22 @@ fn saturate(
     for turn in turns(round, contenders.len()) {
         let mut load = contenders[turn].load(options, results.shape, u64::from(round) + 1);
         load.plan.limit = Limit::seconds(options.seconds / f64::from(TURNS));
-        let report = loaded(cores, &load, contenders[turn].name)?;
-        results.saturated[turn].add(&report);
+        let Measured {
+            report,
+            later_nanos,
+        } = contenders[turn].measure(cores, &load)?;
+        results.saturated[turn].add_with(&report, later_nanos);
         say(&format!(
             "    turn {:>2}  {:<8} {:<32} {:>9} per CPU second, {:.2} busy",
             round + 1,
             results.shape.name(),
             contenders[turn].name,
-            grouped(report.requests_per_cpu_second().unwrap_or_default()),
+            grouped(
+                results.saturated[turn]
+                    .values
+                    .last()
+                    .map_or(0.0, |figures| figures.per_cpu_second)
+            ),
             report.server_busy().unwrap_or_default()
         ));
     }
@@ -216,8 +265,11 @@ fn offer(
     for turn in turns(round, contenders.len()) {
         let mut load = contenders[turn].load(options, results.shape, u64::from(round) + 101);
         load.plan.rate = Some(results.offered_rate);
-        let report = loaded(cores, &load, contenders[turn].name)?;
-        results.offered[turn].add(&report);
+        let Measured {
+            report,
+            later_nanos,
+        } = contenders[turn].measure(cores, &load)?;
+        results.offered[turn].add_with(&report, later_nanos);
         say(&format!(
             "    round {}  {:<8} {:<32} p99 {:.0} µs at {}/s",
             round + 1,
@@ -242,7 +294,9 @@ fn loaded(cores: Cores, load: &RedirectLoad, name: &str) -> anyhow::Result<LoadR
 impl Field {
     fn start(options: &SuiteOptions, cores: Cores, store: &PreparedStore) -> anyhow::Result<Self> {
         say("==> redirects: starting the servers");
-        let (cached, memory) = start_cached(options, cores, store)?;
+        let (cached, _) = start_cached(options, cores, store, "cached", true)?;
+        // The pages of visits that are being written would count as the cache's.
+        let (silent, memory) = start_cached(options, cores, store, "silent", false)?;
         let with_people = start_with_people(options, cores, store)?;
         let small = start_small(options, cores, store, memory.counted_bytes)?;
         let all = (store.keys.clone(), Pick::zipf(&store.keys));
@@ -253,26 +307,39 @@ impl Field {
             keys: all.0.clone(),
             pick: all.1.clone(),
             target_of: Some(target_of),
+            visits: Some(server.visits()),
         };
         let mut contenders = vec![
             contender(CURT_CACHED, &cached),
+            Contender {
+                visits: None,
+                ..contender(CURT_SILENT, &silent)
+            },
             contender(CURT_PEOPLE, &with_people),
             contender(CURT_SMALL, &small),
         ];
         let mut nginxes = Vec::new();
         if let Some(nginx) = &options.nginx {
-            let plain = Nginx::plain(nginx, &store.folder("nginx-plain"), cores.server)?;
+            for (name, folder, log) in [
+                (NGINX_PLAIN, "nginx-plain", Log::Off),
+                (NGINX_LOG, "nginx-log", Log::On),
+                (NGINX_LOG_BUFFERED, "nginx-log-buffered", Log::Buffered),
+            ] {
+                let plain = Nginx::plain(nginx, &store.folder(folder), cores.server, log)?;
+                contenders.push(Contender {
+                    name,
+                    addr: plain.addr,
+                    process: plain.process(),
+                    keys: all.0.clone(),
+                    pick: all.1.clone(),
+                    target_of: None,
+                    visits: None,
+                });
+                nginxes.push(plain);
+            }
             let mapped = Arc::new(store.keys.prefix(MAP_LINKS));
             let folder = store.folder("nginx-map");
             let map = Nginx::with_map(nginx, &folder, cores.server, &mapped)?;
-            contenders.push(Contender {
-                name: NGINX_PLAIN,
-                addr: plain.addr,
-                process: plain.process(),
-                keys: all.0.clone(),
-                pick: all.1.clone(),
-                target_of: None,
-            });
             contenders.push(Contender {
                 name: NGINX_MAP,
                 addr: map.addr,
@@ -280,16 +347,17 @@ impl Field {
                 pick: Pick::zipf(&mapped),
                 keys: mapped,
                 target_of: Some(target_of),
+                visits: None,
             });
-            nginxes.extend([plain, map]);
+            nginxes.push(map);
         }
         // The small cache is measured in its steady state; the others get the same head start.
         for contender in &contenders {
             let load = contender.load(options, Shape::Minimal, 0);
-            loaded(cores, &load, contender.name)?;
+            contender.measure(cores, &load)?;
         }
         Ok(Self {
-            curts: vec![cached, with_people, small],
+            curts: vec![cached, silent, with_people, small],
             nginxes,
             contenders,
             memory,
@@ -307,18 +375,19 @@ impl Field {
     }
 }
 
-/// Starts curt with room for every link and follows each link once.
+/// Starts curt with room for every link and follows each link once; `captures` says whether visits are written down.
 fn start_cached(
     options: &SuiteOptions,
     cores: Cores,
     store: &PreparedStore,
+    name: &str,
+    captures: bool,
 ) -> anyhow::Result<(Curt, CacheMemory)> {
-    let home = CurtHome::new(
-        &options.curt,
-        &store.folder("curt-cached"),
-        &store.copy("cached")?,
-    )?;
-    let server = home.start(&room_for_all(), cores.server)?;
+    let folder = store.folder(&format!("curt-{name}"));
+    let home = CurtHome::new(&options.curt, &folder, &store.copy(name)?)?;
+    let mut settings = room_for_all();
+    settings.push(format!("clicks.capture={captures}"));
+    let server = home.start(&settings, cores.server)?;
     say("    following every link once");
     // The first links also fill buffers that do not grow with the cache: what a link takes shows from there on.
     let first = (store.keys.len() / 20).max(1);

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 use curt_accounts::AccountServices;
 use curt_adapters::wrap::PortErrors;
+use curt_clicks::capture::Capture;
 use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
 use curt_http::{App, HttpMetrics, PublicUrl, Readiness, admin, api, limit_visits};
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::ConfigArgs;
+use crate::clicks::ClickLine;
 use crate::config::Config;
 use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
@@ -79,16 +81,19 @@ struct Running {
     app: Arc<App>,
     supervisor: Supervisor,
     registry: Arc<Registry>,
+    /// Until the server takes them.
+    captures: Vec<Capture>,
 }
 
 async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> anyhow::Result<()> {
     let signals = Signals::listen()?;
-    let running = start(&config, &roles).await?;
+    let mut running = start(&config, &roles).await?;
     let stop = CancellationToken::new();
     let mut addresses = Vec::new();
     let mut servers = Vec::new();
     if roles.serve_http() {
-        let server = bind_public(&config, &running)?;
+        let captures = std::mem::take(&mut running.captures);
+        let server = bind_public(&config, &running)?.capturing(captures);
         let address = server.local_addr();
         running.app.public.listening_on(address);
         addresses.push(("http", address));
@@ -157,9 +162,16 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let supervisor = Supervisor::default();
     account_tasks::start(&supervisor, &accounts, &resolver);
     block(config, &supervisor, &resolver)?;
+    let clicks = config.clicks.as_ref();
+    let clicks = clicks
+        .map(|settings| ClickLine::start(settings, &stores, &supervisor, &mut registry))
+        .transpose()?
+        .unwrap_or_default();
     let ready = Readiness::new();
     ready.set("serving", false);
     let app = Arc::new(App {
+        visits: clicks.router,
+        reports: clicks.reports,
         links,
         resolver,
         accounts: accounts.clone(),
@@ -177,6 +189,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         app,
         supervisor,
         registry: Arc::new(registry),
+        captures: clicks.workers,
     })
 }
 

@@ -10,7 +10,7 @@ pub(crate) mod units;
 
 pub(crate) use address::{Database, Files};
 pub(crate) use layers::default_text;
-pub(crate) use resolved::{Config, LogFormat, LogSettings};
+pub(crate) use resolved::{ClickSettings, Config, LogFormat, LogSettings};
 
 use crate::cli::ConfigArgs;
 

@@ -32,7 +32,14 @@ impl Site {
 
     /// A new installation without a server and without an API key.
     pub(crate) fn new(settings: &[&str]) -> Self {
+        Self::with_environment(settings, &[])
+    }
+
+    /// The same with these variables, each the path of something.
+    pub(crate) fn with_environment(settings: &[&str], environment: &[(&str, &Path)]) -> Self {
         let app = App::new(env!("CARGO_BIN_EXE_curt")).unwrap();
+        let set = |app: App, (name, value): &(&str, &Path)| app.env(name, value);
+        let app = environment.iter().fold(app, set);
         Self {
             app: app.ready_within(Duration::from_secs(120)),
             settings: settings.iter().map(|text| (*text).to_owned()).collect(),
@@ -48,6 +55,11 @@ impl Site {
         let own = self.set_arguments();
         let arguments: Vec<String> = quiet.into_iter().chain(own).collect();
         self.server = Some(self.app.start_with(&arguments).unwrap());
+    }
+
+    /// The settings of the next start, instead of those before.
+    pub(crate) fn change_settings(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(|text| (*text).to_owned()).collect();
     }
 
     /// `--set key=value` for each setting.

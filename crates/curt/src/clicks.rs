@@ -1,0 +1,81 @@
+//! The clicks line of this process: from the workers' pens to the counts in the database. Visits are counted by the
+//! process that writes them down.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use curt_clicks::capture::Capture;
+use curt_clicks::classify::Countries;
+use curt_clicks::flush::{FlushMetrics, FlushPorts, Pipeline, Retention};
+use curt_clicks::report::Reports;
+use curt_clicks::spool::{Spool, SpoolMetrics};
+use curt_http::RouterVisits;
+use prometheus_client::registry::Registry;
+
+use crate::config::ClickSettings;
+use crate::supervisor::Supervisor;
+use crate::wiring::Stores;
+
+/// What the server writes and reads visits with.
+#[derive(Default)]
+pub(crate) struct ClickLine {
+    /// One for each redirect worker.
+    pub(crate) workers: Vec<Capture>,
+    pub(crate) router: Option<RouterVisits>,
+    pub(crate) reports: Option<Arc<Reports>>,
+}
+
+impl ClickLine {
+    /// Opens the spool and starts to count what is in it.
+    pub(crate) fn start(
+        settings: &ClickSettings,
+        stores: &Stores,
+        supervisor: &Supervisor,
+        registry: &mut Registry,
+    ) -> anyhow::Result<Self> {
+        let metrics = SpoolMetrics::register(registry);
+        let now = stores.clock.now();
+        let spool = Spool::open(&settings.folder, &settings.spool, now, &metrics)
+            .with_context(|| format!("could not open the spool {}", settings.folder.display()))?;
+        let router = settings.spool.writers - 1;
+        let workers = (0..router).map(|number| spool.capture(number));
+        let line = Self {
+            workers: workers.collect::<Result<_, _>>()?,
+            router: Some(RouterVisits::new(spool.capture(router)?)),
+            reports: Some(Arc::new(Reports::new(
+                stores.clicks.clone(),
+                settings.retention.visits_kept,
+            ))),
+        };
+        let spool = Arc::new(spool);
+        let ports = FlushPorts {
+            stream: spool.clone(),
+            rejects: spool,
+            links: stores.links.clone(),
+            store: stores.clicks.clone(),
+            clock: stores.clock.clone(),
+            countries: Arc::new(countries(settings)?),
+        };
+        let pipeline = Pipeline::new(ports, settings.flush, FlushMetrics::register(registry));
+        supervisor.start("clicks", |stop| pipeline.run(stop));
+        let retention = Retention::new(
+            stores.clicks.clone(),
+            stores.clock.clone(),
+            settings.retention,
+        );
+        supervisor.start("click-retention", |stop| retention.run(stop));
+        Ok(line)
+    }
+}
+
+fn countries(settings: &ClickSettings) -> anyhow::Result<Countries> {
+    let Some(file) = &settings.countries else {
+        return Ok(Countries::none());
+    };
+    Countries::open(file).with_context(|| {
+        format!(
+            "could not read clicks.countries, {}: \"make geoip\" fetches such a file",
+            file.display()
+        )
+    })
+}
