@@ -18,8 +18,6 @@ use crate::site::Site;
 
 /// A report must not take longer, whatever it is about.
 const REPORT_MAX: Duration = Duration::from_millis(50);
-/// The quickest of so many says what the server needs when nothing else has the machine.
-const TRIES: u32 = 20;
 const CLICKS_A_DAY: u64 = 10_000_000 / 90;
 const VISITS_A_FLUSH: u32 = 10_000;
 
@@ -90,15 +88,12 @@ fn quick(api: &mut Api, path: &str) -> String {
 fn quickest(api: &mut Api, path: &str) -> (Duration, String) {
     let mut best = Duration::MAX;
     let mut answer = String::new();
-    for _ in 0..TRIES {
+    for _ in 0..5 {
         let started = Instant::now();
         let found = api.get(path).unwrap();
         best = best.min(started.elapsed());
         assert_eq!(found.status, 200, "{path}: {}", found.text());
         answer = found.text();
-        if best <= REPORT_MAX / 2 {
-            break;
-        }
     }
     println!("{path}: {best:?}");
     (best, answer)

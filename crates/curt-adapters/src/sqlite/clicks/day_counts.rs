@@ -144,6 +144,11 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 fn take(bytes: &mut &[u8]) -> Result<u64, Damaged> {
+    // Nearly all counts of an hour are this small, and a report reads hundreds of thousands of them.
+    if let [byte @ ..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Ok(u64::from(*byte));
+    }
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first().ok_or(Damaged)?;

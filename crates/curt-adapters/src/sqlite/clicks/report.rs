@@ -46,8 +46,12 @@ pub(super) fn top(
     let mut counts = HashMap::<Box<str>, u64>::new();
     each_day(connection, subject, range, |_, hours_asked, bytes| {
         day_counts::each_of(bytes, dimension, |value, hours| {
-            let new = hours_of(hours_asked, hours).map(|(_, count)| count);
-            let new = new.fold(0_u64, u64::saturating_add);
+            let mut new = 0_u64;
+            for (hour, count) in hours.iter().enumerate() {
+                if hours_asked >> hour & 1 == 1 {
+                    new = new.saturating_add(*count);
+                }
+            }
             if new == 0 {
                 return;
             }
