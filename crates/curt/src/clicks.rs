@@ -1,5 +1,7 @@
-//! The clicks line of this process: from the workers' pens to the counts in the database. Visits are counted by the
-//! process that writes them down.
+//! The clicks line of this process: from the workers' pens to the counts in the database.
+//!
+//! The spool belongs to one process at a time, so visits are counted by the process that writes them down. One that has
+//! no role `clicks` leaves them in the spool, up to its bound, for the next one that has.
 
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use curt_http::RouterVisits;
 use prometheus_client::registry::Registry;
 
 use crate::config::ClickSettings;
+use crate::roles::{Role, Roles};
 use crate::supervisor::Supervisor;
 use crate::wiring::Stores;
 
@@ -26,13 +29,17 @@ pub(crate) struct ClickLine {
 }
 
 impl ClickLine {
-    /// Opens the spool and starts to count what is in it.
+    /// Opens the spool for what this process does with it, and starts to count what is in it where that is its role.
     pub(crate) fn start(
+        roles: &Roles,
         settings: &ClickSettings,
         stores: &Stores,
         supervisor: &Supervisor,
         registry: &mut Registry,
     ) -> anyhow::Result<Self> {
+        if !roles.serve_http() && !roles.has(Role::Clicks) {
+            return Ok(Self::default());
+        }
         let metrics = SpoolMetrics::register(registry);
         let now = stores.clock.now();
         let spool = Spool::open(&settings.folder, &settings.spool, now, &metrics)
@@ -47,25 +54,43 @@ impl ClickLine {
                 settings.retention.visits_kept,
             ))),
         };
-        let spool = Arc::new(spool);
-        let ports = FlushPorts {
-            stream: spool.clone(),
-            rejects: spool,
-            links: stores.links.clone(),
-            store: stores.clicks.clone(),
-            clock: stores.clock.clone(),
-            countries: Arc::new(countries(settings)?),
-        };
-        let pipeline = Pipeline::new(ports, settings.flush, FlushMetrics::register(registry));
-        supervisor.start("clicks", |stop| pipeline.run(stop));
-        let retention = Retention::new(
-            stores.clicks.clone(),
-            stores.clock.clone(),
-            settings.retention,
-        );
-        supervisor.start("click-retention", |stop| retention.run(stop));
+        if roles.has(Role::Clicks) {
+            count(settings, spool, stores, supervisor, registry)?;
+        } else {
+            supervisor.start("spool", |stop| async move {
+                stop.cancelled().await;
+                drop(spool);
+            });
+        }
         Ok(line)
     }
+}
+
+fn count(
+    settings: &ClickSettings,
+    spool: Spool,
+    stores: &Stores,
+    supervisor: &Supervisor,
+    registry: &mut Registry,
+) -> anyhow::Result<()> {
+    let spool = Arc::new(spool);
+    let ports = FlushPorts {
+        stream: spool.clone(),
+        rejects: spool,
+        links: stores.links.clone(),
+        store: stores.clicks.clone(),
+        clock: stores.clock.clone(),
+        countries: Arc::new(countries(settings)?),
+    };
+    let pipeline = Pipeline::new(ports, settings.flush, FlushMetrics::register(registry));
+    supervisor.start("clicks", |stop| pipeline.run(stop));
+    let retention = Retention::new(
+        stores.clicks.clone(),
+        stores.clock.clone(),
+        settings.retention,
+    );
+    supervisor.start("click-retention", |stop| retention.run(stop));
+    Ok(())
 }
 
 fn countries(settings: &ClickSettings) -> anyhow::Result<Countries> {

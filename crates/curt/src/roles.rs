@@ -20,6 +20,8 @@ pub(crate) enum Role {
     Keysync,
     /// Purge expired links
     Purge,
+    /// Count visits that were written down
+    Clicks,
 }
 
 /// The chosen roles; none chosen means all.

@@ -43,9 +43,14 @@ impl CurtHome {
         })
     }
 
-    /// Starts the server with `settings` (`key=value`) over the file's.
-    pub(super) fn start(&self, settings: &[String], core: Option<usize>) -> anyhow::Result<Curt> {
-        let (server, ready) = self.launch(settings, core)?;
+    /// Starts the server with these roles, or all if none are named, and `settings` (`key=value`) over the file's.
+    pub(super) fn start(
+        &self,
+        roles: &[&str],
+        settings: &[String],
+        core: Option<usize>,
+    ) -> anyhow::Result<Curt> {
+        let (server, ready) = self.launch(roles, settings, core)?;
         Curt::when_ready(server, &ready)
     }
 
@@ -56,7 +61,7 @@ impl CurtHome {
         path: &str,
     ) -> anyhow::Result<(Curt, Duration)> {
         let began = Instant::now();
-        let (mut server, ready) = self.launch(&[format!("server.listen={addr}")], None)?;
+        let (mut server, ready) = self.launch(&[], &[format!("server.listen={addr}")], None)?;
         server.wait_until(|| {
             http_get::get(addr, path)
                 .ok()
@@ -68,6 +73,7 @@ impl CurtHome {
 
     fn launch(
         &self,
+        roles: &[&str],
         settings: &[String],
         core: Option<usize>,
     ) -> anyhow::Result<(Server, PathBuf)> {
@@ -82,6 +88,7 @@ impl CurtHome {
             "--ready-file".to_owned(),
             ready.display().to_string(),
         ];
+        arguments.extend(roles.iter().map(|role| (*role).to_owned()));
         for setting in settings {
             arguments.extend(["--set".to_owned(), setting.clone()]);
         }
@@ -152,8 +159,14 @@ pub(super) struct VisitCounters {
 }
 
 impl VisitCounters {
-    /// Waits until every visit is counted that was written down. Returns how many were not, for want of room.
-    pub(super) fn settle(self) -> anyhow::Result<u64> {
+    /// How many visits were not written down, for want of room.
+    pub(super) fn dropped(self) -> anyhow::Result<u64> {
+        let (_, text) = http_get::get(self.admin, "/metrics")?;
+        Ok(http_get::counter(&text, metric::CLICKS_DROPPED))
+    }
+
+    /// Waits until every visit is counted that was written down.
+    pub(super) fn settle(self) -> anyhow::Result<()> {
         let deadline = Instant::now() + SETTLES_WITHIN;
         loop {
             let (_, text) = http_get::get(self.admin, "/metrics")?;
@@ -161,7 +174,7 @@ impl VisitCounters {
             let captured = count(metric::CLICKS_CAPTURED);
             let counted = count(metric::CLICKS_COUNTED);
             if counted >= captured {
-                return Ok(count(metric::CLICKS_DROPPED));
+                return Ok(());
             }
             ensure!(
                 Instant::now() < deadline,

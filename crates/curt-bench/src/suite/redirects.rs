@@ -22,8 +22,9 @@ const OFFERED_SHARE: f64 = 0.5;
 /// The share of its core that a saturated server uses when nothing else runs.
 const BUSY_WANTED: f64 = 0.85;
 
-pub(super) const CURT_CACHED: &str = "curt, all links cached";
-pub(super) const CURT_SILENT: &str = "curt, all cached, visits not written down";
+pub(super) const CURT_COUNTING: &str = "curt, visits written down and counted";
+pub(super) const CURT_WRITING: &str = "curt, visits written down";
+pub(super) const CURT_SILENT: &str = "curt, all links cached";
 pub(super) const CURT_PEOPLE: &str = "curt, all cached, accounts and limits on";
 pub(super) const CURT_SMALL: &str = "curt, 5 % of the links cached";
 pub(super) const NGINX_PLAIN: &str = "nginx `return 302`, no look-up";
@@ -91,17 +92,14 @@ impl Contender {
     fn measure(&self, cores: Cores, load: &RedirectLoad) -> anyhow::Result<Measured> {
         let report = loaded(cores, load, self.name)?;
         let answered = self.process.reading()?;
-        self.settle()?;
+        if let Some(visits) = self.visits {
+            visits.settle()?;
+        }
         let later_nanos = self.process.reading()?.since(&answered).all;
         Ok(Measured {
             report,
             later_nanos,
         })
-    }
-
-    /// Returns how many visits were not counted in the end.
-    fn settle(&self) -> anyhow::Result<u64> {
-        self.visits.map_or(Ok(0), VisitCounters::settle)
     }
 
     fn load(&self, options: &SuiteOptions, shape: Shape, seed: u64) -> RedirectLoad {
@@ -162,8 +160,8 @@ pub(super) fn run(
     }
     let memory = field.memory;
     let mut visits_dropped = 0;
-    for contender in &field.contenders {
-        visits_dropped += contender.settle()?;
+    for curt in &field.curts {
+        visits_dropped += curt.visits().dropped()?;
     }
     field.stop()?;
     Ok(RedirectResults {
@@ -294,9 +292,10 @@ fn loaded(cores: Cores, load: &RedirectLoad, name: &str) -> anyhow::Result<LoadR
 impl Field {
     fn start(options: &SuiteOptions, cores: Cores, store: &PreparedStore) -> anyhow::Result<Self> {
         say("==> redirects: starting the servers");
-        let (cached, _) = start_cached(options, cores, store, "cached", true)?;
         // The pages of visits that are being written would count as the cache's.
-        let (silent, memory) = start_cached(options, cores, store, "silent", false)?;
+        let (silent, memory) = start_cached(options, cores, store, Visits::Unnoted)?;
+        let (writing, _) = start_cached(options, cores, store, Visits::Written)?;
+        let (counting, _) = start_cached(options, cores, store, Visits::Counted)?;
         let with_people = start_with_people(options, cores, store)?;
         let small = start_small(options, cores, store, memory.counted_bytes)?;
         let all = (store.keys.clone(), Pick::zipf(&store.keys));
@@ -307,13 +306,14 @@ impl Field {
             keys: all.0.clone(),
             pick: all.1.clone(),
             target_of: Some(target_of),
-            visits: Some(server.visits()),
+            visits: None,
         };
         let mut contenders = vec![
-            contender(CURT_CACHED, &cached),
+            contender(CURT_SILENT, &silent),
+            contender(CURT_WRITING, &writing),
             Contender {
-                visits: None,
-                ..contender(CURT_SILENT, &silent)
+                visits: Some(counting.visits()),
+                ..contender(CURT_COUNTING, &counting)
             },
             contender(CURT_PEOPLE, &with_people),
             contender(CURT_SMALL, &small),
@@ -357,7 +357,7 @@ impl Field {
             contender.measure(cores, &load)?;
         }
         Ok(Self {
-            curts: vec![cached, silent, with_people, small],
+            curts: vec![silent, writing, counting, with_people, small],
             nginxes,
             contenders,
             memory,
@@ -375,19 +375,48 @@ impl Field {
     }
 }
 
-/// Starts curt with room for every link and follows each link once; `captures` says whether visits are written down.
+/// What a server does about visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Visits {
+    Unnoted,
+    /// To be counted later: what nginx does with its access log.
+    Written,
+    Counted,
+}
+
+impl Visits {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Unnoted => "silent",
+            Self::Written => "writing",
+            Self::Counted => "counting",
+        }
+    }
+
+    fn roles(self) -> &'static [&'static str] {
+        match self {
+            Self::Written => &["redirect", "api", "keygen", "keysync", "purge"],
+            Self::Unnoted | Self::Counted => &[],
+        }
+    }
+
+    fn settings(self) -> [String; 2] {
+        let capture = format!("clicks.capture={}", self != Self::Unnoted);
+        [capture, "clicks.spool_max=8GiB".to_owned()]
+    }
+}
+
+/// Starts curt with room for every link and follows each link once.
 fn start_cached(
     options: &SuiteOptions,
     cores: Cores,
     store: &PreparedStore,
-    name: &str,
-    captures: bool,
+    visits: Visits,
 ) -> anyhow::Result<(Curt, CacheMemory)> {
-    let folder = store.folder(&format!("curt-{name}"));
-    let home = CurtHome::new(&options.curt, &folder, &store.copy(name)?)?;
-    let mut settings = room_for_all();
-    settings.push(format!("clicks.capture={captures}"));
-    let server = home.start(&settings, cores.server)?;
+    let folder = store.folder(&format!("curt-{}", visits.name()));
+    let home = CurtHome::new(&options.curt, &folder, &store.copy(visits.name())?)?;
+    let settings = [room_for_all(), visits.settings().into()].concat();
+    let server = home.start(visits.roles(), &settings, cores.server)?;
     say("    following every link once");
     // The first links also fill buffers that do not grow with the cache: what a link takes shows from there on.
     let first = (store.keys.len() / 20).max(1);
@@ -431,8 +460,13 @@ fn start_with_people(
     people::move_in(&database)?;
     let folder = store.folder("curt-people");
     let home = CurtHome::new(&options.curt, &folder, &database)?;
-    let settings = [room_for_all(), people::settings(&folder)?].concat();
-    let server = home.start(&settings, cores.server)?;
+    let settings = [
+        room_for_all(),
+        people::settings(&folder)?,
+        Visits::Unnoted.settings().into(),
+    ]
+    .concat();
+    let server = home.start(&[], &settings, cores.server)?;
     follow(cores, &server, &store.keys)?;
     ensure_all_cached(server.cache()?, store)?;
     Ok(server)
@@ -450,7 +484,7 @@ fn follow(cores: Cores, server: &Curt, keys: &KeySet) -> anyhow::Result<()> {
         shape: Shape::Minimal,
         target_of: Some(target_of),
     };
-    loaded(cores, &load, CURT_CACHED).map(drop)
+    loaded(cores, &load, CURT_COUNTING).map(drop)
 }
 
 /// Starts curt with room for a few of the links, by what one link was found to take.
@@ -466,9 +500,10 @@ fn start_small(
         &store.copy("small")?,
     )?;
     let bytes = store.keys.len() as f64 * SMALL_CACHE_SHARE * link_bytes;
-    let settings = [
+    let room = vec![
         "server.workers=1".to_owned(),
         format!("cache.bytes={}B", bytes.ceil().max(64.0 * 1_024.0)),
     ];
-    home.start(&settings, cores.server)
+    let settings = [room, Visits::Unnoted.settings().into()].concat();
+    home.start(&[], &settings, cores.server)
 }

@@ -164,7 +164,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     block(config, &supervisor, &resolver)?;
     let clicks = config.clicks.as_ref();
     let clicks = clicks
-        .map(|settings| ClickLine::start(settings, &stores, &supervisor, &mut registry))
+        .map(|settings| ClickLine::start(roles, settings, &stores, &supervisor, &mut registry))
         .transpose()?
         .unwrap_or_default();
     let ready = Readiness::new();

@@ -50,10 +50,15 @@ impl Site {
 
     /// Starts the server on the data that is there.
     pub(crate) fn restart(&mut self) {
+        self.restart_as(&[]);
+    }
+
+    /// The same with these roles alone.
+    pub(crate) fn restart_as(&mut self, roles: &[&str]) {
         assert!(self.server.is_none(), "the server runs already");
-        let quiet = ["--set", "log.level=warn"].map(str::to_owned);
-        let own = self.set_arguments();
-        let arguments: Vec<String> = quiet.into_iter().chain(own).collect();
+        let quiet = ["--set", "log.level=warn"];
+        let given = roles.iter().chain(&quiet).map(|text| (*text).to_owned());
+        let arguments: Vec<String> = given.chain(self.set_arguments()).collect();
         self.server = Some(self.app.start_with(&arguments).unwrap());
     }
 

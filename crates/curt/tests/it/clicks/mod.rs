@@ -9,6 +9,7 @@ mod kills;
 mod max_clicks;
 mod poison;
 mod privacy;
+mod roles;
 mod two_servers;
 
 use std::time::Duration;
