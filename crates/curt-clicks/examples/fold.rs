@@ -14,6 +14,10 @@ use curt_clicks::fold::{Fold, FoldSettings, SaltWanted};
 use curt_clicks::record::{Method, Outcome, Visit};
 use curt_core::{DomainId, UnixMillis};
 
+/// The server's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const LINKS: u32 = 100_000;
 const AGENTS: u32 = 5_000;
 const REFERRERS: u32 = 2_000;
