@@ -31,6 +31,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "clicks",
         sql: include_str!("../../migrations/sqlite/0003_clicks.sql"),
     },
+    Migration {
+        number: 4,
+        name: "keys",
+        sql: include_str!("../../migrations/sqlite/0004_keys.sql"),
+    },
 ];
 
 /// "curt" in ASCII: tells our files from those of other programs.
