@@ -1,6 +1,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use deadpool_postgres::Connect;
 use tokio::task::JoinHandle;
@@ -25,13 +26,15 @@ pub(super) struct Hosts {
 
 impl Hosts {
     pub(super) fn new(address: &Address, tls: Option<Tls>, settings: &PostgresSettings) -> Self {
-        let patience = settings.statement_timeout + settings.connect_timeout;
+        // The system counts these in seconds and refuses zero.
+        let second = Duration::from_secs(1);
+        let patience = (settings.statement_timeout + settings.connect_timeout).max(second);
         let configs = address.hosts.iter().cloned().map(|mut config| {
             config
                 .connect_timeout(settings.connect_timeout)
                 .tcp_user_timeout(patience)
                 .keepalives_idle(patience)
-                .keepalives_interval(settings.connect_timeout)
+                .keepalives_interval(settings.connect_timeout.max(second))
                 .keepalives_retries(3);
             if settings.session == Session::Writable {
                 config.target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
