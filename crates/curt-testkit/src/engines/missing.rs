@@ -56,7 +56,7 @@ pub fn unless_missing<T>(test: &str, started: Result<T>) -> Option<T> {
         Ok(engine) => Some(engine),
         Err(error) => {
             let Some(missing) = error.downcast_ref::<Missing>() else {
-                panic!("an engine did not start: {error:?}");
+                panic!("an engine did not start: {error:#}");
             };
             let test = test.trim_end_matches("::here");
             let test = test.trim_end_matches("::{{closure}}");

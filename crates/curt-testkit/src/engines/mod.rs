@@ -16,11 +16,18 @@
 //! the call is made from a thread for blocking work.
 
 mod account;
+mod cache;
+pub mod cassandra;
 mod command;
 mod engine;
+pub mod haproxy;
+pub mod hdfs;
 mod home;
 mod java;
+pub mod kafka;
 pub mod mariadb;
+pub mod memcached;
+pub mod minio;
 mod missing;
 mod port;
 pub mod postgres;

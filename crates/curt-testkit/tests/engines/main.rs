@@ -2,8 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose engine fails should stop")]
 
+mod cassandra;
+mod haproxy;
+mod hdfs;
+mod kafka;
 mod leavings;
 mod mariadb;
+mod memcached;
+mod minio;
 mod postgres;
 mod redis;
 mod skipping;
