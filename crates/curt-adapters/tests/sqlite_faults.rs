@@ -13,6 +13,7 @@ use curt_adapters::sqlite::{Access, LedgerForm, Sqlite, SqliteSettings, Synchron
 use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkStore};
 use curt_core::{ErrorKind, PortError, UnixMillis};
 use curt_testkit::sample::{api_key, id, keys, link, request, user};
+use curt_testkit::skipped;
 use rusqlite::Connection;
 
 /// Without the syncs that only power loss would show.
@@ -198,8 +199,7 @@ async fn a_full_file_refuses_writes_and_serves_reads() {
 #[tokio::test]
 async fn a_full_disk_recovers_by_itself_when_space_is_freed() {
     let Some(disk) = SmallDisk::mount() else {
-        eprintln!("skipped: no right to mount a small disk");
-        return;
+        return skipped::say("sqlite_faults", "no right to mount a small disk");
     };
     let folder = disk.0.path();
     let ballast = folder.join("ballast");

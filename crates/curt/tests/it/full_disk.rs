@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use curt_testkit::skipped;
+
 use crate::api::{Answer, Api};
 use crate::site::Site;
 use crate::wait::eventually;
@@ -68,8 +70,8 @@ fn a_full_disk_refuses_creates_and_nothing_else_and_heals() {
     let disk = match SmallDisk::mount(&site.folder().join("data")) {
         Ok(disk) => disk,
         Err(reason) => {
-            println!("SKIPPED full_disk: no small file system can be mounted here: {reason}");
-            return;
+            let reason = format!("no small file system can be mounted here: {reason}");
+            return skipped::say("full_disk", &reason);
         }
     };
     fs::write(disk.0.join("ballast"), vec![0; BALLAST_MIB << 20]).unwrap();
