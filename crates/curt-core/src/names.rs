@@ -63,6 +63,7 @@ pub mod event {
     pub const KEY_FILE_GREW: &str = "key_file_grew";
     pub const KEY_FILE_PUBLISHED: &str = "key_file_published";
     pub const KEY_BLOCK_SKIPPED: &str = "key_block_skipped";
+    pub const FOREIGN_KEY_DROPPED: &str = "foreign_key_dropped";
     pub const LINKS_PURGED: &str = "links_purged";
     pub const BLOCKLIST_LOADED: &str = "blocklist_loaded";
     pub const BLOCKLIST_REFUSED: &str = "blocklist_refused";
