@@ -1,9 +1,11 @@
-use std::fs::{self, File};
+use std::fs;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{self as unix, UnixListener};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use rand::RngExt;
 
 /// How many ports are tried before giving up; nearly every one is free.
@@ -18,24 +20,21 @@ const STARTS_MAX: u32 = 3;
 #[derive(Debug)]
 pub struct Port {
     number: u16,
-    /// Locked, and unlocked by the system when the process ends in any way.
-    _claim: File,
+    _claim: UnixListener,
 }
 
 impl Port {
     pub fn free() -> Result<Self> {
         let range = below_outgoing();
-        let claims = claims_folder()?;
         for _ in 0..TRIES_MAX {
             let number = rand::rng().random_range(range.clone());
-            let claim = File::create(claims.join(number.to_string()))?;
-            if claim.try_lock().is_err() || !is_free(number) {
-                continue;
+            if let Ok(_claim) = claim(number)
+                && is_free(number)
+            {
+                return Ok(Self { number, _claim });
             }
-            let _claim = claim;
-            return Ok(Self { number, _claim });
         }
-        anyhow::bail!("no free port in {range:?} after {TRIES_MAX} tries")
+        bail!("no free port in {range:?} after {TRIES_MAX} tries")
     }
 
     #[must_use]
@@ -74,11 +73,10 @@ fn below_outgoing() -> Range<u16> {
     10_000..first.max(15_000)
 }
 
-fn claims_folder() -> Result<PathBuf> {
-    let user = rustix::process::getuid().as_raw();
-    let folder = std::env::temp_dir().join(format!("curt-ports-{user}"));
-    fs::create_dir_all(&folder).with_context(|| format!("could not make {}", folder.display()))?;
-    Ok(folder)
+/// A name that only one can hold, among those that share the ports. The system frees it when its holder ends in any way.
+fn claim(number: u16) -> io::Result<UnixListener> {
+    let name = unix::SocketAddr::from_abstract_name(format!("curt-port-{number}"))?;
+    UnixListener::bind_addr(&name)
 }
 
 /// On all addresses, because some engines listen there too.
@@ -104,11 +102,10 @@ mod tests {
     #[test]
     fn a_claimed_port_cannot_be_claimed_again() {
         let port = Port::free().unwrap();
-        let path = claims_folder().unwrap().join(port.to_string());
-        let second = File::create(path).unwrap();
-        assert!(second.try_lock().is_err());
+        assert!(claim(port.number()).is_err());
+        let number = port.number();
         drop(port);
-        assert!(second.try_lock().is_ok());
+        assert!(claim(number).is_ok());
     }
 
     #[test]
