@@ -1,3 +1,6 @@
+use std::sync::Arc;
+use std::time::Duration;
+
 use curt_testkit::engines::postgres::{self, Pair, Server};
 use curt_testkit::need;
 
@@ -30,12 +33,18 @@ fn a_killed_server_comes_back_on_its_port_with_its_data() {
 }
 
 #[test]
-fn a_paused_server_answers_when_it_goes_on() {
-    let server = need!(Server::start());
+fn a_paused_server_leaves_even_old_connections_waiting_until_it_goes_on() {
+    let server = Arc::new(need!(Server::start()));
+    let asking = Arc::clone(&server);
+    let asked = std::thread::spawn(move || asking.sql("select 1 from pg_sleep(0.5)"));
+    std::thread::sleep(Duration::from_millis(250));
     server.pause().unwrap();
     assert!(!server.serves());
+    std::thread::sleep(Duration::from_millis(750));
+    assert!(!asked.is_finished());
     server.resume().unwrap();
-    assert_eq!(server.sql("select 1").unwrap(), "1");
+    assert_eq!(asked.join().unwrap().unwrap(), "1");
+    assert!(server.serves());
 }
 
 #[test]
