@@ -5,10 +5,18 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+mod address;
 pub mod files;
 pub mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+mod reconnect;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod wrap;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;

@@ -31,7 +31,8 @@ end
 return fitting
 ";
 
-/// A pool shard on a list.
+/// A pool shard on a list. A pop whose answer is lost may have taken its keys: nobody has them then, and they count as
+/// leaked, at most `limit` of them.
 pub(super) struct RedisKeyPool {
     redis: Arc<Redis>,
     list: String,
