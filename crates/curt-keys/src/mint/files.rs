@@ -51,12 +51,16 @@ impl FileFill {
     }
 
     pub(crate) async fn pass(&self, stop: &CancellationToken) {
-        if !self.leases.lock().await.hold(LOCK).await {
+        if !self.owns().await {
             return;
         }
         if let Err(error) = self.fill(stop).await {
             report(&error);
         }
+    }
+
+    async fn owns(&self) -> bool {
+        self.leases.lock().await.hold(LOCK).await
     }
 
     async fn fill(&self, stop: &CancellationToken) -> PortResult<()> {
@@ -70,7 +74,7 @@ impl FileFill {
         Ok(())
     }
 
-    /// Writes the file that starts at index `first`. Told to stop, it leaves no trace.
+    /// Writes the file that starts at index `first`. Told to stop, or when the lock is lost, it leaves no trace.
     async fn write(&self, first: u64, stop: &CancellationToken) -> PortResult<()> {
         let name = self.series.file_name(first);
         let layout = KeyFileLayout {
@@ -81,7 +85,7 @@ impl FileFill {
         let (total, block) = (self.settings.file_keys, self.settings.block_keys as u64);
         let mut written = 0;
         while written < total {
-            if stop.is_cancelled() {
+            if stop.is_cancelled() || !self.owns().await {
                 return Ok(());
             }
             let keys = self

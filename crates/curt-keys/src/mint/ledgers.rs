@@ -46,8 +46,7 @@ impl LedgerFill {
     /// One pass over all shards. `minted` is told after every insert, so that the first keys flow on at once.
     pub(crate) async fn pass(&self, stop: &CancellationToken, minted: &(dyn Fn() + Sync)) {
         for shard in 0..self.ledgers.len() {
-            let lock = format!("shard-locks/keys-db-{shard}");
-            if !self.leases.lock().await.hold(&lock).await {
+            if !self.owns(shard).await {
                 continue;
             }
             match self.fill(shard, stop, minted).await {
@@ -59,6 +58,11 @@ impl LedgerFill {
                 return;
             }
         }
+    }
+
+    async fn owns(&self, shard: usize) -> bool {
+        let lock = format!("shard-locks/keys-db-{shard}");
+        self.leases.lock().await.hold(&lock).await
     }
 
     async fn fill(
@@ -74,7 +78,7 @@ impl LedgerFill {
         }
         let mut total = 0;
         let mut barren = Barren::default();
-        while free < self.settings.high && !stop.is_cancelled() {
+        while free < self.settings.high && !stop.is_cancelled() && self.owns(shard).await {
             let missing = usize::try_from(self.settings.high - free).unwrap_or(usize::MAX);
             let keys = self.mint_for(shard, missing.min(self.settings.mint_batch));
             let new = ledger.insert(&keys).await?;

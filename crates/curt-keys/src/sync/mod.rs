@@ -170,19 +170,24 @@ impl Keysync {
         if self.settings.shards_max == 0 {
             return true;
         }
-        let lock = |shard: usize| format!("shard-locks/keys-pool-{shard}");
         let others = (0..self.pools.len())
-            .filter(|&other| other != shard && state.leases.holds(&lock(other)))
+            .filter(|&other| other != shard && state.leases.holds(&pool_lock(other)))
             .count();
-        if others >= self.settings.shards_max && !state.leases.holds(&lock(shard)) {
-            let is_free = matches!(self.locks.holder(&lock(shard)).await, Ok(None));
+        if others >= self.settings.shards_max && !state.leases.holds(&pool_lock(shard)) {
+            let is_free = matches!(self.locks.holder(&pool_lock(shard)).await, Ok(None));
             let free_since = &mut state.shards[shard].free_since;
             *free_since = is_free.then(|| free_since.unwrap_or_else(Instant::now));
             if free_since.is_none_or(|since| since.elapsed() < state.leases.ttl()) {
                 return false;
             }
         }
-        state.leases.hold(&lock(shard)).await
+        state.leases.hold(&pool_lock(shard)).await
+    }
+
+    /// Whether a pass that takes long is still ours to finish.
+    async fn still_owns(&self, state: &mut State, shard: usize) -> bool {
+        state.leases.hold(&owner_lock(&self.instance)).await
+            && (self.settings.shards_max == 0 || state.leases.hold(&pool_lock(shard)).await)
     }
 
     /// Brings one shard to its high mark if it is below the low one. Returns whether it asked
@@ -199,7 +204,7 @@ impl Keysync {
             return Ok(false);
         }
         let mut moved = 0;
-        while depth < self.settings.high {
+        while depth < self.settings.high && self.still_owns(state, shard).await {
             let room = usize::try_from(self.settings.high - depth).unwrap_or(usize::MAX);
             let limit = room.min(self.settings.batch);
             let Some(delivery) = self.take(state, shard, limit).await else {
@@ -316,6 +321,10 @@ impl Keysync {
             }
         }
     }
+}
+
+fn pool_lock(shard: usize) -> String {
+    format!("shard-locks/keys-pool-{shard}")
 }
 
 /// Empties a volatile pool. Keys that it does not give are found by their batches.
