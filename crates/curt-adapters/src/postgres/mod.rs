@@ -1,4 +1,4 @@
-//! PostgreSQL behind two ports: minted keys and cursors.
+//! PostgreSQL behind three ports: links, minted keys and cursors.
 //!
 //! # Connections
 //! Several hosts may be named; the one that takes writes is used, and looked for again after a failure, so that a
@@ -14,6 +14,7 @@ mod cursor;
 mod engine;
 mod failure;
 mod ledger;
+mod links;
 mod schema;
 mod settings;
 mod tls;
@@ -21,13 +22,13 @@ mod tls;
 use std::sync::Arc;
 
 use curt_core::PortResult;
-use curt_core::ports::{Cursor, KeyLedger};
+use curt_core::ports::{Cursor, KeyLedger, LinkStore};
 
 use address::Address;
 use engine::Engine;
 
 pub use ledger::LedgerForm;
-pub use schema::{CURSORS, KEYS, Migration, MigrationSet};
+pub use schema::{CURSORS, KEYS, LINKS, Migration, MigrationSet};
 pub use settings::{PostgresSettings, Session};
 
 /// A PostgreSQL at an address.
@@ -56,6 +57,11 @@ impl Postgres {
     #[must_use]
     pub fn ledger(&self, form: LedgerForm) -> Arc<dyn KeyLedger> {
         Arc::new(ledger::PostgresLedger::new(Arc::clone(&self.engine), form))
+    }
+
+    #[must_use]
+    pub fn links(&self) -> Arc<dyn LinkStore> {
+        Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
     }
 
     #[must_use]

@@ -51,6 +51,16 @@ pub static CURSORS: MigrationSet = MigrationSet {
     }],
 };
 
+/// Links, and the answers to idempotent requests.
+pub static LINKS: MigrationSet = MigrationSet {
+    name: "links",
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../../migrations/postgres/links_0001_first.sql"),
+    }],
+};
+
 /// An engine whose tables of one set are brought up to date before the first use. Not at start: a server must start,
 /// and live on its buffers, while the keys database is away.
 #[derive(Debug)]
@@ -191,7 +201,7 @@ mod tests {
 
     #[test]
     fn numbers_follow_each_other_from_one() {
-        for set in [&KEYS, &CURSORS] {
+        for set in [&KEYS, &CURSORS, &LINKS] {
             for (index, step) in set.steps.iter().enumerate() {
                 assert_eq!(step.number as usize, index + 1, "{}", step.name);
             }

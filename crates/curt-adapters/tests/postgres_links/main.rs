@@ -1,0 +1,10 @@
+//! The links of PostgreSQL on real servers.
+
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
+#![cfg(feature = "postgres")]
+
+mod claims;
+mod races;
+mod suites;
+mod unknown;
+mod world;

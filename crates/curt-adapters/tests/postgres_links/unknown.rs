@@ -1,0 +1,125 @@
+//! Inserts whose answer is lost: it is said that nobody knows, and the same request again finds out.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_adapters::postgres::{Postgres, PostgresSettings};
+use curt_core::ErrorKind;
+use curt_core::ports::InsertReply;
+use curt_testkit::engines::postgres::{Server, shared};
+use curt_testkit::engines::proxy::{Line, Proxy};
+use curt_testkit::need;
+use curt_testkit::sample::{id, link, once, request, request_once};
+use tokio::task::JoinSet;
+
+use crate::world::{Links, assert_distinct, insert_until_answered, length, open};
+
+/// A line to the server that can be broken, and a store that is reached by it.
+fn through_proxy(server: &Server, database: &str) -> (Proxy, Links) {
+    let target = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
+    let proxy = Proxy::to(target).unwrap();
+    let settings = PostgresSettings {
+        connect_timeout: Duration::from_millis(500),
+        statement_timeout: Duration::from_millis(500),
+        ..PostgresSettings::default()
+    };
+    let url = format!("postgres://postgres@{}/{database}", proxy.address());
+    let links = Postgres::open(&url, &settings).unwrap().links();
+    (proxy, links)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_insert_without_an_answer_is_unknown_and_its_name_tells() {
+    let server = need!(shared());
+    let database = server.database("unknown").unwrap();
+    let (proxy, links) = through_proxy(&server, database.name());
+    // Prepares the statement, so that the next insert is sent whole.
+    let first = request_once(vec![link("first")], once("first", 1));
+    insert_until_answered(&links, first).await;
+    proxy.set(Line::Deaf);
+    let lost = || request_once(vec![link("lost")], once("lost", 1));
+    let error = links.insert(lost()).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Timeout, "{error:?}");
+
+    // The client asks another process, with a fresh key.
+    let another = open(&database.url());
+    let again = request_once(vec![link("fresh")], once("lost", 1));
+    let reply = another.insert(again).await.unwrap();
+    assert_eq!(reply, InsertReply::Replayed(vec![Some(id("lost"))]));
+    proxy.set(Line::Sound);
+    let reply = links.insert(lost()).await.unwrap();
+    assert_eq!(reply, InsertReply::Replayed(vec![Some(id("lost"))]));
+    assert_eq!(another.counts().await.unwrap().live, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_line_is_unknown_to_everybody_who_shared_the_statement() {
+    let server = need!(shared());
+    let database = server.database("shared").unwrap();
+    let (proxy, links) = through_proxy(&server, database.name());
+    links.insert(request(vec![link("first")])).await.unwrap();
+    proxy.set(Line::Deaf);
+    let mut callers = JoinSet::new();
+    for n in 0..20 {
+        let links = Arc::clone(&links);
+        callers.spawn(async move { links.insert(request(vec![link(&format!("k{n}"))])).await });
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    proxy.set(Line::Cut);
+    for answer in callers.join_all().await {
+        let error = answer.unwrap_err();
+        // Those who found no connection any more know that nothing happened.
+        let kinds = [ErrorKind::Timeout, ErrorKind::Unavailable];
+        assert!(kinds.contains(&error.kind), "{error:?}");
+    }
+}
+
+/// `kill -9` of one of the engine's processes makes it end all of them and recover from its log.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_backends_lose_and_double_nothing_l1() {
+    let server = need!(Server::start());
+    server.sql("create database killed").unwrap();
+    let processes = [open(&server.url("killed")), open(&server.url("killed"))];
+    let (clients, each) = (16, length(150, 1_500));
+    let mut work = JoinSet::new();
+    for n in 0..clients {
+        let processes = processes.clone();
+        work.spawn(async move {
+            let mut ids = Vec::new();
+            for k in 0..each {
+                let name = format!("c{n}k{k}");
+                let request = request_once(vec![link(&name)], once(&name, 0));
+                let links = &processes[k % 2];
+                ids.extend(insert_until_answered(links, request).await);
+            }
+            ids
+        });
+    }
+    for _ in 0..length(3, 20) {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        kill_busy_backend(&server);
+    }
+    let ids: Vec<_> = work.join_all().await.into_iter().flatten().collect();
+    assert_distinct(&ids);
+    assert_eq!(ids.len(), clients * each);
+    let links = &processes[0];
+    for id in &ids {
+        assert!(links.get(id).await.unwrap().is_some(), "L-1: {id} is lost");
+    }
+    assert_eq!(links.counts().await.unwrap().live, ids.len() as u64);
+}
+
+/// Kills a backend that is inserting, if there is one at this moment.
+fn kill_busy_backend(server: &Server) {
+    let busy =
+        "select pid from pg_stat_activity where datname = 'killed' and state <> 'idle' limit 1";
+    // Refused while it recovers from the last one.
+    let Ok(pid) = server.sql(busy) else { return };
+    if !pid.is_empty() {
+        let killed = std::process::Command::new("kill")
+            .args(["-9", &pid])
+            .status();
+        assert!(killed.is_ok());
+    }
+}
