@@ -23,13 +23,17 @@ use holder::{Holder, hold_if_asked};
 const CAP: usize = 10_000;
 const TTL: Duration = Duration::from_millis(800);
 /// What one call may take: a connection with all its steps, or an answer.
-const CALL_MAX: Duration = Duration::from_millis(2_500);
+const CALL_MAX: Duration = Duration::from_secs(5);
 /// How soon after a server is back, or another one is primary, calls succeed again.
 const BACK_MAX: Duration = Duration::from_secs(5);
 
 fn open(address: &str) -> Arc<Redis> {
+    open_within(Duration::from_millis(500), address)
+}
+
+fn open_within(connect_timeout: Duration, address: &str) -> Arc<Redis> {
     let settings = RedisSettings {
-        connect_timeout: Duration::from_millis(500),
+        connect_timeout,
         command_timeout: Duration::from_secs(1),
     };
     Redis::open(address, settings).unwrap()
@@ -98,7 +102,8 @@ async fn a_push_repeated_after_a_lost_answer_adds_nothing_twice() {
         assert_eq!(again, 500, "the first answer again");
         let mut want = keys("k", 10);
         want.extend(pushed);
-        assert_eq!(pool.pop(CAP).await.unwrap(), want, "{fault:?}");
+        let popped = pool.pop(CAP).await.unwrap();
+        assert!(popped == want, "{fault:?}: {} keys", popped.len());
     }
 }
 
@@ -252,12 +257,9 @@ async fn two_of_three_sentinels_are_enough_and_a_silent_one_costs_no_time() {
     let mut servers = need!(Sentinels::start(1));
     servers.sentinel_mut(0).unwrap().pause().unwrap();
     let begun = Instant::now();
-    open(&servers.url()).ping().await.unwrap();
-    assert!(
-        begun.elapsed() < Duration::from_millis(450),
-        "{:?}",
-        begun.elapsed()
-    );
+    let patience = Duration::from_secs(10);
+    open_within(patience, &servers.url()).ping().await.unwrap();
+    assert!(begun.elapsed() < patience / 2, "{:?}", begun.elapsed());
     servers.sentinel_mut(1).unwrap().kill().unwrap();
     bounded(open(&servers.url()).ping()).await.unwrap();
     servers.sentinel_mut(2).unwrap().kill().unwrap();

@@ -17,18 +17,24 @@ use curt_testkit::engines::zookeeper::{Ensemble, shared};
 use curt_testkit::need;
 use holder::{Holder, hold_if_asked};
 
-const SESSION: Duration = Duration::from_secs(2);
+const SESSION: Duration = Duration::from_secs(4);
+/// The longest that the servers allow.
+const SESSION_MAX: Duration = Duration::from_secs(10);
 const OPERATION: Duration = Duration::from_secs(1);
 /// A lease's own time, longer than any test: sessions decide here.
 const TTL: Duration = Duration::from_secs(600);
 /// How soon after its holder is gone a lock has another one.
 const REOWNED_MAX: Duration = SESSION.saturating_add(Duration::from_secs(5));
 /// What one call may take: a session and an answer.
-const CALL_MAX: Duration = Duration::from_millis(2_500);
+const CALL_MAX: Duration = Duration::from_secs(4);
 
 fn open(address: &str) -> Arc<ZooKeeper> {
+    open_for(SESSION, address)
+}
+
+fn open_for(session_timeout: Duration, address: &str) -> Arc<ZooKeeper> {
     let settings = ZooKeeperSettings {
-        session_timeout: SESSION,
+        session_timeout,
         operation_timeout: OPERATION,
     };
     ZooKeeper::open(address, settings).unwrap()
@@ -76,7 +82,7 @@ async fn is_ours(locks: &Arc<dyn Locks>, lease: &Lease) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_election_costs_no_lock_and_no_cursor() {
     let mut servers = need!(Ensemble::start(3));
-    let zookeeper = open(&address(&servers.addresses(), "election"));
+    let zookeeper = open_for(SESSION_MAX, &address(&servers.addresses(), "election"));
     let first = zookeeper.locks("first");
     let second = open(&address(&servers.addresses(), "election")).locks("second");
     let cursor = zookeeper.cursor();
@@ -187,7 +193,7 @@ async fn a_lock_that_nobody_heard_of_is_freed() {
     let path = unique("given_up");
     let proxy = Proxy::to(servers.address(0).unwrap()).unwrap();
     let settings = ZooKeeperSettings {
-        session_timeout: 4 * SESSION,
+        session_timeout: SESSION_MAX,
         operation_timeout: Duration::from_millis(300),
     };
     let through = address(&proxy.address().to_string(), &path);

@@ -10,10 +10,10 @@ use super::{RACERS, Suite, race, same};
 
 type Port = Arc<dyn Locks>;
 
-/// How long a lease lasts, and how long it takes to have run out for certain.
-const TTL: Duration = Duration::from_millis(400);
-const LONGER: Duration = Duration::from_millis(600);
-const SHORTER: Duration = Duration::from_millis(250);
+/// How long a lease lasts, and how long it takes to have run out for certain, on a busy machine too.
+const TTL: Duration = Duration::from_millis(1_000);
+const LONGER: Duration = Duration::from_millis(1_600);
+const SHORTER: Duration = Duration::from_millis(500);
 
 /// Two holders of the same locks.
 pub struct Holders {
