@@ -104,6 +104,47 @@ pub(super) fn sql_state(error: &PortError) -> Option<&SqlState> {
     error.source.as_ref()?.downcast_ref::<Error>()?.code()
 }
 
+/// The constraint that the engine says was violated, if one was.
+pub(super) fn constraint(error: &PortError) -> Option<&str> {
+    let error = error.source.as_ref()?.downcast_ref::<Error>()?;
+    error.as_db_error()?.constraint()
+}
+
+/// A failure that can be told to every caller of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    kind: ErrorKind,
+    op: &'static str,
+    detail: String,
+    cause: Option<Cause>,
+}
+
+/// The engine's own words. The driver's error cannot be shared between several callers, this can.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+struct Cause(String);
+
+impl From<PortError> for Shared {
+    fn from(error: PortError) -> Self {
+        Self {
+            kind: error.kind,
+            op: error.op,
+            detail: error.detail,
+            cause: error.source.map(|source| Cause(source.to_string())),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn for_caller(&self) -> PortError {
+        let error = PortError::new(self.kind, BACKEND, self.op, self.detail.clone());
+        match &self.cause {
+            Some(cause) => error.with_source(cause.clone()),
+            None => error,
+        }
+    }
+}
+
 /// Errors without the engine's own words that come from the connection and not from a value.
 fn is_connection(error: &Error) -> bool {
     error.is_closed()
