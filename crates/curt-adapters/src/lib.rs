@@ -5,16 +5,29 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(any(feature = "redis", feature = "zookeeper"))]
+#[cfg(any(
+    feature = "redis",
+    feature = "zookeeper",
+    feature = "hdfs",
+    feature = "s3"
+))]
 mod address;
 pub mod files;
+#[cfg(feature = "hdfs")]
+pub mod hdfs;
+mod key_layout;
 pub mod memory;
+mod off_runtime;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(any(feature = "redis", feature = "zookeeper"))]
 mod reconnect;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "s3")]
+pub mod s3;
+#[cfg(any(feature = "hdfs", feature = "s3"))]
+mod sealed;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod wrap;

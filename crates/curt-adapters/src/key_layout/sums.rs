@@ -1,13 +1,13 @@
-//! The side file: layout, number of keys, and a CRC-32 for each block of keys.
+//! What a file says of itself: layout, number of keys, and a CRC-32 for each block of keys.
 //!
 //! All numbers are little-endian: the mark `curtsums`, version (u32), width (u32), keys per block (u64), keys (u64),
 //! then one CRC-32 per block, and last the CRC-32 of everything before it.
 
+use std::ops::Range;
+
+use curt_core::Key;
 use curt_core::limits::KEY_BYTES_MAX;
 use curt_core::ports::{KeyFileLayout, KeyFileStat};
-use curt_core::{ErrorKind, PortError, PortResult};
-
-use super::BACKEND;
 
 const MARK: &[u8; 8] = b"curtsums";
 const VERSION: u32 = 1;
@@ -19,28 +19,18 @@ pub(super) const BLOCK_KEYS_MAX: usize = 1 << 20;
 const _: () = assert!(BLOCK_KEYS_MAX * KEY_BYTES_MAX <= 64 << 20);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sums {
+pub(crate) struct Sums {
     layout: KeyFileLayout,
     keys: u64,
     blocks: Vec<u32>,
 }
 
-pub(super) fn check_layout(layout: KeyFileLayout, op: &'static str) -> PortResult<()> {
-    if is_possible(layout) {
-        return Ok(());
-    }
-    let detail = format!(
-        "{layout:?} cannot hold keys: use a width from 1 to {KEY_BYTES_MAX} and blocks of 1 to {BLOCK_KEYS_MAX} keys"
-    );
-    Err(PortError::new(ErrorKind::Invalid, BACKEND, op, detail))
-}
-
-fn is_possible(layout: KeyFileLayout) -> bool {
+pub(super) fn is_possible(layout: KeyFileLayout) -> bool {
     (1..=KEY_BYTES_MAX).contains(&layout.width) && (1..=BLOCK_KEYS_MAX).contains(&layout.block_keys)
 }
 
 impl Sums {
-    pub(super) fn new(layout: KeyFileLayout, keys: u64, blocks: Vec<u32>) -> Self {
+    pub(crate) fn new(layout: KeyFileLayout, keys: u64, blocks: Vec<u32>) -> Self {
         debug_assert!(is_possible(layout));
         debug_assert_eq!(blocks.len() as u64, keys.div_ceil(layout.block_keys as u64));
         Self {
@@ -50,7 +40,7 @@ impl Sums {
         }
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + SUM_BYTES * (self.blocks.len() + 1));
         bytes.extend_from_slice(MARK);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -66,63 +56,97 @@ impl Sums {
         bytes
     }
 
-    /// Reads a side file back, or says what is wrong with it.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
+    /// Reads it back, or says what is wrong with it.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
         let (mut body, own) = bytes
             .split_last_chunk::<SUM_BYTES>()
-            .ok_or("its side file is too short")?;
+            .ok_or("its description is too short")?;
         if crc32fast::hash(body) != u32::from_le_bytes(*own) {
-            return Err("its side file is not what was written");
+            return Err("its description is not what was written");
         }
-        let header = read_header(&mut body).ok_or("its side file is too short")?;
+        let header = read_header(&mut body).ok_or("its description is too short")?;
         let (mark, version, layout, keys) = header;
         if mark != *MARK {
-            return Err("its side file is of another kind");
+            return Err("its description is of another kind");
         }
         if version != VERSION {
-            return Err("its side file has a version that this program does not know");
+            return Err("its description has a version that this program does not know");
         }
         if !is_possible(layout) || keys.checked_mul(layout.width as u64).is_none() {
-            return Err("its side file describes an impossible layout");
+            return Err("it describes an impossible layout");
         }
         let expected = keys.div_ceil(layout.block_keys as u64);
         let (sums, rest) = body.as_chunks::<SUM_BYTES>();
         if sums.len() as u64 != expected || !rest.is_empty() {
-            return Err("its side file does not have one checksum for each block");
+            return Err("its description does not have one checksum for each block");
         }
         let blocks = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
         Ok(Self::new(layout, keys, blocks))
     }
 
-    pub(super) fn stat(&self) -> KeyFileStat {
+    pub(crate) fn stat(&self) -> KeyFileStat {
         KeyFileStat {
             layout: self.layout,
             keys: self.keys,
         }
     }
 
-    pub(super) fn width(&self) -> usize {
-        self.layout.width
-    }
-
-    pub(super) fn block_keys(&self) -> u64 {
+    fn block_keys(&self) -> u64 {
         self.layout.block_keys as u64
     }
 
-    /// Length of the file of keys.
-    pub(super) fn bytes(&self) -> u64 {
+    /// Length of all keys.
+    pub(crate) fn bytes(&self) -> u64 {
         self.keys * self.layout.width as u64
     }
 
     /// Where a block starts, and how many bytes it has: the last one may be short.
-    pub(super) fn block_place(&self, block: u64) -> (u64, usize) {
+    pub(crate) fn block_place(&self, block: u64) -> (u64, usize) {
         let full = (self.layout.block_keys * self.layout.width) as u64;
         let start = block * full;
         let length = full.min(self.bytes().saturating_sub(start));
         (start, usize::try_from(length).unwrap_or(usize::MAX))
     }
 
-    pub(super) fn block_sum(&self, block: u64) -> Option<u32> {
+    /// Those of the wanted keys that the file has.
+    pub(crate) fn within(&self, first: u64, count: usize) -> Range<u64> {
+        let end = self.keys.min(first.saturating_add(count as u64));
+        first.min(end)..end
+    }
+
+    /// The blocks that hold these keys.
+    pub(crate) fn blocks_of(&self, wanted: &Range<u64>) -> Range<u64> {
+        if wanted.is_empty() {
+            return 0..0;
+        }
+        wanted.start / self.block_keys()..wanted.end.div_ceil(self.block_keys())
+    }
+
+    /// Takes the wanted keys out of a block, after the whole of it was compared with its checksum.
+    pub(crate) fn open_block(
+        &self,
+        block: u64,
+        bytes: &[u8],
+        wanted: &Range<u64>,
+        keys: &mut Vec<Key>,
+    ) -> Result<(), String> {
+        if self.block_sum(block) != Some(crc32fast::hash(bytes)) {
+            return Err(format!("block {block} is not what was written"));
+        }
+        let numbers = block * self.block_keys()..;
+        let texts = bytes.chunks_exact(self.layout.width);
+        for (text, number) in texts.zip(numbers) {
+            if !wanted.contains(&number) {
+                continue;
+            }
+            let key = std::str::from_utf8(text).ok();
+            let key = key.and_then(|text| Key::parse(text).ok());
+            keys.push(key.ok_or("it holds no keys")?);
+        }
+        Ok(())
+    }
+
+    fn block_sum(&self, block: u64) -> Option<u32> {
         let block = usize::try_from(block).ok()?;
         self.blocks.get(block).copied()
     }
