@@ -1,4 +1,4 @@
-//! PostgreSQL behind three ports: links, minted keys and cursors.
+//! PostgreSQL behind four ports: links, accounts, minted keys and cursors.
 //!
 //! # Connections
 //! Several hosts may be named; the one that takes writes is used, and looked for again after a failure, so that a
@@ -9,8 +9,10 @@
 //! is held while the network carries an answer. If the connection breaks in between, nobody knows whether it committed:
 //! such a failure has the kind `Timeout`, and callers repeat the call under the same name.
 
+mod accounts;
 mod address;
 mod cursor;
+mod decode;
 mod engine;
 mod failure;
 mod ledger;
@@ -22,13 +24,13 @@ mod tls;
 use std::sync::Arc;
 
 use curt_core::PortResult;
-use curt_core::ports::{Cursor, KeyLedger, LinkStore};
+use curt_core::ports::{Accounts, Cursor, KeyLedger, LinkStore};
 
 use address::Address;
 use engine::Engine;
 
 pub use ledger::LedgerForm;
-pub use schema::{CURSORS, KEYS, LINKS, Migration, MigrationSet};
+pub use schema::{ACCOUNTS, CURSORS, KEYS, LINKS, Migration, MigrationSet};
 pub use settings::{PostgresSettings, Session};
 
 /// A PostgreSQL at an address.
@@ -62,6 +64,11 @@ impl Postgres {
     #[must_use]
     pub fn links(&self) -> Arc<dyn LinkStore> {
         Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
+    }
+
+    #[must_use]
+    pub fn accounts(&self) -> Arc<dyn Accounts> {
+        Arc::new(accounts::PostgresAccounts::new(Arc::clone(&self.engine)))
     }
 
     #[must_use]

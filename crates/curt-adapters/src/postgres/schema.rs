@@ -61,6 +61,16 @@ pub static LINKS: MigrationSet = MigrationSet {
     }],
 };
 
+/// Users, and everything that belongs to one.
+pub static ACCOUNTS: MigrationSet = MigrationSet {
+    name: "accounts",
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../../migrations/postgres/accounts_0001_first.sql"),
+    }],
+};
+
 /// An engine whose tables of one set are brought up to date before the first use. Not at start: a server must start,
 /// and live on its buffers, while the keys database is away.
 #[derive(Debug)]
@@ -201,7 +211,7 @@ mod tests {
 
     #[test]
     fn numbers_follow_each_other_from_one() {
-        for set in [&KEYS, &CURSORS, &LINKS] {
+        for set in [&KEYS, &CURSORS, &LINKS, &ACCOUNTS] {
             for (index, step) in set.steps.iter().enumerate() {
                 assert_eq!(step.number as usize, index + 1, "{}", step.name);
             }

@@ -5,6 +5,7 @@
 
 mod claims;
 mod races;
+mod records;
 mod suites;
 mod unknown;
 mod world;

@@ -9,10 +9,9 @@ use curt_testkit::need;
 use curt_testkit::sample::{alias, id, once, request, request_once, target};
 use tokio::task::JoinSet;
 
-use crate::world::{Links, open};
+use crate::world::{Links, length, open};
 
 const CLIENTS: usize = 64;
-const ALIASES: usize = 1_000;
 
 /// What client `n` wants to be at an alias.
 fn wish(n: usize, alias_number: usize) -> Link {
@@ -24,14 +23,18 @@ fn wish(n: usize, alias_number: usize) -> Link {
 }
 
 /// Lets every client ask for every alias, each beginning at another one, and returns who was told to have which.
-async fn race(processes: &[Links], ask: fn(usize, usize) -> InsertRequest) -> Vec<(usize, usize)> {
+async fn race(
+    processes: &[Links],
+    aliases: usize,
+    ask: fn(usize, usize) -> InsertRequest,
+) -> Vec<(usize, usize)> {
     let mut clients = JoinSet::new();
     for n in 0..CLIENTS {
         let links = Arc::clone(&processes[n % processes.len()]);
         clients.spawn(async move {
             let mut won = Vec::new();
-            for step in 0..ALIASES {
-                let number = (step + n * 15) % ALIASES;
+            for step in 0..aliases {
+                let number = (step + n * 15) % aliases;
                 let reply = links.insert(ask(n, number)).await.unwrap();
                 match reply {
                     InsertReply::Stored(outcomes) if outcomes == [Inserted::Created] => {
@@ -47,16 +50,16 @@ async fn race(processes: &[Links], ask: fn(usize, usize) -> InsertRequest) -> Ve
     clients.join_all().await.into_iter().flatten().collect()
 }
 
-async fn assert_one_winner_each(links: &Links, won: &[(usize, usize)]) {
+async fn assert_one_winner_each(links: &Links, aliases: usize, won: &[(usize, usize)]) {
     let mut numbers: Vec<usize> = won.iter().map(|(_, number)| *number).collect();
     numbers.sort_unstable();
-    assert_eq!(numbers, (0..ALIASES).collect::<Vec<_>>(), "K-1");
+    assert_eq!(numbers, (0..aliases).collect::<Vec<_>>(), "K-1");
     for (n, number) in won {
         let stored = links.get(&id(&format!("alias{number}"))).await.unwrap();
         assert_eq!(stored, Some(wish(*n, *number)), "the winner's");
     }
     let counts = links.counts().await.unwrap();
-    assert_eq!(counts.live, ALIASES as u64);
+    assert_eq!(counts.live, aliases as u64);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,8 +67,9 @@ async fn each_alias_has_one_winner_k1() {
     let server = need!(shared());
     let database = server.database("aliases").unwrap();
     let processes = [open(&database.url()), open(&database.url())];
-    let won = race(&processes, |n, number| request(vec![wish(n, number)])).await;
-    assert_one_winner_each(&processes[0], &won).await;
+    let ask = |n, number| request(vec![wish(n, number)]);
+    let won = race(&processes, 1_000, ask).await;
+    assert_one_winner_each(&processes[0], 1_000, &won).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,8 +84,9 @@ async fn each_alias_has_one_winner_among_idempotent_requests_k1() {
         };
         request_once(vec![wish(n, number)], once)
     };
-    let won = race(&processes, ask).await;
-    assert_one_winner_each(&processes[0], &won).await;
+    let aliases = length(200, 1_000);
+    let won = race(&processes, aliases, ask).await;
+    assert_one_winner_each(&processes[0], aliases, &won).await;
     let records = database.sql("select count(*) from idempotency").unwrap();
-    assert_eq!(records, (CLIENTS * ALIASES).to_string());
+    assert_eq!(records, (CLIENTS * aliases).to_string());
 }

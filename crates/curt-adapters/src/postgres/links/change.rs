@@ -3,8 +3,9 @@
 use curt_core::ports::ChangeReply;
 use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
 
-use super::record::{id_of, link_of, revision_of, status};
+use super::record::{link_of, revision_of, status};
 use super::sql;
+use crate::postgres::decode::{link_id, rows_max};
 use crate::postgres::engine::{Engine, Value};
 
 pub(super) async fn update(
@@ -80,10 +81,10 @@ pub(super) async fn expired(
 ) -> PortResult<Vec<(LinkId, Revision)>> {
     const OP: &str = "find expired links";
     let rows = engine
-        .read(OP, sql::EXPIRED, &[&now.0, &rows_at_most(limit)])
+        .read(OP, sql::EXPIRED, &[&now.0, &rows_max(limit)])
         .await?;
     rows.iter()
-        .map(|row| Ok((id_of(OP, row)?, revision_of(OP, row, 2)?)))
+        .map(|row| Ok((link_id(OP, row)?, revision_of(OP, row, 2)?)))
         .collect()
 }
 
@@ -108,7 +109,7 @@ pub(super) async fn purge(
         &column(|(_, seen)| seen.version.into()),
     ];
     let rows = engine.write(op, sql::PURGE, &values).await?;
-    rows.iter().map(|row| id_of(op, row)).collect()
+    rows.iter().map(|row| link_id(op, row)).collect()
 }
 
 pub(super) async fn release(
@@ -118,11 +119,7 @@ pub(super) async fn release(
 ) -> PortResult<Vec<LinkId>> {
     const OP: &str = "release keys";
     let rows = engine
-        .write(OP, sql::RELEASE, &[&before.0, &rows_at_most(limit)])
+        .write(OP, sql::RELEASE, &[&before.0, &rows_max(limit)])
         .await?;
-    rows.iter().map(|row| id_of(OP, row)).collect()
-}
-
-fn rows_at_most(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
+    rows.iter().map(|row| link_id(OP, row)).collect()
 }

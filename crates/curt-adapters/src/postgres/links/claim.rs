@@ -7,8 +7,9 @@ use curt_core::{ErrorKind, Link, LinkId, PortError, PortResult, Revision};
 use tokio_postgres::Row;
 
 use super::once::{self, Names, Recorded};
-use super::record::{Columns, id_columns, parse_key, small};
+use super::record::{Columns, id_columns};
 use super::sql;
+use crate::postgres::decode::{parse_key, small};
 use crate::postgres::engine::{Engine, Step, Value, column};
 use crate::postgres::failure::BACKEND;
 

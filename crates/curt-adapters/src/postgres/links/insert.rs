@@ -6,11 +6,12 @@ use curt_core::ports::{InsertReply, Inserted};
 use curt_core::{Link, LinkId, PortError, PortResult};
 use tokio_postgres::Row;
 
-use super::failure::Shared;
 use super::queue::Call;
-use super::record::{Columns, id_of};
+use super::record::Columns;
 use super::{OP_INSERT, sql};
+use crate::postgres::decode::link_id;
 use crate::postgres::engine::Engine;
+use crate::postgres::failure::Shared;
 
 /// Inserts the links of all calls and answers each.
 pub(super) async fn run(engine: &Engine, group: Vec<Call>) {
@@ -61,5 +62,5 @@ pub(super) fn first_of_each_id<'a>(links: impl IntoIterator<Item = &'a Link>) ->
 
 /// The ids in the first two columns of an answer.
 pub(super) fn ids_in(op: &'static str, rows: &[Row]) -> PortResult<HashSet<LinkId>> {
-    rows.iter().map(|row| id_of(op, row)).collect()
+    rows.iter().map(|row| link_id(op, row)).collect()
 }

@@ -5,7 +5,6 @@
 
 mod change;
 mod claim;
-mod failure;
 mod insert;
 mod list;
 mod once;
@@ -15,6 +14,7 @@ mod record;
 mod sql;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use async_trait::async_trait;
 use curt_core::ports::{
@@ -35,8 +35,9 @@ const OP_INSERT: &str = "insert links";
 pub(super) struct PostgresLinks {
     tables: Arc<Tables>,
     inserts: Arc<Queue>,
-    /// Those with an `Idempotency-Key`.
+    /// Those with an `Idempotency-Key`, and how many there have been.
     inserts_once: Arc<Queue>,
+    count_once: Arc<AtomicU64>,
 }
 
 impl PostgresLinks {
@@ -45,6 +46,7 @@ impl PostgresLinks {
             tables: Arc::new(Tables::new(engine, &LINKS)),
             inserts: Arc::default(),
             inserts_once: Arc::default(),
+            count_once: Arc::default(),
         }
     }
 }
@@ -60,7 +62,9 @@ impl LinkStore for PostgresLinks {
                 self.inserts.call(OP_INSERT, request, run).await
             }
             Some(_) => {
-                let run = move |group| insert_group_once(Arc::clone(&tables), group);
+                let count = Arc::clone(&self.count_once);
+                let run =
+                    move |group| insert_group_once(Arc::clone(&tables), Arc::clone(&count), group);
                 self.inserts_once.call(OP_INSERT, request, run).await
             }
         }
@@ -146,9 +150,9 @@ async fn insert_group(tables: Arc<Tables>, group: Vec<Call>) {
     }
 }
 
-async fn insert_group_once(tables: Arc<Tables>, group: Vec<Call>) {
+async fn insert_group_once(tables: Arc<Tables>, count: Arc<AtomicU64>, group: Vec<Call>) {
     match tables.engine().await {
-        Ok(engine) => once::run(engine, group).await,
+        Ok(engine) => once::run(engine, group, &count).await,
         Err(error) => insert::answer_all(group, error),
     }
 }

@@ -6,24 +6,31 @@
 //! look at what is there and count on that in the next round.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use curt_core::limits::IDEMPOTENCY_KEPT;
+use curt_core::limits::{COMMIT_GROUP_MAX, IDEMPOTENCY_KEPT};
 use curt_core::ports::{InsertReply, InsertRequest, Inserted, Once};
 use curt_core::{ErrorKind, KeyOrigin, Link, LinkId, LinkRef, PortError, PortResult, UnixMillis};
+use tokio_postgres::error::SqlState;
 
-use super::failure::undone_by_others;
 use super::insert::{answer_all, first_of_each_id, ids_in};
 use super::queue::Call;
 use super::record::{Columns, array_text, id_columns, parse_id};
 use super::{OP_INSERT, sql};
 use crate::postgres::engine::{Engine, Step, Value, column};
-use crate::postgres::failure::BACKEND;
+use crate::postgres::failure::{BACKEND, constraint, sql_state};
 
 /// How often a request looks again because others were faster.
 const ROUNDS_MAX: usize = 8;
 
-/// Old records that one statement removes at most.
-const FORGOTTEN_AT_ONCE: i64 = 1_000;
+/// Old records are removed each time that so many have been added.
+const RECORDS_BETWEEN_CLEANUPS: u64 = 1_000;
+
+/// Old records that one statement removes at most: more than came since the last cleanup.
+const FORGOTTEN_AT_ONCE: u32 = 8_000;
+
+const _: () =
+    assert!(FORGOTTEN_AT_ONCE as usize > RECORDS_BETWEEN_CLEANUPS as usize + COMMIT_GROUP_MAX);
 
 /// What is known about a request that comes again.
 #[derive(Clone)]
@@ -32,8 +39,26 @@ pub(super) enum Recorded {
     Other,
 }
 
-/// Applies the requests of all calls and answers each.
-pub(super) async fn run(engine: &Engine, mut open: Vec<Call>) {
+/// Applies the requests of all calls and answers each, and removes old records now and then. `count` is how many have
+/// come before.
+pub(super) async fn run(engine: &Engine, group: Vec<Call>, count: &AtomicU64) {
+    let (added, now) = (
+        group.len() as u64,
+        group.iter().map(|call| call.request.now).max(),
+    );
+    answer(engine, group).await;
+    let before = count.fetch_add(added, Ordering::Relaxed);
+    let cleanups = |count: u64| count / RECORDS_BETWEEN_CLEANUPS;
+    let Some(now) = now.filter(|_| cleanups(before) != cleanups(before + added)) else {
+        return;
+    };
+    if let Err(error) = forget_old(engine, OP_INSERT, now).await {
+        // Nobody waits for it, and the next time will do.
+        tracing::debug!(%error, "old records stay for now");
+    }
+}
+
+async fn answer(engine: &Engine, mut open: Vec<Call>) {
     for round in 0..ROUNDS_MAX {
         let replies = match play(engine, &open, round > 0).await {
             Ok(replies) => replies,
@@ -208,6 +233,12 @@ impl<'a> Attempts<'a> {
     }
 }
 
+/// Whether the engine undid everything because others were there first.
+fn undone_by_others(error: &PortError) -> bool {
+    constraint(error) == Some("once_as_a_whole")
+        || sql_state(error) == Some(&SqlState::T_R_DEADLOCK_DETECTED)
+}
+
 /// For each link, whether its id is not known to belong to another one, of the store or earlier in the request.
 fn free(links: &[Link], there: Option<&There>) -> Vec<bool> {
     let mut free = first_of_each_id(links);
@@ -305,7 +336,7 @@ pub(super) async fn forget_old(
     op: &'static str,
     now: UnixMillis,
 ) -> PortResult<()> {
-    let values: &[Value<'_>] = &[&oldest_kept(now), &FORGOTTEN_AT_ONCE];
+    let values: &[Value<'_>] = &[&oldest_kept(now), &i64::from(FORGOTTEN_AT_ONCE)];
     engine.write(op, sql::FORGET_OLD, values).await.map(drop)
 }
 

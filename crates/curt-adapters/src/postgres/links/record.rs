@@ -2,13 +2,15 @@
 
 use curt_core::account::ApiKeyNumber;
 use curt_core::{
-    DomainId, ErrorKind, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult,
-    RedirectStatus, Revision, Target, UnixMillis, Visibility,
+    DomainId, KeyOrigin, Link, LinkId, LinkState, PortResult, RedirectStatus, Revision, Target,
+    Visibility,
 };
 use tokio_postgres::Row;
 
+use crate::postgres::decode::{
+    corrupt, link_id, number, owner, parse_key, small, time, time_or_none,
+};
 use crate::postgres::engine::{Value, column};
-use crate::postgres::failure::BACKEND;
 
 /// What a seeded row, which leads nowhere, shows as its target.
 const SEEDED_TARGET: &str = "about:blank";
@@ -137,13 +139,13 @@ pub(super) fn id_columns<'a>(
 /// A row with every column of `columns!`.
 pub(super) fn link_of(op: &'static str, row: &Row) -> PortResult<Link> {
     let state = number(op, row, 4, LinkState::from_stored)?;
-    let created_at = UnixMillis(column(op, row, 8)?);
-    let millis = |index| Ok(column::<Option<i64>>(op, row, index)?.map(UnixMillis));
+    let created_at = time(op, row, 8)?;
+    let millis = |index| time_or_none(op, row, index);
     let tags: Option<Vec<Box<str>>> = column(op, row, 19)?;
     Ok(Link {
-        id: id_of(op, row)?,
+        id: link_id(op, row)?,
         target: target_of(op, row, state)?,
-        owner: OwnerId(column::<i64>(op, row, 3)?.cast_unsigned()),
+        owner: owner(op, row, 3)?,
         state,
         revision: revision_of(op, row, 6)?,
         origin: number(op, row, 5, KeyOrigin::from_stored)?,
@@ -162,13 +164,6 @@ pub(super) fn link_of(op: &'static str, row: &Row) -> PortResult<Link> {
     })
 }
 
-/// The identity in the first two columns of a row.
-pub(super) fn id_of(op: &'static str, row: &Row) -> PortResult<LinkId> {
-    let domain = small(op, column(op, row, 0)?)?;
-    let key = parse_key(op, column(op, row, 1)?)?;
-    Ok(LinkId::new(DomainId(domain), key))
-}
-
 /// The revision in two columns from `index` on.
 pub(super) fn revision_of(op: &'static str, row: &Row, index: usize) -> PortResult<Revision> {
     Ok(Revision {
@@ -177,38 +172,11 @@ pub(super) fn revision_of(op: &'static str, row: &Row, index: usize) -> PortResu
     })
 }
 
-pub(super) fn parse_key(op: &'static str, text: &str) -> PortResult<Key> {
-    Key::parse(text).map_err(|error| corrupt(op, text).with_source(error))
-}
-
 /// The written form of an id.
 pub(super) fn parse_id(op: &'static str, text: &str) -> PortResult<LinkId> {
     let (domain, key) = text.split_once('/').ok_or_else(|| corrupt(op, text))?;
     let domain = domain.parse().map_err(|_| corrupt(op, text))?;
     Ok(LinkId::new(DomainId(domain), parse_key(op, key)?))
-}
-
-/// A number of 32 bits, which takes 64 where there are no unsigned ones.
-pub(super) fn small(op: &'static str, number: i64) -> PortResult<u32> {
-    u32::try_from(number).map_err(|_| corrupt(op, number))
-}
-
-/// What is stored is not what this version writes.
-fn corrupt(op: &'static str, value: impl std::fmt::Debug) -> PortError {
-    let detail = format!("{value:?} is stored where it has no meaning: restore a backup");
-    PortError::new(ErrorKind::Corrupt, BACKEND, op, detail)
-}
-
-/// A small number that stands for one of an enumeration.
-fn number<T>(
-    op: &'static str,
-    row: &Row,
-    index: usize,
-    from_stored: impl FnOnce(u8) -> Option<T>,
-) -> PortResult<T> {
-    let number: i16 = column(op, row, index)?;
-    let known = u8::try_from(number).ok().and_then(from_stored);
-    known.ok_or_else(|| corrupt(op, number))
 }
 
 fn target_of(op: &'static str, row: &Row, state: LinkState) -> PortResult<Target> {
