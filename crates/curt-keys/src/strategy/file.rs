@@ -51,11 +51,11 @@ pub(super) fn open(
         metrics: metrics.clone(),
         nudges: Arc::clone(nudges),
     };
-    let low = settings.file.refill_under;
+    // Never more than a block: a process that dies takes at most that with it.
     let buffer = Arc::new(Buffer::new(
         Box::new(preload),
-        settings.file.block_keys + low,
-        low,
+        settings.file.block_keys,
+        settings.file.refill_under,
         settings.dry_wait,
     ));
     let keygen = FileFill::new(
