@@ -4,6 +4,7 @@
 #![cfg(feature = "postgres")]
 
 mod claims;
+mod lists;
 mod races;
 mod records;
 mod suites;

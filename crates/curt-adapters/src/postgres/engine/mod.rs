@@ -121,10 +121,28 @@ impl Engine {
         op: &'static str,
         steps: &[Step<'_>],
     ) -> PortResult<Vec<Vec<Row>>> {
+        self.run_steps(op, Effect::Unknown, steps).await
+    }
+
+    /// As [`transact`](Self::transact), for steps that change nothing but the settings of their transaction.
+    pub(super) async fn read_in_steps(
+        &self,
+        op: &'static str,
+        steps: &[Step<'_>],
+    ) -> PortResult<Vec<Vec<Row>>> {
+        self.run_steps(op, Effect::None, steps).await
+    }
+
+    async fn run_steps(
+        &self,
+        op: &'static str,
+        effect: Effect,
+        steps: &[Step<'_>],
+    ) -> PortResult<Vec<Vec<Row>>> {
         let client = self.client(op).await?;
         let work = run_all(&client, steps);
-        let done = self.within_deadline(op, Effect::Unknown, work).await;
-        self.finish(op, Effect::Unknown, client, done)
+        let done = self.within_deadline(op, effect, work).await;
+        self.finish(op, effect, client, done)
     }
 
     /// Waits no longer than the deadline. The inner error is the driver's, the outer one ours.

@@ -63,7 +63,7 @@ async fn write(engine: &Engine, request: &InsertRequest) -> PortResult<Vec<Row>>
     ];
     let values = [columns.values(), rest.to_vec()].concat();
     let plan = Step {
-        sql: sql::CLAIM_PLAN,
+        sql: sql::BY_INDEX,
         values: &[],
     };
     let names = Names::of(once.map(|once| (once, request.now)));

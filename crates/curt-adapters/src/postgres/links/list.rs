@@ -1,8 +1,7 @@
 //! Pages of links.
 //!
 //! Rows are read in the order of the list, through an index, in windows: the inner query reads a window and the outer
-//! one judges its rows. So no page reads more than [`PAGE_ROWS_SCANNED_MAX`] of them, and the planner knows how few it
-//! may read and does not sort a table for a page. A full page ends a window early.
+//! one judges its rows. So no page reads more than [`PAGE_ROWS_SCANNED_MAX`] of them. A full page ends a window early.
 //!
 //! Which rows are read at all depends on the query:
 //!
@@ -17,8 +16,8 @@ use tokio_postgres::types::ToSql;
 
 use super::page::Position;
 use super::record::link_of;
-use super::sql::COLUMNS;
-use crate::postgres::engine::{Engine, Value, column};
+use super::sql::{self, COLUMNS};
+use crate::postgres::engine::{Engine, Step, Value, column};
 
 pub(super) const OP: &str = "list links";
 
@@ -27,6 +26,11 @@ const IS_LAST: usize = 21;
 
 /// What is read first for a query with filters; most of them fill a page with it.
 const FIRST_WINDOW: usize = 1_000;
+
+const BY_INDEX: Step<'_> = Step {
+    sql: sql::BY_INDEX,
+    values: &[],
+};
 
 pub(super) async fn list(
     engine: &Engine,
@@ -132,7 +136,17 @@ async fn read(
         .iter()
         .map(|value| &**value as Value<'_>)
         .collect();
-    let rows = engine.read(OP, &statement.sql, &values).await?;
+    let read = Step {
+        sql: &statement.sql,
+        values: &values,
+    };
+    let rows = match source {
+        Source::SortedByKey => engine.read(OP, read.sql, read.values).await?,
+        _ => {
+            let mut answers = engine.read_in_steps(OP, &[BY_INDEX, read]).await?;
+            answers.pop().unwrap_or_default()
+        }
+    };
     let mut part = Part {
         links: Vec::new(),
         last: None,
