@@ -10,6 +10,7 @@ use curt_core::ErrorKind;
 use curt_core::ports::KeyPool;
 use curt_testkit::conformance;
 use curt_testkit::conformance::locks::Holders;
+use curt_testkit::conformance::roster::Lookers;
 use curt_testkit::engines::redis::{Sentinels, Server, shared};
 use curt_testkit::engines::unique;
 use curt_testkit::need;
@@ -49,6 +50,21 @@ fn secured_url(server: &Server) -> String {
 async fn key_pool() {
     let server = need!(shared());
     key_pool_suite(&server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roster() {
+    let server = need!(shared());
+    let make = async || {
+        let address = apart(&server.url());
+        Lookers {
+            first: open(&address).roster(),
+            second: open(&address).roster(),
+        }
+    };
+    conformance::roster::suite(make).await;
+    let roster = open(&apart(&server.url())).roster();
+    conformance::roster::who_falls_silent_is_forgotten(roster, tokio::time::sleep).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@ use curt_adapters::zookeeper::{ZooKeeper, ZooKeeperSettings};
 use curt_core::ErrorKind;
 use curt_testkit::conformance;
 use curt_testkit::conformance::locks::Holders;
+use curt_testkit::conformance::roster::Lookers;
 use curt_testkit::engines::unique;
 use curt_testkit::engines::zookeeper::{Ensemble, shared};
 use curt_testkit::need;
@@ -37,6 +38,39 @@ async fn locks() {
         }
     };
     conformance::locks::suite(make, tokio::time::sleep).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roster() {
+    let servers = need!(shared());
+    let make = async || {
+        let address = apart(&servers, "");
+        Lookers {
+            first: open(&address).roster(),
+            second: open(&address).roster(),
+        }
+    };
+    conformance::roster::suite(make).await;
+}
+
+/// Without anything that it says itself, as after a kill.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_leaves_the_roster_with_its_session() {
+    let servers = need!(shared());
+    let address = apart(&servers, "");
+    let (left, stays) = (open(&address), open(&address));
+    left.roster().announce("left", "x", TTL).await.unwrap();
+    stays.roster().announce("stays", "y", TTL).await.unwrap();
+    assert_eq!(stays.roster().members().await.unwrap().len(), 2);
+    drop(left);
+    let gone = async {
+        while stays.roster().members().await.unwrap().len() > 1 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let patience = ZooKeeperSettings::default().session_timeout * 2;
+    tokio::time::timeout(patience, gone).await.unwrap();
+    assert_eq!(&*stays.roster().members().await.unwrap()[0].name, "stays");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,6 +29,12 @@ pub mod metric {
     pub const CACHE_LINKS: &str = "curt_cache_links";
     /// Keys by stage: `minted`, `recycled`, `free`, `open`, `moving`, `pooled`, `buffered`, `used`, `quarantined`, `leaked` (K-2).
     pub const KEYS: &str = "curt_keys";
+    /// Keys that this process holds, by stage: `buffered`, `moving`.
+    pub const KEYS_HELD: &str = "curt_keys_held";
+    /// Free keys in each shard of the keys database.
+    pub const KEY_LEDGER_FREE: &str = "curt_key_ledger_free";
+    /// Keys waiting in each shard of the pool.
+    pub const KEY_POOL_DEPTH: &str = "curt_key_pool_depth";
     /// Keys that met an existing link at insert.
     pub const KEY_CONFLICTS: &str = "curt_key_conflicts";
     /// Minted keys that the ledger already held.
@@ -58,6 +64,7 @@ pub mod event {
     pub const KEYS_MOVED: &str = "keys_moved";
     pub const KEYS_RETURNED: &str = "keys_returned";
     pub const KEYS_RECOVERED: &str = "keys_recovered";
+    pub const KEY_OWNER_REFUSED: &str = "key_owner_refused";
     pub const KEY_SUPPLY_DRIED: &str = "key_supply_dried";
     pub const KEY_SUPPLY_REFILLED: &str = "key_supply_refilled";
     pub const KEY_FILE_GREW: &str = "key_file_grew";

@@ -1,4 +1,4 @@
-//! Redis behind two ports: pools of keys on lists, and locks.
+//! Redis behind three ports: pools of keys on lists, locks, and the roster.
 //!
 //! # Addresses
 //! | address | means |
@@ -30,6 +30,7 @@ mod connect;
 mod failure;
 mod key_pool;
 mod locks;
+mod roster;
 mod sentinel;
 
 use std::sync::Arc;
@@ -38,7 +39,7 @@ use std::time::Duration;
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{Cmd, FromRedisValue, ScriptInvocation};
 use curt_core::PortResult;
-use curt_core::ports::{KeyPool, Locks};
+use curt_core::ports::{KeyPool, Locks, Roster};
 
 use crate::reconnect::Reconnecting;
 use address::Route;
@@ -93,6 +94,12 @@ impl Redis {
     #[must_use]
     pub fn locks(self: &Arc<Self>, holder: &str) -> Arc<dyn Locks> {
         Arc::new(locks::RedisLocks::new(Arc::clone(self), holder))
+    }
+
+    /// The processes that announce themselves here.
+    #[must_use]
+    pub fn roster(self: &Arc<Self>) -> Arc<dyn Roster> {
+        Arc::new(roster::RedisRoster::new(Arc::clone(self)))
     }
 
     /// Whether the primary can be asked.

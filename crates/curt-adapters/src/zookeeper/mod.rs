@@ -1,4 +1,4 @@
-//! ZooKeeper behind two ports: locks as ephemeral nodes, and cursors.
+//! ZooKeeper behind three ports: locks and the roster as ephemeral nodes, and cursors.
 //!
 //! # Addresses
 //! `zookeeper://user:password@h1:2181,h2,h3/curt`. The port is 2181 where none is named. Everything lies below the path,
@@ -8,6 +8,7 @@
 //! | node | holds |
 //! |---|---|
 //! | `/curt/shard-locks/keys-db-0` | the lock of that name: its holder's token and description |
+//! | `/curt/roster/NAME` | what the process of that name says about itself |
 //! | `/curt/cursors/NAME` | the number of the cursor `NAME`, in digits |
 //!
 //! # Sessions
@@ -27,11 +28,12 @@ mod cursor;
 mod failure;
 mod locks;
 mod nodes;
+mod roster;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{Cursor, Locks};
+use curt_core::ports::{Cursor, Locks, Roster};
 use curt_core::{ErrorKind, PortError, PortResult};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error};
 
@@ -95,6 +97,12 @@ impl ZooKeeper {
     #[must_use]
     pub fn cursor(self: &Arc<Self>) -> Arc<dyn Cursor> {
         Arc::new(cursor::ZooKeeperCursor::new(Arc::clone(self)))
+    }
+
+    /// The processes that announce themselves here.
+    #[must_use]
+    pub fn roster(self: &Arc<Self>) -> Arc<dyn Roster> {
+        Arc::new(roster::ZooKeeperRoster::new(Arc::clone(self)))
     }
 
     /// Whether a majority of the servers can be asked.
