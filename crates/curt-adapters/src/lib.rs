@@ -12,12 +12,17 @@
     feature = "s3"
 ))]
 mod address;
+mod engine_address;
 pub mod files;
 #[cfg(feature = "hdfs")]
 pub mod hdfs;
 mod key_layout;
 pub mod memory;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 mod off_runtime;
+#[cfg(feature = "sqlite")]
+pub mod open;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(any(feature = "redis", feature = "zookeeper"))]
@@ -33,3 +38,5 @@ pub mod sqlite;
 pub mod wrap;
 #[cfg(feature = "zookeeper")]
 pub mod zookeeper;
+
+pub use engine_address::{EngineAddress, EngineKind, Part};

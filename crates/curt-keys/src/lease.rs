@@ -75,6 +75,19 @@ impl Leases {
         self.held.contains_key(name)
     }
 
+    /// Tells one holding of the lock from the next.
+    pub(crate) fn fence(&self, name: &str) -> Option<u64> {
+        self.held.get(name).map(|held| held.lease.fence)
+    }
+
+    pub(crate) async fn release(&mut self, name: &str) {
+        if let Some(held) = self.held.remove(name)
+            && let Err(error) = self.locks.release(held.lease).await
+        {
+            report(&error);
+        }
+    }
+
     pub(crate) async fn release_all(&mut self) {
         for (_, held) in self.held.drain() {
             if let Err(error) = self.locks.release(held.lease).await {

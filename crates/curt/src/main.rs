@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Migrate(migrate) => migrate.run(),
         Command::User(user) => user.run(),
         Command::Key(key) => key.run(),
+        Command::Keys(keys) => keys.run(),
         Command::Audit(audit) => audit.run(),
         Command::Link(link) => link.run(),
         Command::Bench(bench) => bench.run(),

@@ -94,7 +94,7 @@ impl Line for FileLine {
         let register = self.series.position_register();
         let position = self.ports.cursor.get(register).await?;
         self.series.refresh().await?;
-        let links = self.ports.links.counts().await?;
+        let links = self.ports.links()?.counts().await?;
         let accounts = KeyAccounts {
             minted: self.series.keys(),
             free: self.series.end().saturating_sub(position),

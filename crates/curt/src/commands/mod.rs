@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod key;
+pub(crate) mod keys;
 pub(crate) mod link;
 pub(crate) mod migrate;
 pub(crate) mod serve;

@@ -2,15 +2,13 @@
 //!
 //! `layers` lays the sources over each other, `raw` is what was written, [`Config`] is what it means.
 
-mod address;
 mod layers;
 mod raw;
 mod resolved;
 pub(crate) mod units;
 
-pub(crate) use address::{Database, Files};
 pub(crate) use layers::default_text;
-pub(crate) use resolved::{Config, LogFormat, LogSettings};
+pub(crate) use resolved::{Config, LogFormat, LogSettings, StoreSettings};
 
 use crate::cli::ConfigArgs;
 
@@ -20,7 +18,7 @@ use crate::cli::ConfigArgs;
 pub(crate) struct ConfigError(String);
 
 impl ConfigError {
-    fn new(problem: impl Into<String>) -> Self {
+    pub(crate) fn new(problem: impl Into<String>) -> Self {
         Self(problem.into())
     }
 
@@ -62,6 +60,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use curt_accounts::{AccountSettings, LimitSettings, SignUp};
 
     use super::*;
@@ -77,7 +77,8 @@ mod tests {
     #[test]
     fn the_default_file_is_sound_and_says_the_libraries_defaults() {
         let config = load(&[]).unwrap();
-        assert_eq!(config.store.links, Database::Sqlite("data/curt.db".into()));
+        assert_eq!(config.store.links.path(), Path::new("data/curt.db"));
+        assert_eq!(config.store.keys, std::slice::from_ref(&config.store.links));
         assert_eq!(config.http.server.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(
             config.links.default_expiry.map(|life| life.as_secs()),
@@ -105,13 +106,16 @@ mod tests {
             "store.links=oracle:x",
             "store.keys_form=burn",
             "store.pool=",
-            "store.pool=redis://h",
+            "store.pool=kafka://h",
+            "store.keys=zookeeper://h",
+            "store.cursor=redis://h",
             "store.files=/tmp",
-            "store.locks=zookeeper://h",
+            "store.locks=postgres://h",
             "sqlite.synchronous=off",
             "sqlite.readers=0",
             "sqlite.reader_cache=16",
             "cache.bytes=lots",
+            "cache.entry_ttl=always",
             "cache.miss_ttl=1h",
             "cache.loads_max=0",
             "keys.strategy=guess",
@@ -170,6 +174,17 @@ mod tests {
         let config = load(&set).unwrap();
         assert_eq!(config.limits.misses_per_address, None);
         assert_eq!(config.accounts.sign_up, SignUp::Open);
+    }
+
+    #[test]
+    fn copies_of_links_that_others_change_do_not_live_for_ever() {
+        let shared = "store.links=postgres://h/curt";
+        assert_eq!(load(&[]).unwrap().cache.entry_ttl, None);
+        let config = load(&[shared]).unwrap();
+        assert_eq!(config.cache.entry_ttl.map(|ttl| ttl.as_secs()), Some(1));
+        assert!(load(&[shared, "cache.entry_ttl=3s"]).is_ok());
+        let refused = load(&[shared, "cache.entry_ttl=never"]).err();
+        assert!(refused.is_some_and(|why| why.to_string().contains("cache.entry_ttl")));
     }
 
     #[test]
