@@ -14,14 +14,10 @@ use async_trait::async_trait;
 use curt_core::ports::{BatchId, KeyLedger, LedgerCounts, OpenBatch};
 use curt_core::{ErrorKind, Key, PortError, PortResult, UnixMillis};
 use tokio_postgres::Row;
-use tokio_postgres::error::SqlState;
 
 use super::engine::{Engine, Step, Value, column};
-use super::failure::{BACKEND, sql_state};
+use super::failure::BACKEND;
 use super::schema::{KEYS, Tables};
-
-/// How often a take looks for the batch that another taker of the same name made, before it gives up.
-const BATCH_LOOKS: usize = 8;
 
 /// What a take does with the rows of its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -52,103 +48,96 @@ impl PostgresLedger {
         }
     }
 
-    /// Runs what adds unused rows, with what the form needs around it. The first answer is that of `sql`.
+    /// Runs `add`, which adds unused rows, with what the form needs around it: a lock before, and `undo` afterwards for
+    /// what should not have been added. Answers with what was added, and its count less what was undone.
     async fn add(
         &self,
         op: &'static str,
+        before: Option<Step<'_>>,
         add: Step<'_>,
         undo: Option<Step<'_>>,
-    ) -> PortResult<Vec<Vec<Row>>> {
-        let engine = self.tables.engine().await?;
-        let lock = Step {
+    ) -> PortResult<(Option<Row>, u64)> {
+        let lock = (self.form == LedgerForm::Ranges).then_some(Step {
             sql: sql::LOCK_TAIL,
             values: &[],
+        });
+        let steps: Vec<_> = [lock, before].into_iter().flatten().collect();
+        let place = steps.len();
+        let steps = [steps, vec![add], Vec::from_iter(undo)].concat();
+        let engine = self.tables.engine().await?;
+        let mut answers = engine.transact(op, &steps).await?;
+        let mut undone = answers.split_off(place + 1);
+        let added = answers.pop().and_then(|mut rows| rows.pop());
+        let undone = undone.pop().and_then(|mut rows| rows.pop());
+        let number = |row: &Option<Row>| -> PortResult<i64> {
+            row.as_ref().map_or(Ok(0), |row| column(op, row, 0))
         };
-        match (self.form, undo) {
-            (LedgerForm::Ranges, _) => {
-                let mut answers = engine.transact(op, &[lock, add]).await?;
-                answers.remove(0);
-                Ok(answers)
-            }
-            (_, Some(undo)) => engine.transact(op, &[add, undo]).await,
-            (_, None) => Ok(vec![engine.write(op, add.sql, add.values).await?]),
-        }
+        let left = number(&added)? - number(&undone)?;
+        Ok((added, u64::try_from(left).unwrap_or(0)))
     }
 
-    async fn take_rows(
-        &self,
-        op: &'static str,
-        batch: &str,
-        limit: i64,
-        now: i64,
-    ) -> PortResult<Vec<Row>> {
-        let engine = self.tables.engine().await?;
-        let values: &[Value<'_>] = &[&batch, &limit, &now];
-        let sql = match self.form {
-            LedgerForm::Delete => sql::TAKE_DELETING,
-            LedgerForm::Status => sql::TAKE_MARKING,
-            LedgerForm::UsedTable => sql::TAKE_MOVING,
-            LedgerForm::Ranges => {
-                let lock = Step {
-                    sql: sql::LOCK_HEAD,
-                    values: &[],
-                };
-                let take = Step {
-                    sql: sql::TAKE_RANGE,
-                    values,
-                };
-                let mut answers = engine.transact(op, &[lock, take]).await?;
-                return Ok(answers.pop().unwrap_or_default());
-            }
+    /// Adds minted keys, unless an owner with a higher fence has been here.
+    async fn mint(&self, fence: Option<u64>, keys: &[Key]) -> PortResult<Option<u64>> {
+        const OP: &str = "add minted keys";
+        let (texts, fence) = (texts(keys), fence.map(u64::cast_signed));
+        let (add, undo) = match self.form {
+            LedgerForm::Delete => (sql::INSERT, Some(sql::UNINSERT)),
+            LedgerForm::UsedTable => (sql::INSERT_UNLESS_MOVED, Some(sql::UNINSERT_MOVED)),
+            // Every key that was ever known still has its row.
+            LedgerForm::Status | LedgerForm::Ranges => (sql::INSERT, None),
         };
-        engine.write(op, sql, values).await
+        let raise: &[Value<'_>] = &[&fence];
+        let raise = fence.is_some().then_some(Step {
+            sql: sql::RAISE_FENCE,
+            values: raise,
+        });
+        let add = Step {
+            sql: add,
+            values: &[&texts, &fence],
+        };
+        let listed: &[Value<'_>] = &[&texts];
+        let undo = undo.map(|sql| Step {
+            sql,
+            values: listed,
+        });
+        let (row, added) = self.add(OP, raise, add, undo).await?;
+        let allowed = row.map_or(Ok(false), |row| column(OP, &row, 1))?;
+        Ok(allowed.then_some(added))
     }
 }
 
 #[async_trait]
 impl KeyLedger for PostgresLedger {
     async fn insert(&self, keys: &[Key]) -> PortResult<u64> {
-        const OP: &str = "add minted keys";
-        let texts = texts(keys);
-        let values: &[Value<'_>] = &[&texts];
-        let step = |sql| Step { sql, values };
-        let (add, undo) = match self.form {
-            LedgerForm::Delete => (step(sql::INSERT), Some(step(sql::UNINSERT))),
-            LedgerForm::UsedTable => (
-                step(sql::INSERT_UNLESS_MOVED),
-                Some(step(sql::UNINSERT_MOVED)),
-            ),
-            // Every key that was ever known still has its row.
-            LedgerForm::Status | LedgerForm::Ranges => (step(sql::INSERT), None),
-        };
-        let answers = self.add(OP, add, undo).await?;
-        difference(OP, &answers)
+        let added = self.mint(None, keys).await?;
+        Ok(added.unwrap_or_default())
+    }
+
+    async fn insert_fenced(&self, fence: u64, keys: &[Key]) -> PortResult<Option<u64>> {
+        self.mint(Some(fence), keys).await
     }
 
     async fn take(&self, batch: &BatchId, limit: usize, now: UnixMillis) -> PortResult<Vec<Key>> {
         const OP: &str = "take keys";
-        let (name, count) = (&*batch.0, i64::try_from(limit).unwrap_or(i64::MAX));
-        for _ in 0..BATCH_LOOKS {
-            let rows = match self.take_rows(OP, name, count, now.0).await {
-                // Another taker of the same name was faster; its batch is visible by now, unless it is closed again.
-                Err(error) if sql_state(&error) == Some(&SqlState::UNIQUE_VIOLATION) => {
-                    let engine = self.tables.engine().await?;
-                    let rows = engine.read(OP, sql::FIND_BATCH, &[&name]).await?;
-                    if rows.is_empty() {
-                        continue;
-                    }
-                    rows
-                }
-                other => other?,
-            };
-            return rows.first().map_or(Ok(Vec::new()), |row| keys(OP, row, 0));
-        }
-        Err(PortError::new(
-            ErrorKind::Throttled,
-            BACKEND,
-            OP,
-            "others keep taking and closing batches of the same name",
-        ))
+        let (name, limit) = (&*batch.0, i64::try_from(limit).unwrap_or(i64::MAX));
+        let (lock, take) = match self.form {
+            LedgerForm::Delete => (sql::LOCK_NAME, sql::TAKE_DELETING),
+            LedgerForm::Status => (sql::LOCK_NAME, sql::TAKE_MARKING),
+            LedgerForm::UsedTable => (sql::LOCK_NAME, sql::TAKE_MOVING),
+            LedgerForm::Ranges => (sql::LOCK_HEAD, sql::TAKE_RANGE),
+        };
+        let lock = Step {
+            sql: lock,
+            values: &[&name],
+        };
+        let take = Step {
+            sql: take,
+            values: &[&name, &limit, &now.0],
+        };
+        let engine = self.tables.engine().await?;
+        let mut answers = engine.transact(OP, &[lock, take]).await?;
+        let rows = answers.pop().unwrap_or_default();
+        rows.first().map_or(Ok(Vec::new()), |row| keys(OP, row, 0))
     }
 
     async fn close(&self, batch: &BatchId) -> PortResult<()> {
@@ -166,8 +155,8 @@ impl KeyLedger for PostgresLedger {
             sql: sql::GIVE_BACK,
             values: &[&&*batch.0, &texts],
         };
-        let answers = self.add(OP, give_back, None).await?;
-        difference(OP, &answers)
+        let (_, freed) = self.add(OP, None, give_back, None).await?;
+        Ok(freed)
     }
 
     async fn open_batches(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<OpenBatch>> {
@@ -200,8 +189,8 @@ impl KeyLedger for PostgresLedger {
             // A take changes no row that we could have waited for.
             LedgerForm::Ranges => None,
         };
-        let answers = self.add(OP, step(sql::RECYCLE), undo).await?;
-        difference(OP, &answers)
+        let (_, freed) = self.add(OP, None, step(sql::RECYCLE), undo).await?;
+        Ok(freed)
     }
 
     async fn counts(&self) -> PortResult<LedgerCounts> {
@@ -236,13 +225,4 @@ fn keys(op: &'static str, row: &Row, index: usize) -> PortResult<Vec<Key>> {
             })
         })
         .collect()
-}
-
-/// What the first step did, less what the second one undid.
-fn difference(op: &'static str, answers: &[Vec<Row>]) -> PortResult<u64> {
-    let number = |step: usize| -> PortResult<i64> {
-        let row = answers.get(step).and_then(|rows| rows.first());
-        row.map_or(Ok(0), |row| column(op, row, 0))
-    };
-    Ok(u64::try_from(number(0)? - number(1)?).unwrap_or(0))
 }

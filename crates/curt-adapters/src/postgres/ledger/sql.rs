@@ -52,7 +52,8 @@ macro_rules! recorded {
 /// Those of the keys `$1` that are in open batches.
 macro_rules! taken_meanwhile {
     () => {
-        "WITH open AS (SELECT unnest(keys) AS key FROM key_batches INTERSECT SELECT unnest($1::text[])), "
+        "WITH open AS (SELECT unnest(keys) AS key FROM key_batches \
+         INTERSECT SELECT unnest($1::text[]) WHERE EXISTS (SELECT FROM key_batches)), "
     };
 }
 
@@ -65,6 +66,10 @@ macro_rules! unrecycled {
         )
     };
 }
+
+/// A call that is repeated under the same name may run beside its first try, which nobody waits for any more. This one
+/// then has to wait for it, and see what it did: hence a statement of its own before the take.
+pub(super) const LOCK_NAME: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
 
 pub(super) const TAKE_DELETING: &str = concat!(
     picked!(),
@@ -90,7 +95,7 @@ pub(super) const TAKE_MOVING: &str = concat!(
 
 /// Ranges: no row is touched, so there are no dead ones to pass, and the scan begins where the last one ended. The head
 /// must be locked by an earlier statement: this one has to see what the taker before it left.
-pub(super) const LOCK_HEAD: &str = "SELECT head FROM key_head FOR UPDATE";
+pub(super) const LOCK_HEAD: &str = "SELECT $1::text, head FROM key_head FOR UPDATE";
 
 pub(super) const TAKE_RANGE: &str = concat!(
     "WITH taken AS MATERIALIZED (SELECT id, key FROM keys WHERE ",
@@ -105,22 +110,32 @@ pub(super) const TAKE_RANGE: &str = concat!(
 /// passed over by the head before its rows are there.
 pub(super) const LOCK_TAIL: &str = "SELECT pg_advisory_xact_lock(x'6b657973'::bigint)";
 
-pub(super) const INSERT: &str = concat!(
-    "WITH new AS (INSERT INTO keys (key) SELECT key FROM unnest($1::text[]) key \
-     ORDER BY hashtextextended(key, 0) ON CONFLICT DO NOTHING RETURNING 1), \
-     total AS (SELECT count(*) AS n FROM new), ",
-    counted!("minted = minted + n, free = free + n", "total"),
-    " SELECT n FROM total"
-);
+/// Remembers the fence `$1`, if it is the highest. A statement of its own, so that the next one sees it.
+pub(super) const RAISE_FENCE: &str = "UPDATE key_owner SET fence = $1 WHERE fence < $1";
 
-pub(super) const INSERT_UNLESS_MOVED: &str = concat!(
-    "WITH new AS (INSERT INTO keys (key) SELECT key FROM unnest($1::text[]) key \
-     WHERE NOT EXISTS (SELECT FROM keys_used used WHERE used.key = key.key) \
-     ORDER BY hashtextextended(key, 0) ON CONFLICT DO NOTHING RETURNING 1), \
-     total AS (SELECT count(*) AS n FROM new), ",
-    counted!("minted = minted + n, free = free + n", "total"),
-    " SELECT n FROM total"
-);
+/// Whether an owner with the fence `$2` may insert; without a fence everybody may.
+macro_rules! passes_fence {
+    () => {
+        "($2::bigint IS NULL OR EXISTS (SELECT FROM key_owner WHERE fence <= $2))"
+    };
+}
+
+macro_rules! insert {
+    ($unless:literal) => {
+        concat!(
+            "WITH new AS (INSERT INTO keys (key) SELECT key FROM unnest($1::text[]) key WHERE ", passes_fence!(),
+            $unless, " ORDER BY hashtextextended(key, 0) ON CONFLICT DO NOTHING RETURNING 1), \
+             total AS (SELECT count(*) AS n FROM new), ",
+            counted!("minted = minted + n, free = free + n", "total"),
+            " SELECT n, ", passes_fence!(), " FROM total"
+        )
+    };
+}
+
+pub(super) const INSERT: &str = insert!("");
+
+pub(super) const INSERT_UNLESS_MOVED: &str =
+    insert!(" AND NOT EXISTS (SELECT FROM keys_used used WHERE used.key = key.key)");
 
 /// Undoes the insert of keys that are in open batches, and of those that another taker moved while we waited for it.
 /// A statement of its own, because only then it sees what was committed in the meantime.
@@ -201,8 +216,6 @@ pub(super) const UNRECYCLE_MOVING: &str = concat!(
      moved AS (INSERT INTO keys_used (key) SELECT key FROM again ON CONFLICT DO NOTHING), ",
     unrecycled!()
 );
-
-pub(super) const FIND_BATCH: &str = "SELECT keys FROM key_batches WHERE name = $1";
 
 pub(super) const OPEN_BATCHES: &str = "SELECT name, taken_at, keys FROM key_batches WHERE taken_at <= $1 ORDER BY taken_at, seq LIMIT $2";
 
