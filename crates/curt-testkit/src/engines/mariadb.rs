@@ -129,7 +129,9 @@ fn make_data(folder: &Path) -> Result<()> {
         .args(["--no-defaults", "--skip-test-db"])
         .arg("--auth-root-authentication-method=normal")
         .arg(format!("--datadir={}", data_in(folder).display()));
-    output(command.current_dir(folder)).map(drop)
+    // Two that are made at once would meet in the common folder for temporary tables.
+    let command = command.env("TMPDIR", folder).current_dir(folder);
+    output(command).map(drop)
 }
 
 fn recipe(program: PathBuf, folder: &Path, port: &Port, client: Client) -> Recipe {
