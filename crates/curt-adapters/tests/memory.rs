@@ -57,7 +57,7 @@ async fn cursor() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn roster() {
-    let clock = Arc::new(ManualClock::at(UnixMillis(0)));
+    let clock = Arc::new(ManualClock::at(NOW));
     let make = async || {
         let roster = Arc::new(MemoryRoster::new(clock.clone()));
         Lookers {
