@@ -31,11 +31,11 @@ use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
 /// For tests that wait for it to be over.
 const IMPATIENT: HdfsSettings = HdfsSettings {
-    answer_timeout: Duration::from_secs(2),
-    transfer_timeout: Duration::from_secs(3),
+    answer_timeout: Duration::from_secs(4),
+    transfer_timeout: Duration::from_secs(8),
 };
 /// Most that a single call may take then: it can ask several times.
-const CALL_MAX: Duration = Duration::from_secs(12);
+const CALL_MAX: Duration = Duration::from_secs(60);
 /// Longest time for a cluster whose nodes are there again to serve its files.
 const BACK_MAX: Duration = Duration::from_secs(60);
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_adapters::postgres::{Postgres, PostgresSettings};
+use curt_core::OwnerId;
 use curt_core::ports::Accounts;
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::sample::{NOW, api_key, audit_entry, later, user};
@@ -16,7 +17,9 @@ use tokio::task::JoinSet;
 fn open(url: &str) -> Arc<dyn Accounts> {
     let settings = PostgresSettings {
         // The machine may be busy with other tests.
+        connect_timeout: Duration::from_secs(30),
         wait_timeout: Duration::from_secs(30),
+        statement_timeout: Duration::from_secs(30),
         ..PostgresSettings::default()
     };
     Postgres::open(url, &settings).unwrap().accounts()
@@ -60,13 +63,22 @@ async fn processes_that_note_the_same_keys_do_not_wait_in_a_circle() {
             .await
             .unwrap();
     }
+    // So many more that the noted ones are looked up one by one, in the order in which they are named.
+    let others = "insert into api_keys (prefix, secret_hash, user_id, name, scopes, created_at) \
+        select 'other' || n, '', 2, n, 0, 0 from generate_series(1, 20000) n; analyze api_keys";
+    database.sql(others).unwrap();
     let mut work = JoinSet::new();
     for n in 0..16 {
         let accounts = open(&database.url());
         work.spawn(async move {
             for round in 0..20 {
                 let mut used: Vec<_> = (0..KEYS)
-                    .map(|k| (format!("k{}", (k + n * 3) % KEYS).into(), later(round)))
+                    .map(|k| {
+                        (
+                            format!("k{}", (k + n as usize * 3) % KEYS).into(),
+                            later(round * 16 + n),
+                        )
+                    })
                     .collect();
                 if n % 2 == 0 {
                     used.reverse();
@@ -76,8 +88,8 @@ async fn processes_that_note_the_same_keys_do_not_wait_in_a_circle() {
         });
     }
     work.join_all().await;
-    for key in accounts.api_keys(None).await.unwrap() {
-        assert_eq!(key.last_used_at, Some(later(19)), "{}", key.prefix);
+    for key in accounts.api_keys(Some(OwnerId(1))).await.unwrap() {
+        assert_eq!(key.last_used_at, Some(later(319)), "{}", key.prefix);
     }
 }
 

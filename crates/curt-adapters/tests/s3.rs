@@ -27,11 +27,11 @@ use sha2::{Digest, Sha256};
 
 /// For tests that wait for it to be over.
 const IMPATIENT: S3Settings = S3Settings {
-    connect_timeout: Duration::from_secs(1),
-    request_timeout: Duration::from_secs(2),
+    connect_timeout: Duration::from_secs(2),
+    request_timeout: Duration::from_secs(5),
 };
 /// Most that a single call may take then: it can ask several times.
-const CALL_MAX: Duration = Duration::from_secs(12);
+const CALL_MAX: Duration = Duration::from_secs(60);
 /// Goes up in several parts.
 const LARGE_KEYS: usize = 1_300_000;
 const LARGE_LAYOUT: KeyFileLayout = KeyFileLayout {

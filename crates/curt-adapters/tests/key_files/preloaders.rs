@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use curt_adapters::memory::{MemoryLinkStore, MemoryLocks};
+use curt_adapters::memory::{MemoryLocks, MemoryRoster};
 use curt_adapters::postgres::{Postgres, PostgresSettings};
 use curt_core::link::KeyOrigin;
 use curt_core::ports::KeyFile;
@@ -26,8 +26,6 @@ const DATABASE: &str = "CURT_TEST_PRELOADER_DATABASE";
 const SERVED: &str = "CURT_TEST_PRELOADER_SERVED";
 
 const PRELOADERS: usize = 2;
-/// Longest time for the processes to read the rest of the file when nobody kills them any more.
-const REST_MAX: Duration = Duration::from_secs(120);
 
 fn settings() -> KeySettings {
     KeySettings {
@@ -49,11 +47,13 @@ async fn supply(files: Arc<dyn KeyFile>, database: &str) -> Arc<KeySupply> {
     let ports = KeyPorts {
         ledgers: Vec::new(),
         pools: Vec::new(),
-        links: Arc::new(MemoryLinkStore::new()),
+        links: None,
         files: Some(files),
         cursor: database.cursor(),
         locks: Arc::new(MemoryLocks::new(clock.clone())),
+        roster: Arc::new(MemoryRoster::new(clock.clone())),
         clock,
+        who: "a preloader".into(),
     };
     KeySupply::open(settings(), ports, KeyMetrics::default())
         .await
@@ -126,10 +126,11 @@ impl Preloaders<'_> {
     }
 
     fn wait_for_the_rest(&mut self) {
+        let rest_max = Duration::from_secs(length(120, 1_200));
         let started = Instant::now();
         for child in &mut self.running {
             while child.try_wait().unwrap().is_none() {
-                assert!(started.elapsed() < REST_MAX, "the preloaders do not end");
+                assert!(started.elapsed() < rest_max, "the preloaders do not end");
                 std::thread::sleep(Duration::from_millis(20));
             }
             assert!(child.wait().unwrap().success());

@@ -16,7 +16,9 @@ pub(crate) type Links = Arc<dyn LinkStore>;
 pub(crate) fn open(url: &str) -> Links {
     let settings = PostgresSettings {
         // The machine may be busy with other tests.
+        connect_timeout: Duration::from_secs(30),
         wait_timeout: Duration::from_secs(30),
+        statement_timeout: Duration::from_secs(30),
         ..PostgresSettings::default()
     };
     Postgres::open(url, &settings).unwrap().links()
