@@ -8,7 +8,7 @@ LOCKED := --locked
 export CURT_SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test engines lint format-check unit api-fuzz soak bench clean
+.PHONY: help run build test engines lint format-check unit api-fuzz soak bench geoip clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ soak: need-rust engines ## The same tests at full length: millions of keys, many
 
 bench: build ## Measure against nginx and against SQLite alone; writes bench/RESULTS.md
 	@scripts/bench.sh
+
+geoip: ## Fetch the list of countries for clicks (CC0) into data/countries.mmdb
+	@scripts/geoip.sh
 
 clean: ## Remove what was built and cached
 	@rm -rf target $(CACHE) bench/work

@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CURT_TEST_LENGTH=full
 echo "==> soak: optimised build, full lengths"
-exec cargo test --locked --profile release-check -p curt --test it -- --nocapture --test-threads=1 "$@"
+exec cargo test --locked --profile release-check -p curt -p curt-adapters -p curt-clicks --test it --test click_scale --test spool -- --nocapture --test-threads=1 "$@"

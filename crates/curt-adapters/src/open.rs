@@ -7,14 +7,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{Accounts, Cursor, KeyFile, KeyLedger, KeyPool, LinkStore, Locks, Roster};
+use curt_core::ports::{
+    Accounts, ClickStore, Cursor, KeyFile, KeyLedger, KeyPool, LinkStore, Locks, Roster,
+};
 use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
 use crate::engine_address::{EngineAddress, EngineKind};
 use crate::files::DiskKeyFile;
 use crate::memory::{
-    MemoryAccounts, MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore,
-    MemoryLocks, MemoryRoster,
+    MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool,
+    MemoryLinkStore, MemoryLocks, MemoryRoster,
 };
 
 #[cfg(feature = "hdfs")]
@@ -58,6 +60,7 @@ pub struct EngineSettings {
 pub struct LinksDatabase {
     pub links: Arc<dyn LinkStore>,
     pub accounts: Arc<dyn Accounts>,
+    pub clicks: Arc<dyn ClickStore>,
     pub cursor: Arc<dyn Cursor>,
 }
 
@@ -167,6 +170,7 @@ impl Engines {
             return Ok(LinksDatabase {
                 links: Arc::new(MemoryLinkStore::new()),
                 accounts: Arc::new(MemoryAccounts::new()),
+                clicks: Arc::new(MemoryClickStore::new()),
                 cursor: Arc::new(MemoryCursor::new()),
             });
         }
@@ -174,6 +178,7 @@ impl Engines {
             Opened::Sqlite(database) => Ok(LinksDatabase {
                 links: database.links(),
                 accounts: database.accounts(),
+                clicks: database.clicks(),
                 cursor: database.cursor(),
             }),
             #[cfg(feature = "postgres")]
@@ -184,6 +189,7 @@ impl Engines {
                 Ok(LinksDatabase {
                     links: database.links(),
                     accounts: database.accounts(),
+                    clicks: Arc::new(MemoryClickStore::new()),
                     cursor: database.cursor(),
                 })
             }

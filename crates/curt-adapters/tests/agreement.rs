@@ -1,34 +1,47 @@
 //! The engines answer random histories as the memory adapter does.
 
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
+
 use std::sync::Arc;
 
-use curt_adapters::memory::MemoryLinkStore;
-use curt_testkit::conformance::link_store::agreement;
+use curt_adapters::memory::{MemoryClickStore, MemoryLinkStore};
+use curt_adapters::sqlite::{Sqlite, SqliteSettings, Synchronous};
+use curt_testkit::conformance::{click_store, link_store};
+use tempfile::TempDir;
+
+fn open(folder: &TempDir) -> Arc<Sqlite> {
+    let settings = SqliteSettings {
+        synchronous: Synchronous::Normal,
+        ..SqliteSettings::default()
+    };
+    Sqlite::open(folder.path().join("curt.db"), settings).unwrap()
+}
 
 /// Histories that every engine is asked, and their length.
 const HISTORIES: u64 = 8;
 const STEPS: usize = 400;
 
-#[cfg(feature = "sqlite")]
 #[tokio::test(flavor = "multi_thread")]
-async fn sqlite_agrees_with_memory() {
-    use curt_adapters::sqlite::{Sqlite, SqliteSettings, Synchronous};
-
+async fn links_in_sqlite_agree() {
     for seed in 0..HISTORIES {
         let folder = tempfile::tempdir().unwrap();
-        let settings = SqliteSettings {
-            synchronous: Synchronous::Normal,
-            ..SqliteSettings::default()
-        };
-        let database = Sqlite::open(folder.path().join("curt.db"), settings).unwrap();
         let memory = Arc::new(MemoryLinkStore::new());
-        agreement(seed, STEPS, memory, database.links()).await;
+        link_store::agreement(seed, STEPS, memory, open(&folder).links()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clicks_in_sqlite_agree() {
+    for seed in 0..HISTORIES {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = Arc::new(MemoryClickStore::new());
+        click_store::agreement(seed, STEPS, memory, open(&folder).clicks()).await;
     }
 }
 
 #[cfg(feature = "postgres")]
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_agrees_with_memory() {
+async fn links_in_postgres_agree() {
     use curt_adapters::postgres::{Postgres, PostgresSettings};
 
     let server = curt_testkit::need!(curt_testkit::engines::postgres::shared());
@@ -37,6 +50,6 @@ async fn postgres_agrees_with_memory() {
         let settings = PostgresSettings::default();
         let postgres = Postgres::open(&database.url(), &settings).unwrap();
         let memory = Arc::new(MemoryLinkStore::new());
-        agreement(seed, STEPS, memory, postgres.links()).await;
+        link_store::agreement(seed, STEPS, memory, postgres.links()).await;
     }
 }

@@ -81,3 +81,12 @@ async fn accounts() {
     conformance::accounts::suite_durable(folder.path(), async |folder| open(folder).accounts())
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn click_store() {
+    let fresh = Fresh::new();
+    conformance::click_store::suite(async || fresh.open().clicks()).await;
+    let folder = new_folder();
+    conformance::click_store::suite_durable(folder.path(), async |folder| open(folder).clicks())
+        .await;
+}

@@ -430,8 +430,8 @@ async fn a_closed_file_refuses_everybody() {
 async fn a_newer_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("curt.db");
-    assert_eq!(Sqlite::pending(&path).unwrap().len(), 2);
-    assert_eq!(Sqlite::migrate(&path).unwrap().len(), 2);
+    assert_eq!(Sqlite::pending(&path).unwrap().len(), 3);
+    assert_eq!(Sqlite::migrate(&path).unwrap().len(), 3);
     assert_eq!(Sqlite::pending(&path).unwrap().len(), 0);
     assert_eq!(Sqlite::migrate(&path).unwrap().len(), 0);
     Connection::open(&path)
@@ -447,7 +447,7 @@ async fn a_newer_file_is_refused() {
         assert!(
             error
                 .detail
-                .contains("was written by a newer curt (schema 99, this one knows 2)"),
+                .contains("was written by a newer curt (schema 99, this one knows 3)"),
             "{error}"
         );
     }

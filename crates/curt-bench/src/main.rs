@@ -11,7 +11,7 @@ use curt_bench::suite::{self, Part, Results, SuiteOptions};
 #[derive(Debug, Parser)]
 #[command(version, about)]
 #[command(
-    after_help = "Examples:\n  curt-bench                          everything, about eight minutes\n  curt-bench --quick                  a smoke run of seconds; its figures mean nothing\n  curt-bench --only redirect --rounds 5"
+    after_help = "Examples:\n  curt-bench                          everything, about twelve minutes\n  curt-bench --quick                  a smoke run of seconds; its figures mean nothing\n  curt-bench --only redirect --rounds 5"
 )]
 struct Arguments {
     /// The server to measure

@@ -14,6 +14,7 @@
 
 pub mod account;
 pub mod alphabet;
+pub mod click;
 pub mod clock;
 pub mod error;
 pub mod key;
@@ -25,13 +26,16 @@ pub mod permute;
 pub mod place;
 pub mod ports;
 pub mod reserved;
+pub mod sketch;
 pub mod target;
 
 pub use account::{Allowance, ApiKeyNumber, Role, Scope, Scopes, User};
 pub use alphabet::Alphabet;
+pub use click::{ClickSubject, ClickSum, Day, Dimension, SubjectDay, VisitKind, VisitRow, Visited};
 pub use clock::{Clock, SystemClock, UnixMillis};
 pub use error::{ErrorKind, PortError, PortResult};
 pub use key::{DomainId, Key, LinkId, LinkRef};
 pub use link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
 pub use owner::OwnerId;
+pub use sketch::Sketch;
 pub use target::Target;

@@ -19,6 +19,9 @@ pub const TAGS_MAX: usize = 32;
 /// Longest tag, in bytes.
 pub const TAG_BYTES_MAX: usize = 64;
 
+/// Most visits that a link may be limited to; beyond it a limit is none.
+pub const CLICKS_MAX: u64 = 1_000_000_000;
+
 /// Most links in one bulk request.
 pub const BULK_LINKS_MAX: usize = 1_000;
 /// Most links on one page of a list.
@@ -81,6 +84,27 @@ pub const PERMISSIONS_PER_LINK_MAX: usize = 1_000;
 /// Most users, audit entries or permissions on one page.
 pub const PAGE_ACCOUNTS_MAX: usize = 200;
 
+/// Values of one dimension that are counted apart for one subject on one day; the others share the value "other".
+pub const VALUES_PER_DAY_MAX: usize = 1_000;
+/// Longest value that is counted, in bytes; longer ones are cut.
+pub const VALUE_BYTES_MAX: usize = 255;
+/// Most visits on one page.
+pub const PAGE_VISITS_MAX: usize = 1_000;
+/// Single visits that a report with filters looks at, the newest first: what can be read within a report's time.
+pub const VISITS_RANKED_MAX: usize = 20_000;
+/// Longest range of a report, in years.
+pub const REPORT_YEARS_MAX: u64 = 10;
+/// Most points in one series of a report.
+pub const REPORT_POINTS_MAX: usize = 5_000;
+/// Most values that are ranked in one report.
+pub const REPORT_VALUES_MAX: usize = 1_000;
+/// Most live feeds at once: each reads its sums every second.
+pub const LIVE_FEEDS_MAX: usize = 256;
+/// Most of them for one user.
+pub const LIVE_FEEDS_PER_USER_MAX: usize = 16;
+/// How long a live feed lasts at most.
+pub const LIVE_FEED_LASTS_MAX: Duration = Duration::from_secs(3_600);
+
 const _: () = assert!(GENERATED_KEY_BYTES_MIN < GENERATED_KEY_BYTES_MAX);
 const _: () = assert!(GENERATED_KEY_BYTES_MAX <= KEY_BYTES_MAX);
 const _: () = assert!(TARGET_BYTES_DEFAULT <= TARGET_BYTES_MAX);
@@ -88,5 +112,8 @@ const _: () = assert!(TARGET_BYTES_MAX * 2 <= HTTP_BODY_BYTES_MAX);
 const _: () = assert!(TARGET_BYTES_MAX < HTTP_URI_BYTES_MAX);
 const _: () = assert!(HTTP_URI_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(PAGE_LINKS_MAX < PAGE_ROWS_SCANNED_MAX);
+const _: () = assert!(PAGE_VISITS_MAX < PAGE_ROWS_SCANNED_MAX);
+const _: () = assert!(VISITS_RANKED_MAX.is_multiple_of(PAGE_VISITS_MAX));
+const _: () = assert!(LIVE_FEEDS_PER_USER_MAX < LIVE_FEEDS_MAX);
 const _: () = assert!(BULK_LINKS_MAX <= COMMIT_GROUP_MAX);
 const _: () = assert!(BULK_LINKS_MAX * TARGET_BYTES_DEFAULT < HTTP_BULK_BODY_BYTES_MAX);

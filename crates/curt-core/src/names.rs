@@ -47,6 +47,23 @@ pub mod metric {
     pub const KEYS_RECYCLED: &str = "curt_keys_recycled";
     /// Blocks of a key file that were skipped because they are damaged.
     pub const KEY_BLOCKS_CORRUPT: &str = "curt_key_blocks_corrupt";
+    /// Visits written to the spool.
+    pub const CLICKS_CAPTURED: &str = "curt_clicks_captured";
+    /// Visits that found no room in the spool, by reason: `late`, `full`, `disk`.
+    pub const CLICKS_DROPPED: &str = "curt_clicks_dropped";
+    /// Click records that cannot be read, by reason: `checksum`, `hole`, `torn`, `segment` in the spool; `version`,
+    /// `short`, `range`, `long` in the record.
+    pub const CLICKS_POISONED: &str = "curt_clicks_poisoned";
+    /// Visits counted in the store, of every kind.
+    pub const CLICKS_COUNTED: &str = "curt_clicks_counted";
+    /// Values counted as "other" because a link had too many of them.
+    pub const CLICKS_CROWDED_OUT: &str = "curt_clicks_crowded_out";
+    /// Writes of click counts, by result: `applied`, `refused`, `failed`.
+    pub const CLICK_FLUSHES: &str = "curt_click_flushes";
+    /// Time to write click counts, seconds.
+    pub const CLICK_FLUSH_SECONDS: &str = "curt_click_flush_seconds";
+    /// Bytes that the spool's files take.
+    pub const SPOOL_BYTES: &str = "curt_spool_bytes";
     /// Failures of an engine behind a port, by backend, operation and kind.
     pub const PORT_ERRORS: &str = "curt_port_errors";
 }
@@ -74,6 +91,12 @@ pub mod event {
     pub const LINKS_PURGED: &str = "links_purged";
     pub const BLOCKLIST_LOADED: &str = "blocklist_loaded";
     pub const BLOCKLIST_REFUSED: &str = "blocklist_refused";
+    pub const SPOOL_RECOVERED: &str = "spool_recovered";
+    pub const SPOOL_ROOM_LACKED: &str = "spool_room_lacked";
+    pub const SPOOL_ROOM_FOUND: &str = "spool_room_found";
+    pub const CLICK_RECORD_POISONED: &str = "click_record_poisoned";
+    pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
+    pub const CLICKS_PURGED: &str = "clicks_purged";
     pub const REQUEST_ANSWERED: &str = "request_answered";
     pub const REQUEST_FAILED: &str = "request_failed";
     pub const CONNECTION_FAILED: &str = "connection_failed";

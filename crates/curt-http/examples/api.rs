@@ -7,7 +7,8 @@ use std::env;
 use std::sync::Arc;
 
 use curt_accounts::{AccountServices, AccountSettings, LimitSettings, NewKey, Origin};
-use curt_adapters::memory::{MemoryAccounts, MemoryLinkStore, MemoryQuotas};
+use curt_adapters::memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
+use curt_clicks::report::Reports;
 use curt_core::{Allowance, Alphabet, Clock, Scopes, SystemClock};
 use curt_http::server::Server;
 use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, admin, api};
@@ -70,6 +71,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
 
     let app = Arc::new(App {
+        visits: None,
+        reports: Some(Arc::new(Reports::new(
+            Arc::new(MemoryClickStore::new()),
+            None,
+        ))),
         links,
         resolver: Arc::clone(&resolver),
         accounts,

@@ -17,8 +17,10 @@ pub mod server;
 pub mod settings;
 pub mod state;
 mod tasks;
+mod visits;
 
 pub use limited_visits::limit_visits;
 pub use metrics::HttpMetrics;
 pub use settings::{ApiSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings};
 pub use state::{App, PublicUrl, Readiness};
+pub use visits::{RouterVisits, Visits};

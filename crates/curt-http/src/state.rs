@@ -4,11 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use curt_accounts::AccountServices;
+use curt_clicks::report::Reports;
 use curt_core::Clock;
 use curt_links::{Links, Resolver};
 
 use crate::metrics::HttpMetrics;
 use crate::settings::HttpSettings;
+use crate::visits::RouterVisits;
 
 /// The parts of the product that HTTP makes reachable.
 pub struct App {
@@ -20,6 +22,10 @@ pub struct App {
     pub metrics: HttpMetrics,
     pub ready: Arc<Readiness>,
     pub public: PublicUrl,
+    /// Where visits are written down; `None`: nowhere.
+    pub visits: Option<RouterVisits>,
+    /// What was counted of visits; `None`: nothing is.
+    pub reports: Option<Arc<Reports>>,
 }
 
 /// The address that short URLs start with.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::clock::SystemClock;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
+    ListQuery, SpendReply,
 };
 use curt_core::{
     Clock, DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkRef, LinkState, OwnerId, PortError,
@@ -187,6 +188,14 @@ impl LinkStore for MadeUp {
     }
 
     async fn claim(&self, _: InsertRequest) -> PortResult<ClaimReply> {
+        not_here()
+    }
+
+    async fn spend_visit(&self, _: &LinkId, _: Revision) -> PortResult<SpendReply> {
+        not_here()
+    }
+
+    async fn visits_spent(&self, _: &LinkId) -> PortResult<u64> {
         not_here()
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
+    ListQuery, SpendReply,
 };
 use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
 
@@ -22,6 +23,8 @@ pub enum Call {
     Release,
     Seed,
     Claim,
+    SpendVisit,
+    VisitsSpent,
     Counts,
     Ping,
 }
@@ -124,6 +127,16 @@ impl<A: Attendant> LinkStore for AttendedLinks<A> {
 
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
         self.pass(Call::Claim, self.inner.claim(request)).await
+    }
+
+    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+        self.pass(Call::SpendVisit, self.inner.spend_visit(id, seen))
+            .await
+    }
+
+    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {
+        self.pass(Call::VisitsSpent, self.inner.visits_spent(id))
+            .await
     }
 
     async fn counts(&self) -> PortResult<LinkCounts> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{audit, bench, check, key, keys, link, migrate, serve, user};
+use crate::commands::{audit, bench, check, key, keys, link, migrate, serve, stats, user};
 
 /// A URL shortener that starts on one machine and grows onto many.
 #[derive(Debug, Parser)]
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Keys(keys::KeysCommand),
     Audit(audit::Audit),
     Link(link::LinkCommand),
+    Stats(stats::Stats),
     Bench(bench::Bench),
 }
 

@@ -4,6 +4,7 @@
 
 mod account_tasks;
 mod cli;
+mod clicks;
 mod commands;
 mod config;
 mod first_start;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Keys(keys) => keys.run(),
         Command::Audit(audit) => audit.run(),
         Command::Link(link) => link.run(),
+        Command::Stats(stats) => stats.run(),
         Command::Bench(bench) => bench.run(),
     };
     match done {

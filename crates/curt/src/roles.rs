@@ -21,6 +21,8 @@ pub(crate) enum Role {
     Keysync,
     /// Purge expired links
     Purge,
+    /// Count visits that were written down
+    Clicks,
 }
 
 impl Role {
@@ -31,6 +33,7 @@ impl Role {
             Self::Keygen => "keygen",
             Self::Keysync => "keysync",
             Self::Purge => "purge",
+            Self::Clicks => "clicks",
         }
     }
 }
@@ -74,7 +77,9 @@ impl Roles {
 
     /// Whether the process cannot do without the links database.
     pub(crate) fn need_links(&self) -> bool {
-        self.has(Role::Redirect) || self.has(Role::Api) || self.has(Role::Purge)
+        [Role::Redirect, Role::Api, Role::Purge, Role::Clicks]
+            .into_iter()
+            .any(|role| self.has(role))
     }
 
     /// How the process describes itself to others: where it is and what it does.

@@ -45,6 +45,15 @@ CREATE TABLE link_tags (
     PRIMARY KEY (tag, created_at, domain, key)
 );
 
+-- How many visits were taken from links that have only so many.
+CREATE TABLE link_visits (
+    domain bigint           NOT NULL,
+    key    text COLLATE "C" NOT NULL,
+    spent  bigint           NOT NULL,
+    PRIMARY KEY (domain, key),
+    FOREIGN KEY (domain, key) REFERENCES links ON DELETE CASCADE
+);
+
 -- What an Idempotency-Key was answered: per link "domain/key", or NULL where an alias had been taken.
 CREATE TABLE idempotency (
     owner       bigint           NOT NULL,

@@ -1,4 +1,4 @@
-//! One SQLite file behind four ports: links, minted keys, cursors and accounts.
+//! One SQLite file behind five ports: links, minted keys, cursors, accounts and clicks.
 //!
 //! # Writes
 //! A commit costs a sync of the disk whatever it holds. So one thread writes, and all calls that wait for it share its
@@ -32,6 +32,7 @@
 //! end it with a signal.
 
 mod accounts;
+mod clicks;
 mod cursor;
 mod decode;
 mod engine;
@@ -40,13 +41,15 @@ mod ledger;
 mod links;
 mod lock_file;
 mod schema;
+mod sealed;
 mod settings;
+mod tags;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use curt_core::ports::{Accounts, Cursor, KeyLedger, LinkStore};
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LinkStore};
 use curt_core::{ErrorKind, PortError, PortResult};
 
 use engine::connection::{open_folder, open_reader, open_writer};
@@ -162,6 +165,11 @@ impl Sqlite {
     #[must_use]
     pub fn accounts(self: &Arc<Self>) -> Arc<dyn Accounts> {
         Arc::new(accounts::SqliteAccounts::new(Arc::clone(self)))
+    }
+
+    #[must_use]
+    pub fn clicks(self: &Arc<Self>) -> Arc<dyn ClickStore> {
+        Arc::new(clicks::SqliteClicks::new(Arc::clone(self)))
     }
 
     #[must_use]

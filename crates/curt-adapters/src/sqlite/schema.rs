@@ -26,6 +26,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "accounts",
         sql: include_str!("../../migrations/sqlite/0002_accounts.sql"),
     },
+    Migration {
+        number: 3,
+        name: "clicks",
+        sql: include_str!("../../migrations/sqlite/0003_clicks.sql"),
+    },
 ];
 
 /// "curt" in ASCII: tells our files from those of other programs.

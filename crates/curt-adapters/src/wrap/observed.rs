@@ -3,7 +3,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::names::metric;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
+    ListQuery, SpendReply,
 };
 use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -108,6 +109,14 @@ impl LinkStore for ObservedLinks {
 
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
         self.errors.note(self.inner.claim(request).await)
+    }
+
+    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+        self.errors.note(self.inner.spend_visit(id, seen).await)
+    }
+
+    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {
+        self.errors.note(self.inner.visits_spent(id).await)
     }
 
     async fn counts(&self) -> PortResult<LinkCounts> {

@@ -99,7 +99,7 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    fn reading(self) -> Result<CpuReading, LoadError> {
+    pub(crate) fn reading(self) -> Result<CpuReading, LoadError> {
         CpuReading::take(self.pid, self.children).map_err(|source| LoadError::Process {
             pid: self.pid,
             source,
@@ -172,7 +172,7 @@ fn measured<T: engine::Traffic>(plan: &Plan, traffic: &mut T) -> Result<LoadRepo
     let before = plan.server.map(ServerProcess::reading).transpose()?;
     let tally = engine.run()?;
     let spent = match (plan.server, before) {
-        (Some(server), Some(before)) => Some(server.reading()?.nanos_since(&before)),
+        (Some(server), Some(before)) => Some(server.reading()?.since(&before)),
         _ => None,
     };
     Ok(LoadReport::new(tally, spent))

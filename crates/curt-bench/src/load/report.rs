@@ -7,6 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
 
+use crate::cpu::CpuSpent;
 use crate::median::grouped;
 
 /// Why a request did not count.
@@ -115,6 +116,8 @@ pub struct LoadReport {
     pub latency: Latency,
     /// Processor time of the server, in nanoseconds, where its process was given.
     pub server_cpu_nanos: Option<u64>,
+    /// The part of it that the redirect workers spent.
+    pub worker_cpu_nanos: Option<u64>,
 }
 
 fn as_seconds<S: Serializer>(elapsed: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -122,7 +125,7 @@ fn as_seconds<S: Serializer>(elapsed: &Duration, serializer: S) -> Result<S::Ok,
 }
 
 impl LoadReport {
-    pub(super) fn new(tally: Tally, server_cpu_nanos: Option<u64>) -> Self {
+    pub(super) fn new(tally: Tally, spent: Option<CpuSpent>) -> Self {
         Self {
             requests: tally.completed,
             items: tally.items,
@@ -131,7 +134,8 @@ impl LoadReport {
             reconnects: tally.reconnects,
             elapsed: tally.elapsed,
             latency: Latency::of(&tally.latency),
-            server_cpu_nanos,
+            server_cpu_nanos: spent.map(|spent| spent.all),
+            worker_cpu_nanos: spent.map(|spent| spent.workers),
         }
     }
 
@@ -246,7 +250,11 @@ mod tests {
             reconnects: 0,
             unsent: 0,
         };
-        LoadReport::new(tally, Some(600_000))
+        let spent = CpuSpent {
+            all: 600_000,
+            workers: 400_000,
+        };
+        LoadReport::new(tally, Some(spent))
     }
 
     #[test]

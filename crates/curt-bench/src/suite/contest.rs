@@ -28,8 +28,10 @@ pub(super) struct Series {
 pub(super) struct Figures {
     /// Requests, rows or links per second of wall time.
     pub(super) rate: f64,
-    /// Requests per second of the server's processor time.
+    /// Requests per second of the server's processor time, with what it spent on them afterwards.
     pub(super) per_cpu_second: f64,
+    /// Requests per second of its redirect workers' processor time; 0 where none are known.
+    pub(super) per_worker_second: f64,
     /// Microseconds of the server's processor time per request or link.
     pub(super) cpu_us: f64,
     /// Cores that the server kept busy.
@@ -47,11 +49,20 @@ impl Series {
     }
 
     pub(super) fn add(&mut self, report: &LoadReport) {
+        self.add_with(report, 0);
+    }
+
+    /// Adds a run after which the server spent `later_nanos` on what the run had left to be done.
+    pub(super) fn add_with(&mut self, report: &LoadReport, later_nanos: u64) {
         self.failed += report.failed();
-        let cpu_nanos = report.server_cpu_nanos.unwrap_or_default() as f64;
+        let cpu_nanos = (report.server_cpu_nanos.unwrap_or_default() + later_nanos) as f64;
+        let per_cpu_nano = report.requests as f64 / cpu_nanos.max(1.0);
+        let workers = report.worker_cpu_nanos.filter(|nanos| *nanos > 0);
+        let per_worker_nano = workers.map(|nanos| report.requests as f64 / nanos as f64);
         self.values.push(Figures {
             rate: report.items_rate(),
-            per_cpu_second: report.requests_per_cpu_second().unwrap_or_default(),
+            per_cpu_second: per_cpu_nano * 1e9,
+            per_worker_second: per_worker_nano.unwrap_or_default() * 1e9,
             cpu_us: cpu_nanos / 1e3 / (report.items as f64).max(1.0),
             busy: report.server_busy().unwrap_or_default(),
             p50_us: report.latency.p50_us,

@@ -52,7 +52,7 @@ pub(super) fn run(options: &SuiteOptions, store: &PreparedStore) -> anyhow::Resu
         &store.folder("curt-create"),
         &store.copy("create")?,
     )?;
-    let server = home.start(&[], None)?;
+    let server = home.start(&[], &[], None)?;
     let mut sides = Sides {
         rows: RowWriter::open(&store.copy("rows")?)?,
         api_key: home.api_key()?,

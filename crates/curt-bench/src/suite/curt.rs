@@ -4,15 +4,20 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use curt_core::names::metric;
 
 use super::http_get;
 use super::process::Server;
 use crate::cpu;
 use crate::load::ServerProcess;
+
+/// How long counting the visits of a run may take, and how often it is asked about: seldom, since answering costs too.
+const SETTLES_WITHIN: Duration = Duration::from_secs(120);
+const LOOKS_EVERY: Duration = Duration::from_millis(250);
 
 /// A configuration file and a folder of its own.
 #[derive(Debug)]
@@ -38,9 +43,14 @@ impl CurtHome {
         })
     }
 
-    /// Starts the server with `settings` (`key=value`) over the file's.
-    pub(super) fn start(&self, settings: &[String], core: Option<usize>) -> anyhow::Result<Curt> {
-        let (server, ready) = self.launch(settings, core)?;
+    /// Starts the server with these roles, or all if none are named, and `settings` (`key=value`) over the file's.
+    pub(super) fn start(
+        &self,
+        roles: &[&str],
+        settings: &[String],
+        core: Option<usize>,
+    ) -> anyhow::Result<Curt> {
+        let (server, ready) = self.launch(roles, settings, core)?;
         Curt::when_ready(server, &ready)
     }
 
@@ -51,7 +61,7 @@ impl CurtHome {
         path: &str,
     ) -> anyhow::Result<(Curt, Duration)> {
         let began = Instant::now();
-        let (mut server, ready) = self.launch(&[format!("server.listen={addr}")], None)?;
+        let (mut server, ready) = self.launch(&[], &[format!("server.listen={addr}")], None)?;
         server.wait_until(|| {
             http_get::get(addr, path)
                 .ok()
@@ -63,6 +73,7 @@ impl CurtHome {
 
     fn launch(
         &self,
+        roles: &[&str],
         settings: &[String],
         core: Option<usize>,
     ) -> anyhow::Result<(Server, PathBuf)> {
@@ -77,6 +88,7 @@ impl CurtHome {
             "--ready-file".to_owned(),
             ready.display().to_string(),
         ];
+        arguments.extend(roles.iter().map(|role| (*role).to_owned()));
         for setting in settings {
             arguments.extend(["--set".to_owned(), setting.clone()]);
         }
@@ -140,6 +152,39 @@ pub(super) struct CacheGauges {
     pub(super) bytes: f64,
 }
 
+/// Where a server tells what became of visits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VisitCounters {
+    admin: SocketAddr,
+}
+
+impl VisitCounters {
+    /// How many visits were not written down, for want of room.
+    pub(super) fn dropped(self) -> anyhow::Result<u64> {
+        let (_, text) = http_get::get(self.admin, "/metrics")?;
+        Ok(http_get::counter(&text, metric::CLICKS_DROPPED))
+    }
+
+    /// Waits until every visit is counted that was written down.
+    pub(super) fn settle(self) -> anyhow::Result<()> {
+        let deadline = Instant::now() + SETTLES_WITHIN;
+        loop {
+            let (_, text) = http_get::get(self.admin, "/metrics")?;
+            let count = |name| http_get::counter(&text, name);
+            let captured = count(metric::CLICKS_CAPTURED);
+            let counted = count(metric::CLICKS_COUNTED);
+            if counted >= captured {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "only {counted} of {captured} visits are counted"
+            );
+            thread::sleep(LOOKS_EVERY);
+        }
+    }
+}
+
 impl Curt {
     fn when_ready(mut server: Server, ready: &Path) -> anyhow::Result<Self> {
         let (http, admin) =
@@ -156,6 +201,10 @@ impl Curt {
             pid: self.server.pid(),
             children: false,
         }
+    }
+
+    pub(super) fn visits(&self) -> VisitCounters {
+        VisitCounters { admin: self.admin }
     }
 
     pub(super) fn cache(&self) -> anyhow::Result<CacheGauges> {

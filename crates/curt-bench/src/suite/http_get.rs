@@ -34,6 +34,16 @@ pub(super) fn metric(text: &str, name: &str) -> Option<f64> {
     })
 }
 
+/// The sum of a counter over all its labels in a Prometheus text.
+pub(super) fn counter(text: &str, name: &str) -> u64 {
+    let (plain, labelled) = (format!("{name}_total "), format!("{name}_total{{"));
+    let samples = text
+        .lines()
+        .filter(|line| line.starts_with(&plain) || line.starts_with(&labelled));
+    let values = samples.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+    values.sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +53,13 @@ mod tests {
         let text = "# HELP a_b Help.\na_bytes 7\na_b 12.5\na_b_total{x=\"y\"} 3\n";
         assert_eq!(metric(text, "a_b"), Some(12.5));
         assert_eq!(metric(text, "a_"), None);
+    }
+
+    #[test]
+    fn a_counter_is_summed_over_its_labels() {
+        let text = "# TYPE a counter\na_total{x=\"y\"} 3\na_total{x=\"z\"} 4\na_b_total 9\n";
+        assert_eq!(counter(text, "a"), 7);
+        assert_eq!(counter(text, "a_b"), 9);
+        assert_eq!(counter(text, "b"), 0);
     }
 }

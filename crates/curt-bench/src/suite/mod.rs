@@ -157,6 +157,12 @@ fn measure(
         let found = redirects::run(options, cores, &store)?;
         let warnings = found.shapes.iter().filter_map(|shape| shape.disturbance());
         results.notes.extend(warnings);
+        if found.visits_dropped > 0 {
+            results.notes.push(format!(
+                "{} visits found no room in the spool and were not counted: figures with visits are a little too good.",
+                found.visits_dropped
+            ));
+        }
         results.redirect = Some(found);
     }
     if wants(Part::Create) {

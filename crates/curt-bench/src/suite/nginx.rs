@@ -1,4 +1,4 @@
-//! nginx as the measure: the plain `return 302`, and a real look-up in a map.
+//! nginx as the measure: the plain `return 302`, with and without its log, and a real look-up in a map.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,6 +11,26 @@ use super::process::{Server, free_address};
 use super::target_of;
 use crate::keys::KeySet;
 use crate::load::ServerProcess;
+
+/// What nginx writes down about requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Log {
+    Off,
+    /// A line for each as it comes, in the usual format.
+    On,
+    /// The same, 64 KiB at a time.
+    Buffered,
+}
+
+impl Log {
+    fn setting(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::On => "access.log",
+            Self::Buffered => "access.log combined buffer=64k",
+        }
+    }
+}
 
 const TEMPLATE: &str = include_str!("nginx.conf.in");
 
@@ -25,8 +45,12 @@ impl Nginx {
         program: &Path,
         folder: &Path,
         core: Option<usize>,
+        log: Log,
     ) -> anyhow::Result<Self> {
-        Self::start(program, folder, core, "", &target_of("always"))
+        let target = target_of("always");
+        Self::start(program, folder, core, |addr| {
+            configuration(addr, log, "", &target)
+        })
     }
 
     /// Looks the path up in a map of `keys`.
@@ -44,21 +68,21 @@ impl Nginx {
              map $uri $mapped {{\n        default \"\";\n        include map.conf;\n    }}",
             (keys.len() * 2).max(1_024)
         );
-        Self::start(program, folder, core, &map, "$mapped")
+        Self::start(program, folder, core, |addr| {
+            configuration(addr, Log::Off, &map, "$mapped")
+        })
     }
 
     fn start(
         program: &Path,
         folder: &Path,
         core: Option<usize>,
-        map: &str,
-        target: &str,
+        config: impl FnOnce(SocketAddr) -> String,
     ) -> anyhow::Result<Self> {
         fs::create_dir_all(folder)?;
         let folder = fs::canonicalize(folder)?;
         let addr = free_address()?;
-        let config = configuration(addr, map, target);
-        fs::write(folder.join("nginx.conf"), config).context("cannot write nginx.conf")?;
+        fs::write(folder.join("nginx.conf"), config(addr)).context("cannot write nginx.conf")?;
         let arguments = ["-p", "FOLDER", "-c", "nginx.conf", "-e", "error.log"]
             .map(|argument| argument.replace("FOLDER", &folder.display().to_string()));
         // nginx takes `-c` relative to its prefix, and the prefix from `-p`.
@@ -80,8 +104,9 @@ impl Nginx {
     }
 }
 
-fn configuration(addr: SocketAddr, map: &str, target: &str) -> String {
+fn configuration(addr: SocketAddr, log: Log, map: &str, target: &str) -> String {
     TEMPLATE
+        .replace("@LOG@", log.setting())
         .replace("@ADDR@", &addr.to_string())
         .replace("@MAP@", map)
         .replace("@TARGET@", target)
@@ -103,9 +128,12 @@ mod tests {
 
     #[test]
     fn nothing_is_left_open_in_the_configuration() {
-        let text = configuration(([127, 0, 0, 1], 81).into(), "", "https://a/");
-        assert!(text.contains("listen 127.0.0.1:81;") && text.contains("return 302 https://a/;"));
-        assert!(!text.contains('@'));
+        for log in [Log::Off, Log::On, Log::Buffered] {
+            let text = configuration(([127, 0, 0, 1], 81).into(), log, "", "https://a/");
+            assert!(text.contains("listen 127.0.0.1:81;"));
+            assert!(text.contains("return 302 https://a/;"));
+            assert!(!text.contains('@'));
+        }
     }
 
     #[test]

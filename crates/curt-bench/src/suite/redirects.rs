@@ -1,4 +1,5 @@
-//! Redirects: curt with all links cached and with few, alone and with people, nginx without a look-up and with one.
+//! Redirects: curt with all links cached and with few, alone and with people, nginx without a look-up and with one; each
+//! with and without writing visits down.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,8 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, ensure};
 
 use super::contest::{Series, turns};
-use super::curt::{CacheGauges, Curt, CurtHome};
-use super::nginx::Nginx;
+use super::curt::{CacheGauges, Curt, CurtHome, VisitCounters};
+use super::nginx::{Log, Nginx};
 use super::people;
 use super::store::PreparedStore;
 use super::{CONNECTIONS, Cores, MAP_LINKS, SMALL_CACHE_SHARE, SuiteOptions, say, target_of};
@@ -21,17 +22,27 @@ const OFFERED_SHARE: f64 = 0.5;
 /// The share of its core that a saturated server uses when nothing else runs.
 const BUSY_WANTED: f64 = 0.85;
 
-pub(super) const CURT_CACHED: &str = "curt, all links cached";
+pub(super) const CURT_COUNTING: &str = "curt, visits written down and counted";
+pub(super) const CURT_WRITING: &str = "curt, visits written down";
+pub(super) const CURT_SILENT: &str = "curt, all links cached";
 pub(super) const CURT_PEOPLE: &str = "curt, all cached, accounts and limits on";
 pub(super) const CURT_SMALL: &str = "curt, 5 % of the links cached";
 pub(super) const NGINX_PLAIN: &str = "nginx `return 302`, no look-up";
+pub(super) const NGINX_LOG: &str = "nginx `return 302`, access log";
+pub(super) const NGINX_LOG_BUFFERED: &str = "nginx `return 302`, access log with buffer=64k";
 pub(super) const NGINX_MAP: &str = "nginx, map of 100,000";
+
+/// Turns that each server gets in a round of saturation, the others' in between: what disturbs the machine for a second
+/// then disturbs one turn of many, and not a third of one server's figures.
+const TURNS: u32 = 3;
 
 /// Everything found about redirects.
 #[derive(Clone, Debug)]
 pub(super) struct RedirectResults {
     pub(super) shapes: Vec<ShapeResults>,
     pub(super) memory: CacheMemory,
+    /// Visits that no server had room to write down.
+    pub(super) visits_dropped: u64,
 }
 
 /// The results for one shape of request.
@@ -64,9 +75,33 @@ struct Contender {
     keys: Arc<KeySet>,
     pick: Pick,
     target_of: Option<fn(&str) -> String>,
+    /// Of a server that counts visits.
+    visits: Option<VisitCounters>,
+}
+
+/// What loading a server gave.
+struct Measured {
+    report: LoadReport,
+    /// Processor time that counting the visits took after the last answer.
+    later_nanos: u64,
 }
 
 impl Contender {
+    /// Loads the server and waits until it has counted the visits: that is part of their price, and must not run into
+    /// the next one's turn.
+    fn measure(&self, cores: Cores, load: &RedirectLoad) -> anyhow::Result<Measured> {
+        let report = loaded(cores, load, self.name)?;
+        let answered = self.process.reading()?;
+        if let Some(visits) = self.visits {
+            visits.settle()?;
+        }
+        let later_nanos = self.process.reading()?.since(&answered).all;
+        Ok(Measured {
+            report,
+            later_nanos,
+        })
+    }
+
     fn load(&self, options: &SuiteOptions, shape: Shape, seed: u64) -> RedirectLoad {
         let mut plan = Plan::new(self.addr);
         plan.connections = CONNECTIONS;
@@ -104,7 +139,15 @@ pub(super) fn run(
         .collect();
     for round in 0..options.rounds {
         for results in &mut shapes {
-            saturate(options, cores, &field.contenders, round, results)?;
+            for turn in 0..TURNS {
+                saturate(
+                    options,
+                    cores,
+                    &field.contenders,
+                    round * TURNS + turn,
+                    results,
+                )?;
+            }
         }
     }
     for results in &mut shapes {
@@ -116,8 +159,16 @@ pub(super) fn run(
         }
     }
     let memory = field.memory;
+    let mut visits_dropped = 0;
+    for curt in &field.curts {
+        visits_dropped += curt.visits().dropped()?;
+    }
     field.stop()?;
-    Ok(RedirectResults { shapes, memory })
+    Ok(RedirectResults {
+        shapes,
+        memory,
+        visits_dropped,
+    })
 }
 
 impl ShapeResults {
@@ -175,15 +226,24 @@ fn saturate(
     results: &mut ShapeResults,
 ) -> anyhow::Result<()> {
     for turn in turns(round, contenders.len()) {
-        let load = contenders[turn].load(options, results.shape, u64::from(round) + 1);
-        let report = loaded(cores, &load, contenders[turn].name)?;
-        results.saturated[turn].add(&report);
+        let mut load = contenders[turn].load(options, results.shape, u64::from(round) + 1);
+        load.plan.limit = Limit::seconds(options.seconds / f64::from(TURNS));
+        let Measured {
+            report,
+            later_nanos,
+        } = contenders[turn].measure(cores, &load)?;
+        results.saturated[turn].add_with(&report, later_nanos);
         say(&format!(
-            "    round {}  {:<8} {:<32} {:>9} per CPU second, {:.2} busy",
+            "    turn {:>2}  {:<8} {:<32} {:>9} per CPU second, {:.2} busy",
             round + 1,
             results.shape.name(),
             contenders[turn].name,
-            grouped(report.requests_per_cpu_second().unwrap_or_default()),
+            grouped(
+                results.saturated[turn]
+                    .values
+                    .last()
+                    .map_or(0.0, |figures| figures.per_cpu_second)
+            ),
             report.server_busy().unwrap_or_default()
         ));
     }
@@ -203,8 +263,11 @@ fn offer(
     for turn in turns(round, contenders.len()) {
         let mut load = contenders[turn].load(options, results.shape, u64::from(round) + 101);
         load.plan.rate = Some(results.offered_rate);
-        let report = loaded(cores, &load, contenders[turn].name)?;
-        results.offered[turn].add(&report);
+        let Measured {
+            report,
+            later_nanos,
+        } = contenders[turn].measure(cores, &load)?;
+        results.offered[turn].add_with(&report, later_nanos);
         say(&format!(
             "    round {}  {:<8} {:<32} p99 {:.0} µs at {}/s",
             round + 1,
@@ -229,7 +292,10 @@ fn loaded(cores: Cores, load: &RedirectLoad, name: &str) -> anyhow::Result<LoadR
 impl Field {
     fn start(options: &SuiteOptions, cores: Cores, store: &PreparedStore) -> anyhow::Result<Self> {
         say("==> redirects: starting the servers");
-        let (cached, memory) = start_cached(options, cores, store)?;
+        // The pages of visits that are being written would count as the cache's.
+        let (silent, memory) = start_cached(options, cores, store, Visits::Unnoted)?;
+        let (writing, _) = start_cached(options, cores, store, Visits::Written)?;
+        let (counting, _) = start_cached(options, cores, store, Visits::Counted)?;
         let with_people = start_with_people(options, cores, store)?;
         let small = start_small(options, cores, store, memory.counted_bytes)?;
         let all = (store.keys.clone(), Pick::zipf(&store.keys));
@@ -240,26 +306,40 @@ impl Field {
             keys: all.0.clone(),
             pick: all.1.clone(),
             target_of: Some(target_of),
+            visits: None,
         };
         let mut contenders = vec![
-            contender(CURT_CACHED, &cached),
+            contender(CURT_SILENT, &silent),
+            contender(CURT_WRITING, &writing),
+            Contender {
+                visits: Some(counting.visits()),
+                ..contender(CURT_COUNTING, &counting)
+            },
             contender(CURT_PEOPLE, &with_people),
             contender(CURT_SMALL, &small),
         ];
         let mut nginxes = Vec::new();
         if let Some(nginx) = &options.nginx {
-            let plain = Nginx::plain(nginx, &store.folder("nginx-plain"), cores.server)?;
+            for (name, folder, log) in [
+                (NGINX_PLAIN, "nginx-plain", Log::Off),
+                (NGINX_LOG, "nginx-log", Log::On),
+                (NGINX_LOG_BUFFERED, "nginx-log-buffered", Log::Buffered),
+            ] {
+                let plain = Nginx::plain(nginx, &store.folder(folder), cores.server, log)?;
+                contenders.push(Contender {
+                    name,
+                    addr: plain.addr,
+                    process: plain.process(),
+                    keys: all.0.clone(),
+                    pick: all.1.clone(),
+                    target_of: None,
+                    visits: None,
+                });
+                nginxes.push(plain);
+            }
             let mapped = Arc::new(store.keys.prefix(MAP_LINKS));
             let folder = store.folder("nginx-map");
             let map = Nginx::with_map(nginx, &folder, cores.server, &mapped)?;
-            contenders.push(Contender {
-                name: NGINX_PLAIN,
-                addr: plain.addr,
-                process: plain.process(),
-                keys: all.0.clone(),
-                pick: all.1.clone(),
-                target_of: None,
-            });
             contenders.push(Contender {
                 name: NGINX_MAP,
                 addr: map.addr,
@@ -267,16 +347,17 @@ impl Field {
                 pick: Pick::zipf(&mapped),
                 keys: mapped,
                 target_of: Some(target_of),
+                visits: None,
             });
-            nginxes.extend([plain, map]);
+            nginxes.push(map);
         }
         // The small cache is measured in its steady state; the others get the same head start.
         for contender in &contenders {
             let load = contender.load(options, Shape::Minimal, 0);
-            loaded(cores, &load, contender.name)?;
+            contender.measure(cores, &load)?;
         }
         Ok(Self {
-            curts: vec![cached, with_people, small],
+            curts: vec![silent, writing, counting, with_people, small],
             nginxes,
             contenders,
             memory,
@@ -294,18 +375,48 @@ impl Field {
     }
 }
 
+/// What a server does about visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Visits {
+    Unnoted,
+    /// To be counted later: what nginx does with its access log.
+    Written,
+    Counted,
+}
+
+impl Visits {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Unnoted => "silent",
+            Self::Written => "writing",
+            Self::Counted => "counting",
+        }
+    }
+
+    fn roles(self) -> &'static [&'static str] {
+        match self {
+            Self::Written => &["redirect", "api", "keygen", "keysync", "purge"],
+            Self::Unnoted | Self::Counted => &[],
+        }
+    }
+
+    fn settings(self) -> [String; 2] {
+        let capture = format!("clicks.capture={}", self != Self::Unnoted);
+        [capture, "clicks.spool_max=8GiB".to_owned()]
+    }
+}
+
 /// Starts curt with room for every link and follows each link once.
 fn start_cached(
     options: &SuiteOptions,
     cores: Cores,
     store: &PreparedStore,
+    visits: Visits,
 ) -> anyhow::Result<(Curt, CacheMemory)> {
-    let home = CurtHome::new(
-        &options.curt,
-        &store.folder("curt-cached"),
-        &store.copy("cached")?,
-    )?;
-    let server = home.start(&room_for_all(), cores.server)?;
+    let folder = store.folder(&format!("curt-{}", visits.name()));
+    let home = CurtHome::new(&options.curt, &folder, &store.copy(visits.name())?)?;
+    let settings = [room_for_all(), visits.settings().into()].concat();
+    let server = home.start(visits.roles(), &settings, cores.server)?;
     say("    following every link once");
     // The first links also fill buffers that do not grow with the cache: what a link takes shows from there on.
     let first = (store.keys.len() / 20).max(1);
@@ -349,8 +460,13 @@ fn start_with_people(
     people::move_in(&database)?;
     let folder = store.folder("curt-people");
     let home = CurtHome::new(&options.curt, &folder, &database)?;
-    let settings = [room_for_all(), people::settings(&folder)?].concat();
-    let server = home.start(&settings, cores.server)?;
+    let settings = [
+        room_for_all(),
+        people::settings(&folder)?,
+        Visits::Unnoted.settings().into(),
+    ]
+    .concat();
+    let server = home.start(&[], &settings, cores.server)?;
     follow(cores, &server, &store.keys)?;
     ensure_all_cached(server.cache()?, store)?;
     Ok(server)
@@ -368,7 +484,7 @@ fn follow(cores: Cores, server: &Curt, keys: &KeySet) -> anyhow::Result<()> {
         shape: Shape::Minimal,
         target_of: Some(target_of),
     };
-    loaded(cores, &load, CURT_CACHED).map(drop)
+    loaded(cores, &load, CURT_COUNTING).map(drop)
 }
 
 /// Starts curt with room for a few of the links, by what one link was found to take.
@@ -384,9 +500,10 @@ fn start_small(
         &store.copy("small")?,
     )?;
     let bytes = store.keys.len() as f64 * SMALL_CACHE_SHARE * link_bytes;
-    let settings = [
+    let room = vec![
         "server.workers=1".to_owned(),
         format!("cache.bytes={}B", bytes.ceil().max(64.0 * 1_024.0)),
     ];
-    home.start(&settings, cores.server)
+    let settings = [room, Visits::Unnoted.settings().into()].concat();
+    home.start(&[], &settings, cores.server)
 }

@@ -1,42 +1,170 @@
 use async_trait::async_trait;
 
+use crate::click::{ClickSubject, ClickSum, Day, Dimension, SubjectDay, VisitKind, VisitRow};
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
-use crate::key::LinkId;
 
-/// Durable sums of clicks.
+/// Durable sums of clicks, sketches of visitors, and visits.
+///
+/// It knows nothing of links: who owns a link and which tags it has comes with each flush, and stays as it was then.
+/// Sums of a link whose key was given away again are told apart by time: reports on a link begin at its creation.
 #[async_trait]
 pub trait ClickStore: Send + Sync {
     /// The stream position that is durably applied for the partition. Absent: 0.
     async fn position(&self, partition: u32) -> PortResult<u64>;
 
-    /// Adds the flush's sums and moves the partition's position from `from` to `to`, all in one transaction, if the
-    /// position still is `from`; says whether it did (C-1). Called twice: the second is refused and adds nothing.
+    /// Adds the flush's sums, visitors and visits and moves the partition's position from `from` to `to`, all in one
+    /// transaction, if the position still is `from`; says whether it did (C-1).
+    ///
+    /// - *Called twice*: the second is refused and adds nothing.
+    /// - *Timed out*: unknown; calling again with the same flush is safe, and `position` tells what happened.
+    /// - *Too many values*: a dimension of a subject keeps the first
+    ///   [`VALUES_PER_DAY_MAX`](crate::limits::VALUES_PER_DAY_MAX) values of a day; counts of further ones are added to
+    ///   [`OTHER`](crate::click::OTHER), which comes on top. The sum over all values stays exact.
+    /// - *Out of range*: a sum whose hour is not of its day is counted in the day's nearest hour, and a visit before 1970
+    ///   or after year 9999 is kept at the nearest instant.
     async fn apply(&self, flush: ClickFlush) -> PortResult<bool>;
 
-    /// The sums of one link in one dimension, for hours in `[from, before)`, by hour and then value.
-    async fn read(
+    /// The sums of a subject in one dimension, by hour and then value. Hours without any are left out.
+    async fn series(
         &self,
-        link: &LinkId,
-        dimension: &str,
-        from: UnixMillis,
-        before: UnixMillis,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
     ) -> PortResult<Vec<ClickSum>>;
+
+    /// The `limit` values of a dimension with the highest counts over the range, highest first and equal ones by value,
+    /// and how much all others have together. With [`Dimension::Kind`] this is the total.
+    async fn top(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+        limit: usize,
+    ) -> PortResult<Top>;
+
+    /// About how many different humans came on each day of `[from, before)`; days without any are left out. The salt of
+    /// their hashes changes daily, so one who comes on two days is two.
+    async fn visitors(
+        &self,
+        subject: &ClickSubject,
+        from: Day,
+        before: Day,
+    ) -> PortResult<Vec<(Day, u64)>>;
+
+    /// One page of visits, newest first. Reads at most
+    /// [`PAGE_ROWS_SCANNED_MAX`](crate::limits::PAGE_ROWS_SCANNED_MAX) rows: a page may be short, even empty, and still
+    /// have a `next`. A cursor from another engine is `Invalid`.
+    async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage>;
+
+    /// The salt of the day; where there is none yet, `fresh` becomes it, durably. Called twice or by two at once: all
+    /// get the same. Timed out: unknown; call again.
+    async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt>;
+
+    /// Removes the salts of days before `before`: who came on them cannot be found out any more. Called twice: no change.
+    async fn forget_salts(&self, before: Day) -> PortResult<()>;
+
+    /// Removes up to `limit` visits that are older than `before`, oldest first, and says how many. Sums stay.
+    async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64>;
+
+    /// Removes up to `limit` days of subjects, sums and visitors alike, that are before `before`, and says how many.
+    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64>;
 }
 
-#[derive(Clone, Debug)]
+/// 32 random bytes.
+pub type Salt = [u8; 32];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClickFlush {
     pub partition: u32,
     pub from: u64,
     pub to: u64,
-    pub sums: Vec<(LinkId, ClickSum)>,
+    /// A subject's day may come more than once.
+    pub days: Vec<SubjectDay>,
+    pub visits: Vec<VisitRow>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClickSum {
-    /// Start of the hour.
-    pub hour: UnixMillis,
-    pub dimension: Box<str>,
-    pub value: Box<str>,
-    pub count: u64,
+/// Whole hours from the one that `from` lies in to the one before that of `before`: `[from, before)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HourRange {
+    pub from: UnixMillis,
+    pub before: UnixMillis,
+}
+
+impl HourRange {
+    pub const ALL: Self = Self {
+        from: UnixMillis(i64::MIN),
+        before: UnixMillis(i64::MAX),
+    };
+
+    #[must_use]
+    pub fn contains(self, hour: UnixMillis) -> bool {
+        self.from.hour() <= hour && hour < self.before.hour()
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Top {
+    pub values: Vec<(Box<str>, u64)>,
+    /// The count of all values that are not listed.
+    pub rest: u64,
+}
+
+impl Top {
+    /// Ranks the counts, which name each value once.
+    #[must_use]
+    pub fn of(counts: impl IntoIterator<Item = (Box<str>, u64)>, limit: usize) -> Self {
+        let mut values: Vec<(Box<str>, u64)> = counts.into_iter().collect();
+        values.sort_unstable_by(|(value, count), (other, than)| {
+            than.cmp(count).then_with(|| value.cmp(other))
+        });
+        let beyond = values.split_off(limit.min(values.len()));
+        let rest = beyond
+            .iter()
+            .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+        Self { values, rest }
+    }
+
+    /// The count of all values.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.values
+            .iter()
+            .fold(self.rest, |sum, (_, count)| sum.saturating_add(*count))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct VisitQuery {
+    pub subject: ClickSubject,
+    pub from: UnixMillis,
+    pub before: UnixMillis,
+    pub filter: VisitFilter,
+    /// Opaque position from the page before.
+    pub cursor: Option<Box<str>>,
+    pub limit: usize,
+}
+
+/// Visits that have each of the named values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VisitFilter {
+    pub kind: Option<VisitKind>,
+    pub values: Vec<(Dimension, Box<str>)>,
+}
+
+impl VisitFilter {
+    #[must_use]
+    pub fn takes(&self, visit: &VisitRow) -> bool {
+        let has = |(dimension, value): &(Dimension, Box<str>)| {
+            visit.value(*dimension).is_some_and(|own| *own == **value)
+        };
+        self.kind.is_none_or(|kind| visit.kind == kind) && self.values.iter().all(has)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VisitPage {
+    pub visits: Vec<VisitRow>,
+    /// Where the next page starts; `None` on the last one.
+    pub next: Option<Box<str>>,
 }

@@ -70,6 +70,17 @@ pub trait LinkStore: Send + Sync {
     /// not at all: when the seeds do not suffice, nothing is claimed or recorded and the list is empty.
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply>;
 
+    /// Takes one visit from a link with `max_clicks`, if it is active, still has the revision `seen` and has one left,
+    /// all in one step: of any number of callers at once, as many are granted as there are visits left. A link without
+    /// `max_clicks` grants every visit and counts none.
+    ///
+    /// What was taken stays taken over edits, so that a raised limit leaves the difference; it goes when the key is
+    /// released. Durable when it returns. Called twice: two visits. Timed out: unknown, at worst one visit is lost.
+    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply>;
+
+    /// How many visits [`spend_visit`](Self::spend_visit) has taken from the link. Absent or without a limit: 0.
+    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64>;
+
     /// Totals, kept up to date by every write so that asking costs nothing at any size.
     async fn counts(&self) -> PortResult<LinkCounts>;
 
@@ -127,6 +138,15 @@ pub enum ChangeReply {
     Stale(Revision),
     /// No such link, or a tombstone.
     Absent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpendReply {
+    Granted,
+    /// No visit was left.
+    Exhausted,
+    /// The link is not the active one that the caller saw: it should look again.
+    Stale,
 }
 
 /// What to list. Text is compared by ASCII case folding.

@@ -58,7 +58,10 @@ fn headers(codes: &[ProblemCode]) -> Vec<(&'static str, &'static str)> {
         ] => {
             vec![("WWW-Authenticate", "How to send an API key.")]
         }
-        [ProblemCode::StoreUnavailable, ..] => {
+        [
+            ProblemCode::StoreUnavailable | ProblemCode::TooManyFeeds,
+            ..,
+        ] => {
             vec![("Retry-After", "Seconds after which to try again.")]
         }
         [ProblemCode::RateLimited, ..] => vec![
@@ -151,6 +154,14 @@ documented! {
         BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
     InviteProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing BodyTimeout BodyTooLarge
         UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+    LinkStatsProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound NotFound UriTooLong InvalidInput
+        Internal StoreUnavailable;
+    StatsProblems: CredentialsMissing CredentialsInvalid ScopeMissing NotFound UriTooLong InvalidInput Internal
+        StoreUnavailable;
+    LinkLiveProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound NotFound UriTooLong InvalidInput
+        TooManyFeeds Internal StoreUnavailable;
+    LiveProblems: CredentialsMissing CredentialsInvalid ScopeMissing NotFound UriTooLong InvalidInput TooManyFeeds
+        Internal StoreUnavailable;
     CreateUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
         BodyTimeout AliasTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited Internal
         StoreUnavailable KeysExhausted;

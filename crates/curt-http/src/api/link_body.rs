@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use curt_core::limits::{BULK_LINKS_MAX, TAGS_MAX, TARGET_BYTES_MAX, TITLE_BYTES_MAX};
+use curt_core::limits::{BULK_LINKS_MAX, CLICKS_MAX, TAGS_MAX, TARGET_BYTES_MAX, TITLE_BYTES_MAX};
 use curt_core::{KeyOrigin, Link, LinkState, OwnerId, RedirectStatus, Visibility};
 use curt_links::{EditLink, Expiry, NewLink};
 use serde::de::{Unexpected, Visitor};
@@ -22,7 +22,7 @@ use crate::state::PublicUrl;
 
 // The schemas below can hold only literal numbers.
 const _: () = assert!(TARGET_BYTES_MAX == 8_192 && TITLE_BYTES_MAX == 512);
-const _: () = assert!(TAGS_MAX == 32 && BULK_LINKS_MAX == 1_000);
+const _: () = assert!(TAGS_MAX == 32 && BULK_LINKS_MAX == 1_000 && CLICKS_MAX == 1_000_000_000);
 
 /// A link to be made.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -76,6 +76,11 @@ pub(crate) struct NewLinkBody {
     // could be tried on it quickly.
     #[serde(skip_serializing)]
     pub password: Option<Secret>,
+    /// How many people may follow the link; then it answers 410. Programs, `HEAD` and what browsers fetch ahead do not
+    /// count. `null`: any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000_000_000, example = 100)]
+    pub max_clicks: Option<u64>,
 }
 
 impl From<NewLinkBody> for NewLink {
@@ -91,6 +96,7 @@ impl From<NewLinkBody> for NewLink {
             forward_query: body.forward_query,
             visibility: body.visibility.map(Visibility::from),
             password_hash: None,
+            max_clicks: body.max_clicks,
         }
     }
 }
@@ -147,6 +153,10 @@ pub(crate) struct EditLinkBody {
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<Secret>)]
     pub password: Option<Option<Secret>>,
+    /// How many people may follow the link in all: a raised limit leaves the difference. `null`: any number.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 1_000_000_000, example = 200)]
+    pub max_clicks: Option<Option<u64>>,
 }
 
 impl EditLinkBody {
@@ -168,6 +178,7 @@ impl From<EditLinkBody> for EditLink {
             forward_query: body.forward_query,
             visibility: body.visibility.map(Visibility::from),
             password_hash: None,
+            max_clicks: body.max_clicks,
         }
     }
 }
@@ -280,6 +291,9 @@ pub(crate) struct LinkBody {
     pub forward_query: bool,
     /// Who may follow the link.
     pub visibility: VisibilityName,
+    /// How many people may follow the link. `null`: any number.
+    #[schema(required = true)]
+    pub max_clicks: Option<u64>,
     /// Whose it is. `null`: it was made without credentials.
     #[schema(required = true)]
     pub owner: Option<UserId>,
@@ -309,6 +323,7 @@ impl LinkBody {
             redirect_status: RedirectCode(link.status),
             forward_query: link.forward_query,
             visibility: link.visibility.into(),
+            max_clicks: link.max_clicks,
             owner: (link.owner != OwnerId::ANONYMOUS).then_some(UserId(link.owner)),
             revision: tag(link.revision),
         }

@@ -161,7 +161,7 @@ fn instant(field: &'static str, value: &str) -> Result<UnixMillis, InvalidField>
         .map_err(|error| InvalidField::new(field, "time", error.to_string()))
 }
 
-fn owner(value: &str) -> Result<OwnerFilter, InvalidField> {
+pub(crate) fn owner(value: &str) -> Result<OwnerFilter, InvalidField> {
     match value {
         "all" => Ok(OwnerFilter::All),
         id => UserId::parse(id)

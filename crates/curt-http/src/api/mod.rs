@@ -6,6 +6,7 @@
 //! | `/sign-in`, `/sign-out`, `/sign-up`, `/setup`, `/account…` | the pages about accounts |
 //! | `/{key}`, `/{key}/` | the redirect, and by POST the password that it may need |
 //! | `/api/v1/links…` | the REST resource |
+//! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/visits`, `…/orphans…`, `…/live` | reports on visits |
 //! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
 //! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
 //! | `/api`, `/api/openapi.json` | the API described, for people and for programs |
@@ -39,6 +40,7 @@ mod query;
 pub(crate) mod revision;
 mod secret;
 mod sessions;
+mod stats;
 mod time;
 mod user_body;
 mod users;
@@ -70,6 +72,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/{key}/", get(follow::follow).post(follow::unlock))
         .merge(pages::routes(&document))
         .layer(Extension(fields))
+        .layer(Extension(Arc::<stats::Feeds>::default()))
         .with_state(Arc::clone(&app));
     finished(app, routes)
 }
@@ -88,6 +91,7 @@ fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(links::list, links::create))
         .routes(routes!(links::bulk))
         .routes(routes!(links::read, links::edit, links::delete))
+        .merge(stats::documented_routes())
         .routes(routes!(moderation::disable))
         .routes(routes!(moderation::enable))
         .routes(routes!(permissions::list, permissions::grant))

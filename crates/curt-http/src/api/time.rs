@@ -56,6 +56,11 @@ impl Rfc3339 {
     }
 }
 
+/// `YYYY-MM-DD` and nothing else.
+pub(crate) fn parse_day(text: &str) -> Result<Date, TimeError> {
+    parse_date(text.as_bytes())
+}
+
 fn parse_date(bytes: &[u8]) -> Result<Date, TimeError> {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = bytes else {
         return Err(TimeError::Syntax);

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::extract::ConnectInfo;
+use http::HeaderValue;
 use http::request::Parts;
 use ipnet::IpNet;
 
@@ -14,14 +15,24 @@ const HOPS_MAX: usize = 32;
 pub(crate) fn of(parts: &Parts, trusted: &[IpNet]) -> IpAddr {
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+    let lines = parts.headers.get_all(X_FORWARDED_FOR);
+    let lines: Vec<_> = lines.iter().map(HeaderValue::as_bytes).collect();
+    nearest(peer, lines.iter().rev().copied(), trusted)
+}
+
+/// By the lines of `X-Forwarded-For`, the last one first.
+pub(crate) fn nearest<'a>(
+    peer: IpAddr,
+    lines: impl Iterator<Item = &'a [u8]>,
+    trusted: &[IpNet],
+) -> IpAddr {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
     let mut nearest = peer.to_canonical();
     if !is_trusted(&nearest) {
         return nearest;
     }
-    let lines = parts.headers.get_all(X_FORWARDED_FOR);
-    let lines: Vec<_> = lines.iter().filter_map(|line| line.to_str().ok()).collect();
-    let hops = lines.iter().rev().flat_map(|line| line.rsplit(','));
+    let texts = lines.filter_map(|line| std::str::from_utf8(line).ok());
+    let hops = texts.flat_map(|line| line.rsplit(','));
     for hop in hops.take(HOPS_MAX) {
         // What is not an address tells no more than the proxy that passed it on.
         let Some(address) = parse(hop.trim()) else {

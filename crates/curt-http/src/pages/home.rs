@@ -10,11 +10,12 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use curt_clicks::record::Outcome;
 use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, PASSWORD_BYTES_MAX};
 use curt_core::{Link, UnixMillis, Visibility};
 use curt_links::{Created, Expiry, NewLink, OnceKey};
 use data_encoding::HEXLOWER;
-use http::StatusCode;
+use http::{HeaderMap, Method, StatusCode};
 
 use super::assets::Assets;
 use super::form::{Form, Message};
@@ -24,6 +25,7 @@ use crate::api::fingerprint;
 use crate::caller::{self, Caller};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
+use crate::visits::{Asked, Client};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -86,8 +88,22 @@ struct Made {
     expires: Option<String>,
 }
 
-pub(super) async fn show(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let visitor = Visitor::of(&app, &caller).await?;
+    if let Some(visits) = &app.visits {
+        let asked = Asked {
+            key: "",
+            generation: 0,
+            outcome: Outcome::Base,
+        };
+        let client = Client::of(&method, &headers, caller.address);
+        visits.record(asked, &client, app.clock.now());
+    }
     Ok(page(StatusCode::OK, &blank(&app, visitor.as_ref())))
 }
 

@@ -41,12 +41,13 @@ pub enum ProblemCode {
     StoreUnavailable,
     KeysExhausted,
     TooManyConnections,
+    TooManyFeeds,
     VersionNotSupported,
 }
 
 impl ProblemCode {
     /// In the order of their statuses.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::MalformedRequest,
         Self::MalformedJson,
         Self::CredentialsMissing,
@@ -83,6 +84,7 @@ impl ProblemCode {
         Self::StoreUnavailable,
         Self::KeysExhausted,
         Self::TooManyConnections,
+        Self::TooManyFeeds,
         Self::VersionNotSupported,
     ];
 
@@ -190,6 +192,8 @@ impl ProblemCode {
                 "Try again, or choose an alias. If it stays so, the operator should set longer keys."),
             Self::TooManyConnections => ("too-many-connections", StatusCode::SERVICE_UNAVAILABLE, "The server is busy",
                 "There are more connections than the server may hold. Try again after the time in Retry-After."),
+            Self::TooManyFeeds => ("too-many-feeds", StatusCode::SERVICE_UNAVAILABLE, "Too many live feeds are open",
+                "Close feeds that nobody looks at: a user has at most 16, a server 256. Or try again after the time in Retry-After."),
             Self::VersionNotSupported => ("version-not-supported", StatusCode::HTTP_VERSION_NOT_SUPPORTED, "The HTTP version is not supported",
                 "This server speaks HTTP/1.1 and HTTP/1.0."),
         }

@@ -107,7 +107,9 @@ impl Problem {
                 let challenge = "Bearer realm=\"curt\", error=\"invalid_token\"";
                 problem = problem.header(WWW_AUTHENTICATE, challenge);
             }
-            ProblemCode::StoreUnavailable | ProblemCode::KeysExhausted => {
+            ProblemCode::StoreUnavailable
+            | ProblemCode::KeysExhausted
+            | ProblemCode::TooManyFeeds => {
                 problem = problem.header(RETRY_AFTER, RETRY_AFTER_SECONDS);
             }
             _ => {}

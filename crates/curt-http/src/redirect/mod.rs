@@ -20,7 +20,7 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
 pub(crate) use heads::{ResponseHeads, finish, http_date};
 pub use location::{FORWARDED_QUERY_BYTES_MAX, location};
-pub(crate) use request::{Asked, Persistence, PlainGet, Refusal, read_request};
+pub(crate) use request::{Asked, Persistence, PlainGet, Refusal, Visitor, read_request};
 
 use crate::settings::{HttpSettings, ReferrerPolicy};
 

@@ -24,8 +24,21 @@ pub(crate) struct PlainGet<'a> {
     /// Without the `?`.
     pub(crate) query: Option<&'a str>,
     pub(crate) persistence: Persistence,
+    pub(crate) visitor: Visitor<'a>,
     /// Bytes that the request takes up in the buffer.
     pub(crate) bytes: usize,
+}
+
+/// What a request tells about whoever sent it, as it stands there. Of a field that is there twice, the last counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Visitor<'a> {
+    pub(crate) agent: &'a [u8],
+    pub(crate) referrer: &'a [u8],
+    pub(crate) language: &'a [u8],
+    pub(crate) forwarded_for: &'a [u8],
+    /// Whether the browser only fetches ahead of a click that may never come.
+    pub(crate) prefetch: bool,
+    pub(crate) head: bool,
 }
 
 /// Whether the connection stays open after the answer, and whether the answer has to say so.
@@ -78,6 +91,8 @@ pub(crate) fn read_request(bytes: &[u8]) -> Asked<'_> {
         Ok(wishes) => wishes,
         Err(refusal) => return Asked::Refused(refusal),
     };
+    let mut visitor = wishes.visitor;
+    visitor.head = method == "HEAD";
     if wishes.beyond_redirect || !matches!(method, "GET" | "HEAD") {
         return Asked::Other;
     }
@@ -88,6 +103,7 @@ pub(crate) fn read_request(bytes: &[u8]) -> Asked<'_> {
         key,
         query,
         persistence: wishes.persistence,
+        visitor,
         bytes,
     })
 }
@@ -101,24 +117,32 @@ fn too_large(head: &[u8]) -> Refusal {
 }
 
 /// What the header fields ask for, as far as it matters here.
-struct Wishes {
+struct Wishes<'a> {
     persistence: Persistence,
+    visitor: Visitor<'a>,
     /// A body, an upgrade or an expectation: not for the redirect path.
     beyond_redirect: bool,
 }
 
-impl Wishes {
-    fn of(fields: &[httparse::Header<'_>], version: u8) -> Result<Self, Refusal> {
+impl<'a> Wishes<'a> {
+    fn of(fields: &[httparse::Header<'a>], version: u8) -> Result<Self, Refusal> {
         let (mut hosts, mut lengths, mut codings) = (0, 0, 0);
         let mut framed = true;
         let mut beyond_redirect = false;
         let (mut close, mut keep_alive) = (false, false);
+        let mut visitor = Visitor::default();
         for field in fields {
             // The length alone rules out nearly every field of a browser's request.
             match field.name.len() {
                 4 if field.name.eq_ignore_ascii_case("host") => hosts += 1,
+                5 if field.name.eq_ignore_ascii_case("x-moz") => visitor.note_purpose(field.value),
                 6 if field.name.eq_ignore_ascii_case("expect") => beyond_redirect = true,
                 7 if field.name.eq_ignore_ascii_case("upgrade") => beyond_redirect = true,
+                7 if field.name.eq_ignore_ascii_case("referer") => visitor.referrer = field.value,
+                7 if field.name.eq_ignore_ascii_case("purpose") => {
+                    visitor.note_purpose(field.value);
+                }
+                10 if field.name.eq_ignore_ascii_case("user-agent") => visitor.agent = field.value,
                 10 if field.name.eq_ignore_ascii_case("connection") => {
                     for option in field.value.split(|byte| *byte == b',') {
                         let option = option.trim_ascii();
@@ -126,9 +150,18 @@ impl Wishes {
                         keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                     }
                 }
+                11 if field.name.eq_ignore_ascii_case("sec-purpose") => {
+                    visitor.note_purpose(field.value);
+                }
                 14 if field.name.eq_ignore_ascii_case("content-length") => {
                     lengths += 1;
                     framed &= is_length(field.value);
+                }
+                15 if field.name.eq_ignore_ascii_case("accept-language") => {
+                    visitor.language = field.value;
+                }
+                15 if field.name.eq_ignore_ascii_case("x-forwarded-for") => {
+                    visitor.forwarded_for = field.value;
                 }
                 17 if field.name.eq_ignore_ascii_case("transfer-encoding") => {
                     codings += 1;
@@ -151,8 +184,19 @@ impl Wishes {
         };
         Ok(Self {
             persistence,
+            visitor,
             beyond_redirect,
         })
+    }
+}
+
+impl Visitor<'_> {
+    /// `prefetch` or `prefetch;prerender` of today's browsers, `preview` of older ones.
+    pub(crate) fn note_purpose(&mut self, value: &[u8]) {
+        let first = value.split(|byte| *byte == b';').next().unwrap_or_default();
+        let first = first.trim_ascii();
+        self.prefetch |=
+            first.eq_ignore_ascii_case(b"prefetch") || first.eq_ignore_ascii_case(b"preview");
     }
 }
 
@@ -215,6 +259,35 @@ mod tests {
             let plain = plain(&text);
             assert_eq!((plain.key, plain.query), (key, query), "{line}");
             assert_eq!(plain.bytes, text.len());
+        }
+    }
+
+    #[test]
+    fn what_tells_about_the_visitor_is_found() {
+        let text = "HEAD /abc HTTP/1.1\r\nHost: h\r\nUSER-AGENT: Mozilla/5.0 (x)\r\nReferer: https://a.example/b\r\n\
+            Accept-Language: de-CH, en\r\nX-Forwarded-For: 1.2.3.4, 10.0.0.1\r\nSec-Purpose: prefetch;prerender\r\n\r\n";
+        let visitor = Visitor {
+            agent: b"Mozilla/5.0 (x)",
+            referrer: b"https://a.example/b",
+            language: b"de-CH, en",
+            forwarded_for: b"1.2.3.4, 10.0.0.1",
+            prefetch: true,
+            head: true,
+        };
+        assert_eq!(plain(text).visitor, visitor);
+        assert_eq!(
+            plain("GET /abc HTTP/1.1\r\nHost: h\r\n\r\n").visitor,
+            Visitor::default()
+        );
+        for (field, prefetch) in [
+            ("Purpose: prefetch", true),
+            ("X-Moz: prefetch", true),
+            ("purpose: Preview", true),
+            ("Purpose: prefetching", false),
+            ("Sec-Purpose: ", false),
+        ] {
+            let text = format!("GET /abc HTTP/1.1\r\nHost: h\r\n{field}\r\n\r\n");
+            assert_eq!(plain(&text).visitor.prefetch, prefetch, "{field}");
         }
     }
 

@@ -190,6 +190,7 @@ impl Connection {
             // The last answer before a shutdown closes; requests pipelined in front of it are answered first.
             let closes =
                 get.persistence == Persistence::Close || (worker.draining.get() && done == filled);
+            worker.capture(&get, &hit, self.peer, now);
             redirect(output, &scratch.heads, &get, &hit, closes, now);
             worker.tally.count(outcome);
             if closes && done == filled {
@@ -275,8 +276,7 @@ impl Connection {
 /// The other side is gone, or has said that it is done.
 struct Ended;
 
-/// Writes the answer to one request for a live link. Every redirect of the hot path passes here, so this is also
-/// where what is known about the visitor can be recorded.
+/// Writes the answer to one request for a live link.
 fn redirect(
     output: &mut Vec<u8>,
     heads: &ResponseHeads,

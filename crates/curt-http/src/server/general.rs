@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -27,6 +26,10 @@ use super::linger::linger;
 use super::patience::Patience;
 use crate::metrics::HttpMetrics;
 use crate::settings::ServerSettings;
+
+/// Goes with every request: an answer without an end, such as a feed, must end when the server stops.
+#[derive(Clone, Debug, Default)]
+pub struct Stopping(pub CancellationToken);
 
 /// What all connections of one router share.
 #[derive(Clone)]
@@ -61,8 +64,11 @@ impl General {
         };
         let service = {
             let (router, patience) = (self.router.clone(), Arc::clone(&patience));
-            service_fn(move |request| {
-                Box::pin(route(router.clone(), Arc::clone(&patience), peer, request))
+            let stopping = Stopping(self.stop.clone());
+            service_fn(move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(ConnectInfo(peer));
+                request.extensions_mut().insert(stopping.clone());
+                Box::pin(route(router.clone(), Arc::clone(&patience), request))
             })
         };
         let mut connection = builder().serve_connection(TokioIo::new(socket), service);
@@ -107,17 +113,15 @@ fn builder() -> http1::Builder {
 async fn route(
     router: Router,
     patience: Arc<Patience>,
-    peer: SocketAddr,
     request: Request<Incoming>,
 ) -> Result<http::Response<Answer>, Infallible> {
     patience.asked(!request.body().is_end_stream());
-    let mut request = request.map(|body| {
+    let request = request.map(|body| {
         Body::new(Arriving {
             body,
             patience: Arc::clone(&patience),
         })
     });
-    request.extensions_mut().insert(ConnectInfo(peer));
     let response = router.oneshot(request).await?;
     patience.answering();
     Ok(response.map(|body| Answer { body, patience }))

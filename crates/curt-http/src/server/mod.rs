@@ -29,15 +29,18 @@ use std::sync::Arc;
 use std::thread;
 
 use axum::Router;
+use curt_clicks::capture::Capture;
 use curt_core::Clock;
 use curt_core::names::event;
 use curt_links::Resolver;
+use ipnet::IpNet;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::general::General;
+pub use self::general::Stopping;
 use self::handover::HandedOver;
 use self::limit::ConnectionLimit;
 pub use self::router_server::RouterServer;
@@ -56,6 +59,8 @@ pub struct Server {
     clock: Arc<dyn Clock>,
     metrics: HttpMetrics,
     router: Router,
+    trusted_proxies: Arc<[IpNet]>,
+    captures: Vec<Capture>,
 }
 
 /// How a server ended.
@@ -88,7 +93,16 @@ impl Server {
             clock,
             metrics,
             router,
+            trusted_proxies: settings.api.trusted_proxies.as_slice().into(),
+            captures: Vec::new(),
         })
+    }
+
+    /// Writes visits down, each worker with a pen of its own; a worker without one writes nothing.
+    #[must_use]
+    pub fn capturing(mut self, captures: Vec<Capture>) -> Self {
+        self.captures = captures;
+        self
     }
 
     /// The address that clients reach, with the real port.
@@ -116,6 +130,7 @@ impl Server {
             self.metrics.connections.clone(),
         );
         let mut ends = Vec::new();
+        let mut captures = self.captures.into_iter();
         for (number, listener) in self.listeners.into_iter().enumerate() {
             let parts = WorkerParts {
                 settings: ServerSettings::clone(&self.settings),
@@ -126,6 +141,8 @@ impl Server {
                 metrics: self.metrics.clone(),
                 limit: Arc::clone(&limit),
                 handovers: handovers.clone(),
+                trusted_proxies: Arc::clone(&self.trusted_proxies),
+                capture: captures.next(),
             };
             ends.push(start(number, parts, stop.clone()));
         }

@@ -9,10 +9,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use curt_core::Clock;
+use curt_clicks::capture::Capture;
+use curt_clicks::record::Outcome;
 use curt_core::limits::HTTP_HEAD_BYTES_MAX;
 use curt_core::names::event;
-use curt_links::Resolver;
+use curt_core::{Clock, UnixMillis};
+use curt_links::{Hit, Resolver};
+use ipnet::IpNet;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio_util::sync::CancellationToken;
@@ -24,9 +27,11 @@ use super::limit::ConnectionLimit;
 use super::outbox::Outbox;
 use super::post::Post;
 use super::slots::Slots;
+use crate::caller::address;
 use crate::metrics::{CutReason, HttpMetrics, RedirectOutcome};
-use crate::redirect::{RedirectFields, ResponseHeads};
+use crate::redirect::{PlainGet, RedirectFields, ResponseHeads};
 use crate::settings::ServerSettings;
+use crate::visits;
 
 /// One read: a full head, and room for the requests pipelined behind it.
 pub(super) const INPUT_BYTES: usize = 2 * HTTP_HEAD_BYTES_MAX;
@@ -45,6 +50,8 @@ pub(super) struct WorkerParts {
     pub(super) metrics: HttpMetrics,
     pub(super) limit: Arc<ConnectionLimit>,
     pub(super) handovers: Handovers,
+    pub(super) trusted_proxies: Arc<[IpNet]>,
+    pub(super) capture: Option<Capture>,
 }
 
 /// What the connections of one worker share. Nothing in it is seen by another thread.
@@ -59,6 +66,8 @@ pub(super) struct Worker {
     /// Set when the server stops: connections close as soon as they owe no answer.
     pub(super) draining: Cell<bool>,
     handovers: Handovers,
+    trusted_proxies: Arc<[IpNet]>,
+    capture: RefCell<Option<Capture>>,
 }
 
 /// What is used within one turn of one connection and holds nothing of it in between.
@@ -96,6 +105,22 @@ impl Tally {
 }
 
 impl Worker {
+    /// Writes a redirect down before its answer is sent, so that no answered one is missing after a crash.
+    pub(super) fn capture(&self, get: &PlainGet<'_>, hit: &Hit, peer: SocketAddr, now: UnixMillis) {
+        let Some(capture) = &mut *self.capture.borrow_mut() else {
+            return;
+        };
+        let forwarded = std::iter::once(get.visitor.forwarded_for);
+        let address = address::nearest(peer.ip(), forwarded, &self.trusted_proxies);
+        let asked = visits::Asked {
+            key: get.key,
+            generation: hit.revision().generation,
+            outcome: Outcome::Redirected,
+        };
+        // A full spool counts what it drops.
+        let _written = capture.record(&visits::by_worker(asked, &get.visitor, address, now));
+    }
+
     pub(super) fn hand_over(&self, handed: HandedOver) {
         self.handovers.send(handed, &self.metrics, self.clock.now());
     }
@@ -130,6 +155,8 @@ async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize
         tally: Tally::default(),
         draining: Cell::new(false),
         handovers: parts.handovers,
+        trusted_proxies: parts.trusted_proxies,
+        capture: RefCell::new(parts.capture),
     });
     let ticks = tokio::task::spawn_local(tick(Rc::clone(&worker)));
     let rounds = tokio::task::spawn_local(end_rounds(Rc::clone(&worker)));

@@ -10,7 +10,8 @@ use axum::body::Body;
 use curt_accounts::{
     AccountServices, AccountSettings, LimitSettings, NewKey, Origin, PasswordSettings, SignIn, Whom,
 };
-use curt_adapters::memory::{MemoryAccounts, MemoryLinkStore, MemoryQuotas};
+use curt_adapters::memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
+use curt_clicks::report::Reports;
 use curt_core::clock::ManualClock;
 use curt_core::ports::Users;
 use curt_core::{
@@ -39,6 +40,8 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ready: Arc<Readiness>,
     pub(crate) store: Arc<AttendedLinks<Outage>>,
+    /// What reports are read from; a test puts in what they are to tell.
+    pub(crate) clicks: Arc<MemoryClickStore>,
     pub(crate) accounts: AccountServices,
     /// The key of the owner that most tests act for.
     pub(crate) key: String,
@@ -86,9 +89,38 @@ impl World {
     }
 
     pub(crate) async fn built(
+        settings: HttpSettings,
+        people: AccountSettings,
+        limits: LimitSettings,
+    ) -> Self {
+        let clicks = Arc::new(MemoryClickStore::new());
+        let reports = Arc::new(Reports::new(clicks.clone(), None));
+        Self::reporting(settings, people, limits, clicks, Some(reports)).await
+    }
+
+    /// A server that counts nothing.
+    pub(crate) async fn without_reports() -> Self {
+        Self::usual(Arc::default(), None).await
+    }
+
+    /// A server that keeps no single visits.
+    pub(crate) async fn without_visits() -> Self {
+        let clicks = Arc::new(MemoryClickStore::new());
+        let reports = Reports::new(clicks.clone(), Some(Duration::ZERO));
+        Self::usual(clicks, Some(Arc::new(reports))).await
+    }
+
+    async fn usual(clicks: Arc<MemoryClickStore>, reports: Option<Arc<Reports>>) -> Self {
+        let (settings, limits) = (HttpSettings::default(), LimitSettings::default());
+        Self::reporting(settings, account_settings(), limits, clicks, reports).await
+    }
+
+    async fn reporting(
         mut settings: HttpSettings,
         people: AccountSettings,
         limits: LimitSettings,
+        clicks: Arc<MemoryClickStore>,
+        reports: Option<Arc<Reports>>,
     ) -> Self {
         settings.api.public_url = Some(BASE.to_owned());
         settings.server.body_timeout = Duration::from_millis(50);
@@ -114,25 +146,11 @@ impl World {
             Arc::clone(&shared),
         );
         let services = services.unwrap();
-        let api_keys = &services.api_keys;
-        let mut keys = Vec::new();
-        for (id, name) in [(ADA, "ada"), (BOB, "bob"), (EVE, "eve")] {
-            let user = sample::user(id.0, &format!("{name}@example.com"));
-            assert!(accounts.add_user(&user).await.unwrap());
-            let key = key_of(user.id, "test", &MEMBER_SCOPES);
-            let issued = api_keys.issue(key, Scopes::ALL, Origin::OPERATOR);
-            keys.push(issued.await.unwrap());
-        }
-        let root = User {
-            role: Role::Admin,
-            ..sample::user(ROOT.0, "root@example.com")
-        };
-        assert!(accounts.add_user(&root).await.unwrap());
-        let [key, stranger, revoked] = keys.try_into().unwrap();
-        let revoking = api_keys.revoke(&revoked.key.prefix, None, Origin::OPERATOR);
-        revoking.await.unwrap();
+        let [key, stranger, revoked] = add_people(&accounts, &services).await;
         let ready = Readiness::new();
         let app = Arc::new(App {
+            visits: None,
+            reports,
             links,
             resolver,
             accounts: services.clone(),
@@ -149,10 +167,11 @@ impl World {
             clock,
             ready,
             store,
+            clicks,
             accounts: services,
-            key: key.token,
-            stranger: stranger.token,
-            revoked: revoked.token,
+            key,
+            stranger,
+            revoked,
         }
     }
 
@@ -238,6 +257,28 @@ impl World {
             .body(Body::empty());
         self.send(request.unwrap()).await
     }
+}
+
+/// Adds the users, and returns the keys of the first three, of which the last is revoked.
+async fn add_people(accounts: &MemoryAccounts, services: &AccountServices) -> [String; 3] {
+    let api_keys = &services.api_keys;
+    let mut keys = Vec::new();
+    for (id, name) in [(ADA, "ada"), (BOB, "bob"), (EVE, "eve")] {
+        let user = sample::user(id.0, &format!("{name}@example.com"));
+        assert!(accounts.add_user(&user).await.unwrap());
+        let key = key_of(user.id, "test", &MEMBER_SCOPES);
+        let issued = api_keys.issue(key, Scopes::ALL, Origin::OPERATOR);
+        keys.push(issued.await.unwrap());
+    }
+    let root = User {
+        role: Role::Admin,
+        ..sample::user(ROOT.0, "root@example.com")
+    };
+    assert!(accounts.add_user(&root).await.unwrap());
+    let revoking = api_keys.revoke(&keys[2].key.prefix, None, Origin::OPERATOR);
+    revoking.await.unwrap();
+    let tokens: Vec<_> = keys.into_iter().map(|issued| issued.token).collect();
+    tokens.try_into().unwrap()
 }
 
 fn links(

@@ -38,6 +38,7 @@ async fn a_link_is_made_read_followed_and_edited() {
             "redirect_status": 307,
             "forward_query": true,
             "visibility": "public",
+            "max_clicks": null,
             "owner": "1",
             "revision": "1.1",
         })

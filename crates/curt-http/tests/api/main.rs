@@ -20,3 +20,4 @@ mod quota;
 mod repeat;
 mod semantics;
 mod sharing;
+mod stats;

@@ -1,6 +1,7 @@
-//! Who may follow a link, and how it redirects because of that: what is not for everybody must not be remembered by
-//! browsers, which do not ask again after a permanent redirect.
+//! Who may follow a link and how often, and how it redirects because of that: what is not for everybody at any time must
+//! not be remembered by browsers, which do not ask again after a permanent redirect.
 
+use curt_core::limits::CLICKS_MAX;
 use curt_core::{OwnerId, RedirectStatus, Visibility};
 
 use super::FieldError;
@@ -9,7 +10,25 @@ use super::FieldError;
 pub(crate) struct Access {
     pub(crate) visibility: Visibility,
     pub(crate) password_hash: Option<Box<str>>,
+    pub(crate) max_clicks: Option<u64>,
     pub(crate) status: RedirectStatus,
+}
+
+impl Access {
+    /// Whether each visit is decided about.
+    fn is_guarded(&self) -> bool {
+        self.visibility != Visibility::Public || self.max_clicks.is_some()
+    }
+
+    /// The configured status, or its temporary counterpart where it must not be remembered.
+    pub(super) fn default_status(&self, configured: RedirectStatus) -> RedirectStatus {
+        match configured {
+            _ if !self.is_guarded() => configured,
+            RedirectStatus::MovedPermanently => RedirectStatus::Found,
+            RedirectStatus::PermanentRedirect => RedirectStatus::TemporaryRedirect,
+            RedirectStatus::Found | RedirectStatus::TemporaryRedirect => configured,
+        }
+    }
 }
 
 pub(super) fn admit(access: Access, owner: OwnerId) -> Result<Access, Vec<FieldError>> {
@@ -36,26 +55,24 @@ pub(super) fn admit(access: Access, owner: OwnerId) -> Result<Access, Vec<FieldE
             "A password goes only with the visibility 'password'.",
         ));
     }
-    if access.visibility != Visibility::Public && access.status.is_permanent() {
+    let is_bounded = |most| (1..=CLICKS_MAX).contains(&most);
+    if !access.max_clicks.is_none_or(is_bounded) {
+        mistakes.push(FieldError::new(
+            "max_clicks",
+            "max_clicks_range",
+            format!("A limit on clicks is a number from 1 to {CLICKS_MAX}."),
+        ));
+    }
+    if access.is_guarded() && access.status.is_permanent() {
         mistakes.push(FieldError::new(
             "redirect_status",
             "redirect_status_permanent",
-            "A link that is not public redirects with 302 or 307: browsers remember the others.",
+            "A link that is not public or has a limit on clicks redirects with 302 or 307: browsers remember the others.",
         ));
     }
     if mistakes.is_empty() {
         Ok(access)
     } else {
         Err(mistakes)
-    }
-}
-
-/// The configured status, or its temporary counterpart where it must not be remembered.
-pub(super) fn default_status(visibility: Visibility, configured: RedirectStatus) -> RedirectStatus {
-    match configured {
-        _ if visibility == Visibility::Public => configured,
-        RedirectStatus::MovedPermanently => RedirectStatus::Found,
-        RedirectStatus::PermanentRedirect => RedirectStatus::TemporaryRedirect,
-        RedirectStatus::Found | RedirectStatus::TemporaryRedirect => configured,
     }
 }

@@ -40,6 +40,7 @@ pub struct NewLink {
     pub visibility: Option<Visibility>,
     /// Hashed already: passwords do not come this far.
     pub password_hash: Option<Box<str>>,
+    pub max_clicks: Option<u64>,
 }
 
 /// What a client wants changed: `None` leaves a field as it is, `Some(None)` empties it.
@@ -55,6 +56,8 @@ pub struct EditLink {
     /// Another visibility than `Password` drops the link's password.
     pub visibility: Option<Visibility>,
     pub password_hash: Option<Option<Box<str>>>,
+    /// Visits that were taken stay taken: a raised limit leaves the difference.
+    pub max_clicks: Option<Option<u64>>,
 }
 
 /// One mistake in a request.
@@ -144,13 +147,16 @@ pub(crate) fn new_link(
 }
 
 fn new_access(settings: &LinkSettings, new: &NewLink) -> Access {
-    let visibility = new.visibility.unwrap_or_default();
-    let default_status = access::default_status(visibility, settings.default_status);
-    Access {
-        visibility,
+    let mut access = Access {
+        visibility: new.visibility.unwrap_or_default(),
         password_hash: new.password_hash.clone(),
-        status: new.status.unwrap_or(default_status),
-    }
+        max_clicks: new.max_clicks,
+        status: settings.default_status,
+    };
+    access.status = new
+        .status
+        .unwrap_or_else(|| access.default_status(settings.default_status));
+    access
 }
 
 /// The link as it would be after the edit.
@@ -213,11 +219,13 @@ fn edit_access(link: &mut Link, edit: &EditLink, mistakes: &mut Mistakes) {
     let wanted = Access {
         visibility,
         password_hash: edit.password_hash.clone().unwrap_or(held),
+        max_clicks: edit.max_clicks.unwrap_or(link.max_clicks),
         status: edit.status.unwrap_or(link.status),
     };
     if let Some(access) = mistakes.note_all(access::admit(wanted, link.owner)) {
         link.visibility = access.visibility;
         link.password_hash = access.password_hash;
+        link.max_clicks = access.max_clicks;
         link.status = access.status;
     }
 }

@@ -127,7 +127,7 @@ impl Links {
             updated_at: now,
             expires_at: draft.expires_at,
             valid_since: draft.valid_since,
-            max_clicks: None,
+            max_clicks: draft.access.max_clicks,
             visibility: draft.access.visibility,
             password_hash: draft.access.password_hash.clone(),
             status: draft.access.status,

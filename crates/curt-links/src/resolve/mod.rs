@@ -22,7 +22,7 @@ use std::time::Duration;
 use curt_core::clock::UnixMillis;
 use curt_core::error::{ErrorKind, PortError, PortResult};
 use curt_core::link::Standing;
-use curt_core::ports::LinkStore;
+use curt_core::ports::{LinkStore, SpendReply};
 use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -78,7 +78,7 @@ impl Default for ResolverSettings {
 pub enum Resolution {
     Live(Hit),
     /// Live, but not for every visitor or not at every moment: it is private or has a password, or visits to it are
-    /// limited.
+    /// limited. Who is let through takes a visit by [`Resolver::spend`] last of all.
     Guarded(Arc<Link>),
     /// Never there, or not valid yet: 404.
     Absent,
@@ -200,6 +200,22 @@ impl Resolver {
         let now = self.clock.now();
         let verdict = self.judge(&self.policy.now(), found.as_ref(), now);
         Ok(verdict.resolution)
+    }
+
+    /// Takes one visit of a [`Resolution::Guarded`] link that has only so many; one that does not count, as of a bot or
+    /// for the headers alone, takes none and is refused all the same when none is left. When the link has changed since
+    /// it was resolved the answer is [`SpendReply::Stale`]: resolve it again.
+    pub async fn spend(&self, link: &Link, counts: bool) -> PortResult<SpendReply> {
+        let Some(most) = link.max_clicks else {
+            return Ok(SpendReply::Granted);
+        };
+        if counts {
+            return self.store.spend_visit(&link.id, link.revision).await;
+        }
+        Ok(match self.store.visits_spent(&link.id).await? {
+            spent if spent < most => SpendReply::Granted,
+            _ => SpendReply::Exhausted,
+        })
     }
 
     /// Drops the copies of a link and voids the loads under way: to be called after every acknowledged write.
@@ -327,7 +343,7 @@ impl Resolver {
                 let hit = Hit::of(link, now);
                 Verdict {
                     resolution: Resolution::Live(hit.clone()),
-                    keeping: copied(link, hit),
+                    keeping: Keeping::Copy(hit),
                 }
             }
             (Standing::Live, Service::Guarded) => {
@@ -337,7 +353,7 @@ impl Resolver {
             // Kept as a link, so that it begins to redirect at its hour.
             (Standing::Absent, Service::Open) if is_active => Verdict {
                 resolution: Resolution::Absent,
-                keeping: copied(link, Hit::of(link, now)),
+                keeping: Keeping::Copy(Hit::of(link, now)),
             },
             (Standing::Absent, _) if is_active => unkept(Resolution::Absent),
             (Standing::Absent, _) => missed(Resolution::Absent, Miss::Absent),
@@ -387,14 +403,6 @@ fn unkept(resolution: Resolution) -> Verdict {
     Verdict {
         resolution,
         keeping: Keeping::Nothing,
-    }
-}
-
-/// A link that counts its visits down cannot be answered from a copy.
-fn copied(link: &Link, hit: Hit) -> Keeping {
-    match link.max_clicks {
-        Some(_) => Keeping::Nothing,
-        None => Keeping::Copy(hit),
     }
 }
 

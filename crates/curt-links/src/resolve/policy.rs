@@ -48,7 +48,10 @@ impl Policy {
     pub(super) fn service(&self, link: &Link) -> Service {
         if self.blocklist.blocks_address(link.target.as_str()) {
             Service::Blocked
-        } else if link.visibility != Visibility::Public || self.limited.made(link) {
+        } else if link.visibility != Visibility::Public
+            || link.max_clicks.is_some()
+            || self.limited.made(link)
+        {
             Service::Guarded
         } else {
             Service::Open

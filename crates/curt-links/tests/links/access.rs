@@ -1,5 +1,6 @@
 //! Who may follow a link: what is admitted, and what it does to the password and the status.
 
+use curt_core::limits::CLICKS_MAX;
 use curt_core::{ApiKeyNumber, OwnerId, RedirectStatus, Visibility};
 use curt_links::{EditLink, LinkSettings, Maker, NewLink, Who};
 
@@ -148,6 +149,44 @@ async fn browsers_are_not_told_to_remember_what_is_not_for_everybody() {
 }
 
 #[tokio::test]
+async fn a_limit_on_clicks_is_a_sensible_number_and_is_never_remembered_by_browsers() {
+    let world = World::new();
+    let limited = |most, status| NewLink {
+        alias: None,
+        max_clicks: Some(most),
+        status,
+        ..visible(Visibility::Public)
+    };
+    let create = |new| world.links.create(ANN, new, None);
+    let made = create(limited(CLICKS_MAX, None)).await.unwrap();
+    assert_eq!(made.link.max_clicks, Some(CLICKS_MAX));
+    for most in [0, CLICKS_MAX + 1, u64::MAX] {
+        let refused = create(limited(most, None)).await;
+        assert_eq!(codes(refused), ["max_clicks_range"], "{most}");
+    }
+    let remembered = Some(RedirectStatus::MovedPermanently);
+    let refused = create(limited(5, remembered)).await;
+    assert_eq!(codes(refused), ["redirect_status_permanent"]);
+
+    let edit = |edit| {
+        world
+            .links
+            .edit(own(ANN), made.link.id.key.as_str(), None, edit)
+    };
+    let unlimited = EditLink {
+        max_clicks: Some(None),
+        status: remembered,
+        ..EditLink::default()
+    };
+    assert_eq!(edit(unlimited).await.unwrap().max_clicks, None);
+    let limited = EditLink {
+        max_clicks: Some(Some(1)),
+        ..EditLink::default()
+    };
+    assert_eq!(codes(edit(limited).await), ["redirect_status_permanent"]);
+}
+
+#[tokio::test]
 async fn a_permanent_default_gives_way_where_it_must() {
     for (default, instead) in [
         (RedirectStatus::MovedPermanently, RedirectStatus::Found),
@@ -167,6 +206,12 @@ async fn a_permanent_default_gives_way_where_it_must() {
         let private = visible(Visibility::Private);
         let private = world.links.create(ANN, private, None).await.unwrap();
         assert_eq!(private.link.status, instead);
+        let limited = NewLink {
+            max_clicks: Some(5),
+            ..new(TARGET)
+        };
+        let limited = world.links.create(ANN, limited, None).await.unwrap();
+        assert_eq!(limited.link.status, instead);
         assert_eq!(world.alias("b", TARGET).await.link.status, default);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use curt_core::{ApiKeyNumber, Clock, LinkState, OwnerId, Visibility};
+use curt_core::ports::{LinkStore, SpendReply};
+use curt_core::{ApiKeyNumber, Clock, Link, LinkState, OwnerId, Visibility};
 use curt_links::{
     EditLink, LimitedAccounts, LinkError, Maker, NewLink, Resolution, ResolverSettings, Who,
 };
@@ -293,4 +294,53 @@ async fn administrators_reach_everybodys_links() {
     assert_eq!(edited.unwrap().owner, ANN.owner);
     world.links.delete(Who::Anybody, "a", None).await.unwrap();
     assert_eq!(world.resolve("a").await, Resolution::Gone);
+}
+
+/// The link as a limit of `most` visits leaves it.
+async fn limit_visits(world: &World, most: u64) -> Arc<Link> {
+    let link = world.stored("a").await.unwrap();
+    let seen = link.revision;
+    let limited = Link {
+        max_clicks: Some(most),
+        ..link
+    };
+    let id = limited.id.clone();
+    world.store.update(limited, seen).await.unwrap();
+    world.resolver.changed(&id);
+    match world.resolve("a").await {
+        Resolution::Guarded(link) => link,
+        other => panic!("a link with only so many visits is {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_link_grants_as_many_visits_as_it_has_and_only_those_that_count() {
+    let world = World::new();
+    world.alias("a", TARGET).await;
+    world.resolve("a").await;
+    let link = limit_visits(&world, 2).await;
+    assert_eq!(world.cached("a"), None, "never from a copy");
+    let spend = async |counts| world.resolver.spend(&link, counts).await.unwrap();
+    assert_eq!(spend(false).await, SpendReply::Granted);
+    assert_eq!(spend(true).await, SpendReply::Granted);
+    assert_eq!(spend(false).await, SpendReply::Granted);
+    assert_eq!(spend(true).await, SpendReply::Granted);
+    assert_eq!(spend(true).await, SpendReply::Exhausted);
+    assert_eq!(
+        spend(false).await,
+        SpendReply::Exhausted,
+        "nothing is left to see"
+    );
+}
+
+#[tokio::test]
+async fn a_link_that_changed_on_the_way_is_looked_at_again() {
+    let world = World::new();
+    world.alias("a", TARGET).await;
+    let link = limit_visits(&world, 2).await;
+    let private = visible(Visibility::Private);
+    let edited = world.links.edit(own(ANN), "a", None, private).await;
+    edited.unwrap();
+    let spent = world.resolver.spend(&link, true).await.unwrap();
+    assert_eq!(spent, SpendReply::Stale);
 }

@@ -97,6 +97,7 @@ async fn an_edit_changes_what_it_names_and_nothing_else() {
         valid_since: Some(Some(START)),
         status: Some(RedirectStatus::MovedPermanently),
         forward_query: Some(true),
+        max_clicks: None,
         visibility: None,
         password_hash: None,
     };

@@ -4,11 +4,13 @@ mod accounts;
 pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod check;
+mod client;
 pub(crate) mod key;
 pub(crate) mod keys;
 pub(crate) mod link;
 pub(crate) mod migrate;
 pub(crate) mod serve;
+pub(crate) mod stats;
 pub(crate) mod user;
 
 use std::future::Future;

@@ -8,6 +8,7 @@ use curt_accounts::AccountServices;
 use curt_adapters::open::Engines;
 use curt_adapters::sqlite::Access;
 use curt_adapters::wrap::PortErrors;
+use curt_clicks::capture::Capture;
 use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
 use curt_http::{App, HttpMetrics, PublicUrl, Readiness, admin, api, limit_visits};
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::ConfigArgs;
+use crate::clicks::ClickLine;
 use crate::config::Config;
 use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
@@ -88,21 +90,24 @@ struct Running {
 struct Front {
     accounts: AccountServices,
     app: Arc<App>,
+    /// Until the server takes them.
+    captures: Vec<Capture>,
 }
 
 async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> anyhow::Result<()> {
     let signals = Signals::listen()?;
-    let running = match roles.need_links() {
+    let mut running = match roles.need_links() {
         true => start(&config, &roles).await?,
         false => start_behind(&config, &roles)?,
     };
     let stop = CancellationToken::new();
     let mut addresses = Vec::new();
     let mut servers = Vec::new();
-    if let Some(front) = &running.front
+    if let Some(front) = &mut running.front
         && roles.serve_http()
     {
-        let server = bind_public(&config, front, &running.registry)?;
+        let captures = std::mem::take(&mut front.captures);
+        let server = bind_public(&config, front, &running.registry)?.capturing(captures);
         let address = server.local_addr();
         front.app.public.listening_on(address);
         addresses.push(("http", address));
@@ -140,12 +145,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let errors = PortErrors::register(&mut registry);
     let stores = Stores::open(config, &roles.description(), errors)?;
     let clock = stores.clock.clone();
-    let key_metrics = KeyMetrics::register(&mut registry);
-    let (key_settings, key_ports) = (config.keys.clone(), stores.keys.clone());
-    let supply = match roles.has(Role::Api) {
-        true => KeySupply::open(key_settings, key_ports, key_metrics).await?,
-        false => KeySupply::open_behind(&key_settings, key_ports, key_metrics)?,
-    };
+    let supply = open_supply(config, roles, &stores, &mut registry).await?;
     let resolver = Resolver::new(
         config.cache.clone(),
         stores.main.links.clone(),
@@ -161,23 +161,33 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         clock.clone(),
         link_metrics.clone(),
     );
-    let purger = Purger::new(
-        config.purge.clone(),
-        stores.main.links.clone(),
-        supply.clone(),
-        resolver.clone(),
-        clock.clone(),
-        link_metrics,
-    );
     let accounts = stores.account_services(config)?;
     limit_visits(&accounts, &resolver).await?;
     let supervisor = Supervisor::default();
     account_tasks::start(&supervisor, &accounts, &resolver);
     block(config, &supervisor, &resolver)?;
+    let clicks = match &config.clicks {
+        Some(settings) => ClickLine::start(roles, settings, &stores, &supervisor, &mut registry)?,
+        None => ClickLine::default(),
+    };
+    roles::start_keys(roles, &config.store, &supervisor, &supply);
+    if roles.has(Role::Purge) {
+        let purger = Purger::new(
+            config.purge.clone(),
+            stores.main.links.clone(),
+            supply.clone(),
+            resolver.clone(),
+            clock.clone(),
+            link_metrics,
+        );
+        supervisor.start("purge", |stop| purger.run(stop));
+    }
     let ready = Readiness::new();
     ready.set("serving", false);
     let http_metrics = HttpMetrics::register(&mut registry);
     let app = Arc::new(App {
+        visits: clicks.router,
+        reports: clicks.reports,
         links,
         resolver,
         accounts: accounts.clone(),
@@ -187,10 +197,6 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         ready: ready.clone(),
         public: PublicUrl::new(config.http.api.public_url.as_deref()),
     });
-    roles::start_keys(roles, &config.store, &supervisor, &supply);
-    if roles.has(Role::Purge) {
-        supervisor.start("purge", |stop| purger.run(stop));
-    }
     Ok(Running {
         engines: stores.engines,
         supply,
@@ -198,7 +204,26 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         ready,
         http_metrics,
         registry: Arc::new(registry),
-        front: Some(Front { accounts, app }),
+        front: Some(Front {
+            accounts,
+            app,
+            captures: clicks.workers,
+        }),
+    })
+}
+
+/// Keys to give, where links are created; elsewhere only what makes and moves them.
+async fn open_supply(
+    config: &Config,
+    roles: &Roles,
+    stores: &Stores,
+    registry: &mut Registry,
+) -> anyhow::Result<Arc<KeySupply>> {
+    let metrics = KeyMetrics::register(registry);
+    let (settings, ports) = (config.keys.clone(), stores.keys.clone());
+    Ok(match roles.has(Role::Api) {
+        true => KeySupply::open(settings, ports, metrics).await?,
+        false => KeySupply::open_behind(&settings, ports, metrics)?,
     })
 }
 

@@ -14,6 +14,7 @@ pub(super) struct Raw {
     pub(super) links: Links,
     pub(super) accounts: Accounts,
     pub(super) limits: Limits,
+    pub(super) clicks: Clicks,
     pub(super) purge: Purge,
     pub(super) log: Log,
 }
@@ -181,6 +182,23 @@ pub(super) struct Limits {
     pub(super) sign_ins_per_account: String,
     pub(super) link_passwords_per_address: String,
     pub(super) link_passwords_per_link: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Clicks {
+    pub(super) capture: bool,
+    pub(super) spool: String,
+    pub(super) spool_max: String,
+    pub(super) spool_segment: String,
+    pub(super) spool_sync: String,
+    pub(super) spool_reserve: String,
+    pub(super) flush_every: String,
+    pub(super) visits_kept: String,
+    pub(super) counts_kept: String,
+    pub(super) addresses: bool,
+    pub(super) dead_letters_max: String,
+    pub(super) countries: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,80 +1,19 @@
 //! A disk without room: creates say so, redirects go on, and room heals it without a restart.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
-
-use curt_testkit::skipped;
 
 use crate::api::{Answer, Api};
 use crate::site::Site;
+use crate::small_disk::SmallDisk;
 use crate::wait::eventually;
-
-const DISK_MIB: usize = 40;
-const BALLAST_MIB: usize = 16;
-
-/// A small file system of its own; unmounted when dropped.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(place: &Path) -> Result<Self, String> {
-        fs::create_dir_all(place).map_err(|error| error.to_string())?;
-        let size = format!("size={DISK_MIB}m");
-        let output = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-            .arg(place)
-            .output()
-            .map_err(|error| format!("mount cannot be started: {error}"))?;
-        match output.status.success() {
-            true => Ok(Self(place.to_owned())),
-            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        }
-    }
-
-    /// Writes until nothing more fits.
-    fn fill_up(&self) {
-        let fill = |chunk: usize| {
-            let mut file = fs::File::options()
-                .create(true)
-                .append(true)
-                .open(self.0.join("rest"))
-                .unwrap();
-            let zeros = vec![0; chunk];
-            while io::Write::write_all(&mut file, &zeros).is_ok() {}
-        };
-        fill(1_024 * 1_024);
-        fill(4_096);
-    }
-
-    fn make_room(&self) {
-        for name in ["ballast", "rest"] {
-            fs::remove_file(self.0.join(name)).unwrap();
-        }
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
-        if !unmounted.is_ok_and(|status| status.success()) {
-            eprintln!("could not unmount {}", self.0.display());
-        }
-    }
-}
 
 #[test]
 fn a_full_disk_refuses_creates_and_nothing_else_and_heals() {
     let mut site = Site::new(&["keys.ledger.low=2000", "keys.ledger.high=4000"]);
-    let disk = match SmallDisk::mount(&site.folder().join("data")) {
-        Ok(disk) => disk,
-        Err(reason) => {
-            let reason = format!("no small file system can be mounted here: {reason}");
-            return skipped::say("full_disk", &reason);
-        }
+    let Some(disk) = SmallDisk::mount(&site.folder().join("data")) else {
+        return;
     };
-    fs::write(disk.0.join("ballast"), vec![0; BALLAST_MIB << 20]).unwrap();
     let token = site.new_token("tests");
     site.use_token(&token);
     site.restart();

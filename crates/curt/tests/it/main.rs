@@ -10,6 +10,7 @@
 )]
 
 mod api;
+mod clicks;
 mod durability;
 mod expiry;
 mod full_disk;
@@ -17,9 +18,11 @@ mod length;
 mod lifecycle;
 mod metrics;
 mod people;
+mod report_scale;
 mod scale;
 mod site;
 mod slow_clients;
+mod small_disk;
 mod strategies;
 mod uniqueness;
 mod wait;

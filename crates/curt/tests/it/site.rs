@@ -32,7 +32,14 @@ impl Site {
 
     /// A new installation without a server and without an API key.
     pub(crate) fn new(settings: &[&str]) -> Self {
+        Self::with_environment(settings, &[])
+    }
+
+    /// The same with these variables, each the path of something.
+    pub(crate) fn with_environment(settings: &[&str], environment: &[(&str, &Path)]) -> Self {
         let app = App::new(env!("CARGO_BIN_EXE_curt")).unwrap();
+        let set = |app: App, (name, value): &(&str, &Path)| app.env(name, value);
+        let app = environment.iter().fold(app, set);
         Self {
             app: app.ready_within(Duration::from_secs(120)),
             settings: settings.iter().map(|text| (*text).to_owned()).collect(),
@@ -43,11 +50,21 @@ impl Site {
 
     /// Starts the server on the data that is there.
     pub(crate) fn restart(&mut self) {
+        self.restart_as(&[]);
+    }
+
+    /// The same with these roles alone.
+    pub(crate) fn restart_as(&mut self, roles: &[&str]) {
         assert!(self.server.is_none(), "the server runs already");
-        let quiet = ["--set", "log.level=warn"].map(str::to_owned);
-        let own = self.set_arguments();
-        let arguments: Vec<String> = quiet.into_iter().chain(own).collect();
+        let quiet = ["--set", "log.level=warn"];
+        let given = roles.iter().chain(&quiet).map(|text| (*text).to_owned());
+        let arguments: Vec<String> = given.chain(self.set_arguments()).collect();
         self.server = Some(self.app.start_with(&arguments).unwrap());
+    }
+
+    /// The settings of the next start, instead of those before.
+    pub(crate) fn change_settings(&mut self, settings: &[&str]) {
+        self.settings = settings.iter().map(|text| (*text).to_owned()).collect();
     }
 
     /// `--set key=value` for each setting.

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use curt_core::ports::{
     ChangeReply, ClaimReply, InsertReply, InsertRequest, Inserted, LinkCounts, LinkStore, ListPage,
-    ListQuery, Once,
+    ListQuery, Once, SpendReply,
 };
 use curt_core::{
     DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult,
@@ -143,6 +143,15 @@ impl LinkStore for MemoryLinkStore {
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
         let mut tables = locked(&self.tables);
         Ok(tables.claim(request))
+    }
+
+    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+        Ok(locked(&self.tables).rows.spend_visit(id, seen))
+    }
+
+    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {
+        let tables = locked(&self.tables);
+        Ok(tables.rows.get(id).map_or(0, |row| row.visits_spent))
     }
 
     async fn counts(&self) -> PortResult<LinkCounts> {

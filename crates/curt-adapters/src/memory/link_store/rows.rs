@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use curt_core::ports::{ChangeReply, LinkCounts};
+use curt_core::ports::{ChangeReply, LinkCounts, SpendReply};
 use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
 
 type ByTime = BTreeSet<(UnixMillis, LinkId)>;
@@ -10,6 +10,7 @@ pub(super) struct Row {
     pub(super) link: Link,
     /// Whether the link ever had a permanent status: browsers may remember its answer for good, whatever it is now.
     was_permanent: bool,
+    pub(super) visits_spent: u64,
 }
 
 impl Row {
@@ -18,6 +19,7 @@ impl Row {
         Self {
             link,
             was_permanent,
+            visits_spent: 0,
         }
     }
 
@@ -26,6 +28,7 @@ impl Row {
         Self {
             link,
             was_permanent,
+            ..*self
         }
     }
 
@@ -132,6 +135,22 @@ impl Rows {
         if link.state == LinkState::Deleted {
             self.deleted -= 1;
             self.deleted_from_ledger -= u64::from(link.origin == KeyOrigin::Ledger);
+        }
+    }
+
+    pub(super) fn spend_visit(&mut self, id: &LinkId, seen: Revision) -> SpendReply {
+        let as_seen =
+            |row: &&mut Row| row.link.state == LinkState::Active && row.link.revision == seen;
+        let Some(row) = self.by_id.get_mut(id).filter(as_seen) else {
+            return SpendReply::Stale;
+        };
+        match row.link.max_clicks {
+            None => SpendReply::Granted,
+            Some(most) if row.visits_spent >= most => SpendReply::Exhausted,
+            Some(_) => {
+                row.visits_spent += 1;
+                SpendReply::Granted
+            }
         }
     }
 

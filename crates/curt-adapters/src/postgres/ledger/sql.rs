@@ -123,11 +123,15 @@ macro_rules! passes_fence {
 macro_rules! insert {
     ($unless:literal) => {
         concat!(
-            "WITH new AS (INSERT INTO keys (key) SELECT key FROM unnest($1::text[]) key WHERE ", passes_fence!(),
-            $unless, " ORDER BY hashtextextended(key, 0) ON CONFLICT DO NOTHING RETURNING 1), \
+            "WITH new AS (INSERT INTO keys (key) SELECT key FROM unnest($1::text[]) key WHERE ",
+            passes_fence!(),
+            $unless,
+            " ORDER BY hashtextextended(key, 0) ON CONFLICT DO NOTHING RETURNING 1), \
              total AS (SELECT count(*) AS n FROM new), ",
             counted!("minted = minted + n, free = free + n", "total"),
-            " SELECT n, ", passes_fence!(), " FROM total"
+            " SELECT n, ",
+            passes_fence!(),
+            " FROM total"
         )
     };
 }

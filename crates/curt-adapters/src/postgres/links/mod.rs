@@ -11,6 +11,7 @@ mod once;
 mod page;
 mod queue;
 mod record;
+mod spend;
 mod sql;
 
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use std::sync::atomic::AtomicU64;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
+    ListQuery, SpendReply,
 };
 use curt_core::{
     ErrorKind, KeyOrigin, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis,
@@ -131,6 +133,14 @@ impl LinkStore for PostgresLinks {
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
         check_texts(claim::OP, &request)?;
         claim::claim(self.tables.engine().await?, &request).await
+    }
+
+    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+        spend::spend(self.tables.engine().await?, id, seen).await
+    }
+
+    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {
+        spend::spent(self.tables.engine().await?, id).await
     }
 
     async fn counts(&self) -> PortResult<LinkCounts> {

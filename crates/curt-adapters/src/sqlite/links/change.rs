@@ -5,7 +5,7 @@ use curt_core::{KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
 use rusqlite::Connection;
 
 use super::record::{self, StoredLink};
-use super::totals;
+use super::{spend, totals};
 use crate::sqlite::decode;
 use crate::sqlite::engine::writer::Work;
 
@@ -114,6 +114,7 @@ pub(super) fn release(
         .prepare_cached("DELETE FROM links WHERE id = ?1")?;
     for (_, origin, row_id) in &due {
         remove.execute([row_id])?;
+        spend::forget(work.connection, *row_id)?;
         totals::add_in_state(work.counters, LinkState::Deleted, *origin, -1);
         if *origin == KeyOrigin::Ledger {
             work.counters.add(totals::RELEASED_FROM_LEDGER, 1);

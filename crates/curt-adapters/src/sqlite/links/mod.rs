@@ -11,13 +11,15 @@ mod list;
 mod once;
 mod page;
 mod record;
+mod spend;
 mod totals;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage, ListQuery,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
+    ListQuery, SpendReply,
 };
 use curt_core::{ErrorKind, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis};
 
@@ -138,6 +140,22 @@ impl LinkStore for SqliteLinks {
                 claim::claim(work, &request)
             })
             .await
+    }
+
+    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+        let id = id.clone();
+        self.db
+            .writer
+            .write("spend a visit", 1, move |work| {
+                spend::spend(work.connection, &id, seen)
+            })
+            .await
+    }
+
+    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {
+        self.db.readers.look_up("count spent visits", |connection| {
+            spend::spent(connection, id)
+        })
     }
 
     async fn counts(&self) -> PortResult<LinkCounts> {

@@ -3,6 +3,8 @@
 use curt_core::ports::{ListOrder, ListQuery};
 use curt_core::{DomainId, Key, LinkId};
 
+use crate::sqlite::sealed;
+
 /// Where a page begins. Links are listed in the order in which they came to be, or in that of their ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Position {
@@ -21,7 +23,7 @@ impl Position {
     /// Where the query wants its page to begin. Fails on a cursor that this list did not give.
     pub(super) fn of_query(query: &ListQuery) -> Result<Self, ()> {
         let after = match &query.cursor {
-            Some(cursor) => Some(unseal(query.order, cursor).ok_or(())?),
+            Some(cursor) => Some(sealed::unseal(order_name(query.order), cursor).ok_or(())?),
             None => None,
         };
         match query.order {
@@ -37,20 +39,9 @@ impl Position {
     }
 }
 
-/// The cursor for what follows `after`. The checksum tells a cut or made-up cursor from one of ours.
+/// The cursor for what follows `after`.
 pub(super) fn cursor(order: ListOrder, after: &str) -> Box<str> {
-    let sealed = format!("{}:{after}", order_name(order));
-    let sum = crc32fast::hash(sealed.as_bytes());
-    format!("{sealed}:{sum:08x}").into_boxed_str()
-}
-
-fn unseal(order: ListOrder, cursor: &str) -> Option<&str> {
-    let (sealed, sum) = cursor.rsplit_once(':')?;
-    let sum = u32::from_str_radix(sum, 16).ok()?;
-    if sum != crc32fast::hash(sealed.as_bytes()) {
-        return None;
-    }
-    sealed.strip_prefix(order_name(order))?.strip_prefix(':')
+    sealed::seal(order_name(order), after)
 }
 
 /// Part of the cursors that clients hold.

@@ -11,7 +11,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use curt_core::limits::HTTP_BODY_BYTES_MAX;
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Method, Uri};
 use url::form_urlencoded;
 use utoipa::ToSchema;
 
@@ -21,6 +21,7 @@ use super::documented::{FollowProblems, UnlockProblems};
 use crate::caller::Caller;
 use crate::redirect::RedirectFields;
 use crate::state::App;
+use crate::visits::Client;
 
 type Key = Result<Path<String>, PathRejection>;
 
@@ -50,10 +51,12 @@ pub(crate) async fn follow(
     Extension(fields): Extension<Arc<RedirectFields>>,
     caller: Caller,
     key: Key,
+    method: Method,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let visit = Visit::new(&app, &fields, &caller, &headers, uri.query());
+    let client = Client::of(&method, &headers, caller.address);
+    let visit = Visit::new(&app, &fields, &caller, client, &headers, uri.query());
     visit.follow(text(&key)).await
 }
 
@@ -90,7 +93,15 @@ pub(crate) async fn unlock(
     request: Request,
 ) -> Response {
     let (parts, raw) = request.into_parts();
-    let visit = Visit::new(&app, &fields, &caller, &parts.headers, parts.uri.query());
+    let client = Client::of(&parts.method, &parts.headers, caller.address);
+    let visit = Visit::new(
+        &app,
+        &fields,
+        &caller,
+        client,
+        &parts.headers,
+        parts.uri.query(),
+    );
     let shown = async {
         let link = visit.locked(text(&key)).await?;
         caller.refuse_other_sites()?;

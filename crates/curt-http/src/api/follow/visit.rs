@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use curt_accounts::EvenTime;
+use curt_clicks::record::Outcome;
 use curt_core::limits::PASSWORD_BYTES_MAX;
+use curt_core::ports::SpendReply;
 use curt_core::{DomainId, Link, LinkRef, PortResult, Scope, Visibility};
 use curt_links::Resolution;
 use http::header::{ALLOW, LOCATION};
@@ -19,11 +21,16 @@ use crate::rate_limit;
 use crate::redirect::RedirectFields;
 use crate::settings::PrivateDenied;
 use crate::state::App;
+use crate::visits::{Asked, Client};
+
+/// How often a link that changes under a visit is looked at.
+const TRIES_MAX: usize = 4;
 
 pub(super) struct Visit<'a> {
     app: &'a App,
     fields: &'a RedirectFields,
     caller: &'a Caller,
+    client: Client,
     is_browser: bool,
     query: Option<&'a str>,
     begun: EvenTime,
@@ -38,6 +45,8 @@ enum Refusal {
         /// Whether one was shown.
         tried: bool,
     },
+    /// The link has changed since it was resolved.
+    Outdated,
     Problem(Problem),
 }
 
@@ -52,6 +61,7 @@ impl<'a> Visit<'a> {
         app: &'a App,
         fields: &'a RedirectFields,
         caller: &'a Caller,
+        client: Client,
         headers: &HeaderMap,
         query: Option<&'a str>,
     ) -> Self {
@@ -59,6 +69,7 @@ impl<'a> Visit<'a> {
             app,
             fields,
             caller,
+            client,
             is_browser: prefers_html(headers),
             query,
             begun: EvenTime::begin(),
@@ -67,15 +78,48 @@ impl<'a> Visit<'a> {
 
     /// The answer to `GET` and `HEAD`.
     pub(super) async fn follow(&self, key: Option<&str>) -> Response {
-        let sent = match self.resolve(key).await {
+        let mut sent = self.followed(key).await;
+        for _ in 1..TRIES_MAX {
+            if !matches!(sent, Err(Refusal::Outdated)) {
+                break;
+            }
+            sent = self.followed(key).await;
+        }
+        if let Err(Refusal::Problem(problem)) = &sent
+            && matches!(
+                problem.code(),
+                ProblemCode::LinkNotFound | ProblemCode::LinkGone
+            )
+        {
+            self.write_down(Asked {
+                key: key.unwrap_or_default(),
+                generation: 0,
+                outcome: Outcome::Absent,
+            });
+        }
+        self.answered(sent)
+    }
+
+    async fn followed(&self, key: Option<&str>) -> Result<Response, Refusal> {
+        match self.resolve(key).await {
             Ok(Resolution::Live(hit)) => {
+                self.write_down(Asked {
+                    key: key.unwrap_or_default(),
+                    generation: hit.revision().generation,
+                    outcome: Outcome::Redirected,
+                });
                 let now = self.app.clock.now();
                 Ok(self.fields.respond(&hit, self.query, now))
             }
             Ok(Resolution::Guarded(link)) => self.guarded(&link).await,
             other => Err(self.nowhere(other).await.into()),
-        };
-        self.answered(sent)
+        }
+    }
+
+    fn write_down(&self, asked: Asked<'_>) {
+        if let Some(visits) = &self.app.visits {
+            visits.record(asked, &self.client, self.app.clock.now());
+        }
     }
 
     /// The link that a password is sent to. One that has none is only there to be gone to.
@@ -92,7 +136,16 @@ impl<'a> Visit<'a> {
 
     /// The answer to `POST` of a password.
     pub(super) async fn unlock(&self, link: &Arc<Link>, password: &str) -> Response {
-        let sent = self.unlocked(link, password).await;
+        let mut sent = self.unlocked(link, password).await;
+        for _ in 1..TRIES_MAX {
+            if !matches!(sent, Err(Refusal::Outdated)) {
+                break;
+            }
+            sent = match self.locked(Some(link.id.key.as_str())).await {
+                Ok(link) => self.unlocked(&link, password).await,
+                Err(problem) => Err(problem.into()),
+            };
+        }
         self.answered(sent)
     }
 
@@ -122,7 +175,7 @@ impl<'a> Visit<'a> {
                 });
             }
         }
-        self.counted(link).await?;
+        self.let_through(link).await?;
         Ok(self.fields.respond_guarded(link, self.query))
     }
 
@@ -167,18 +220,33 @@ impl<'a> Visit<'a> {
                 tried: true,
             });
         }
-        self.counted(link).await?;
+        self.let_through(link).await?;
         let mut response = self.fields.respond_guarded(link, self.query);
         // Whatever the link's own status: with 307 the browser would send the password on to the target.
         *response.status_mut() = StatusCode::SEE_OTHER;
         Ok(response)
     }
 
-    /// Takes the visit from what the link's owner and the key that made it may have.
-    async fn counted(&self, link: &Link) -> Result<(), Problem> {
+    /// Takes the visit from what the link's owner and the key that made it may have, and from what is left of the
+    /// link's own, and writes it down.
+    async fn let_through(&self, link: &Link) -> Result<(), Refusal> {
         let limits = &self.app.accounts.limits;
         let decision = limits.redirections(link.owner, link.made_with).await;
-        rate_limit::granted(decision).map(drop)
+        rate_limit::granted(decision)?;
+        let asked = Asked {
+            key: link.id.key.as_str(),
+            generation: link.revision.generation,
+            outcome: Outcome::Redirected,
+        };
+        let counts = || self.client.is_human(asked, self.app.clock.now());
+        let counts = link.max_clicks.is_some() && counts();
+        let spent = self.app.resolver.spend(link, counts).await;
+        match spent.map_err(Problem::from)? {
+            SpendReply::Granted => self.write_down(asked),
+            SpendReply::Exhausted => return Err(Problem::new(ProblemCode::LinkGone).into()),
+            SpendReply::Stale => return Err(Refusal::Outdated),
+        }
+        Ok(())
     }
 
     async fn nowhere(&self, resolution: PortResult<Resolution>) -> Problem {
@@ -249,6 +317,8 @@ impl Refusal {
         match self {
             Self::SignInNeeded(_) => Problem::new(ProblemCode::SignInNeeded),
             Self::PasswordNeeded { .. } => Problem::new(ProblemCode::LinkPasswordWrong),
+            // It changes faster than it can be read.
+            Self::Outdated => Problem::new(ProblemCode::StoreUnavailable),
             Self::Problem(problem) => problem,
         }
     }

@@ -58,13 +58,14 @@ impl History {
     async fn step(&mut self) -> Result<()> {
         let minutes = self.random.random_range(0..120);
         self.now = self.now.plus(Duration::from_secs(minutes * 60));
-        match self.random.random_range(0..10) {
+        match self.random.random_range(0..11) {
             0..3 => self.insert().await?,
             3..5 => self.update().await?,
             5 => self.delete().await?,
             6 => self.purge().await?,
             7 => self.release().await?,
             8 => self.seed().await?,
+            9 => self.spend().await?,
             _ => self.list().await?,
         }
         let id = self.any_id();
@@ -152,6 +153,18 @@ impl History {
         Ok(())
     }
 
+    async fn spend(&mut self) -> Result<()> {
+        let id = self.any_id();
+        let seen = self.seen(&id).await?;
+        let what = format!("spend a visit of {id} at {seen:?}");
+        both!(self, what, |store| store.spend_visit(&id, seen), |reply| {
+            reply
+        });
+        let what = format!("spent visits of {id}");
+        both!(self, what, |store| store.visits_spent(&id), |spent| spent);
+        Ok(())
+    }
+
     async fn list(&mut self) -> Result<()> {
         let query = self.any_query();
         let got = walk(&self.other, &query).await?;
@@ -207,6 +220,7 @@ impl History {
             status: self.one_of(&RedirectStatus::ALL),
             created_at: self.now,
             updated_at: self.now,
+            max_clicks: self.one_of(&[None, Some(0), Some(2)]),
             expires_at: self.random.random_bool(0.5).then_some(soon),
             title: self.one_of(&[None, Some("Title".into()), Some("100%_'".into())]),
             tags: tags.iter().map(|tag| (*tag).into()).collect(),

@@ -19,12 +19,15 @@ pub(super) async fn survives_reopening_l1(
     let ids = write_in_every_way(&store).await?;
     let links = read_all(&store, &ids).await?;
     let counts = totals(store.counts().await?);
+    let spent = store.visits_spent(&id("limited")).await?;
+    same("spent", spent, 1)?;
     let expired = store.expired(later(9), 10).await?;
     drop(store);
 
     let store = open(folder).await;
     same("links", read_all(&store, &ids).await?, links)?;
     same("counts", totals(store.counts().await?), counts)?;
+    same("spent", store.visits_spent(&id("limited")).await?, spent)?;
     same("expired", store.expired(later(9), 10).await?, expired)?;
     let got = store
         .insert(request_once(vec![link("new")], once("o", 1)))
@@ -51,6 +54,12 @@ async fn write_in_every_way(store: &Port) -> Result<Vec<LinkId>> {
     )
     .await?;
     add(store, [expiring("purged", NOW)]).await?;
+    let limited = Link {
+        max_clicks: Some(2),
+        ..link("limited")
+    };
+    add(store, [limited.clone()]).await?;
+    store.spend_visit(&limited.id, limited.revision).await?;
     let request_twice = request_once(vec![link("once"), alias("alias")], once("o", 1));
     insert(store, request_twice).await?;
     let edit = Link {

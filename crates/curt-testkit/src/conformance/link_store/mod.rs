@@ -10,6 +10,7 @@ mod filter;
 mod insert;
 mod list;
 mod once;
+mod spend;
 mod values;
 
 pub use agreement::agreement;
@@ -36,6 +37,7 @@ pub async fn suite(make: impl AsyncFn() -> Port) {
     change::clauses(&mut suite, &make).await;
     expiry::clauses(&mut suite, &make).await;
     claim::clauses(&mut suite, &make).await;
+    spend::clauses(&mut suite, &make).await;
     list::clauses(&mut suite, &make).await;
     filter::clauses(&mut suite, &make).await;
     counts::clauses(&mut suite, &make).await;

@@ -1,12 +1,11 @@
 //! A client of the REST API.
 
-mod client;
 mod show;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use client::Client;
+use super::client::ServerArgs;
 
 /// Make, find, change and delete links on a running server
 #[derive(Args, Debug)]
@@ -19,32 +18,6 @@ pub(crate) struct LinkCommand {
 
     #[command(flatten)]
     server: ServerArgs,
-}
-
-#[derive(Args, Debug)]
-struct ServerArgs {
-    /// The server's address
-    #[arg(
-        long,
-        env = "CURT_URL",
-        default_value = "http://127.0.0.1:8080",
-        global = true
-    )]
-    url: String,
-
-    /// The API key
-    #[arg(
-        long,
-        env = "CURT_API_KEY",
-        hide_env_values = true,
-        global = true,
-        value_name = "KEY"
-    )]
-    api_key: Option<String>,
-
-    /// Print the server's JSON
-    #[arg(long, global = true)]
-    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -108,6 +81,16 @@ struct Fields {
     /// Whether the visitor's query is added to the target
     #[arg(long)]
     forward_query: Option<bool>,
+    /// How many people may follow the link: a number, or any
+    #[arg(long, value_name = "NUMBER", value_parser = max_clicks)]
+    max_clicks: Option<Value>,
+}
+
+fn max_clicks(text: &str) -> Result<Value, std::num::ParseIntError> {
+    if text == "any" {
+        return Ok(Value::Null);
+    }
+    text.parse::<u64>().map(Value::from)
 }
 
 impl Fields {
@@ -133,13 +116,14 @@ impl Fields {
         put("valid_since", self.valid_since.map(Value::from));
         put("redirect_status", self.status.map(Value::from));
         put("forward_query", self.forward_query.map(Value::from));
+        put("max_clicks", self.max_clicks);
         body
     }
 }
 
 impl LinkCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let client = Client::new(&self.server.url, self.server.api_key)?;
+        let client = self.server.client()?;
         let answer = match self.action {
             Action::Add {
                 target,

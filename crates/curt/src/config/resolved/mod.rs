@@ -1,6 +1,7 @@
 //! What the settings mean: typed, checked against each other, ready for the parts that use them.
 
 mod accounts;
+mod clicks;
 mod keys;
 mod server;
 mod store;
@@ -19,6 +20,7 @@ use curt_links::resolve::MISS_TTL_MAX;
 use curt_links::{LinkSettings, PurgeSettings, ResolverSettings};
 use toml::Table;
 
+pub(crate) use self::clicks::ClickSettings;
 use super::raw::{self, Raw};
 use super::{ConfigError, units};
 
@@ -38,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) blocklist: Option<BlocklistSettings>,
     pub(crate) accounts: AccountSettings,
     pub(crate) limits: LimitSettings,
+    /// `None`: visits are not counted.
+    pub(crate) clicks: Option<ClickSettings>,
     pub(crate) purge: PurgeSettings,
     pub(crate) log: LogSettings,
     written: Table,
@@ -81,6 +85,7 @@ impl Config {
             blocklist: blocklist(&raw.links)?,
             accounts: accounts::resolve(&raw.accounts)?,
             limits: accounts::limits(&raw.limits)?,
+            clicks: clicks::resolve(&raw.clicks, &data_dir, http.server.workers)?,
             purge: purge(&raw.purge)?,
             log: log(&raw.log)?,
             data_dir,

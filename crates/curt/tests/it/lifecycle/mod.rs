@@ -5,6 +5,7 @@ mod api_keys;
 mod commands;
 mod settings;
 mod shutdown;
+mod stats;
 
 use std::process::Output;
 

@@ -82,6 +82,28 @@ const fn page(path: &'static str) -> Route {
     }
 }
 
+/// A report: of one link, for its owner; of all links of whoever asks; and of visits without a link, for administrators.
+const OF_LINK: &[Method] = &[
+    method("GET", [401, 401, 404, 200]),
+    method("HEAD", [401, 401, 404, 200]),
+];
+const OF_LINKS: &[Method] = &[
+    method("GET", [401, 401, 200, 200]),
+    method("HEAD", [401, 401, 200, 200]),
+];
+const OF_ORPHANS: &[Method] = &[
+    method("GET", FOR_ADMINISTRATORS),
+    method("HEAD", FOR_ADMINISTRATORS),
+];
+
+const fn report(path: &'static str, template: &'static str, methods: &'static [Method]) -> Route {
+    Route {
+        path,
+        template,
+        methods,
+    }
+}
+
 /// A page that answers everybody with this: nobody here is signed in.
 const fn page_with_form(path: &'static str, methods: &'static [Method]) -> Route {
     Route {
@@ -90,6 +112,60 @@ const fn page_with_form(path: &'static str, methods: &'static [Method]) -> Route
         methods,
     }
 }
+
+const REPORTS: &[Route] = &[
+    report(
+        "/api/v1/links/KEY/stats",
+        "/api/v1/links/{key}/stats",
+        OF_LINK,
+    ),
+    report(
+        "/api/v1/links/KEY/stats.csv",
+        "/api/v1/links/{key}/stats.csv",
+        OF_LINK,
+    ),
+    report(
+        "/api/v1/links/KEY/stats/country",
+        "/api/v1/links/{key}/stats/{dimension}",
+        OF_LINK,
+    ),
+    report(
+        "/api/v1/links/KEY/visits",
+        "/api/v1/links/{key}/visits",
+        OF_LINK,
+    ),
+    report(
+        "/api/v1/links/KEY/visits.csv",
+        "/api/v1/links/{key}/visits.csv",
+        OF_LINK,
+    ),
+    report(
+        "/api/v1/links/KEY/live?seconds=0",
+        "/api/v1/links/{key}/live",
+        OF_LINK,
+    ),
+    report("/api/v1/stats", "/api/v1/stats", OF_LINKS),
+    report("/api/v1/stats.csv", "/api/v1/stats.csv", OF_LINKS),
+    report(
+        "/api/v1/stats/country",
+        "/api/v1/stats/{dimension}",
+        OF_LINKS,
+    ),
+    report("/api/v1/visits", "/api/v1/visits", OF_LINKS),
+    report("/api/v1/visits.csv", "/api/v1/visits.csv", OF_LINKS),
+    report("/api/v1/live?seconds=0", "/api/v1/live", OF_LINKS),
+    report("/api/v1/orphans", "/api/v1/orphans", OF_ORPHANS),
+    report(
+        "/api/v1/orphans/key",
+        "/api/v1/orphans/{dimension}",
+        OF_ORPHANS,
+    ),
+    report(
+        "/api/v1/orphans/visits",
+        "/api/v1/orphans/visits",
+        OF_ORPHANS,
+    ),
+];
 
 const ROUTES: &[Route] = &[
     Route {
@@ -386,7 +462,7 @@ impl Desk {
 fn every_endpoint_answers_every_method_and_every_credential_as_documented() {
     let mut desk = Desk::open();
     let mut asked = 0;
-    for route in ROUTES {
+    for route in ROUTES.iter().chain(REPORTS) {
         for name in METHODS {
             let known = route.methods.iter().find(|method| method.name == name);
             for (place, (kind, fields)) in desk.credentials().into_iter().enumerate() {
@@ -448,6 +524,7 @@ fn the_table_holds_every_operation_of_the_openapi_document() {
     }
     let tested: BTreeSet<String> = ROUTES
         .iter()
+        .chain(REPORTS)
         .flat_map(|route| {
             let names = route.methods.iter().map(|method| method.name);
             names.map(move |name| format!("{name} {}", route.template))

@@ -72,6 +72,11 @@ pub(super) fn split(mut bytes: &[u8], heads: &[bool]) -> Vec<RawAnswer> {
             body: Vec::new(),
         };
         let is_head = heads.get(answers.len()).copied().unwrap_or(false);
+        if !is_head && answer.header("transfer-encoding") == Some("chunked") {
+            (answer.body, bytes) = unchunked(bytes);
+            answers.push(answer);
+            continue;
+        }
         let length: usize = match answer.header("content-length") {
             Some(_) if is_head => 0,
             Some(length) => length.parse().unwrap(),
@@ -85,6 +90,22 @@ pub(super) fn split(mut bytes: &[u8], heads: &[bool]) -> Vec<RawAnswer> {
         answers.push(answer);
     }
     answers
+}
+
+/// A body that came in chunks, and what follows it.
+fn unchunked(mut bytes: &[u8]) -> (Vec<u8>, &[u8]) {
+    let mut body = Vec::new();
+    loop {
+        let end = bytes.windows(2).position(|two| two == b"\r\n").unwrap();
+        let length = std::str::from_utf8(&bytes[..end]).unwrap();
+        let length = usize::from_str_radix(length, 16).unwrap();
+        let (chunk, rest) = bytes[end + 2..].split_at(length);
+        body.extend_from_slice(chunk);
+        bytes = rest.strip_prefix(b"\r\n").expect("the end of a chunk");
+        if length == 0 {
+            return (body, bytes);
+        }
+    }
 }
 
 /// A whole request that closes the connection after its answer.

@@ -1,6 +1,10 @@
+//! A client of the REST API, for the commands that talk to a running server.
+
+use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use clap::Args;
 use serde_json::Value;
 use ureq::http::{Response, StatusCode};
 use ureq::{Agent, Body, RequestBuilder};
@@ -9,6 +13,39 @@ use url::Url;
 /// Longer than the server's own limits, so that its answer and not ours explains a slow request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Which server, and as whom.
+#[derive(Args, Debug)]
+pub(super) struct ServerArgs {
+    /// The server's address
+    #[arg(
+        long,
+        env = "CURT_URL",
+        default_value = "http://127.0.0.1:8080",
+        global = true
+    )]
+    url: String,
+
+    /// The API key
+    #[arg(
+        long,
+        env = "CURT_API_KEY",
+        hide_env_values = true,
+        global = true,
+        value_name = "KEY"
+    )]
+    api_key: Option<String>,
+
+    /// Print the server's JSON
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+}
+
+impl ServerArgs {
+    pub(super) fn client(&self) -> anyhow::Result<Client> {
+        Client::new(&self.url, self.api_key.clone())
+    }
+}
+
 pub(super) struct Client {
     agent: Agent,
     base: Url,
@@ -16,7 +53,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(base: &str, api_key: Option<String>) -> anyhow::Result<Self> {
+    fn new(base: &str, api_key: Option<String>) -> anyhow::Result<Self> {
         let base: Url = base
             .parse()
             .with_context(|| format!("{base:?} is not a URL"))?;
@@ -89,14 +126,39 @@ impl Client {
         }
     }
 
-    /// The answer's JSON, or its problem as an error.
-    fn read(&self, answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Value> {
-        let mut answer = answer.with_context(|| {
+    /// Lines of an answer without an end, as they come.
+    pub(super) fn lines(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> anyhow::Result<impl Iterator<Item = std::io::Result<String>>> {
+        let mut url = self.at(path)?;
+        url.query_pairs_mut().extend_pairs(query);
+        let endless = self.signed(self.agent.get(url.as_str())).config();
+        let endless = endless.timeout_global(None).build();
+        let answer = self.reached(endless.call())?;
+        if !answer.status().is_success() {
+            self.read(Ok(answer))?;
+            bail!("the server did not answer with events");
+        }
+        Ok(BufReader::new(answer.into_body().into_reader()).lines())
+    }
+
+    fn reached(
+        &self,
+        answer: Result<Response<Body>, ureq::Error>,
+    ) -> anyhow::Result<Response<Body>> {
+        answer.with_context(|| {
             format!(
                 "could not reach {}: is the server running? (curt serve; --url names another)",
                 self.base
             )
-        })?;
+        })
+    }
+
+    /// The answer's JSON, or its problem as an error.
+    fn read(&self, answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Value> {
+        let mut answer = self.reached(answer)?;
         let status = answer.status();
         let text = answer
             .body_mut()

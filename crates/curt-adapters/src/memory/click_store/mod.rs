@@ -1,0 +1,112 @@
+mod days;
+mod visits;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use curt_core::ports::{ClickFlush, ClickStore, HourRange, Salt, Top, VisitPage, VisitQuery};
+use curt_core::{ClickSubject, ClickSum, Day, Dimension, PortResult, UnixMillis};
+
+use self::days::Days;
+use self::visits::Visits;
+use super::locked;
+
+#[derive(Debug, Default)]
+pub struct MemoryClickStore {
+    tables: Mutex<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    positions: BTreeMap<u32, u64>,
+    days: Days,
+    visits: Visits,
+    salts: BTreeMap<Day, Salt>,
+}
+
+impl MemoryClickStore {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+#[async_trait]
+impl ClickStore for MemoryClickStore {
+    async fn position(&self, partition: u32) -> PortResult<u64> {
+        let tables = locked(&self.tables);
+        Ok(tables.positions.get(&partition).copied().unwrap_or(0))
+    }
+
+    async fn apply(&self, flush: ClickFlush) -> PortResult<bool> {
+        let mut tables = locked(&self.tables);
+        let position = tables.positions.entry(flush.partition).or_default();
+        if *position != flush.from {
+            return Ok(false);
+        }
+        *position = flush.to;
+        for day in flush.days {
+            tables.days.add(day);
+        }
+        for visit in flush.visits {
+            tables.visits.add(visit);
+        }
+        Ok(true)
+    }
+
+    async fn series(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+    ) -> PortResult<Vec<ClickSum>> {
+        Ok(locked(&self.tables).days.series(subject, dimension, range))
+    }
+
+    async fn top(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+        limit: usize,
+    ) -> PortResult<Top> {
+        let series = self.series(subject, dimension, range).await?;
+        let mut counts = BTreeMap::<Box<str>, u64>::new();
+        for sum in series {
+            let count = counts.entry(sum.value).or_default();
+            *count = count.saturating_add(sum.count);
+        }
+        Ok(Top::of(counts, limit))
+    }
+
+    async fn visitors(
+        &self,
+        subject: &ClickSubject,
+        from: Day,
+        before: Day,
+    ) -> PortResult<Vec<(Day, u64)>> {
+        Ok(locked(&self.tables).days.visitors(subject, from, before))
+    }
+
+    async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage> {
+        locked(&self.tables).visits.page(query)
+    }
+
+    async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
+        Ok(*locked(&self.tables).salts.entry(day).or_insert(fresh))
+    }
+
+    async fn forget_salts(&self, before: Day) -> PortResult<()> {
+        locked(&self.tables).salts.retain(|day, _| *day >= before);
+        Ok(())
+    }
+
+    async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
+        Ok(locked(&self.tables).visits.purge(before, limit))
+    }
+
+    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
+        Ok(locked(&self.tables).days.purge(before, limit))
+    }
+}

@@ -1,0 +1,94 @@
+use std::collections::BTreeMap;
+
+use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
+use curt_core::ports::{VisitPage, VisitQuery};
+use curt_core::{ClickSubject, ErrorKind, PortError, PortResult, UnixMillis, VisitRow, Visited};
+
+use crate::memory::BACKEND;
+
+/// Visits by their time and, within an instant, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Visits {
+    rows: BTreeMap<Place, VisitRow>,
+    came: u64,
+}
+
+type Place = (UnixMillis, u64);
+
+impl Visits {
+    pub(super) fn add(&mut self, visit: VisitRow) {
+        let at = visit.at.clamp(UnixMillis(0), UnixMillis::MAX);
+        self.came += 1;
+        self.rows.insert((at, self.came), VisitRow { at, ..visit });
+    }
+
+    pub(super) fn page(&self, query: &VisitQuery) -> PortResult<VisitPage> {
+        let end = match &query.cursor {
+            Some(cursor) => parse(cursor)?.min((query.before, 0)),
+            None => (query.before, 0),
+        };
+        let start = (query.from, 0);
+        let mut page = VisitPage::default();
+        if start >= end {
+            return Ok(page);
+        }
+        let mut rows = self.rows.range(start..end).rev();
+        for (place, visit) in rows.by_ref().take(PAGE_ROWS_SCANNED_MAX) {
+            if is_of(visit, &query.subject) && query.filter.takes(visit) {
+                page.visits.push(visit.clone());
+            }
+            if page.visits.len() >= query.limit {
+                page.next = Some(cursor(*place));
+                break;
+            }
+        }
+        let Some(((at, came), _)) = rows.next() else {
+            page.next = None;
+            return Ok(page);
+        };
+        page.next.get_or_insert_with(|| cursor((*at, came + 1)));
+        Ok(page)
+    }
+
+    pub(super) fn purge(&mut self, before: UnixMillis, limit: usize) -> u64 {
+        let old = self.rows.range(..(before, 0)).take(limit);
+        let old: Vec<Place> = old.map(|(place, _)| *place).collect();
+        for place in &old {
+            self.rows.remove(place);
+        }
+        old.len() as u64
+    }
+}
+
+fn is_of(visit: &VisitRow, subject: &ClickSubject) -> bool {
+    match subject {
+        ClickSubject::Everything => true,
+        ClickSubject::Orphans => !matches!(visit.visited, Visited::Link(_)),
+        ClickSubject::Owner(owner) => visit.owner == Some(*owner),
+        ClickSubject::Tag(owner, tag) => {
+            let has = |own: &str| own.eq_ignore_ascii_case(tag);
+            visit.owner == Some(*owner) && visit.tags.iter().any(|own| has(own))
+        }
+        ClickSubject::Link(link) => matches!(&visit.visited, Visited::Link(id) if id == link),
+    }
+}
+
+/// The visits before this place are the next page.
+fn cursor((at, came): Place) -> Box<str> {
+    format!("memory:{}:{came}", at.0).into_boxed_str()
+}
+
+fn parse(cursor: &str) -> PortResult<Place> {
+    let place = || {
+        let (at, came) = cursor.strip_prefix("memory:")?.split_once(':')?;
+        Some((UnixMillis(at.parse().ok()?), came.parse().ok()?))
+    };
+    place().ok_or_else(|| {
+        PortError::new(
+            ErrorKind::Invalid,
+            BACKEND,
+            "list visits",
+            "the cursor is not one of this list",
+        )
+    })
+}

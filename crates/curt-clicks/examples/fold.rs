@@ -1,0 +1,159 @@
+//! How many visits one core folds per second of its time.
+//!
+//! ```sh
+//! cargo run --release -p curt-clicks --example fold -- VISITS [COUNTRIES.mmdb]
+//! ```
+//! Links and agents follow Zipf's law: the n-th most popular is asked for in proportion to 1/n.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::Arc;
+
+use curt_clicks::classify::Countries;
+use curt_clicks::fold::{Fold, FoldSettings, SaltWanted};
+use curt_clicks::record::{Method, Outcome, Visit};
+use curt_core::{DomainId, UnixMillis};
+
+const LINKS: u32 = 100_000;
+const AGENTS: u32 = 5_000;
+const REFERRERS: u32 = 2_000;
+const LANGUAGES: [&str; 5] = ["en-US,en;q=0.9", "de", "fr-FR,fr;q=0.8", "pt-BR", "ja"];
+/// Visits a second that the made-up stream has, and so how fast its hours pass.
+const PER_SECOND: i64 = 5_000;
+const START: UnixMillis = UnixMillis(1_800_000_000_000);
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let visits: u64 = arguments
+        .next()
+        .map_or(Ok(10_000_000), |text| text.parse())?;
+    let countries = match arguments.next() {
+        Some(path) => Countries::open(Path::new(&path))?,
+        None => Countries::none(),
+    };
+    let (countries, traffic) = (Arc::new(countries), Traffic::new());
+    let default = FoldSettings::default();
+    let sums_alone = FoldSettings {
+        visits_max: None,
+        ..default
+    };
+    let long_windows = FoldSettings {
+        sums_max: 1_000_000,
+        bytes_max: 256 * 1_024 * 1_024,
+        ..sums_alone
+    };
+    for (what, settings) in [
+        ("sums alone", sums_alone),
+        ("sums alone, long windows", long_windows),
+        ("sums and visits", default),
+    ] {
+        let mut fold = Fold::new(settings, Arc::clone(&countries));
+        let drawing = run(visits, &traffic, |visit| visit.key.len());
+        let (mut sums, mut windows, mut most_bytes) = (0, 0, 0);
+        let mut number = 0;
+        let folding = run(visits, &traffic, |visit| {
+            add(&mut fold, visit);
+            number += 1;
+            if fold.is_full() || number == visits {
+                most_bytes = most_bytes.max(fold.held_bytes());
+                let days = fold.take().days;
+                sums += days.iter().map(|day| day.sums.len()).sum::<usize>();
+                windows += 1;
+            }
+            sums
+        });
+        let seconds = folding - drawing;
+        println!(
+            "{what}: {:.0} visits per CPU-second, {windows} windows with {sums} sums, at most {} KiB",
+            visits as f64 / seconds,
+            most_bytes / 1_024
+        );
+    }
+    Ok(())
+}
+
+fn add(fold: &mut Fold, visit: &Visit<'_>) {
+    while let Err(SaltWanted(day)) = fold.add(visit, visit.at) {
+        fold.salts().give(day, &[7; 32]);
+    }
+}
+
+/// Seconds on a processor that the traffic takes; making it up is the same each time.
+fn run(visits: u64, traffic: &Traffic, mut each: impl FnMut(&Visit<'_>) -> usize) -> f64 {
+    let mut random = Random(42);
+    let started = cpu_seconds();
+    for number in 0..visits {
+        std::hint::black_box(each(&traffic.visit(number, &mut random)));
+    }
+    cpu_seconds() - started
+}
+
+/// Time on a processor: other programs on the machine do not count.
+fn cpu_seconds() -> f64 {
+    let schedstat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanos = schedstat.split_whitespace().next().unwrap_or_default();
+    nanos.parse().unwrap_or(0.0) / 1e9
+}
+
+struct Traffic {
+    keys: Vec<String>,
+    agents: Vec<String>,
+    referrers: Vec<String>,
+}
+
+impl Traffic {
+    fn new() -> Self {
+        let agent = |n: u32| {
+            let (major, minor) = (80 + n % 70, n / 70);
+            format!(
+                "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.{minor}.0 Safari/537.36"
+            )
+        };
+        let referrer = |n: u32| match n {
+            0 => String::new(),
+            n => format!("https://site-{}.example/page/{n}", n % 500),
+        };
+        Self {
+            keys: (0..LINKS).map(|n| format!("{n:07}")).collect(),
+            agents: (0..AGENTS).map(agent).collect(),
+            referrers: (0..REFERRERS).map(referrer).collect(),
+        }
+    }
+
+    fn visit(&self, number: u64, random: &mut Random) -> Visit<'_> {
+        let passed = number as i64 * 1_000 / PER_SECOND;
+        Visit {
+            at: UnixMillis(START.0 + passed),
+            domain: DomainId::DEFAULT,
+            key: pick(&self.keys, random).as_bytes(),
+            generation: 1,
+            outcome: Outcome::Redirected,
+            method: Method::Get,
+            prefetch: false,
+            address: IpAddr::V4(Ipv4Addr::from_bits(random.next() as u32)),
+            agent: pick(&self.agents, random).as_bytes(),
+            referrer: pick(&self.referrers, random).as_bytes(),
+            language: LANGUAGES[(random.next() % LANGUAGES.len() as u64) as usize].as_bytes(),
+        }
+    }
+}
+
+/// The item whose rank is drawn by Zipf's law: the logarithm of the rank is uniform.
+fn pick<'a, T>(items: &'a [T], random: &mut Random) -> &'a T {
+    let uniform = random.next() as f64 / u64::MAX as f64;
+    let rank = (items.len() as f64).powf(uniform) as usize;
+    &items[(rank - 1).min(items.len() - 1)]
+}
+
+/// SplitMix64: the same traffic on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}

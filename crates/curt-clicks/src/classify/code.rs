@@ -1,0 +1,54 @@
+use super::UNKNOWN;
+
+/// The most letters that a code has.
+const LETTERS_MAX: usize = 3;
+
+/// A short code of ASCII letters, of a country or a language, or nothing. Copied instead of allocated: every visit has
+/// two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Code {
+    letters: [u8; LETTERS_MAX],
+    length: u8,
+}
+
+impl Code {
+    pub const UNKNOWN: Self = Self {
+        letters: [0; LETTERS_MAX],
+        length: 0,
+    };
+
+    /// The unknown code when the text is anything but two or three letters.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Self {
+        let right = (2..=LETTERS_MAX).contains(&text.len());
+        if !right || !text.iter().all(u8::is_ascii_alphabetic) {
+            return Self::UNKNOWN;
+        }
+        let mut letters = [0; LETTERS_MAX];
+        letters[..text.len()].copy_from_slice(text);
+        Self {
+            letters,
+            length: text.len() as u8,
+        }
+    }
+
+    #[must_use]
+    pub fn to_lowercase(mut self) -> Self {
+        self.letters.make_ascii_lowercase();
+        self
+    }
+
+    #[must_use]
+    pub fn to_uppercase(mut self) -> Self {
+        self.letters.make_ascii_uppercase();
+        self
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match std::str::from_utf8(&self.letters[..usize::from(self.length)]) {
+            Ok(code) if !code.is_empty() => code,
+            _ => UNKNOWN,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! From a visit to what is counted about it: human or not, country, browser, system, device, referrer, language.
+//!
+//! Nothing of this is asked for on the redirect path. Strangers write the texts, so every value is bounded, and what
+//! cannot be told is [`UNKNOWN`].
+
+mod agent;
+mod bots;
+mod code;
+mod country;
+mod language;
+mod referrer;
+
+use std::sync::Arc;
+
+use curt_core::VisitKind;
+use quick_cache::unsync::Cache;
+
+pub use agent::{Agent, Device};
+pub use code::Code;
+pub use country::{Countries, CountriesError};
+
+use crate::record::{Method, Visit};
+use country::CountryLookups;
+
+/// The value of what cannot be told.
+pub const UNKNOWN: &str = "unknown";
+/// The referrer of visits that name none.
+pub const DIRECT: &str = "direct";
+
+/// Texts whose reading is remembered, of each sort. Most visits come from a few thousand browsers.
+const REMEMBERED: usize = 16_384;
+
+/// Reads visits, and remembers what it has read before. One per consumer.
+pub struct Classifier {
+    agents: Cache<Box<[u8]>, Arc<Agent>>,
+    referrers: Cache<Box<[u8]>, Arc<str>>,
+    countries: CountryLookups,
+    direct: Arc<str>,
+}
+
+/// What a visit says about itself.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    pub kind: VisitKind,
+    pub agent: Arc<Agent>,
+    /// Host of the page that led here, or [`DIRECT`].
+    pub referrer: Arc<str>,
+    /// Two letters of ISO 3166, or [`UNKNOWN`].
+    pub country: Code,
+    /// Primary subtag of the preferred language, or [`UNKNOWN`].
+    pub language: Code,
+}
+
+impl Facts {
+    /// What reports call the visitor's device.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.agent.device
+    }
+}
+
+impl Classifier {
+    #[must_use]
+    pub fn new(countries: Arc<Countries>) -> Self {
+        bots::prepare();
+        Self {
+            agents: Cache::new(REMEMBERED),
+            referrers: Cache::new(REMEMBERED),
+            countries: CountryLookups::new(countries),
+            direct: DIRECT.into(),
+        }
+    }
+
+    pub fn facts(&mut self, visit: &Visit<'_>) -> Facts {
+        let agent = self.agent(visit.agent);
+        Facts {
+            kind: kind(visit, &agent),
+            agent,
+            referrer: self.referrer(visit.referrer),
+            country: self.countries.country(visit.address),
+            language: language::preferred(visit.language),
+        }
+    }
+
+    fn agent(&mut self, text: &[u8]) -> Arc<Agent> {
+        if let Some(known) = self.agents.get(text) {
+            return Arc::clone(known);
+        }
+        let agent = Arc::new(Agent::read(&String::from_utf8_lossy(text)));
+        self.agents.insert(text.into(), Arc::clone(&agent));
+        agent
+    }
+
+    fn referrer(&mut self, text: &[u8]) -> Arc<str> {
+        if text.is_empty() {
+            return Arc::clone(&self.direct);
+        }
+        if let Some(known) = self.referrers.get(text) {
+            return Arc::clone(known);
+        }
+        let host: Arc<str> = referrer::host(text).as_deref().unwrap_or(UNKNOWN).into();
+        self.referrers.insert(text.into(), Arc::clone(&host));
+        host
+    }
+}
+
+/// Whether the visit is a person's, for limits on clicks. Takes some microseconds, as nothing is remembered.
+#[must_use]
+pub fn is_human(visit: &Visit<'_>) -> bool {
+    kind(visit, &Agent::read(&String::from_utf8_lossy(visit.agent))) == VisitKind::Human
+}
+
+/// A look at the headers alone and a page that is only fetched ahead are never a person's visit, whoever asks.
+fn kind(visit: &Visit<'_>, agent: &Agent) -> VisitKind {
+    if visit.method == Method::Head {
+        VisitKind::Head
+    } else if visit.prefetch {
+        VisitKind::Prefetch
+    } else if agent.device == Device::Bot {
+        VisitKind::Bot
+    } else {
+        VisitKind::Human
+    }
+}

@@ -1,0 +1,239 @@
+//! One partition, from where the store has counted it.
+
+use curt_core::ports::{ClickFlush, StreamRecord};
+use curt_core::{Day, PortResult, names};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Pipeline, attribute, report};
+use crate::fold::{Fold, Folded};
+use crate::record::{self, Visit};
+
+pub(super) struct Consumer<'a> {
+    pipeline: &'a Pipeline,
+    partition: u32,
+    /// Up to where the store has counted; unknown until it has been asked.
+    counted: Option<u64>,
+    /// Where the next poll begins.
+    next: u64,
+    fold: Fold,
+    /// When the window that has begun ends.
+    window_end: Option<Instant>,
+    /// A window that the store has not acknowledged. It may have been applied.
+    unapplied: Option<Window>,
+}
+
+struct Window {
+    from: u64,
+    to: u64,
+    folded: Folded,
+}
+
+/// What a pass found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// Records, and probably there are more.
+    Some,
+    Nothing,
+}
+
+impl<'a> Consumer<'a> {
+    pub(super) fn new(pipeline: &'a Pipeline, partition: u32) -> Self {
+        let countries = pipeline.ports.countries.clone();
+        Self {
+            pipeline,
+            partition,
+            counted: None,
+            next: 0,
+            fold: Fold::new(pipeline.settings.fold, countries),
+            window_end: None,
+            unapplied: None,
+        }
+    }
+
+    pub(super) async fn run(mut self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            match self.pass().await {
+                Ok(Found::Some) => tokio::task::yield_now().await,
+                Ok(Found::Nothing) => wait_until(self.next_look(), stop).await,
+                Err(error) => {
+                    report(&error);
+                    wait_until(Instant::now() + self.pipeline.settings.retry, stop).await;
+                }
+            }
+        }
+        self.finish().await;
+    }
+
+    /// Counts what is still in the stream. What is left after a failure or too long a time is counted at the next start.
+    async fn finish(mut self) {
+        let deadline = Instant::now() + self.pipeline.settings.drain_max;
+        loop {
+            let passed = self.pass().await;
+            let is_drained = matches!(passed, Ok(Found::Nothing)) || Instant::now() >= deadline;
+            let ended = match passed {
+                Ok(_) if is_drained => self.flush().await,
+                Ok(_) => continue,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = ended {
+                report(&error);
+            }
+            return;
+        }
+    }
+
+    /// When to poll again after nothing was there.
+    fn next_look(&self) -> Instant {
+        let idle = Instant::now() + self.pipeline.settings.idle;
+        self.window_end.map_or(idle, |end| end.min(idle))
+    }
+
+    async fn pass(&mut self) -> PortResult<Found> {
+        self.apply_rest().await?;
+        self.ask_position().await?;
+        let found = self.take_in().await?;
+        if self.window_end.is_some_and(|end| end <= Instant::now()) {
+            self.flush().await?;
+        }
+        Ok(found)
+    }
+
+    /// Asks the store where to go on, at the start and after somebody else has moved the position.
+    async fn ask_position(&mut self) -> PortResult<u64> {
+        if let Some(counted) = self.counted {
+            return Ok(counted);
+        }
+        let position = self.pipeline.ports.store.position(self.partition).await?;
+        self.counted = Some(position);
+        self.next = position;
+        // A crash may have come between apply and commit.
+        self.commit(position).await;
+        Ok(position)
+    }
+
+    async fn take_in(&mut self) -> PortResult<Found> {
+        let ports = &self.pipeline.ports;
+        let limit = self.pipeline.settings.poll_max;
+        let records = ports.stream.poll(self.partition, self.next, limit).await?;
+        if records.is_empty() {
+            return Ok(Found::Nothing);
+        }
+        for record in &records {
+            self.take_in_one(record).await?;
+            if self.fold.is_full() {
+                self.flush().await?;
+            }
+        }
+        Ok(Found::Some)
+    }
+
+    async fn take_in_one(&mut self, record: &StreamRecord) -> PortResult<()> {
+        match record::decode(&record.bytes) {
+            Ok(visit) => self.add(&visit).await?,
+            Err(error) => {
+                let rejects = &self.pipeline.ports.rejects;
+                rejects.reject(self.partition, record, error);
+            }
+        }
+        self.next = record.offset.saturating_add(1);
+        let window = self.pipeline.settings.window;
+        self.window_end
+            .get_or_insert_with(|| Instant::now() + window);
+        Ok(())
+    }
+
+    async fn add(&mut self, visit: &Visit<'_>) -> PortResult<()> {
+        let ports = &self.pipeline.ports;
+        // At most two rounds: the salt of the visit's day is all that can be missing.
+        while let Err(wanted) = self.fold.add(visit, ports.clock.now()) {
+            let salt = ports.store.salt(wanted.0, rand::random()).await?;
+            self.fold.salts().give(wanted.0, &salt);
+        }
+        Ok(())
+    }
+
+    /// Ends the window and writes it.
+    async fn flush(&mut self) -> PortResult<()> {
+        self.apply_rest().await?;
+        let from = self.ask_position().await?;
+        self.window_end = None;
+        if self.next == from {
+            return Ok(());
+        }
+        self.unapplied = Some(Window {
+            from,
+            to: self.next,
+            folded: self.fold.take(),
+        });
+        let today = Day::of(self.pipeline.ports.clock.now());
+        self.fold.salts().forget(today.minus(1));
+        self.apply_rest().await
+    }
+
+    /// Writes the window that waits for it, if one does.
+    async fn apply_rest(&mut self) -> PortResult<()> {
+        let Some(window) = &self.unapplied else {
+            return Ok(());
+        };
+        let to = window.to;
+        let started = Instant::now();
+        let applied = self.apply(window).await;
+        self.pipeline.metrics.tried(&applied, started.elapsed());
+        if applied? {
+            self.pipeline.metrics.counted(&window.folded);
+            self.counted = Some(to);
+            self.unapplied = None;
+            self.commit(to).await;
+        } else {
+            self.give_way();
+        }
+        Ok(())
+    }
+
+    /// Says whether the store has the window now.
+    async fn apply(&self, window: &Window) -> PortResult<bool> {
+        let ports = &self.pipeline.ports;
+        let (days, visits) = attribute::attribute(&*ports.links, &window.folded).await?;
+        let flush = ClickFlush {
+            partition: self.partition,
+            from: window.from,
+            to: window.to,
+            days,
+            visits,
+        };
+        if ports.store.apply(flush).await? {
+            return Ok(true);
+        }
+        // An earlier try whose answer was lost may have been applied.
+        Ok(ports.store.position(self.partition).await? == window.to)
+    }
+
+    /// Another consumer counts this partition: what was read here is its business, or is read again.
+    fn give_way(&mut self) {
+        tracing::warn!(
+            event = names::event::CLICK_FLUSH_REFUSED,
+            partition = self.partition,
+            "another process counts these clicks too"
+        );
+        self.unapplied = None;
+        self.fold.take();
+        self.window_end = None;
+        self.counted = None;
+    }
+
+    /// The stream keeps what it is not told about, so a failure costs only room until the next flush.
+    async fn commit(&self, position: u64) {
+        let committed = self.pipeline.ports.stream.commit(self.partition, position);
+        if let Err(error) = committed.await {
+            report(&error);
+        }
+    }
+}
+
+async fn wait_until(instant: Instant, stop: &CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = tokio::time::sleep_until(instant) => {}
+    }
+}

@@ -1,0 +1,96 @@
+use std::time::Duration;
+
+use curt_core::names::metric;
+use curt_core::{Dimension, PortResult};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::fold::Folded;
+
+/// A flush should take milliseconds; seconds mean a disk in trouble.
+const SECONDS: [f64; 9] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0];
+
+/// What the pipeline counts. Cheap to clone; clones count together.
+#[derive(Clone, Debug)]
+pub struct FlushMetrics {
+    counted: Counter,
+    crowded_out: Counter,
+    flushes: Family<[(&'static str, &'static str); 1], Counter>,
+    seconds: Histogram,
+}
+
+impl Default for FlushMetrics {
+    fn default() -> Self {
+        Self {
+            counted: Counter::default(),
+            crowded_out: Counter::default(),
+            flushes: Family::default(),
+            seconds: Histogram::new(SECONDS),
+        }
+    }
+}
+
+impl FlushMetrics {
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            metric::CLICKS_COUNTED,
+            "Visits counted in the store, of every kind",
+            metrics.counted.clone(),
+        );
+        registry.register(
+            metric::CLICKS_CROWDED_OUT,
+            "Values counted as \"other\" because a link had too many of them",
+            metrics.crowded_out.clone(),
+        );
+        registry.register(
+            metric::CLICK_FLUSHES,
+            "Writes of click counts, by result",
+            metrics.flushes.clone(),
+        );
+        registry.register(
+            metric::CLICK_FLUSH_SECONDS,
+            "Time to write click counts, seconds",
+            metrics.seconds.clone(),
+        );
+        metrics
+    }
+
+    pub(super) fn tried(&self, applied: &PortResult<bool>, took: Duration) {
+        let result = match applied {
+            Ok(true) => "applied",
+            Ok(false) => "refused",
+            Err(_) => "failed",
+        };
+        self.flushes
+            .get_or_create_owned(&[("result", result)])
+            .inc();
+        self.seconds.observe(took.as_secs_f64());
+    }
+
+    pub(super) fn counted(&self, folded: &Folded) {
+        let sums = folded.days.iter().flat_map(|day| &day.sums);
+        let visits = sums.filter(|sum| sum.dimension == Dimension::Kind);
+        self.counted.inc_by(visits.map(|sum| sum.count).sum());
+        self.crowded_out.inc_by(folded.crowded_out);
+    }
+}
+
+#[cfg(test)]
+impl FlushMetrics {
+    pub(super) fn counted_now(&self) -> u64 {
+        self.counted.get()
+    }
+
+    pub(super) fn crowded_out_now(&self) -> u64 {
+        self.crowded_out.get()
+    }
+
+    pub(super) fn flushes_now(&self, result: &'static str) -> u64 {
+        self.flushes
+            .get_or_create_owned(&[("result", result)])
+            .get()
+    }
+}

@@ -1,0 +1,146 @@
+//! From the stream to the store: visits are polled, folded and written, each of them once.
+//!
+//! ```text
+//! poll ─► decode ─► fold ─┬─ window over, fold full, or the end ─► look up owners and tags ─► apply ─► commit
+//!   ▲                     │
+//!   └─────────────────────┘
+//! ```
+//! The store moves its position in the same transaction as the counts (C-1), and the stream is told only afterwards. So
+//! there is no step after which a crash would lose a visit or count one twice: whoever comes next asks the store for
+//! the position and polls from there. Two consumers of one partition are caught by the store, which refuses the second.
+//!
+//! One task per partition; a failure of a port is waited out, and nothing is dropped meanwhile.
+
+mod attribute;
+mod consumer;
+mod metrics;
+mod retention;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::ports::{ClickStore, ClickStream, LinkStore, StreamRecord};
+use curt_core::{Clock, PortError, names};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use metrics::FlushMetrics;
+pub use retention::{Retention, RetentionSettings};
+
+use crate::classify::Countries;
+use crate::fold::FoldSettings;
+use crate::record::RecordError;
+use crate::spool::Spool;
+use consumer::Consumer;
+
+#[derive(Clone, Copy, Debug)]
+pub struct FlushSettings {
+    /// How long visits are folded before they are written: how old a report may be.
+    pub window: Duration,
+    /// Records of one poll.
+    pub poll_max: usize,
+    /// How long to wait when there is nothing to poll.
+    pub idle: Duration,
+    /// How long to wait after a failure of a port.
+    pub retry: Duration,
+    /// How long visits are still counted after the stop; the rest stays in the stream.
+    pub drain_max: Duration,
+    pub fold: FoldSettings,
+}
+
+impl Default for FlushSettings {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_secs(5),
+            poll_max: 1_000,
+            idle: Duration::from_millis(100),
+            retry: Duration::from_secs(1),
+            drain_max: Duration::from_secs(5),
+            fold: FoldSettings::default(),
+        }
+    }
+}
+
+/// Where records go that are no visits. After a crash the same one may come again.
+pub trait Rejects: Send + Sync {
+    fn reject(&self, partition: u32, record: &StreamRecord, error: RecordError);
+}
+
+impl Rejects for Spool {
+    fn reject(&self, partition: u32, record: &StreamRecord, error: RecordError) {
+        Self::reject(self, partition, record.offset, error, &record.bytes);
+    }
+}
+
+/// What the pipeline works with.
+#[derive(Clone)]
+pub struct FlushPorts {
+    pub stream: Arc<dyn ClickStream>,
+    pub rejects: Arc<dyn Rejects>,
+    /// Asked whose a link is and which tags it has.
+    pub links: Arc<dyn LinkStore>,
+    pub store: Arc<dyn ClickStore>,
+    pub clock: Arc<dyn Clock>,
+    pub countries: Arc<Countries>,
+}
+
+pub struct Pipeline {
+    ports: FlushPorts,
+    settings: FlushSettings,
+    metrics: FlushMetrics,
+}
+
+impl Pipeline {
+    #[must_use]
+    pub fn new(ports: FlushPorts, settings: FlushSettings, metrics: FlushMetrics) -> Arc<Self> {
+        Arc::new(Self {
+            ports,
+            settings,
+            metrics,
+        })
+    }
+
+    /// Counts the visits of every partition until `stop`, and then what is still in the stream.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let Some(partitions) = self.partitions(&stop).await else {
+            return;
+        };
+        let mut consumers = JoinSet::new();
+        for partition in 0..partitions {
+            let (pipeline, stop) = (Arc::clone(&self), stop.clone());
+            consumers.spawn(async move { Consumer::new(&pipeline, partition).run(&stop).await });
+        }
+        while let Some(ended) = consumers.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(event = names::event::TASK_FAILED, %error, "a partition of the clicks is not counted");
+            }
+        }
+    }
+
+    /// `None` when the end came first.
+    async fn partitions(&self, stop: &CancellationToken) -> Option<u32> {
+        loop {
+            match self.ports.stream.partitions().await {
+                Ok(partitions) => return Some(partitions),
+                Err(error) => report(&error),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return None,
+                () = tokio::time::sleep(self.settings.retry) => {}
+            }
+        }
+    }
+}
+
+/// Background work swallows a failure after this line: the next pass tries again.
+fn report(error: &PortError) {
+    tracing::warn!(
+        event = names::event::STORE_FAILED,
+        backend = error.backend,
+        kind = error.kind.as_str(),
+        "{error}"
+    );
+}
+
+#[cfg(test)]
+mod tests;

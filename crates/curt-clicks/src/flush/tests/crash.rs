@@ -1,0 +1,287 @@
+//! Counts are exact whatever happens at whatever step (C-1).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use curt_core::ports::{
+    ClickFlush, ClickStore, ClickStream, HourRange, Salt, StreamRecord, Top, VisitPage, VisitQuery,
+};
+use curt_core::{
+    ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
+};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::world::{OWNERS, World, link, quick, visit};
+use crate::flush::{FlushMetrics, FlushPorts, FlushSettings, Pipeline};
+
+/// What happens to a port's call, before it is heard and before its answer is.
+enum Fate {
+    /// The process dies at this step, counted from 0: nothing happens any more.
+    DiesAt(u64),
+    /// One step in four fails, fixed by the seed, and its caller cannot know what came of the call.
+    FailsBySeed(u64),
+}
+
+struct Trouble {
+    fate: Fate,
+    steps: AtomicU64,
+    died: Notify,
+}
+
+impl Trouble {
+    fn new(fate: Fate) -> Arc<Self> {
+        Arc::new(Self {
+            fate,
+            steps: AtomicU64::new(0),
+            died: Notify::new(),
+        })
+    }
+
+    async fn step(&self) -> PortResult<()> {
+        let step = self.steps.fetch_add(1, Ordering::SeqCst);
+        match self.fate {
+            Fate::DiesAt(at) if step >= at => {
+                self.died.notify_one();
+                std::future::pending().await
+            }
+            Fate::FailsBySeed(seed)
+                if StdRng::seed_from_u64(seed << 32 | step).random_bool(0.25) =>
+            {
+                let kind = ErrorKind::Timeout;
+                Err(PortError::new(kind, "trouble", "answer", "no answer came"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn pass<T>(&self, call: impl Future<Output = PortResult<T>> + Send) -> PortResult<T> {
+        self.step().await?;
+        let answer = call.await;
+        self.step().await?;
+        answer
+    }
+}
+
+struct Troubled<T: ?Sized> {
+    inner: Arc<T>,
+    trouble: Arc<Trouble>,
+}
+
+#[async_trait]
+impl ClickStream for Troubled<dyn ClickStream> {
+    async fn append(&self, records: &[Box<[u8]>]) -> PortResult<()> {
+        self.trouble.pass(self.inner.append(records)).await
+    }
+
+    async fn partitions(&self) -> PortResult<u32> {
+        self.trouble.pass(self.inner.partitions()).await
+    }
+
+    async fn poll(&self, partition: u32, from: u64, limit: usize) -> PortResult<Vec<StreamRecord>> {
+        self.trouble
+            .pass(self.inner.poll(partition, from, limit))
+            .await
+    }
+
+    async fn commit(&self, partition: u32, offset: u64) -> PortResult<()> {
+        self.trouble
+            .pass(self.inner.commit(partition, offset))
+            .await
+    }
+}
+
+#[async_trait]
+impl ClickStore for Troubled<dyn ClickStore> {
+    async fn position(&self, partition: u32) -> PortResult<u64> {
+        self.trouble.pass(self.inner.position(partition)).await
+    }
+
+    async fn apply(&self, flush: ClickFlush) -> PortResult<bool> {
+        self.trouble.pass(self.inner.apply(flush)).await
+    }
+
+    async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
+        self.trouble.pass(self.inner.salt(day, fresh)).await
+    }
+
+    async fn series(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+    ) -> PortResult<Vec<ClickSum>> {
+        self.inner.series(subject, dimension, range).await
+    }
+
+    async fn top(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+        limit: usize,
+    ) -> PortResult<Top> {
+        self.inner.top(subject, dimension, range, limit).await
+    }
+
+    async fn visitors(
+        &self,
+        subject: &ClickSubject,
+        from: Day,
+        before: Day,
+    ) -> PortResult<Vec<(Day, u64)>> {
+        self.inner.visitors(subject, from, before).await
+    }
+
+    async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage> {
+        self.inner.visits(query).await
+    }
+
+    async fn forget_salts(&self, before: Day) -> PortResult<()> {
+        self.inner.forget_salts(before).await
+    }
+
+    async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
+        self.inner.purge_visits(before, limit).await
+    }
+
+    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
+        self.inner.purge_sums(before, limit).await
+    }
+}
+
+fn troubled(world: &World, trouble: &Arc<Trouble>) -> FlushPorts {
+    let ports = world.ports();
+    FlushPorts {
+        stream: Arc::new(Troubled {
+            inner: Arc::clone(&ports.stream),
+            trouble: Arc::clone(trouble),
+        }),
+        store: Arc::new(Troubled {
+            inner: Arc::clone(&ports.store),
+            trouble: Arc::clone(trouble),
+        }),
+        ..ports
+    }
+}
+
+const VISITS: u32 = 40;
+
+/// Visits of two links by ten people.
+async fn filled() -> World {
+    let world = World::new().with_links().await;
+    let keys = ["a", "b"];
+    let visits = (0..VISITS).map(|n| visit(keys[n as usize % 2], n % 10));
+    world.visited(&visits.collect::<Vec<_>>()).await;
+    world
+}
+
+async fn assert_exact(world: &World, what: &str) {
+    let visits = u64::from(VISITS);
+    for (subject, want) in [
+        (link("a"), visits / 2),
+        (link("b"), visits / 2),
+        (OWNERS, visits),
+        (ClickSubject::Everything, visits),
+    ] {
+        assert_eq!(world.total(&subject).await, want, "{what}: {subject:?}");
+    }
+    let visitors = world.visitors(&OWNERS).await;
+    assert_eq!(visitors.len(), 1, "{what}");
+    assert_eq!(visitors[0].1, 10, "{what}: the salt outlives the process");
+    assert_eq!(world.visits().await.len(), VISITS as usize, "{what}");
+    let store: &dyn ClickStore = &*world.store;
+    assert_eq!(store.position(0).await.unwrap(), visits, "{what}");
+}
+
+/// Runs a pipeline that ends when all is counted, or dies on the way; says whether it died.
+async fn run(world: &World, fate: Fate, settings: FlushSettings) -> bool {
+    let trouble = Trouble::new(fate);
+    let ports = troubled(world, &trouble);
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let pipeline = Pipeline::new(ports, settings, FlushMetrics::default());
+    tokio::select! {
+        biased;
+        () = trouble.died.notified() => true,
+        () = pipeline.run(stop) => false,
+    }
+}
+
+#[tokio::test]
+async fn a_death_at_any_step_loses_nothing_and_counts_nothing_twice_c1() {
+    for window_polls in [1, 3] {
+        let settings = FlushSettings {
+            poll_max: 7,
+            fold: crate::fold::FoldSettings {
+                visits_max: Some(7 * window_polls),
+                ..crate::fold::FoldSettings::default()
+            },
+            window: std::time::Duration::from_secs(3_600),
+            ..quick()
+        };
+        let mut step = 0;
+        loop {
+            let world = filled().await;
+            let died = run(&world, Fate::DiesAt(step), settings).await;
+            // Again and again at the same step of what is left, then to the end.
+            for _ in 0..3 {
+                run(&world, Fate::DiesAt(step), settings).await;
+            }
+            run(&world, Fate::DiesAt(u64::MAX), settings).await;
+            assert_exact(&world, &format!("dead at step {step}")).await;
+            step += 1;
+            if !died {
+                break;
+            }
+        }
+        assert!(step > 30, "only {step} steps were tried");
+    }
+}
+
+#[tokio::test]
+async fn answers_that_do_not_come_are_waited_for_c1() {
+    for seed in 0..20 {
+        let world = filled().await;
+        let trouble = Trouble::new(Fate::FailsBySeed(seed));
+        let stop = CancellationToken::new();
+        let pipeline = Pipeline::new(troubled(&world, &trouble), quick(), FlushMetrics::default());
+        let running = tokio::spawn(pipeline.run(stop.clone()));
+        let all = async {
+            while world.store.position(0).await.unwrap() < u64::from(VISITS) {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        let minute = std::time::Duration::from_secs(60);
+        tokio::time::timeout(minute, all).await.unwrap();
+        stop.cancel();
+        running.await.unwrap();
+        assert_exact(&world, &format!("seed {seed}")).await;
+    }
+}
+
+/// A consumer that was thought dead goes on beside its successor (E13).
+#[tokio::test(flavor = "multi_thread")]
+async fn two_consumers_of_one_partition_count_once_c1() {
+    for _ in 0..20 {
+        let world = filled().await;
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let one = |poll_max| {
+            let settings = FlushSettings {
+                poll_max,
+                ..quick()
+            };
+            let pipeline = Pipeline::new(world.ports(), settings, FlushMetrics::default());
+            tokio::spawn(pipeline.run(stop.clone()))
+        };
+        for consumer in [one(3), one(4), one(5)] {
+            consumer.await.unwrap();
+        }
+        world.drain(quick()).await;
+        assert_exact(&world, "three consumers").await;
+    }
+}

@@ -1,0 +1,280 @@
+//! What becomes of visits when nothing goes wrong.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_adapters::memory::MemoryClickStream;
+use curt_core::ports::{ClickStore, ClickStream, HourRange};
+use curt_core::{ClickSubject, Day, Dimension, Visited};
+use curt_testkit::sample::{NOW, OWNER};
+use tokio_util::sync::CancellationToken;
+
+use super::world::{OWNERS, World, encoded, link, quick, visit};
+use crate::flush::{FlushMetrics, FlushSettings, Pipeline, Retention, RetentionSettings};
+use crate::fold::FoldSettings;
+use crate::record::{Method, Outcome, Visit};
+
+#[tokio::test]
+async fn a_visit_counts_for_its_link_owner_and_tags_and_for_everything() {
+    let world = World::new().with_links().await;
+    world
+        .visited(&[
+            visit("a", 1),
+            visit("a", 2),
+            visit("b", 2),
+            visit("nobodys", 3),
+        ])
+        .await;
+    world.drain(quick()).await;
+    for (subject, visits) in [
+        (link("a"), 2),
+        (link("b"), 1),
+        (link("nobodys"), 1),
+        (OWNERS, 3),
+        (ClickSubject::tag(OWNER, "red"), 2),
+        (ClickSubject::tag(OWNER, "blue"), 2),
+        (ClickSubject::Owner(curt_core::OwnerId::ANONYMOUS), 0),
+        (ClickSubject::Orphans, 0),
+        (ClickSubject::Everything, 4),
+    ] {
+        assert_eq!(world.total(&subject).await, visits, "{subject:?}");
+    }
+    let today = Day::of(NOW);
+    assert_eq!(world.visitors(&link("a")).await, [(today, 2)]);
+    assert_eq!(
+        world.visitors(&OWNERS).await,
+        [(today, 2)],
+        "not 3: one went to both"
+    );
+    let everything = ClickSubject::Everything;
+    assert_eq!(world.visitors(&everything).await, [(today, 3)]);
+}
+
+#[tokio::test]
+async fn orphans_count_for_themselves_and_for_everything() {
+    let world = World::new().with_links().await;
+    let absent = Visit {
+        outcome: Outcome::Absent,
+        ..visit("gone", 1)
+    };
+    let base = Visit {
+        outcome: Outcome::Base,
+        ..visit("", 1)
+    };
+    world.visited(&[absent, base, visit("a", 1)]).await;
+    world.drain(quick()).await;
+    assert_eq!(world.total(&ClickSubject::Orphans).await, 2);
+    assert_eq!(world.total(&ClickSubject::Everything).await, 3);
+    assert_eq!(world.total(&OWNERS).await, 1);
+}
+
+#[tokio::test]
+async fn a_visit_is_kept_with_whose_it_is_and_without_its_address() {
+    let world = World::new().with_links().await;
+    let head = Visit {
+        method: Method::Head,
+        ..visit("never-made", 2)
+    };
+    world.visited(&[visit("a", 1), head]).await;
+    world.drain(quick()).await;
+    let visits = world.visits().await;
+    let of = |key: &str| {
+        let is_of =
+            |visited: &Visited| matches!(visited, Visited::Link(id) if id.key.as_str() == key);
+        visits.iter().find(|visit| is_of(&visit.visited)).unwrap()
+    };
+    let kept = of("a");
+    assert_eq!(kept.owner, Some(OWNER));
+    let tags: Vec<&str> = kept.tags.iter().map(|tag| &**tag).collect();
+    assert_eq!(tags, ["Red", "red", "blue"]);
+    assert_eq!(
+        (&*kept.browser, &*kept.referrer),
+        ("Firefox", "news.example")
+    );
+    assert_eq!(kept.address, None);
+    assert_eq!(of("never-made").owner, None, "its link is gone");
+}
+
+#[tokio::test]
+async fn poison_is_set_aside_and_everything_else_is_counted() {
+    let world = World::new().with_links().await;
+    for n in 0..100 {
+        let record = match n {
+            40 => Box::from([9_u8, 9, 9]),
+            41 => Box::default(),
+            99 => encoded(&visit("a", n))[..10].into(),
+            _ => encoded(&visit("a", n)),
+        };
+        world.stream.append(&[record]).await.unwrap();
+    }
+    world.drain(quick()).await;
+    assert_eq!(world.total(&link("a")).await, 97);
+    let rejected: Vec<u64> = world.rejected().iter().map(|(offset, _)| *offset).collect();
+    assert_eq!(rejected, [40, 41, 99]);
+    let position = world.store.position(0).await.unwrap();
+    assert_eq!(position, 100, "poison at the end does not come again");
+    world.drain(quick()).await;
+    assert_eq!(world.rejected().len(), 3);
+}
+
+/// The day of a visit decides about its salt, and both days know the visitor.
+#[tokio::test]
+async fn a_visitor_is_another_one_on_the_next_day() {
+    let world = World::new().with_links().await;
+    let yesterday = Visit {
+        at: NOW.minus(Duration::from_secs(24 * 3_600)),
+        ..visit("a", 1)
+    };
+    world.visited(&[yesterday, visit("a", 1)]).await;
+    world.drain(quick()).await;
+    world.visited(&[yesterday, visit("a", 1)]).await;
+    world.drain(quick()).await;
+    let days = world.visitors(&link("a")).await;
+    let today = Day::of(NOW);
+    assert_eq!(
+        days,
+        [(today.minus(1), 1), (today, 1)],
+        "over a restart too"
+    );
+    let top = world
+        .store
+        .top(&link("a"), Dimension::Kind, HourRange::ALL, 9)
+        .await;
+    assert_eq!(top.unwrap().values, [("human".into(), 4)]);
+}
+
+#[tokio::test]
+async fn a_window_is_written_when_it_ends_and_not_before() {
+    let world = World::new().with_links().await;
+    let settings = FlushSettings {
+        window: Duration::from_millis(300),
+        ..quick()
+    };
+    let stop = CancellationToken::new();
+    let pipeline = Pipeline::new(world.ports(), settings, FlushMetrics::default());
+    let running = tokio::spawn(pipeline.run(stop.clone()));
+    world.visited(&[visit("a", 1)]).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(world.total(&link("a")).await, 0, "the window is open");
+    let counted = async {
+        while world.total(&link("a")).await == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), counted)
+        .await
+        .unwrap();
+    stop.cancel();
+    running.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_fold_is_written_early_and_the_rest_at_the_end() {
+    let world = World::new().with_links().await;
+    let keys = ["a", "b", "nobodys"];
+    let visits: Vec<_> = (0..300).map(|n| visit(keys[n as usize % 3], n)).collect();
+    world.visited(&visits).await;
+    let settings = FlushSettings {
+        window: Duration::from_secs(3_600),
+        poll_max: 1_000,
+        fold: FoldSettings {
+            visits_max: Some(50),
+            ..FoldSettings::default()
+        },
+        ..quick()
+    };
+    let metrics = FlushMetrics::default();
+    let pipeline = Pipeline::new(world.ports(), settings, metrics.clone());
+    let stop = CancellationToken::new();
+    stop.cancel();
+    pipeline.run(stop).await;
+    assert_eq!(world.total(&ClickSubject::Everything).await, 300);
+    assert_eq!(world.visits().await.len(), 300);
+    assert_eq!(metrics.counted_now(), 300);
+    assert_eq!(metrics.flushes_now("applied"), 6, "300 visits by 50");
+}
+
+/// A million sums in one window: it is written in parts as large as a transaction may be, and no value is given up.
+#[tokio::test]
+async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
+    const LINKS: u32 = 30_000;
+    const HOURS: u32 = 5;
+    const DIMENSIONS: usize = 7;
+    let world = World {
+        stream: Arc::new(MemoryClickStream::new(1, (LINKS * HOURS) as usize)),
+        ..World::new()
+    };
+    let keys: Vec<String> = (0..LINKS).map(|link| format!("busy-{link}")).collect();
+    for hour in 0..HOURS {
+        let at = Day::of(NOW).hour(hour as u8);
+        let visits = keys.iter().zip(0..).map(|(key, visitor)| Visit {
+            at,
+            ..visit(key, visitor)
+        });
+        world.visited(&visits.collect::<Vec<_>>()).await;
+    }
+    let settings = FlushSettings {
+        window: Duration::from_secs(3_600),
+        drain_max: Duration::from_secs(600),
+        poll_max: 10_000,
+        ..quick()
+    };
+    let metrics = FlushMetrics::default();
+    let pipeline = Pipeline::new(world.ports(), settings, metrics.clone());
+    let stop = CancellationToken::new();
+    stop.cancel();
+    pipeline.run(stop).await;
+    for key in &keys {
+        assert_eq!(world.total(&link(key)).await, u64::from(HOURS), "{key}");
+    }
+    let visits = u64::from(LINKS * HOURS);
+    assert_eq!(world.total(&ClickSubject::Everything).await, visits);
+    assert_eq!(metrics.crowded_out_now(), 0);
+    let parts = visits as usize * DIMENSIONS / settings.fold.sums_max;
+    let written = metrics.flushes_now("applied") as usize;
+    assert!((parts..parts * 2).contains(&written), "{written}");
+}
+
+#[tokio::test]
+async fn the_stream_is_told_what_it_may_delete() {
+    let world = World::new().with_links().await;
+    world.visited(&[visit("a", 1), visit("a", 2)]).await;
+    world.drain(quick()).await;
+    assert_eq!(world.stream.poll(0, 0, 9).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn old_visits_counts_and_salts_go() {
+    let world = World::new().with_links().await;
+    let day = Duration::from_secs(24 * 3_600);
+    let ages = [0, 20, 40, 400];
+    let visits: Vec<_> = ages
+        .iter()
+        .map(|age| Visit {
+            at: NOW.minus(day * *age),
+            ..visit("a", *age)
+        })
+        .collect();
+    world.visited(&visits).await;
+    world.drain(quick()).await;
+    let settings = RetentionSettings {
+        visits_kept: Some(day * 30),
+        sums_kept: Some(day * 365),
+        batch: 1,
+        ..RetentionSettings::default()
+    };
+    let retention = Retention::new(world.store.clone(), world.clock.clone(), settings);
+    let mut passes = 0;
+    while retention.pass().await.unwrap() > 0 {
+        passes += 1;
+    }
+    assert!(passes > 1, "batch by batch");
+    assert_eq!(world.visits().await.len(), 2);
+    assert_eq!(world.total(&link("a")).await, 3);
+    let today = Day::of(NOW);
+    let salt = async |day| world.store.salt(day, [7; 32]).await.unwrap();
+    assert_ne!(salt(today).await, [7; 32], "in use");
+    assert_eq!(salt(today.minus(20)).await, [7; 32], "forgotten");
+    let store: Arc<dyn ClickStore> = world.store.clone();
+    assert_eq!(store.position(0).await.unwrap(), 4);
+}

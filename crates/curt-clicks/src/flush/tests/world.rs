@@ -1,0 +1,159 @@
+//! A pipeline between a stream, a store and links in memory.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use curt_adapters::memory::{MemoryClickStore, MemoryClickStream, MemoryLinkStore};
+use curt_core::clock::ManualClock;
+use curt_core::ports::{
+    ClickStore, ClickStream, HourRange, LinkStore, StreamRecord, VisitFilter, VisitQuery,
+};
+use curt_core::{ClickSubject, Day, Dimension, DomainId, Link, OwnerId, UnixMillis, VisitRow};
+use curt_testkit::sample::{self, NOW, OWNER, id};
+use tokio_util::sync::CancellationToken;
+
+use crate::classify::Countries;
+use crate::flush::{FlushMetrics, FlushPorts, FlushSettings, Pipeline, Rejects};
+use crate::record::{self, Method, Outcome, RecordError, Visit};
+
+pub(super) const BROWSER: &[u8] =
+    b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
+
+/// Writes after every poll, and does not wait.
+pub(super) fn quick() -> FlushSettings {
+    FlushSettings {
+        window: Duration::ZERO,
+        poll_max: 7,
+        idle: Duration::from_millis(1),
+        retry: Duration::from_millis(1),
+        ..FlushSettings::default()
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Rejected(Mutex<Vec<(u64, &'static str)>>);
+
+impl Rejects for Rejected {
+    fn reject(&self, _: u32, record: &StreamRecord, error: RecordError) {
+        let mut rejected = self.0.lock().unwrap();
+        rejected.push((record.offset, error.reason()));
+    }
+}
+
+pub(super) struct World {
+    pub(super) stream: Arc<MemoryClickStream>,
+    pub(super) store: Arc<MemoryClickStore>,
+    pub(super) links: Arc<MemoryLinkStore>,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) rejected: Arc<Rejected>,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self {
+            stream: Arc::new(MemoryClickStream::new(1, 100_000)),
+            store: Arc::default(),
+            links: Arc::default(),
+            clock: Arc::new(ManualClock::at(NOW)),
+            rejected: Arc::default(),
+        }
+    }
+
+    /// The links that visits are of: "a" has the owner's tags, "b" has none, "nobodys" has no owner.
+    pub(super) async fn with_links(self) -> Self {
+        let tagged = Link {
+            tags: vec!["Red".into(), "red".into(), "blue".into()],
+            ..sample::link("a")
+        };
+        let nobodys = Link {
+            owner: OwnerId::ANONYMOUS,
+            ..sample::link("nobodys")
+        };
+        let links = vec![tagged, sample::link("b"), nobodys];
+        self.links.insert(sample::request(links)).await.unwrap();
+        self
+    }
+
+    pub(super) fn ports(&self) -> FlushPorts {
+        FlushPorts {
+            stream: self.stream.clone(),
+            rejects: self.rejected.clone(),
+            links: self.links.clone(),
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            countries: Arc::new(Countries::none()),
+        }
+    }
+
+    /// Runs a pipeline that is asked to end at once: it counts all that is there.
+    pub(super) async fn drain(&self, settings: FlushSettings) {
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let pipeline = Pipeline::new(self.ports(), settings, FlushMetrics::default());
+        pipeline.run(stop).await;
+    }
+
+    pub(super) async fn visited(&self, visits: &[Visit<'_>]) {
+        let records: Vec<_> = visits.iter().map(encoded).collect();
+        self.stream.append(&records).await.unwrap();
+    }
+
+    pub(super) async fn total(&self, subject: &ClickSubject) -> u64 {
+        let top = self
+            .store
+            .top(subject, Dimension::Kind, HourRange::ALL, 9)
+            .await;
+        top.unwrap().total()
+    }
+
+    pub(super) async fn visitors(&self, subject: &ClickSubject) -> Vec<(Day, u64)> {
+        let days = self.store.visitors(subject, Day::FIRST, Day::LAST).await;
+        days.unwrap()
+    }
+
+    pub(super) async fn visits(&self) -> Vec<VisitRow> {
+        let query = VisitQuery {
+            subject: ClickSubject::Everything,
+            from: UnixMillis(0),
+            before: UnixMillis::MAX,
+            filter: VisitFilter::default(),
+            cursor: None,
+            limit: 10_000,
+        };
+        self.store.visits(&query).await.unwrap().visits
+    }
+
+    pub(super) fn rejected(&self) -> Vec<(u64, &'static str)> {
+        self.rejected.0.lock().unwrap().clone()
+    }
+}
+
+pub(super) fn link(key: &str) -> ClickSubject {
+    ClickSubject::Link(id(key))
+}
+
+pub(super) const OWNERS: ClickSubject = ClickSubject::Owner(OWNER);
+
+pub(super) fn encoded(visit: &Visit<'_>) -> Box<[u8]> {
+    let mut bytes = Vec::new();
+    record::encode(visit, &mut bytes);
+    bytes.into_boxed_slice()
+}
+
+/// A human with a number visits a link at [`NOW`].
+pub(super) fn visit(key: &str, visitor: u32) -> Visit<'_> {
+    Visit {
+        at: NOW,
+        domain: DomainId::DEFAULT,
+        key: key.as_bytes(),
+        generation: 1,
+        outcome: Outcome::Redirected,
+        method: Method::Get,
+        prefetch: false,
+        address: IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + visitor)),
+        agent: BROWSER,
+        referrer: b"https://news.example/today",
+        language: b"de-DE,de;q=0.9",
+    }
+}

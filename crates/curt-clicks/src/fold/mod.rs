@@ -1,0 +1,214 @@
+//! Visits become sums: per link and hour, dimension and value, and per link and day the visitors.
+//!
+//! Every visit counts once in [`Dimension::Kind`], whatever it is taken for, so totals are exact; the other dimensions
+//! and the visitors count humans only. Orphan visits have one subject together, which also counts how they came about
+//! and the keys that were asked for.
+//!
+//! A fold is a window: it starts empty, takes visits until the time or [`Fold::is_full`] says so, and gives its sums
+//! away with [`Fold::take`]. Sums of two folds of any parts of a stream add up to the fold of the whole.
+
+mod salts;
+mod sums;
+mod table;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::limits::KEY_BYTES_MAX;
+use curt_core::{Day, Dimension, SubjectDay, UnixMillis, VisitKind, VisitRow, Visited};
+
+pub use salts::{SaltWanted, Salts};
+
+use crate::classify::{Classifier, Countries, Facts};
+use crate::record::{Outcome, Visit};
+use sums::{Sums, Value};
+use table::SubjectNumber;
+
+/// A visit may be this far ahead of the consumer's clock, which may be another machine's.
+const AHEAD_MAX: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy, Debug)]
+pub struct FoldSettings {
+    /// Sums after which the fold is full: they are written in one transaction, which holds up others.
+    pub sums_max: usize,
+    /// Memory after which the fold is full.
+    pub bytes_max: usize,
+    /// Whether visits are kept one by one, and how many make the fold full.
+    pub visits_max: Option<usize>,
+    /// Whether a kept visit keeps the visitor's address.
+    pub keeps_addresses: bool,
+}
+
+impl Default for FoldSettings {
+    fn default() -> Self {
+        Self {
+            sums_max: 20_000,
+            bytes_max: 32 * 1_024 * 1_024,
+            visits_max: Some(10_000),
+            keeps_addresses: false,
+        }
+    }
+}
+
+/// Counts visits. One per partition of the stream.
+pub struct Fold {
+    settings: FoldSettings,
+    classifier: Classifier,
+    salts: Salts,
+    sums: Sums,
+    visits: Vec<VisitRow>,
+}
+
+/// What a fold has counted. Links are the only subjects besides orphans: owners and tags are the store's side to add.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Folded {
+    /// By subject and day, each once.
+    pub days: Vec<SubjectDay>,
+    /// In the order in which they came.
+    pub visits: Vec<VisitRow>,
+    /// Counts that went to [`OTHER`](curt_core::click::OTHER) because a dimension had too many values.
+    pub crowded_out: u64,
+}
+
+impl Folded {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.days.is_empty() && self.visits.is_empty()
+    }
+}
+
+impl Fold {
+    #[must_use]
+    pub fn new(settings: FoldSettings, countries: Arc<Countries>) -> Self {
+        Self {
+            settings,
+            classifier: Classifier::new(countries),
+            salts: Salts::default(),
+            sums: Sums::default(),
+            visits: Vec::new(),
+        }
+    }
+
+    /// Counts a visit that is read at `now`. A human visit of a day whose salt is not here yet changes nothing: give the
+    /// salt and add it again.
+    pub fn add(&mut self, visit: &Visit<'_>, now: UnixMillis) -> Result<(), SaltWanted> {
+        let at = believable(visit.at, now);
+        let facts = self.classifier.facts(visit);
+        let visitor = match facts.kind {
+            VisitKind::Human => Some(self.salts.visitor(Day::of(at), visit)?),
+            _ => None,
+        };
+        let (subject, visited) = self.subject(visit);
+        let mut hour = self.sums.hour(subject, at);
+        hour.count(Dimension::Kind, Value::Kind(facts.kind));
+        if let Some(visitor) = visitor {
+            count_human(&mut hour, &facts);
+            hour.came(visitor);
+        }
+        if let Some(visited) = &visited {
+            count_orphan(&mut hour, visited);
+        }
+        if self.settings.visits_max.is_some() {
+            let visited = visited.or_else(|| self.sums.link_of(subject).map(Visited::Link));
+            self.visits
+                .extend(visited.map(|visited| self.row(visit, at, visited, facts)));
+        }
+        Ok(())
+    }
+
+    /// The number of the visit's subject, and what was visited if that was no link.
+    fn subject(&mut self, visit: &Visit<'_>) -> (SubjectNumber, Option<Visited>) {
+        if visit.outcome == Outcome::Redirected
+            && let Some(link) = self.sums.link(visit.domain, visit.key)
+        {
+            return (link, None);
+        }
+        let visited = match visit.outcome {
+            Outcome::Base => Visited::BaseUrl,
+            Outcome::Absent | Outcome::Redirected => Visited::Absent(asked(visit.key)),
+        };
+        (SubjectNumber::ORPHANS, Some(visited))
+    }
+
+    fn row(&self, visit: &Visit<'_>, at: UnixMillis, visited: Visited, facts: Facts) -> VisitRow {
+        VisitRow {
+            at,
+            visited,
+            owner: None,
+            tags: Vec::new(),
+            kind: facts.kind,
+            country: facts.country.as_str().into(),
+            browser: facts.agent.browser.clone(),
+            system: facts.agent.system.clone(),
+            device: facts.agent.device.name().into(),
+            referrer: (&*facts.referrer).into(),
+            language: facts.language.as_str().into(),
+            address: self.settings.keeps_addresses.then_some(visit.address),
+        }
+    }
+
+    /// Whether the sums should be taken now, before the window ends.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let visits_max = self.settings.visits_max.unwrap_or(usize::MAX);
+        self.sums.len() >= self.settings.sums_max
+            || self.visits.len() >= visits_max
+            || self.held_bytes() >= self.settings.bytes_max
+    }
+
+    /// Memory that the window holds, about.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        // A row's texts are short: half of them are "unknown" and the like.
+        const ROW_BYTES: usize = size_of::<VisitRow>() + 100;
+        self.sums.held_bytes() + self.visits.len() * ROW_BYTES
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sums.len() == 0
+    }
+
+    /// Gives the window away and starts the next one. What was read about agents and referrers stays remembered.
+    pub fn take(&mut self) -> Folded {
+        let (days, crowded_out) = self.sums.take();
+        Folded {
+            days,
+            visits: std::mem::take(&mut self.visits),
+            crowded_out,
+        }
+    }
+
+    pub fn salts(&mut self) -> &mut Salts {
+        &mut self.salts
+    }
+}
+
+fn count_human(hour: &mut sums::Hour<'_>, facts: &Facts) {
+    hour.count(Dimension::Country, Value::Text(facts.country.as_str()));
+    hour.count(Dimension::Browser, Value::Text(&facts.agent.browser));
+    hour.count(Dimension::System, Value::Text(&facts.agent.system));
+    hour.count(Dimension::Device, Value::Device(facts.agent.device));
+    hour.count(Dimension::Referrer, Value::Text(&facts.referrer));
+    hour.count(Dimension::Language, Value::Text(facts.language.as_str()));
+}
+
+fn count_orphan(hour: &mut sums::Hour<'_>, visited: &Visited) {
+    if let Some(orphan) = visited.orphan() {
+        hour.count(Dimension::Orphan, Value::Text(orphan));
+    }
+    if let Visited::Absent(key) = visited {
+        hour.count(Dimension::Key, Value::Text(key));
+    }
+}
+
+/// The past is kept: a spool may be read long after a visit. The future is not: it would sit in reports until it comes.
+fn believable(at: UnixMillis, now: UnixMillis) -> UnixMillis {
+    if at > now.plus(AHEAD_MAX) { now } else { at }
+}
+
+/// A key that somebody asked for, as text, whatever it was.
+fn asked(key: &[u8]) -> Box<str> {
+    let text = String::from_utf8_lossy(key).replace(char::is_control, "\u{fffd}");
+    text[..text.floor_char_boundary(KEY_BYTES_MAX)].into()
+}

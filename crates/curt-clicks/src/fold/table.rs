@@ -1,0 +1,81 @@
+//! Numbers for texts and links, so that a sum's key is a few words long.
+
+use std::hash::BuildHasher;
+
+use curt_core::{DomainId, LinkId, LinkRef};
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// A subject within one fold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct SubjectNumber(pub(super) u32);
+
+impl SubjectNumber {
+    pub(super) const ORPHANS: Self = Self(0);
+}
+
+/// Things that got a number each, in the order in which they came.
+pub(super) struct Numbered<T> {
+    things: Vec<T>,
+    by_hash: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self {
+            things: Vec::new(),
+            by_hash: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+        }
+    }
+}
+
+impl<T> Numbered<T> {
+    pub(super) fn get(&self, number: u32) -> Option<&T> {
+        self.things.get(number as usize)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.things.clear();
+        self.by_hash.clear();
+    }
+
+    fn push(&mut self, hash: u64, thing: T, rehash: impl Fn(&T) -> u64) -> u32 {
+        let number = self.things.len() as u32;
+        self.things.push(thing);
+        let things = &self.things;
+        self.by_hash
+            .insert_unique(hash, number, |&number| rehash(&things[number as usize]));
+        number
+    }
+}
+
+impl Numbered<Box<str>> {
+    /// The text's number, and whether it is new.
+    pub(super) fn number(&mut self, text: &str) -> (u32, bool) {
+        let hash = self.hasher.hash_one(text);
+        let same = |&number: &u32| *self.things[number as usize] == *text;
+        if let Some(&number) = self.by_hash.find(hash, same) {
+            return (number, false);
+        }
+        let hasher = self.hasher.clone();
+        let number = self.push(hash, text.into(), |text| hasher.hash_one(&**text));
+        (number, true)
+    }
+}
+
+impl Numbered<LinkId> {
+    /// The link's number, and whether it is new. Nothing for what cannot be a link's key.
+    pub(super) fn number(&mut self, domain: DomainId, key: &[u8]) -> Option<(u32, bool)> {
+        let key = std::str::from_utf8(key).ok()?;
+        let link = LinkRef { domain, key };
+        let hash = self.hasher.hash_one(link);
+        let same = |&number: &u32| self.things[number as usize].as_ref() == link;
+        if let Some(&number) = self.by_hash.find(hash, same) {
+            return Some((number, false));
+        }
+        let hasher = self.hasher.clone();
+        let number = self.push(hash, link.to_id()?, |id| hasher.hash_one(id.as_ref()));
+        Some((number, true))
+    }
+}

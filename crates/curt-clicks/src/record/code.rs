@@ -1,0 +1,360 @@
+//! How a visit is written down.
+//!
+//! ```text
+//! version  1 byte
+//! kind     1 byte: outcome (bits 0, 1), method (2, 3), prefetch (4), address of IP version 6 (5)
+//! time     varint, zigzag
+//! domain, generation   varints
+//! address  4 or 16 bytes
+//! key, agent, referrer, language   each a varint of its length, then its bytes
+//! ```
+//! A checksum is the business of whoever stores the record: the spool frames each with one, and so does Kafka.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use curt_core::limits::KEY_BYTES_MAX;
+use curt_core::{DomainId, UnixMillis};
+
+use super::{AGENT_BYTES_MAX, LANGUAGE_BYTES_MAX, Method, Outcome, REFERRER_BYTES_MAX, Visit};
+
+const VERSION: u8 = 1;
+
+const METHOD_SHIFT: u8 = 2;
+const TWO_BITS: u8 = 0b11;
+const PREFETCH: u8 = 1 << 4;
+const IP_VERSION_6: u8 = 1 << 5;
+const UNUSED_BITS: u8 = 0b1100_0000;
+
+/// Why bytes are not a visit. None of these heals with time: the record is poison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    #[error("the record is of version {0}, which this release does not know")]
+    Version(u8),
+    #[error("the record ends before its {0}")]
+    Short(&'static str),
+    #[error("the record's {0} is out of range")]
+    Range(&'static str),
+    #[error("the record goes on after its end")]
+    Long,
+}
+
+impl RecordError {
+    /// One word for metrics and the dead letters.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Version(_) => "version",
+            Self::Short(_) => "short",
+            Self::Range(_) => "range",
+            Self::Long => "long",
+        }
+    }
+}
+
+/// Adds the visit to `out`; texts beyond their bounds are cut.
+pub fn encode(visit: &Visit<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[VERSION, kind(visit)]);
+    put_number(out, zigzag(visit.at.0));
+    put_number(out, visit.domain.0.into());
+    put_number(out, visit.generation.into());
+    match visit.address {
+        IpAddr::V4(address) => out.extend_from_slice(&address.octets()),
+        IpAddr::V6(address) => out.extend_from_slice(&address.octets()),
+    }
+    put_text(out, visit.key, KEY_BYTES_MAX);
+    put_text(out, visit.agent, AGENT_BYTES_MAX);
+    put_text(out, visit.referrer, REFERRER_BYTES_MAX);
+    put_text(out, visit.language, LANGUAGE_BYTES_MAX);
+}
+
+fn kind(visit: &Visit<'_>) -> u8 {
+    let mut kind = visit.outcome as u8 | (visit.method as u8) << METHOD_SHIFT;
+    if visit.prefetch {
+        kind |= PREFETCH;
+    }
+    if visit.address.is_ipv6() {
+        kind |= IP_VERSION_6;
+    }
+    kind
+}
+
+/// Small numbers of either sign become small numbers.
+fn zigzag(number: i64) -> u64 {
+    ((number << 1) ^ (number >> 63)).cast_unsigned()
+}
+
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
+}
+
+/// Seven bits per byte, the lowest first; the top bit says that more follow.
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8], max: usize) {
+    let text = &text[..text.len().min(max)];
+    put_number(out, text.len() as u64);
+    out.extend_from_slice(text);
+}
+
+/// Reads what [`encode`] wrote. Any bytes are answered, none with a panic.
+pub fn decode(bytes: &[u8]) -> Result<Visit<'_>, RecordError> {
+    let mut rest = Rest(bytes);
+    let version = rest.byte("version")?;
+    if version != VERSION {
+        return Err(RecordError::Version(version));
+    }
+    let kind = rest.byte("kind")?;
+    let visit = Visit {
+        outcome: outcome(kind)?,
+        method: method(kind)?,
+        prefetch: kind & PREFETCH != 0,
+        at: UnixMillis(unzigzag(rest.number("time")?)),
+        domain: DomainId(rest.small_number("domain")?),
+        generation: rest.small_number("generation")?,
+        address: rest.address(kind & IP_VERSION_6 != 0)?,
+        key: rest.text("key", KEY_BYTES_MAX)?,
+        agent: rest.text("agent", AGENT_BYTES_MAX)?,
+        referrer: rest.text("referrer", REFERRER_BYTES_MAX)?,
+        language: rest.text("language", LANGUAGE_BYTES_MAX)?,
+    };
+    match rest.0 {
+        [] => Ok(visit),
+        _ => Err(RecordError::Long),
+    }
+}
+
+fn outcome(kind: u8) -> Result<Outcome, RecordError> {
+    match kind & TWO_BITS {
+        0 => Ok(Outcome::Redirected),
+        1 => Ok(Outcome::Absent),
+        2 => Ok(Outcome::Base),
+        _ => Err(RecordError::Range("outcome")),
+    }
+}
+
+fn method(kind: u8) -> Result<Method, RecordError> {
+    if kind & UNUSED_BITS != 0 {
+        return Err(RecordError::Range("kind"));
+    }
+    match kind >> METHOD_SHIFT & TWO_BITS {
+        0 => Ok(Method::Get),
+        1 => Ok(Method::Head),
+        2 => Ok(Method::Other),
+        _ => Err(RecordError::Range("method")),
+    }
+}
+
+/// What has not been read yet.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn bytes(&mut self, count: usize, what: &'static str) -> Result<&'a [u8], RecordError> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or(RecordError::Short(what))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn byte(&mut self, what: &'static str) -> Result<u8, RecordError> {
+        let (&byte, rest) = self.0.split_first().ok_or(RecordError::Short(what))?;
+        self.0 = rest;
+        Ok(byte)
+    }
+
+    fn number(&mut self, what: &'static str) -> Result<u64, RecordError> {
+        let mut number = 0_u64;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte(what)?;
+            let bits = u64::from(byte & 0x7f);
+            number |= bits << shift;
+            if number >> shift != bits {
+                break; // bits were lost at the top
+            }
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(RecordError::Range(what))
+    }
+
+    fn small_number(&mut self, what: &'static str) -> Result<u32, RecordError> {
+        u32::try_from(self.number(what)?).map_err(|_| RecordError::Range(what))
+    }
+
+    fn address(&mut self, version_6: bool) -> Result<IpAddr, RecordError> {
+        const WHAT: &str = "address";
+        if version_6 {
+            let (octets, rest) = self
+                .0
+                .split_first_chunk::<16>()
+                .ok_or(RecordError::Short(WHAT))?;
+            self.0 = rest;
+            Ok(Ipv6Addr::from(*octets).into())
+        } else {
+            let (octets, rest) = self
+                .0
+                .split_first_chunk::<4>()
+                .ok_or(RecordError::Short(WHAT))?;
+            self.0 = rest;
+            Ok(Ipv4Addr::from(*octets).into())
+        }
+    }
+
+    fn text(&mut self, what: &'static str, max: usize) -> Result<&'a [u8], RecordError> {
+        let length = self.number(what)?;
+        match usize::try_from(length) {
+            Ok(length) if length <= max => self.bytes(length, what),
+            _ => Err(RecordError::Range(what)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::RECORD_BYTES_MAX;
+    use proptest::prelude::*;
+
+    fn encoded(visit: &Visit<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode(visit, &mut bytes);
+        bytes
+    }
+
+    fn sample() -> Visit<'static> {
+        Visit {
+            at: UnixMillis(1_790_000_000_123),
+            domain: DomainId(3),
+            key: b"abc",
+            generation: 2,
+            outcome: Outcome::Redirected,
+            method: Method::Get,
+            prefetch: false,
+            address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)),
+            agent: b"Agent/1.0",
+            referrer: b"",
+            language: b"de",
+        }
+    }
+
+    /// The format is what an older release left in the spool: these bytes must stay readable.
+    #[test]
+    fn the_bytes_of_version_1_do_not_change() {
+        let bytes = b"\x01\x00\xf6\xb1\x83\xc5\x98\x68\x03\x02\xc0\x00\x02\x07\x03abc\x09Agent/1.0\x00\x02de";
+        assert_eq!(encoded(&sample()), bytes);
+        assert_eq!(decode(bytes), Ok(sample()));
+        let other = Visit {
+            at: UnixMillis(-1),
+            outcome: Outcome::Base,
+            method: Method::Other,
+            prefetch: true,
+            address: IpAddr::V6(Ipv6Addr::LOCALHOST),
+            key: b"",
+            ..sample()
+        };
+        let bytes =
+            b"\x01\x3a\x01\x03\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\x09Agent/1.0\0\x02de";
+        assert_eq!(encoded(&other), bytes);
+        assert_eq!(decode(bytes), Ok(other));
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_no_visit_is_longer_than_the_bound() {
+        let long = vec![0xff; 5_000];
+        let visit = Visit {
+            at: UnixMillis(i64::MIN),
+            domain: DomainId(u32::MAX),
+            generation: u32::MAX,
+            address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            key: &long,
+            agent: &long,
+            referrer: &long,
+            language: &long,
+            ..sample()
+        };
+        let bytes = encoded(&visit);
+        assert!(bytes.len() <= RECORD_BYTES_MAX, "{}", bytes.len());
+        let read = decode(&bytes).unwrap();
+        assert_eq!(read.key, &long[..64]);
+        assert_eq!(read.agent, &long[..512]);
+        assert_eq!(read.referrer, &long[..512]);
+        assert_eq!(read.language, &long[..64]);
+        assert_eq!(read.at, UnixMillis(i64::MIN));
+    }
+
+    #[test]
+    fn what_is_not_a_visit_is_named() {
+        let good = encoded(&sample());
+        for end in 0..good.len() {
+            let error = decode(&good[..end]).unwrap_err();
+            assert!(matches!(error, RecordError::Short(_)), "{end}: {error}");
+        }
+        let changed = |at: usize, byte: u8| {
+            let mut bytes = good.clone();
+            bytes[at] = byte;
+            decode(&bytes).map(drop)
+        };
+        assert_eq!(changed(0, 2), Err(RecordError::Version(2)));
+        assert_eq!(changed(1, 0b11), Err(RecordError::Range("outcome")));
+        assert_eq!(changed(1, 0b1100), Err(RecordError::Range("method")));
+        assert_eq!(changed(1, 0b100_0000), Err(RecordError::Range("kind")));
+        assert_eq!(changed(14, 65), Err(RecordError::Range("key")));
+        let endless = [&good[..2], &[0xff; 20]].concat();
+        assert_eq!(decode(&endless), Err(RecordError::Range("time")));
+        let longer = [&good[..], &[0]].concat();
+        assert_eq!(decode(&longer), Err(RecordError::Long));
+    }
+
+    fn any_text(max: usize) -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(any::<u8>(), 0..=max)
+    }
+
+    proptest! {
+        #[test]
+        fn every_visit_comes_back(
+            (at, domain, generation) in any::<(i64, u32, u32)>(),
+            (outcome, method, prefetch) in (0_usize..3, 0_usize..3, any::<bool>()),
+            address in any::<IpAddr>(),
+            (key, agent) in (any_text(64), any_text(512)),
+            (referrer, language) in (any_text(512), any_text(64)),
+        ) {
+            let visit = Visit {
+                at: UnixMillis(at),
+                domain: DomainId(domain),
+                key: &key,
+                generation,
+                outcome: [Outcome::Redirected, Outcome::Absent, Outcome::Base][outcome],
+                method: [Method::Get, Method::Head, Method::Other][method],
+                prefetch,
+                address,
+                agent: &agent,
+                referrer: &referrer,
+                language: &language,
+            };
+            let bytes = encoded(&visit);
+            prop_assert!(bytes.len() <= RECORD_BYTES_MAX);
+            prop_assert_eq!(decode(&bytes), Ok(visit));
+        }
+
+        /// What decodes also encodes to something that decodes to the same.
+        #[test]
+        fn any_bytes_are_answered(bytes in any_text(200), version_1 in any::<bool>()) {
+            let mut bytes = bytes;
+            if let (true, Some(first)) = (version_1, bytes.first_mut()) {
+                *first = VERSION;
+            }
+            if let Ok(visit) = decode(&bytes) {
+                let again = encoded(&visit);
+                prop_assert_eq!(decode(&again), Ok(visit));
+            }
+        }
+    }
+}

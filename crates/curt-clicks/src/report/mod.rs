@@ -1,0 +1,121 @@
+//! What was counted, as people ask for it: totals, series, the most frequent values, and visits one by one.
+//!
+//! Everything is put together from the hours that the store keeps, so a report costs the same however many visits it
+//! is about. Only rankings with filters ([`ranking`]) look at single visits, and at so many at most.
+
+mod calendar;
+pub mod csv;
+mod range;
+mod ranking;
+mod series;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::ports::{ClickStore, HourRange, VisitPage, VisitQuery};
+use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult, UnixMillis};
+
+pub use calendar::{Bucket, Zone};
+pub use range::{Edge, Range, RangeError, USUAL_DAYS};
+pub use ranking::{Ranked, Ranking};
+pub use series::{Counts, Point};
+
+use calendar::Calendar;
+
+/// Reads reports. Who may see which subject is the caller's to decide.
+pub struct Reports {
+    store: Arc<dyn ClickStore>,
+    visits_kept: Option<Duration>,
+}
+
+/// A subject's numbers over a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub totals: Counts,
+    /// About how many different humans came: the sum of each UTC day's, since nobody is recognised on the next day.
+    /// Days count whole.
+    pub visitors: u64,
+    /// One point per bucket that the range touches, those without visits included. They add up to the totals.
+    pub points: Vec<Point>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    #[error(transparent)]
+    Range(#[from] RangeError),
+    #[error("This server keeps no single visits, so there are no numbers about some of them.")]
+    NoVisits,
+    #[error(transparent)]
+    Store(#[from] PortError),
+}
+
+impl Reports {
+    /// `visits_kept` is how long single visits are, or `None` for ever.
+    #[must_use]
+    pub fn new(store: Arc<dyn ClickStore>, visits_kept: Option<Duration>) -> Self {
+        Self { store, visits_kept }
+    }
+
+    /// Totals, and the series in buckets of the zone's calendar.
+    pub async fn summary(
+        &self,
+        subject: &ClickSubject,
+        range: &Range,
+        zone: &Zone,
+        bucket: Bucket,
+    ) -> Result<Summary, ReportError> {
+        let calendar = Calendar::new(range, zone, bucket)?;
+        let mut points = calendar.points();
+        let sums = self.store.series(subject, Dimension::Kind, range.counted());
+        series::count(&mut points, &sums.await?);
+        let visitors = self.visitors(subject, range.counted()).await?;
+        if bucket != Bucket::Hour {
+            series::place_visitors(&mut points, &visitors);
+        }
+        Ok(Summary {
+            totals: Counts::sum(points.iter().map(|point| point.counts)),
+            visitors: visitors.iter().map(|(_, count)| count).sum(),
+            points,
+        })
+    }
+
+    async fn visitors(
+        &self,
+        subject: &ClickSubject,
+        hours: HourRange,
+    ) -> PortResult<Vec<(Day, u64)>> {
+        if hours.from >= hours.before {
+            return Ok(Vec::new());
+        }
+        let last = Day::of(hours.before.minus(Duration::from_millis(1)));
+        self.store
+            .visitors(subject, Day::of(hours.from), last.next())
+            .await
+    }
+
+    /// The most frequent values of a dimension, as of `now`.
+    pub async fn top(&self, ranking: &Ranking<'_>, now: UnixMillis) -> Result<Ranked, ReportError> {
+        if !ranking.needs_visits() {
+            return Ok(ranking.of_sums(&*self.store).await?);
+        }
+        let kept_from = match self.visits_kept {
+            None => UnixMillis(i64::MIN),
+            Some(Duration::ZERO) => return Err(ReportError::NoVisits),
+            Some(kept) => now.minus(kept),
+        };
+        Ok(ranking.of_visits(&*self.store, kept_from).await?)
+    }
+
+    /// How many visits of each kind.
+    pub async fn totals(&self, subject: &ClickSubject, hours: HourRange) -> PortResult<Counts> {
+        let top = self.store.top(subject, Dimension::Kind, hours, usize::MAX);
+        Ok(Counts::of_kinds(&top.await?))
+    }
+
+    pub async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage> {
+        self.store.visits(query).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+//! The most frequent values of a dimension, of all visits or of those that have other values in common, such as the
+//! browsers of one country.
+//!
+//! Sums know one dimension each, and sums of every pair would make a visit three times as dear to count. So a ranking
+//! with filters is read from single visits: the newest of the range, up to a bound, as far back as they are kept. It
+//! says from when on it is complete.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use curt_core::limits::{PAGE_VISITS_MAX, VISITS_RANKED_MAX};
+use curt_core::ports::{ClickStore, Top, VisitFilter, VisitQuery};
+use curt_core::{ClickSubject, Dimension, PortResult, UnixMillis, VisitKind};
+
+use super::range::Range;
+
+const PAGES_MAX: usize = VISITS_RANKED_MAX / PAGE_VISITS_MAX;
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// What is to be ranked.
+#[derive(Clone, Debug)]
+pub struct Ranking<'a> {
+    pub subject: &'a ClickSubject,
+    pub dimension: Dimension,
+    pub range: &'a Range,
+    pub filter: &'a VisitFilter,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranked {
+    pub top: Top,
+    /// Every visit from here to the end of the range was looked at.
+    pub complete_from: UnixMillis,
+}
+
+impl Ranking<'_> {
+    /// Whether the sums cannot tell.
+    pub(super) fn needs_visits(&self) -> bool {
+        let is_of_sums = match self.filter.kind {
+            None => true,
+            Some(kind) => kind == VisitKind::Human && self.dimension.counts_humans(),
+        };
+        !(is_of_sums && self.filter.values.is_empty())
+    }
+
+    pub(super) async fn of_sums(&self, store: &dyn ClickStore) -> PortResult<Ranked> {
+        let hours = self.range.counted();
+        let top = store.top(self.subject, self.dimension, hours, self.limit);
+        Ok(Ranked {
+            top: top.await?,
+            complete_from: self.range.from(),
+        })
+    }
+
+    /// Visits before `kept_from` may be gone.
+    pub(super) async fn of_visits(
+        &self,
+        store: &dyn ClickStore,
+        kept_from: UnixMillis,
+    ) -> PortResult<Ranked> {
+        let filter = self.visits_wanted();
+        let mut query = self.first_page();
+        let mut counts = BTreeMap::<Box<str>, u64>::new();
+        let mut complete_from = self.range.before();
+        for _ in 0..PAGES_MAX {
+            let page = store.visits(&query).await?;
+            for visit in page.visits.iter().filter(|visit| filter.takes(visit)) {
+                if let Some(value) = visit.value(self.dimension) {
+                    *counts.entry(value.into()).or_default() += 1;
+                }
+            }
+            // There may be more of the same millisecond.
+            if let Some(oldest) = page.visits.last() {
+                complete_from = oldest.at.plus(MILLISECOND);
+            }
+            query.cursor = page.next;
+            if query.cursor.is_none() {
+                complete_from = self.range.from();
+                break;
+            }
+        }
+        if kept_from > self.range.counted_from() {
+            complete_from = complete_from.max(kept_from);
+        }
+        Ok(Ranked {
+            top: Top::of(counts, self.limit),
+            complete_from,
+        })
+    }
+
+    /// As sums do it: other dimensions than the kind are of humans unless another kind is asked for.
+    fn visits_wanted(&self) -> VisitFilter {
+        let mut filter = self.filter.clone();
+        if self.dimension.counts_humans() {
+            filter.kind.get_or_insert(VisitKind::Human);
+        }
+        filter
+    }
+
+    /// Without the filter: only who sees all visits knows how far back they go.
+    fn first_page(&self) -> VisitQuery {
+        VisitQuery {
+            subject: self.subject.clone(),
+            from: self.range.counted_from(),
+            before: self.range.before(),
+            filter: VisitFilter::default(),
+            cursor: None,
+            limit: PAGE_VISITS_MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use curt_adapters::memory::MemoryClickStore;
+    use curt_core::ports::ClickFlush;
+    use curt_core::{Day, DomainId, Key, LinkId, Sketch, SubjectDay, VisitRow, Visited};
+
+    use super::super::{Edge, ReportError, Reports, Zone};
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3_600);
+    const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
+
+    fn id() -> LinkId {
+        LinkId::new(DomainId::DEFAULT, Key::parse("abc").unwrap())
+    }
+
+    fn visit(at: UnixMillis, country: &str, browser: &str) -> VisitRow {
+        VisitRow {
+            at,
+            visited: Visited::Link(id()),
+            owner: None,
+            tags: Vec::new(),
+            kind: VisitKind::Human,
+            country: country.into(),
+            browser: browser.into(),
+            system: "Linux".into(),
+            device: "desktop".into(),
+            referrer: "direct".into(),
+            language: "de".into(),
+            address: None,
+        }
+    }
+
+    async fn reports(visits: Vec<VisitRow>, visits_kept: Option<Duration>) -> Reports {
+        let store = Arc::new(MemoryClickStore::new());
+        let flush = ClickFlush {
+            partition: 0,
+            from: 0,
+            to: 1,
+            days: vec![SubjectDay {
+                subject: ClickSubject::Link(id()),
+                day: Day::of(NOW.minus(DAY)),
+                sums: vec![curt_core::ClickSum {
+                    hour: NOW.minus(DAY).hour(),
+                    dimension: Dimension::Browser,
+                    value: "of the sums".into(),
+                    count: 1_000_000,
+                }],
+                visitors: Sketch::new(),
+            }],
+            visits,
+        };
+        assert!(store.apply(flush).await.unwrap());
+        Reports::new(store, visits_kept)
+    }
+
+    /// The last 30 days.
+    fn range() -> Range {
+        Range::asked(None, Some(Edge::At(NOW)), NOW, &Zone::UTC).unwrap()
+    }
+
+    fn with(values: &[(Dimension, &str)]) -> VisitFilter {
+        let values = values.iter().map(|(name, value)| (*name, (*value).into()));
+        VisitFilter {
+            kind: None,
+            values: values.collect(),
+        }
+    }
+
+    async fn browsers(reports: &Reports, filter: &VisitFilter) -> Result<Ranked, ReportError> {
+        let ranking = Ranking {
+            subject: &ClickSubject::Link(id()),
+            dimension: Dimension::Browser,
+            range: &range(),
+            filter,
+            limit: 10,
+        };
+        reports.top(&ranking, NOW).await
+    }
+
+    #[tokio::test]
+    async fn browsers_of_one_country_are_ranked_among_people() {
+        let at = NOW.minus(DAY);
+        let bot = VisitRow {
+            kind: VisitKind::Bot,
+            ..visit(at, "DE", "Crawler")
+        };
+        let visits = vec![
+            visit(at, "DE", "Firefox"),
+            visit(at, "FR", "Chrome"),
+            visit(at, "DE", "Chrome"),
+            visit(at, "DE", "Firefox"),
+            bot,
+        ];
+        let reports = reports(visits, None).await;
+        let german = with(&[(Dimension::Country, "DE")]);
+        let ranked = browsers(&reports, &german).await.unwrap();
+        assert_eq!(
+            ranked.top.values,
+            [("Firefox".into(), 2), ("Chrome".into(), 1)]
+        );
+        assert_eq!(ranked.complete_from, range().from());
+        let bots = VisitFilter {
+            kind: Some(VisitKind::Bot),
+            ..german
+        };
+        let ranked = browsers(&reports, &bots).await.unwrap();
+        assert_eq!(ranked.top.values, [("Crawler".into(), 1)]);
+        let nobody = with(&[(Dimension::Country, "DE"), (Dimension::Language, "fr")]);
+        let ranked = browsers(&reports, &nobody).await.unwrap();
+        assert_eq!(ranked.top, Top::default());
+    }
+
+    /// However many there were, and also where no visit is kept.
+    #[tokio::test]
+    async fn without_filters_the_sums_tell() {
+        let reports = reports(Vec::new(), Some(Duration::ZERO)).await;
+        let people = VisitFilter {
+            kind: Some(VisitKind::Human),
+            ..VisitFilter::default()
+        };
+        for filter in [VisitFilter::default(), people] {
+            let ranked = browsers(&reports, &filter).await.unwrap();
+            assert_eq!(ranked.top.values, [("of the sums".into(), 1_000_000)]);
+            assert_eq!(ranked.complete_from, range().from());
+        }
+        let refused = browsers(&reports, &with(&[(Dimension::Country, "DE")])).await;
+        assert!(matches!(refused, Err(ReportError::NoVisits)));
+    }
+
+    #[tokio::test]
+    async fn the_newest_visits_are_looked_at_and_it_is_said_since_when() {
+        let seconds = 1..=VISITS_RANKED_MAX as u64 + 500;
+        let at = |second| NOW.minus(Duration::from_secs(second));
+        let visits = seconds.map(|second| visit(at(second), "DE", "Firefox"));
+        let reports = reports(visits.collect(), None).await;
+        let german = with(&[(Dimension::Country, "DE")]);
+        let ranked = browsers(&reports, &german).await.unwrap();
+        let looked_at = VISITS_RANKED_MAX as u64;
+        assert_eq!(ranked.top.values, [("Firefox".into(), looked_at)]);
+        assert_eq!(ranked.complete_from, at(looked_at).plus(MILLISECOND));
+        // None of them has the value: it is known since when.
+        let ranked = browsers(&reports, &with(&[(Dimension::Country, "FR")])).await;
+        assert_eq!(
+            ranked.unwrap().complete_from,
+            at(looked_at).plus(MILLISECOND)
+        );
+    }
+
+    #[tokio::test]
+    async fn a_range_from_before_the_oldest_visit_that_is_kept_is_not_complete() {
+        let visits = vec![visit(NOW.minus(DAY), "DE", "Firefox")];
+        let german = with(&[(Dimension::Country, "DE")]);
+        for (kept, complete_from) in [(DAY * 10, NOW.minus(DAY * 10)), (DAY * 40, range().from())] {
+            let reports = reports(visits.clone(), Some(kept)).await;
+            let ranked = browsers(&reports, &german).await.unwrap();
+            assert_eq!(ranked.complete_from, complete_from);
+        }
+    }
+}

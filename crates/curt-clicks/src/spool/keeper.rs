@@ -1,0 +1,77 @@
+//! What happens beside the writers: making room ahead of them, and making what they wrote durable.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
+
+use super::Core;
+
+/// How often room is looked for when nobody rings: a full disk may have been emptied.
+const ROOM_EVERY: Duration = Duration::from_millis(200);
+
+/// Wakes the thread that makes room.
+#[derive(Debug, Default)]
+pub(super) struct Bell(OnceLock<Thread>);
+
+impl Bell {
+    pub(super) fn ring(&self) {
+        if let Some(thread) = self.0.get() {
+            thread.unpark();
+        }
+    }
+}
+
+/// The two threads. They are apart because a disk may take long to make something durable, and a writer that needs its
+/// next segment must not wait for that.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Keeper {
+    pub(super) fn start(core: &Arc<Core>, sync_every: Duration) -> std::io::Result<Self> {
+        let mut keeper = Self {
+            stop: Arc::new(AtomicBool::new(false)),
+            threads: Vec::new(),
+        };
+        keeper.spawn("spool-room", core, ROOM_EVERY, Core::make_room)?;
+        if let Some(thread) = keeper.threads.first() {
+            core.bell.0.get_or_init(|| thread.thread().clone());
+        }
+        keeper.spawn("spool-sync", core, sync_every, Core::sync)?;
+        Ok(keeper)
+    }
+
+    fn spawn(
+        &mut self,
+        name: &str,
+        core: &Arc<Core>,
+        every: Duration,
+        work: fn(&Core),
+    ) -> std::io::Result<()> {
+        let (core, stop) = (Arc::clone(core), Arc::clone(&self.stop));
+        let run = move || {
+            while !stop.load(Ordering::Acquire) {
+                work(&core);
+                thread::park_timeout(every);
+            }
+        };
+        self.threads
+            .push(thread::Builder::new().name(name.to_owned()).spawn(run)?);
+        Ok(())
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                tracing::error!("a thread of the spool panicked");
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The embedded click stream: files that redirect workers write as memory, and that outlive the process.
+//!
+//! ```text
+//! spool/lock                        one process at a time
+//! spool/dead-letters                which records nobody could read, and why
+//! spool/0/00001875…744.seg          a segment of partition 0: a header, then records; named by its first address
+//! ```
+//! Every byte that a partition ever holds has an address, which only grows, over restarts too; a segment covers a range
+//! of them. Each run writes segments of its own and never goes on with one of an earlier run, whose end a crash may
+//! have left in disorder.
+//!
+//! - A **writer** ([`writer`]) stores records into the mapped segment. kill -9 loses none of them: the pages belong
+//!   to the kernel. When its segment is full it takes the next one, which is ready, or drops and counts.
+//! - The **keeper** ([`keeper`]) makes segments ahead, with all their blocks, and every 100 ms asks the disk for what was
+//!   written: that is all that a power cut can take.
+//! - A **reader** ([`ClickStream::poll`]) reads the file as a file and checks every record. What is damaged is skipped,
+//!   counted and noted among the dead letters.
+//! - What is **committed** is removed with its segment, and wiped in the one that is still written: no visitor's address
+//!   outlives the counting.
+
+mod budget;
+mod contents;
+mod dead_letters;
+mod frame;
+mod keeper;
+mod lock_file;
+mod map;
+mod metrics;
+mod partition;
+mod poison;
+mod segment;
+mod settings;
+mod stream;
+mod walk;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use curt_core::{ErrorKind, PortError, PortResult, UnixMillis};
+
+pub use metrics::SpoolMetrics;
+pub use settings::SpoolSettings;
+
+use crate::capture::Capture;
+use crate::record::RecordError;
+use budget::Budget;
+use dead_letters::DeadLetters;
+use keeper::{Bell, Keeper};
+use lock_file::LockFile;
+use partition::Partition;
+use poison::Poison;
+use writer::Lack;
+pub(crate) use writer::Writer;
+
+const BACKEND: &str = "spool";
+const DEAD_LETTERS: &str = "dead-letters";
+
+/// The spool of this process. Dropping it ends its threads, after everything that was written is durable.
+#[derive(Debug)]
+pub struct Spool {
+    /// Before the rest: its threads end first.
+    _keeper: Keeper,
+    core: Arc<Core>,
+}
+
+#[derive(Debug)]
+struct Core {
+    partitions: Vec<Partition>,
+    /// The writers that no capture has taken; one per partition that is written in this run.
+    writers: Vec<Mutex<Option<Writer>>>,
+    budget: Budget,
+    poison: Poison,
+    bell: Arc<Bell>,
+    _lock: Arc<LockFile>,
+}
+
+/// What the spool has counted since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpoolCounts {
+    pub captured: u64,
+    /// The next segment was not ready in time.
+    pub dropped_late: u64,
+    /// The spool had reached its bound.
+    pub dropped_full: u64,
+    /// The disk gave no more room.
+    pub dropped_disk: u64,
+    /// Records that cannot be read, by reason.
+    pub poisoned: BTreeMap<&'static str, u64>,
+    /// Bytes that the files take.
+    pub bytes: u64,
+}
+
+impl SpoolCounts {
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped_late + self.dropped_full + self.dropped_disk
+    }
+
+    fn dropped_by_reason(&self) -> [(&'static str, u64); 3] {
+        let count = |lack| match lack {
+            Lack::Late => self.dropped_late,
+            Lack::Full => self.dropped_full,
+            Lack::Disk => self.dropped_disk,
+        };
+        Lack::ALL.map(|lack| (lack.name(), count(lack)))
+    }
+}
+
+impl Spool {
+    /// Opens the spool in `folder`, with what earlier runs left there. A disk without room is no error: clicks are
+    /// dropped and counted until there is some. `now` is asked for new partitions only.
+    pub fn open(
+        folder: &Path,
+        settings: &SpoolSettings,
+        now: UnixMillis,
+        metrics: &SpoolMetrics,
+    ) -> PortResult<Self> {
+        const OP: &str = "open the spool";
+        settings.check()?;
+        let failed = |error| unusable(OP, folder, error);
+        fs::create_dir_all(folder).map_err(failed)?;
+        let lock = Arc::new(LockFile::acquire(folder)?);
+        let letters = DeadLetters::new(folder.join(DEAD_LETTERS), settings);
+        let mut core = Core {
+            partitions: Vec::new(),
+            writers: Vec::new(),
+            budget: Budget::new(settings),
+            poison: Poison::new(letters),
+            bell: Arc::default(),
+            _lock: Arc::clone(&lock),
+        };
+        let count = settings.writers.max(partitions_in(folder).map_err(failed)?);
+        for number in 0..count {
+            let (partition, rooms) =
+                Partition::open(folder, number, now, &core.budget, &core.poison).map_err(failed)?;
+            if number < settings.writers {
+                let (pulse, bell) = (Arc::clone(&partition.pulse), Arc::clone(&core.bell));
+                let writer = Writer::new(pulse, rooms, bell, Arc::clone(&lock));
+                core.writers.push(Mutex::new(Some(writer)));
+            }
+            core.partitions.push(partition);
+        }
+        core.make_room();
+        let core = Arc::new(core);
+        metrics.watch(&core);
+        let keeper = Keeper::start(&core, settings.sync_every).map_err(failed)?;
+        Ok(Self {
+            core,
+            _keeper: keeper,
+        })
+    }
+
+    /// The handle with which a redirect worker writes to its partition. Each can be taken once.
+    pub fn capture(&self, partition: u32) -> PortResult<Capture> {
+        let writer = self.core.writers.get(partition as usize);
+        let writer = writer.and_then(|slot| {
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.take()
+        });
+        writer.map(Capture::new).ok_or_else(|| {
+            let detail = format!("partition {partition} has no writer to give, or gave it");
+            PortError::new(ErrorKind::Invalid, BACKEND, "capture clicks", detail)
+        })
+    }
+
+    /// Counts and keeps a record that was polled and is no visit.
+    pub fn reject(&self, partition: u32, offset: u64, error: RecordError, bytes: &[u8]) {
+        let reason = error.reason();
+        self.core.poison.report(partition, offset, reason, bytes);
+    }
+
+    #[must_use]
+    pub fn counts(&self) -> SpoolCounts {
+        self.core.counts()
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        self.core.sync();
+    }
+}
+
+impl Core {
+    fn make_room(&self) {
+        for partition in self.partitions.iter().take(self.writers.len()) {
+            partition.make_room(&self.budget);
+        }
+    }
+
+    /// A disk that fails is met again at the next tick: what is not durable stays in the page cache.
+    fn sync(&self) {
+        for partition in &self.partitions {
+            if let Err(error) = partition.sync() {
+                tracing::warn!(%error, "clicks could not be made durable");
+            }
+        }
+    }
+
+    fn counts(&self) -> SpoolCounts {
+        let sum = |count: &dyn Fn(&Partition) -> u64| self.partitions.iter().map(count).sum();
+        SpoolCounts {
+            captured: sum(&|partition| partition.pulse.written()),
+            dropped_late: sum(&|partition| partition.pulse.dropped(Lack::Late)),
+            dropped_full: sum(&|partition| partition.pulse.dropped(Lack::Full)),
+            dropped_disk: sum(&|partition| partition.pulse.dropped(Lack::Disk)),
+            poisoned: self.poison.counts(),
+            bytes: self.budget.used(),
+        }
+    }
+}
+
+/// How many partitions earlier runs left: a server with fewer workers than before still reads them all.
+fn partitions_in(folder: &Path) -> std::io::Result<u32> {
+    let mut count = 0;
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let number: Option<u32> = name.to_str().and_then(|name| name.parse().ok());
+        count = count.max(number.map_or(0, |number| number.saturating_add(1)));
+    }
+    Ok(count)
+}
+
+fn unusable(op: &'static str, path: &Path, error: std::io::Error) -> PortError {
+    let detail = format!(
+        "{} cannot be used: check that this user may write there",
+        path.display()
+    );
+    PortError::new(ErrorKind::Unavailable, BACKEND, op, detail).with_source(error)
+}

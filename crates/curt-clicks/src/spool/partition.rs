@@ -1,0 +1,379 @@
+//! One writer's part of the spool: a row of segments, the newest of which is being written.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use curt_core::UnixMillis;
+use curt_core::names::event;
+use curt_core::ports::StreamRecord;
+
+use super::budget::Budget;
+use super::contents::{self, Content};
+use super::map::Map;
+use super::poison::Poison;
+use super::segment::{self, Recovered, SEGMENT_BYTES_MAX, Segment};
+use super::walk::{Seen, Walk};
+use super::writer::{Lack, Pulse, Room};
+
+/// A new partition's addresses start at the time of its birth, as if a mebibyte had been written in every millisecond
+/// since 1970: should the folder be lost, the positions that consumers remember are not used again.
+const BIRTH_SHIFT: u32 = 20;
+
+#[derive(Debug)]
+pub(super) struct Partition {
+    number: u32,
+    folder: PathBuf,
+    pub(super) pulse: Arc<Pulse>,
+    ready: SyncSender<Room>,
+    state: Mutex<State>,
+    /// Held by whoever makes a segment: of two, one would take the other's address.
+    making: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Oldest first. The newest is never removed: it is what tells the next run where addresses go on.
+    segments: VecDeque<Kept>,
+    /// First address of the next segment.
+    next_first: u64,
+    /// A place where a record is known to start: where the last poll ended.
+    record_start: u64,
+    /// Poison before this address has been reported.
+    reported: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    segment: Arc<Segment>,
+    /// Until it is closed and durable.
+    map: Option<Arc<Map>>,
+    /// What is durable, as an address.
+    synced: u64,
+}
+
+/// What an earlier run left in a partition.
+#[derive(Debug, Default)]
+struct Found {
+    segments: VecDeque<Kept>,
+    records: u64,
+    next_first: u64,
+}
+
+impl Partition {
+    /// Opens or makes the partition, with every record of earlier runs. The receiver is its writer's.
+    pub(super) fn open(
+        spool: &Path,
+        number: u32,
+        now: UnixMillis,
+        budget: &Budget,
+        poison: &Poison,
+    ) -> io::Result<(Self, Receiver<Room>)> {
+        let folder = spool.join(number.to_string());
+        fs::create_dir_all(&folder)?;
+        fs::File::open(spool)?.sync_all()?;
+        let found = recover(&folder, number, poison)?;
+        for kept in &found.segments {
+            budget.add(kept.segment.bytes());
+        }
+        if found.records > 0 {
+            tracing::info!(
+                event = event::SPOOL_RECOVERED,
+                partition = number,
+                records = found.records,
+                "clicks of an earlier run are in the spool"
+            );
+        }
+        let birth = u64::try_from(now.0).unwrap_or(0) << BIRTH_SHIFT;
+        let next_first = match found.next_first {
+            0 => birth,
+            next => next,
+        };
+        let (ready, rooms) = sync_channel(1);
+        let state = State {
+            segments: found.segments,
+            next_first,
+            record_start: 0,
+            reported: 0,
+        };
+        let partition = Self {
+            number,
+            folder,
+            pulse: Arc::new(Pulse::new()),
+            ready,
+            state: Mutex::new(state),
+            making: Mutex::default(),
+        };
+        Ok((partition, rooms))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prepares the writer's next segment if it wants one and there is room for it.
+    pub(super) fn make_room(&self, budget: &Budget) {
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.pulse.wants_room() {
+            return;
+        }
+        let bytes = budget.segment_bytes();
+        if !budget.reserve(bytes) {
+            self.note_lack(Lack::Full, "the consumer is behind");
+            return;
+        }
+        match self.add_segment_if_disk_has(budget, bytes) {
+            Ok(room) => self.hand_over(room),
+            Err(error) => {
+                budget.release(bytes);
+                self.note_lack(Lack::Disk, &error.to_string());
+            }
+        }
+    }
+
+    fn hand_over(&self, room: Room) {
+        if self.pulse.note(Lack::Late) {
+            let partition = self.number;
+            tracing::info!(
+                event = event::SPOOL_ROOM_FOUND,
+                partition,
+                "the spool has room"
+            );
+        }
+        self.pulse.room_is_coming();
+        if self.ready.try_send(room).is_err() {
+            tracing::debug!(partition = self.number, "the writer of the spool is gone");
+        }
+    }
+
+    fn note_lack(&self, lack: Lack, why: &str) {
+        if self.pulse.note(lack) {
+            tracing::warn!(
+                event = event::SPOOL_ROOM_LACKED,
+                partition = self.number,
+                reason = lack.name(),
+                why,
+                "the spool has no further segment; clicks that do not fit are dropped and counted"
+            );
+        }
+    }
+
+    fn add_segment_if_disk_has(&self, budget: &Budget, bytes: u64) -> io::Result<Room> {
+        if !budget.disk_has(&self.folder, bytes)? {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.add_segment(bytes)
+    }
+
+    fn add_segment(&self, bytes: u64) -> io::Result<Room> {
+        let first = self.state().next_first;
+        let segment = Segment::create(&self.folder, self.number, first, bytes)?;
+        let (map, pen) =
+            Map::of(segment.file(), bytes as usize).inspect_err(|_| drop(segment.remove()))?;
+        let segment = Arc::new(segment);
+        let mut state = self.state();
+        state.next_first = segment.limit;
+        state.segments.push_back(Kept {
+            segment: Arc::clone(&segment),
+            map: Some(map),
+            synced: first,
+        });
+        Ok(Room::new(segment, pen))
+    }
+
+    /// Makes everything durable that is written so far.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        let tail = self.pulse.tail();
+        let open: Vec<(Arc<Segment>, Arc<Map>, u64)> = self
+            .state()
+            .segments
+            .iter()
+            .filter_map(|kept| {
+                let map = Arc::clone(kept.map.as_ref()?);
+                Some((Arc::clone(&kept.segment), map, kept.synced))
+            })
+            .collect();
+        for (segment, map, synced) in open {
+            let end = contents::end_of(&segment, tail);
+            if end > synced.max(segment.data_start()) {
+                let at = |address: u64| (address - segment.first) as usize;
+                map.flush(at(synced), at(end))?;
+            }
+            self.note_synced(segment.first, end);
+        }
+        Ok(())
+    }
+
+    fn note_synced(&self, first: u64, end: u64) {
+        let mut state = self.state();
+        let kept = state
+            .segments
+            .iter_mut()
+            .find(|kept| kept.segment.first == first);
+        let Some(kept) = kept else { return };
+        kept.synced = kept.synced.max(end);
+        if kept.segment.end() != 0 && kept.synced >= kept.segment.end() {
+            kept.map = None;
+        }
+    }
+
+    /// Up to `limit` records whose offset is `from` or later. A record's offset is the address of its last byte, so that
+    /// the next one can only be found from the following address on.
+    pub(super) fn poll(
+        &self,
+        from: u64,
+        limit: usize,
+        poison: &Poison,
+    ) -> io::Result<Vec<StreamRecord>> {
+        // The tail first: whoever sees it in a later segment also sees where the earlier ones end.
+        let tail = self.pulse.tail();
+        let (contents, record_start) = {
+            let state = self.state();
+            let segments = state.segments.iter().map(|kept| &kept.segment);
+            (contents::of(segments, tail), state.record_start)
+        };
+        let mut records = Vec::new();
+        for Content { segment, end } in contents {
+            if end <= from || end == segment.data_start() {
+                continue;
+            }
+            let known = from == record_start && from >= segment.data_start();
+            let start = if known { from } else { segment.kept_start() };
+            let mut walk = Walk::new(&segment, start, end);
+            while records.len() < limit
+                && let Some(seen) = walk.next()?
+            {
+                match seen {
+                    Seen::Record { next, payload } if next > from => records.push(StreamRecord {
+                        offset: next - 1,
+                        bytes: payload.into(),
+                    }),
+                    Seen::Poison { next, bytes } if next > from => {
+                        self.report_poison(next, bytes, poison);
+                    }
+                    _ => {}
+                }
+            }
+            if records.len() >= limit {
+                break;
+            }
+        }
+        if let Some(last) = records.last() {
+            self.state().record_start = last.offset + 1;
+        }
+        Ok(records)
+    }
+
+    /// Each stretch once, however often it is polled.
+    fn report_poison(&self, next: u64, bytes: &[u8], poison: &Poison) {
+        {
+            let mut state = self.state();
+            if next <= state.reported {
+                return;
+            }
+            state.reported = next;
+        }
+        let hole = bytes.iter().all(|byte| *byte == 0);
+        let reason = if hole { "hole" } else { "checksum" };
+        poison.report(self.number, next - 1, reason, bytes);
+    }
+
+    /// Removes the segments that end at or before `offset`, and wipes what is before it in the one that stays.
+    pub(super) fn commit(&self, offset: u64, budget: &Budget) -> io::Result<()> {
+        while let Some(oldest) = self.take_done(offset) {
+            let bytes = oldest.bytes();
+            oldest.remove()?;
+            budget.release(bytes);
+        }
+        let tail = self.pulse.tail();
+        let oldest = self
+            .state()
+            .segments
+            .front()
+            .map(|kept| Arc::clone(&kept.segment));
+        oldest.map_or(Ok(()), |segment| {
+            segment.wipe(offset, contents::end_of(&segment, tail))
+        })
+    }
+
+    fn take_done(&self, offset: u64) -> Option<Arc<Segment>> {
+        let mut state = self.state();
+        if state.segments.len() < 2 || !is_done(state.segments.front()?, offset) {
+            return None;
+        }
+        Some(state.segments.pop_front()?.segment)
+    }
+}
+
+fn is_done(kept: &Kept, offset: u64) -> bool {
+    let end = kept.segment.end();
+    end != 0 && end <= offset
+}
+
+fn recover(folder: &Path, partition: u32, poison: &Poison) -> io::Result<Found> {
+    let mut found = Found::default();
+    for (first, path) in segment_files(folder)? {
+        let Some(recovered) = Segment::recover(&path, partition, first)? else {
+            found.next_first = first.saturating_add(SEGMENT_BYTES_MAX);
+            set_aside(&path, partition, first, poison)?;
+            continue;
+        };
+        let Recovered {
+            segment,
+            records,
+            torn,
+        } = recovered;
+        if !torn.is_empty() {
+            poison.report(partition, segment.end(), "torn", &torn);
+        }
+        found.records += records;
+        found.next_first = segment.limit;
+        // The newest stays, though empty, until there is a newer one.
+        while let Some(empty) = found.segments.pop_back_if(|kept| is_empty(kept)) {
+            empty.segment.remove()?;
+        }
+        found.segments.push_back(Kept {
+            synced: segment.end(),
+            segment: Arc::new(segment),
+            map: None,
+        });
+    }
+    Ok(found)
+}
+
+fn is_empty(kept: &Kept) -> bool {
+    kept.segment.end() == kept.segment.data_start()
+}
+
+/// The partition's segments, oldest first. Unfinished ones are removed.
+fn segment_files(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if segment::is_draft(name) {
+            fs::remove_file(entry.path())?;
+        } else if let Some(first) = segment::first_by_name(name) {
+            files.push((first, entry.path()));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// A file whose header is damaged is set aside under another name, with its records only where they may be kept. Its
+/// name still tells which addresses it took.
+fn set_aside(path: &Path, partition: u32, first: u64, poison: &Poison) -> io::Result<()> {
+    let mut start = [0; segment::HEADER_BYTES as usize];
+    let mut file = fs::File::options().read(true).write(true).open(path)?;
+    let read = io::Read::read(&mut file, &mut start)?;
+    poison.report(partition, first, "segment", &start[..read]);
+    if !poison.keeps_records() {
+        file.set_len(read as u64)?;
+    }
+    fs::rename(path, path.with_extension("bad"))
+}

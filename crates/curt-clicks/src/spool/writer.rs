@@ -1,0 +1,202 @@
+//! The hot side of a partition: no system call, no lock and no wait for a record (C-2).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+
+use super::frame;
+use super::keeper::Bell;
+use super::lock_file::LockFile;
+use super::map::Pen;
+use super::segment::{HEADER_BYTES, Segment};
+
+/// Why a record found no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Lack {
+    /// The next segment was not ready yet.
+    Late = 0,
+    /// The spool has reached its bound: the consumer is behind.
+    Full = 1,
+    /// The disk gives no more segments.
+    Disk = 2,
+}
+
+impl Lack {
+    pub(super) const ALL: [Self; 3] = [Self::Late, Self::Full, Self::Disk];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Late => "late",
+            Self::Full => "full",
+            Self::Disk => "disk",
+        }
+    }
+}
+
+/// What the writer and the rest of the partition tell each other. Aligned so that nobody else's data moves between
+/// cores with it.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(super) struct Pulse {
+    /// Address after the last record.
+    tail: AtomicU64,
+    written: AtomicU64,
+    dropped: [AtomicU64; Lack::ALL.len()],
+    /// Why there is no next segment, as long as there is none.
+    lack: AtomicU8,
+    /// Whether the writer waits for its next segment.
+    wanted: AtomicBool,
+}
+
+impl Pulse {
+    pub(super) fn new() -> Self {
+        Self {
+            tail: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            dropped: Default::default(),
+            lack: AtomicU8::new(Lack::Late as u8),
+            wanted: AtomicBool::new(true),
+        }
+    }
+
+    pub(super) fn tail(&self) -> u64 {
+        self.tail.load(Ordering::Acquire)
+    }
+
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn dropped(&self, lack: Lack) -> u64 {
+        self.dropped[lack as usize].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn wants_room(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    /// To be said before the segment is handed over: the writer may want the next one at once.
+    pub(super) fn room_is_coming(&self) {
+        self.wanted.store(false, Ordering::Release);
+    }
+
+    /// Notes why there is no next segment; says whether that is news.
+    pub(super) fn note(&self, lack: Lack) -> bool {
+        self.lack.swap(lack as u8, Ordering::Relaxed) != lack as u8
+    }
+}
+
+/// Only the writer counts: a plain store does, and costs less than an atomic addition.
+fn add_one(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// A segment that is being written, and how far.
+#[derive(Debug)]
+pub(super) struct Room {
+    segment: Arc<Segment>,
+    pen: Pen,
+    at: usize,
+    capacity: usize,
+}
+
+impl Room {
+    pub(super) fn new(segment: Arc<Segment>, pen: Pen) -> Self {
+        let capacity = (segment.limit - segment.first) as usize;
+        Self {
+            segment,
+            pen,
+            at: HEADER_BYTES as usize,
+            capacity,
+        }
+    }
+
+    fn fits(&self, bytes: usize) -> bool {
+        self.capacity - self.at >= bytes
+    }
+
+    fn address(&self) -> u64 {
+        self.segment.first + self.at as u64
+    }
+
+    fn write(&mut self, payload: &[u8]) {
+        let word = frame::word(payload, self.address(), self.segment.salt);
+        self.pen.write(self.at, word, payload);
+        self.at += frame::framed_bytes(payload.len());
+    }
+}
+
+/// The one that writes to a partition.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pulse: Arc<Pulse>,
+    room: Option<Room>,
+    ready: Receiver<Room>,
+    bell: Arc<Bell>,
+    /// As long as somebody writes, no other process may have the folder.
+    _lock: Arc<LockFile>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        pulse: Arc<Pulse>,
+        ready: Receiver<Room>,
+        bell: Arc<Bell>,
+        lock: Arc<LockFile>,
+    ) -> Self {
+        Self {
+            pulse,
+            room: None,
+            ready,
+            bell,
+            _lock: lock,
+        }
+    }
+
+    /// Writes a record of at most [`frame::PAYLOAD_BYTES_MAX`] bytes; says whether there was room for it.
+    pub(crate) fn write(&mut self, payload: &[u8]) -> bool {
+        let Some(room) = self.room_for(frame::framed_bytes(payload.len())) else {
+            self.count_drop();
+            return false;
+        };
+        room.write(payload);
+        let tail = room.address();
+        self.pulse.tail.store(tail, Ordering::Release);
+        add_one(&self.pulse.written);
+        true
+    }
+
+    /// Whether that many bytes would go into one segment now.
+    pub(super) fn has_room_for(&mut self, bytes: usize) -> bool {
+        self.room_for(bytes).is_some()
+    }
+
+    fn room_for(&mut self, bytes: usize) -> Option<&mut Room> {
+        let fits = |room: &Option<Room>| room.as_ref().is_some_and(|room| room.fits(bytes));
+        if !fits(&self.room) {
+            self.turn_to_next();
+        }
+        self.room.as_mut().filter(|room| room.fits(bytes))
+    }
+
+    /// Goes on to the next segment if it is ready; once in thousands of records.
+    #[cold]
+    fn turn_to_next(&mut self) {
+        let Ok(next) = self.ready.try_recv() else {
+            return;
+        };
+        if let Some(full) = self.room.replace(next) {
+            // Before the tail moves on: a reader that sees the tail in the next segment must see this one's end.
+            full.segment.close(full.address());
+        }
+        self.pulse.wanted.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+
+    #[cold]
+    fn count_drop(&self) {
+        let lack = self.pulse.lack.load(Ordering::Relaxed);
+        add_one(&self.pulse.dropped[usize::from(lack)]);
+    }
+}

@@ -1,0 +1,61 @@
+//! What was counted is not kept: a record holds its visitor's address.
+
+use std::fs;
+
+use curt_clicks::spool::Spool;
+use curt_core::ports::{ClickStream, StreamRecord};
+
+use crate::world::{World, drain, numbers, record, record_surely};
+
+/// How many visits' agents stand in the files.
+fn traces(world: &World) -> usize {
+    let files = world.segments().into_iter();
+    files
+        .map(|path| {
+            let bytes = fs::read(path).unwrap();
+            let windows = bytes.windows(b"Firefox/142.0".len());
+            windows.filter(|seen| *seen == b"Firefox/142.0").count()
+        })
+        .sum()
+}
+
+async fn commit_after(spool: &Spool, record: &StreamRecord) {
+    spool.commit(0, record.offset + 1).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_committed_record_leaves_no_trace_and_the_others_stay() {
+    let world = World::new();
+    let spool = world.open();
+    let mut capture = spool.capture(0).unwrap();
+    for number in 0..1_000 {
+        record_surely(&mut capture, number);
+    }
+    let records = drain(&spool, 0, 0).await;
+    assert_eq!(traces(&world), 1_000);
+    commit_after(&spool, &records[299]).await;
+    assert_eq!(traces(&world), 700);
+    // In the middle of a record: that one is not before it.
+    spool.commit(0, records[400].offset - 5).await.unwrap();
+    assert_eq!(traces(&world), 600);
+    commit_after(&spool, &records[10]).await;
+    let rest: Vec<u32> = (400..1_000).collect();
+    assert_eq!(numbers(&drain(&spool, 0, 0).await), rest);
+    assert_eq!(spool.counts().poisoned.len(), 0, "zeros are no damage");
+    drop((capture, spool));
+
+    let spool = world.open();
+    let position = records[399].offset + 1;
+    assert_eq!(numbers(&drain(&spool, 0, position).await), rest);
+    assert_eq!(spool.counts().poisoned.len(), 0, "zeros are no damage");
+    let mut capture = spool.capture(0).unwrap();
+    assert!(record(&mut capture, 1_000));
+    // Further than anything is written: the next record must come through whole.
+    spool.commit(0, u64::MAX).await.unwrap();
+    assert!(record(&mut capture, 1_001));
+    assert_eq!(traces(&world), 1);
+    let last = drain(&spool, 0, position).await;
+    assert_eq!(numbers(&last), [1_001]);
+    commit_after(&spool, &last[0]).await;
+    assert_eq!(traces(&world), 0);
+}

@@ -1,0 +1,341 @@
+//! Visits and what is counted about them.
+//!
+//! Sums are kept per subject and UTC day, and inside a day per hour, dimension and value. An hour is the finest time
+//! that reports know; days, weeks and months of any time zone are put together from hours.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::clock::UnixMillis;
+use crate::key::LinkId;
+use crate::owner::OwnerId;
+use crate::sketch::Sketch;
+
+const HOUR_MILLIS: i64 = 3_600_000;
+const DAY_MILLIS: i64 = 24 * HOUR_MILLIS;
+
+impl UnixMillis {
+    /// The start of the hour that it lies in.
+    #[must_use]
+    pub fn hour(self) -> Self {
+        Self(self.0.saturating_sub(self.0.rem_euclid(HOUR_MILLIS)))
+    }
+}
+
+/// A day of UTC, by its number since 1970-01-01. Days before that and after year 9999 are not told apart from the
+/// first and the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(u32);
+
+impl Day {
+    pub const FIRST: Self = Self(0);
+    pub const LAST: Self = Self((UnixMillis::MAX.0 / DAY_MILLIS) as u32);
+
+    #[must_use]
+    pub fn of(at: UnixMillis) -> Self {
+        Self(
+            at.0.div_euclid(DAY_MILLIS)
+                .clamp(0, i64::from(Self::LAST.0)) as u32,
+        )
+    }
+
+    /// The day with this number, or the last one.
+    #[must_use]
+    pub fn numbered(number: u32) -> Self {
+        Self(number.min(Self::LAST.0))
+    }
+
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    #[must_use]
+    pub fn start(self) -> UnixMillis {
+        UnixMillis(i64::from(self.0) * DAY_MILLIS)
+    }
+
+    /// The start of one of its hours, 0 to 23.
+    #[must_use]
+    pub fn hour(self, hour: u8) -> UnixMillis {
+        self.start()
+            .plus(Duration::from_secs(u64::from(hour) * 3_600))
+    }
+
+    /// Which of its hours an instant lies in; the nearest one for an instant of another day.
+    #[must_use]
+    pub fn hour_of(self, at: UnixMillis) -> u8 {
+        let hours = at.0.saturating_sub(self.start().0).div_euclid(HOUR_MILLIS);
+        hours.clamp(0, 23) as u8
+    }
+
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self::numbered(self.0.saturating_add(1))
+    }
+
+    #[must_use]
+    pub fn minus(self, days: u32) -> Self {
+        Self(self.0.saturating_sub(days))
+    }
+}
+
+/// What a visit is taken for. The stored number of each is part of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum VisitKind {
+    Human = 0,
+    /// Says so itself, or is known to be one; previews and mail scanners too.
+    Bot = 1,
+    /// A browser that fetches ahead; nobody has seen the page yet.
+    Prefetch = 2,
+    /// Asked for the headers alone.
+    Head = 3,
+}
+
+impl VisitKind {
+    pub const ALL: [Self; 4] = [Self::Human, Self::Bot, Self::Prefetch, Self::Head];
+
+    #[must_use]
+    pub fn from_stored(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Human => "human",
+            Self::Bot => "bot",
+            Self::Prefetch => "prefetch",
+            Self::Head => "head",
+        }
+    }
+
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// By what visits are counted apart. The stored number of each is part of the format.
+///
+/// `Kind` counts every visit once, so its sum is the exact total; the others count humans only, but for `Orphan` and
+/// `Key`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Dimension {
+    /// Values are the names of [`VisitKind`].
+    Kind = 0,
+    Country = 1,
+    Browser = 2,
+    System = 3,
+    Device = 4,
+    /// Host of the page that led here.
+    Referrer = 5,
+    Language = 6,
+    /// Of orphan visits, of every kind: `not_found` or `base_url`.
+    Orphan = 7,
+    /// Of orphan visits, of every kind: the key that was asked for.
+    Key = 8,
+}
+
+impl Dimension {
+    pub const ALL: [Self; 9] = [
+        Self::Kind,
+        Self::Country,
+        Self::Browser,
+        Self::System,
+        Self::Device,
+        Self::Referrer,
+        Self::Language,
+        Self::Orphan,
+        Self::Key,
+    ];
+
+    /// Whether only visits of humans are counted in it.
+    #[must_use]
+    pub fn counts_humans(self) -> bool {
+        !matches!(self, Self::Kind | Self::Orphan | Self::Key)
+    }
+
+    #[must_use]
+    pub fn from_stored(number: u8) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|dimension| *dimension as u8 == number)
+    }
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kind => "kind",
+            Self::Country => "country",
+            Self::Browser => "browser",
+            Self::System => "system",
+            Self::Device => "device",
+            Self::Referrer => "referrer",
+            Self::Language => "language",
+            Self::Orphan => "orphan",
+            Self::Key => "key",
+        }
+    }
+
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|dimension| dimension.name() == name)
+    }
+}
+
+/// What a report is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClickSubject {
+    /// Every visit, orphans included.
+    Everything,
+    /// Visits that met no link: an unknown key, a link that is gone, the base URL.
+    Orphans,
+    /// The links of one owner.
+    Owner(OwnerId),
+    /// Those of them that had the tag when the visit was counted; see [`tag`](Self::tag).
+    Tag(OwnerId, Box<str>),
+    Link(LinkId),
+}
+
+impl ClickSubject {
+    /// Tags are compared without ASCII case, so a subject has its tag in lower case.
+    #[must_use]
+    pub fn tag(owner: OwnerId, tag: &str) -> Self {
+        Self::Tag(owner, tag.to_ascii_lowercase().into())
+    }
+}
+
+/// Visits of one hour that share a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClickSum {
+    /// Start of the hour.
+    pub hour: UnixMillis,
+    pub dimension: Dimension,
+    pub value: Box<str>,
+    pub count: u64,
+}
+
+/// What is new about one subject on one day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubjectDay {
+    pub subject: ClickSubject,
+    pub day: Day,
+    /// Of hours of this day; a value may come more than once.
+    pub sums: Vec<ClickSum>,
+    /// The visitors of the day, by a hash of who they are and the day's salt. The link is no part of the hash, so that
+    /// the sketches of an owner's links merge into the owner's visitors.
+    pub visitors: Sketch,
+}
+
+/// The value that stands for all values beyond [`VALUES_PER_DAY_MAX`](crate::limits::VALUES_PER_DAY_MAX).
+pub const OTHER: &str = "other";
+
+/// One visit as it is kept, as long as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisitRow {
+    pub at: UnixMillis,
+    pub visited: Visited,
+    /// The link's owner; `None` for orphans and until the link is looked up.
+    pub owner: Option<OwnerId>,
+    /// The link's tags when the visit was counted.
+    pub tags: Vec<Box<str>>,
+    pub kind: VisitKind,
+    pub country: Box<str>,
+    pub browser: Box<str>,
+    pub system: Box<str>,
+    pub device: Box<str>,
+    pub referrer: Box<str>,
+    pub language: Box<str>,
+    /// Only where the configuration keeps addresses.
+    pub address: Option<IpAddr>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Visited {
+    Link(LinkId),
+    /// No link under the key that was asked for, cut at a key's length.
+    Absent(Box<str>),
+    BaseUrl,
+}
+
+impl VisitRow {
+    /// Its value in a dimension; `None` where the dimension does not apply.
+    #[must_use]
+    pub fn value(&self, dimension: Dimension) -> Option<&str> {
+        match dimension {
+            Dimension::Kind => Some(self.kind.name()),
+            Dimension::Country => Some(&self.country),
+            Dimension::Browser => Some(&self.browser),
+            Dimension::System => Some(&self.system),
+            Dimension::Device => Some(&self.device),
+            Dimension::Referrer => Some(&self.referrer),
+            Dimension::Language => Some(&self.language),
+            Dimension::Orphan => self.visited.orphan(),
+            Dimension::Key => match &self.visited {
+                Visited::Absent(key) => Some(key),
+                Visited::Link(_) | Visited::BaseUrl => None,
+            },
+        }
+    }
+}
+
+impl Visited {
+    /// The value of [`Dimension::Orphan`].
+    #[must_use]
+    pub fn orphan(&self) -> Option<&'static str> {
+        match self {
+            Self::Link(_) => None,
+            Self::Absent(_) => Some("not_found"),
+            Self::BaseUrl => Some("base_url"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_and_days_begin_at_their_start() {
+        assert_eq!(UnixMillis(HOUR_MILLIS - 1).hour(), UnixMillis(0));
+        assert_eq!(UnixMillis(-1).hour(), UnixMillis(-HOUR_MILLIS));
+        assert_eq!(
+            Day::of(UnixMillis(DAY_MILLIS)).start(),
+            UnixMillis(DAY_MILLIS)
+        );
+        assert_eq!(Day::of(UnixMillis(DAY_MILLIS - 1)), Day::FIRST);
+        let day = Day::numbered(3);
+        for hour in [0, 5, 23] {
+            assert_eq!(day.hour_of(day.hour(hour)), hour);
+        }
+        assert_eq!(day.hour_of(UnixMillis(0)), 0);
+        assert_eq!(day.hour_of(day.next().start()), 23);
+    }
+
+    #[test]
+    fn impossible_days_are_the_nearest_possible_one() {
+        assert_eq!(Day::of(UnixMillis(i64::MIN)), Day::FIRST);
+        assert_eq!(Day::of(UnixMillis(i64::MAX)), Day::LAST);
+        assert_eq!(Day::LAST.next(), Day::LAST);
+        assert_eq!(Day::FIRST.minus(1), Day::FIRST);
+    }
+
+    #[test]
+    fn stored_numbers_and_names_lead_back() {
+        for dimension in Dimension::ALL {
+            assert_eq!(Dimension::from_stored(dimension as u8), Some(dimension));
+            assert_eq!(Dimension::named(dimension.name()), Some(dimension));
+        }
+        for kind in VisitKind::ALL {
+            assert_eq!(VisitKind::from_stored(kind as u8), Some(kind));
+            assert_eq!(VisitKind::named(kind.name()), Some(kind));
+        }
+        assert_eq!(Dimension::from_stored(9), None);
+        assert_eq!(VisitKind::from_stored(4), None);
+    }
+}

@@ -1,0 +1,291 @@
+//! Reports as JSON.
+
+use curt_clicks::report::{Bucket, Counts, Point, Ranked, Summary};
+use curt_core::{Dimension, VisitKind};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::query::{SeriesQuery, TopQuery};
+use crate::api::time::Rfc3339;
+
+/// How long one point of a series is.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = Bucket)]
+pub(crate) enum BucketName {
+    Hour,
+    Day,
+    Week,
+    Month,
+}
+
+impl From<Bucket> for BucketName {
+    fn from(bucket: Bucket) -> Self {
+        match bucket {
+            Bucket::Hour => Self::Hour,
+            Bucket::Day => Self::Day,
+            Bucket::Week => Self::Week,
+            Bucket::Month => Self::Month,
+        }
+    }
+}
+
+/// What a visit is taken for: a person, a program, a browser that fetches ahead, or a request for the headers alone.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = VisitKind)]
+pub(crate) enum KindName {
+    Human,
+    Bot,
+    Prefetch,
+    Head,
+}
+
+impl KindName {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Human => "human",
+            Self::Bot => "bot",
+            Self::Prefetch => "prefetch",
+            Self::Head => "head",
+        }
+    }
+}
+
+impl From<VisitKind> for KindName {
+    fn from(kind: VisitKind) -> Self {
+        match kind {
+            VisitKind::Human => Self::Human,
+            VisitKind::Bot => Self::Bot,
+            VisitKind::Prefetch => Self::Prefetch,
+            VisitKind::Head => Self::Head,
+        }
+    }
+}
+
+/// By what visits are counted apart. `kind` counts all visits; `orphan` and `key` those that met no link; the others
+/// humans only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = Dimension)]
+pub(crate) enum DimensionName {
+    Kind,
+    Country,
+    Browser,
+    System,
+    Device,
+    Referrer,
+    Language,
+    Orphan,
+    Key,
+}
+
+impl DimensionName {
+    pub(super) const OF_LINKS: [Self; 7] = [
+        Self::Kind,
+        Self::Country,
+        Self::Browser,
+        Self::System,
+        Self::Device,
+        Self::Referrer,
+        Self::Language,
+    ];
+    pub(super) const OF_ORPHANS: [Self; 9] = [
+        Self::Kind,
+        Self::Country,
+        Self::Browser,
+        Self::System,
+        Self::Device,
+        Self::Referrer,
+        Self::Language,
+        Self::Orphan,
+        Self::Key,
+    ];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Kind => "kind",
+            Self::Country => "country",
+            Self::Browser => "browser",
+            Self::System => "system",
+            Self::Device => "device",
+            Self::Referrer => "referrer",
+            Self::Language => "language",
+            Self::Orphan => "orphan",
+            Self::Key => "key",
+        }
+    }
+}
+
+impl From<Dimension> for DimensionName {
+    fn from(dimension: Dimension) -> Self {
+        match dimension {
+            Dimension::Kind => Self::Kind,
+            Dimension::Country => Self::Country,
+            Dimension::Browser => Self::Browser,
+            Dimension::System => Self::System,
+            Dimension::Device => Self::Device,
+            Dimension::Referrer => Self::Referrer,
+            Dimension::Language => Self::Language,
+            Dimension::Orphan => Self::Orphan,
+            Dimension::Key => Self::Key,
+        }
+    }
+}
+
+/// How many visits, in all and of each kind.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = VisitCounts)]
+pub(crate) struct CountsBody {
+    total: u64,
+    human: u64,
+    bot: u64,
+    prefetch: u64,
+    head: u64,
+}
+
+impl From<Counts> for CountsBody {
+    fn from(counts: Counts) -> Self {
+        Self {
+            total: counts.total(),
+            human: counts.human,
+            bot: counts.bot,
+            prefetch: counts.prefetch,
+            head: counts.head,
+        }
+    }
+}
+
+/// One point of a series.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = StatsPoint)]
+pub(crate) struct PointBody {
+    /// When it begins. Nothing from before the range is counted.
+    pub(super) start: Rfc3339,
+    /// The same in the time zone's calendar: `2026-11-15T14:00+01:00`, `2026-11-15`, `2026-W46` or `2026-11`.
+    #[schema(example = "2026-11-15")]
+    pub(super) label: String,
+    pub(super) counts: CountsBody,
+    /// About how many different people, of the UTC days that lie mostly in it. `null` for an hour: nobody is
+    /// recognised by the hour.
+    #[schema(required = true)]
+    pub(super) visitors: Option<u64>,
+}
+
+impl PointBody {
+    fn new(point: &Point) -> Self {
+        Self {
+            start: Rfc3339(point.start),
+            label: point.label.to_string(),
+            counts: point.counts.into(),
+            visitors: point.visitors,
+        }
+    }
+
+    /// The columns of [`cells`](Self::cells).
+    pub(super) const COLUMNS: [&str; 8] = [
+        "start", "label", "total", "human", "bot", "prefetch", "head", "visitors",
+    ];
+
+    pub(super) fn cells(&self) -> [String; 8] {
+        let counts = &self.counts;
+        [
+            self.start.to_string(),
+            self.label.clone(),
+            counts.total.to_string(),
+            counts.human.to_string(),
+            counts.bot.to_string(),
+            counts.prefetch.to_string(),
+            counts.head.to_string(),
+            self.visitors
+                .map(|count| count.to_string())
+                .unwrap_or_default(),
+        ]
+    }
+}
+
+/// What was counted over a range.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Stats)]
+pub(crate) struct StatsBody {
+    /// When the range begins.
+    from: Rfc3339,
+    /// The first instant after the range.
+    to: Rfc3339,
+    /// The time zone of the series.
+    #[schema(example = "Europe/Berlin")]
+    tz: String,
+    bucket: BucketName,
+    totals: CountsBody,
+    /// About how many different people came: the sum over the range's days of UTC. Nobody is recognised on another day.
+    visitors: u64,
+    /// Without gaps; the counts add up to the totals.
+    pub(super) series: Vec<PointBody>,
+}
+
+impl StatsBody {
+    pub(super) fn new(query: &SeriesQuery, summary: &Summary) -> Self {
+        Self {
+            from: Rfc3339(query.range.from()),
+            to: Rfc3339(query.range.before()),
+            tz: query.zone.name().to_owned(),
+            bucket: query.bucket.into(),
+            totals: summary.totals.into(),
+            visitors: summary.visitors,
+            series: summary.points.iter().map(PointBody::new).collect(),
+        }
+    }
+}
+
+/// A value and how often it came.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ValueCount)]
+pub(crate) struct ValueBody {
+    /// As the visitor sent it, or as it was understood: treat it as text. `unknown` stands for nothing known, `other`
+    /// for values beyond the first 1,000 of a day.
+    #[schema(example = "DE")]
+    value: String,
+    count: u64,
+}
+
+/// The most frequent values of a dimension.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = TopValues)]
+pub(crate) struct TopBody {
+    /// When the range begins.
+    from: Rfc3339,
+    /// The first instant after the range.
+    to: Rfc3339,
+    /// From here to the end of the range every visit was looked at. Later than `from` only with filters: if the range has
+    /// more visits than the newest that are looked at, or begins before the oldest that are kept.
+    complete_from: Rfc3339,
+    dimension: DimensionName,
+    /// The most frequent first.
+    values: Vec<ValueBody>,
+    /// The count of all values that are not listed.
+    rest: u64,
+}
+
+impl TopBody {
+    pub(super) fn new(query: &TopQuery, ranked: Ranked) -> Self {
+        let values = ranked.top.values.into_iter();
+        Self {
+            from: Rfc3339(query.range.from()),
+            to: Rfc3339(query.range.before()),
+            complete_from: Rfc3339(ranked.complete_from),
+            dimension: query.dimension.into(),
+            values: values
+                .map(|(value, count)| ValueBody {
+                    value: value.into(),
+                    count,
+                })
+                .collect(),
+            rest: ranked.top.rest,
+        }
+    }
+}

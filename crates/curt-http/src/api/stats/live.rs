@@ -1,0 +1,189 @@
+//! Visits as they are counted, as Server-Sent Events.
+//!
+//! A feed asks the store every second what the sums are and tells what has been added. So it shows what was flushed by
+//! whichever process, nothing can be missed between two events, and a client that reads slowly gets fewer events with
+//! larger numbers instead of a queue.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use curt_clicks::report::Counts;
+use curt_core::UnixMillis;
+use curt_core::VisitKind;
+use curt_core::ports::HourRange;
+use futures_util::stream;
+use http::header::CACHE_CONTROL;
+use http::{HeaderName, HeaderValue};
+use serde_json::json;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use super::body::CountsBody;
+use super::feeds::Slot;
+use super::query::LiveQuery;
+use super::subject::{Subject, Wanted};
+use crate::api::time::Rfc3339;
+use crate::caller::Caller;
+use crate::problem::Problem;
+use crate::state::App;
+
+const ASKS_EVERY: Duration = Duration::from_secs(1);
+/// Proxies and browsers give up on a connection that is silent for long.
+const SPEAKS_EVERY: Duration = Duration::from_secs(15);
+/// Whoever may not see the numbers any more is not shown them for long.
+const CHECKS_EVERY: Duration = Duration::from_secs(5);
+/// What a visit that is counted late may be old.
+const LATE: Duration = Duration::from_secs(24 * 3_600);
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// What a feed is made of.
+pub(super) struct Opening {
+    pub(super) app: Arc<App>,
+    pub(super) caller: Caller,
+    pub(super) wanted: Wanted,
+    pub(super) query: LiveQuery,
+    #[expect(dead_code, reason = "the place is taken while the feed is open")]
+    pub(super) slot: Slot,
+    pub(super) stop: CancellationToken,
+}
+
+struct Feed {
+    from: Opening,
+    subject: Subject,
+    hours: HourRange,
+    seen: Counts,
+    asks: Interval,
+    checked: Instant,
+    ends: Instant,
+    state: State,
+}
+
+enum State {
+    New,
+    Open,
+    Ended,
+}
+
+impl Opening {
+    pub(super) async fn open(self, subject: Subject) -> Result<Response, Problem> {
+        let hours = HourRange {
+            from: self.app.clock.now().minus(LATE),
+            before: UnixMillis::MAX,
+        };
+        let seen = subject.reports.totals(&subject.clicks, hours).await?;
+        let now = Instant::now();
+        let mut asks = tokio::time::interval_at(now + ASKS_EVERY, ASKS_EVERY);
+        asks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let feed = Feed {
+            ends: now + self.query.lasts,
+            checked: now,
+            from: self,
+            subject,
+            hours,
+            seen,
+            asks,
+            state: State::New,
+        };
+        Ok(feed.into_response())
+    }
+}
+
+impl Feed {
+    fn into_response(self) -> Response {
+        let events = stream::unfold(self, async |mut feed| {
+            let event = feed.next().await?;
+            Some((Ok::<_, Infallible>(event), feed))
+        });
+        let alive = KeepAlive::new().interval(SPEAKS_EVERY);
+        let mut response = Sse::new(events).keep_alive(alive).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // Or nginx would collect events until they fill a buffer.
+        headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+        response
+    }
+
+    async fn next(&mut self) -> Option<Event> {
+        match self.state {
+            State::New => {
+                self.state = State::Open;
+                return Some(Event::default().comment("open").retry(SPEAKS_EVERY));
+            }
+            State::Open => {}
+            State::Ended => return None,
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = self.from.stop.cancelled() => return Some(self.end("shutdown")),
+                () = tokio::time::sleep_until(self.ends) => return Some(self.end("time")),
+                _ = self.asks.tick() => {}
+            }
+            if !self.may_go_on().await {
+                return Some(self.end("access"));
+            }
+            if let Some(event) = self.news().await {
+                return Some(event);
+            }
+        }
+    }
+
+    /// What has been counted since the last event. A store that is away for now has no news; what it counted comes later.
+    async fn news(&mut self) -> Option<Event> {
+        let totals = self
+            .subject
+            .reports
+            .totals(&self.subject.clicks, self.hours);
+        let totals = totals.await.ok()?;
+        let new = of_kind(totals.since(&self.seen), self.from.query.kind);
+        self.seen = totals;
+        (new.total() > 0).then(|| {
+            let at = Rfc3339(self.from.app.clock.now());
+            let data = json!({ "at": at, "counts": CountsBody::from(new) });
+            Event::default().event("visits").data(data.to_string())
+        })
+    }
+
+    /// Whether the caller may still see this. A store that is away is no reason to end.
+    async fn may_go_on(&mut self) -> bool {
+        if self.checked.elapsed() < CHECKS_EVERY {
+            return true;
+        }
+        self.checked = Instant::now();
+        let Opening {
+            app,
+            caller,
+            wanted,
+            ..
+        } = &self.from;
+        match wanted.allowed(app, caller).await {
+            Ok(subject) => {
+                self.subject = subject;
+                true
+            }
+            Err(problem) => problem.code().status().is_server_error(),
+        }
+    }
+
+    fn end(&mut self, reason: &str) -> Event {
+        self.state = State::Ended;
+        let data = json!({ "reason": reason });
+        Event::default().event("end").data(data.to_string())
+    }
+}
+
+fn of_kind(counts: Counts, kind: Option<VisitKind>) -> Counts {
+    let Some(kind) = kind else {
+        return counts;
+    };
+    let only = |this| if this == kind { counts.of(this) } else { 0 };
+    Counts {
+        human: only(VisitKind::Human),
+        bot: only(VisitKind::Bot),
+        prefetch: only(VisitKind::Prefetch),
+        head: only(VisitKind::Head),
+    }
+}

@@ -1,0 +1,112 @@
+//! Reports on visits: numbers, series, the most frequent values, visits one by one, and what comes in right now.
+//!
+//! | of a link | of all links, or of those with a tag | of visits that met no link |
+//! |---|---|---|
+//! | `/links/{key}/stats` | `/stats` | `/orphans` |
+//! | `/links/{key}/stats/{dimension}` | `/stats/{dimension}` | `/orphans/{dimension}` |
+//! | `/links/{key}/visits` | `/visits` | `/orphans/visits` |
+//! | `/links/{key}/live` | `/live` | |
+//!
+//! Values such as a referrer's host or an unknown key are what strangers sent: they go out as JSON strings and as
+//! guarded fields of CSV, never as part of a header.
+
+mod body;
+mod csv;
+mod feeds;
+mod live;
+mod live_routes;
+mod query;
+mod routes;
+mod subject;
+mod visit_body;
+mod visit_routes;
+mod visits;
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use curt_clicks::report::{RangeError, Ranking, ReportError};
+use curt_core::UnixMillis;
+use curt_core::ports::VisitFilter;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) use feeds::Feeds;
+
+use self::body::{StatsBody, TopBody};
+use self::query::{SeriesQuery, TopQuery};
+use self::subject::Subject;
+use crate::problem::{Problem, ProblemCode};
+use crate::state::App;
+
+pub(crate) fn documented_routes() -> OpenApiRouter<std::sync::Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(routes::of_link))
+        .routes(routes!(routes::of_link_csv))
+        .routes(routes!(routes::top_of_link))
+        .routes(routes!(visit_routes::of_link))
+        .routes(routes!(visit_routes::of_link_csv))
+        .routes(routes!(live_routes::of_link))
+        .routes(routes!(routes::of_links))
+        .routes(routes!(routes::of_links_csv))
+        .routes(routes!(routes::top_of_links))
+        .routes(routes!(visit_routes::of_links))
+        .routes(routes!(visit_routes::of_links_csv))
+        .routes(routes!(live_routes::of_links))
+        .routes(routes!(routes::of_orphans))
+        .routes(routes!(routes::top_of_orphans))
+        .routes(routes!(visit_routes::of_orphans))
+}
+
+/// Totals and series.
+async fn summary(subject: &Subject, query: &SeriesQuery) -> Result<StatsBody, Problem> {
+    let range = subject.counted(query.range);
+    let summary = subject
+        .reports
+        .summary(&subject.clicks, &range, &query.zone, query.bucket);
+    let summary = summary.await.map_err(refused)?;
+    Ok(StatsBody::new(query, &summary))
+}
+
+async fn top(subject: &Subject, query: &TopQuery, now: UnixMillis) -> Result<Response, Problem> {
+    let ranking = Ranking {
+        subject: &subject.clicks,
+        dimension: query.dimension,
+        range: &subject.counted(query.range),
+        filter: &query.filter,
+        limit: query.limit,
+    };
+    let ranked = subject.reports.top(&ranking, now).await;
+    let ranked = ranked.map_err(|error| match error {
+        ReportError::NoVisits => {
+            Problem::invalid_field(first_of(&query.filter), "unavailable", error.to_string())
+        }
+        _ => refused(error),
+    })?;
+    Ok(Json(TopBody::new(query, ranked)).into_response())
+}
+
+/// The name of a parameter that filters.
+fn first_of(filter: &VisitFilter) -> &'static str {
+    let mut values = filter.values.iter();
+    values
+        .next()
+        .map_or("kind", |(dimension, _)| dimension.name())
+}
+
+fn refused(error: ReportError) -> Problem {
+    match error {
+        ReportError::Range(error) => out_of_range(error),
+        ReportError::NoVisits => Problem::new(ProblemCode::NotFound).detail(error.to_string()),
+        ReportError::Store(error) => error.into(),
+    }
+}
+
+fn out_of_range(error: RangeError) -> Problem {
+    let (field, code) = match error {
+        RangeError::Empty => ("to", "order"),
+        RangeError::TooLong => ("from", "length"),
+        RangeError::TooManyPoints(_) => ("bucket", "count"),
+        RangeError::Calendar => ("from", "time"),
+    };
+    Problem::invalid_field(field, code, error.to_string())
+}

@@ -1,0 +1,334 @@
+//! The queries of reports.
+
+use std::time::Duration;
+
+use curt_clicks::report::{Bucket, Edge, Range, Zone};
+use curt_core::limits::{
+    LIVE_FEED_LASTS_MAX, PAGE_VISITS_MAX, REPORT_POINTS_MAX, REPORT_VALUES_MAX, REPORT_YEARS_MAX,
+};
+use curt_core::ports::VisitFilter;
+use curt_core::{Dimension, UnixMillis, VisitKind};
+use url::form_urlencoded;
+use utoipa::IntoParams;
+
+use super::body::{BucketName, DimensionName, KindName};
+use super::out_of_range;
+use super::subject::Which;
+use crate::api::query::{number, values};
+use crate::api::time::{DateOrTime, Rfc3339, TimeError, parse_day};
+use crate::problem::{Problem, ProblemCode};
+
+const TOP_DEFAULT: usize = 10;
+const VISITS_DEFAULT: usize = 50;
+
+/// By what visits are filtered besides their kind.
+const FILTERED: [Dimension; 6] = [
+    Dimension::Country,
+    Dimension::Browser,
+    Dimension::System,
+    Dimension::Device,
+    Dimension::Referrer,
+    Dimension::Language,
+];
+
+// The parameters below can hold only literal numbers.
+const _: () = assert!(REPORT_VALUES_MAX == 1_000 && PAGE_VISITS_MAX == 1_000);
+const _: () = assert!(REPORT_YEARS_MAX == 10 && REPORT_POINTS_MAX == 5_000);
+const _: () = assert!(LIVE_FEED_LASTS_MAX.as_secs() == 3_600);
+
+/// From when to when, as the OpenAPI document shows it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "only the documentation is generated from the fields"
+)]
+pub(crate) struct RangeParams {
+    /// The first day, or an instant. Visits are counted by the hour: a range has every hour that it touches. Without it
+    /// the range has 30 days.
+    #[param(inline, nullable = false, value_type = Option<DateOrTime>)]
+    from: Option<DateOrTime>,
+    /// The last day, or an instant; now unless said otherwise. A range has at most 10 years.
+    #[param(inline, nullable = false, value_type = Option<DateOrTime>)]
+    to: Option<DateOrTime>,
+    /// The time zone in which days begin, by its name in the IANA database; UTC unless said otherwise. Where it is not
+    /// whole hours away from UTC, days begin at the nearest hour.
+    #[param(nullable = false, max_length = 64, example = "Europe/Berlin")]
+    tz: Option<String>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "only the documentation is generated from the fields"
+)]
+pub(crate) struct SeriesParams {
+    /// How long one point of the series is; `day` unless said otherwise. Weeks are those of ISO 8601. There are at most
+    /// 5,000 points.
+    #[param(inline, nullable = false)]
+    bucket: Option<BucketName>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "only the documentation is generated from the fields"
+)]
+pub(crate) struct VisitParams {
+    /// Only visits of this kind.
+    #[param(inline, nullable = false)]
+    kind: Option<KindName>,
+    /// Only visits from this country.
+    #[param(nullable = false, example = "DE")]
+    country: Option<String>,
+    /// Only visits with this browser.
+    #[param(nullable = false, example = "Firefox")]
+    browser: Option<String>,
+    /// Only visits from this operating system.
+    #[param(nullable = false, example = "Linux")]
+    system: Option<String>,
+    /// Only visits with this sort of device.
+    #[param(nullable = false, example = "desktop")]
+    device: Option<String>,
+    /// Only visits from pages of this host.
+    #[param(nullable = false, example = "news.example")]
+    referrer: Option<String>,
+    /// Only visits in this language.
+    #[param(nullable = false, example = "de")]
+    language: Option<String>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "only the documentation is generated from the fields"
+)]
+pub(crate) struct PageParams {
+    /// How many visits a page has at most; 50 unless said otherwise.
+    #[param(nullable = false, minimum = 1, maximum = 1_000, example = 50)]
+    limit: Option<u16>,
+    /// The `next` of the page before.
+    #[param(nullable = false)]
+    cursor: Option<String>,
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "only the documentation is generated from the fields"
+)]
+pub(crate) struct LiveParams {
+    /// Only visits of this kind; `all` unless said otherwise.
+    #[param(
+        nullable = false,
+        pattern = "^(all|human|bot|prefetch|head)$",
+        example = "human"
+    )]
+    kind: Option<String>,
+    /// After how many seconds the feed ends; an hour unless said otherwise.
+    #[param(nullable = false, minimum = 0, maximum = 3_600, example = 60)]
+    seconds: Option<u16>,
+}
+
+#[derive(Debug)]
+pub(super) struct SeriesQuery {
+    pub(super) range: Range,
+    pub(super) zone: Zone,
+    pub(super) bucket: Bucket,
+}
+
+#[derive(Debug)]
+pub(super) struct TopQuery {
+    pub(super) range: Range,
+    pub(super) dimension: Dimension,
+    pub(super) filter: VisitFilter,
+    pub(super) limit: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct VisitsQuery {
+    pub(super) range: Range,
+    pub(super) filter: VisitFilter,
+    pub(super) limit: usize,
+    pub(super) cursor: Option<Box<str>>,
+}
+
+#[derive(Debug)]
+pub(super) struct LiveQuery {
+    /// `None`: all.
+    pub(super) kind: Option<VisitKind>,
+    pub(super) lasts: Duration,
+}
+
+/// Totals and series. `tag` and `owner` are read too and refused by the caller where they mean nothing.
+pub(super) fn series(text: &str, now: UnixMillis) -> Result<(SeriesQuery, Which), Problem> {
+    let names = ["from", "to", "tz", "bucket", "tag", "owner"];
+    let [from, to, tz, bucket, tag, owner] = values(text, names)?;
+    let (range, zone) = range(from.as_deref(), to.as_deref(), tz.as_deref(), now)?;
+    let bucket = match bucket.as_deref() {
+        None => Bucket::Day,
+        Some(name) => Bucket::named(name).ok_or_else(|| {
+            Problem::invalid_field("bucket", "value", "Must be hour, day, week or month.")
+        })?,
+    };
+    let query = SeriesQuery {
+        range,
+        zone,
+        bucket,
+    };
+    Ok((query, Which { tag, owner }))
+}
+
+pub(super) fn top(
+    text: &str,
+    dimension: Dimension,
+    now: UnixMillis,
+) -> Result<(TopQuery, Which), Problem> {
+    let names = [
+        "from", "to", "tz", "limit", "tag", "owner", "kind", "country", "browser", "system",
+        "device", "referrer", "language",
+    ];
+    let [from, to, tz, limit, tag, owner, filters @ ..] = values(text, names)?;
+    let (range, _) = range(from.as_deref(), to.as_deref(), tz.as_deref(), now)?;
+    let query = TopQuery {
+        range,
+        dimension,
+        filter: filter(filters)?,
+        limit: bounded(limit.as_deref(), TOP_DEFAULT, REPORT_VALUES_MAX)?,
+    };
+    Ok((query, Which { tag, owner }))
+}
+
+pub(super) fn visits(text: &str, now: UnixMillis) -> Result<(VisitsQuery, Which), Problem> {
+    let names = [
+        "from", "to", "tz", "limit", "cursor", "tag", "owner", "kind", "country", "browser",
+        "system", "device", "referrer", "language",
+    ];
+    let [from, to, tz, limit, cursor, tag, owner, filters @ ..] = values(text, names)?;
+    let (range, _) = range(from.as_deref(), to.as_deref(), tz.as_deref(), now)?;
+    let query = VisitsQuery {
+        range,
+        filter: filter(filters)?,
+        limit: bounded(limit.as_deref(), VISITS_DEFAULT, PAGE_VISITS_MAX)?,
+        cursor: cursor.map(Into::into),
+    };
+    Ok((query, Which { tag, owner }))
+}
+
+/// What visits must have, by the values of kind and [`FILTERED`].
+fn filter([kind, values @ ..]: [Option<String>; 7]) -> Result<VisitFilter, Problem> {
+    let values = FILTERED.into_iter().zip(values);
+    Ok(VisitFilter {
+        kind: kind.as_deref().map(named_kind).transpose()?,
+        values: values
+            .filter_map(|(dimension, value)| Some((dimension, value?.into())))
+            .collect(),
+    })
+}
+
+/// For all visits of a range: pages do not exist.
+pub(super) fn visits_for_file(
+    text: &str,
+    now: UnixMillis,
+) -> Result<(VisitsQuery, Which), Problem> {
+    for (name, _) in form_urlencoded::parse(text.as_bytes()) {
+        if name == "limit" || name == "cursor" {
+            let message = "There is no such parameter.";
+            return Err(Problem::invalid_field(
+                name.into_owned(),
+                "unknown",
+                message,
+            ));
+        }
+    }
+    visits(text, now)
+}
+
+pub(super) fn live(text: &str) -> Result<(LiveQuery, Which), Problem> {
+    let [kind, seconds, tag, owner] = values(text, ["kind", "seconds", "tag", "owner"])?;
+    let kind = kind.filter(|kind| kind != "all");
+    let lasts = match seconds {
+        None => LIVE_FEED_LASTS_MAX,
+        Some(seconds) => number(&seconds)
+            .map(Duration::from_secs)
+            .filter(|lasts| *lasts <= LIVE_FEED_LASTS_MAX)
+            .ok_or_else(|| {
+                let max = LIVE_FEED_LASTS_MAX.as_secs();
+                let message = format!("Must be a number from 0 to {max}.");
+                Problem::invalid_field("seconds", "value", message)
+            })?,
+    };
+    let query = LiveQuery {
+        kind: kind.as_deref().map(named_kind).transpose()?,
+        lasts,
+    };
+    Ok((query, Which { tag, owner }))
+}
+
+/// The dimension that a path names.
+pub(super) fn dimension(name: &str, known: &[DimensionName]) -> Result<Dimension, Problem> {
+    let dimension = Dimension::named(name);
+    dimension
+        .filter(|dimension| known.contains(&DimensionName::from(*dimension)))
+        .ok_or_else(|| {
+            let names: Vec<_> = known.iter().map(|name| name.as_str()).collect();
+            let detail = format!("Visits are counted by {}.", names.join(", "));
+            Problem::new(ProblemCode::NotFound).detail(detail)
+        })
+}
+
+fn named_kind(name: &str) -> Result<VisitKind, Problem> {
+    VisitKind::named(name).ok_or_else(|| {
+        Problem::invalid_field("kind", "value", "Must be human, bot, prefetch or head.")
+    })
+}
+
+fn range(
+    from: Option<&str>,
+    to: Option<&str>,
+    tz: Option<&str>,
+    now: UnixMillis,
+) -> Result<(Range, Zone), Problem> {
+    let zone = match tz {
+        None => Zone::UTC,
+        Some(name) => Zone::named(name).ok_or_else(|| {
+            let message = "There is no time zone of this name in the IANA database.";
+            Problem::invalid_field("tz", "value", message)
+        })?,
+    };
+    let from = from.map(|from| edge("from", from)).transpose()?;
+    let to = to.map(|to| edge("to", to)).transpose()?;
+    let range = Range::asked(from, to, now, &zone).map_err(out_of_range)?;
+    Ok((range, zone))
+}
+
+fn edge(field: &'static str, value: &str) -> Result<Edge, Problem> {
+    let edge = match parse_day(value) {
+        Err(TimeError::Syntax) => Rfc3339::parse(value).map(|at| Edge::At(at.0)),
+        day => day.map(Edge::Day),
+    };
+    edge.map_err(|error| match error {
+        TimeError::Syntax => {
+            let message = "Write a day as in 2030-12-31, or an instant as in 2030-12-31T23:59:59Z.";
+            Problem::invalid_field(field, "time", message)
+        }
+        TimeError::Calendar => Problem::invalid_field(field, "time", error.to_string()),
+    })
+}
+
+fn bounded(value: Option<&str>, usual: usize, max: usize) -> Result<usize, Problem> {
+    let Some(value) = value else {
+        return Ok(usual);
+    };
+    let limit = number(value).and_then(|limit| usize::try_from(limit).ok());
+    limit
+        .filter(|limit| (1..=max).contains(limit))
+        .ok_or_else(|| {
+            let message = format!("Must be a number from 1 to {max}.");
+            Problem::invalid_field("limit", "value", message)
+        })
+}

@@ -1,0 +1,130 @@
+//! Writing visits down, on the redirect path and beside it.
+
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+
+use curt_clicks::capture::Capture;
+use curt_clicks::classify;
+use curt_clicks::record::{Method, Outcome, Visit};
+use curt_core::{DomainId, UnixMillis};
+use http::header::{ACCEPT_LANGUAGE, REFERER, USER_AGENT};
+use http::{HeaderMap, HeaderName};
+
+use crate::redirect::Visitor;
+
+/// The pens of one server: one for each redirect worker, and one that the router's handlers share.
+pub struct Visits {
+    pub workers: Vec<Capture>,
+    pub router: Capture,
+}
+
+/// The pen of the router. Its visits are the few that the workers did not answer.
+pub struct RouterVisits(Mutex<Capture>);
+
+/// What was asked for, and what came of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) generation: u32,
+    pub(crate) outcome: Outcome,
+}
+
+impl RouterVisits {
+    #[must_use]
+    pub fn new(capture: Capture) -> Self {
+        Self(Mutex::new(capture))
+    }
+
+    pub(crate) fn record(&self, asked: Asked<'_>, client: &Client, now: UnixMillis) {
+        let visit = client.visit(asked, now);
+        let mut capture = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A full spool counts what it drops.
+        let _written = capture.record(&visit);
+    }
+}
+
+/// A redirect worker's visit.
+pub(crate) fn by_worker<'a>(
+    asked: Asked<'a>,
+    visitor: &Visitor<'a>,
+    address: IpAddr,
+    now: UnixMillis,
+) -> Visit<'a> {
+    let method = if visitor.head {
+        Method::Head
+    } else {
+        Method::Get
+    };
+    visit(asked, visitor, method, address, now)
+}
+
+fn visit<'a>(
+    asked: Asked<'a>,
+    visitor: &Visitor<'a>,
+    method: Method,
+    address: IpAddr,
+    now: UnixMillis,
+) -> Visit<'a> {
+    Visit {
+        at: now,
+        domain: DomainId::DEFAULT,
+        key: asked.key.as_bytes(),
+        generation: asked.generation,
+        outcome: asked.outcome,
+        method,
+        prefetch: visitor.prefetch,
+        address,
+        agent: visitor.agent,
+        referrer: visitor.referrer,
+        language: visitor.language,
+    }
+}
+
+/// What a request at the router tells about its visitor.
+#[derive(Clone)]
+pub(crate) struct Client {
+    method: Method,
+    address: IpAddr,
+    headers: HeaderMap,
+}
+
+impl Client {
+    pub(crate) fn of(method: &http::Method, headers: &HeaderMap, address: IpAddr) -> Self {
+        Self {
+            method: match *method {
+                http::Method::GET => Method::Get,
+                http::Method::HEAD => Method::Head,
+                _ => Method::Other,
+            },
+            address,
+            headers: headers.clone(),
+        }
+    }
+
+    /// Whether it is a person's, who alone is counted where a link has only so many visits.
+    pub(crate) fn is_human(&self, asked: Asked<'_>, now: UnixMillis) -> bool {
+        classify::is_human(&self.visit(asked, now))
+    }
+
+    fn visit<'a>(&'a self, asked: Asked<'a>, now: UnixMillis) -> Visit<'a> {
+        visit(asked, &self.visitor(), self.method, self.address, now)
+    }
+
+    fn visitor(&self) -> Visitor<'_> {
+        let text = |name: HeaderName| {
+            let last = self.headers.get_all(name).into_iter().next_back();
+            last.map_or(&b""[..], |value| value.as_bytes())
+        };
+        let mut visitor = Visitor {
+            agent: text(USER_AGENT),
+            referrer: text(REFERER),
+            language: text(ACCEPT_LANGUAGE),
+            head: self.method == Method::Head,
+            ..Visitor::default()
+        };
+        for name in ["sec-purpose", "purpose", "x-moz"] {
+            visitor.note_purpose(text(HeaderName::from_static(name)));
+        }
+        visitor
+    }
+}

@@ -1,0 +1,222 @@
+//! Two stores that are asked the same must answer the same: random histories against a reference.
+
+use anyhow::{Context, Result};
+use curt_core::ports::{ClickFlush, HourRange, VisitFilter, VisitQuery};
+use curt_core::{
+    ClickSubject, ClickSum, Day, Dimension, OwnerId, SubjectDay, UnixMillis, VisitKind, VisitRow,
+    Visited,
+};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::{DAY, Port, day, hour, link, visit, visitors, walk};
+use crate::conformance::same;
+use crate::sample::id;
+
+/// Runs a history of `steps` random calls, fixed by the seed, on both stores and compares every answer.
+///
+/// # Panics
+/// At the first difference, with the seed and the step.
+pub async fn agreement(seed: u64, steps: usize, reference: Port, other: Port) {
+    let mut history = History {
+        random: StdRng::seed_from_u64(seed),
+        reference,
+        other,
+    };
+    for step in 0..steps {
+        if let Err(error) = history.step().await {
+            panic!("ClickStore: seed {seed}, step {step}: {error:#}");
+        }
+    }
+}
+
+struct History {
+    random: StdRng,
+    reference: Port,
+    other: Port,
+}
+
+/// Asks both stores and compares the answers.
+macro_rules! both {
+    ($history:ident, $what:expr, |$store:ident| $call:expr) => {{
+        let ask = async |$store: &Port| $call.await.context("the call failed");
+        let want = ask(&$history.reference).await?;
+        let got = ask(&$history.other).await?;
+        same(&$what, got, want)?;
+    }};
+}
+
+impl History {
+    async fn step(&mut self) -> Result<()> {
+        match self.random.random_range(0..12) {
+            0..4 => self.apply().await,
+            4..6 => self.read_sums().await,
+            6 => self.read_visitors().await,
+            7..9 => self.read_visits().await,
+            9 => self.salts().await,
+            _ => self.purge().await,
+        }
+    }
+
+    async fn apply(&mut self) -> Result<()> {
+        let partition = self.random.random_range(0..2);
+        let at = self.reference.position(partition).await?;
+        let wrong = u64::from(self.random.random_bool(0.2));
+        let flush = ClickFlush {
+            partition,
+            from: at + wrong,
+            to: at + self.random.random_range(0..5),
+            days: (0..self.number(5)).map(|_| self.any_day()).collect(),
+            visits: (0..self.number(9)).map(|_| self.any_visit()).collect(),
+        };
+        both!(self, format!("{flush:?}"), |store| store
+            .apply(flush.clone()));
+        let what = format!("position of {partition}");
+        both!(self, what, |store| store.position(partition));
+        Ok(())
+    }
+
+    async fn read_sums(&mut self) -> Result<()> {
+        let subject = self.any_subject();
+        let dimension = self.one_of(&Dimension::ALL);
+        let range = HourRange {
+            from: self.any_time(),
+            before: self.any_time(),
+        };
+        let range = self.one_of(&[range, HourRange::ALL]);
+        let limit = self.number(5);
+        let what = format!("{subject:?} by {dimension:?} in {range:?}");
+        both!(self, what, |store| store.series(&subject, dimension, range));
+        both!(self, format!("top {limit}, {what}"), |store| store
+            .top(&subject, dimension, range, limit));
+        Ok(())
+    }
+
+    async fn read_visitors(&mut self) -> Result<()> {
+        let subject = self.any_subject();
+        let (from, before) = (self.any_day_number(), self.any_day_number());
+        let what = format!("visitors of {subject:?} in [{from:?}, {before:?})");
+        both!(self, what, |store| store.visitors(&subject, from, before));
+        Ok(())
+    }
+
+    async fn read_visits(&mut self) -> Result<()> {
+        let mut query = VisitQuery {
+            subject: self.any_subject(),
+            from: self.any_time(),
+            before: self.any_time(),
+            filter: VisitFilter::default(),
+            cursor: None,
+            limit: 1 + self.number(20),
+        };
+        if self.random.random_bool(0.3) {
+            query.filter.kind = Some(self.one_of(&VisitKind::ALL));
+        }
+        if self.random.random_bool(0.3) {
+            let dimension = self.one_of(&Dimension::ALL);
+            query.filter.values = vec![(dimension, self.any_value())];
+        }
+        both!(self, format!("{query:?}"), |store| walk(store, &query));
+        Ok(())
+    }
+
+    async fn salts(&mut self) -> Result<()> {
+        let day = self.any_day_number();
+        if self.random.random_bool(0.3) {
+            both!(self, format!("forget {day:?}"), |store| store
+                .forget_salts(day));
+        }
+        let fresh = [self.random.random(); 32];
+        both!(self, format!("salt of {day:?}"), |store| store
+            .salt(day, fresh));
+        Ok(())
+    }
+
+    async fn purge(&mut self) -> Result<()> {
+        let before = self.any_day_number().minus(2);
+        let limit = self.number(50);
+        let what = format!("purge {limit} visits before {before:?}");
+        both!(self, what, |store| store
+            .purge_visits(before.start(), limit));
+        // Which days of a full batch go first is left open, so that all must go.
+        let what = format!("purge days before {before:?}");
+        both!(self, what, |store| store.purge_sums(before, usize::MAX));
+        Ok(())
+    }
+
+    fn number(&mut self, below: usize) -> usize {
+        self.random.random_range(0..below)
+    }
+
+    fn one_of<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.random.random_range(0..all.len())].clone()
+    }
+
+    fn any_day_number(&mut self) -> Day {
+        day(DAY + self.random.random_range(0..4))
+    }
+
+    fn any_time(&mut self) -> UnixMillis {
+        let at = hour(self.random.random_range(-2..98));
+        UnixMillis(at.0 + self.random.random_range(-2..2) * 900_000)
+    }
+
+    fn any_subject(&mut self) -> ClickSubject {
+        let owner = OwnerId(self.random.random_range(1..3));
+        let key = self.one_of(&["a", "b", "A"]);
+        let tag = self.one_of(&["red", "Blue"]);
+        self.one_of(&[
+            ClickSubject::Everything,
+            ClickSubject::Orphans,
+            ClickSubject::Owner(owner),
+            ClickSubject::tag(owner, tag),
+            link(key),
+            link(key),
+        ])
+    }
+
+    fn any_value(&mut self) -> Box<str> {
+        self.one_of(&["DE", "FR", "other", "", "a\u{e9}"]).into()
+    }
+
+    fn any_day(&mut self) -> SubjectDay {
+        let day = self.any_day_number();
+        let sums = (0..self.number(12)).map(|_| ClickSum {
+            hour: self.any_time(),
+            dimension: self.one_of(&Dimension::ALL),
+            value: self.any_value(),
+            count: self.one_of(&[0, 1, 2, 300, u64::MAX / 2]),
+        });
+        let sums = sums.collect();
+        let first = self.random.random_range(0..40);
+        let count = self.one_of(&[0, 3, 2_000]);
+        SubjectDay {
+            subject: self.any_subject(),
+            day,
+            sums,
+            visitors: visitors(first..first + count),
+        }
+    }
+
+    fn any_visit(&mut self) -> VisitRow {
+        let key = self.one_of(&["a", "b", "A"]);
+        let visited = self.one_of(&[
+            Visited::Link(id(key)),
+            Visited::Link(id(key)),
+            Visited::Absent("nope".into()),
+            Visited::BaseUrl,
+        ]);
+        let owner = OwnerId(self.random.random_range(1..3));
+        let tags: &[&str] = self.one_of(&[&[] as &[_], &["red"], &["RED", "blue"]]);
+        VisitRow {
+            at: self.any_time(),
+            owner: matches!(visited, Visited::Link(_)).then_some(owner),
+            tags: tags.iter().map(|tag| (*tag).into()).collect(),
+            visited,
+            kind: self.one_of(&VisitKind::ALL),
+            country: self.any_value(),
+            browser: self.any_value(),
+            ..visit(key, 0)
+        }
+    }
+}

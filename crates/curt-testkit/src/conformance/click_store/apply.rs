@@ -1,0 +1,132 @@
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use curt_core::ports::{ClickFlush, HourRange, Top};
+use curt_core::{ClickSubject, Day, Dimension};
+
+use super::{
+    DAY, Port, all_of, counted, day, flush, flush_of, link, series, sum, visit, visitors, walk,
+};
+use crate::conformance::{RACERS, Suite, race, run_clauses, same};
+
+const KIND: Dimension = Dimension::Kind;
+
+pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
+    run_clauses!(
+        suite,
+        make,
+        an_empty_store_knows_nothing,
+        a_flush_is_applied_once_c1,
+        a_refused_flush_changes_nothing_c1,
+        an_empty_flush_moves_the_position,
+        partitions_add_up,
+        one_racer_applies_c1,
+        racing_partitions_all_count_c1,
+    );
+}
+
+async fn an_empty_store_knows_nothing(store: Port) -> Result<()> {
+    same("position", store.position(3).await?, 0)?;
+    for subject in [ClickSubject::Everything, ClickSubject::Orphans, link("a")] {
+        same("sums", series(&store, &subject, KIND).await?, vec![])?;
+        let top = store.top(&subject, KIND, HourRange::ALL, 9).await?;
+        same("top", top, Top::default())?;
+        let days = store.visitors(&subject, Day::FIRST, Day::LAST).await?;
+        same("visitors", days, vec![])?;
+        same("visits", walk(&store, &all_of(subject)).await?, vec![])?;
+    }
+    Ok(())
+}
+
+/// Sums, visitors and visits in one.
+fn whole(partition: u32, from: u64, to: u64) -> ClickFlush {
+    let mut day = counted(
+        link("a"),
+        vec![sum(1, KIND, "human", 2), sum(1, KIND, "human", 3)],
+    );
+    day.visitors = visitors(from..to);
+    ClickFlush {
+        partition,
+        from,
+        to,
+        days: vec![day],
+        visits: vec![visit("a", 5)],
+    }
+}
+
+async fn a_flush_is_applied_once_c1(store: Port) -> Result<()> {
+    ensure!(store.apply(whole(0, 0, 10)).await?, "the first");
+    ensure!(!store.apply(whole(0, 0, 10)).await?, "called twice");
+    let once = vec![sum(1, KIND, "human", 5)];
+    same("sums", series(&store, &link("a"), KIND).await?, once)?;
+    same("visits", walk(&store, &all_of(link("a"))).await?.len(), 1)?;
+    same("position", store.position(0).await?, 10)?;
+
+    ensure!(store.apply(whole(0, 10, 20)).await?, "the next");
+    let twice = vec![sum(1, KIND, "human", 10)];
+    same("sums", series(&store, &link("a"), KIND).await?, twice)?;
+    same("visits", walk(&store, &all_of(link("a"))).await?.len(), 2)?;
+    same("position", store.position(0).await?, 20)
+}
+
+async fn a_refused_flush_changes_nothing_c1(store: Port) -> Result<()> {
+    for (from, to) in [(1, 2), (9, 3)] {
+        ensure!(!store.apply(whole(0, from, to)).await?, "from {from}");
+    }
+    same("position", store.position(0).await?, 0)?;
+    same("sums", series(&store, &link("a"), KIND).await?, vec![])?;
+    same(
+        "visitors",
+        store.visitors(&link("a"), Day::FIRST, Day::LAST).await?,
+        vec![],
+    )?;
+    same("visits", walk(&store, &all_of(link("a"))).await?, vec![])
+}
+
+/// Poison alone moves the position too.
+async fn an_empty_flush_moves_the_position(store: Port) -> Result<()> {
+    ensure!(store.apply(flush_of(0, 7, vec![])).await?, "the flush");
+    same("position", store.position(0).await?, 7)
+}
+
+async fn partitions_add_up(store: Port) -> Result<()> {
+    ensure!(store.apply(whole(0, 0, 1)).await?, "partition 0");
+    ensure!(store.apply(whole(7, 0, 9)).await?, "partition 7");
+    same("position", store.position(0).await?, 1)?;
+    same("position", store.position(7).await?, 9)?;
+    same("position", store.position(1).await?, 0)?;
+    let both = vec![sum(1, KIND, "human", 10)];
+    same("sums", series(&store, &link("a"), KIND).await?, both)?;
+    let visitors = store.visitors(&link("a"), day(DAY), day(DAY + 1)).await?;
+    same("visitors of 0..1 and 0..9", visitors, vec![(day(DAY), 9)])
+}
+
+async fn one_racer_applies_c1(store: Port) -> Result<()> {
+    for step in 0..4 {
+        let applied = race(RACERS, |_| {
+            let store = Arc::clone(&store);
+            let own = flush(step, step + 1, "a", vec![sum(1, KIND, "human", 1)]);
+            async move { store.apply(own).await }
+        })
+        .await?;
+        let winners = applied.iter().filter(|won| **won).count();
+        same("C-1: winners", winners, 1)?;
+    }
+    let want = vec![sum(1, KIND, "human", 4)];
+    same("C-1: sums", series(&store, &link("a"), KIND).await?, want)
+}
+
+/// Flushers of different partitions touch the same rows.
+async fn racing_partitions_all_count_c1(store: Port) -> Result<()> {
+    let applied = race(RACERS, |partition| {
+        let store = Arc::clone(&store);
+        let own = whole(partition as u32, 0, 1);
+        async move { store.apply(own).await }
+    })
+    .await?;
+    ensure!(applied.iter().all(|won| *won), "no position is shared");
+    let want = vec![sum(1, KIND, "human", 5 * RACERS as u64)];
+    same("C-1: sums", series(&store, &link("a"), KIND).await?, want)?;
+    let visits = walk(&store, &all_of(link("a"))).await?;
+    same("C-1: visits", visits.len(), RACERS)
+}

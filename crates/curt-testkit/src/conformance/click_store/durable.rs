@@ -1,0 +1,44 @@
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use curt_core::ports::ClickFlush;
+use curt_core::{Day, Dimension, SubjectDay};
+
+use super::{DAY, Port, all_of, counted, day, link, series, sum, visit, visitors, walk};
+use crate::conformance::same;
+
+/// Writes in every way, drops the store, and finds everything again.
+pub(super) async fn survives_reopening_c1(
+    folder: &Path,
+    open: impl AsyncFn(&Path) -> Port,
+) -> Result<()> {
+    let flush = ClickFlush {
+        partition: 3,
+        from: 0,
+        to: 10,
+        days: vec![SubjectDay {
+            visitors: visitors(0..4),
+            ..counted(link("a"), vec![sum(1, Dimension::Country, "DE", 2)])
+        }],
+        visits: vec![visit("a", 5), visit("b", 6)],
+    };
+    let store = open(folder).await;
+    ensure!(store.apply(flush.clone()).await?, "the flush");
+    store.salt(day(DAY), [7; 32]).await?;
+    store.salt(day(DAY - 1), [6; 32]).await?;
+    store.forget_salts(day(DAY)).await?;
+    drop(store);
+
+    let store = open(folder).await;
+    same("position", store.position(3).await?, 10)?;
+    ensure!(!store.apply(flush).await?, "C-1: applied again");
+    let sums = series(&store, &link("a"), Dimension::Country).await?;
+    same("sums", sums, vec![sum(1, Dimension::Country, "DE", 2)])?;
+    let days = store.visitors(&link("a"), Day::FIRST, Day::LAST).await?;
+    same("visitors", days, vec![(day(DAY), 4)])?;
+    let visits = walk(&store, &all_of(link("a"))).await?;
+    same("visits", visits, vec![visit("a", 5)])?;
+    same("salt", store.salt(day(DAY), [0; 32]).await?, [7; 32])?;
+    let forgotten = store.salt(day(DAY - 1), [0; 32]).await?;
+    same("a forgotten salt", forgotten, [0; 32])
+}

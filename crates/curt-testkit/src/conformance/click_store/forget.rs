@@ -1,0 +1,124 @@
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use anyhow::Result;
+use curt_core::ports::ClickFlush;
+use curt_core::{ClickSubject, Day, Dimension, SubjectDay, UnixMillis};
+
+use super::{DAY, Port, all_of, counted, day, link, series, sum, visit, visitors, walk};
+use crate::conformance::{RACERS, Suite, race, run_clauses, same};
+
+const KIND: Dimension = Dimension::Kind;
+
+pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
+    run_clauses!(
+        suite,
+        make,
+        a_day_keeps_its_first_salt,
+        racers_get_one_salt,
+        forgotten_salts_are_gone,
+        old_visits_go_oldest_first,
+        old_days_go_and_others_stay,
+    );
+}
+
+async fn a_day_keeps_its_first_salt(store: Port) -> Result<()> {
+    same("new", store.salt(day(DAY), [1; 32]).await?, [1; 32])?;
+    same("kept", store.salt(day(DAY), [2; 32]).await?, [1; 32])?;
+    same(
+        "of the next day",
+        store.salt(day(DAY + 1), [3; 32]).await?,
+        [3; 32],
+    )?;
+    same("still kept", store.salt(day(DAY), [4; 32]).await?, [1; 32])
+}
+
+async fn racers_get_one_salt(store: Port) -> Result<()> {
+    let salts = race(RACERS, |n| {
+        let store = Arc::clone(&store);
+        async move { store.salt(day(DAY), [n as u8; 32]).await }
+    })
+    .await?;
+    let different: HashSet<_> = salts.into_iter().collect();
+    same("salts", different.len(), 1)
+}
+
+async fn forgotten_salts_are_gone(store: Port) -> Result<()> {
+    for n in 0..3 {
+        store.salt(day(DAY + n), [1; 32]).await?;
+    }
+    for _ in 0..2 {
+        store.forget_salts(day(DAY + 2)).await?;
+    }
+    for (n, want) in [(0, 9), (1, 9), (2, 1)] {
+        let salt = store.salt(day(DAY + n), [9; 32]).await?;
+        same(&format!("day {n}"), salt, [want; 32])?;
+    }
+    Ok(())
+}
+
+/// Two subjects, three days, and a visit on each day.
+async fn fill(store: &Port) -> Result<()> {
+    let mut days = Vec::new();
+    for number in DAY..DAY + 3 {
+        for subject in [ClickSubject::Everything, link("a")] {
+            days.push(SubjectDay {
+                day: day(number),
+                sums: vec![sum(i64::from(number - DAY) * 24, KIND, "human", 1)],
+                visitors: visitors(0..3),
+                ..counted(subject, Vec::new())
+            });
+        }
+    }
+    let visits = (DAY..DAY + 3).rev();
+    let visits = visits.map(|number| visit("a", day(number).start().0));
+    store
+        .apply(ClickFlush {
+            partition: 0,
+            from: 0,
+            to: 1,
+            days,
+            visits: visits.collect(),
+        })
+        .await?;
+    Ok(())
+}
+
+async fn visit_days(store: &Port) -> Result<Vec<u32>> {
+    let visits = walk(store, &all_of(link("a"))).await?;
+    let number = |at: UnixMillis| Day::of(at).number() - DAY;
+    Ok(visits.iter().map(|visit| number(visit.at)).collect())
+}
+
+async fn old_visits_go_oldest_first(store: Port) -> Result<()> {
+    fill(&store).await?;
+    let before = day(DAY + 2).start();
+    same(
+        "none is that old",
+        store.purge_visits(day(DAY).start(), 9).await?,
+        0,
+    )?;
+    same("a batch", store.purge_visits(before, 1).await?, 1)?;
+    same("the oldest is gone", visit_days(&store).await?, vec![2, 1])?;
+    same("the rest", store.purge_visits(before, 9).await?, 1)?;
+    same("called again", store.purge_visits(before, 9).await?, 0)?;
+    same("visits", visit_days(&store).await?, vec![2])?;
+    let sums = series(&store, &link("a"), KIND).await?;
+    same("sums stay", sums.len(), 3)
+}
+
+async fn old_days_go_and_others_stay(store: Port) -> Result<()> {
+    fill(&store).await?;
+    let before = day(DAY + 2);
+    same("none is that old", store.purge_sums(day(DAY), 9).await?, 0)?;
+    same("a batch", store.purge_sums(before, 3).await?, 3)?;
+    same("the rest", store.purge_sums(before, 9).await?, 1)?;
+    same("called again", store.purge_sums(before, 9).await?, 0)?;
+    for subject in [ClickSubject::Everything, link("a")] {
+        let want = vec![sum(48, KIND, "human", 1)];
+        same("sums", series(&store, &subject, KIND).await?, want)?;
+        let days = store.visitors(&subject, Day::FIRST, Day::LAST).await?;
+        same("visitors", days, vec![(before, 3)])?;
+    }
+    same("visits stay", visit_days(&store).await?, vec![2, 1, 0])
+}

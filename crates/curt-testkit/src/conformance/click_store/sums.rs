@@ -1,0 +1,269 @@
+use anyhow::Result;
+use curt_core::click::OTHER;
+use curt_core::limits::VALUES_PER_DAY_MAX;
+use curt_core::ports::{HourRange, Top};
+use curt_core::{ClickSubject, DomainId, LinkId, OwnerId, UnixMillis};
+use curt_core::{Day, Dimension};
+
+use super::{DAY, Port, counted, day, flush, flush_of, hour, link, series, sum};
+use crate::conformance::{HOSTILE_TEXTS, Suite, run_clauses, same};
+use crate::sample::{id, key};
+
+const KIND: Dimension = Dimension::Kind;
+const COUNTRY: Dimension = Dimension::Country;
+
+pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
+    run_clauses!(
+        suite,
+        make,
+        sums_come_by_hour_and_then_value,
+        a_range_has_its_start_and_not_its_end,
+        a_range_is_of_whole_hours,
+        subjects_are_apart,
+        dimensions_are_apart,
+        values_are_kept_verbatim,
+        values_beyond_the_bound_are_other,
+        an_hour_of_another_day_is_the_nearest,
+        nothing_is_not_counted,
+        counts_are_as_large_as_they_get,
+        the_first_and_last_day_are_days,
+        the_top_is_ranked,
+        the_top_is_of_the_range,
+    );
+}
+
+async fn sums_come_by_hour_and_then_value(store: Port) -> Result<()> {
+    let of = |day_number, sums| {
+        let mut counted = counted(link("a"), sums);
+        counted.day = day(day_number);
+        counted
+    };
+    let early = sum(-1, KIND, "z", 4);
+    let (upper, lower) = (sum(1, KIND, "B", 3), sum(1, KIND, "b", 2));
+    let late = sum(2, KIND, "a", 1);
+    let days = vec![
+        of(DAY, vec![late.clone(), lower.clone(), upper.clone()]),
+        of(DAY - 1, vec![early.clone()]),
+    ];
+    store.apply(flush_of(0, 1, days)).await?;
+    let want = vec![early, upper, lower, late];
+    same("sums", series(&store, &link("a"), KIND).await?, want)
+}
+
+async fn five_hours(store: &Port) -> Result<()> {
+    let sums = (20..24).map(|hour| sum(hour, KIND, "human", 1));
+    store.apply(flush(0, 1, "a", sums.collect())).await?;
+    let mut next = counted(link("a"), vec![sum(24, KIND, "human", 1)]);
+    next.day = day(DAY + 1);
+    store.apply(flush_of(1, 2, vec![next])).await?;
+    Ok(())
+}
+
+async fn hours_in(store: &Port, from: UnixMillis, before: UnixMillis) -> Result<Vec<UnixMillis>> {
+    let range = HourRange { from, before };
+    let sums = store.series(&link("a"), KIND, range).await?;
+    Ok(sums.iter().map(|sum| sum.hour).collect())
+}
+
+async fn a_range_has_its_start_and_not_its_end(store: Port) -> Result<()> {
+    five_hours(&store).await?;
+    for (from, before, want) in [
+        (21, 23, vec![hour(21), hour(22)]),
+        (23, 25, vec![hour(23), hour(24)]),
+        (24, 99, vec![hour(24)]),
+        (0, 21, vec![hour(20)]),
+        (22, 22, vec![]),
+        (23, 21, vec![]),
+        (25, 99, vec![]),
+    ] {
+        let got = hours_in(&store, hour(from), hour(before)).await?;
+        same(&format!("[{from}, {before})"), got, want)?;
+    }
+    Ok(())
+}
+
+async fn a_range_is_of_whole_hours(store: Port) -> Result<()> {
+    five_hours(&store).await?;
+    let (from, before) = (UnixMillis(hour(21).0 + 1), UnixMillis(hour(24).0 - 1));
+    let got = hours_in(&store, from, before).await?;
+    same("hours", got, vec![hour(21), hour(22)])
+}
+
+async fn subjects_are_apart(store: Port) -> Result<()> {
+    let subjects = [
+        ClickSubject::Everything,
+        ClickSubject::Orphans,
+        ClickSubject::Owner(OwnerId(0)),
+        ClickSubject::Owner(OwnerId(1)),
+        ClickSubject::Owner(OwnerId(u64::MAX >> 1)),
+        ClickSubject::tag(OwnerId(1), "a"),
+        ClickSubject::tag(OwnerId(1), "b"),
+        ClickSubject::tag(OwnerId(2), "a"),
+        ClickSubject::tag(OwnerId(1), ""),
+        link("a"),
+        link("A"),
+        ClickSubject::Link(LinkId::new(DomainId(1), key("a"))),
+        ClickSubject::Link(LinkId::new(DomainId(u32::MAX), key("a"))),
+    ];
+    let count = |n: usize| n as u64 + 1;
+    for (n, subject) in subjects.iter().enumerate() {
+        let sums = vec![sum(1, KIND, "human", count(n))];
+        let own = flush_of(n as u64, n as u64 + 1, vec![counted(subject.clone(), sums)]);
+        store.apply(own).await?;
+    }
+    for (n, subject) in subjects.iter().enumerate() {
+        let want = vec![sum(1, KIND, "human", count(n))];
+        same(
+            &format!("{subject:?}"),
+            series(&store, subject, KIND).await?,
+            want,
+        )?;
+    }
+    let other_case = ClickSubject::tag(OwnerId(1), "B");
+    let want = vec![sum(1, KIND, "human", count(6))];
+    same(
+        "a tag in another case",
+        series(&store, &other_case, KIND).await?,
+        want,
+    )
+}
+
+async fn dimensions_are_apart(store: Port) -> Result<()> {
+    let sums = Dimension::ALL.map(|dimension| sum(1, dimension, "x", dimension as u64 + 1));
+    store.apply(flush(0, 1, "a", sums.to_vec())).await?;
+    for own in sums {
+        let got = series(&store, &link("a"), own.dimension).await?;
+        same(own.dimension.name(), got, vec![own])?;
+    }
+    Ok(())
+}
+
+async fn values_are_kept_verbatim(store: Port) -> Result<()> {
+    let long = "x".repeat(3_000);
+    let texts = HOSTILE_TEXTS.iter().copied().chain(["", &long]);
+    let mut sums: Vec<_> = texts.map(|text| sum(1, COUNTRY, text, 1)).collect();
+    store.apply(flush(0, 1, "a", sums.clone())).await?;
+    sums.sort_by(|a, b| a.value.cmp(&b.value));
+    same("values", series(&store, &link("a"), COUNTRY).await?, sums)
+}
+
+async fn values_beyond_the_bound_are_other(store: Port) -> Result<()> {
+    let name = |n: usize| format!("v{n:05}");
+    let of = |numbers: std::ops::Range<usize>, at| {
+        numbers
+            .map(|n| sum(at, COUNTRY, &name(n), 1))
+            .collect::<Vec<_>>()
+    };
+    let full = VALUES_PER_DAY_MAX;
+    store.apply(flush(0, 1, "a", of(0..full - 1, 1))).await?;
+    // One more fits; "other" itself always does.
+    let mut more = of(full - 1..full + 3, 2);
+    more.push(sum(2, COUNTRY, OTHER, 5));
+    store.apply(flush(1, 2, "a", more)).await?;
+    // A value that is known stays known, in other dimensions and on other days nothing is full.
+    store
+        .apply(flush(2, 3, "a", vec![sum(3, COUNTRY, &name(0), 1)]))
+        .await?;
+    store
+        .apply(flush(3, 4, "a", vec![sum(3, KIND, "new", 1)]))
+        .await?;
+
+    let top = store
+        .top(&link("a"), COUNTRY, HourRange::ALL, 2 * full)
+        .await?;
+    same("values", top.values.len(), full + 1)?;
+    same("other", top.values[0].clone(), (OTHER.into(), 8))?;
+    same("known", top.values[1].clone(), (name(0).into(), 2))?;
+    same("exact in all", top.total(), full as u64 + 3 + 5 + 1)?;
+    let kinds = series(&store, &link("a"), KIND).await?;
+    same("another dimension", kinds, vec![sum(3, KIND, "new", 1)])
+}
+
+async fn an_hour_of_another_day_is_the_nearest(store: Port) -> Result<()> {
+    let sums = vec![sum(-30, KIND, "human", 1), sum(30, KIND, "human", 2)];
+    store.apply(flush(0, 1, "a", sums)).await?;
+    let want = vec![sum(0, KIND, "human", 1), sum(23, KIND, "human", 2)];
+    same("sums", series(&store, &link("a"), KIND).await?, want)
+}
+
+async fn nothing_is_not_counted(store: Port) -> Result<()> {
+    store
+        .apply(flush(0, 1, "a", vec![sum(1, KIND, "human", 0)]))
+        .await?;
+    same("sums", series(&store, &link("a"), KIND).await?, vec![])
+}
+
+async fn counts_are_as_large_as_they_get(store: Port) -> Result<()> {
+    let huge = sum(1, KIND, "human", u64::MAX - 1);
+    store.apply(flush(0, 1, "a", vec![huge.clone()])).await?;
+    same(
+        "huge",
+        series(&store, &link("a"), KIND).await?,
+        vec![huge.clone()],
+    )?;
+    store.apply(flush(1, 2, "a", vec![huge])).await?;
+    let full = sum(1, KIND, "human", u64::MAX);
+    same("full", series(&store, &link("a"), KIND).await?, vec![full])
+}
+
+async fn the_first_and_last_day_are_days(store: Port) -> Result<()> {
+    for (n, day) in [Day::FIRST, Day::LAST].into_iter().enumerate() {
+        let mut own = counted(link("a"), vec![sum(0, KIND, "human", 1)]);
+        own.day = day;
+        own.sums[0].hour = day.hour(23);
+        store
+            .apply(flush_of(n as u64, n as u64 + 1, vec![own]))
+            .await?;
+    }
+    let sums = series(&store, &link("a"), KIND).await?;
+    let hours: Vec<_> = sums.iter().map(|sum| sum.hour).collect();
+    same(
+        "hours",
+        hours,
+        vec![Day::FIRST.hour(23), Day::LAST.hour(23)],
+    )
+}
+
+async fn the_top_is_ranked(store: Port) -> Result<()> {
+    let sums = vec![
+        sum(1, COUNTRY, "few", 1),
+        sum(1, COUNTRY, "many", 5),
+        sum(2, COUNTRY, "b-middle", 2),
+        sum(3, COUNTRY, "b-middle", 1),
+        sum(2, COUNTRY, "a-middle", 3),
+    ];
+    store.apply(flush(0, 1, "a", sums)).await?;
+    let ranked = [("many", 5), ("a-middle", 3), ("b-middle", 3), ("few", 1)];
+    for (limit, rest) in [(0, 12), (1, 7), (3, 1), (4, 0), (usize::MAX, 0)] {
+        let values = ranked.iter().take(limit);
+        let want = Top {
+            values: values
+                .map(|(value, count)| ((*value).into(), *count))
+                .collect(),
+            rest,
+        };
+        let got = store
+            .top(&link("a"), COUNTRY, HourRange::ALL, limit)
+            .await?;
+        same(&format!("top {limit}"), got, want)?;
+    }
+    Ok(())
+}
+
+async fn the_top_is_of_the_range(store: Port) -> Result<()> {
+    let sums = (0..24).map(|at| sum(at, COUNTRY, if at < 12 { "am" } else { "pm" }, 1));
+    let mut next = counted(link("a"), vec![sum(24, COUNTRY, "next", 7)]);
+    next.day = day(DAY + 1);
+    let today = counted(ClickSubject::Link(id("a")), sums.collect());
+    store.apply(flush_of(0, 1, vec![today, next])).await?;
+    let range = HourRange {
+        from: hour(10),
+        before: hour(15),
+    };
+    let got = store.top(&link("a"), COUNTRY, range, 9).await?;
+    let want = Top {
+        values: vec![("pm".into(), 3), ("am".into(), 2)],
+        rest: 0,
+    };
+    same("top", got, want)
+}

@@ -1,0 +1,106 @@
+//! The clicks line of this process: from the workers' pens to the counts in the database.
+//!
+//! The spool belongs to one process at a time, so visits are counted by the process that writes them down. One that has
+//! no role `clicks` leaves them in the spool, up to its bound, for the next one that has.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use curt_clicks::capture::Capture;
+use curt_clicks::classify::Countries;
+use curt_clicks::flush::{FlushMetrics, FlushPorts, Pipeline, Retention};
+use curt_clicks::report::Reports;
+use curt_clicks::spool::{Spool, SpoolMetrics};
+use curt_http::RouterVisits;
+use prometheus_client::registry::Registry;
+
+use crate::config::ClickSettings;
+use crate::roles::{Role, Roles};
+use crate::supervisor::Supervisor;
+use crate::wiring::Stores;
+
+/// What the server writes and reads visits with.
+#[derive(Default)]
+pub(crate) struct ClickLine {
+    /// One for each redirect worker.
+    pub(crate) workers: Vec<Capture>,
+    pub(crate) router: Option<RouterVisits>,
+    pub(crate) reports: Option<Arc<Reports>>,
+}
+
+impl ClickLine {
+    /// Opens the spool for what this process does with it, and starts to count what is in it where that is its role.
+    pub(crate) fn start(
+        roles: &Roles,
+        settings: &ClickSettings,
+        stores: &Stores,
+        supervisor: &Supervisor,
+        registry: &mut Registry,
+    ) -> anyhow::Result<Self> {
+        if !roles.serve_http() && !roles.has(Role::Clicks) {
+            return Ok(Self::default());
+        }
+        let metrics = SpoolMetrics::register(registry);
+        let now = stores.clock.now();
+        let spool = Spool::open(&settings.folder, &settings.spool, now, &metrics)
+            .with_context(|| format!("could not open the spool {}", settings.folder.display()))?;
+        let router = settings.spool.writers - 1;
+        let workers = (0..router).map(|number| spool.capture(number));
+        let line = Self {
+            workers: workers.collect::<Result<_, _>>()?,
+            router: Some(RouterVisits::new(spool.capture(router)?)),
+            reports: Some(Arc::new(Reports::new(
+                stores.main.clicks.clone(),
+                settings.retention.visits_kept,
+            ))),
+        };
+        if roles.has(Role::Clicks) {
+            count(settings, spool, stores, supervisor, registry)?;
+        } else {
+            supervisor.start("spool", |stop| async move {
+                stop.cancelled().await;
+                drop(spool);
+            });
+        }
+        Ok(line)
+    }
+}
+
+fn count(
+    settings: &ClickSettings,
+    spool: Spool,
+    stores: &Stores,
+    supervisor: &Supervisor,
+    registry: &mut Registry,
+) -> anyhow::Result<()> {
+    let spool = Arc::new(spool);
+    let ports = FlushPorts {
+        stream: spool.clone(),
+        rejects: spool,
+        links: stores.main.links.clone(),
+        store: stores.main.clicks.clone(),
+        clock: stores.clock.clone(),
+        countries: Arc::new(countries(settings)?),
+    };
+    let pipeline = Pipeline::new(ports, settings.flush, FlushMetrics::register(registry));
+    supervisor.start("clicks", |stop| pipeline.run(stop));
+    let retention = Retention::new(
+        stores.main.clicks.clone(),
+        stores.clock.clone(),
+        settings.retention,
+    );
+    supervisor.start("click-retention", |stop| retention.run(stop));
+    Ok(())
+}
+
+fn countries(settings: &ClickSettings) -> anyhow::Result<Countries> {
+    let Some(file) = &settings.countries else {
+        return Ok(Countries::none());
+    };
+    Countries::open(file).with_context(|| {
+        format!(
+            "could not read clicks.countries, {}: \"make geoip\" fetches such a file",
+            file.display()
+        )
+    })
+}

@@ -1,0 +1,157 @@
+//! Reports on visits, in the terminal.
+
+mod show;
+mod spark;
+mod watch;
+
+use anyhow::Context as _;
+use clap::Args;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+use serde_json::{Map, Value, json};
+
+use super::client::{Client, ServerArgs};
+
+const DIMENSIONS: [&str; 7] = [
+    "kind", "country", "browser", "system", "device", "referrer", "language",
+];
+/// Dimensions of the overview.
+const USUAL: [&str; 3] = ["country", "referrer", "browser"];
+const USUAL_VALUES: u32 = 5;
+const VALUES: u32 = 20;
+const DAYS_MAX: i64 = 3_650;
+
+/// Show who followed a link, or all links, and when
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  export CURT_API_KEY=curt_…\n  curt stats                     all your links, the last 30 days\n  curt stats spring-sale --days 7 --by referrer\n  curt stats spring-sale --by browser --where country=DE\n  curt stats spring-sale --watch"
+)]
+pub(crate) struct Stats {
+    /// The link's key; all your links when none is given
+    key: Option<String>,
+
+    /// How many days, today included
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(i64).range(1..=DAYS_MAX))]
+    days: i64,
+
+    /// The time zone in which days begin, as in Europe/Berlin
+    #[arg(long, default_value = "UTC", value_name = "ZONE")]
+    tz: String,
+
+    /// Only links with this tag
+    #[arg(long, conflicts_with = "key")]
+    tag: Option<String>,
+
+    /// List the most frequent values: kind, country, browser, system, device, referrer or language
+    #[arg(long, value_name = "DIMENSION")]
+    by: Option<String>,
+
+    /// Only visits with this value, as in country=DE; of the newest 20,000. May be repeated
+    #[arg(long = "where", value_name = "DIMENSION=VALUE", requires = "by", value_parser = filter)]
+    filters: Vec<(&'static str, String)>,
+
+    /// Print visits as they are counted, until stopped
+    #[arg(long, conflicts_with = "by")]
+    watch: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+impl Stats {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let client = self.server.client()?;
+        if self.watch {
+            let path = self.path(&["live"]);
+            return watch::follow(&client, &path, &self.whose(), self.server.json);
+        }
+        let query = self.range()?;
+        let mut series = query.clone();
+        series.push(("bucket", bucket(self.days).to_owned()));
+        let stats = client.get(&self.path(&["stats"]), &series)?;
+        let (dimensions, limit) = match &self.by {
+            Some(dimension) => (vec![dimension.as_str()], VALUES),
+            None => (USUAL.to_vec(), USUAL_VALUES),
+        };
+        let top = self.top(&client, &dimensions, limit, &query)?;
+        if self.server.json {
+            let all = json!({ "stats": stats, "top": top });
+            println!("{}", serde_json::to_string_pretty(&all)?);
+        } else {
+            print!("{}", show::report(&stats, &dimensions, &top));
+        }
+        Ok(())
+    }
+
+    fn top(
+        &self,
+        client: &Client,
+        dimensions: &[&str],
+        limit: u32,
+        query: &[(&'static str, String)],
+    ) -> anyhow::Result<Map<String, Value>> {
+        let mut query = query.to_vec();
+        query.push(("limit", limit.to_string()));
+        query.extend(self.filters.iter().cloned());
+        let mut top = Map::new();
+        for dimension in dimensions {
+            let values = client.get(&self.path(&["stats", dimension]), &query)?;
+            top.insert((*dimension).to_owned(), values);
+        }
+        Ok(top)
+    }
+
+    fn path<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
+        let mut path = vec!["api", "v1"];
+        if let Some(key) = &self.key {
+            path.extend(["links", key]);
+        }
+        path.extend(rest);
+        path
+    }
+
+    fn whose(&self) -> Vec<(&'static str, String)> {
+        self.tag.iter().map(|tag| ("tag", tag.clone())).collect()
+    }
+
+    fn range(&self) -> anyhow::Result<Vec<(&'static str, String)>> {
+        let zone = TimeZone::get(&self.tz).with_context(|| {
+            format!(
+                "{:?} is not a time zone of the IANA database, such as Europe/Berlin",
+                self.tz
+            )
+        })?;
+        let today = Timestamp::now().to_zoned(zone).date();
+        let first = today.checked_sub((self.days - 1).days())?;
+        let mut query = self.whose();
+        query.push(("from", first.to_string()));
+        query.push(("tz", self.tz.clone()));
+        Ok(query)
+    }
+}
+
+/// A dimension and the value that visits must have in it.
+fn filter(text: &str) -> Result<(&'static str, String), String> {
+    let known = |name: &str| DIMENSIONS.into_iter().find(|known| *known == name);
+    let found = text
+        .split_once('=')
+        .and_then(|(name, value)| Some((known(name)?, value)));
+    found
+        .map(|(name, value)| (name, value.to_owned()))
+        .ok_or_else(|| {
+            format!(
+                "write DIMENSION=VALUE, where DIMENSION is one of {}",
+                DIMENSIONS.join(", ")
+            )
+        })
+}
+
+/// Points that fit into a line.
+fn bucket(days: i64) -> &'static str {
+    match days {
+        ..=3 => "hour",
+        4..=92 => "day",
+        93..=730 => "week",
+        _ => "month",
+    }
+}

@@ -1,0 +1,79 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use curt_clicks::flush::{FlushSettings, RetentionSettings};
+use curt_clicks::fold::FoldSettings;
+use curt_clicks::spool::SpoolSettings;
+
+use super::{at, positive};
+use crate::config::{ConfigError, raw, units};
+
+/// What is done about visits.
+#[derive(Debug)]
+pub(crate) struct ClickSettings {
+    pub(crate) folder: PathBuf,
+    /// One writer for each redirect worker, and one for the router.
+    pub(crate) spool: SpoolSettings,
+    pub(crate) flush: FlushSettings,
+    pub(crate) retention: RetentionSettings,
+    pub(crate) countries: Option<PathBuf>,
+}
+
+/// `None`: visits are not written down.
+pub(super) fn resolve(
+    raw: &raw::Clicks,
+    data_dir: &Path,
+    workers: usize,
+) -> Result<Option<ClickSettings>, ConfigError> {
+    if !raw.capture {
+        return Ok(None);
+    }
+    if raw.spool.is_empty() {
+        return at("clicks.spool", Err("name a folder".to_owned()));
+    }
+    let spool = SpoolSettings {
+        writers: u32::try_from(workers + 1).unwrap_or(u32::MAX),
+        segment_bytes: at("clicks.spool_segment", units::size(&raw.spool_segment))?,
+        total_bytes: at("clicks.spool_max", units::size(&raw.spool_max))?,
+        sync_every: positive("clicks.spool_sync", &raw.spool_sync)?,
+        disk_reserve_bytes: at("clicks.spool_reserve", units::size(&raw.spool_reserve))?,
+        dead_letter_bytes: at(
+            "clicks.dead_letters_max",
+            units::size(&raw.dead_letters_max),
+        )?,
+        keeps_dead_records: raw.addresses,
+    };
+    at(
+        "clicks.spool_max",
+        spool.check().map_err(|problem| problem.detail),
+    )?;
+    let visits_kept = at(
+        "clicks.visits_kept",
+        units::duration_or_never(&raw.visits_kept),
+    )?;
+    let countries = Some(&raw.countries).filter(|path| !path.is_empty());
+    Ok(Some(ClickSettings {
+        folder: data_dir.join(&raw.spool),
+        spool,
+        flush: FlushSettings {
+            window: positive("clicks.flush_every", &raw.flush_every)?,
+            fold: FoldSettings {
+                visits_max: FoldSettings::default()
+                    .visits_max
+                    .filter(|_| visits_kept != Some(Duration::ZERO)),
+                keeps_addresses: raw.addresses,
+                ..FoldSettings::default()
+            },
+            ..FlushSettings::default()
+        },
+        retention: RetentionSettings {
+            visits_kept,
+            sums_kept: at(
+                "clicks.counts_kept",
+                units::duration_or_never(&raw.counts_kept),
+            )?,
+            ..RetentionSettings::default()
+        },
+        countries: countries.map(PathBuf::from),
+    }))
+}

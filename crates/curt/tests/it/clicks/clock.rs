@@ -1,0 +1,115 @@
+//! The clock may step back: nothing is lost, and nothing waits.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use serde_json::json;
+
+use super::{CAPTURED, DROPPED, Kind, metric, new_link, report, wait_until_counted};
+use crate::api::Api;
+use crate::length::length;
+use crate::site::Site;
+
+const VISITORS: usize = 4;
+
+/// Stands between the server and the C library: while the file is there, it is two hours later.
+const CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t id, struct timespec *now) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    const char *ahead = getenv("CLOCK_AHEAD_FILE");
+    int result = real(id, now);
+    if (id == CLOCK_REALTIME && ahead && access(ahead, F_OK) == 0) now->tv_sec += 7200;
+    return result;
+}
+"#;
+
+#[test]
+fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let ahead = folder.path().join("ahead");
+    let mut site = Site::with_environment(
+        &["server.workers=2", "clicks.flush_every=50ms"],
+        &[
+            ("LD_PRELOAD", built(folder.path()).as_path()),
+            ("CLOCK_AHEAD_FILE", ahead.as_path()),
+        ],
+    );
+    let token = site.new_token("tests");
+    site.use_token(&token);
+    site.restart();
+    let key = new_link(&site, &json!({}));
+    let http = site.http();
+    let over = AtomicBool::new(false);
+    let answered: u64 = thread::scope(|scope| {
+        let visitors = [(); VISITORS].map(|()| {
+            scope.spawn(|| {
+                let mut api = Api::new(http, "");
+                let mut answered = 0;
+                while !over.load(Ordering::Relaxed) {
+                    let asked = Kind::Human.request(&format!("/{key}"));
+                    assert_eq!(api.send(&asked).unwrap().status, 302);
+                    answered += 1;
+                }
+                answered
+            })
+        });
+        for _ in 0..length(5, 50) {
+            fs::write(&ahead, "").unwrap();
+            thread::sleep(Duration::from_millis(120));
+            fs::remove_file(&ahead).unwrap();
+            thread::sleep(Duration::from_millis(120));
+        }
+        over.store(true, Ordering::Relaxed);
+        visitors.map(|visitor| visitor.join().unwrap()).iter().sum()
+    });
+    wait_until_counted(&site);
+    assert_eq!(
+        (metric(&site, CAPTURED), metric(&site, DROPPED)),
+        (answered, 0)
+    );
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let range = format!("from={}&to={}", today - 1.day(), today + 1.day());
+    let mut api = site.api();
+    for path in [
+        format!("/api/v1/links/{key}/stats"),
+        "/api/v1/stats".to_owned(),
+    ] {
+        assert_eq!(
+            report(&mut api, &format!("{path}?{range}")).human,
+            answered,
+            "{path}"
+        );
+    }
+    // The visits of both times are there.
+    let path = format!("/api/v1/links/{key}/stats?bucket=hour&{range}");
+    let stats = api.get(&path).unwrap().json();
+    let points = stats["series"].as_array().unwrap().iter();
+    let hours = points.filter(|point| point["counts"]["human"].as_u64() > Some(0));
+    assert!(hours.count() >= 2, "{stats}");
+    println!("clock: {answered} visits answered while it stepped, all counted");
+}
+
+/// The library, made with the C compiler that building the product needs too.
+fn built(folder: &Path) -> PathBuf {
+    let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
+    fs::write(&source, CLOCK).unwrap();
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .status();
+    assert!(made.unwrap().success());
+    library
+}

@@ -1,0 +1,74 @@
+//! A link for so many people, and not one more.
+
+use std::net::SocketAddr;
+use std::thread;
+
+use serde_json::json;
+
+use super::{Kind, new_link, visits_of, wait_until_counted};
+use crate::api::Api;
+use crate::site::Site;
+
+const VISITORS: usize = 64;
+const MOST: u64 = 100;
+
+#[test]
+fn a_link_lets_as_many_people_through_as_it_says_and_then_is_gone() {
+    let mut site = Site::start(&["server.workers=2", "clicks.flush_every=100ms"]);
+    let key = new_link(&site, &json!({ "max_clicks": MOST }));
+    let mut api = site.api();
+    // What is no person's visit takes nothing away.
+    for kind in [Kind::Head, Kind::Bot, Kind::Prefetch] {
+        for _ in 0..MOST / 4 {
+            assert_eq!(visit(&mut api, &key, kind), 302);
+        }
+    }
+    assert_eq!(all_that_get_through(site.http(), &key), MOST);
+    for kind in Kind::ALL {
+        assert_eq!(visit(&mut api, &key, kind), 410, "{kind:?}");
+    }
+
+    // What was taken stays taken: after a crash, and when the limit is raised.
+    site.kill();
+    site.restart();
+    let mut api = site.api();
+    assert_eq!(visit(&mut api, &key, Kind::Human), 410);
+    let raised = api.edit(&key, &json!({ "max_clicks": MOST + 10 })).unwrap();
+    assert_eq!(raised.json()["max_clicks"], MOST + 10);
+    assert_eq!(all_that_get_through(site.http(), &key), 10);
+    api.edit(&key, &json!({ "max_clicks": null })).unwrap();
+    assert_eq!(visit(&mut api, &key, Kind::Human), 302);
+
+    wait_until_counted(&site);
+    assert!(site.terminate().success());
+    site.restart();
+    let counts = visits_of(&mut site.api(), &key);
+    assert_eq!(counts.human, MOST + 10 + 1, "{counts:?}");
+    assert_eq!((counts.head, counts.bot, counts.prefetch), (25, 25, 25));
+}
+
+fn visit(api: &mut Api, key: &str, kind: Kind) -> u16 {
+    api.send(&kind.request(&format!("/{key}"))).unwrap().status
+}
+
+/// Everybody comes at once and until the link is gone; says how many visits were let through.
+fn all_that_get_through(http: SocketAddr, key: &str) -> u64 {
+    thread::scope(|scope| {
+        let visitors = (0..VISITORS).map(|_| {
+            scope.spawn(move || {
+                let mut api = Api::new(http, "");
+                let mut through = 0;
+                loop {
+                    match visit(&mut api, key, Kind::Human) {
+                        302 => through += 1,
+                        410 => return through,
+                        status => panic!("{status}"),
+                    }
+                }
+            })
+        });
+        let visitors: Vec<_> = visitors.collect();
+        let through = visitors.into_iter().map(|visitor| visitor.join().unwrap());
+        through.sum()
+    })
+}

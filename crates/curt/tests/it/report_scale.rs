@@ -1,0 +1,212 @@
+//! Reports on ten million clicks, asked for as a client does.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use curt_adapters::sqlite::{Sqlite, SqliteSettings};
+use curt_core::ports::{ClickFlush, ClickStore, InsertReply, Inserted};
+use curt_core::{
+    ClickSubject, ClickSum, Clock as _, Day, Dimension, Link, OwnerId, Sketch, SubjectDay,
+    SystemClock, VisitKind, VisitRow, Visited,
+};
+use curt_testkit::sample;
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::length::length;
+use crate::site::Site;
+
+/// A report must not take longer, whatever it is about.
+const REPORT_MAX: Duration = Duration::from_millis(50);
+const CLICKS_A_DAY: u64 = 10_000_000 / 90;
+const VISITS_A_FLUSH: u32 = 10_000;
+
+/// Different values on one day of a link that the whole world visits; those of kinds have their names.
+const VALUES: [(Dimension, usize); 7] = [
+    (Dimension::Kind, 4),
+    (Dimension::Country, 200),
+    (Dimension::Browser, 50),
+    (Dimension::System, 20),
+    (Dimension::Device, 4),
+    (Dimension::Referrer, 1_000),
+    (Dimension::Language, 100),
+];
+const KINDS: [&str; 4] = ["human", "bot", "prefetch", "head"];
+
+#[test]
+fn a_report_on_ten_million_clicks_takes_no_longer_than_a_blink() {
+    let days = length(9, 90);
+    let mut site = Site::new(&[]);
+    let token = site.new_token("tests");
+    site.use_token(&token);
+    fill(&site.folder().join("data/curt.db"), owner(&site), days);
+    site.restart();
+    let mut api = site.api();
+    let from = format!("tz=Europe/Berlin&from={}", first_day(days));
+    for subject in ["/api/v1/links/busy", "/api/v1"] {
+        for report in ["stats", "stats.csv"] {
+            for bucket in ["hour", "day", "week", "month"] {
+                quick(
+                    &mut api,
+                    &format!("{subject}/{report}?bucket={bucket}&{from}"),
+                );
+            }
+        }
+        for (dimension, values) in VALUES {
+            let path = format!("{subject}/stats/{}?{from}", dimension.name());
+            let top: Value = serde_json::from_str(&quick(&mut api, &path)).unwrap();
+            assert_eq!(
+                top["values"].as_array().unwrap().len(),
+                values.min(10),
+                "{top}"
+            );
+        }
+        quick(&mut api, &format!("{subject}/visits?limit=100"));
+        // Single visits are looked at, which takes a debug build longer.
+        let path = format!("{subject}/stats/browser?country=DE&{from}");
+        let (took, top) = quickest(&mut api, &path);
+        assert!(
+            took <= length(REPORT_MAX * 4, REPORT_MAX),
+            "{path} took {took:?}"
+        );
+        let top: Value = serde_json::from_str(&top).unwrap();
+        assert_eq!(top["values"][0]["value"], "Firefox", "{top}");
+    }
+    let path = format!("/api/v1/links/busy/stats?{from}");
+    let stats = api.get(&path).unwrap().json();
+    let total = stats["totals"]["total"].as_u64().unwrap();
+    assert!(total > u64::from(days) * CLICKS_A_DAY * 9 / 10, "{total}");
+}
+
+fn quick(api: &mut Api, path: &str) -> String {
+    let (took, answer) = quickest(api, path);
+    assert!(took <= REPORT_MAX, "{path} took {took:?}");
+    answer
+}
+
+/// The time of the quickest try, and the answer.
+fn quickest(api: &mut Api, path: &str) -> (Duration, String) {
+    let mut best = Duration::MAX;
+    let mut answer = String::new();
+    for _ in 0..5 {
+        let started = Instant::now();
+        let found = api.get(path).unwrap();
+        best = best.min(started.elapsed());
+        assert_eq!(found.status, 200, "{path}: {}", found.text());
+        answer = found.text();
+    }
+    println!("{path}: {best:?}");
+    (best, answer)
+}
+
+/// The days end with yesterday.
+fn first_day(days: u32) -> jiff::civil::Date {
+    let start = Day::of(SystemClock.now()).minus(days).start();
+    let start = jiff::Timestamp::from_millisecond(start.0).unwrap();
+    start.to_zoned(jiff::tz::TimeZone::UTC).date()
+}
+
+fn owner(site: &Site) -> OwnerId {
+    let listed = site.output(&["user", "list", "--json"]);
+    let users: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let mut users = users.as_array().unwrap().iter();
+    let user = users.find(|user| user["email"] == "tests@example.com");
+    let id = &user.unwrap()["id"];
+    let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+    OwnerId(id.parse().unwrap())
+}
+
+fn fill(file: &Path, owner: OwnerId, days: u32) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let db = Sqlite::open(file, SqliteSettings::default()).unwrap();
+    runtime.block_on(async {
+        let today = Day::of(SystemClock.now());
+        let made = Link {
+            owner,
+            created_at: today.minus(days + 1).start(),
+            ..sample::alias("busy")
+        };
+        let stored = db.links().insert(sample::request(vec![made])).await;
+        let stored = stored.unwrap();
+        assert_eq!(stored, InsertReply::Stored(vec![Inserted::Created]));
+        let clicks = db.clicks();
+        let link = ClickSubject::Link(sample::id("busy"));
+        for ago in 1..=days {
+            let day = today.minus(ago);
+            let days = [&link, &ClickSubject::Owner(owner)].map(|of| busy_day(of.clone(), day));
+            add(&*clicks, days.into(), Vec::new()).await;
+        }
+        for _ in 0..length(3, 100) {
+            let visits = (0..VISITS_A_FLUSH).map(|number| visit(owner, number));
+            add(&*clicks, Vec::new(), visits.collect()).await;
+        }
+        db.close().await;
+    });
+}
+
+async fn add(clicks: &dyn ClickStore, days: Vec<SubjectDay>, visits: Vec<VisitRow>) {
+    let from = clicks.position(0).await.unwrap();
+    let flush = ClickFlush {
+        partition: 0,
+        from,
+        to: from + 1,
+        days,
+        visits,
+    };
+    assert!(clicks.apply(flush).await.unwrap());
+}
+
+/// Some time yesterday.
+fn visit(owner: OwnerId, number: u32) -> VisitRow {
+    let yesterday = Day::of(SystemClock.now()).minus(1).start();
+    let two_of_three = |this: &str, other: &str| match number % 3 {
+        0 => other.into(),
+        _ => this.into(),
+    };
+    VisitRow {
+        at: yesterday.plus(Duration::from_secs(u64::from(number))),
+        visited: Visited::Link(sample::id("busy")),
+        owner: Some(owner),
+        tags: Vec::new(),
+        kind: VisitKind::Human,
+        country: "DE".into(),
+        browser: two_of_three("Firefox", "Chrome"),
+        system: "Linux".into(),
+        device: "desktop".into(),
+        referrer: format!("value-{}.example", number % 1_000).into(),
+        language: "de".into(),
+        address: None,
+    }
+}
+
+/// Every value in every hour.
+fn busy_day(subject: ClickSubject, day: Day) -> SubjectDay {
+    let mut sums = Vec::new();
+    for (dimension, values) in VALUES {
+        let count = CLICKS_A_DAY / 24 / values as u64;
+        for hour in 0..24 {
+            sums.extend((0..values).map(|n| ClickSum {
+                hour: day.hour(hour),
+                dimension,
+                value: match dimension {
+                    Dimension::Kind => KINDS[n].into(),
+                    _ => format!("value-{n}.example").into(),
+                },
+                count: count.max(1),
+            }));
+        }
+    }
+    let mut visitors = Sketch::new();
+    for n in 1..=10_000_u64 {
+        visitors.insert(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    }
+    SubjectDay {
+        subject,
+        day,
+        sums,
+        visitors,
+    }
+}
