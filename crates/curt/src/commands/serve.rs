@@ -144,7 +144,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut registry = Registry::default();
     let errors = PortErrors::register(&mut registry);
     let stores = Stores::open(config, &roles.description(), errors)?;
-    let clock = stores.clock.clone();
+    let (clock, supervisor) = (stores.clock.clone(), Supervisor::default());
     let supply = open_supply(config, roles, &stores, &mut registry).await?;
     let resolver = Resolver::new(
         config.cache.clone(),
@@ -163,7 +163,6 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     );
     let accounts = stores.account_services(config)?;
     limit_visits(&accounts, &resolver).await?;
-    let supervisor = Supervisor::default();
     account_tasks::start(&supervisor, &accounts, &resolver);
     block(config, &supervisor, &resolver)?;
     let clicks = match &config.clicks {
