@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 
 cache=$PWD/.cache/engines
 jars=(kafka cassandra hdfs)
+# Longest time for fetching or building one of them: a slow line or machine costs tests that are skipped, not the run.
+step_max=5m
 minio_version=v0.0.0-20260212201848-7aac2a2c5b7c # of 2026-02-12: the project has no others
 
 # Servers are in folders that not everybody has on their path.
@@ -50,23 +52,30 @@ install_packages() {
   scripts/install.sh "${packages[@]}" || for_missing install_one
 }
 
+in_time() {
+  timeout --foreground "$step_max" "$@"
+  local status=$?
+  [ $status = 124 ] && echo "    stopped after $step_max; what is done is kept: make engines goes on from there" >&2
+  return $status
+}
+
 fetch_jars() {
   local engine=$1 pom=scripts/engines/$1/pom.xml new=$cache/$1.new
   have_jars "$engine" && return
   echo "==> fetching $engine into .cache/engines"
   rm -rf "$new"
-  mvn -q -B -f "$pom" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$new/lib" &&
+  in_time mvn -q -B -f "$pom" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$new/lib" &&
     cp "$pom" "$new/" && rm -rf "${cache:?}/$engine" && mv "$new" "$cache/$engine"
 }
 
-# In no registry but as source: it is built where there is Go to do it, which takes minutes.
+# In no registry but as source: it is built where there is Go to do it, which takes three minutes on two cores.
 build_minio() {
   local new=$cache/minio.new
   have_minio && return
   have go || return
-  echo "==> building MinIO into .cache/engines"
+  echo "==> building MinIO into .cache/engines (some minutes, once)"
   rm -rf "$new"
-  GOBIN=$new go install "github.com/minio/minio@$minio_version" &&
+  GOBIN=$new in_time go install "github.com/minio/minio@$minio_version" &&
     echo "$minio_version" >"$new/version" && rm -rf "$cache/minio" && mv "$new" "$cache/minio"
 }
 
