@@ -12,6 +12,8 @@
     feature = "s3"
 ))]
 mod address;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod click_days;
 mod engine_address;
 pub mod files;
 #[cfg(feature = "hdfs")]
@@ -23,6 +25,8 @@ pub mod mysql;
 mod off_runtime;
 #[cfg(feature = "sqlite")]
 pub mod open;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod page_cursor;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(any(feature = "redis", feature = "zookeeper"))]

@@ -183,13 +183,14 @@ impl Engines {
             }),
             #[cfg(feature = "postgres")]
             Opened::Postgres(database) => {
-                for set in [&postgres::LINKS, &postgres::ACCOUNTS, &postgres::CURSORS] {
+                let (links, accounts) = (&postgres::LINKS, &postgres::ACCOUNTS);
+                for set in [links, accounts, &postgres::CLICKS, &postgres::CURSORS] {
                     self.tables.push((address.clone(), set));
                 }
                 Ok(LinksDatabase {
                     links: database.links(),
                     accounts: database.accounts(),
-                    clicks: Arc::new(MemoryClickStore::new()),
+                    clicks: database.clicks(),
                     cursor: database.cursor(),
                 })
             }

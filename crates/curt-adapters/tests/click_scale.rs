@@ -12,7 +12,8 @@ use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, OwnerId, Sketch, SubjectDay, UnixMillis, VisitKind,
     VisitRow, Visited,
 };
-use curt_testkit::sample::{OWNER, id, link, request};
+use curt_testkit::length::is_full;
+use curt_testkit::sample::{OWNER, id, link, partition, request};
 
 const FIRST_DAY: u32 = 20_000;
 /// A report must not take longer, whatever it is about.
@@ -28,10 +29,6 @@ const VALUES: [(Dimension, usize); 7] = [
     (Dimension::Referrer, 1_000),
     (Dimension::Language, 60),
 ];
-
-fn is_full() -> bool {
-    std::env::var("CURT_TEST_LENGTH").is_ok_and(|length| length == "full")
-}
 
 fn open(folder: &tempfile::TempDir) -> Arc<Sqlite> {
     Sqlite::open(folder.path().join("curt.db"), SqliteSettings::default()).unwrap()
@@ -88,7 +85,7 @@ async fn reports_on_ten_million_clicks_are_quick() {
     let subject = ClickSubject::Link(id("busy"));
     for n in 0..days {
         let flush = ClickFlush {
-            partition: 0,
+            partition: partition(0),
             from: n.into(),
             to: u64::from(n) + 1,
             days: vec![busy_day(&subject, FIRST_DAY + n, clicks_a_day)],
@@ -164,7 +161,7 @@ async fn flush(store: &dyn ClickStore, from: u64, links: usize) -> Duration {
     }
     let visits = keys.iter().enumerate().map(|(n, key)| visit(key, n));
     let flush = ClickFlush {
-        partition: 0,
+        partition: partition(0),
         from,
         to: from + 1,
         days,
@@ -234,7 +231,7 @@ async fn a_page_of_visits_reads_its_own_rows() {
             });
         }
         let flush = ClickFlush {
-            partition: 0,
+            partition: partition(0),
             from: from as u64,
             to: from as u64 + 1,
             days: Vec::new(),

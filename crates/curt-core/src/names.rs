@@ -94,6 +94,7 @@ pub mod event {
     pub const SPOOL_RECOVERED: &str = "spool_recovered";
     pub const SPOOL_ROOM_LACKED: &str = "spool_room_lacked";
     pub const SPOOL_ROOM_FOUND: &str = "spool_room_found";
+    pub const SPOOL_UNNAMED: &str = "spool_unnamed";
     pub const CLICK_RECORD_POISONED: &str = "click_record_poisoned";
     pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
     pub const CLICKS_PURGED: &str = "clicks_purged";

@@ -1,4 +1,4 @@
-//! PostgreSQL behind four ports: links, accounts, minted keys and cursors.
+//! PostgreSQL behind five ports: links, accounts, clicks, minted keys and cursors.
 //!
 //! # Connections
 //! Several hosts may be named; the one that takes writes is used, and looked for again after a failure, so that a
@@ -11,6 +11,9 @@
 
 mod accounts;
 mod address;
+mod array_text;
+mod by_index;
+mod clicks;
 mod cursor;
 mod decode;
 mod engine;
@@ -24,13 +27,13 @@ mod tls;
 use std::sync::Arc;
 
 use curt_core::PortResult;
-use curt_core::ports::{Accounts, Cursor, KeyLedger, LinkStore};
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LinkStore};
 
 use address::Address;
 use engine::Engine;
 
 pub use ledger::LedgerForm;
-pub use schema::{ACCOUNTS, CURSORS, KEYS, LINKS, Migration, MigrationSet};
+pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, Migration, MigrationSet};
 pub use settings::{PostgresSettings, Session};
 
 /// A PostgreSQL at an address.
@@ -69,6 +72,11 @@ impl Postgres {
     #[must_use]
     pub fn accounts(&self) -> Arc<dyn Accounts> {
         Arc::new(accounts::PostgresAccounts::new(Arc::clone(&self.engine)))
+    }
+
+    #[must_use]
+    pub fn clicks(&self) -> Arc<dyn ClickStore> {
+        Arc::new(clicks::PostgresClicks::new(Arc::clone(&self.engine)))
     }
 
     #[must_use]

@@ -71,6 +71,16 @@ pub static ACCOUNTS: MigrationSet = MigrationSet {
     }],
 };
 
+/// What is counted about visits, and the visits.
+pub static CLICKS: MigrationSet = MigrationSet {
+    name: "clicks",
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../../migrations/postgres/clicks_0001_first.sql"),
+    }],
+};
+
 /// An engine whose tables of one set are brought up to date before the first use. Not at start: a server must start,
 /// and live on its buffers, while the keys database is away.
 #[derive(Debug)]
@@ -211,7 +221,7 @@ mod tests {
 
     #[test]
     fn numbers_follow_each_other_from_one() {
-        for set in [&KEYS, &CURSORS, &LINKS, &ACCOUNTS] {
+        for set in [&KEYS, &CURSORS, &LINKS, &ACCOUNTS, &CLICKS] {
             for (index, step) in set.steps.iter().enumerate() {
                 assert_eq!(step.number as usize, index + 1, "{}", step.name);
             }

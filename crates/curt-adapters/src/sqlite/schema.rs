@@ -31,6 +31,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "clicks",
         sql: include_str!("../../migrations/sqlite/0003_clicks.sql"),
     },
+    Migration {
+        number: 4,
+        name: "click streams",
+        sql: include_str!("../../migrations/sqlite/0004_click_streams.sql"),
+    },
 ];
 
 /// "curt" in ASCII: tells our files from those of other programs.

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use super::once::{self, Names, Recorded};
 use super::record::{Columns, id_columns};
 use super::sql;
+use crate::postgres::by_index::BY_INDEX;
 use crate::postgres::decode::{parse_key, small};
 use crate::postgres::engine::{Engine, Step, Value, column};
 use crate::postgres::failure::BACKEND;
@@ -62,10 +63,6 @@ async fn write(engine: &Engine, request: &InsertRequest) -> PortResult<Vec<Row>>
         &request.now.0,
     ];
     let values = [columns.values(), rest.to_vec()].concat();
-    let plan = Step {
-        sql: sql::BY_INDEX,
-        values: &[],
-    };
     let names = Names::of(once.map(|once| (once, request.now)));
     let names_values = names.values();
     let forget = Step {
@@ -76,7 +73,7 @@ async fn write(engine: &Engine, request: &InsertRequest) -> PortResult<Vec<Row>>
         sql: sql::CLAIM,
         values: &values,
     };
-    let mut answers = engine.transact(OP, &[plan, forget, claim]).await?;
+    let mut answers = engine.transact(OP, &[BY_INDEX, forget, claim]).await?;
     Ok(answers.pop().unwrap_or_default())
 }
 

@@ -16,7 +16,8 @@ use tokio_postgres::types::ToSql;
 
 use super::page::Position;
 use super::record::link_of;
-use super::sql::{self, COLUMNS};
+use super::sql::COLUMNS;
+use crate::postgres::by_index::BY_INDEX;
 use crate::postgres::engine::{Engine, Step, Value, column};
 
 pub(super) const OP: &str = "list links";
@@ -26,11 +27,6 @@ const IS_LAST: usize = 21;
 
 /// What is read first for a query with filters; most of them fill a page with it.
 const FIRST_WINDOW: usize = 1_000;
-
-const BY_INDEX: Step<'_> = Step {
-    sql: sql::BY_INDEX,
-    values: &[],
-};
 
 pub(super) async fn list(
     engine: &Engine,

@@ -15,8 +15,9 @@ use tokio_postgres::error::SqlState;
 
 use super::insert::{answer_all, first_of_each_id, ids_in};
 use super::queue::Call;
-use super::record::{Columns, array_text, id_columns, parse_id};
+use super::record::{Columns, id_columns, parse_id};
 use super::{OP_INSERT, sql};
+use crate::postgres::array_text::array_text;
 use crate::postgres::engine::{Engine, Step, Value, column};
 use crate::postgres::failure::{BACKEND, constraint, sql_state};
 

@@ -3,6 +3,8 @@
 use curt_core::ports::{ListOrder, ListQuery};
 use curt_core::{DomainId, Key, Link, LinkId, UnixMillis};
 
+use crate::page_cursor;
+
 /// A link that pages end at, whether or not it is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Position {
@@ -26,19 +28,13 @@ impl Position {
         Self::read(query.order, cursor).ok_or(()).map(Some)
     }
 
-    /// The checksum tells a cut or made-up cursor from one of ours.
     pub(super) fn cursor(&self, order: ListOrder) -> Box<str> {
-        let sealed = format!("{}:{}:{}", order_name(order), self.created_at.0, self.id);
-        let sum = crc32fast::hash(sealed.as_bytes());
-        format!("{sealed}:{sum:08x}").into_boxed_str()
+        let position = format!("{}:{}", self.created_at.0, self.id);
+        page_cursor::seal(order_name(order), &position)
     }
 
     fn read(order: ListOrder, cursor: &str) -> Option<Self> {
-        let (sealed, sum) = cursor.rsplit_once(':')?;
-        if u32::from_str_radix(sum, 16).ok()? != crc32fast::hash(sealed.as_bytes()) {
-            return None;
-        }
-        let rest = sealed.strip_prefix(order_name(order))?.strip_prefix(':')?;
+        let rest = page_cursor::unseal(order_name(order), cursor)?;
         let (created_at, id) = rest.split_once(':')?;
         let (domain, key) = id.split_once('/')?;
         Some(Self {

@@ -7,6 +7,7 @@ use curt_core::{
 };
 use tokio_postgres::Row;
 
+use crate::postgres::array_text::array_text;
 use crate::postgres::decode::{
     corrupt, link_id, number, owner, parse_key, small, time, time_or_none,
 };
@@ -117,17 +118,6 @@ pub(super) fn status(link: &Link) -> Option<i16> {
     unusual.then_some(link.status.code().cast_signed())
 }
 
-/// An array in PostgreSQL's text form: arrays cannot be elements of arrays of different lengths, texts can.
-pub(super) fn array_text<'a>(items: impl Iterator<Item = Option<&'a str>>) -> String {
-    let items: Vec<String> = items
-        .map(|item| match item {
-            Some(item) => format!("\"{}\"", item.replace('\\', "\\\\").replace('"', "\\\"")),
-            None => "NULL".to_owned(),
-        })
-        .collect();
-    format!("{{{}}}", items.join(","))
-}
-
 /// Ids by column.
 pub(super) fn id_columns<'a>(
     ids: impl IntoIterator<Item = &'a LinkId>,
@@ -198,19 +188,4 @@ fn made_with_of(op: &'static str, row: &Row) -> PortResult<Option<ApiKeyNumber>>
     let number = column::<Option<i64>>(op, row, 20)?;
     let number = number.map(|number| small(op, number)).transpose()?;
     Ok(number.map(ApiKeyNumber))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arrays_are_quoted_whatever_they_hold() {
-        let items = [Some("a"), None, Some("NULL"), Some("b\\\"c{},")];
-        assert_eq!(
-            array_text(items.into_iter()),
-            r#"{"a",NULL,"NULL","b\\\"c{},"}"#
-        );
-        assert_eq!(array_text(std::iter::empty()), "{}");
-    }
 }

@@ -19,7 +19,7 @@ const HOURS: usize = 24;
 /// The bytes are not what [`DayCounts::encode`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("these bytes are not the counts of a day")]
-pub(super) struct Damaged;
+pub(crate) struct Damaged;
 
 /// The count of each hour.
 pub(super) type Hours = [u64; HOURS];
