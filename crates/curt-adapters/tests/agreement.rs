@@ -40,16 +40,38 @@ async fn clicks_in_sqlite_agree() {
 }
 
 #[cfg(feature = "postgres")]
-#[tokio::test(flavor = "multi_thread")]
-async fn links_in_postgres_agree() {
+mod postgres {
     use curt_adapters::postgres::{Postgres, PostgresSettings};
+    use curt_testkit::engines::postgres::{Server, shared};
+    use curt_testkit::need;
 
-    let server = curt_testkit::need!(curt_testkit::engines::postgres::shared());
-    for seed in 0..HISTORIES {
+    use super::*;
+
+    fn open(server: &Arc<Server>) -> Postgres {
         let database = server.database("agreement").unwrap();
-        let settings = PostgresSettings::default();
-        let postgres = Postgres::open(&database.url(), &settings).unwrap();
-        let memory = Arc::new(MemoryLinkStore::new());
-        link_store::agreement(seed, STEPS, memory, postgres.links()).await;
+        let settings = PostgresSettings {
+            // The machine may be busy with other tests.
+            statement_timeout: std::time::Duration::from_secs(30),
+            ..PostgresSettings::default()
+        };
+        Postgres::open(&database.url(), &settings).unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn links_in_postgres_agree() {
+        let server = need!(shared());
+        for seed in 0..HISTORIES {
+            let memory = Arc::new(MemoryLinkStore::new());
+            link_store::agreement(seed, STEPS, memory, open(&server).links()).await;
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn clicks_in_postgres_agree() {
+        let server = need!(shared());
+        for seed in 0..HISTORIES {
+            let memory = Arc::new(MemoryClickStore::new());
+            click_store::agreement(seed, STEPS, memory, open(&server).clicks()).await;
+        }
     }
 }
