@@ -14,6 +14,8 @@
 mod address;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod click_days;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod effect;
 mod engine_address;
 pub mod files;
 #[cfg(feature = "hdfs")]

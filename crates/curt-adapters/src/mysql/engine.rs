@@ -10,8 +10,9 @@ use mysql_async::{
     TxOpts,
 };
 
-use super::failure::{BACKEND, Effect, away, failed, no_connection, too_late};
+use super::failure::{BACKEND, away, failed, no_connection, too_late};
 use super::settings::MysqlSettings;
+use crate::effect::Effect;
 
 /// Work inside a transaction, which others do not see before it is committed.
 pub(super) type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 't>>;

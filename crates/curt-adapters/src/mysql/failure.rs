@@ -3,24 +3,17 @@
 use curt_core::{ErrorKind, PortError};
 use mysql_async::{Error, ServerError};
 
+use crate::effect::Effect;
+
 pub(super) const BACKEND: &str = "mysql";
 
 /// A key that a unique index holds already.
 pub(super) const DUPLICATE: u16 = 1062;
 
-/// What may have happened to the data when a call breaks off without an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    /// Nothing: the transaction was not asked to commit.
-    None,
-    /// Unknown: the commit may have been done and only its answer lost.
-    Unknown,
-}
-
 pub(super) fn failed(op: &'static str, address: &str, effect: Effect, error: Error) -> PortError {
     let (kind, detail) = match &error {
         Error::Server(told) => explain(told, address),
-        Error::Io(_) | Error::Driver(_) => broken_off(address, effect),
+        Error::Io(_) | Error::Driver(_) => effect.of_breaking_off(&address),
         Error::Url(_) => (ErrorKind::Invalid, format!("{address} is no address")),
         Error::Other(why) => (ErrorKind::Bug, format!("{why}; please report this")),
     };
@@ -29,7 +22,7 @@ pub(super) fn failed(op: &'static str, address: &str, effect: Effect, error: Err
 
 /// A call that got no answer before its deadline.
 pub(super) fn too_late(op: &'static str, address: &str, effect: Effect) -> PortError {
-    let (kind, detail) = broken_off(address, effect);
+    let (kind, detail) = effect.of_breaking_off(&address);
     PortError::new(kind, BACKEND, op, detail)
 }
 
@@ -44,19 +37,6 @@ pub(super) fn no_connection(op: &'static str, address: &str, error: Error) -> Po
 pub(super) fn away(op: &'static str, address: &str) -> PortError {
     let detail = format!("{address} does not answer: check that it runs and can be reached");
     PortError::new(ErrorKind::Unavailable, BACKEND, op, detail)
-}
-
-fn broken_off(address: &str, effect: Effect) -> (ErrorKind, String) {
-    match effect {
-        Effect::None => (
-            ErrorKind::Unavailable,
-            format!("{address} broke off; nothing was changed"),
-        ),
-        Effect::Unknown => (
-            ErrorKind::Timeout,
-            format!("{address} broke off before it answered; it is unknown whether it committed"),
-        ),
-    }
 }
 
 fn explain(told: &ServerError, address: &str) -> (ErrorKind, String) {

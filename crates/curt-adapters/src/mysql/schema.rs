@@ -5,7 +5,8 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
 use super::engine::Engine;
-use super::failure::{BACKEND, Effect, failed};
+use super::failure::{BACKEND, failed};
+use crate::effect::Effect;
 
 const OP: &str = "bring the tables up to date";
 

@@ -6,17 +6,9 @@ use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
 use super::address::Address;
+use crate::effect::Effect;
 
 pub(super) const BACKEND: &str = "postgres";
-
-/// What may have happened to the data when a call breaks off without an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    /// Nothing: the call only reads, or its transaction was not asked to commit.
-    None,
-    /// Unknown: the commit may have been done and only its answer lost.
-    Unknown,
-}
 
 /// A call that found no connection: nothing was asked of the engine.
 pub(super) fn no_connection(op: &'static str, address: &Address, error: PoolError) -> PortError {
@@ -58,7 +50,7 @@ pub(super) fn failed(
 ) -> PortError {
     let (kind, detail) = match error.as_db_error() {
         Some(told) => explain(told, address),
-        None if is_connection(&error) => broken_off(address, effect),
+        None if is_connection(&error) => effect.of_breaking_off(address),
         None => (
             ErrorKind::Corrupt,
             format!("{address} holds what this version does not write"),
@@ -66,7 +58,7 @@ pub(super) fn failed(
     };
     // The engine ends every session when it stops, also one that has just committed.
     let (kind, detail) = match error.code() {
-        Some(code) if is_shutdown(code) => broken_off(address, effect),
+        Some(code) if is_shutdown(code) => effect.of_breaking_off(address),
         _ => (kind, detail),
     };
     PortError::new(kind, BACKEND, op, detail).with_source(error)
@@ -74,7 +66,7 @@ pub(super) fn failed(
 
 /// A call that got no answer before its deadline.
 pub(super) fn too_late(op: &'static str, address: &Address, effect: Effect) -> PortError {
-    let (kind, detail) = broken_off(address, effect);
+    let (kind, detail) = effect.of_breaking_off(address);
     PortError::new(kind, BACKEND, op, detail)
 }
 
@@ -83,19 +75,6 @@ pub(super) fn spoils_connection(error: &Error) -> bool {
     match error.code() {
         Some(code) => *code == SqlState::READ_ONLY_SQL_TRANSACTION || is_shutdown(code),
         None => true,
-    }
-}
-
-fn broken_off(address: &Address, effect: Effect) -> (ErrorKind, String) {
-    match effect {
-        Effect::None => (
-            ErrorKind::Unavailable,
-            format!("{address} broke off; nothing was changed"),
-        ),
-        Effect::Unknown => (
-            ErrorKind::Timeout,
-            format!("{address} broke off before it answered; it is unknown whether it committed"),
-        ),
     }
 }
 

@@ -9,7 +9,8 @@ use tokio::sync::OnceCell;
 use tokio_postgres::Error;
 
 use super::engine::{Engine, column};
-use super::failure::{BACKEND, Effect, failed};
+use super::failure::{BACKEND, failed};
+use crate::effect::Effect;
 
 const OP: &str = "bring the tables up to date";
 

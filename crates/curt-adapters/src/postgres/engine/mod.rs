@@ -16,9 +16,10 @@ use tokio_postgres::{Error, Row};
 
 use self::connect::Hosts;
 use super::address::Address;
-use super::failure::{BACKEND, Effect, failed, no_connection, spoils_connection, too_late};
+use super::failure::{BACKEND, failed, no_connection, spoils_connection, too_late};
 use super::settings::PostgresSettings;
 use super::tls::Tls;
+use crate::effect::Effect;
 
 pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
 

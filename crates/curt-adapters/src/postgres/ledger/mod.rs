@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{BatchId, KeyLedger, LedgerCounts, OpenBatch};
-use curt_core::{ErrorKind, Key, PortError, PortResult, UnixMillis};
+use curt_core::{Key, PortResult, UnixMillis};
 use tokio_postgres::Row;
 
+use super::decode::parse_key;
 use super::engine::{Engine, Step, Value, column};
-use super::failure::BACKEND;
 use super::schema::{KEYS, Tables};
 
 /// What a take does with the rows of its keys.
@@ -216,13 +216,5 @@ fn texts(keys: &[Key]) -> Vec<&str> {
 
 fn keys(op: &'static str, row: &Row, index: usize) -> PortResult<Vec<Key>> {
     let texts: Vec<&str> = column(op, row, index)?;
-    texts
-        .into_iter()
-        .map(|text| {
-            Key::parse(text).map_err(|error| {
-                let detail = format!("{text:?} is stored as a key: restore a backup");
-                PortError::new(ErrorKind::Corrupt, BACKEND, op, detail).with_source(error)
-            })
-        })
-        .collect()
+    texts.into_iter().map(|text| parse_key(op, text)).collect()
 }
