@@ -10,6 +10,7 @@ mod key_files;
 
 use std::fs;
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,16 +27,14 @@ use curt_testkit::{conformance, need};
 use hdfs_native::client::WriteOptions;
 use hdfs_native::{Client, ClientBuilder};
 use key_files::damage::{self, Raw};
-use key_files::{LAYOUT, lossy, preloaders, publish};
-use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
+use key_files::{CALL_MAX, LAYOUT, failure, lossy, preloaders, publish};
+use tokio::sync::{Mutex, MutexGuard};
 
 /// For tests that wait for it to be over.
 const IMPATIENT: HdfsSettings = HdfsSettings {
     answer_timeout: Duration::from_secs(4),
     transfer_timeout: Duration::from_secs(8),
 };
-/// Most that a single call may take then: it can ask several times.
-const CALL_MAX: Duration = Duration::from_secs(60);
 /// Longest time for a cluster whose nodes are there again to serve its files.
 const BACK_MAX: Duration = Duration::from_secs(60);
 
@@ -52,18 +51,38 @@ fn fresh(cluster: &Cluster) -> String {
     format!("{}/tests/{}", cluster.url(), unique("keys"))
 }
 
-/// A cluster for tests that hurt it, one after the other, each on a sound one.
-async fn breakable() -> anyhow::Result<MappedMutexGuard<'static, Cluster>> {
+/// A cluster for tests that hurt it, one after the other. Each leaves it sound, or fails and takes it along.
+struct Breakable(MutexGuard<'static, Option<Cluster>>);
+
+async fn breakable() -> anyhow::Result<Breakable> {
     static BREAKABLE: Mutex<Option<Cluster>> = Mutex::const_new(None);
     let mut held = BREAKABLE.lock().await;
-    if let Some(cluster) = &mut *held {
-        cluster.name_node_mut().restart()?;
-        cluster.data_node_mut().restart()?;
-        cluster.wait_until_writable()?;
-    } else {
+    if held.is_none() {
         *held = Some(Cluster::start()?);
     }
-    MutexGuard::try_map(held, Option::as_mut).map_err(|_| anyhow::anyhow!("it was started"))
+    Ok(Breakable(held))
+}
+
+impl Deref for Breakable {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        self.0.as_ref().unwrap()
+    }
+}
+
+impl DerefMut for Breakable {
+    fn deref_mut(&mut self) -> &mut Cluster {
+        self.0.as_mut().unwrap()
+    }
+}
+
+impl Drop for Breakable {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0 = None;
+        }
+    }
 }
 
 /// HDFS's own view of the folder at an address.
@@ -118,18 +137,6 @@ impl Raw for Folder {
     async fn put(&self, name: &str, bytes: Vec<u8>) {
         self.write(&format!("{name}.keys"), bytes).await;
     }
-}
-
-/// The kind of the failure, which must come in time.
-async fn failure<T>(what: &str, call: impl Future<Output = curt_core::PortResult<T>>) -> ErrorKind {
-    let started = Instant::now();
-    let Err(error) = call.await else {
-        panic!("{what}: did not fail");
-    };
-    let elapsed = started.elapsed();
-    assert!(elapsed < CALL_MAX, "{what}: took {elapsed:?}");
-    assert!(error.is_transient(), "{what}: {error}");
-    error.kind
 }
 
 /// The keys of a file, when the cluster has come back to itself.
@@ -250,11 +257,13 @@ async fn a_name_node_that_dies_publishes_nothing() {
     let mut writer = files.create("a", LAYOUT).await.unwrap();
     writer.append(&keys("k", 25)).await.unwrap();
     cluster.name_node_mut().kill().unwrap();
-    failure("publish", writer.publish()).await;
-    failure("names", files.names()).await;
-    failure("stat", files.stat("before")).await;
-    failure("read", files.read("before", 0, 1)).await;
-    failure("create", files.create("b", LAYOUT)).await;
+    tokio::join!(
+        failure("publish", writer.publish()),
+        failure("names", files.names()),
+        failure("stat", files.stat("before")),
+        failure("read", files.read("before", 0, 1)),
+        failure("create", files.create("b", LAYOUT)),
+    );
     cluster.name_node_mut().restart().unwrap();
     cluster.wait_until_writable().unwrap();
     assert_eq!(
@@ -274,8 +283,10 @@ async fn a_data_node_that_dies_publishes_nothing() {
     let mut writer = files.create("a", LAYOUT).await.unwrap();
     writer.append(&keys("k", 25)).await.unwrap();
     cluster.data_node_mut().kill().unwrap();
-    failure("publish", writer.publish()).await;
-    failure("read", files.read("before", 0, 1)).await;
+    tokio::join!(
+        failure("publish", writer.publish()),
+        failure("read", files.read("before", 0, 1)),
+    );
     assert_eq!(
         files.names().await.unwrap(),
         ["before"].map(Box::<str>::from)

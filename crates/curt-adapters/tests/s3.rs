@@ -11,7 +11,7 @@ mod key_files;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curt_adapters::s3::{S3KeyFile, S3Settings};
 use curt_core::ErrorKind;
@@ -22,7 +22,7 @@ use curt_testkit::sample::keys;
 use curt_testkit::{conformance, need};
 use hmac::{Hmac, KeyInit, Mac};
 use key_files::damage::{self, Raw};
-use key_files::{LAYOUT, lossy, preloaders, publish};
+use key_files::{LAYOUT, failure, lossy, preloaders, publish};
 use sha2::{Digest, Sha256};
 
 /// For tests that wait for it to be over.
@@ -30,8 +30,6 @@ const IMPATIENT: S3Settings = S3Settings {
     connect_timeout: Duration::from_secs(2),
     request_timeout: Duration::from_secs(5),
 };
-/// Most that a single call may take then: it can ask several times.
-const CALL_MAX: Duration = Duration::from_secs(60);
 /// Goes up in several parts.
 const LARGE_KEYS: usize = 1_300_000;
 const LARGE_LAYOUT: KeyFileLayout = KeyFileLayout {
@@ -123,18 +121,6 @@ impl Raw for Bucket {
     async fn put(&self, name: &str, bytes: Vec<u8>) {
         self.send("PUT", name, &bytes);
     }
-}
-
-/// The kind of the failure, which must come in time.
-async fn failure<T>(what: &str, call: impl Future<Output = curt_core::PortResult<T>>) -> ErrorKind {
-    let started = Instant::now();
-    let Err(error) = call.await else {
-        panic!("{what}: did not fail");
-    };
-    let elapsed = started.elapsed();
-    assert!(elapsed < CALL_MAX, "{what}: took {elapsed:?}");
-    assert!(error.is_transient(), "{what}: {error}");
-    error.kind
 }
 
 /// 22 symbols each, so that a million fill several parts.

@@ -4,14 +4,19 @@ pub(crate) mod damage;
 pub(crate) mod lossy;
 pub(crate) mod preloaders;
 
-use curt_core::PortResult;
+use std::time::{Duration, Instant};
+
 use curt_core::ports::{KeyFile, KeyFileLayout};
+use curt_core::{ErrorKind, PortResult};
 use curt_testkit::sample::keys;
 
 pub(crate) const LAYOUT: KeyFileLayout = KeyFileLayout {
     width: 7,
     block_keys: 10,
 };
+
+/// Most that a single call to an engine that is away may take: it can ask several times.
+pub(crate) const CALL_MAX: Duration = Duration::from_secs(60);
 
 /// Writes and publishes a file of sample keys.
 pub(crate) async fn publish(
@@ -26,8 +31,14 @@ pub(crate) async fn publish(
     Ok(())
 }
 
-/// Short in `make test`, long with `CURT_TEST_LENGTH=full`: the same assertions either way.
-pub(crate) fn length<T>(short: T, full: T) -> T {
-    let is_full = std::env::var("CURT_TEST_LENGTH").is_ok_and(|length| length == "full");
-    if is_full { full } else { short }
+/// The kind of the failure, which must come in time.
+pub(crate) async fn failure<T>(what: &str, call: impl Future<Output = PortResult<T>>) -> ErrorKind {
+    let started = Instant::now();
+    let Err(error) = call.await else {
+        panic!("{what}: did not fail");
+    };
+    let elapsed = started.elapsed();
+    assert!(elapsed < CALL_MAX, "{what}: took {elapsed:?}");
+    assert!(error.is_transient(), "{what}: {error}");
+    error.kind
 }

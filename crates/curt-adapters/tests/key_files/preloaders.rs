@@ -14,11 +14,10 @@ use curt_core::link::KeyOrigin;
 use curt_core::ports::KeyFile;
 use curt_core::{OwnerId, SystemClock, Target};
 use curt_keys::{FileSettings, KeyHint, KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy};
+use curt_testkit::length::length;
 use rand::RngExt;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
-
-use super::length;
 
 /// Set in the processes of preloaders only.
 const FILES: &str = "CURT_TEST_PRELOADER_FILES";

@@ -11,4 +11,5 @@ mod plan;
 mod suites;
 mod takers;
 mod unknown;
+mod upkeep;
 mod world;

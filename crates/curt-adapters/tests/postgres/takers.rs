@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use curt_adapters::postgres::LedgerForm;
 use curt_testkit::engines::postgres::{Database, shared};
+use curt_testkit::length::length;
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch, keys};
 use tokio::task::JoinSet;
 
 use crate::world::{
-    FORMS, Ledger, Taken, assert_complete, drain, length, mint, open, open_wide,
+    FORMS, Ledger, Taken, assert_complete, connect, drain, mint, open, open_wide,
     take_until_answered,
 };
 
@@ -88,14 +89,6 @@ async fn hold_first(database: &Database, count: usize) -> tokio_postgres::Client
     client.batch_execute("begin").await.unwrap();
     let lock = format!("select key from keys order by id limit {count} for update");
     assert_eq!(client.query(&lock, &[]).await.unwrap().len(), count);
-    client
-}
-
-async fn connect(database: &Database) -> tokio_postgres::Client {
-    let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls)
-        .await
-        .unwrap();
-    tokio::spawn(connection);
     client
 }
 

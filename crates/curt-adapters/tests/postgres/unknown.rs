@@ -1,16 +1,18 @@
 //! Calls whose answer is lost: it is said that nobody knows, and the same call again finds out.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use curt_adapters::postgres::{LedgerForm, Postgres, PostgresSettings};
 use curt_core::ErrorKind;
 use curt_testkit::engines::postgres::{Server, shared};
 use curt_testkit::engines::proxy::{Line, Proxy};
+use curt_testkit::length::length;
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch, later};
 
-use crate::world::{FORMS, Ledger, assert_complete, drain, length, mint, open};
+use crate::world::{FORMS, Ledger, assert_complete, drain, mint, open};
 
 fn through(proxy: &Proxy, database: &str, form: LedgerForm) -> Ledger {
     let settings = PostgresSettings {
@@ -59,34 +61,23 @@ async fn a_killed_backend_loses_and_doubles_nothing_k2() {
     let server = need!(Server::start());
     for form in FORMS {
         let kills = length(2, 10);
-        let count = 60_000;
+        let count = length(24_000, 60_000);
         server.sql("drop database if exists killed").unwrap();
         server.sql("create database killed").unwrap();
         let ledger = open(&server.url("killed")).ledger(form);
         mint(&ledger, count).await;
-        let killer = async {
-            for _ in 0..kills {
-                tokio::time::sleep(Duration::from_millis(150)).await;
-                kill_busy_backend(&server);
-            }
-        };
-        let (taken, ()) = tokio::join!(drain(&ledger, 8, 100), killer);
-        assert_complete(&taken, count, 100);
+        let draining = tokio::spawn({
+            let ledger = Arc::clone(&ledger);
+            async move { drain(&ledger, 8, 100).await }
+        });
+        let mut killed = 0;
+        while killed < kills && !draining.is_finished() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            killed += usize::from(server.kill_busy_backend("killed"));
+        }
+        assert!(killed > 0, "{form:?}: nobody was killed");
+        assert_complete(&draining.await.unwrap(), count, 100);
         let counts = ledger.counts().await.unwrap();
         assert_eq!((counts.free, counts.open), (0, count as u64), "{form:?}");
-    }
-}
-
-/// Kills a backend that is taking keys, if there is one at this moment.
-fn kill_busy_backend(server: &Server) {
-    let busy =
-        "select pid from pg_stat_activity where datname = 'killed' and state <> 'idle' limit 1";
-    // Refused while it recovers from the last one.
-    let Ok(pid) = server.sql(busy) else { return };
-    if !pid.is_empty() {
-        let killed = std::process::Command::new("kill")
-            .args(["-9", &pid])
-            .status();
-        assert!(killed.is_ok());
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use curt_adapters::postgres::{LedgerForm, Postgres, PostgresSettings};
 use curt_core::Key;
 use curt_core::ports::{BatchId, KeyLedger};
+use curt_testkit::engines::postgres::Database;
 use curt_testkit::sample::{NOW, batch, keys};
 use tokio::task::JoinSet;
 
@@ -27,12 +28,6 @@ pub(crate) fn open(url: &str) -> Postgres {
     Postgres::open(url, &PostgresSettings::default()).unwrap()
 }
 
-/// Short in `make test`, long with `CURT_TEST_LENGTH=full`: the same assertions either way.
-pub(crate) fn length<T>(short: T, full: T) -> T {
-    let is_full = std::env::var("CURT_TEST_LENGTH").is_ok_and(|length| length == "full");
-    if is_full { full } else { short }
-}
-
 /// With as many connections as there will be callers.
 pub(crate) fn open_wide(url: &str, connections: usize) -> Postgres {
     let settings = PostgresSettings {
@@ -41,6 +36,15 @@ pub(crate) fn open_wide(url: &str, connections: usize) -> Postgres {
         ..PostgresSettings::default()
     };
     Postgres::open(url, &settings).unwrap()
+}
+
+/// A connection of the test's own.
+pub(crate) async fn connect(database: &Database) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
 }
 
 pub(crate) async fn mint(ledger: &Ledger, count: usize) {

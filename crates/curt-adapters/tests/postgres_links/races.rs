@@ -5,11 +5,12 @@ use std::sync::Arc;
 use curt_core::ports::{InsertReply, InsertRequest, Inserted, Once};
 use curt_core::{Link, OwnerId};
 use curt_testkit::engines::postgres::shared;
+use curt_testkit::length::length;
 use curt_testkit::need;
 use curt_testkit::sample::{alias, id, once, request, request_once, target};
 use tokio::task::JoinSet;
 
-use crate::world::{Links, length, open};
+use crate::world::{Links, open};
 
 const CLIENTS: usize = 64;
 

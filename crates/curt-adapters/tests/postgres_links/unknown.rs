@@ -9,11 +9,12 @@ use curt_core::ErrorKind;
 use curt_core::ports::InsertReply;
 use curt_testkit::engines::postgres::{Server, shared};
 use curt_testkit::engines::proxy::{Line, Proxy};
+use curt_testkit::length::length;
 use curt_testkit::need;
 use curt_testkit::sample::{id, link, once, request, request_once};
 use tokio::task::JoinSet;
 
-use crate::world::{Links, assert_distinct, insert_until_answered, length, open};
+use crate::world::{Links, assert_distinct, insert_until_answered, open};
 
 /// A line to the server that can be broken, and a store that is reached by it.
 fn through_proxy(server: &Server, database: &str) -> (Proxy, Links) {
@@ -108,10 +109,12 @@ async fn killed_backends_lose_and_double_nothing_l1() {
             ids
         });
     }
+    let mut killed = 0;
     for _ in 0..length(3, 20) {
         tokio::time::sleep(Duration::from_millis(200)).await;
-        kill_busy_backend(&server);
+        killed += usize::from(server.kill_busy_backend("killed"));
     }
+    assert!(killed > 0, "nobody was killed");
     let ids: Vec<_> = work.join_all().await.into_iter().flatten().collect();
     assert_distinct(&ids);
     assert_eq!(ids.len(), clients * each);
@@ -120,18 +123,4 @@ async fn killed_backends_lose_and_double_nothing_l1() {
         assert!(links.get(id).await.unwrap().is_some(), "L-1: {id} is lost");
     }
     assert_eq!(links.counts().await.unwrap().live, ids.len() as u64);
-}
-
-/// Kills a backend that is inserting, if there is one at this moment.
-fn kill_busy_backend(server: &Server) {
-    let busy =
-        "select pid from pg_stat_activity where datname = 'killed' and state <> 'idle' limit 1";
-    // Refused while it recovers from the last one.
-    let Ok(pid) = server.sql(busy) else { return };
-    if !pid.is_empty() {
-        let killed = std::process::Command::new("kill")
-            .args(["-9", &pid])
-            .status();
-        assert!(killed.is_ok());
-    }
 }

@@ -24,12 +24,6 @@ pub(crate) fn open(url: &str) -> Links {
     Postgres::open(url, &settings).unwrap().links()
 }
 
-/// Short in `make test`, long with `CURT_TEST_LENGTH=full`: the same assertions either way.
-pub(crate) fn length<T>(short: T, full: T) -> T {
-    let is_full = std::env::var("CURT_TEST_LENGTH").is_ok_and(|length| length == "full");
-    if is_full { full } else { short }
-}
-
 /// Repeats a request as a client with an `Idempotency-Key` does, and returns its links.
 pub(crate) async fn insert_until_answered(links: &Links, request: InsertRequest) -> Vec<LinkId> {
     let started = Instant::now();

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use curt_adapters::postgres::LedgerForm;
 use curt_testkit::engines::postgres::{Database, Server};
+use curt_testkit::length::length;
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch};
 
 use crate::ALONE;
-use crate::world::{FORMS, Ledger, length, mint, open};
+use crate::world::{FORMS, Ledger, connect, mint, open};
 
 const LIMIT: usize = 1_000;
 const MEASURED: usize = 100;
@@ -21,10 +22,7 @@ struct OldSnapshot {
 }
 
 async fn hold_snapshot(database: &Database) -> OldSnapshot {
-    let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls)
-        .await
-        .unwrap();
-    tokio::spawn(connection);
+    let client = connect(database).await;
     client
         .batch_execute("begin isolation level repeatable read; select count(*) from key_head")
         .await

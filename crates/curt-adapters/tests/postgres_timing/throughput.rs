@@ -6,21 +6,19 @@ use std::time::{Duration, Instant};
 use curt_adapters::postgres::LedgerForm;
 use curt_core::{Key, place};
 use curt_testkit::engines::postgres::{Database, Server};
+use curt_testkit::length::length;
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch, key};
 
 use crate::ALONE;
-use crate::world::{Ledger, length, open};
+use crate::world::{Ledger, connect, open};
 
 const MINTED_AT_ONCE: usize = 5_000;
 const TAKEN_AT_ONCE: usize = 1_000;
 
 /// The same table and indexes, without anything around them.
 async fn bare(database: &Database) -> tokio_postgres::Client {
-    let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls)
-        .await
-        .unwrap();
-    tokio::spawn(connection);
+    let client = connect(database).await;
     client
         .batch_execute("create table bare (like keys including all)")
         .await

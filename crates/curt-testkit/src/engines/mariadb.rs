@@ -24,6 +24,11 @@ const MARIADB: Missing = Missing {
 const ACCOUNT: Account = Account("mysql");
 /// Enough for several processes of several workers each, over the 151 of the default.
 const CONNECTIONS_MAX: u32 = 400;
+/// Safe against a killed process, which is all that tests do to it. Versions that do not know one of them pass it over.
+const UNSYNCED: [&str; 2] = [
+    "--loose-innodb-flush-method=nosync",
+    "--loose-debug-no-sync",
+];
 
 /// The server that all tests of this process share, each in a [`Database`] of its own.
 pub fn shared() -> Result<Arc<Server>> {
@@ -128,6 +133,7 @@ fn make_data(folder: &Path) -> Result<()> {
     command
         .args(["--no-defaults", "--skip-test-db"])
         .arg("--auth-root-authentication-method=normal")
+        .args(UNSYNCED)
         .arg(format!("--datadir={}", data_in(folder).display()));
     // Two that are made at once would meet in the common folder for temporary tables.
     let command = command.env("TMPDIR", folder).current_dir(folder);
@@ -143,14 +149,13 @@ fn recipe(program: PathBuf, folder: &Path, port: &Port, client: Client) -> Recip
         "--bind-address=127.0.0.1".to_owned(),
         "--skip-name-resolve".to_owned(),
         format!("--max-connections={CONNECTIONS_MAX}"),
-        // Safe against a killed process, which is all that tests do to it.
         "--innodb-flush-log-at-trx-commit=2".to_owned(),
     ];
     Recipe {
         name: "MariaDB",
         command: Box::new(move || {
             let mut command = ACCOUNT.command(&program);
-            command.args(&arguments);
+            command.args(&arguments).args(UNSYNCED);
             command
         }),
         serves: Box::new(move || client.run(&["-e", "select 1"]).is_ok()),

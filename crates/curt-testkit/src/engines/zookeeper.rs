@@ -199,6 +199,8 @@ fn command(java: &Path, file: &Path) -> Command {
     let mut command = java::command(java, HEAP_MEBIBYTES, &format!("{CLASSES}:{LOG_CLASSES}"));
     command
         .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+        // Safe against a killed process, which is all that tests do to it.
+        .arg("-Dzookeeper.forceSync=no")
         .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
         .arg(file);
     command

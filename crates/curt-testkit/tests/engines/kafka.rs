@@ -17,5 +17,5 @@ fn brokers_notice_the_death_and_the_return_of_one() {
     cluster.broker_mut(2).unwrap().kill().unwrap();
     cluster.wait_until_seen(0, 2).unwrap();
     cluster.broker_mut(2).unwrap().restart().unwrap();
-    assert_eq!(cluster.brokers_seen_by(2).unwrap(), 3);
+    cluster.wait_until_seen(2, 3).unwrap();
 }

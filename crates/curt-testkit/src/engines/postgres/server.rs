@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::programs::Programs;
 use crate::engines::command::output;
@@ -115,10 +115,24 @@ impl Server {
         Ok(output(&mut command)?.trim_end().to_owned())
     }
 
+    /// Kills, as `kill -9` does, one of its processes that works in this database at the moment. The server ends all
+    /// the others then and recovers from its log. Tells whether there was one.
+    pub fn kill_busy_backend(&self, database: &str) -> bool {
+        let busy = format!(
+            "select pid from pg_stat_activity where datname = '{database}' and state <> 'idle' limit 1"
+        );
+        // Refused while it recovers from the last one.
+        let pid = self.sql(&busy).unwrap_or_default();
+        let pid = pid.parse().ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+    }
+
     /// Makes an empty database that no other test has.
     pub fn database(self: &Arc<Self>, name: &str) -> Result<Database> {
         let name = unique(name);
-        self.sql(&format!("create database {name}"))?;
+        // The other way to make one, the only one before PostgreSQL 15, writes every page of it to the log.
+        self.sql(&format!("create database {name} strategy = file_copy"))
+            .or_else(|_| self.sql(&format!("create database {name}")))?;
         let server = Arc::clone(self);
         Ok(Database { server, name })
     }
