@@ -11,7 +11,7 @@ use curt_core::ports::Locks;
 
 const ADDRESS: &str = "CURT_TEST_HOLDER_ADDRESS";
 const LOCK: &str = "a";
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A process that holds the lock `a`.
 pub(crate) struct Holder {
@@ -60,7 +60,7 @@ impl Drop for Holder {
     }
 }
 
-/// In a holder's process: takes the lock, says its fence, renews it as often as it can and says so when it is lost.
+/// In a holder's process: takes the lock, says its fence, renews it all the time and says so when it is lost.
 pub(crate) async fn hold_if_asked(ttl: Duration, open: impl FnOnce(&str) -> Arc<dyn Locks>) {
     let Ok(address) = std::env::var(ADDRESS) else {
         return;
