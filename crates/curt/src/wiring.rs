@@ -68,6 +68,52 @@ impl KeyStores {
     }
 }
 
+/// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would. Nothing is
+/// reached, and nothing is made on this machine.
+pub(crate) fn check_addresses(config: &Config) -> anyhow::Result<()> {
+    let store = &config.store;
+    let mut engines = engines(config, "a check", Access::Command, Arc::new(SystemClock));
+    if is_elsewhere(&store.links) {
+        named("store.links", engines.links(&store.links))?;
+    }
+    for shard in store.keys.iter().filter(|address| is_elsewhere(address)) {
+        named("store.keys", engines.ledger(shard, store.keys_form))?;
+    }
+    for (number, shard) in store
+        .pool
+        .iter()
+        .filter(|address| is_elsewhere(address))
+        .enumerate()
+    {
+        named("store.pool", engines.pool(shard, number, 1))?;
+    }
+    if is_elsewhere(&store.locks) {
+        named("store.locks", engines.coordination(&store.locks))?;
+    }
+    for cursor in store.cursor.iter().filter(|address| is_elsewhere(address)) {
+        named("store.cursor", engines.cursor(cursor))?;
+    }
+    if is_elsewhere(&store.files) {
+        named("store.files", engines.files(&store.files))?;
+    }
+    Ok(())
+}
+
+fn is_elsewhere(address: &EngineAddress) -> bool {
+    address.kind().is_shared() && address.kind() != EngineKind::Files
+}
+
+fn engines(config: &Config, who: &str, access: Access, clock: Arc<dyn Clock>) -> Engines {
+    let mut sqlite = config.store.sqlite.clone();
+    sqlite.access = access;
+    Engines::new(EngineSettings {
+        sqlite,
+        holder: who.into(),
+        lock_ttl: config.keys.lock_ttl,
+        clock,
+    })
+}
+
 /// Stores while they are being opened.
 struct Opening<'a> {
     config: &'a Config,
@@ -78,6 +124,8 @@ struct Opening<'a> {
 
 impl<'a> Opening<'a> {
     fn new(config: &'a Config, who: &'a str, access: Access) -> anyhow::Result<Self> {
+        // A wrong setting leaves nothing behind, not even a folder.
+        check_addresses(config)?;
         std::fs::create_dir_all(&config.data_dir).with_context(|| {
             format!(
                 "could not make the data folder {}",
@@ -85,19 +133,11 @@ impl<'a> Opening<'a> {
             )
         })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let mut sqlite = config.store.sqlite.clone();
-        sqlite.access = access;
-        let engines = Engines::new(EngineSettings {
-            sqlite,
-            holder: who.into(),
-            lock_ttl: config.keys.lock_ttl,
-            clock: clock.clone(),
-        });
         Ok(Self {
             config,
             who,
+            engines: engines(config, who, access, clock.clone()),
             clock,
-            engines,
         })
     }
 

@@ -4,12 +4,12 @@ use curt_adapters::sqlite::Access;
 use crate::cli::ConfigArgs;
 use crate::commands::block_on;
 use crate::config::{self, Config};
-use crate::wiring::KeyStores;
+use crate::wiring::{self, KeyStores};
 
 /// Read the configuration, say what is wrong with it, or print it as it will be used
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  curt check --config curt.toml --set server.workers=4\n  curt check --config curt.toml --reach"
+    after_help = "Example:\n  curt check --config curt.toml --set server.workers=4\n  curt check --config curt.toml --reach"
 )]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -35,6 +35,7 @@ impl Check {
             return Ok(());
         }
         let config = Config::load(&self.config)?;
+        block_on(async { wiring::check_addresses(&config) })?;
         if self.json {
             println!("{}", serde_json::to_string_pretty(&config.shown())?);
         } else {

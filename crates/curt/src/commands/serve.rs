@@ -29,7 +29,7 @@ use crate::{account_tasks, first_start, telemetry};
 /// Serve links; every role by default, in one process
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  curt serve --set server.listen=0.0.0.0:80 --set server.public_url=https://go.example.com\n  curt serve keygen --config curt.toml     mint keys only, beside other processes"
+    after_help = "Example:\n  curt serve --set server.listen=0.0.0.0:80 --set server.public_url=https://go.example.com\n  curt serve keygen --config curt.toml     mint keys only, beside other processes"
 )]
 pub(crate) struct Serve {
     #[command(flatten)]

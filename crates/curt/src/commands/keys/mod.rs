@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 /// Look at the supply of keys
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  curt keys status --config curt.toml\n  curt keys status --watch\n  curt keys status --json"
+    after_help = "Example:\n  curt keys status --config curt.toml\n  curt keys status --watch\n  curt keys status --json"
 )]
 pub(crate) struct KeysCommand {
     #[command(subcommand)]

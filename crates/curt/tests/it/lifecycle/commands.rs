@@ -208,7 +208,7 @@ fn every_command_has_help_with_an_example() {
     let top = printed(&site.output(&["--help"]));
     assert!(top.contains("curt serve"), "{top}");
     for command in [
-        "serve", "check", "migrate", "user", "key", "audit", "link", "bench",
+        "serve", "check", "migrate", "user", "key", "keys", "audit", "link", "stats", "bench",
     ] {
         assert!(top.contains(command), "{top}");
         let help = printed(&site.output(&[command, "--help"]));
@@ -228,6 +228,7 @@ fn every_command_has_help_with_an_example() {
         ),
         ("user", &["sessions", "sign-out", "invite"]),
         ("link", &["add", "show", "list", "edit", "rm"]),
+        ("keys", &["status"]),
         ("bench", &["keys", "redirect", "create"]),
     ] {
         for action in actions {
