@@ -12,6 +12,7 @@
     feature = "s3"
 ))]
 mod address;
+pub mod bare;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod click_days;
 #[cfg(any(feature = "postgres", feature = "mysql"))]

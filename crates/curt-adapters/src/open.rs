@@ -12,6 +12,7 @@ use curt_core::ports::{
 };
 use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
+use crate::bare::BareKeys;
 use crate::engine_address::{EngineAddress, EngineKind};
 use crate::files::DiskKeyFile;
 use crate::memory::{
@@ -253,6 +254,43 @@ impl Engines {
             #[cfg(feature = "redis")]
             Opened::Redis(redis) => Ok(redis.pool(shard, cap)),
             _ => Err(does_not_serve(address)),
+        }
+    }
+
+    /// The yardstick of the engine that a keys database is at; `None` where there is none.
+    pub async fn bare_ledger(
+        &mut self,
+        address: &EngineAddress,
+    ) -> PortResult<Option<Arc<dyn BareKeys>>> {
+        if address.kind() == EngineKind::Memory {
+            return Ok(None);
+        }
+        match self.engine(address)? {
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => database.bare_keys().await.map(Some),
+            #[cfg(feature = "mysql")]
+            Opened::Mysql(database) => database.bare_keys().await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The yardstick of the pool shard with this number, which is removed with it; `None` where there is none.
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(unused_variables, reason = "memory has no numbers")
+    )]
+    pub fn bare_pool(
+        &mut self,
+        address: &EngineAddress,
+        shard: usize,
+    ) -> PortResult<Option<Arc<dyn BareKeys>>> {
+        if address.kind() == EngineKind::Memory {
+            return Ok(None);
+        }
+        match self.engine(address)? {
+            #[cfg(feature = "redis")]
+            Opened::Redis(redis) => Ok(Some(redis.bare_keys(shard))),
+            _ => Ok(None),
         }
     }
 

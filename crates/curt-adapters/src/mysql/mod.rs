@@ -4,6 +4,7 @@
 //! it breaks off before its commit is sent, nothing was changed; after that nobody knows, such a failure has the kind
 //! `Timeout`, and callers repeat the call under the same name.
 
+mod bare;
 mod engine;
 mod failure;
 mod ledger;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use curt_core::PortResult;
 use curt_core::ports::KeyLedger;
 
+use crate::bare::BareKeys;
 use engine::Engine;
 
 pub use ledger::LedgerForm;
@@ -47,5 +49,11 @@ impl Mysql {
     #[must_use]
     pub fn ledger(&self, form: LedgerForm) -> Arc<dyn KeyLedger> {
         Arc::new(ledger::MysqlLedger::new(Arc::clone(&self.engine), form))
+    }
+
+    /// The yardstick of [`ledger`](Self::ledger).
+    pub async fn bare_keys(&self) -> PortResult<Arc<dyn BareKeys>> {
+        let bare = bare::MysqlBareKeys::make(Arc::clone(&self.engine)).await?;
+        Ok(Arc::new(bare))
     }
 }

@@ -12,6 +12,7 @@
 mod accounts;
 mod address;
 mod array_text;
+mod bare;
 mod by_index;
 mod clicks;
 mod cursor;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use curt_core::PortResult;
 use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LinkStore};
 
+use crate::bare::BareKeys;
 use address::Address;
 use engine::Engine;
 
@@ -62,6 +64,12 @@ impl Postgres {
     #[must_use]
     pub fn ledger(&self, form: LedgerForm) -> Arc<dyn KeyLedger> {
         Arc::new(ledger::PostgresLedger::new(Arc::clone(&self.engine), form))
+    }
+
+    /// The yardstick of [`ledger`](Self::ledger).
+    pub async fn bare_keys(&self) -> PortResult<Arc<dyn BareKeys>> {
+        let bare = bare::PostgresBareKeys::make(Arc::clone(&self.engine)).await?;
+        Ok(Arc::new(bare))
     }
 
     #[must_use]

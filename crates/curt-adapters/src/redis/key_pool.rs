@@ -40,10 +40,15 @@ pub(super) struct RedisKeyPool {
     push: Script,
 }
 
+/// The list of a shard. Everything else about the shard has a name that begins with it.
+pub(super) fn list(redis: &Redis, shard: usize) -> String {
+    redis.name(&format!("available_keys:{{{shard}}}"))
+}
+
 impl RedisKeyPool {
     pub(super) fn new(redis: Arc<Redis>, shard: usize, cap: usize) -> Self {
         Self {
-            list: redis.name(&format!("available_keys:{{{shard}}}")),
+            list: list(&redis, shard),
             redis,
             cap,
             push: Script::new(PUSH),

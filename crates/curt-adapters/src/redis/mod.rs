@@ -26,6 +26,7 @@
 //! set `min-replicas-to-write 1` and `min-replicas-max-lag 10` on the servers.
 
 mod address;
+mod bare;
 mod connect;
 mod failure;
 mod key_pool;
@@ -41,6 +42,7 @@ use ::redis::{Cmd, FromRedisValue, ScriptInvocation};
 use curt_core::PortResult;
 use curt_core::ports::{KeyPool, Locks, Roster};
 
+use crate::bare::BareKeys;
 use crate::reconnect::Reconnecting;
 use address::Route;
 
@@ -88,6 +90,13 @@ impl Redis {
     #[must_use]
     pub fn pool(self: &Arc<Self>, shard: usize, cap: usize) -> Arc<dyn KeyPool> {
         Arc::new(key_pool::RedisKeyPool::new(Arc::clone(self), shard, cap))
+    }
+
+    /// The yardstick of the pool shard with this number, which is removed with it.
+    #[must_use]
+    pub fn bare_keys(self: &Arc<Self>, shard: usize) -> Arc<dyn BareKeys> {
+        let pool = key_pool::list(self, shard);
+        Arc::new(bare::RedisBareKeys::new(Arc::clone(self), pool))
     }
 
     /// The locks as seen by a holder who describes itself as `holder`.

@@ -12,9 +12,10 @@ macro_rules! listed {
         "JSON_TABLE(?, '$[*]' COLUMNS (name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS listed"
     };
 }
+pub(in crate::mysql) use listed;
 
 /// A key needs no escapes: it is made of letters, digits and `-_.`.
-pub(super) fn list(keys: &[Key]) -> String {
+pub(in crate::mysql) fn list(keys: &[Key]) -> String {
     let quoted: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
     format!("[{}]", quoted.join(","))
 }

@@ -5,7 +5,7 @@
 //! can change its form at any time.
 
 mod batches;
-mod keys;
+pub(super) mod keys;
 
 use std::sync::Arc;
 

@@ -2,8 +2,11 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use comfy_table::{CellAlignment, Table, presets};
+use curt_adapters::bare::BareKeys;
 use curt_adapters::sqlite::Access;
+use curt_core::place::Modulo;
 use curt_core::ports::{BatchId, KeyLedger, KeyPool};
 use curt_core::{Clock as _, Key, SystemClock};
 use curt_keys::Minter;
@@ -13,25 +16,15 @@ use crate::commands::block_on;
 use crate::config::Config;
 use crate::wiring::KeyStores;
 
-/// Times how fast the configured keys database and pool mint, take, push and pop. What is minted stays in the keys
-/// database as free keys; everything else is undone.
+/// A pool shard that no server uses.
+const OWN_SHARD: usize = 999_999;
+
+/// Times how fast the configured keys database and pool mint, take, push and pop, in turns with the bare statements of
+/// the same engine. What is minted stays in the keys database as free keys; everything else is undone.
 pub(super) struct Engines {
     /// How long each measurement lasts.
     pub(super) seconds: u64,
     pub(super) json: bool,
-}
-
-struct Row {
-    engine: String,
-    what: &'static str,
-    keys: u64,
-    elapsed: Duration,
-}
-
-impl Row {
-    fn keys_per_second(&self) -> f64 {
-        self.keys as f64 / self.elapsed.as_secs_f64().max(1e-9)
-    }
 }
 
 impl Engines {
@@ -48,123 +41,217 @@ impl Engines {
     async fn measure(&self, config: &Config) -> anyhow::Result<Vec<Row>> {
         let mut stores = KeyStores::open(config, "curt bench", Access::Command)?;
         let minter = Minter::new(config.keys.alphabet, config.keys.length);
+        let (keys, store) = (&config.keys, &config.store);
+        let homes = Modulo::new(u32::try_from(store.keys.len())?);
+        let homes = homes.context("store.keys names no shard")?;
         let mut rows = Vec::new();
-        for (ledger, address) in stores.keys.ledgers.iter().zip(&config.store.keys) {
-            rows.push(
-                self.mint(address, ledger, &minter, config.keys.ledger.mint_batch)
-                    .await?,
-            );
-            rows.push(self.take(address, ledger, config.keys.pool.batch).await?);
+        for (shard, address) in store.keys.iter().enumerate() {
+            let bench = LedgerBench {
+                ledger: stores.keys.ledgers[shard].clone(),
+                bare: stores.engines.bare_ledger(address).await?,
+                minter: &minter,
+                homes,
+                shard,
+                seconds: self.seconds,
+            };
+            rows.push(bench.mint(keys.ledger.mint_batch).await?.row(address));
+            rows.push(bench.take(keys.pool.batch).await?.row(address));
+            remove(bench.bare).await?;
         }
-        for address in &config.store.pool {
-            let cap = config.keys.pool.batch * 2;
-            let pool = stores.engines.pool(address, OWN_SHARD, cap)?;
-            rows.push(
-                self.push_and_pop(address, &pool, &minter, config.keys.pool.batch)
-                    .await?,
-            );
+        for address in &store.pool {
+            let pool = stores
+                .engines
+                .pool(address, OWN_SHARD, keys.pool.batch * 2)?;
+            let bare = stores.engines.bare_pool(address, OWN_SHARD)?;
+            let batch: Vec<Key> = (0..keys.pool.batch).map(|_| minter.mint()).collect();
+            let [push, pop] = self.push_and_pop(&pool, bare.as_ref(), &batch).await?;
+            rows.extend([push.row(address), pop.row(address)]);
+            remove(bare).await?;
         }
         stores.engines.close().await;
         Ok(rows)
     }
 
-    async fn mint(
-        &self,
-        engine: &dyn Display,
-        ledger: &Arc<dyn KeyLedger>,
-        minter: &Minter,
-        batch: usize,
-    ) -> anyhow::Result<Row> {
-        let mut clock = Watch::start(self.seconds);
-        while clock.runs() {
-            clock.keys += ledger.insert(&minted(minter, batch)).await?;
-        }
-        Ok(clock.row(engine, "mint"))
-    }
-
-    async fn take(
-        &self,
-        engine: &dyn Display,
-        ledger: &Arc<dyn KeyLedger>,
-        batch: usize,
-    ) -> anyhow::Result<Row> {
-        let mut clock = Watch::start(self.seconds);
-        while clock.runs() {
-            let name = BatchId(format!("bench.{}", rand::random::<u64>()).into());
-            let keys = ledger.take(&name, batch, SystemClock.now()).await?;
-            ledger.give_back(&name, &keys).await?;
-            clock.keys += keys.len() as u64;
-        }
-        Ok(clock.row(engine, "take and give back"))
-    }
-
     async fn push_and_pop(
         &self,
-        engine: &dyn Display,
         pool: &Arc<dyn KeyPool>,
-        minter: &Minter,
-        batch: usize,
-    ) -> anyhow::Result<Row> {
-        let keys = minted(minter, batch);
-        let mut clock = Watch::start(self.seconds);
-        while clock.runs() {
-            let name = BatchId(format!("bench.{}", rand::random::<u64>()).into());
-            pool.push(&name, &keys).await?;
-            clock.keys += pool.pop(batch).await?.len() as u64;
+        bare: Option<&Arc<dyn BareKeys>>,
+        keys: &[Key],
+    ) -> anyhow::Result<[Turns; 2]> {
+        let (mut push, mut pop) = (Turns::new("push"), Turns::new("pop"));
+        let end = Instant::now() + Duration::from_secs(self.seconds);
+        while Instant::now() < end {
+            let name = new_name();
+            push.ours.time(pool.push(&name, keys), |n| n as u64).await?;
+            let popped = pool.pop(keys.len());
+            pop.ours.time(popped, |popped| popped.len() as u64).await?;
+            if let Some(bare) = bare {
+                push.bare
+                    .time(bare.put(keys), |()| keys.len() as u64)
+                    .await?;
+                pop.bare.time(bare.take(keys.len()), |taken| taken).await?;
+            }
         }
-        Ok(clock.row(engine, "push and pop"))
+        Ok([push, pop])
     }
 }
 
-/// A pool shard that no server uses.
-const OWN_SHARD: usize = 999_999;
-
-fn minted(minter: &Minter, count: usize) -> Vec<Key> {
-    std::iter::repeat_with(|| minter.mint())
-        .take(count)
-        .collect()
+async fn remove(bare: Option<Arc<dyn BareKeys>>) -> anyhow::Result<()> {
+    if let Some(bare) = bare {
+        bare.remove().await?;
+    }
+    Ok(())
 }
 
+fn new_name() -> BatchId {
+    BatchId(format!("bench.{}", rand::random::<u64>()).into())
+}
+
+/// One shard of the keys database beside its yardstick.
+struct LedgerBench<'a> {
+    ledger: Arc<dyn KeyLedger>,
+    bare: Option<Arc<dyn BareKeys>>,
+    minter: &'a Minter,
+    homes: Modulo,
+    shard: usize,
+    seconds: u64,
+}
+
+impl LedgerBench<'_> {
+    /// Keys whose home is this shard, as keygen makes them.
+    fn minted(&self, count: usize) -> Vec<Key> {
+        std::iter::repeat_with(|| self.minter.mint())
+            .filter(|key| self.homes.node(key.as_bytes()).0 as usize == self.shard)
+            .take(count)
+            .collect()
+    }
+
+    fn end(&self) -> Instant {
+        Instant::now() + Duration::from_secs(self.seconds)
+    }
+
+    async fn mint(&self, batch: usize) -> anyhow::Result<Turns> {
+        let mut turns = Turns::new("mint");
+        let end = self.end();
+        while Instant::now() < end {
+            let keys = self.minted(batch);
+            let inserted = self.ledger.insert(&keys);
+            turns.ours.time(inserted, |new| new).await?;
+            if let Some(bare) = &self.bare {
+                let put = bare.put(&keys);
+                turns.bare.time(put, |()| keys.len() as u64).await?;
+            }
+        }
+        Ok(turns)
+    }
+
+    /// What is taken goes back outside of the time.
+    async fn take(&self, batch: usize) -> anyhow::Result<Turns> {
+        let mut turns = Turns::new("take");
+        let end = self.end();
+        while Instant::now() < end {
+            let name = new_name();
+            let begun = Instant::now();
+            let taken = self.ledger.take(&name, batch, SystemClock.now()).await?;
+            turns.ours.add(begun, taken.len() as u64);
+            self.ledger.give_back(&name, &taken).await?;
+            if let Some(bare) = &self.bare {
+                turns.bare.time(bare.take(batch), |taken| taken).await?;
+                bare.put(&self.minted(batch)).await?;
+            }
+        }
+        Ok(turns)
+    }
+}
+
+/// A measurement of an engine as we use it, in turns with its bare statements.
+struct Turns {
+    what: &'static str,
+    ours: Watch,
+    bare: Watch,
+}
+
+impl Turns {
+    fn new(what: &'static str) -> Self {
+        let (ours, bare) = (Watch::default(), Watch::default());
+        Self { what, ours, bare }
+    }
+
+    fn row(&self, engine: &dyn Display) -> Row {
+        Row {
+            engine: engine.to_string(),
+            what: self.what,
+            keys: self.ours.keys,
+            rate: self.ours.keys_per_second(),
+            bare_rate: (self.bare.keys > 0).then(|| self.bare.keys_per_second()),
+        }
+    }
+}
+
+#[derive(Default)]
 struct Watch {
-    begun: Instant,
-    end: Instant,
     keys: u64,
+    elapsed: Duration,
 }
 
 impl Watch {
-    fn start(seconds: u64) -> Self {
+    /// Times `work` and counts the keys that it did.
+    async fn time<T, E>(
+        &mut self,
+        work: impl Future<Output = Result<T, E>>,
+        keys: impl FnOnce(T) -> u64,
+    ) -> Result<(), E> {
         let begun = Instant::now();
-        Self {
-            begun,
-            end: begun + Duration::from_secs(seconds),
-            keys: 0,
-        }
+        let done = work.await?;
+        self.add(begun, keys(done));
+        Ok(())
     }
 
-    fn runs(&self) -> bool {
-        Instant::now() < self.end
+    fn add(&mut self, begun: Instant, keys: u64) {
+        self.elapsed += begun.elapsed();
+        self.keys += keys;
     }
 
-    fn row(self, engine: &dyn Display, what: &'static str) -> Row {
-        Row {
-            engine: engine.to_string(),
-            what,
-            keys: self.keys,
-            elapsed: self.begun.elapsed(),
-        }
+    fn keys_per_second(&self) -> f64 {
+        self.keys as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+struct Row {
+    engine: String,
+    what: &'static str,
+    keys: u64,
+    rate: f64,
+    /// Of the bare statements; `None` for an engine without a yardstick.
+    bare_rate: Option<f64>,
+}
+
+impl Row {
+    fn ratio(&self) -> Option<f64> {
+        self.bare_rate.map(|bare| self.rate / bare)
     }
 }
 
 fn show_table(rows: &[Row]) {
     let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_header(["engine", "what", "keys/s"]);
+    table.load_style(presets::NOTHING).set_header([
+        "engine",
+        "what",
+        "keys/s",
+        "bare keys/s",
+        "of bare",
+    ]);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for row in rows {
-        let rate = format!("{:.0}", row.keys_per_second());
-        table.add_row([row.engine.clone(), row.what.to_owned(), rate]);
+        table.add_row([
+            row.engine.clone(),
+            row.what.to_owned(),
+            format!("{:.0}", row.rate),
+            or_dash(row.bare_rate.map(|rate| format!("{rate:.0}"))),
+            or_dash(row.ratio().map(|ratio| format!("{ratio:.2}"))),
+        ]);
     }
-    if let Some(column) = table.column_mut(2) {
+    for column in table.column_iter_mut().skip(2) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     println!("{table}");
@@ -178,7 +265,9 @@ fn show_json(rows: &[Row]) -> anyhow::Result<()> {
                 "engine": row.engine,
                 "what": row.what,
                 "keys": row.keys,
-                "keys_per_second": row.keys_per_second(),
+                "keys_per_second": row.rate,
+                "bare_keys_per_second": row.bare_rate,
+                "of_bare": row.ratio(),
             })
         })
         .collect();

@@ -19,6 +19,9 @@ const STOP_GRACE: Duration = Duration::from_secs(10);
 
 /// Hand out keys by every strategy, each over a fresh database, and print them side by side
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  curt bench keys --strategies pool,snowflake --count 100000\n  curt bench keys --engines --config curt.toml     the keys database and the pool, beside their bare statements"
+)]
 pub(super) struct Keys {
     #[command(flatten)]
     config: ConfigArgs,
@@ -35,7 +38,8 @@ pub(super) struct Keys {
     #[arg(long, value_delimiter = ',')]
     strategies: Vec<Strategy>,
 
-    /// Time the configured keys database and pool instead: how fast keys are minted, taken, pushed and popped
+    /// Time the configured keys database and pool instead: how fast keys are minted, taken, pushed and popped, and how
+    /// fast the engine's bare statements would do it. Minted keys stay in the keys database
     #[arg(long, conflicts_with_all = ["count", "takers", "strategies"])]
     engines: bool,
 
