@@ -22,7 +22,7 @@ use curt_core::limits::KEY_BATCH_MAX;
 use curt_core::names::event;
 use curt_core::place::Modulo;
 use curt_core::ports::KeyPool;
-use curt_core::{Key, PortResult};
+use curt_core::{ErrorKind, Key, PortResult};
 use rand::Rng;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -367,8 +367,9 @@ impl Keysync {
         returned.map(|_| ())
     }
 
-    /// Pushes keys that came from pools back into one. Returns those that did not fit. After an error it is unknown
-    /// where they are, and a lost key is better than one in two places.
+    /// Pushes keys that came from pools back into one. Returns those that it does not have: that did not fit, or all if
+    /// it cannot be reached. After any other error it is unknown where they are, and a lost key is better than one in
+    /// two places.
     async fn return_to_pool(
         &self,
         state: &mut State,
@@ -382,7 +383,10 @@ impl Keysync {
             Ok(pushed) => keys.split_off(pushed.min(keys.len())),
             Err(error) => {
                 report(&error);
-                Vec::new()
+                match error.kind {
+                    ErrorKind::Unavailable => keys,
+                    _ => Vec::new(),
+                }
             }
         }
     }
