@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::api::Api;
+use crate::wait::awake;
 
 /// How long a client goes from server to server before its create counts as failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,7 +46,6 @@ pub(crate) struct Seen {
     pub(crate) repeated: u64,
     /// Longest time without any success, over all clients.
     pub(crate) longest_gap: Duration,
-    pub(crate) latencies: Vec<Duration>,
 }
 
 pub(crate) struct Crowd<'a> {
@@ -78,16 +78,16 @@ impl<'a> Crowd<'a> {
                     let mut seen = Seen::default();
                     let mut api = Api::new(fronts.get(client), token);
                     let mut turn = client;
-                    let mut last = Instant::now();
+                    let mut last = awake();
                     for number in 0_u64.. {
                         if stop.load(Ordering::Relaxed) {
                             break;
                         }
                         let name = format!("{client}-{number}-{:x}", rand::random::<u64>());
                         let target = format!("https://example.com/{name}");
-                        let begun = Instant::now();
+                        let begun = awake();
                         while let Err(why) = one(&mut api, &target, &name, &mut seen) {
-                            if begun.elapsed() > PATIENCE {
+                            if awake() > begun + PATIENCE {
                                 seen.failed.push(why);
                                 break;
                             }
@@ -97,9 +97,8 @@ impl<'a> Crowd<'a> {
                             api = Api::new(fronts.get(turn), token);
                         }
                         done.fetch_add(1, Ordering::Relaxed);
-                        seen.latencies.push(begun.elapsed());
-                        seen.longest_gap = seen.longest_gap.max(last.elapsed());
-                        last = Instant::now();
+                        seen.longest_gap = seen.longest_gap.max(awake() - last);
+                        last = awake();
                         thread::sleep(pause);
                     }
                     seen
@@ -142,7 +141,6 @@ pub(crate) fn together(clients: Vec<ScopedJoinHandle<'_, Seen>>) -> Seen {
         all.failed.extend(seen.failed);
         all.repeated += seen.repeated;
         all.longest_gap = all.longest_gap.max(seen.longest_gap);
-        all.latencies.extend(seen.latencies);
     }
     all
 }

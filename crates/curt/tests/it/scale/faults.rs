@@ -15,7 +15,7 @@ use rustix::process::Signal;
 
 use super::crowd::{Crowd, Fronts, Seen, together};
 use super::line::{SMALL, metrics, reconciles};
-use super::plant::{FRONT, Plant, Shape, stop};
+use super::plant::{FRONT, Plant, Shape, list, stop};
 use crate::api::Api;
 use crate::length::length;
 use crate::wait::eventually;
@@ -236,7 +236,7 @@ fn lines(text: &str) -> HashSet<String> {
 }
 
 fn pooled(pool: &redis::Server) -> HashSet<String> {
-    let keys = pool.run_command(&["LRANGE", "available_keys:{0}", "0", "-1"]);
+    let keys = pool.run_command(&["LRANGE", &list(0), "0", "-1"]);
     lines(&keys.unwrap())
 }
 

@@ -13,7 +13,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use super::crowd::{Crowd, Fronts, Seen, together};
 use super::line::{SMALL, reconciles};
-use super::plant::{FRONT, Plant, Shape};
+use super::plant::{FRONT, Plant, Shape, list};
 use crate::length::length;
 use crate::wait::eventually;
 
@@ -144,8 +144,9 @@ fn keys_in_one_place(plant: &Plant) -> usize {
         places.push((format!("keys-db-{shard}"), lines(ledger.sql(sql).unwrap())));
     }
     for (shard, pool) in plant.pools.iter().enumerate() {
-        let list = format!("available_keys:{{{shard}}}");
-        let keys = pool.run_command(&["LRANGE", &list, "0", "-1"]).unwrap();
+        let keys = pool
+            .run_command(&["LRANGE", &list(shard), "0", "-1"])
+            .unwrap();
         places.push((format!("keys-pool-{shard}"), lines(keys)));
     }
     let mut known = HashSet::new();

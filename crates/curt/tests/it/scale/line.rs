@@ -31,7 +31,7 @@ pub(crate) fn metrics(server: &Server) -> Metrics {
     Metrics::parse(&answer.text())
 }
 
-fn created_from(server: &Server, origin: &str) -> f64 {
+pub(crate) fn created_from(server: &Server, origin: &str) -> f64 {
     let name = format!("curt_links_created_total{{origin=\"{origin}\"}}");
     metrics(server).get(&name).unwrap_or_default()
 }

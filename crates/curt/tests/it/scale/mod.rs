@@ -2,7 +2,11 @@
 
 mod crowd;
 mod faults;
+mod handover;
 mod kills;
 mod line;
 mod plant;
+mod pools;
+mod refills;
+mod status;
 mod ten_times;

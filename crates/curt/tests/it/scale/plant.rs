@@ -1,6 +1,7 @@
 //! An installation of many processes over real engines.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -27,6 +28,7 @@ pub(crate) struct Shape {
 pub(crate) struct Plant {
     app: App,
     token: String,
+    started: AtomicU32,
     pub(crate) links: Database,
     pub(crate) ledgers: Vec<Database>,
     pub(crate) pools: Vec<redis::Server>,
@@ -67,6 +69,7 @@ impl Plant {
         Ok(Self {
             app,
             token: token.trim().to_owned(),
+            started: AtomicU32::new(0),
             links,
             ledgers,
             pools,
@@ -79,9 +82,12 @@ impl Plant {
         &self.token
     }
 
-    /// Starts a process with these roles.
+    /// Starts a process with these roles, in a folder of its own, as on a machine of its own.
     pub(crate) fn process(&self, roles: &[&str]) -> Server {
-        self.app.start_with(roles).unwrap()
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let folder = format!("data_dir=data-{number}");
+        let arguments = [roles, &["--set", &folder]].concat();
+        self.app.start_with(&arguments).unwrap()
     }
 
     /// What `curt keys status --json` prints.
@@ -93,6 +99,24 @@ impl Plant {
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         self.app.run(arguments).unwrap()
     }
+
+    /// Keys that wait in a pool shard, by the engine's own account.
+    pub(crate) fn depth(&self, shard: usize) -> u64 {
+        let depth = self.pools[shard].run_command(&["LLEN", &list(shard)]);
+        depth.unwrap().trim().parse().unwrap()
+    }
+
+    /// Leaves at most so many keys in a pool shard, and at least one.
+    pub(crate) fn trim(&self, shard: usize, keys: u64) {
+        let last = keys - 1;
+        let trim = ["LTRIM", &list(shard), "0", &last.to_string()];
+        self.pools[shard].run_command(&trim).unwrap();
+    }
+}
+
+/// The list of a pool shard.
+pub(crate) fn list(shard: usize) -> String {
+    format!("available_keys:{{{shard}}}")
 }
 
 /// Ends the process as an operator does.
