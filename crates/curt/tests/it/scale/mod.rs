@@ -10,3 +10,4 @@ mod pools;
 mod refills;
 mod status;
 mod ten_times;
+mod yardstick;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::site::STOP_TIME_MAX;
 
 /// The roles of a server that answers users.
-pub(crate) const FRONT: &[&str] = &["redirect", "api", "purge"];
+pub(crate) const FRONT: &[&str] = &["redirect", "api", "purge", "clicks"];
 
 /// How many of each engine.
 #[derive(Clone, Copy)]
