@@ -430,8 +430,9 @@ async fn a_closed_file_refuses_everybody() {
 async fn a_newer_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("curt.db");
-    assert_eq!(Sqlite::pending(&path).unwrap().len(), 3);
-    assert_eq!(Sqlite::migrate(&path).unwrap().len(), 3);
+    let pending = Sqlite::pending(&path).unwrap();
+    assert!(!pending.is_empty());
+    assert_eq!(Sqlite::migrate(&path).unwrap(), pending);
     assert_eq!(Sqlite::pending(&path).unwrap().len(), 0);
     assert_eq!(Sqlite::migrate(&path).unwrap().len(), 0);
     Connection::open(&path)
