@@ -100,6 +100,13 @@ impl Plant {
         self.app.run(arguments).unwrap()
     }
 
+    /// What a command writes to its error output, and whether it succeeds.
+    pub(crate) fn said(&self, arguments: &[&str]) -> (bool, String) {
+        let output = self.app.output(arguments).unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), said)
+    }
+
     /// Keys that wait in a pool shard, by the engine's own account.
     pub(crate) fn depth(&self, shard: usize) -> u64 {
         let depth = self.pools[shard].run_command(&["LLEN", &list(shard)]);

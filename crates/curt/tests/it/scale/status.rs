@@ -57,6 +57,10 @@ fn the_status_tells_of_every_shard_and_warns_of_drought_leaks_conflicts_and_sile
         assert!(table.contains(part), "{part} in\n{table}");
     }
     assert!(!table.contains("postgres@"), "no account:\n{table}");
+    let (reached, said) = plant.said(&["check", "--reach"]);
+    assert!(reached, "{said}");
+    let answer = |said: &str| said.matches(" answers\n").count();
+    assert_eq!(answer(&said), 5, "two databases, two pools, locks: {said}");
 
     // Nobody refills any more, and what was there is thrown away.
     stop(keygen);
@@ -78,6 +82,8 @@ fn the_status_tells_of_every_shard_and_warns_of_drought_leaks_conflicts_and_sile
     wait_for_alarm(&plant, "met 1 keys that were on links already");
     plant.pools[1].kill().unwrap();
     wait_for_alarm(&plant, "redis");
+    let (reached, said) = plant.said(&["check", "--reach"]);
+    assert!(!reached && answer(&said) == 4, "{said}");
     let status = plant.status().0;
     assert!(status["pools"][1]["keys"].is_null() && status["keys"].is_null());
     assert!(plant.run(&["keys", "status"]).contains("not knowable"));
