@@ -6,5 +6,5 @@ cd "$(dirname "$0")/.."
 export CURT_TEST_LENGTH=full
 echo "==> soak: optimised build, full lengths"
 packages=(curt curt-adapters curt-clicks)
-tests=(it click_scale spool postgres postgres_links postgres_timing zookeeper_faults hdfs s3)
+tests=(it click_scale spool postgres postgres_links postgres_clicks postgres_timing zookeeper_faults hdfs s3)
 exec cargo test --locked --profile release-check "${packages[@]/#/--package=}" "${tests[@]/#/--test=}" -- --nocapture --test-threads=1 "$@"

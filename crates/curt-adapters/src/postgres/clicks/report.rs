@@ -6,8 +6,11 @@ use tokio_postgres::Row;
 
 use super::subject::{Subject, day_of, stored_day};
 use crate::click_days::{Damaged, Ranking, Series, estimate};
+use crate::key_layout::Asked;
+use crate::off_runtime::off_runtime;
 use crate::postgres::decode::corrupt;
 use crate::postgres::engine::{Engine, Value, column};
+use crate::postgres::failure::BACKEND;
 
 /// Days from `$4` to `$5`, both included.
 const COUNTS: &str = "SELECT day, counts FROM click_days \
@@ -23,10 +26,13 @@ pub(super) async fn series(
     range: HourRange,
 ) -> PortResult<Vec<ClickSum>> {
     const OP: &str = "read clicks by the hour";
-    let mut series = Series::new(dimension, range);
     let rows = counts(engine, OP, subject, range).await?;
-    each(OP, &rows, |day, counts| series.add(day, counts))?;
-    Ok(series.finish())
+    off_runtime(asked(OP), move || {
+        let mut series = Series::new(dimension, range);
+        each(OP, &rows, |day, counts| series.add(day, counts))?;
+        Ok(series.finish())
+    })
+    .await
 }
 
 pub(super) async fn top(
@@ -37,10 +43,13 @@ pub(super) async fn top(
     limit: usize,
 ) -> PortResult<Top> {
     const OP: &str = "rank clicks";
-    let mut ranking = Ranking::new(dimension, range);
     let rows = counts(engine, OP, subject, range).await?;
-    each(OP, &rows, |day, counts| ranking.add(day, counts))?;
-    Ok(ranking.finish(limit))
+    off_runtime(asked(OP), move || {
+        let mut ranking = Ranking::new(dimension, range);
+        each(OP, &rows, |day, counts| ranking.add(day, counts))?;
+        Ok(ranking.finish(limit))
+    })
+    .await
 }
 
 pub(super) async fn visitors(
@@ -57,6 +66,12 @@ pub(super) async fn visitors(
         Ok(())
     })?;
     Ok(counted)
+}
+
+/// A busy subject has hundreds of thousands of counts in a season.
+fn asked(op: &'static str) -> Asked {
+    let backend = BACKEND;
+    Asked { backend, op }
 }
 
 /// The counts of each day that the range touches.
