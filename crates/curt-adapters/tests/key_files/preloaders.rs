@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use curt_adapters::memory::{MemoryLocks, MemoryRoster};
 use curt_adapters::postgres::{Postgres, PostgresSettings};
 use curt_core::link::KeyOrigin;
-use curt_core::ports::KeyFile;
+use curt_core::ports::{Cursor, KeyFile};
 use curt_core::{OwnerId, SystemClock, Target};
 use curt_keys::{FileSettings, KeyHint, KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy};
 use curt_testkit::length::length;
@@ -40,15 +40,25 @@ fn settings() -> KeySettings {
     }
 }
 
-async fn supply(files: Arc<dyn KeyFile>, database: &str) -> Arc<KeySupply> {
-    let database = Postgres::open(database, &PostgresSettings::default()).unwrap();
+fn cursor(database: &str) -> Arc<dyn Cursor> {
+    // A busy machine must not make a claim fail whose block would then be lost without a kill.
+    let settings = PostgresSettings {
+        connect_timeout: Duration::from_secs(30),
+        wait_timeout: Duration::from_secs(30),
+        statement_timeout: Duration::from_secs(30),
+        ..PostgresSettings::default()
+    };
+    Postgres::open(database, &settings).unwrap().cursor()
+}
+
+async fn supply(files: Arc<dyn KeyFile>, cursor: Arc<dyn Cursor>) -> Arc<KeySupply> {
     let clock = Arc::new(SystemClock);
     let ports = KeyPorts {
         ledgers: Vec::new(),
         pools: Vec::new(),
         links: None,
         files: Some(files),
-        cursor: database.cursor(),
+        cursor,
         locks: Arc::new(MemoryLocks::new(clock.clone())),
         roster: Arc::new(MemoryRoster::new(clock.clone())),
         clock,
@@ -64,9 +74,9 @@ pub(crate) async fn serve(open: impl Fn(&str) -> Arc<dyn KeyFile>) {
     let Ok(files) = std::env::var(FILES) else {
         return;
     };
-    let database = std::env::var(DATABASE).unwrap();
+    let cursor = cursor(&std::env::var(DATABASE).unwrap());
     let mut served = File::create(std::env::var(SERVED).unwrap()).unwrap();
-    let supply = supply(open(&files), &database).await;
+    let supply = supply(open(&files), Arc::clone(&cursor)).await;
     let target = Target::from_serialised("https://example.com/").unwrap();
     let hint = KeyHint {
         target: &target,
@@ -76,7 +86,11 @@ pub(crate) async fn serve(open: impl Fn(&str) -> Arc<dyn KeyFile>) {
     for number in 1.. {
         let key = supply.take(&hint).await;
         if key.origin != KeyOrigin::File {
-            return;
+            if is_used_up(&*cursor).await {
+                return;
+            }
+            // An engine was slow to answer: creates get a random key meanwhile.
+            continue;
         }
         // Straight to the system: nothing of it is lost with the process.
         writeln!(served, "{}", key.key).unwrap();
@@ -85,6 +99,16 @@ pub(crate) async fn serve(open: impl Fn(&str) -> Arc<dyn KeyFile>) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
+}
+
+async fn is_used_up(cursor: &dyn Cursor) -> bool {
+    let settings = settings();
+    let register = format!(
+        "key-files/{}-{}/position",
+        settings.alphabet, settings.length
+    );
+    let position = cursor.get(&register).await.unwrap();
+    position >= settings.file.file_keys
 }
 
 /// The processes, and the files in which they write down what they serve.
@@ -170,7 +194,8 @@ pub(crate) async fn never_repeat_a_key(
 ) {
     let settings = settings().file;
     let port = open(files);
-    let keygen = supply(Arc::clone(&port), database).await;
+    let cursor = cursor(database);
+    let keygen = supply(Arc::clone(&port), Arc::clone(&cursor)).await;
     // Its own ring must not take from the file.
     keygen.close().await.unwrap();
     keygen.keygen_pass(&CancellationToken::new()).await;
@@ -196,6 +221,7 @@ pub(crate) async fn never_repeat_a_key(
     }
     assert!(kills > 0, "the file did not last until the first kill");
     preloaders.wait_for_the_rest();
+    assert!(is_used_up(&*cursor).await, "keys were left");
 
     let served = preloaders.served();
     let distinct: HashSet<&str> = served.iter().map(String::as_str).collect();
