@@ -19,6 +19,7 @@ async fn dead_rows_are_cleaned_away_early() {
     let only_dead = "alter table keys set (autovacuum_vacuum_insert_threshold = -1)";
     server.sql(only_dead).unwrap();
     mint(&ledger, 60_000).await;
+    server.sql("analyze keys").unwrap();
     ledger.take(&batch("b"), 6_000, NOW).await.unwrap();
     let cleaned = "select autovacuum_count > 0 from pg_stat_user_tables where relname = 'keys'";
     let started = Instant::now();
