@@ -3,16 +3,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::{Key, PortResult};
 
-use super::engine::Engine;
+use super::by_index::BY_INDEX;
+use super::engine::{Engine, Step};
 use super::schema::{self, KEYS};
 use crate::bare::BareKeys;
 
 const PUT: &str =
     "insert into bare_keys (key) select key from unnest($1::text[]) key on conflict do nothing";
 
-/// In the shape that is fastest: with `IN` the planner may read the whole table every time.
+/// In the shape that is fastest whatever the planner knows of the table.
 const TAKE: &str = "with picked as materialized (select id from bare_keys where status = 0 order by id limit $1 \
-    for update skip locked) delete from bare_keys using picked where bare_keys.id = picked.id returning bare_keys.key";
+    for update skip locked) \
+    delete from bare_keys where status = 0 and id = any (array(select id from picked)) returning key";
 
 /// The same table and indexes as the ledger's, and nothing around them.
 pub(super) struct PostgresBareKeys {
@@ -43,8 +45,13 @@ impl BareKeys for PostgresBareKeys {
 
     async fn take(&self, count: usize) -> PortResult<u64> {
         let limit = count as i64;
-        let rows = self.engine.write("take keys", TAKE, &[&limit]).await?;
-        Ok(rows.len() as u64)
+        let take = Step {
+            sql: TAKE,
+            values: &[&limit],
+        };
+        let steps = [BY_INDEX, take];
+        let answers = self.engine.transact("take keys", &steps).await?;
+        Ok(answers.last().map_or(0, |rows| rows.len() as u64))
     }
 
     async fn remove(&self) -> PortResult<()> {

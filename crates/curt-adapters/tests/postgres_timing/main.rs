@@ -5,6 +5,7 @@
 
 mod dead_rows;
 mod throughput;
+mod unknown_table;
 #[path = "../postgres/world.rs"]
 #[expect(dead_code, reason = "shared with the other tests of this engine")]
 mod world;

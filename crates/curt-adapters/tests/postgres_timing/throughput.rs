@@ -16,6 +16,15 @@ use crate::world::{Ledger, connect, open};
 const MINTED_AT_ONCE: usize = 5_000;
 const TAKEN_AT_ONCE: usize = 1_000;
 
+/// The documented statement, in the shape that keeps to its limit.
+const DOCUMENTED: &str = "with picked as materialized (select id from bare where status = 0 order by id limit 1000 \
+    for update skip locked) delete from bare using picked where bare.id = picked.id and bare.status = 0 \
+    returning bare.key";
+/// The shape that the ledger uses: with a join the planner may read the whole table every time.
+const FASTEST: &str = "with picked as materialized (select id from bare where status = 0 order by id limit 1000 \
+    for update skip locked) delete from bare where status = 0 and id = any (array(select id from picked)) \
+    returning key";
+
 /// The same table and indexes, without anything around them.
 async fn bare(database: &Database) -> tokio_postgres::Client {
     let client = connect(database).await;
@@ -77,12 +86,13 @@ async fn mint(ledger: &Ledger, client: &tokio_postgres::Client, rounds: usize) -
 }
 
 /// Ours takes and closes; the bare one deletes.
-async fn take(ledger: &Ledger, client: &tokio_postgres::Client, rounds: usize) -> Times {
-    // In the shape that is fastest: with `IN` the planner may read the whole table every time.
-    let take = "with picked as materialized (select id from bare where status = 0 order by id limit 1000 \
-        for update skip locked) delete from bare using picked where bare.id = picked.id and bare.status = 0 \
-        returning bare.key";
-    let take = client.prepare(take).await.unwrap();
+async fn take(
+    ledger: &Ledger,
+    client: &tokio_postgres::Client,
+    bare: &str,
+    rounds: usize,
+) -> Times {
+    let take = client.prepare(bare).await.unwrap();
     let mut times = Times::default();
     for round in 0..rounds {
         let name = batch(&round.to_string());
@@ -110,13 +120,16 @@ async fn the_ledger_is_nearly_as_fast_as_its_bare_statements() {
     let rounds = length(20, 100);
     let minting = mint(&ledger, &client, rounds).await;
     database.sql("analyze bare; analyze keys").unwrap();
-    let taking = take(&ledger, &client, rounds * 3).await;
+    let fastest = take(&ledger, &client, FASTEST, rounds * 2).await;
+    let taking = take(&ledger, &client, DOCUMENTED, rounds * 2).await;
     println!(
-        "minted {:.0} keys/s, {:.2} of bare; taken {:.0} keys/s, {:.2} of bare",
+        "minted {:.0} keys/s, {:.2} of bare; taken {:.0} keys/s, {:.2} of the documented statement, {:.2} of its \
+         fastest shape, which keeps no record",
         minting.per_second(MINTED_AT_ONCE),
         minting.ratio(),
         taking.per_second(TAKEN_AT_ONCE),
         taking.ratio(),
+        fastest.ratio(),
     );
     assert!(minting.ratio() >= 0.7, "minting: {:.2}", minting.ratio());
     assert!(taking.ratio() >= 0.7, "taking: {:.2}", taking.ratio());

@@ -15,6 +15,7 @@ use curt_core::ports::{BatchId, KeyLedger, LedgerCounts, OpenBatch};
 use curt_core::{Key, PortResult, UnixMillis};
 use tokio_postgres::Row;
 
+use super::by_index::BY_INDEX;
 use super::decode::parse_key;
 use super::engine::{Engine, Step, Value, column};
 use super::schema::{KEYS, Tables};
@@ -135,7 +136,8 @@ impl KeyLedger for PostgresLedger {
             values: &[&name, &limit, &now.0],
         };
         let engine = self.tables.engine().await?;
-        let mut answers = engine.transact(OP, &[lock, take]).await?;
+        let steps = [BY_INDEX, lock, take];
+        let mut answers = engine.transact(OP, &steps).await?;
         let rows = answers.pop().unwrap_or_default();
         rows.first().map_or(Ok(Vec::new()), |row| keys(OP, row, 0))
     }

@@ -35,6 +35,14 @@ macro_rules! picked {
     };
 }
 
+/// The rows of the picked keys. As an array, because a join is left to the planner: before the first statistics it takes
+/// the table for small, and reads all of it for every batch.
+macro_rules! these {
+    () => {
+        "keys.status = 0 AND keys.id = ANY (ARRAY(SELECT id FROM picked))"
+    };
+}
+
 /// Records what `taken` holds as the batch, counts it, and answers with its keys; or with those of the open batch of
 /// that name.
 macro_rules! recorded {
@@ -73,22 +81,25 @@ pub(super) const LOCK_NAME: &str = "SELECT pg_advisory_xact_lock(hashtextextende
 
 pub(super) const TAKE_DELETING: &str = concat!(
     picked!(),
-    "taken AS (DELETE FROM keys USING picked WHERE keys.id = picked.id AND keys.status = 0 \
-     RETURNING keys.id, keys.key), ",
+    "taken AS (DELETE FROM keys WHERE ",
+    these!(),
+    " RETURNING keys.id, keys.key), ",
     recorded!()
 );
 
 pub(super) const TAKE_MARKING: &str = concat!(
     picked!(),
-    "taken AS (UPDATE keys SET status = 1 FROM picked WHERE keys.id = picked.id AND keys.status = 0 \
-     RETURNING keys.id, keys.key), ",
+    "taken AS (UPDATE keys SET status = 1 WHERE ",
+    these!(),
+    " RETURNING keys.id, keys.key), ",
     recorded!()
 );
 
 pub(super) const TAKE_MOVING: &str = concat!(
     picked!(),
-    "taken AS (DELETE FROM keys USING picked WHERE keys.id = picked.id AND keys.status = 0 \
-     RETURNING keys.id, keys.key), \
+    "taken AS (DELETE FROM keys WHERE ",
+    these!(),
+    " RETURNING keys.id, keys.key), \
      moved AS (INSERT INTO keys_used (key) SELECT key FROM taken ON CONFLICT DO NOTHING), ",
     recorded!()
 );
