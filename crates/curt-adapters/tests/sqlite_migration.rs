@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use curt_adapters::sqlite::{Sqlite, SqliteSettings};
+use curt_adapters::sqlite::{LedgerForm, Sqlite, SqliteSettings};
 use curt_core::account::{ApiKeyNumber, Role, User};
 use curt_core::ports::{ApiKey, ListQuery};
 use curt_core::{OwnerId, UnixMillis};
-use curt_testkit::sample::{NOW, OWNER, api_key, id, later, link, request, user};
+use curt_testkit::sample::{NOW, OWNER, api_key, batch, id, key, later, link, request, user};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
@@ -185,6 +185,36 @@ async fn links_stay_and_new_ones_join_them() {
     db.close().await;
 }
 
+/// Unused, used and open keys stay what they were.
+#[tokio::test]
+async fn minted_keys_stay_where_they_are_k2() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, connection) = first_version(&folder);
+    connection
+        .execute_batch(
+            "INSERT INTO keys (slot, key, status) VALUES (1, 'free', 0), (2, 'used', 1), (3, 'open', 2), (4, 'lent', 2);
+             INSERT INTO key_batches (name, taken_at, keys) VALUES ('b', 0, 'open' || char(10) || 'lent');
+             INSERT INTO counters VALUES ('keys.minted', 4), ('keys.free', 1), ('keys.open', 2);",
+        )
+        .unwrap();
+    drop(connection);
+
+    let db = open(&path);
+    let ledger = db.ledger(LedgerForm::Status);
+    let returned = ledger.give_back(&batch("b"), &[key("lent")]).await;
+    assert_eq!(returned.unwrap(), 1);
+    let mut taken = ledger.take(&batch("c"), 9, NOW).await.unwrap();
+    taken.sort();
+    assert_eq!(taken, [key("free"), key("lent")]);
+    let freed = ledger
+        .recycle(&[key("used"), key("open"), key("free")])
+        .await;
+    assert_eq!(freed.unwrap(), 2, "the last one is open");
+    let counts = ledger.counts().await.unwrap();
+    assert_eq!((counts.minted, counts.free, counts.open), (4, 2, 2));
+    db.close().await;
+}
+
 /// The old tables are gone, and nothing is left half way.
 #[tokio::test]
 async fn nothing_of_the_old_tables_is_left() {
@@ -195,7 +225,7 @@ async fn nothing_of_the_old_tables_is_left() {
     drop(connection);
     let steps = Sqlite::migrate(&path).unwrap();
     let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
-    assert_eq!(names, ["accounts", "clicks", "click streams"]);
+    assert_eq!(names, ["accounts", "clicks", "click streams", "keys"]);
 
     let connection = Connection::open(&path).unwrap();
     let text = |sql: &str| -> String { connection.query_row(sql, [], |row| row.get(0)).unwrap() };

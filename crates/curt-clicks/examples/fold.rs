@@ -3,7 +3,7 @@
 //! ```sh
 //! cargo run --release -p curt-clicks --example fold -- VISITS [COUNTRIES.mmdb]
 //! ```
-//! Links and agents follow Zipf's law: the n-th most popular is asked for in proportion to 1/n.
+//! The visits are those of one day. Links and agents follow Zipf's law: the n-th most popular is asked for in proportion to 1/n.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -14,12 +14,15 @@ use curt_clicks::fold::{Fold, FoldSettings, SaltWanted};
 use curt_clicks::record::{Method, Outcome, Visit};
 use curt_core::{DomainId, UnixMillis};
 
+/// The server's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const LINKS: u32 = 100_000;
 const AGENTS: u32 = 5_000;
 const REFERRERS: u32 = 2_000;
 const LANGUAGES: [&str; 5] = ["en-US,en;q=0.9", "de", "fr-FR,fr;q=0.8", "pt-BR", "ja"];
-/// Visits a second that the made-up stream has, and so how fast its hours pass.
-const PER_SECOND: i64 = 5_000;
+const DAY_MILLIS: u64 = 24 * 3_600_000;
 const START: UnixMillis = UnixMillis(1_800_000_000_000);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(path) => Countries::open(Path::new(&path))?,
         None => Countries::none(),
     };
-    let (countries, traffic) = (Arc::new(countries), Traffic::new());
+    let (countries, traffic) = (Arc::new(countries), Traffic::new(visits));
     let default = FoldSettings::default();
     let sums_alone = FoldSettings {
         visits_max: None,
@@ -64,9 +67,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
         let seconds = folding - drawing;
         println!(
-            "{what}: {:.0} visits per CPU-second, {windows} windows with {sums} sums, at most {} KiB",
+            "{what}: {:.0} visits per CPU-second, {windows} windows with {sums} sums, at most {} KiB; the process has {} so far",
             visits as f64 / seconds,
-            most_bytes / 1_024
+            most_bytes / 1_024,
+            most_resident(),
         );
     }
     Ok(())
@@ -95,14 +99,22 @@ fn cpu_seconds() -> f64 {
     nanos.parse().unwrap_or(0.0) / 1e9
 }
 
+/// The most memory that the process has ever had, as the kernel says it.
+fn most_resident() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    most.unwrap_or("unknown").trim().to_owned()
+}
+
 struct Traffic {
+    visits: u64,
     keys: Vec<String>,
     agents: Vec<String>,
     referrers: Vec<String>,
 }
 
 impl Traffic {
-    fn new() -> Self {
+    fn new(visits: u64) -> Self {
         let agent = |n: u32| {
             let (major, minor) = (80 + n % 70, n / 70);
             format!(
@@ -114,6 +126,7 @@ impl Traffic {
             n => format!("https://site-{}.example/page/{n}", n % 500),
         };
         Self {
+            visits,
             keys: (0..LINKS).map(|n| format!("{n:07}")).collect(),
             agents: (0..AGENTS).map(agent).collect(),
             referrers: (0..REFERRERS).map(referrer).collect(),
@@ -121,7 +134,7 @@ impl Traffic {
     }
 
     fn visit(&self, number: u64, random: &mut Random) -> Visit<'_> {
-        let passed = number as i64 * 1_000 / PER_SECOND;
+        let passed = (number * DAY_MILLIS / self.visits) as i64;
         Visit {
             at: UnixMillis(START.0 + passed),
             domain: DomainId::DEFAULT,

@@ -235,8 +235,8 @@ impl Default for KeySettings {
 impl Default for LedgerSettings {
     fn default() -> Self {
         Self {
-            low: 50_000,
-            high: 100_000,
+            low: 10_000,
+            high: 20_000,
             mint_batch: 2_000,
         }
     }

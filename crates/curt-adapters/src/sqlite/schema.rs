@@ -36,6 +36,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "click streams",
         sql: include_str!("../../migrations/sqlite/0004_click_streams.sql"),
     },
+    Migration {
+        number: 5,
+        name: "keys",
+        sql: include_str!("../../migrations/sqlite/0005_keys.sql"),
+    },
 ];
 
 /// "curt" in ASCII: tells our files from those of other programs.

@@ -32,6 +32,21 @@ impl Code {
         }
     }
 
+    /// A number of 24 bits that stands for the code.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        let [first, second, third] = self.letters;
+        u32::from_be_bytes([0, first, second, third])
+    }
+
+    /// The code that has this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Self {
+        let [_, letters @ ..] = number.to_be_bytes();
+        let length = letters.iter().position(|&letter| letter == 0);
+        Self::parse(&letters[..length.unwrap_or(LETTERS_MAX)])
+    }
+
     #[must_use]
     pub fn to_lowercase(mut self) -> Self {
         self.letters.make_ascii_lowercase();
@@ -49,6 +64,20 @@ impl Code {
         match std::str::from_utf8(&self.letters[..usize::from(self.length)]) {
             Ok(code) if !code.is_empty() => code,
             _ => UNKNOWN,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_stands_for_one_code() {
+        for code in ["", "DE", "de", "gsw", "zz", "AAA"] {
+            let code = Code::parse(code.as_bytes());
+            assert!(code.number() < 1 << 24);
+            assert_eq!(Code::from_number(code.number()), code);
         }
     }
 }

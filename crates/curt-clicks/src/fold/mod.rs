@@ -7,6 +7,7 @@
 //! A fold is a window: it starts empty, takes visits until the time or [`Fold::is_full`] says so, and gives its sums
 //! away with [`Fold::take`]. Sums of two folds of any parts of a stream add up to the fold of the whole.
 
+mod cells;
 mod salts;
 mod sums;
 mod table;
@@ -21,7 +22,7 @@ pub use salts::{SaltWanted, Salts};
 
 use crate::classify::{Classifier, Countries, Facts};
 use crate::record::{Outcome, Visit};
-use sums::{Sums, Value};
+use sums::Sums;
 use table::SubjectNumber;
 
 /// A visit may be this far ahead of the consumer's clock, which may be another machine's.
@@ -100,7 +101,7 @@ impl Fold {
         };
         let (subject, visited) = self.subject(visit);
         let mut hour = self.sums.hour(subject, at);
-        hour.count(Dimension::Kind, Value::Kind(facts.kind));
+        hour.count_kind(facts.kind);
         if let Some(visitor) = visitor {
             count_human(&mut hour, &facts);
             hour.came(visitor);
@@ -185,20 +186,20 @@ impl Fold {
 }
 
 fn count_human(hour: &mut sums::Hour<'_>, facts: &Facts) {
-    hour.count(Dimension::Country, Value::Text(facts.country.as_str()));
-    hour.count(Dimension::Browser, Value::Text(&facts.agent.browser));
-    hour.count(Dimension::System, Value::Text(&facts.agent.system));
-    hour.count(Dimension::Device, Value::Device(facts.agent.device));
-    hour.count(Dimension::Referrer, Value::Text(&facts.referrer));
-    hour.count(Dimension::Language, Value::Text(facts.language.as_str()));
+    hour.count_code(Dimension::Country, facts.country);
+    hour.count_text(Dimension::Browser, &facts.agent.browser);
+    hour.count_text(Dimension::System, &facts.agent.system);
+    hour.count_device(facts.agent.device);
+    hour.count_text(Dimension::Referrer, &facts.referrer);
+    hour.count_code(Dimension::Language, facts.language);
 }
 
 fn count_orphan(hour: &mut sums::Hour<'_>, visited: &Visited) {
     if let Some(orphan) = visited.orphan() {
-        hour.count(Dimension::Orphan, Value::Text(orphan));
+        hour.count_text(Dimension::Orphan, orphan);
     }
     if let Visited::Absent(key) = visited {
-        hour.count(Dimension::Key, Value::Text(key));
+        hour.count_text(Dimension::Key, key);
     }
 }
 

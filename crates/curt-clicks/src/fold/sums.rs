@@ -1,59 +1,74 @@
 //! The counts of one window.
+//!
+//! A visit counts in one cell, its subject's hour, which is looked for once. There are few kinds and devices: their counts
+//! are in the cell. All other values are counted in one table whose key is a single word.
+
+use std::iter::Peekable;
+use std::vec;
 
 use curt_core::click::OTHER;
 use curt_core::limits::VALUES_PER_DAY_MAX;
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, DomainId, LinkId, Sketch, SubjectDay, UnixMillis,
-    VisitKind,
+    ClickSubject, ClickSum, Day, Dimension, DomainId, LinkId, SubjectDay, UnixMillis, VisitKind,
 };
 use hashbrown::HashMap;
 
+use super::cells::{Cell, Cells};
 use super::table::{Numbered, SubjectNumber};
-use crate::classify::Device;
+use crate::classify::{Code, Device};
 
 #[derive(Default)]
 pub(super) struct Sums {
     links: Numbered<LinkId>,
     texts: Numbered<Box<str>>,
+    cells: Cells,
     counts: HashMap<Slot, u64>,
-    /// How many values a dimension has in an hour of a subject.
-    values: HashMap<Place, u32>,
-    visitors: HashMap<(SubjectNumber, Day), Sketch>,
+    /// Kinds and devices that were counted.
+    in_cells: usize,
     /// Of what grows besides the tables: texts, links, sketches.
     grown_bytes: usize,
     crowded_out: u64,
 }
 
-/// A dimension in an hour of a subject.
+/// A value of a dimension in a cell: the numbers of the cell, the dimension and the value, in this order and in one word,
+/// so that to look one up takes next to nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Place {
-    subject: SubjectNumber,
-    /// Hours since 1970.
-    hour: u32,
-    dimension: Dimension,
-}
+struct Slot(u64);
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Slot {
-    place: Place,
-    /// A number of the dimension's own for kinds and devices, of a text otherwise.
-    value: u32,
-}
+const VALUE_BITS: u32 = 28;
+const CELL_SHIFT: u32 = 32;
+/// The number of [`OTHER`]: no text has it, as a window is full long before.
+const OTHER_NUMBER: u32 = (1 << VALUE_BITS) - 1;
 
-/// A value to be counted.
-#[derive(Clone, Copy)]
-pub(super) enum Value<'a> {
-    Kind(VisitKind),
-    Device(Device),
-    Text(&'a str),
+impl Slot {
+    fn new(cell: u32, dimension: Dimension, value: u32) -> Self {
+        let place = u64::from(cell) << CELL_SHIFT | u64::from(dimension as u8) << VALUE_BITS;
+        Self(place | u64::from(value))
+    }
+
+    fn cell(self) -> u32 {
+        (self.0 >> CELL_SHIFT) as u32
+    }
+
+    /// The same slot of another cell.
+    fn in_cell(self, cell: u32) -> Self {
+        Self(u64::from(cell) << CELL_SHIFT | self.0 & u64::from(u32::MAX))
+    }
+
+    fn value(self) -> u32 {
+        self.0 as u32 & OTHER_NUMBER
+    }
+
+    /// Whether this is a value of that dimension in that cell.
+    fn is_of(self, cell: u32, dimension: Dimension) -> bool {
+        self.0 >> VALUE_BITS == Self::new(cell, dimension, 0).0 >> VALUE_BITS
+    }
 }
 
 /// One hour of one subject, to count in.
 pub(super) struct Hour<'a> {
     sums: &'a mut Sums,
-    subject: SubjectNumber,
-    hour: u32,
-    day: Day,
+    cell: u32,
 }
 
 const HOUR_MILLIS: i64 = 3_600_000;
@@ -63,13 +78,12 @@ const ENTRY_SHARE: usize = 2;
 impl Sums {
     /// How many sums there are.
     pub(super) fn len(&self) -> usize {
-        self.counts.len()
+        self.counts.len() + self.in_cells
     }
 
     pub(super) fn held_bytes(&self) -> usize {
         let slot = size_of::<(Slot, u64)>() + 1;
-        let place = size_of::<(Place, u32)>() + 1;
-        self.grown_bytes + ENTRY_SHARE * (self.counts.len() * slot + self.values.len() * place)
+        self.grown_bytes + ENTRY_SHARE * (self.counts.len() * slot + self.cells.held_bytes())
     }
 
     /// The number of a link; nothing for what cannot be one's key.
@@ -92,15 +106,15 @@ impl Sums {
         // A clock far off is clamped to the first or last day; so is its hour.
         let last = day.hour(23).0 / HOUR_MILLIS;
         let hour = (at.0.div_euclid(HOUR_MILLIS)).clamp(last - 23, last);
-        Hour {
-            sums: self,
-            subject,
-            hour: hour as u32,
-            day,
-        }
+        let cell = self.cells.find(subject, hour as u32, day);
+        Hour { sums: self, cell }
     }
 
+    /// The number of a text.
     fn number(&mut self, text: &str) -> u32 {
+        if text == OTHER {
+            return OTHER_NUMBER;
+        }
         let (number, new) = self.texts.number(text);
         if new {
             self.grown_bytes += ENTRY_SHARE * size_of::<Box<str>>() + text.len();
@@ -108,98 +122,154 @@ impl Sums {
         number
     }
 
-    fn count(&mut self, place: Place, value: u32) {
-        let slot = Slot { place, value };
+    fn count(&mut self, cell: u32, dimension: Dimension, value: u32) {
+        let slot = Slot::new(cell, dimension, value);
         if let Some(count) = self.counts.get_mut(&slot) {
             *count += 1;
             return;
         }
-        let values = self.values.entry(place).or_insert(0);
+        let values = &mut self.cells.get_mut(cell).values[dimension as usize];
         if *values < VALUES_PER_DAY_MAX as u32 {
             *values += 1;
             self.counts.insert(slot, 1);
         } else {
             self.crowded_out += 1;
-            let value = self.number(OTHER);
-            *self.counts.entry(Slot { place, value }).or_insert(0) += 1;
+            let other = Slot::new(cell, dimension, OTHER_NUMBER);
+            *self.counts.entry(other).or_insert(0) += 1;
         }
     }
 
     /// Gives the sums away by subject and day, with how many counts had to share the value of others. The tables keep
     /// their room: the next window is likely to need as much.
     pub(super) fn take(&mut self) -> (Vec<SubjectDay>, u64) {
-        let mut counts: Vec<(Slot, u64)> = self.counts.drain().collect();
-        counts.sort_unstable();
+        let order = self.cells.in_order();
+        let mut counts = self.counts_in(&order);
         let mut days: Vec<SubjectDay> = Vec::new();
         let mut open = None;
-        for (slot, count) in counts {
-            let hour = UnixMillis(i64::from(slot.place.hour) * HOUR_MILLIS);
-            let key = (slot.place.subject, Day::of(hour));
-            if open != Some(key) {
-                open = Some(key);
-                days.push(SubjectDay {
-                    subject: self
-                        .link_of(key.0)
-                        .map_or(ClickSubject::Orphans, ClickSubject::Link),
-                    day: key.1,
-                    sums: Vec::new(),
-                    visitors: self.visitors.remove(&key).unwrap_or_default(),
-                });
+        for (rank, &number) in order.iter().enumerate() {
+            let cell = self.cells.get_mut(number).clone();
+            if open != Some((cell.subject, cell.day)) {
+                open = Some((cell.subject, cell.day));
+                days.push(self.new_day(&cell, number));
             }
             if let Some(day) = days.last_mut() {
-                day.sums.push(ClickSum {
-                    hour,
-                    dimension: slot.place.dimension,
-                    value: self.text(slot).into(),
-                    count,
-                });
+                self.add_hour(&mut day.sums, &cell, rank as u32, &mut counts);
             }
         }
         self.links.clear();
         self.texts.clear();
-        self.values.clear();
-        self.visitors.clear();
-        self.grown_bytes = 0;
+        self.cells.clear();
+        (self.in_cells, self.grown_bytes) = (0, 0);
         (days, std::mem::take(&mut self.crowded_out))
     }
 
-    fn text(&self, slot: Slot) -> &str {
-        let number = slot.value as usize;
-        match slot.place.dimension {
-            Dimension::Kind => VisitKind::ALL.get(number).map_or(OTHER, |kind| kind.name()),
-            Dimension::Device => Device::ALL
-                .get(number)
-                .map_or(OTHER, |device| device.name()),
-            _ => self.texts.get(slot.value).map_or(OTHER, |text| text),
+    /// Takes the table's counts, with ranks in this order instead of the numbers of cells, and sorted.
+    fn counts_in(&mut self, order: &[u32]) -> Peekable<vec::IntoIter<(Slot, u64)>> {
+        let mut ranks = vec![0; order.len()];
+        for (rank, &number) in order.iter().enumerate() {
+            ranks[number as usize] = rank as u32;
+        }
+        let ranked = |(slot, count): (Slot, u64)| {
+            let rank = ranks[slot.cell() as usize];
+            (slot.in_cell(rank), count)
+        };
+        let mut counts: Vec<(Slot, u64)> = self.counts.drain().map(ranked).collect();
+        counts.sort_unstable();
+        counts.into_iter().peekable()
+    }
+
+    fn new_day(&mut self, cell: &Cell, number: u32) -> SubjectDay {
+        let link = self.link_of(cell.subject);
+        SubjectDay {
+            subject: link.map_or(ClickSubject::Orphans, ClickSubject::Link),
+            day: cell.day,
+            sums: Vec::new(),
+            visitors: std::mem::take(self.cells.visitors_mut(number)),
+        }
+    }
+
+    fn add_hour(
+        &self,
+        sums: &mut Vec<ClickSum>,
+        cell: &Cell,
+        rank: u32,
+        counts: &mut Peekable<vec::IntoIter<(Slot, u64)>>,
+    ) {
+        let hour = UnixMillis(i64::from(cell.hour) * HOUR_MILLIS);
+        for dimension in Dimension::ALL {
+            let mut add = |value: &str, count: u64| {
+                if count > 0 {
+                    sums.push(ClickSum {
+                        hour,
+                        dimension,
+                        value: value.into(),
+                        count,
+                    });
+                }
+            };
+            match dimension {
+                Dimension::Kind => {
+                    let kinds = VisitKind::ALL.iter().zip(cell.kinds);
+                    kinds.for_each(|(kind, count)| add(kind.name(), count));
+                }
+                Dimension::Device => {
+                    let devices = Device::ALL.iter().zip(cell.devices);
+                    devices.for_each(|(device, count)| add(device.name(), count));
+                }
+                Dimension::Country | Dimension::Language => {
+                    while let Some((slot, count)) = next_of(counts, rank, dimension) {
+                        match slot.value() {
+                            OTHER_NUMBER => add(OTHER, count),
+                            code => add(Code::from_number(code).as_str(), count),
+                        }
+                    }
+                }
+                _ => {
+                    while let Some((slot, count)) = next_of(counts, rank, dimension) {
+                        let text = self.texts.get(slot.value());
+                        add(text.map_or(OTHER, |text| text), count);
+                    }
+                }
+            }
         }
     }
 }
 
+fn next_of(
+    counts: &mut Peekable<vec::IntoIter<(Slot, u64)>>,
+    rank: u32,
+    dimension: Dimension,
+) -> Option<(Slot, u64)> {
+    counts.next_if(|(slot, _)| slot.is_of(rank, dimension))
+}
+
 impl Hour<'_> {
-    pub(super) fn count(&mut self, dimension: Dimension, value: Value<'_>) {
-        let value = match value {
-            Value::Kind(kind) => kind as u32,
-            Value::Device(device) => device as u32,
-            Value::Text(text) => self.sums.number(text),
-        };
-        let place = Place {
-            subject: self.subject,
-            hour: self.hour,
-            dimension,
-        };
-        self.sums.count(place, value);
+    pub(super) fn count_kind(&mut self, kind: VisitKind) {
+        let count = &mut self.sums.cells.get_mut(self.cell).kinds[kind as usize];
+        *count += 1;
+        self.sums.in_cells += usize::from(*count == 1);
+    }
+
+    pub(super) fn count_device(&mut self, device: Device) {
+        let count = &mut self.sums.cells.get_mut(self.cell).devices[device as usize];
+        *count += 1;
+        self.sums.in_cells += usize::from(*count == 1);
+    }
+
+    /// Counts a value of [`Dimension::Country`] or [`Dimension::Language`].
+    pub(super) fn count_code(&mut self, dimension: Dimension, code: Code) {
+        self.sums.count(self.cell, dimension, code.number());
+    }
+
+    /// Counts a value of a dimension that has texts.
+    pub(super) fn count_text(&mut self, dimension: Dimension, text: &str) {
+        let value = self.sums.number(text);
+        self.sums.count(self.cell, dimension, value);
     }
 
     /// Counts a visitor of the day by its hash.
     pub(super) fn came(&mut self, visitor: u64) {
-        let sketch = self
-            .sums
-            .visitors
-            .entry((self.subject, self.day))
-            .or_insert_with(|| {
-                self.sums.grown_bytes += ENTRY_SHARE * size_of::<((SubjectNumber, Day), Sketch)>();
-                Sketch::new()
-            });
+        let sketch = self.sums.cells.visitors_mut(self.cell);
         let before = sketch.held_bytes();
         sketch.insert(visitor);
         // A sketch shrinks once, when marks become registers.

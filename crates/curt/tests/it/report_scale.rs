@@ -12,6 +12,7 @@ use curt_core::{
 use curt_testkit::sample;
 use serde_json::Value;
 
+use crate::alone::alone;
 use crate::api::Api;
 use crate::length::length;
 use crate::site::Site;
@@ -35,6 +36,7 @@ const KINDS: [&str; 4] = ["human", "bot", "prefetch", "head"];
 
 #[test]
 fn a_report_on_ten_million_clicks_takes_no_longer_than_a_blink() {
+    let _alone = alone();
     let days = length(9, 90);
     let mut site = Site::new(&[]);
     let token = site.new_token("tests");

@@ -8,6 +8,7 @@ use std::time::Duration;
 use curt_testkit::http::Client;
 use curt_testkit::process::{App, Server};
 
+use crate::alone::Company;
 use crate::api::Api;
 use crate::metrics::Metrics;
 
@@ -19,6 +20,8 @@ pub(crate) struct Site {
     settings: Vec<String>,
     server: Option<Server>,
     token: String,
+    /// The last to go: its server is gone by then.
+    _company: Company,
 }
 
 impl Site {
@@ -37,6 +40,7 @@ impl Site {
 
     /// The same with these variables, each the path of something.
     pub(crate) fn with_environment(settings: &[&str], environment: &[(&str, &Path)]) -> Self {
+        let company = Company::join();
         let app = App::new(env!("CARGO_BIN_EXE_curt")).unwrap();
         let set = |app: App, (name, value): &(&str, &Path)| app.env(name, value);
         let app = environment.iter().fold(app, set);
@@ -45,6 +49,7 @@ impl Site {
             settings: settings.iter().map(|text| (*text).to_owned()).collect(),
             server: None,
             token: String::new(),
+            _company: company,
         }
     }
 

@@ -1,9 +1,13 @@
 //! Open batches: what was taken and is not known to be used or handed on.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use curt_core::ports::{BatchId, OpenBatch};
 use curt_core::{Key, UnixMillis};
 use rusqlite::{Connection, OptionalExtension};
 
+use super::keys::SlottedKey;
 use crate::sqlite::decode;
 
 pub(super) fn open(
@@ -35,6 +39,28 @@ pub(super) fn close(
         .prepare_cached("DELETE FROM key_batches WHERE name = ?1 RETURNING keys")?
         .query_row([&*batch.0], |row| decode::keys(row, 0))
         .optional()
+}
+
+/// The keys without those that are in an open batch.
+pub(super) fn without_open<'a>(
+    connection: &Connection,
+    keys: &'a [SlottedKey],
+) -> rusqlite::Result<Cow<'a, [SlottedKey]>> {
+    // There are many more open keys than asked ones, and hardly ever one that is both.
+    let asked: HashSet<&str> = keys.iter().map(|slotted| slotted.key.as_str()).collect();
+    let mut open: HashSet<String> = HashSet::new();
+    let mut statement = connection.prepare_cached("SELECT keys FROM key_batches")?;
+    let mut rows = statement.query(())?;
+    while let Some(row) = rows.next()? {
+        let lines = row.get_ref(0)?.as_str()?.lines();
+        open.extend(lines.filter(|line| asked.contains(line)).map(str::to_owned));
+    }
+    if open.is_empty() {
+        return Ok(Cow::Borrowed(keys));
+    }
+    let is_known = |slotted: &&SlottedKey| open.contains(slotted.key.as_str());
+    let others = keys.iter().filter(|slotted| !is_known(slotted));
+    Ok(others.cloned().collect())
 }
 
 pub(super) fn open_before(

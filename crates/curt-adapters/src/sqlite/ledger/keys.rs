@@ -10,7 +10,7 @@ use crate::sqlite::decode;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SlottedKey {
     slot: u32,
-    key: Key,
+    pub(super) key: Key,
 }
 
 /// The keys in the order of their rows: neighbours share pages.
@@ -43,34 +43,35 @@ pub(super) fn pass_fence(connection: &Connection, fence: u64) -> rusqlite::Resul
     Ok(passed > 0)
 }
 
-/// Adds a key as unused unless it is known. Returns how many rows that made.
+/// Adds keys as unused that are neither unused nor used. Returns how many.
 pub(super) fn add(
     connection: &Connection,
     form: LedgerForm,
-    SlottedKey { slot, key }: &SlottedKey,
+    keys: &[SlottedKey],
 ) -> rusqlite::Result<i64> {
-    let sql = match form {
+    // Whatever form the ledger has now, it may have had the other ones before.
+    let mut add = connection.prepare_cached(match form {
         LedgerForm::Delete | LedgerForm::Status => {
-            "INSERT INTO keys (slot, key, status) VALUES (?1, ?2, 0) ON CONFLICT DO NOTHING"
+            "INSERT INTO keys (status, slot, key) SELECT 0, ?1, ?2 \
+             WHERE NOT EXISTS (SELECT 1 FROM keys WHERE status = 1 AND slot = ?1 AND key = ?2) ON CONFLICT DO NOTHING"
         }
         LedgerForm::UsedTable => {
-            "INSERT INTO keys (slot, key, status) SELECT ?1, ?2, 0 \
+            "INSERT INTO keys (status, slot, key) SELECT 0, ?1, ?2 \
              WHERE NOT EXISTS (SELECT 1 FROM keys_used WHERE slot = ?1 AND key = ?2) ON CONFLICT DO NOTHING"
         }
-    };
-    let added = connection
-        .prepare_cached(sql)?
-        .execute((slot, key.as_str()))?;
+    })?;
+    let mut added = 0;
+    for SlottedKey { slot, key } in keys {
+        added += add.execute((slot, key.as_str()))?;
+    }
     Ok(signed(added))
 }
 
-/// Takes the next `limit` unused keys, and never more (K-3).
+/// Takes the next `limit` unused keys, and never more (K-3). From now on they are in their batch alone.
 pub(super) fn take(connection: &Connection, limit: usize) -> rusqlite::Result<Vec<Key>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let next: Vec<SlottedKey> = connection
-        .prepare_cached(
-            "SELECT slot, key FROM keys INDEXED BY keys_unused WHERE status = 0 ORDER BY slot, key LIMIT ?1",
-        )?
+        .prepare_cached("SELECT slot, key FROM keys WHERE status = 0 ORDER BY slot, key LIMIT ?1")?
         .query_map([limit], |row| {
             Ok(SlottedKey {
                 slot: row.get(0)?,
@@ -78,63 +79,58 @@ pub(super) fn take(connection: &Connection, limit: usize) -> rusqlite::Result<Ve
             })
         })?
         .collect::<rusqlite::Result<_>>()?;
-    let mut mark =
-        connection.prepare_cached("UPDATE keys SET status = 2 WHERE slot = ?1 AND key = ?2")?;
-    for SlottedKey { slot, key } in &next {
-        mark.execute((slot, key.as_str()))?;
+    if let Some(SlottedKey { slot, key }) = next.last() {
+        // The first ones in this order, so everything up to the last of them.
+        connection
+            .prepare_cached("DELETE FROM keys WHERE status = 0 AND (slot, key) <= (?1, ?2)")?
+            .execute((slot, key.as_str()))?;
     }
     Ok(next.into_iter().map(|slotted| slotted.key).collect())
 }
 
-/// Does with a key of a closed batch what the form does with used keys.
+/// Does with keys of a closed batch what the form does with used keys.
 pub(super) fn set_used(
     connection: &Connection,
     form: LedgerForm,
-    SlottedKey { slot, key }: &SlottedKey,
+    keys: &[SlottedKey],
 ) -> rusqlite::Result<()> {
-    let leave = match form {
-        LedgerForm::Delete | LedgerForm::UsedTable => {
-            "DELETE FROM keys WHERE slot = ?1 AND key = ?2"
+    let mut keep = connection.prepare_cached(match form {
+        LedgerForm::Delete => return Ok(()),
+        LedgerForm::Status => {
+            "INSERT INTO keys (status, slot, key) VALUES (1, ?1, ?2) ON CONFLICT DO NOTHING"
         }
-        LedgerForm::Status => "UPDATE keys SET status = 1 WHERE slot = ?1 AND key = ?2",
-    };
-    connection
-        .prepare_cached(leave)?
-        .execute((slot, key.as_str()))?;
-    if form == LedgerForm::UsedTable {
-        connection
-            .prepare_cached(
-                "INSERT INTO keys_used (slot, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-            )?
-            .execute((slot, key.as_str()))?;
+        LedgerForm::UsedTable => {
+            "INSERT INTO keys_used (slot, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING"
+        }
+    })?;
+    for SlottedKey { slot, key } in keys {
+        keep.execute((slot, key.as_str()))?;
     }
     Ok(())
 }
 
-/// Makes a key of a closed batch unused again.
-pub(super) fn give_back(
-    connection: &Connection,
-    SlottedKey { slot, key }: &SlottedKey,
-) -> rusqlite::Result<i64> {
-    let freed = connection
-        .prepare_cached("UPDATE keys SET status = 0 WHERE slot = ?1 AND key = ?2 AND status = 2")?
-        .execute((slot, key.as_str()))?;
+/// Makes keys unused that are not. Returns how many.
+pub(super) fn free(connection: &Connection, keys: &[SlottedKey]) -> rusqlite::Result<i64> {
+    let mut free = connection.prepare_cached(
+        "INSERT INTO keys (status, slot, key) VALUES (0, ?1, ?2) ON CONFLICT DO NOTHING",
+    )?;
+    let mut freed = 0;
+    for SlottedKey { slot, key } in keys {
+        freed += free.execute((slot, key.as_str()))?;
+    }
     Ok(signed(freed))
 }
 
-/// Makes a used key unused again, whether or not its row is still there. Keys that are unused or open stay as they are.
-pub(super) fn recycle(
-    connection: &Connection,
-    SlottedKey { slot, key }: &SlottedKey,
-) -> rusqlite::Result<i64> {
-    connection
-        .prepare_cached("DELETE FROM keys_used WHERE slot = ?1 AND key = ?2")?
-        .execute((slot, key.as_str()))?;
-    let freed = connection
-        .prepare_cached(
-            "INSERT INTO keys (slot, key, status) VALUES (?1, ?2, 0) \
-             ON CONFLICT DO UPDATE SET status = 0 WHERE status = 1",
-        )?
-        .execute((slot, key.as_str()))?;
-    Ok(signed(freed))
+/// Forgets that keys were used, in whichever form.
+pub(super) fn forget_used(connection: &Connection, keys: &[SlottedKey]) -> rusqlite::Result<()> {
+    for forget in [
+        "DELETE FROM keys WHERE status = 1 AND slot = ?1 AND key = ?2",
+        "DELETE FROM keys_used WHERE slot = ?1 AND key = ?2",
+    ] {
+        let mut forget = connection.prepare_cached(forget)?;
+        for SlottedKey { slot, key } in keys {
+            forget.execute((slot, key.as_str()))?;
+        }
+    }
+    Ok(())
 }

@@ -1,8 +1,8 @@
 //! The key ledger in the three forms of the documents.
 //!
-//! All forms keep unused keys in the table `keys` with status 0 and those of open batches with status 2, and they share
-//! batches and totals, so that a deployment can change its form at any time. They differ in what becomes of a key when
-//! its batch is closed: see [`LedgerForm`].
+//! All forms keep unused keys in the table `keys` with status 0 and those of open batches with their batch, and they
+//! share batches and totals, so that a deployment can change its form at any time. They differ in what becomes of a key
+//! when its batch is closed: see [`LedgerForm`].
 //!
 //! The order of the documents, "select an unused key, then mark it", hands a key out twice when two do it at once. Here
 //! both happen in one transaction that has the write lock from its start.
@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use curt_core::ports::{BatchId, KeyLedger, LedgerCounts, OpenBatch};
 use curt_core::{Key, PortResult, UnixMillis};
 
+use self::keys::SlottedKey;
 use super::Sqlite;
 use super::engine::counters::{CounterName, Counters};
 
@@ -27,12 +28,12 @@ const RECYCLED: CounterName = "keys.recycled";
 /// What becomes of a key that was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LedgerForm {
-    /// Its row is deleted: the smallest ledger.
+    /// It is forgotten: the smallest ledger.
     #[default]
     Delete,
-    /// Its row stays with status 1: the ledger never mints it again.
+    /// It is kept with status 1: the ledger never mints it again.
     Status,
-    /// Its row moves to the table `keys_used`: as `Status`, and the unused keys stay together.
+    /// It moves to the table `keys_used`: as `Status`, with the unused keys in a table of their own.
     UsedTable,
 }
 
@@ -58,10 +59,8 @@ impl SqliteLedger {
                 {
                     return Ok(None);
                 }
-                let mut added = 0;
-                for key in &keys {
-                    added += keys::add(work.connection, form, key)?;
-                }
+                let keys = batch::without_open(work.connection, &keys)?;
+                let added = keys::add(work.connection, form, &keys)?;
                 work.counters.add(MINTED, added);
                 work.counters.add(FREE, added);
                 Ok(Some(added.unsigned_abs()))
@@ -115,14 +114,11 @@ impl KeyLedger for SqliteLedger {
                     return Ok(0);
                 };
                 work.counters.add(OPEN, -signed(keys.len()));
-                let mut freed = 0;
-                for key in keys::in_slot_order(&keys) {
-                    if unused.binary_search(&key).is_ok() {
-                        freed += keys::give_back(work.connection, &key)?;
-                    } else {
-                        keys::set_used(work.connection, form, &key)?;
-                    }
-                }
+                let is_unused = |key: &SlottedKey| unused.binary_search(key).is_ok();
+                let (unused, used): (Vec<_>, Vec<_>) =
+                    keys::in_slot_order(&keys).into_iter().partition(is_unused);
+                keys::set_used(work.connection, form, &used)?;
+                let freed = keys::free(work.connection, &unused)?;
                 work.counters.add(FREE, freed);
                 Ok(freed.unsigned_abs())
             })
@@ -143,10 +139,9 @@ impl KeyLedger for SqliteLedger {
         self.db
             .writer
             .write("recycle keys", keys.len(), move |work| {
-                let mut freed = 0;
-                for key in &keys {
-                    freed += keys::recycle(work.connection, key)?;
-                }
+                let keys = batch::without_open(work.connection, &keys)?;
+                keys::forget_used(work.connection, &keys)?;
+                let freed = keys::free(work.connection, &keys)?;
                 work.counters.add(FREE, freed);
                 work.counters.add(RECYCLED, freed);
                 Ok(freed.unsigned_abs())

@@ -10,6 +10,7 @@ use curt_testkit::http::{Connection, Request};
 use serde_json::json;
 
 use super::{new_key, run};
+use crate::alone::alone;
 use crate::length::length;
 use crate::site::Site;
 
@@ -102,6 +103,7 @@ fn prefix(token: &str) -> &str {
 
 #[test]
 fn refused_api_keys_are_alike_in_time() {
+    let _alone = alone();
     let site = Site::start(&[]);
     let list = |token: &str| Request::get("/api/v1/links").bearer(token);
     let known = prefix(site.token()).to_owned();
@@ -126,6 +128,7 @@ fn refused_api_keys_are_alike_in_time() {
 
 #[test]
 fn ended_api_keys_and_unknown_ones_are_alike_in_time() {
+    let _alone = alone();
     let site = Site::start(&[]);
     let soon = jiff::Timestamp::now().as_millisecond() + 500;
     let soon = jiff::Timestamp::from_millisecond(soon).unwrap();
@@ -151,6 +154,7 @@ fn ended_api_keys_and_unknown_ones_are_alike_in_time() {
 
 #[test]
 fn unknown_users_and_wrong_passwords_are_alike_in_time() {
+    let _alone = alone();
     // A hash that costs next to nothing hides no difference.
     let cheap = [
         "accounts.password_memory=64KiB",
@@ -180,6 +184,7 @@ fn unknown_users_and_wrong_passwords_are_alike_in_time() {
 
 #[test]
 fn hidden_links_and_absent_ones_are_alike_in_time() {
+    let _alone = alone();
     let site = Site::start(&["links.private_denied=404", "limits.misses_per_address="]);
     let stranger = site.new_token("stranger");
     let link = json!({ "target": "https://example.com/", "visibility": "private" });

@@ -12,6 +12,7 @@ use curt_testkit::engines::zookeeper::{self, Ensemble};
 use curt_testkit::process::{App, Server};
 use serde_json::Value;
 
+use crate::alone::Company;
 use crate::site::STOP_TIME_MAX;
 
 /// The roles of a server that answers users.
@@ -33,10 +34,12 @@ pub(crate) struct Plant {
     pub(crate) ledgers: Vec<Database>,
     pub(crate) pools: Vec<redis::Server>,
     _zookeeper: Arc<Ensemble>,
+    _company: Company,
 }
 
 impl Plant {
     pub(crate) fn start(shape: Shape, settings: &[(&str, &str)]) -> Result<Self> {
+        let company = Company::join();
         let server = postgres::shared()?;
         let links = server.database("links")?;
         let ledgers: Vec<Database> = (0..shape.ledgers)
@@ -74,6 +77,7 @@ impl Plant {
             ledgers,
             pools,
             _zookeeper: zookeeper,
+            _company: company,
         })
     }
 

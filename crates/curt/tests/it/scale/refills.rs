@@ -10,6 +10,7 @@ use curt_testkit::need;
 use curt_testkit::process::Server;
 
 use super::plant::{FRONT, Plant, Shape, stop};
+use crate::alone::alone;
 use crate::length::length;
 use crate::wait::{awake, eventually};
 
@@ -33,7 +34,7 @@ const CREATES_PER_SECOND: f64 = 200.0;
 const HALT_MAX: Duration = Duration::from_secs(1);
 /// How much of the creates' p99 without a refill it may be with one.
 const P99_RATIO_MAX: f64 = 1.2;
-/// A machine with two cores that also runs the other tests has bad moments: a measurement may be taken again.
+/// A machine that others use too has bad moments: a measurement may be taken again.
 const MEASUREMENTS_MAX: usize = 3;
 
 /// The 99th percentile of creates that fall due at fixed times, in microseconds.
@@ -97,6 +98,7 @@ fn measure(plant: &Plant, front: &Server) -> (f64, f64, u64) {
 
 #[test]
 fn creates_take_no_longer_while_a_refill_runs() {
+    let _alone = alone();
     let plant = need!(Plant::start(ONE, SETTINGS));
     let [keygen, keysync, front] =
         [&["keygen"], &["keysync"], FRONT].map(|roles| plant.process(roles));

@@ -15,6 +15,7 @@ use curt_core::{
     SystemClock, Target, UnixMillis, Visibility,
 };
 
+use crate::alone::alone;
 use crate::length::length;
 use crate::site::Site;
 
@@ -126,6 +127,7 @@ fn load(prepared: &Prepared, pick: Pick, change: impl FnOnce(&mut Plan)) -> Load
 
 #[test]
 fn ten_times_the_links_are_as_fast_in_the_same_memory() {
+    let _alone = alone();
     let (few, many) = length((10_000, 100_000), (1_000_000, 10_000_000));
     // Short form: few links with long targets, so that all of them together would show in the memory.
     let target_bytes = length(800, 60);
