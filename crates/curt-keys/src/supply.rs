@@ -18,7 +18,7 @@ use crate::metrics::KeyMetrics;
 use crate::mint::Minter;
 use crate::pace::{Nudges, next_pass, report};
 use crate::presence::{Held, Presence};
-use crate::settings::KeySettings;
+use crate::settings::{KeySettings, Strategy};
 use crate::strategy::{self, Line, NoLine, Taking};
 
 /// How long [`KeySupply::close`] waits for a refill that is under way.
@@ -86,6 +86,7 @@ impl KeyPorts {
 
 /// Hands out keys that are most likely free. Only the insert into the links database decides (K-1).
 pub struct KeySupply {
+    strategy: Strategy,
     minter: Minter,
     metrics: KeyMetrics,
     tick: Duration,
@@ -134,6 +135,7 @@ impl KeySupply {
         let presence = Presence::new(&ports);
         let (taking, line) = strategy::open(settings, ports, &metrics, &nudges, &presence)?;
         Ok(Self {
+            strategy: settings.strategy,
             minter: Minter::new(settings.alphabet, settings.length),
             metrics,
             tick: settings.tick,
@@ -167,6 +169,7 @@ impl KeySupply {
 
     fn without_engine(alphabet: Alphabet, length: usize, taking: Taking) -> Arc<Self> {
         Arc::new(Self {
+            strategy: Strategy::default(),
             minter: Minter::new(alphabet, length),
             metrics: KeyMetrics::default(),
             tick: KeySettings::default().tick,
@@ -270,6 +273,19 @@ impl KeySupply {
     /// One pass of keysync, for tools and tests that want no background.
     pub async fn keysync_pass(&self, stop: &CancellationToken) {
         self.line.move_on(stop).await;
+    }
+
+    /// Writes key files until `wanted` keys wait in them, and tells `progress` how many do. Returns that number, which is
+    /// lower when `stop` came first.
+    pub async fn stock_files(
+        &self,
+        wanted: u64,
+        stop: &CancellationToken,
+        progress: impl Fn(u64) + Sync,
+    ) -> Result<u64, KeyError> {
+        let stocked = self.line.stock(wanted, stop, &progress).await;
+        self.line.generating_ended().await;
+        stocked.unwrap_or(Err(KeyError::NoFiles(self.strategy)))
     }
 
     /// Says once a tick what this process holds, so that others can do the accounts, and shows them here, until `stop`.

@@ -6,7 +6,7 @@ mod ledgers;
 mod random;
 mod rows;
 
-pub(crate) use files::FileFill;
+pub(crate) use files::{FileFill, Progress};
 pub(crate) use ledgers::{LedgerFill, ledger_lock};
 pub use random::Minter;
 pub(crate) use rows::RowFill;

@@ -11,7 +11,7 @@ use crate::buffer::Buffer;
 use crate::error::KeyError;
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
-use crate::mint::FileFill;
+use crate::mint::{FileFill, Progress};
 use crate::pace::Nudges;
 use crate::preload::{Preload, Series};
 use crate::settings::KeySettings;
@@ -83,6 +83,15 @@ pub(super) fn open(
 impl Line for FileLine {
     async fn generate(&self, stop: &CancellationToken) {
         self.keygen.pass(stop).await;
+    }
+
+    async fn stock(
+        &self,
+        wanted: u64,
+        stop: &CancellationToken,
+        progress: &Progress<'_>,
+    ) -> Option<Result<u64, KeyError>> {
+        Some(self.keygen.stock(wanted, stop, progress).await)
     }
 
     async fn generating_ended(&self) {

@@ -28,6 +28,7 @@ use crate::account::KeyAccounts;
 use crate::buffer::Buffer;
 use crate::error::KeyError;
 use crate::metrics::KeyMetrics;
+use crate::mint::Progress;
 use crate::pace::Nudges;
 use crate::presence::Presence;
 use crate::settings::{KeySettings, Strategy};
@@ -52,6 +53,16 @@ pub(crate) enum Taking {
 pub(crate) trait Line: Send + Sync {
     /// One pass of keygen.
     async fn generate(&self, _stop: &CancellationToken) {}
+
+    /// Writes key files until `wanted` keys wait in them, where there are such files. Returns how many do.
+    async fn stock(
+        &self,
+        _wanted: u64,
+        _stop: &CancellationToken,
+        _progress: &Progress<'_>,
+    ) -> Option<Result<u64, KeyError>> {
+        None
+    }
 
     /// Keygen has ended: frees its locks.
     async fn generating_ended(&self) {}

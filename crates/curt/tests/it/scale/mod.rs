@@ -3,6 +3,7 @@
 mod crowd;
 mod faults;
 mod handover;
+mod key_files;
 mod kills;
 mod line;
 mod plant;
