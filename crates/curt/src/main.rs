@@ -8,6 +8,7 @@ mod clicks;
 mod commands;
 mod config;
 mod first_start;
+mod pipe;
 mod roles;
 mod supervisor;
 mod telemetry;
@@ -32,6 +33,7 @@ mod exit {
 }
 
 fn main() -> ExitCode {
+    pipe::end_with_the_reader();
     let done = match Cli::parse().command {
         Command::Serve(serve) => serve.run(),
         Command::Check(check) => check.run(),

@@ -1,3 +1,5 @@
+use std::process::Command;
+
 use serde_json::Value;
 
 use super::{printed, stderr, stdout};
@@ -240,4 +242,20 @@ fn every_command_has_help_with_an_example() {
     let nothing = site.output(&[]);
     assert_eq!(nothing.status.code(), Some(2));
     assert!(stderr(&nothing).contains("Usage:"), "{}", stderr(&nothing));
+}
+
+/// `curt … | head`: what is left to say does not matter, and is no failure that anybody must hear of.
+#[test]
+fn a_command_ends_quietly_when_nobody_reads_on() {
+    let site = Site::new(&[]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = Command::new(env!("CARGO_BIN_EXE_curt"))
+        .args(["migrate", "--dry-run"])
+        .current_dir(site.folder())
+        .stdout(writer)
+        .output()
+        .unwrap();
+    assert_eq!(stderr(&ended), "");
+    assert_eq!(ended.status.code(), Some(141), "as ended by SIGPIPE");
 }
