@@ -153,16 +153,10 @@ pub(crate) fn start_keys(
 
 #[cfg(test)]
 mod tests {
-    use crate::cli::ConfigArgs;
-
     use super::*;
 
     fn config(set: &[&str]) -> Config {
-        let arguments = ConfigArgs {
-            config: None,
-            set: set.iter().map(|text| (*text).to_owned()).collect(),
-        };
-        Config::load(&arguments).unwrap()
+        Config::with(set).unwrap()
     }
 
     #[test]

@@ -38,6 +38,16 @@ impl Config {
         )
     }
 
+    /// The defaults with these settings (`key=value`), whatever the environment is.
+    #[cfg(test)]
+    pub(crate) fn with(set: &[&str]) -> Result<Self, ConfigError> {
+        let arguments = ConfigArgs {
+            config: None,
+            set: set.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        Self::from_sources(&arguments, std::iter::empty())
+    }
+
     /// As [`load`](Self::load), with the environment given: tests never change the real one.
     fn from_sources(
         arguments: &ConfigArgs,
@@ -66,17 +76,9 @@ mod tests {
 
     use super::*;
 
-    fn load(set: &[&str]) -> Result<Config, ConfigError> {
-        let arguments = ConfigArgs {
-            config: None,
-            set: set.iter().map(|text| (*text).to_owned()).collect(),
-        };
-        Config::from_sources(&arguments, std::iter::empty())
-    }
-
     #[test]
     fn the_default_file_is_sound_and_says_the_libraries_defaults() {
-        let config = load(&[]).unwrap();
+        let config = Config::with(&[]).unwrap();
         assert_eq!(config.store.links.path(), Path::new("data/curt.db"));
         assert_eq!(config.store.keys, std::slice::from_ref(&config.store.links));
         assert_eq!(config.http.server.listen.to_string(), "127.0.0.1:8080");
@@ -153,7 +155,7 @@ mod tests {
             "log.level=loud=very=",
         ] {
             let key = bad.split('=').next().unwrap_or_default();
-            match load(&[bad]) {
+            match Config::with(&[bad]) {
                 Ok(_) => panic!("{bad} was accepted"),
                 Err(problem) => assert!(problem.to_string().contains(key), "{bad}: {problem}"),
             }
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn accounts_and_limits_default_to_the_libraries_defaults() {
-        let config = load(&[]).unwrap();
+        let config = Config::with(&[]).unwrap();
         let library = AccountSettings::default();
         assert_eq!(config.accounts.sign_up, library.sign_up);
         assert_eq!(config.accounts.session_idle, library.session_idle);
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!(config.limits, LimitSettings::default());
         assert!(config.blocklist.is_none());
         let set = ["limits.misses_per_address=", "accounts.sign_up=open"];
-        let config = load(&set).unwrap();
+        let config = Config::with(&set).unwrap();
         assert_eq!(config.limits.misses_per_address, None);
         assert_eq!(config.accounts.sign_up, SignUp::Open);
     }
@@ -179,17 +181,18 @@ mod tests {
     #[test]
     fn copies_of_links_that_others_change_do_not_live_for_ever() {
         let shared = "store.links=postgres://h/curt";
-        assert_eq!(load(&[]).unwrap().cache.entry_ttl, None);
-        let config = load(&[shared]).unwrap();
+        assert_eq!(Config::with(&[]).unwrap().cache.entry_ttl, None);
+        let config = Config::with(&[shared]).unwrap();
         assert_eq!(config.cache.entry_ttl.map(|ttl| ttl.as_secs()), Some(1));
-        assert!(load(&[shared, "cache.entry_ttl=3s"]).is_ok());
-        let refused = load(&[shared, "cache.entry_ttl=never"]).err();
+        assert!(Config::with(&[shared, "cache.entry_ttl=3s"]).is_ok());
+        let refused = Config::with(&[shared, "cache.entry_ttl=never"]).err();
         assert!(refused.is_some_and(|why| why.to_string().contains("cache.entry_ttl")));
     }
 
     #[test]
     fn a_trusted_proxy_is_a_network_or_an_address() {
-        let config = load(&["server.trusted_proxies=10.0.0.0/8, 192.0.2.1,fd00::/8"]).unwrap();
+        let config =
+            Config::with(&["server.trusted_proxies=10.0.0.0/8, 192.0.2.1,fd00::/8"]).unwrap();
         let shown: Vec<String> = config
             .http
             .api
@@ -209,7 +212,9 @@ mod tests {
             ("keys.claim.low=0", "keys.claim"),
             ("keys.snowflake.machine=8", "keys.snowflake"),
         ] {
-            let problem = load(&[bad]).err().map(|problem| problem.to_string());
+            let problem = Config::with(&[bad])
+                .err()
+                .map(|problem| problem.to_string());
             assert!(problem.is_some_and(|text| text.contains(section)), "{bad}");
         }
     }

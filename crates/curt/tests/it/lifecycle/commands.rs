@@ -253,6 +253,8 @@ fn a_command_ends_quietly_when_nobody_reads_on() {
     let ended = Command::new(env!("CARGO_BIN_EXE_curt"))
         .args(["migrate", "--dry-run"])
         .current_dir(site.folder())
+        // Without settings in the environment of the tests.
+        .env_clear()
         .stdout(writer)
         .output()
         .unwrap();
