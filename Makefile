@@ -5,7 +5,7 @@ CACHE := .cache
 # Offline once fetched: cargo asks the registry only when the lock file names something that is not here yet.
 LOCKED := --locked
 # Tests that could not run here add a line to it.
-export CURT_SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
+export SKIPPED_TESTS_LIST := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
 .PHONY: help run build test engines lint format-check unit api-fuzz soak bench geoip clean
@@ -22,9 +22,9 @@ build: need-rust ## Build the release binary: target/release/curt
 	@$(CARGO) build --release $(LOCKED) -p curt
 
 test: need-rust engines lint unit api-fuzz ## Everything a change must pass: format, lints, all tests
-	@if [ -s "$$CURT_SKIPPED_TESTS" ]; then \
-	  sed 's/^SKIPPED /    skipped: /' "$$CURT_SKIPPED_TESTS"; \
-	  echo "==> all tests passed, $$(wc -l <"$$CURT_SKIPPED_TESTS") skipped: see above"; \
+	@if [ -s "$$SKIPPED_TESTS_LIST" ]; then \
+	  sed 's/^SKIPPED /    skipped: /' "$$SKIPPED_TESTS_LIST"; \
+	  echo "==> all tests passed, $$(wc -l <"$$SKIPPED_TESTS_LIST") skipped: see above"; \
 	else echo "==> all tests passed, none skipped"; fi
 
 engines: ## Install the databases, queues and other engines that tests start
@@ -40,7 +40,7 @@ format-check:
 
 unit: need-rust ## The Rust tests
 	@echo "==> tests"
-	@rm -f "$$CURT_SKIPPED_TESTS"
+	@rm -f "$$SKIPPED_TESTS_LIST"
 	@$(CARGO) test $(LOCKED) --workspace
 
 api-fuzz: need-rust ## Fuzz the served OpenAPI with schemathesis

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 /// Names the file that skipped tests are written to, one line each. `make test` counts them in its closing line.
-const LIST_VARIABLE: &str = "CURT_SKIPPED_TESTS";
+const LIST_VARIABLE: &str = "SKIPPED_TESTS_LIST";
 
 /// Says that `test` was skipped and why, on the real standard error and in the list of skipped tests.
 pub fn say(test: &str, reason: &str) {

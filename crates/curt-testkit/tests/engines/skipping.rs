@@ -13,7 +13,7 @@ fn a_test_without_its_engine_is_skipped_by_name_and_listed() {
     let tests = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "skipping::a_test_with_its_engine_is_not_skipped"])
         .env("PATH", "/nonexistent")
-        .env("CURT_SKIPPED_TESTS", &list)
+        .env("SKIPPED_TESTS_LIST", &list)
         .output()
         .unwrap();
     assert!(tests.status.success());

@@ -1,5 +1,3 @@
-use std::process::Command;
-
 use serde_json::Value;
 
 use super::{printed, stderr, stdout};
@@ -250,11 +248,9 @@ fn a_command_ends_quietly_when_nobody_reads_on() {
     let site = Site::new(&[]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let ended = Command::new(env!("CARGO_BIN_EXE_curt"))
+    let mut command = site.app().command();
+    let ended = command
         .args(["migrate", "--dry-run"])
-        .current_dir(site.folder())
-        // Without settings in the environment of the tests.
-        .env_clear()
         .stdout(writer)
         .output()
         .unwrap();

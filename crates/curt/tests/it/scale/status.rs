@@ -1,7 +1,7 @@
 //! `curt keys status`: what an operator sees of the line, and what it warns of.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use curt_testkit::need;
@@ -9,6 +9,7 @@ use curt_testkit::need;
 use super::line::SMALL;
 use super::plant::{FRONT, Plant, Shape, list, stop};
 use crate::api::Api;
+use crate::site::Site;
 use crate::wait::eventually;
 
 const SHARDS: Shape = Shape {
@@ -92,10 +93,11 @@ fn the_status_tells_of_every_shard_and_warns_of_drought_leaks_conflicts_and_sile
 
 #[test]
 fn the_status_can_be_watched() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut watching = Command::new(env!("CARGO_BIN_EXE_curt"))
-        .args(["keys", "status", "--watch", "--every", "1", "--set"])
-        .arg(format!("data_dir={}", folder.path().display()))
+    let site = Site::new(&[]);
+    let mut watching = site
+        .app()
+        .command()
+        .args(["keys", "status", "--watch", "--every", "1"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
