@@ -1,10 +1,13 @@
 //! Key files on HDFS, written ahead of time by a command and used by a server.
 
+use std::time::Duration;
+
 use curt_testkit::engines::{hdfs, unique};
 use curt_testkit::need;
 
 use crate::length::length;
 use crate::site::Site;
+use crate::wait::eventually;
 
 #[test]
 fn key_files_on_hdfs_are_filled_ahead_and_their_keys_go_to_links_k2() {
@@ -37,10 +40,17 @@ fn key_files_on_hdfs_are_filled_ahead_and_their_keys_go_to_links_k2() {
     let token = site.new_token("tests");
     site.use_token(&token);
     site.restart();
-    let answer = site.api().create("https://example.com/").unwrap();
-    assert_eq!(answer.status, 201, "{answer:?}");
-    let random = site.metrics().get("curt_key_fallbacks_total");
-    assert_eq!(random, Some(0.0), "the key came from a file");
+    // A server that has just started may not have read the first block yet.
+    let random = || site.metrics().get("curt_key_fallbacks_total").unwrap();
+    eventually(Duration::from_secs(60), || {
+        let before = random();
+        let answer = site.api().create("https://example.com/").unwrap();
+        assert_eq!(answer.status, 201, "{answer:?}");
+        match random() - before {
+            0.0 => Ok(()),
+            _ => Err("the key did not come from a file"),
+        }
+    });
     assert!(site.terminate().success());
 }
 

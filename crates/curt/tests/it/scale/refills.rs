@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use curt_bench::load::{CreateLoad, Limit, Plan, create};
 use curt_bench::median::Spread;
-use curt_testkit::need;
 use curt_testkit::process::Server;
+use curt_testkit::{need, skipped};
 
 use super::plant::{FRONT, Plant, Shape, stop};
 use crate::alone::alone;
-use crate::length::length;
+use crate::length::is_full;
 use crate::wait::{awake, eventually};
 
 const ONE: Shape = Shape {
@@ -77,7 +77,7 @@ fn wait_until_full(plant: &Plant) {
 
 /// Medians of the p99 without and with refills, in turns, and the keys that were minted in the latter.
 fn measure(plant: &Plant, front: &Server) -> (f64, f64, u64) {
-    let (rounds, seconds) = length((10, 1.0), (20, 3.0));
+    let (rounds, seconds) = (20, 3.0);
     let (mut without, mut with) = (Vec::new(), Vec::new());
     let mut keys = 0;
     for _ in 0..rounds {
@@ -98,6 +98,13 @@ fn measure(plant: &Plant, front: &Server) -> (f64, f64, u64) {
 
 #[test]
 fn creates_take_no_longer_while_a_refill_runs() {
+    if !is_full() {
+        // Two cores that run an unoptimised build of every process, and the engines, are what creates would notice.
+        return skipped::say(
+            "scale::refills",
+            "times are for an optimised build: make soak",
+        );
+    }
     let _alone = alone();
     let plant = need!(Plant::start(ONE, SETTINGS));
     let [keygen, keysync, front] =
@@ -112,7 +119,7 @@ fn creates_take_no_longer_while_a_refill_runs() {
             "scale: p99 of creates at {CREATES_PER_SECOND}/s: {without:.0} µs without a refill, {with:.0} µs while \
              {keys} keys were minted and moved: {ratio:.2}"
         );
-        assert!(keys >= length(5_000, 50_000), "there was no refill: {keys}");
+        assert!(keys >= 50_000, "there was no refill: {keys}");
         if ratio <= P99_RATIO_MAX {
             break;
         }
