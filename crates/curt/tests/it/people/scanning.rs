@@ -24,6 +24,13 @@ const VISITS_PER_SECOND: f64 = 2_000.0;
 const LINKS: usize = 200;
 /// How much of the visitors' p99 without the scan it may be with it.
 const P99_RATIO_MAX: f64 = 1.2;
+
+/// Or by how many microseconds more: refusing a scanner takes an unoptimised build so long that a core shows it, though
+/// no visitor would.
+fn p99_growth_max() -> f64 {
+    length(1_000.0, 0.0)
+}
+
 /// A machine that others use too has bad moments: a measurement may be taken again.
 const MEASUREMENTS_MAX: usize = 3;
 
@@ -106,14 +113,15 @@ fn a_scanner_hears_of_30_misses_a_minute_and_other_visitors_do_not_notice() {
     visitors_p99(&site, &keys, 1.0);
     let mut scan = Scan::default();
     let began = Instant::now();
-    let mut ratio = f64::INFINITY;
+    let (mut ratio, mut unnoticed) = (f64::INFINITY, false);
     for _ in 0..MEASUREMENTS_MAX {
         let (without, with) = measure(&site, &keys, &mut scan);
         ratio = with / without;
+        unnoticed = ratio <= P99_RATIO_MAX || with - without <= p99_growth_max();
         println!(
             "people: visitors' p99 at {VISITS_PER_SECOND}/s: {without:.0} µs without a scan, {with:.0} µs with one: {ratio:.2}"
         );
-        if ratio <= P99_RATIO_MAX {
+        if unnoticed {
             break;
         }
     }
@@ -127,7 +135,7 @@ fn a_scanner_hears_of_30_misses_a_minute_and_other_visitors_do_not_notice() {
     );
     assert!((MISSES_ALLOWED..=allowed).contains(&scan.absent));
     assert!(scan.keys() >= length(1_500, 9_000), "the scan was no scan");
-    assert!(ratio <= P99_RATIO_MAX, "visitors notice the scan: {ratio}");
+    assert!(unnoticed, "visitors notice the scan: {ratio}");
     let live = keys.text(0);
     let own = from("203.0.113.7", Request::get(&format!("/{live}")));
     assert_eq!(
