@@ -4,9 +4,11 @@ CARGO ?= cargo
 CACHE := .cache
 # Offline once fetched: cargo asks the registry only when the lock file names something that is not here yet.
 LOCKED := --locked
+# Tests that could not run here add a line to it.
+export SKIPPED_TESTS_LIST := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint format-check unit api-fuzz soak bench geoip clean
+.PHONY: help run build test engines lint format-check unit api-fuzz soak bench geoip clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,8 +21,14 @@ build: need-rust ## Build the release binary: target/release/curt
 	@echo "==> building target/release/curt (the first time takes a few minutes)"
 	@$(CARGO) build --release $(LOCKED) -p curt
 
-test: need-rust lint unit api-fuzz ## Everything a change must pass: format, lints, all tests
-	@echo "==> all tests passed"
+test: need-rust engines lint unit api-fuzz ## Everything a change must pass: format, lints, all tests
+	@if [ -s "$$SKIPPED_TESTS_LIST" ]; then \
+	  sed 's/^SKIPPED /    skipped: /' "$$SKIPPED_TESTS_LIST"; \
+	  echo "==> all tests passed, $$(wc -l <"$$SKIPPED_TESTS_LIST") skipped: see above"; \
+	else echo "==> all tests passed, none skipped"; fi
+
+engines: ## Install the databases, queues and other engines that tests start
+	@scripts/engines.sh
 
 lint: format-check ## Formatting and lints, warnings are errors
 	@echo "==> clippy"
@@ -32,12 +40,13 @@ format-check:
 
 unit: need-rust ## The Rust tests
 	@echo "==> tests"
+	@rm -f "$$SKIPPED_TESTS_LIST"
 	@$(CARGO) test $(LOCKED) --workspace
 
 api-fuzz: need-rust ## Fuzz the served OpenAPI with schemathesis
 	@scripts/api-fuzz.sh
 
-soak: need-rust ## The same tests at full length: millions of keys, many kills and guesses (about an hour)
+soak: need-rust engines ## The same tests at full length: millions of keys, many kills and guesses (about an hour)
 	@scripts/soak.sh
 
 bench: build ## Measure against nginx and against SQLite alone; writes bench/RESULTS.md

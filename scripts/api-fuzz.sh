@@ -8,7 +8,7 @@ version=4.32.5
 venv=.cache/schemathesis-$version
 examples=${API_FUZZ_EXAMPLES:-50}
 
-skip() { echo "SKIPPED api-fuzz: $1" >&2; exit 0; }
+skip() { echo "SKIPPED api-fuzz: $1" | tee -a "${SKIPPED_TESTS_LIST:-/dev/null}" >&2 || true; exit 0; }
 make_venv() { rm -rf "$venv.new"; python3 -m venv "$venv.new" >/dev/null 2>&1; }
 
 if [ ! -x "$venv/bin/schemathesis" ]; then

@@ -5,4 +5,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CURT_TEST_LENGTH=full
 echo "==> soak: optimised build, full lengths"
-exec cargo test --locked --profile release-check -p curt -p curt-adapters -p curt-clicks --test it --test click_scale --test spool -- --nocapture --test-threads=1 "$@"
+packages=(curt curt-adapters curt-clicks)
+tests=(it click_scale spool postgres postgres_links postgres_clicks postgres_timing zookeeper_faults hdfs s3)
+exec cargo test --locked --profile release-check "${packages[@]/#/--package=}" "${tests[@]/#/--test=}" -- --nocapture --test-threads=1 "$@"

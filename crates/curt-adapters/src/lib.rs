@@ -5,8 +5,45 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(
+    feature = "redis",
+    feature = "zookeeper",
+    feature = "hdfs",
+    feature = "s3"
+))]
+mod address;
+pub mod bare;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod click_days;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod effect;
+mod engine_address;
 pub mod files;
+#[cfg(feature = "hdfs")]
+pub mod hdfs;
+mod key_layout;
 pub mod memory;
+#[cfg(feature = "mysql")]
+pub mod mysql;
+mod off_runtime;
+#[cfg(feature = "sqlite")]
+pub mod open;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod page_cursor;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(any(feature = "redis", feature = "zookeeper"))]
+mod reconnect;
+#[cfg(feature = "redis")]
+pub mod redis;
+#[cfg(feature = "s3")]
+pub mod s3;
+#[cfg(any(feature = "hdfs", feature = "s3"))]
+mod sealed;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod wrap;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
+
+pub use engine_address::{EngineAddress, EngineKind, Part};

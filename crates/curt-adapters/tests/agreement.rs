@@ -1,6 +1,5 @@
-//! SQLite answers random histories as the memory adapter does.
+//! The engines answer random histories as the memory adapter does.
 
-#![cfg(feature = "sqlite")]
 #![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::sync::Arc;
@@ -18,20 +17,61 @@ fn open(folder: &TempDir) -> Arc<Sqlite> {
     Sqlite::open(folder.path().join("curt.db"), settings).unwrap()
 }
 
+/// Histories that every engine is asked, and their length.
+const HISTORIES: u64 = 8;
+const STEPS: usize = 400;
+
 #[tokio::test(flavor = "multi_thread")]
-async fn links_agree() {
-    for seed in 0..8 {
+async fn links_in_sqlite_agree() {
+    for seed in 0..HISTORIES {
         let folder = tempfile::tempdir().unwrap();
         let memory = Arc::new(MemoryLinkStore::new());
-        link_store::agreement(seed, 400, memory, open(&folder).links()).await;
+        link_store::agreement(seed, STEPS, memory, open(&folder).links()).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clicks_agree() {
-    for seed in 0..8 {
+async fn clicks_in_sqlite_agree() {
+    for seed in 0..HISTORIES {
         let folder = tempfile::tempdir().unwrap();
         let memory = Arc::new(MemoryClickStore::new());
-        click_store::agreement(seed, 400, memory, open(&folder).clicks()).await;
+        click_store::agreement(seed, STEPS, memory, open(&folder).clicks()).await;
+    }
+}
+
+#[cfg(feature = "postgres")]
+mod postgres {
+    use curt_adapters::postgres::{Postgres, PostgresSettings};
+    use curt_testkit::engines::postgres::{Server, shared};
+    use curt_testkit::need;
+
+    use super::*;
+
+    fn open(server: &Arc<Server>) -> Postgres {
+        let database = server.database("agreement").unwrap();
+        let settings = PostgresSettings {
+            // The machine may be busy with other tests.
+            statement_timeout: std::time::Duration::from_secs(30),
+            ..PostgresSettings::default()
+        };
+        Postgres::open(&database.url(), &settings).unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn links_in_postgres_agree() {
+        let server = need!(shared());
+        for seed in 0..HISTORIES {
+            let memory = Arc::new(MemoryLinkStore::new());
+            link_store::agreement(seed, STEPS, memory, open(&server).links()).await;
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn clicks_in_postgres_agree() {
+        let server = need!(shared());
+        for seed in 0..HISTORIES {
+            let memory = Arc::new(MemoryClickStore::new());
+            click_store::agreement(seed, STEPS, memory, open(&server).clicks()).await;
+        }
     }
 }

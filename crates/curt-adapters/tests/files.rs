@@ -297,7 +297,7 @@ async fn a_crash_in_publication_leaves_the_name_absent_and_free() {
         assert_eq!(files.stat("c").await.unwrap(), None, "{when}");
         assert_eq!(
             files.names().await.unwrap(),
-            ["a".into(), "b".into()],
+            ["a", "b"].map(Box::<str>::from),
             "{when}"
         );
         let mut writer = files.create("c", LAYOUT).await.unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use curt_adapters::memory::{
     MemoryAccounts, MemoryClickCounters, MemoryClickStore, MemoryClickStream, MemoryCursor,
     MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkCache, MemoryLinkStore, MemoryLocks,
-    MemoryQuotas,
+    MemoryQuotas, MemoryRoster,
 };
 use curt_core::ErrorKind;
 use curt_core::clock::ManualClock;
@@ -19,6 +19,7 @@ use curt_core::ports::{
 };
 use curt_testkit::conformance;
 use curt_testkit::conformance::locks::Holders;
+use curt_testkit::conformance::roster::Lookers;
 use curt_testkit::sample::{NOW, id, link, request};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,6 +53,22 @@ async fn key_file() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cursor() {
     conformance::cursor::suite(async || Arc::new(MemoryCursor::new()) as _).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roster() {
+    let clock = Arc::new(ManualClock::at(NOW));
+    let make = async || {
+        let roster = Arc::new(MemoryRoster::new(clock.clone()));
+        Lookers {
+            first: roster.clone(),
+            second: roster,
+        }
+    };
+    conformance::roster::suite(make).await;
+    let roster = Arc::new(MemoryRoster::new(clock.clone()));
+    let pass = async |by| clock.advance(by);
+    conformance::roster::who_falls_silent_is_forgotten(roster, pass).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

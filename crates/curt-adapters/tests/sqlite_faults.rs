@@ -13,6 +13,7 @@ use curt_adapters::sqlite::{Access, LedgerForm, Sqlite, SqliteSettings, Synchron
 use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkStore};
 use curt_core::{ErrorKind, PortError, UnixMillis};
 use curt_testkit::sample::{api_key, id, keys, link, request, user};
+use curt_testkit::skipped;
 use rusqlite::Connection;
 
 /// Without the syncs that only power loss would show.
@@ -198,8 +199,7 @@ async fn a_full_file_refuses_writes_and_serves_reads() {
 #[tokio::test]
 async fn a_full_disk_recovers_by_itself_when_space_is_freed() {
     let Some(disk) = SmallDisk::mount() else {
-        eprintln!("skipped: no right to mount a small disk");
-        return;
+        return skipped::say("sqlite_faults", "no right to mount a small disk");
     };
     let folder = disk.0.path();
     let ballast = folder.join("ballast");
@@ -430,8 +430,9 @@ async fn a_closed_file_refuses_everybody() {
 async fn a_newer_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("curt.db");
-    assert_eq!(Sqlite::pending(&path).unwrap().len(), 4);
-    assert_eq!(Sqlite::migrate(&path).unwrap().len(), 4);
+    let pending = Sqlite::pending(&path).unwrap();
+    assert!(!pending.is_empty());
+    assert_eq!(Sqlite::migrate(&path).unwrap(), pending);
     assert_eq!(Sqlite::pending(&path).unwrap().len(), 0);
     assert_eq!(Sqlite::migrate(&path).unwrap().len(), 0);
     Connection::open(&path)
@@ -444,12 +445,9 @@ async fn a_newer_file_is_refused() {
         Sqlite::migrate(&path).unwrap_err(),
     ] {
         assert_eq!(error.kind, ErrorKind::Invalid);
-        assert!(
-            error
-                .detail
-                .contains("was written by a newer curt (schema 99, this one knows 4)"),
-            "{error}"
-        );
+        let known = pending.len();
+        let told = format!("was written by a newer curt (schema 99, this one knows {known})");
+        assert!(error.detail.contains(&told), "{error}");
     }
 }
 

@@ -29,6 +29,12 @@ pub mod metric {
     pub const CACHE_LINKS: &str = "curt_cache_links";
     /// Keys by stage: `minted`, `recycled`, `free`, `open`, `moving`, `pooled`, `buffered`, `used`, `quarantined`, `leaked` (K-2).
     pub const KEYS: &str = "curt_keys";
+    /// Keys that this process holds, by stage: `buffered`, `moving`.
+    pub const KEYS_HELD: &str = "curt_keys_held";
+    /// Free keys in each shard of the keys database.
+    pub const KEY_LEDGER_FREE: &str = "curt_key_ledger_free";
+    /// Keys waiting in each shard of the pool.
+    pub const KEY_POOL_DEPTH: &str = "curt_key_pool_depth";
     /// Keys that met an existing link at insert.
     pub const KEY_CONFLICTS: &str = "curt_key_conflicts";
     /// Minted keys that the ledger already held.
@@ -75,17 +81,20 @@ pub mod event {
     pub const KEYS_MOVED: &str = "keys_moved";
     pub const KEYS_RETURNED: &str = "keys_returned";
     pub const KEYS_RECOVERED: &str = "keys_recovered";
+    pub const KEY_OWNER_REFUSED: &str = "key_owner_refused";
     pub const KEY_SUPPLY_DRIED: &str = "key_supply_dried";
     pub const KEY_SUPPLY_REFILLED: &str = "key_supply_refilled";
     pub const KEY_FILE_GREW: &str = "key_file_grew";
     pub const KEY_FILE_PUBLISHED: &str = "key_file_published";
     pub const KEY_BLOCK_SKIPPED: &str = "key_block_skipped";
+    pub const FOREIGN_KEY_DROPPED: &str = "foreign_key_dropped";
     pub const LINKS_PURGED: &str = "links_purged";
     pub const BLOCKLIST_LOADED: &str = "blocklist_loaded";
     pub const BLOCKLIST_REFUSED: &str = "blocklist_refused";
     pub const SPOOL_RECOVERED: &str = "spool_recovered";
     pub const SPOOL_ROOM_LACKED: &str = "spool_room_lacked";
     pub const SPOOL_ROOM_FOUND: &str = "spool_room_found";
+    pub const SPOOL_UNNAMED: &str = "spool_unnamed";
     pub const CLICK_RECORD_POISONED: &str = "click_record_poisoned";
     pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
     pub const CLICKS_PURGED: &str = "clicks_purged";

@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 
 use crate::api::health;
 use crate::problem::{Problem, ProblemCode};
-use crate::state::App;
+use crate::state::{App, Readiness};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -22,6 +22,15 @@ pub fn router(app: Arc<App>, registry: Arc<Registry>) -> Router {
         .route("/health/ready", get(health::ready))
         .with_state(Arc::clone(&app));
     crate::api::finished(app, routes.merge(metrics_route(registry)))
+}
+
+/// The same for a process that serves no links.
+pub fn router_behind(ready: Arc<Readiness>, registry: Arc<Registry>) -> Router {
+    Router::new()
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready_behind))
+        .with_state(ready)
+        .merge(metrics_route(registry))
 }
 
 /// `/metrics` alone, for servers that show it beside the links.

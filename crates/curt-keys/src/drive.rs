@@ -148,7 +148,7 @@ impl Taker {
             once: None,
             now,
         };
-        let claimed = match self.ports.links.claim(request).await? {
+        let claimed = match self.ports.links()?.claim(request).await? {
             ClaimReply::Claimed(links) => links,
             ClaimReply::Replayed(_) | ClaimReply::Mismatch => Vec::new(),
         };

@@ -17,7 +17,7 @@
 //! - `sync`: keysync, which moves them to the pools and finds those of dead processes
 //! - `preload` and `ids`: key files and 48-bit ids
 //! - `buffer`: the ring
-//! - `account`: K-2
+//! - `account`, `presence` and `status`: K-2, over all processes
 
 #![forbid(unsafe_code)]
 
@@ -31,8 +31,10 @@ mod metrics;
 mod mint;
 mod pace;
 mod preload;
+mod presence;
 mod secret;
 mod settings;
+mod status;
 mod strategy;
 mod supply;
 mod sync;
@@ -42,8 +44,10 @@ pub use drive::{Driven, drive};
 pub use error::KeyError;
 pub use metrics::KeyMetrics;
 pub use mint::Minter;
+pub use presence::{Held, Process};
 pub use settings::{
     BufferSettings, ClaimSettings, FileSettings, HashKind, ID_BITS, KeySettings, LedgerSettings,
     PoolSettings, SnowflakeLayout, Strategy, UnknownHash, UnknownStrategy,
 };
+pub use status::{KeyStatus, LedgerStatus, PoolStatus};
 pub use supply::{KeyHint, KeyPorts, KeySupply, SuppliedKey};

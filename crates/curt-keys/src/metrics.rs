@@ -8,10 +8,17 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::account::KeyAccounts;
+use crate::presence::Held;
+use crate::status::KeyStatus;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StageLabel {
     stage: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ShardLabel {
+    shard: u64,
 }
 
 /// The counters and gauges of the KEYS line. Clones share their numbers; the default is registered nowhere.
@@ -24,12 +31,34 @@ pub struct KeyMetrics {
     pub recycled: Counter,
     pub corrupt_blocks: Counter,
     keys: Family<StageLabel, Gauge>,
+    held: Family<StageLabel, Gauge>,
+    ledger_free: Family<ShardLabel, Gauge>,
+    pool_depth: Family<ShardLabel, Gauge>,
 }
 
 impl KeyMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
-        registry.register(metric::KEYS, "Keys by stage (K-2)", metrics.keys.clone());
+        registry.register(
+            metric::KEYS,
+            "Keys of the whole installation by stage, as this process sees it (K-2)",
+            metrics.keys.clone(),
+        );
+        registry.register(
+            metric::KEYS_HELD,
+            "Keys that this process holds, by stage",
+            metrics.held.clone(),
+        );
+        registry.register(
+            metric::KEY_LEDGER_FREE,
+            "Free keys in each shard of the keys database",
+            metrics.ledger_free.clone(),
+        );
+        registry.register(
+            metric::KEY_POOL_DEPTH,
+            "Keys waiting in each shard of the pool",
+            metrics.pool_depth.clone(),
+        );
         for (name, help, counter) in [
             (
                 metric::KEY_CONFLICTS,
@@ -70,9 +99,43 @@ impl KeyMetrics {
     /// Shows `accounts` as the gauge family of K-2.
     pub fn show(&self, accounts: &KeyAccounts) {
         for (stage, keys) in accounts.stages() {
-            self.keys
-                .get_or_create(&StageLabel { stage })
-                .set(i64::try_from(keys).unwrap_or(i64::MAX));
+            set(&self.keys, stage, keys);
+        }
+    }
+
+    /// Shows every shard that is known.
+    pub(crate) fn show_shards(&self, status: &KeyStatus) {
+        let free = status.ledgers.iter().map(|l| l.counts.map(|c| c.free));
+        show_each(&self.ledger_free, free);
+        show_each(&self.pool_depth, status.pools.iter().map(|p| p.depth));
+    }
+
+    pub(crate) fn show_held(&self, held: &Held) {
+        set(&self.held, "buffered", held.ring);
+        set(&self.held, "moving", held.moving);
+    }
+}
+
+fn set(family: &Family<StageLabel, Gauge>, stage: &'static str, keys: u64) {
+    family
+        .get_or_create(&StageLabel { stage })
+        .set(i64::try_from(keys).unwrap_or(i64::MAX));
+}
+
+fn show_each(family: &Family<ShardLabel, Gauge>, shards: impl Iterator<Item = Option<u64>>) {
+    for (shard, keys) in shards.enumerate() {
+        let label = ShardLabel {
+            shard: shard as u64,
+        };
+        match keys {
+            Some(keys) => {
+                let gauge = family.get_or_create(&label);
+                gauge.set(i64::try_from(keys).unwrap_or(i64::MAX));
+            }
+            // An old number would look like a new one.
+            None => {
+                family.remove(&label);
+            }
         }
     }
 }

@@ -219,7 +219,7 @@ impl Default for KeySettings {
             length: 7,
             tick: Duration::from_secs(1),
             dry_wait: Duration::from_millis(5),
-            lock_ttl: Duration::from_secs(300),
+            lock_ttl: Duration::from_secs(30),
             ledger: LedgerSettings::default(),
             pool: PoolSettings::default(),
             buffer: BufferSettings::default(),
@@ -257,8 +257,8 @@ impl Default for PoolSettings {
 impl Default for BufferSettings {
     fn default() -> Self {
         Self {
-            capacity: 4_096,
-            low: 2_048,
+            capacity: 800,
+            low: 400,
         }
     }
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use curt_core::clock::Clock;
 use curt_core::link::KeyOrigin;
-use curt_core::ports::{Cursor, KeyFile, KeyLedger, KeyPool, LinkStore, Locks};
-use curt_core::{Alphabet, Key, LinkId, OwnerId, PortResult, Target};
+use curt_core::ports::{Cursor, KeyFile, KeyLedger, KeyPool, LinkStore, Locks, Roster};
+use curt_core::{Alphabet, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -16,11 +17,16 @@ use crate::error::KeyError;
 use crate::metrics::KeyMetrics;
 use crate::mint::Minter;
 use crate::pace::{Nudges, next_pass, report};
-use crate::settings::KeySettings;
+use crate::presence::{Held, Presence};
+use crate::settings::{KeySettings, Strategy};
 use crate::strategy::{self, Line, NoLine, Taking};
 
 /// How long [`KeySupply::close`] waits for a refill that is under way.
 const REFILL_ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Keys of the supply that are tried for one link. A pool that came back with old data brings thousands in a row that are
+/// on links already, and a random one is the better guess then.
+const SUPPLIED_TRIES_MAX: u32 = 4;
 
 /// How often the metric of K-2 is brought up to date.
 const ACCOUNTS_EVERY: Duration = Duration::from_secs(5);
@@ -48,21 +54,46 @@ pub struct KeyPorts {
     pub ledgers: Vec<Arc<dyn KeyLedger>>,
     /// Shards of the pool.
     pub pools: Vec<Arc<dyn KeyPool>>,
-    pub links: Arc<dyn LinkStore>,
+    /// `None` in a process that only makes or moves keys and owes the links database nothing.
+    pub links: Option<Arc<dyn LinkStore>>,
     pub files: Option<Arc<dyn KeyFile>>,
     pub cursor: Arc<dyn Cursor>,
     pub locks: Arc<dyn Locks>,
+    pub roster: Arc<dyn Roster>,
     pub clock: Arc<dyn Clock>,
+    /// How this process describes itself to people.
+    pub who: Box<str>,
+}
+
+impl KeyPorts {
+    pub(crate) fn links(&self) -> PortResult<&Arc<dyn LinkStore>> {
+        self.links.as_ref().ok_or_else(|| {
+            let detail = "this process does not use the links database";
+            PortError::new(
+                ErrorKind::Unavailable,
+                "key supply",
+                "look at links",
+                detail,
+            )
+        })
+    }
+
+    /// Whether keys in the pools outlive the process that put them there.
+    pub(crate) fn pools_last(&self) -> bool {
+        self.pools.iter().all(|pool| pool.survives_restart())
+    }
 }
 
 /// Hands out keys that are most likely free. Only the insert into the links database decides (K-1).
 pub struct KeySupply {
+    strategy: Strategy,
     minter: Minter,
     metrics: KeyMetrics,
     tick: Duration,
     nudges: Arc<Nudges>,
     taking: Taking,
     line: Box<dyn Line>,
+    presence: Option<Presence>,
     shown_at: Mutex<Option<Instant>>,
     /// Keeps the ring filled; ends with the supply.
     refiller: Mutex<Option<AbortOnDropHandle<()>>>,
@@ -76,25 +107,45 @@ impl KeySupply {
         ports: KeyPorts,
         metrics: KeyMetrics,
     ) -> Result<Arc<Self>, KeyError> {
-        settings.check()?;
-        let nudges = Arc::new(Nudges::default());
-        let (taking, line) = strategy::open(&settings, ports, &metrics, &nudges)?;
-        let mut refiller = None;
-        if let Taking::Ring { buffer, .. } = &taking {
+        let mut supply = Self::open_line(&settings, ports, metrics)?;
+        if let Taking::Ring { buffer, .. } = &supply.taking {
             let (buffer, tick) = (Arc::clone(buffer), settings.tick);
             let task = tokio::spawn(async move { buffer.run(tick).await });
-            refiller = Some(AbortOnDropHandle::new(task));
+            supply.refiller = Mutex::new(Some(AbortOnDropHandle::new(task)));
         }
-        Ok(Arc::new(Self {
+        Ok(Arc::new(supply))
+    }
+
+    /// Opens the supply of a process that makes or moves keys and creates no links: it fetches none for itself.
+    pub fn open_behind(
+        settings: &KeySettings,
+        ports: KeyPorts,
+        metrics: KeyMetrics,
+    ) -> Result<Arc<Self>, KeyError> {
+        Self::open_line(settings, ports, metrics).map(Arc::new)
+    }
+
+    fn open_line(
+        settings: &KeySettings,
+        ports: KeyPorts,
+        metrics: KeyMetrics,
+    ) -> Result<Self, KeyError> {
+        settings.check()?;
+        let nudges = Arc::new(Nudges::default());
+        let presence = Presence::new(&ports);
+        let (taking, line) = strategy::open(settings, ports, &metrics, &nudges, &presence)?;
+        Ok(Self {
+            strategy: settings.strategy,
             minter: Minter::new(settings.alphabet, settings.length),
             metrics,
             tick: settings.tick,
             nudges,
             taking,
             line,
+            presence: Some(presence),
             shown_at: Mutex::new(None),
-            refiller: Mutex::new(refiller),
-        }))
+            refiller: Mutex::new(None),
+        })
     }
 
     /// A supply of random keys that needs no engine.
@@ -118,20 +169,25 @@ impl KeySupply {
 
     fn without_engine(alphabet: Alphabet, length: usize, taking: Taking) -> Arc<Self> {
         Arc::new(Self {
+            strategy: Strategy::default(),
             minter: Minter::new(alphabet, length),
             metrics: KeyMetrics::default(),
             tick: KeySettings::default().tick,
             nudges: Arc::default(),
             taking,
             line: Box::new(NoLine),
+            presence: None,
             shown_at: Mutex::new(None),
             refiller: Mutex::new(None),
         })
     }
 
-    /// The next key to try. Never fails: a dry supply gives a random key and counts it.
+    /// The next key to try. Never fails: a dry supply gives a random key and counts it, and so does one that has given
+    /// several used keys in a row.
     pub async fn take(&self, hint: &KeyHint<'_>) -> SuppliedKey {
         let supplied = match &self.taking {
+            // Keys lie in the order in which they were handed out once: after one that is used come more of these.
+            Taking::Ring { .. } if hint.attempt >= SUPPLIED_TRIES_MAX => None,
             Taking::Ring { buffer, origin } => buffer.take().await.map(|key| SuppliedKey {
                 key,
                 origin: *origin,
@@ -196,7 +252,6 @@ impl KeySupply {
     pub async fn run_keygen(self: Arc<Self>, stop: CancellationToken) {
         while !stop.is_cancelled() {
             self.keygen_pass(&stop).await;
-            self.show_accounts().await;
             next_pass(&self.nudges.keygen, self.tick, &stop).await;
         }
         self.line.generating_ended().await;
@@ -206,7 +261,6 @@ impl KeySupply {
     pub async fn run_keysync(self: Arc<Self>, stop: CancellationToken) {
         while !stop.is_cancelled() {
             self.keysync_pass(&stop).await;
-            self.show_accounts().await;
             next_pass(&self.nudges.keysync, self.tick, &stop).await;
         }
     }
@@ -221,6 +275,44 @@ impl KeySupply {
         self.line.move_on(stop).await;
     }
 
+    /// Writes key files until `wanted` keys wait in them, and tells `progress` how many do. Returns that number, which is
+    /// lower when `stop` came first.
+    pub async fn stock_files(
+        &self,
+        wanted: u64,
+        stop: &CancellationToken,
+        progress: impl Fn(u64) + Sync,
+    ) -> Result<u64, KeyError> {
+        let stocked = self.line.stock(wanted, stop, &progress).await;
+        self.line.generating_ended().await;
+        stocked.unwrap_or(Err(KeyError::NoFiles(self.strategy)))
+    }
+
+    /// Says once a tick what this process holds, so that others can do the accounts, and shows them here, until `stop`.
+    pub async fn run_presence(self: Arc<Self>, stop: CancellationToken) {
+        let Some(presence) = &self.presence else {
+            return;
+        };
+        let never = Notify::new();
+        while !stop.is_cancelled() {
+            presence.announce(self.held(), &self.metrics).await;
+            self.show_accounts().await;
+            next_pass(&never, self.tick, &stop).await;
+        }
+    }
+
+    /// What this process holds at this moment.
+    fn held(&self) -> Held {
+        let ring = match &self.taking {
+            Taking::Ring { buffer, .. } => buffer.len() as u64,
+            _ => 0,
+        };
+        let moving = self.line.moving();
+        let held = Held { ring, moving };
+        self.metrics.show_held(&held);
+        held
+    }
+
     async fn show_accounts(&self) {
         let now = Instant::now();
         {
@@ -230,9 +322,17 @@ impl KeySupply {
             }
             *shown_at = Some(now);
         }
-        match self.accounts().await {
-            Ok(accounts) => self.metrics.show(&accounts),
-            Err(error) => report(&error),
+        let Some(status) = self.line.status().await else {
+            match self.accounts().await {
+                Ok(accounts) => self.metrics.show(&accounts),
+                Err(error) => report(&error),
+            }
+            return;
+        };
+        status.failures.iter().for_each(report);
+        self.metrics.show_shards(&status);
+        if let Some(accounts) = status.accounts() {
+            self.metrics.show(&accounts);
         }
     }
 
@@ -260,7 +360,11 @@ impl KeySupply {
                 tracing::warn!("a refill did not end in time and was given up");
             }
         }
-        self.line.close().await
+        let closed = self.line.close().await;
+        if let Some(presence) = &self.presence {
+            presence.leave().await;
+        }
+        closed
     }
 }
 

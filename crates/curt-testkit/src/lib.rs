@@ -3,13 +3,18 @@
 //! - [`conformance`]: one suite per port; an adapter is done when it passes.
 //! - [`attended`]: a link store that tests can slow down and make fail.
 //! - [`sample`]: values to test with.
+//! - [`length`]: how much of everything a test does.
 //! - [`process`]: the real binary in a folder of its own, killed and started again.
+//! - [`engines`]: real databases, queues and the like, started, hurt and cleaned away; [`skipped`] where they are missing.
 //! - [`http`]: a small blocking client that sees every byte.
 
 #![forbid(unsafe_code)]
 
 pub mod attended;
 pub mod conformance;
+pub mod engines;
 pub mod http;
+pub mod length;
 pub mod process;
 pub mod sample;
+pub mod skipped;

@@ -8,7 +8,9 @@
 use std::time::Duration;
 
 use curt_core::account::{Allowance, ApiKeyNumber, Role, Scopes, User};
-use curt_core::ports::{AuditEntry, BatchId, InsertRequest, Invite, NewApiKey, Once, Session};
+use curt_core::ports::{
+    AuditEntry, BatchId, InsertRequest, Invite, NewApiKey, Once, Session, StreamId, StreamPartition,
+};
 use curt_core::{
     DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, Target,
     UnixMillis, Visibility,
@@ -24,6 +26,15 @@ pub const OWNER: OwnerId = OwnerId(42);
 #[must_use]
 pub fn later(seconds: u64) -> UnixMillis {
     NOW.plus(Duration::from_secs(seconds))
+}
+
+/// A partition of the one stream that most samples come from.
+#[must_use]
+pub fn partition(number: u32) -> StreamPartition {
+    StreamPartition {
+        stream: StreamId(7),
+        number,
+    }
 }
 
 #[must_use]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{audit, bench, check, key, link, migrate, serve, stats, user};
+use crate::commands::{audit, bench, check, key, keys, link, migrate, serve, stats, user};
 
 /// A URL shortener that starts on one machine and grows onto many.
 #[derive(Debug, Parser)]
@@ -29,6 +29,7 @@ pub(crate) enum Command {
     Migrate(migrate::Migrate),
     User(user::UserCommand),
     Key(key::KeyCommand),
+    Keys(keys::KeysCommand),
     Audit(audit::Audit),
     Link(link::LinkCommand),
     Stats(stats::Stats),

@@ -50,7 +50,7 @@ impl ClickLine {
             workers: workers.collect::<Result<_, _>>()?,
             router: Some(RouterVisits::new(spool.capture(router)?)),
             reports: Some(Arc::new(Reports::new(
-                stores.clicks.clone(),
+                stores.main.clicks.clone(),
                 settings.retention.visits_kept,
             ))),
         };
@@ -77,15 +77,15 @@ fn count(
     let ports = FlushPorts {
         stream: spool.clone(),
         rejects: spool,
-        links: stores.links.clone(),
-        store: stores.clicks.clone(),
+        links: stores.main.links.clone(),
+        store: stores.main.clicks.clone(),
         clock: stores.clock.clone(),
         countries: Arc::new(countries(settings)?),
     };
     let pipeline = Pipeline::new(ports, settings.flush, FlushMetrics::register(registry));
     supervisor.start("clicks", |stop| pipeline.run(stop));
     let retention = Retention::new(
-        stores.clicks.clone(),
+        stores.main.clicks.clone(),
         stores.clock.clone(),
         settings.retention,
     );

@@ -8,6 +8,7 @@ mod clicks;
 mod commands;
 mod config;
 mod first_start;
+mod pipe;
 mod roles;
 mod supervisor;
 mod telemetry;
@@ -32,12 +33,14 @@ mod exit {
 }
 
 fn main() -> ExitCode {
+    pipe::end_with_the_reader();
     let done = match Cli::parse().command {
         Command::Serve(serve) => serve.run(),
         Command::Check(check) => check.run(),
         Command::Migrate(migrate) => migrate.run(),
         Command::User(user) => user.run(),
         Command::Key(key) => key.run(),
+        Command::Keys(keys) => keys.run(),
         Command::Audit(audit) => audit.run(),
         Command::Link(link) => link.run(),
         Command::Stats(stats) => stats.run(),

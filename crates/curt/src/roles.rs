@@ -1,11 +1,12 @@
 //! What one process does of the whole.
 
+use std::fmt;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use curt_keys::KeySupply;
-use curt_links::Purger;
+use curt_keys::{KeySupply, Strategy};
 
+use crate::config::{Config, ConfigError, StoreSettings};
 use crate::supervisor::Supervisor;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -24,14 +25,34 @@ pub(crate) enum Role {
     Clicks,
 }
 
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Redirect => "redirect",
+            Self::Api => "api",
+            Self::Keygen => "keygen",
+            Self::Keysync => "keysync",
+            Self::Purge => "purge",
+            Self::Clicks => "clicks",
+        }
+    }
+}
+
 /// The chosen roles; none chosen means all.
 #[derive(Clone, Debug)]
 pub(crate) struct Roles(Vec<Role>);
 
+impl fmt::Display for Roles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(|role| role.name()).collect();
+        f.write_str(&names.join(" "))
+    }
+}
+
 impl Roles {
     /// One listener answers redirects and the API alike, so a process has both or neither: serving an API that nobody
-    /// named would be a surprise.
-    pub(crate) fn new(chosen: Vec<Role>) -> anyhow::Result<Self> {
+    /// named would be a surprise. Roles that would do nothing for other processes are refused, too.
+    pub(crate) fn new(chosen: Vec<Role>, config: &Config) -> anyhow::Result<Self> {
         let roles = Self(if chosen.is_empty() {
             Role::value_variants().to_vec()
         } else {
@@ -41,6 +62,7 @@ impl Roles {
             roles.has(Role::Redirect) == roles.has(Role::Api),
             "the roles redirect and api go together in this version: name both, or none"
         );
+        roles.check_keys(config)?;
         Ok(roles)
     }
 
@@ -52,37 +74,128 @@ impl Roles {
     pub(crate) fn serve_http(&self) -> bool {
         self.has(Role::Redirect)
     }
+
+    /// Whether the process cannot do without the links database.
+    pub(crate) fn need_links(&self) -> bool {
+        [Role::Redirect, Role::Api, Role::Purge, Role::Clicks]
+            .into_iter()
+            .any(|role| self.has(role))
+    }
+
+    /// How the process describes itself to others: where it is and what it does.
+    pub(crate) fn description(&self) -> String {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        format!("{}/{} {self}", host.trim(), std::process::id())
+    }
+
+    /// A process that only makes or moves keys works for others: what it uses must be theirs, too.
+    fn check_keys(&self, config: &Config) -> Result<(), ConfigError> {
+        if self.has(Role::Api) || !(self.has(Role::Keygen) || self.has(Role::Keysync)) {
+            return Ok(());
+        }
+        let store = &config.store;
+        let refuse = |key: &str, way_out: &str| {
+            Err(ConfigError::new(format!(
+                "{key}: no other process could use what this one makes: name the role api too, or use {way_out}"
+            )))
+        };
+        let moves = self.has(Role::Keysync);
+        match config.keys.strategy {
+            Strategy::Pool | Strategy::Status => {
+                if !store.keys.iter().all(|shard| shard.kind().is_shared()) {
+                    return refuse("store.keys", "postgres://… or mysql://…");
+                }
+                if moves && !store.pool_is_shared() {
+                    return refuse("store.pool", "redis://…");
+                }
+            }
+            Strategy::File => {
+                let cursor = store.cursor.as_ref().unwrap_or(&store.links);
+                if !cursor.kind().is_shared() {
+                    return refuse("store.cursor", "postgres://… or zookeeper://…");
+                }
+                if !store.files.kind().is_shared() {
+                    return refuse("store.files", "file:FOLDER, hdfs://… or s3://…");
+                }
+            }
+            Strategy::Claim if !store.links.kind().is_shared() => {
+                return refuse("store.links", "postgres://…");
+            }
+            Strategy::Claim => {}
+            idle @ (Strategy::Snowflake | Strategy::Sequence | Strategy::Hash) => {
+                return Err(ConfigError::new(format!(
+                    "keys.strategy: {idle} needs neither keygen nor keysync: every server makes its own keys"
+                )));
+            }
+        }
+        if !store.locks.kind().is_shared() {
+            return refuse("store.locks", "zookeeper://… or redis://…");
+        }
+        Ok(())
+    }
 }
 
-/// Starts the roles that work in the background.
-pub(crate) fn start_background(
+/// Starts the roles around keys. Whoever creates links and has the pool in its own memory also fills it.
+pub(crate) fn start_keys(
     roles: &Roles,
+    store: &StoreSettings,
     supervisor: &Supervisor,
     supply: &Arc<KeySupply>,
-    purger: Arc<Purger>,
 ) {
     if roles.has(Role::Keygen) {
         supervisor.start("keygen", |stop| supply.clone().run_keygen(stop));
     }
-    // The process that creates links also fills its own ring.
-    if roles.has(Role::Keysync) || roles.has(Role::Api) {
+    if roles.has(Role::Keysync) || roles.has(Role::Api) && !store.pool_is_shared() {
         supervisor.start("keysync", |stop| supply.clone().run_keysync(stop));
     }
-    if roles.has(Role::Purge) {
-        supervisor.start("purge", |stop| purger.run(stop));
-    }
+    supervisor.start("presence", |stop| supply.clone().run_presence(stop));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn config(set: &[&str]) -> Config {
+        Config::with(set).unwrap()
+    }
+
     #[test]
     fn no_role_means_all_and_half_a_listener_is_refused() {
-        let all = Roles::new(Vec::new()).unwrap();
+        let config = config(&[]);
+        let all = Roles::new(Vec::new(), &config).unwrap();
         assert!(Role::value_variants().iter().all(|role| all.has(*role)));
-        assert!(Roles::new(vec![Role::Redirect]).is_err());
-        assert!(Roles::new(vec![Role::Api, Role::Purge]).is_err());
-        assert!(!Roles::new(vec![Role::Keygen]).unwrap().serve_http());
+        assert!(Roles::new(vec![Role::Redirect], &config).is_err());
+        assert!(Roles::new(vec![Role::Api, Role::Purge], &config).is_err());
+    }
+
+    #[test]
+    fn roles_that_nobody_else_could_profit_from_are_refused_by_setting() {
+        let shared = [
+            "store.keys=postgres://h/keys",
+            "store.pool=redis://h",
+            "store.locks=zookeeper://h/curt",
+        ];
+        let roles = |roles: &[Role], set: &[&str]| Roles::new(roles.to_vec(), &config(set));
+        for (role, missing) in [
+            (Role::Keygen, "store.keys"),
+            (Role::Keysync, "store.keys"),
+            (Role::Keygen, "store.locks"),
+            (Role::Keysync, "store.pool"),
+            (Role::Keysync, "store.locks"),
+        ] {
+            let others: Vec<&str> = shared
+                .into_iter()
+                .filter(|setting| !setting.starts_with(missing))
+                .collect();
+            let problem = roles(&[role], &others).unwrap_err().to_string();
+            assert!(problem.starts_with(missing), "{role:?}: {problem}");
+            assert!(roles(&[role], &shared).is_ok(), "{role:?}");
+            // Beside a listener it works for itself.
+            assert!(roles(&[Role::Redirect, Role::Api, role], &[]).is_ok());
+        }
+        let keygen = roles(&[Role::Keygen], &shared).unwrap();
+        assert!(!keygen.serve_http() && !keygen.need_links());
+        let idle = roles(&[Role::Keygen], &["keys.strategy=snowflake"]).unwrap_err();
+        assert!(idle.to_string().contains("keys.strategy"), "{idle}");
     }
 }

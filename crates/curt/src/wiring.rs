@@ -4,33 +4,128 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use curt_accounts::AccountServices;
-use curt_adapters::files::DiskKeyFile;
-use curt_adapters::memory::{
-    MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool,
-    MemoryLinkStore, MemoryLocks, MemoryQuotas,
-};
-use curt_adapters::sqlite::{Access, Sqlite};
+use curt_adapters::memory::MemoryQuotas;
+use curt_adapters::open::{Coordination, EngineSettings, Engines, LinksDatabase};
+use curt_adapters::sqlite::Access;
 use curt_adapters::wrap::{ObservedLinks, PortErrors};
-use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile, KeyLedger, KeyPool, LinkStore};
-use curt_core::{Clock, SystemClock, UnixMillis};
+use curt_adapters::{EngineAddress, EngineKind};
+use curt_core::ports::{Accounts, Cursor, KeyFile};
+use curt_core::{Clock, ErrorKind, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
 use jiff::Timestamp;
 
-use crate::config::{Config, Database, Files};
+use crate::config::{Config, ConfigError};
 
-/// Everything that the configuration's addresses lead to.
+/// Everything that the configuration's addresses lead to, for a process that serves links.
 pub(crate) struct Stores {
-    pub(crate) links: Arc<dyn LinkStore>,
-    pub(crate) accounts: Arc<dyn Accounts>,
-    pub(crate) clicks: Arc<dyn ClickStore>,
+    pub(crate) main: LinksDatabase,
     pub(crate) keys: KeyPorts,
     pub(crate) clock: Arc<dyn Clock>,
-    databases: Vec<Arc<Sqlite>>,
+    pub(crate) engines: Engines,
 }
 
 impl Stores {
-    /// Opens every store as the one server of it.
-    pub(crate) fn open(config: &Config, errors: PortErrors) -> anyhow::Result<Self> {
+    /// Opens every store, those of one server as its server.
+    pub(crate) fn open(config: &Config, who: &str, errors: PortErrors) -> anyhow::Result<Self> {
+        let mut opening = Opening::new(config, who, Access::Server)?;
+        let mut main = opening.links()?;
+        main.links = Arc::new(ObservedLinks::new(main.links, errors));
+        let keys = opening.keys(Some(&main))?;
+        Ok(Self {
+            main,
+            keys,
+            clock: opening.clock,
+            engines: opening.engines,
+        })
+    }
+
+    /// Everything around accounts, over this store.
+    pub(crate) fn account_services(&self, config: &Config) -> anyhow::Result<AccountServices> {
+        account_services(config, self.main.accounts.clone(), self.clock.clone())
+    }
+}
+
+/// The stores of a process that only makes or moves keys. The links database is among them where it can be asked without
+/// being kept from others; nothing waits for it.
+pub(crate) struct KeyStores {
+    pub(crate) keys: KeyPorts,
+    pub(crate) engines: Engines,
+}
+
+impl KeyStores {
+    pub(crate) fn open(config: &Config, who: &str, access: Access) -> anyhow::Result<Self> {
+        let mut opening = Opening::new(config, who, access)?;
+        let is_open_to_us = config.store.links.kind().is_shared() || access == Access::Command;
+        let main = match is_open_to_us {
+            true => Some(opening.links()?),
+            false => None,
+        };
+        let keys = opening.keys(main.as_ref())?;
+        Ok(Self {
+            keys,
+            engines: opening.engines,
+        })
+    }
+}
+
+/// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would. Nothing is
+/// reached, and nothing is made on this machine.
+pub(crate) fn check_addresses(config: &Config) -> anyhow::Result<()> {
+    let store = &config.store;
+    let mut engines = engines(config, "a check", Access::Command, Arc::new(SystemClock));
+    if is_elsewhere(&store.links) {
+        named("store.links", engines.links(&store.links))?;
+    }
+    for shard in store.keys.iter().filter(|address| is_elsewhere(address)) {
+        named("store.keys", engines.ledger(shard, store.keys_form))?;
+    }
+    for (number, shard) in store
+        .pool
+        .iter()
+        .filter(|address| is_elsewhere(address))
+        .enumerate()
+    {
+        named("store.pool", engines.pool(shard, number, 1))?;
+    }
+    if is_elsewhere(&store.locks) {
+        named("store.locks", engines.coordination(&store.locks))?;
+    }
+    for cursor in store.cursor.iter().filter(|address| is_elsewhere(address)) {
+        named("store.cursor", engines.cursor(cursor))?;
+    }
+    if is_elsewhere(&store.files) {
+        named("store.files", engines.files(&store.files))?;
+    }
+    Ok(())
+}
+
+fn is_elsewhere(address: &EngineAddress) -> bool {
+    address.kind().is_shared() && address.kind() != EngineKind::Files
+}
+
+fn engines(config: &Config, who: &str, access: Access, clock: Arc<dyn Clock>) -> Engines {
+    let mut sqlite = config.store.sqlite.clone();
+    sqlite.access = access;
+    Engines::new(EngineSettings {
+        sqlite,
+        holder: who.into(),
+        lock_ttl: config.keys.lock_ttl,
+        clock,
+    })
+}
+
+/// Stores while they are being opened.
+struct Opening<'a> {
+    config: &'a Config,
+    who: &'a str,
+    clock: Arc<dyn Clock>,
+    engines: Engines,
+}
+
+impl<'a> Opening<'a> {
+    fn new(config: &'a Config, who: &'a str, access: Access) -> anyhow::Result<Self> {
+        // A wrong setting leaves nothing behind, not even a folder.
+        check_addresses(config)?;
         std::fs::create_dir_all(&config.data_dir).with_context(|| {
             format!(
                 "could not make the data folder {}",
@@ -38,113 +133,75 @@ impl Stores {
             )
         })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let mut databases = Vec::new();
-        let mut main = Main::open(config, Access::Server, &mut databases)?;
-        main.links = Arc::new(ObservedLinks::new(main.links, errors));
-        let ledger = ledger(config, &mut databases)?;
-        let pool_cap = usize::try_from(config.keys.pool.high.saturating_mul(2))?;
-        let pools = (0..config.store.pools)
-            .map(|_| Arc::new(MemoryKeyPool::new(pool_cap)) as Arc<dyn KeyPool>)
-            .collect();
-        let keys = KeyPorts {
-            ledgers: vec![ledger],
-            pools,
-            links: main.links.clone(),
-            files: key_files(config)?,
-            cursor: main.cursor,
-            locks: Arc::new(MemoryLocks::new(clock.clone())),
-            clock: clock.clone(),
-        };
         Ok(Self {
-            links: main.links,
-            accounts: main.accounts,
-            clicks: main.clicks,
-            keys,
+            config,
+            who,
+            engines: engines(config, who, access, clock.clone()),
             clock,
-            databases,
         })
     }
 
-    /// Everything around accounts, over this store.
-    pub(crate) fn account_services(&self, config: &Config) -> anyhow::Result<AccountServices> {
-        account_services(config, self.accounts.clone(), self.clock.clone())
+    fn links(&mut self) -> anyhow::Result<LinksDatabase> {
+        let address = &self.config.store.links;
+        named("store.links", self.engines.links(address))
     }
 
-    /// Waits for what is being written and closes the files.
-    pub(crate) async fn close(&self) {
-        for database in &self.databases {
-            database.close().await;
+    fn keys(&mut self, main: Option<&LinksDatabase>) -> anyhow::Result<KeyPorts> {
+        let store = &self.config.store;
+        let mut ledgers = Vec::with_capacity(store.keys.len());
+        for shard in &store.keys {
+            let opened = self.engines.ledger(shard, store.keys_form);
+            ledgers.push(named("store.keys", opened)?);
         }
-    }
-}
-
-/// The main database's ports.
-struct Main {
-    links: Arc<dyn LinkStore>,
-    cursor: Arc<dyn Cursor>,
-    accounts: Arc<dyn Accounts>,
-    clicks: Arc<dyn ClickStore>,
-}
-
-impl Main {
-    fn open(
-        config: &Config,
-        access: Access,
-        databases: &mut Vec<Arc<Sqlite>>,
-    ) -> anyhow::Result<Self> {
-        Ok(match &config.store.links {
-            Database::Memory => Self {
-                links: Arc::new(MemoryLinkStore::new()),
-                cursor: Arc::new(MemoryCursor::new()),
-                accounts: Arc::new(MemoryAccounts::new()),
-                clicks: Arc::new(MemoryClickStore::new()),
-            },
-            Database::Sqlite(path) => {
-                let mut settings = config.store.sqlite.clone();
-                settings.access = access;
-                let database = Sqlite::open(path, settings)?;
-                databases.push(database.clone());
-                Self {
-                    links: database.links(),
-                    cursor: database.cursor(),
-                    accounts: database.accounts(),
-                    clicks: database.clicks(),
-                }
-            }
+        let cap = usize::try_from(self.config.keys.pool.high.saturating_mul(2))?;
+        let mut pools = Vec::with_capacity(store.pool.len());
+        for (shard, address) in store.pool.iter().enumerate() {
+            let opened = self.engines.pool(address, shard, cap);
+            pools.push(named("store.pool", opened)?);
+        }
+        let Coordination { locks, roster } =
+            named("store.locks", self.engines.coordination(&store.locks))?;
+        Ok(KeyPorts {
+            ledgers,
+            pools,
+            links: main.map(|main| main.links.clone()),
+            files: self.key_files()?,
+            cursor: self.cursor(main)?,
+            locks,
+            roster,
+            clock: self.clock.clone(),
+            who: self.who.into(),
         })
     }
+
+    fn cursor(&mut self, main: Option<&LinksDatabase>) -> anyhow::Result<Arc<dyn Cursor>> {
+        match (&self.config.store.cursor, main) {
+            (Some(address), _) => named("store.cursor", self.engines.cursor(address)),
+            (None, Some(main)) => Ok(main.cursor.clone()),
+            // Only a process that has the links database uses what is kept there.
+            (None, None) => named("store.cursor", self.engines.cursor(&EngineAddress::MEMORY)),
+        }
+    }
+
+    /// Only the strategy that uses key files makes their folder.
+    fn key_files(&mut self) -> anyhow::Result<Option<Arc<dyn KeyFile>>> {
+        if self.config.keys.strategy != Strategy::File {
+            return Ok(None);
+        }
+        let files = self.engines.files(&self.config.store.files);
+        named("store.files", files).map(Some)
+    }
 }
 
-fn ledger(config: &Config, databases: &mut Vec<Arc<Sqlite>>) -> anyhow::Result<Arc<dyn KeyLedger>> {
-    let form = config.store.keys_form;
-    let database = match &config.store.keys {
-        Some(Database::Memory) => return Ok(Arc::new(MemoryKeyLedger::new())),
-        Some(own) if *own != config.store.links => own,
-        _ => &config.store.links,
-    };
-    Ok(match (database, databases.first()) {
-        (Database::Memory, _) => Arc::new(MemoryKeyLedger::new()),
-        (same, Some(open)) if *same == config.store.links => open.ledger(form),
-        (Database::Sqlite(path), _) => {
-            let database = Sqlite::open(path, config.store.sqlite.clone())?;
-            databases.push(database.clone());
-            database.ledger(form)
-        }
+/// Says which setting led to a store that cannot be opened. An address that cannot be used is a wrong setting.
+fn named<T>(key: &str, opened: PortResult<T>) -> anyhow::Result<T> {
+    opened.map_err(|error| match error.kind {
+        ErrorKind::Invalid => ConfigError::new(format!("{key}: {}", error.detail)).into(),
+        _ => anyhow::Error::new(error).context(key.to_owned()),
     })
 }
 
-/// Only the strategy that uses key files makes their folder.
-fn key_files(config: &Config) -> anyhow::Result<Option<Arc<dyn KeyFile>>> {
-    if config.keys.strategy != Strategy::File {
-        return Ok(None);
-    }
-    Ok(Some(match &config.store.files {
-        Files::Memory => Arc::new(MemoryKeyFile::new()),
-        Files::Folder(path) => Arc::new(DiskKeyFile::open(path)?),
-    }))
-}
-
-/// Limits are counted in this process: it is the only one that answers requests.
+/// Limits are counted in this process: where several answer requests, each allows as much as the settings say.
 fn account_services(
     config: &Config,
     accounts: Arc<dyn Accounts>,
@@ -162,34 +219,26 @@ fn account_services(
 /// What a command needs that runs beside a server.
 pub(crate) struct Beside {
     pub(crate) accounts: AccountServices,
-    databases: Vec<Arc<Sqlite>>,
+    engines: Engines,
 }
 
 impl Beside {
     pub(crate) fn open(config: &Config) -> anyhow::Result<Self> {
-        if config.store.links == Database::Memory {
+        if config.store.links.kind() == EngineKind::Memory {
             anyhow::bail!(
                 "store.links is memory: there is nothing that outlives the server; use sqlite:PATH"
             );
         }
-        std::fs::create_dir_all(&config.data_dir).with_context(|| {
-            format!(
-                "could not make the data folder {}",
-                config.data_dir.display()
-            )
-        })?;
-        let mut databases = Vec::new();
-        let main = Main::open(config, Access::Command, &mut databases)?;
+        let mut opening = Opening::new(config, "a command", Access::Command)?;
+        let main = opening.links()?;
         Ok(Self {
-            accounts: account_services(config, main.accounts, Arc::new(SystemClock))?,
-            databases,
+            accounts: account_services(config, main.accounts, opening.clock.clone())?,
+            engines: opening.engines,
         })
     }
 
     pub(crate) async fn close(&self) {
-        for database in &self.databases {
-            database.close().await;
-        }
+        self.engines.close().await;
     }
 }
 

@@ -16,7 +16,7 @@ CREATE TABLE click_subjects (
 ) STRICT;
 
 -- One subject on one day. The id is subject × 2^22 + day, so that the days of a subject are neighbours. All counts of
--- the day are one value (see clicks/day_counts.rs): a report on a year reads 365 rows, whatever was counted, and a
+-- the day are one value (see click_days): a report on a year reads 365 rows, whatever was counted, and a
 -- flush writes one row per subject instead of one per hour, dimension and value.
 CREATE TABLE click_days (
     id       INTEGER PRIMARY KEY,

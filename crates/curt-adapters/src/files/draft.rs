@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{KeyFileLayout, KeyFileStat, KeyFileWriter};
-use curt_core::{ErrorKind, Key, PortError, PortResult};
+use curt_core::{Key, PortResult};
 
+use super::asked;
 use super::folder::{Folder, FolderLock, remove_if_there};
-use super::sums::Sums;
-use super::{BACKEND, off_runtime};
+use crate::key_layout::{self, Sums, Tally};
+use crate::off_runtime::off_runtime;
 
 /// A key file being written.
 pub(super) struct DiskKeyFileWriter {
@@ -23,14 +24,9 @@ pub(super) struct DiskKeyFileWriter {
 struct Draft {
     folder: Arc<Folder>,
     name: Box<str>,
-    layout: KeyFileLayout,
     path: PathBuf,
     file: File,
-    keys: u64,
-    blocks: Vec<u32>,
-    /// The block that is not full yet.
-    block: crc32fast::Hasher,
-    block_keys: usize,
+    tally: Tally,
 }
 
 impl DiskKeyFileWriter {
@@ -48,13 +44,9 @@ impl DiskKeyFileWriter {
         let draft = Draft {
             folder,
             name,
-            layout,
             path,
             file,
-            keys: 0,
-            blocks: Vec::new(),
-            block: crc32fast::Hasher::new(),
-            block_keys: 0,
+            tally: Tally::new(layout),
         };
         Ok(Self {
             layout,
@@ -63,10 +55,7 @@ impl DiskKeyFileWriter {
     }
 
     fn take_draft(&mut self, op: &'static str) -> PortResult<Draft> {
-        self.draft.take().ok_or_else(|| {
-            let detail = "an earlier call failed half-way; start the file anew";
-            PortError::new(ErrorKind::Invalid, BACKEND, op, detail)
-        })
+        self.draft.take().ok_or_else(|| asked(op).half_written())
     }
 }
 
@@ -74,17 +63,9 @@ impl DiskKeyFileWriter {
 impl KeyFileWriter for DiskKeyFileWriter {
     async fn append(&mut self, keys: &[Key]) -> PortResult<()> {
         const OP: &str = "append keys";
-        let width = self.layout.width;
-        if let Some(odd) = keys.iter().find(|key| key.as_bytes().len() != width) {
-            let detail = format!("the key {odd} is not {width} symbols wide");
-            return Err(PortError::new(ErrorKind::Invalid, BACKEND, OP, detail));
-        }
-        let mut bytes = Vec::with_capacity(keys.len() * width);
-        for key in keys {
-            bytes.extend_from_slice(key.as_bytes());
-        }
+        let bytes = key_layout::join(keys, self.layout.width, asked(OP))?;
         let mut draft = self.take_draft(OP)?;
-        let draft = off_runtime(OP, move || {
+        let draft = off_runtime(asked(OP), move || {
             draft
                 .append(&bytes)
                 .map_err(|error| draft.folder.failed(OP, &draft.name, error))?;
@@ -97,35 +78,19 @@ impl KeyFileWriter for DiskKeyFileWriter {
     async fn publish(mut self: Box<Self>) -> PortResult<KeyFileStat> {
         const OP: &str = "publish a key file";
         let draft = self.take_draft(OP)?;
-        off_runtime(OP, move || draft.publish(OP)).await
+        off_runtime(asked(OP), move || draft.publish(OP)).await
     }
 }
 
 impl Draft {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
-        for key in bytes.chunks_exact(self.layout.width) {
-            self.block.update(key);
-            self.block_keys += 1;
-            self.keys += 1;
-            if self.block_keys == self.layout.block_keys {
-                self.close_block();
-            }
-        }
+        self.tally.add(bytes);
         Ok(())
     }
 
-    fn close_block(&mut self) {
-        let block = std::mem::take(&mut self.block);
-        self.blocks.push(block.finalize());
-        self.block_keys = 0;
-    }
-
-    fn publish(mut self, op: &'static str) -> PortResult<KeyFileStat> {
-        if self.block_keys > 0 {
-            self.close_block();
-        }
-        let sums = Sums::new(self.layout, self.keys, std::mem::take(&mut self.blocks));
+    fn publish(self, op: &'static str) -> PortResult<KeyFileStat> {
+        let sums = self.tally.sums();
         let failed = |error| self.folder.failed(op, &self.name, error);
         // The long wait for the disk comes before the lock.
         self.file.sync_all().map_err(failed)?;
@@ -160,8 +125,7 @@ fn refuse_published(folder: &Folder, name: &str, op: &'static str) -> PortResult
         .try_exists()
         .map_err(|error| folder.failed(op, name, error))?;
     if published {
-        let detail = format!("the key file {name:?} is published already");
-        return Err(PortError::new(ErrorKind::Invalid, BACKEND, op, detail));
+        return Err(asked(op).already_published(name));
     }
     Ok(())
 }

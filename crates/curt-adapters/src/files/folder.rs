@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use curt_core::{ErrorKind, PortError, PortResult};
 
 use super::BACKEND;
-
-/// Longest name of a key file, in bytes.
-pub(super) const NAME_BYTES_MAX: usize = 100;
+use crate::key_layout::is_name;
 
 const SUMS_SUFFIX: &str = ".sums";
 const DRAFT_SUFFIX: &str = ".part";
@@ -24,16 +22,6 @@ pub(super) struct Folder {
 #[derive(Debug)]
 pub(super) struct FolderLock {
     _file: File,
-}
-
-pub(super) fn is_name(name: &str) -> bool {
-    let symbol = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    name.len() <= NAME_BYTES_MAX
-        && name.bytes().all(symbol)
-        && name
-            .bytes()
-            .next()
-            .is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
 impl Folder {
@@ -159,24 +147,5 @@ pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != IoKind::NotFound => Err(error),
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_path_is_a_name() {
-        let long = "a".repeat(NAME_BYTES_MAX + 1);
-        for name in [
-            "", ".", "..", ".a", "-a", "_a", "a/b", "../a", "/a", "a\\b", "a\0", "a b", "a\n",
-            "\u{e4}", "a:b", &long,
-        ] {
-            assert!(!is_name(name), "{name:?}");
-        }
-        for name in ["a", "keys-0001", "A.b_c-9", &long[1..]] {
-            assert!(is_name(name), "{name:?}");
-        }
     }
 }

@@ -16,7 +16,6 @@
 
 mod draft;
 mod folder;
-mod sums;
 
 use std::fs::File;
 use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom};
@@ -29,7 +28,8 @@ use curt_core::{ErrorKind, Key, PortError, PortResult};
 
 use self::draft::DiskKeyFileWriter;
 use self::folder::Folder;
-use self::sums::Sums;
+use crate::key_layout::{self, Asked, Sums, checked_name};
+use crate::off_runtime::off_runtime;
 
 /// The adapter's name in errors.
 const BACKEND: &str = "files";
@@ -58,18 +58,20 @@ impl KeyFile for DiskKeyFile {
         layout: KeyFileLayout,
     ) -> PortResult<Box<dyn KeyFileWriter>> {
         const OP: &str = "start a key file";
-        let name = checked(name, OP)?;
-        sums::check_layout(layout, OP)?;
+        let name = checked_name(name, asked(OP))?;
+        key_layout::check_layout(layout, asked(OP))?;
         let folder = Arc::clone(&self.folder);
-        let writer = off_runtime(OP, move || DiskKeyFileWriter::start(folder, name, layout));
+        let writer = off_runtime(asked(OP), move || {
+            DiskKeyFileWriter::start(folder, name, layout)
+        });
         Ok(Box::new(writer.await?))
     }
 
     async fn stat(&self, name: &str) -> PortResult<Option<KeyFileStat>> {
         const OP: &str = "look at a key file";
-        let name = checked(name, OP)?;
+        let name = checked_name(name, asked(OP))?;
         let folder = Arc::clone(&self.folder);
-        off_runtime(OP, move || {
+        off_runtime(asked(OP), move || {
             let published = Published::open(&folder, &name, OP)?;
             Ok(published.map(|file| file.sums.stat()))
         })
@@ -78,14 +80,11 @@ impl KeyFile for DiskKeyFile {
 
     async fn read(&self, name: &str, first: u64, count: usize) -> PortResult<Vec<Key>> {
         const OP: &str = "read keys";
-        let name = checked(name, OP)?;
+        let name = checked_name(name, asked(OP))?;
         let folder = Arc::clone(&self.folder);
-        off_runtime(OP, move || {
+        off_runtime(asked(OP), move || {
             let published = Published::open(&folder, &name, OP)?;
-            let mut file = published.ok_or_else(|| {
-                let detail = format!("there is no key file {name:?}");
-                PortError::new(ErrorKind::Invalid, BACKEND, OP, detail)
-            })?;
+            let mut file = published.ok_or_else(|| asked(OP).absent(&name))?;
             file.read(first, count)
         })
         .await
@@ -94,7 +93,7 @@ impl KeyFile for DiskKeyFile {
     async fn names(&self) -> PortResult<Vec<Box<str>>> {
         const OP: &str = "list key files";
         let folder = Arc::clone(&self.folder);
-        off_runtime(OP, move || folder.published_names(OP)).await
+        off_runtime(asked(OP), move || folder.published_names(OP)).await
     }
 }
 
@@ -113,15 +112,12 @@ impl Published {
             Err(error) if error.kind() == IoKind::NotFound => return Ok(None),
             Err(error) => return Err(folder.failed(op, name, error)),
         };
-        let sums = Sums::decode(&bytes).map_err(|why| corrupt(op, name, why))?;
+        let sums = Sums::decode(&bytes).map_err(|why| asked(op).corrupt(name, why))?;
         let keys = match File::open(folder.keys_path(name)) {
             Ok(keys) => keys,
             Err(error) if error.kind() == IoKind::NotFound => {
-                return Err(corrupt(
-                    op,
-                    name,
-                    "its keys are gone, only the side file is left",
-                ));
+                let why = "its keys are gone, only the side file is left";
+                return Err(asked(op).corrupt(name, why));
             }
             Err(error) => return Err(folder.failed(op, name, error)),
         };
@@ -129,7 +125,7 @@ impl Published {
             .metadata()
             .map_err(|error| folder.failed(op, name, error))?;
         if metadata.len() != sums.bytes() {
-            return Err(corrupt(op, name, "it is longer or shorter than it was"));
+            return Err(asked(op).corrupt(name, "it is longer or shorter than it was"));
         }
         Ok(Some(Self {
             name: name.into(),
@@ -139,54 +135,25 @@ impl Published {
     }
 
     fn read(&mut self, first: u64, count: usize) -> PortResult<Vec<Key>> {
-        let all = self.sums.stat().keys;
-        let end = all.min(first.saturating_add(count as u64));
+        let wanted = self.sums.within(first, count);
         let mut keys = Vec::new();
-        if first >= end {
-            return Ok(keys);
-        }
-        let block_keys = self.sums.block_keys();
         let mut bytes = Vec::new();
-        for block in first / block_keys..end.div_ceil(block_keys) {
+        for block in self.sums.blocks_of(&wanted) {
             self.read_block(block, &mut bytes)?;
-            let start = block * block_keys;
-            let wanted = first.saturating_sub(start)..end.min(start + block_keys) - start;
-            self.parse(&bytes, wanted, &mut keys)?;
+            self.sums
+                .open_block(block, &bytes, &wanted, &mut keys)
+                .map_err(|why| asked("read keys").corrupt(&self.name, &why))?;
         }
         Ok(keys)
     }
 
-    /// Reads a whole block and compares it with its checksum, before anybody looks at a key of it.
     fn read_block(&mut self, block: u64, bytes: &mut Vec<u8>) -> PortResult<()> {
         let (start, length) = self.sums.block_place(block);
         bytes.resize(length, 0);
         self.keys
             .seek(SeekFrom::Start(start))
             .and_then(|_| self.keys.read_exact(bytes))
-            .map_err(|error| self.unreadable(error))?;
-        if self.sums.block_sum(block) != Some(crc32fast::hash(bytes)) {
-            let why = format!("block {block} is not what was written");
-            return Err(corrupt("read keys", &self.name, &why));
-        }
-        Ok(())
-    }
-
-    fn parse(
-        &self,
-        block: &[u8],
-        wanted: std::ops::Range<u64>,
-        keys: &mut Vec<Key>,
-    ) -> PortResult<()> {
-        let skipped = usize::try_from(wanted.start).unwrap_or(usize::MAX);
-        let count = usize::try_from(wanted.end - wanted.start).unwrap_or(usize::MAX);
-        let texts = block.chunks_exact(self.sums.width());
-        for text in texts.skip(skipped).take(count) {
-            let key = std::str::from_utf8(text).ok();
-            let key = key.and_then(|text| Key::parse(text).ok());
-            let key = key.ok_or_else(|| corrupt("read keys", &self.name, "it holds no keys"))?;
-            keys.push(key);
-        }
-        Ok(())
+            .map_err(|error| self.unreadable(error))
     }
 
     fn unreadable(&self, error: std::io::Error) -> PortError {
@@ -199,34 +166,9 @@ impl Published {
     }
 }
 
-fn corrupt(op: &'static str, name: &str, why: &str) -> PortError {
-    let detail = format!(
-        "the key file {name:?} is damaged: {why}; put back the files of that name from a copy, or move them away"
-    );
-    PortError::new(ErrorKind::Corrupt, BACKEND, op, detail)
-}
-
-/// A name is letters, digits, `.`, `_` and `-`, and starts with a letter or digit: never a path, never hidden.
-fn checked(name: &str, op: &'static str) -> PortResult<Box<str>> {
-    if folder::is_name(name) {
-        return Ok(name.into());
+fn asked(op: &'static str) -> Asked {
+    Asked {
+        backend: BACKEND,
+        op,
     }
-    let detail = format!(
-        "{name:?} is no name for a key file: use up to {} letters, digits, '.', '_' and '-', with a letter or digit first",
-        folder::NAME_BYTES_MAX
-    );
-    Err(PortError::new(ErrorKind::Invalid, BACKEND, op, detail))
-}
-
-/// Runs file I/O on a thread that may block.
-async fn off_runtime<T: Send + 'static>(
-    op: &'static str,
-    work: impl FnOnce() -> PortResult<T> + Send + 'static,
-) -> PortResult<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| {
-            let detail = format!("the task that does the work ended early: {error}");
-            Err(PortError::new(ErrorKind::Bug, BACKEND, op, detail))
-        })
 }

@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use curt_core::ports::{ClickStream, StreamRecord};
+use curt_core::ports::{ClickStream, StreamId, StreamRecord};
 use curt_core::{ErrorKind, PortError, PortResult};
 
 use super::{BACKEND, locked};
@@ -13,6 +14,7 @@ const RECORDS_DEFAULT: usize = 1 << 20;
 /// A stream in this process. Each call of `append` goes to the next partition in turn; a full partition throttles.
 #[derive(Debug)]
 pub struct MemoryClickStream {
+    id: StreamId,
     /// Records that one partition keeps until they are committed.
     cap: usize,
     log: Mutex<Log>,
@@ -36,6 +38,8 @@ impl MemoryClickStream {
     pub fn new(partitions: u32, cap: usize) -> Self {
         let partitions = vec![Partition::default(); partitions.max(1) as usize];
         Self {
+            // Offsets begin anew with every stream, so positions of an earlier one must not be taken for its own.
+            id: StreamId(RandomState::new().hash_one(())),
             cap,
             log: Mutex::new(Log {
                 partitions,
@@ -63,6 +67,10 @@ impl Log {
 
 #[async_trait]
 impl ClickStream for MemoryClickStream {
+    fn id(&self) -> StreamId {
+        self.id
+    }
+
     async fn append(&self, records: &[Box<[u8]>]) -> PortResult<()> {
         let mut log = locked(&self.log);
         let turn = log.next;

@@ -20,6 +20,8 @@ struct Shard {
     known: HashSet<Key>,
     batches: BTreeMap<BatchId, Taken>,
     counts: LedgerCounts,
+    /// The highest fence of an owner that inserted.
+    fence: u64,
 }
 
 #[derive(Debug)]
@@ -67,6 +69,17 @@ impl KeyLedger for MemoryKeyLedger {
         let added = shard.add(keys);
         shard.counts.minted += added;
         Ok(added)
+    }
+
+    async fn insert_fenced(&self, fence: u64, keys: &[Key]) -> PortResult<Option<u64>> {
+        {
+            let mut shard = locked(&self.shard);
+            if fence < shard.fence {
+                return Ok(None);
+            }
+            shard.fence = fence;
+        }
+        self.insert(keys).await.map(Some)
     }
 
     async fn take(&self, batch: &BatchId, limit: usize, now: UnixMillis) -> PortResult<Vec<Key>> {

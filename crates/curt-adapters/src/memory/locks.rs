@@ -89,7 +89,8 @@ impl Locks for MemoryLocks {
         if entry.held(now).is_some() {
             return Ok(None);
         }
-        entry.fence += 1;
+        // Goes on growing over restarts, for stores that remember fences.
+        entry.fence = (entry.fence + 1).max(now.0.unsigned_abs());
         let token: Box<str> = format!("{name}#{}", entry.fence).into();
         entry.held = Some(Held {
             token: token.clone(),

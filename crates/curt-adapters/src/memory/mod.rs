@@ -15,6 +15,7 @@ mod link_cache;
 mod link_store;
 mod locks;
 mod quotas;
+mod roster;
 
 pub use accounts::MemoryAccounts;
 pub use click_counters::MemoryClickCounters;
@@ -28,6 +29,7 @@ pub use link_cache::MemoryLinkCache;
 pub use link_store::MemoryLinkStore;
 pub use locks::MemoryLocks;
 pub use quotas::MemoryQuotas;
+pub use roster::MemoryRoster;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -41,7 +41,6 @@ mod ledger;
 mod links;
 mod lock_file;
 mod schema;
-mod sealed;
 mod settings;
 mod tags;
 

@@ -33,8 +33,13 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         number: 4,
+        name: "click streams",
+        sql: include_str!("../../migrations/sqlite/0004_click_streams.sql"),
+    },
+    Migration {
+        number: 5,
         name: "keys",
-        sql: include_str!("../../migrations/sqlite/0004_keys.sql"),
+        sql: include_str!("../../migrations/sqlite/0005_keys.sql"),
     },
 ];
 

@@ -1,6 +1,6 @@
 //! One partition, from where the store has counted it.
 
-use curt_core::ports::{ClickFlush, StreamRecord};
+use curt_core::ports::{ClickFlush, StreamPartition, StreamRecord};
 use curt_core::{Day, PortResult, names};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +48,14 @@ impl<'a> Consumer<'a> {
             fold: Fold::new(pipeline.settings.fold, countries),
             window_end: None,
             unapplied: None,
+        }
+    }
+
+    /// Under which name the store keeps the position.
+    fn id(&self) -> StreamPartition {
+        StreamPartition {
+            stream: self.pipeline.ports.stream.id(),
+            number: self.partition,
         }
     }
 
@@ -104,7 +112,7 @@ impl<'a> Consumer<'a> {
         if let Some(counted) = self.counted {
             return Ok(counted);
         }
-        let position = self.pipeline.ports.store.position(self.partition).await?;
+        let position = self.pipeline.ports.store.position(self.id()).await?;
         self.counted = Some(position);
         self.next = position;
         // A crash may have come between apply and commit.
@@ -196,7 +204,7 @@ impl<'a> Consumer<'a> {
         let ports = &self.pipeline.ports;
         let (days, visits) = attribute::attribute(&*ports.links, &window.folded).await?;
         let flush = ClickFlush {
-            partition: self.partition,
+            partition: self.id(),
             from: window.from,
             to: window.to,
             days,
@@ -206,7 +214,7 @@ impl<'a> Consumer<'a> {
             return Ok(true);
         }
         // An earlier try whose answer was lost may have been applied.
-        Ok(ports.store.position(self.partition).await? == window.to)
+        Ok(ports.store.position(self.id()).await? == window.to)
     }
 
     /// Another consumer counts this partition: what was read here is its business, or is read again.

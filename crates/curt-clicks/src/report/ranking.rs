@@ -118,6 +118,7 @@ mod tests {
     use curt_adapters::memory::MemoryClickStore;
     use curt_core::ports::ClickFlush;
     use curt_core::{Day, DomainId, Key, LinkId, Sketch, SubjectDay, VisitRow, Visited};
+    use curt_testkit::sample::partition;
 
     use super::super::{Edge, ReportError, Reports, Zone};
     use super::*;
@@ -149,7 +150,7 @@ mod tests {
     async fn reports(visits: Vec<VisitRow>, visits_kept: Option<Duration>) -> Reports {
         let store = Arc::new(MemoryClickStore::new());
         let flush = ClickFlush {
-            partition: 0,
+            partition: partition(0),
             from: 0,
             to: 1,
             days: vec![SubjectDay {

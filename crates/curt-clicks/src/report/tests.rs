@@ -5,6 +5,7 @@ use curt_core::ports::{ClickFlush, ClickStore};
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, DomainId, Key, LinkId, Sketch, SubjectDay, UnixMillis,
 };
+use curt_testkit::sample::partition;
 use jiff::Timestamp;
 
 use super::*;
@@ -57,7 +58,7 @@ impl World {
             visitors: sketch,
         };
         let flush = ClickFlush {
-            partition: 0,
+            partition: partition(0),
             from: self.applied,
             to: self.applied + 1,
             days: vec![day],

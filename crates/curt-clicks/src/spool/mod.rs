@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! spool/lock                        one process at a time
+//! spool/id                          by what consumers know it
 //! spool/dead-letters                which records nobody could read, and why
 //! spool/0/00001875…744.seg          a segment of partition 0: a header, then records; named by its first address
 //! ```
@@ -22,6 +23,7 @@ mod budget;
 mod contents;
 mod dead_letters;
 mod frame;
+mod identity;
 mod keeper;
 mod lock_file;
 mod map;
@@ -39,6 +41,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use curt_core::ports::StreamId;
 use curt_core::{ErrorKind, PortError, PortResult, UnixMillis};
 
 pub use metrics::SpoolMetrics;
@@ -68,6 +71,7 @@ pub struct Spool {
 
 #[derive(Debug)]
 struct Core {
+    id: StreamId,
     partitions: Vec<Partition>,
     /// The writers that no capture has taken; one per partition that is written in this run.
     writers: Vec<Mutex<Option<Writer>>>,
@@ -125,6 +129,7 @@ impl Spool {
         let lock = Arc::new(LockFile::acquire(folder)?);
         let letters = DeadLetters::new(folder.join(DEAD_LETTERS), settings);
         let mut core = Core {
+            id: identity::of(folder),
             partitions: Vec::new(),
             writers: Vec::new(),
             budget: Budget::new(settings),

@@ -1,7 +1,7 @@
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
-use curt_core::ports::{ClickStream, StreamRecord};
+use curt_core::ports::{ClickStream, StreamId, StreamRecord};
 use curt_core::{ErrorKind, PortError, PortResult};
 
 use super::frame::{PAYLOAD_BYTES_MAX, framed_bytes};
@@ -15,6 +15,10 @@ const COMMIT: &str = "commit clicks";
 
 #[async_trait]
 impl ClickStream for Spool {
+    fn id(&self) -> StreamId {
+        self.core.id
+    }
+
     /// Goes to a partition whose writer no capture has taken; all records or none.
     async fn append(&self, records: &[Box<[u8]>]) -> PortResult<()> {
         let (core, records) = (Arc::clone(&self.core), records.to_vec());

@@ -46,6 +46,30 @@ async fn a_spool_that_was_deleted_does_not_use_old_offsets_again() {
     assert_eq!(numbers(&records), [7]);
 }
 
+/// What consumers remember is about this folder, and not about one that took its place.
+#[test]
+fn a_spool_keeps_its_id_and_no_other_has_it() {
+    let (world, other) = (World::new(), World::new());
+    let first = world.open().id();
+    assert_eq!(world.open().id(), first);
+    assert_ne!(other.open().id(), first);
+    std::fs::remove_dir_all(world.path()).unwrap();
+    assert_ne!(world.open().id(), first);
+}
+
+#[test]
+fn a_damaged_id_is_replaced_for_good() {
+    let world = World::new();
+    world.written(10);
+    for damage in ["", "no id", "11111111111111111"] {
+        let before = world.open().id();
+        std::fs::write(world.path().join("id"), damage).unwrap();
+        let after = world.open().id();
+        assert_ne!(after, before, "{damage:?}");
+        assert_eq!(world.open().id(), after, "{damage:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn visits_keep_their_order_when_the_clock_steps_back() {
     let world = World::new();

@@ -3,6 +3,7 @@ use async_trait::async_trait;
 use crate::click::{ClickSubject, ClickSum, Day, Dimension, SubjectDay, VisitKind, VisitRow};
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
+use crate::ports::StreamPartition;
 
 /// Durable sums of clicks, sketches of visitors, and visits.
 ///
@@ -11,7 +12,7 @@ use crate::error::PortResult;
 #[async_trait]
 pub trait ClickStore: Send + Sync {
     /// The stream position that is durably applied for the partition. Absent: 0.
-    async fn position(&self, partition: u32) -> PortResult<u64>;
+    async fn position(&self, partition: StreamPartition) -> PortResult<u64>;
 
     /// Adds the flush's sums, visitors and visits and moves the partition's position from `from` to `to`, all in one
     /// transaction, if the position still is `from`; says whether it did (C-1).
@@ -76,7 +77,7 @@ pub type Salt = [u8; 32];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClickFlush {
-    pub partition: u32,
+    pub partition: StreamPartition,
     pub from: u64,
     pub to: u64,
     /// A subject's day may come more than once.

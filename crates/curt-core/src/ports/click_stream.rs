@@ -5,6 +5,9 @@ use crate::error::PortResult;
 /// An ordered, partitioned log of encoded click records.
 #[async_trait]
 pub trait ClickStream: Send + Sync {
+    /// Which stream this is. It stays the same for as long as offsets mean the same records.
+    fn id(&self) -> StreamId;
+
     /// Appends records to a partition of the stream's choice; durable when it returns. Timed out: unknown, and a
     /// second call may append twice unless the engine is told otherwise.
     async fn append(&self, records: &[Box<[u8]>]) -> PortResult<()>;
@@ -18,6 +21,17 @@ pub trait ClickStream: Send + Sync {
 
     /// Everything before `offset` will not be asked for again and may be deleted. A lower offset than before: no change.
     async fn commit(&self, partition: u32, offset: u64) -> PortResult<()>;
+}
+
+/// Tells streams apart whose records are counted in one store: every process on a machine of its own has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// A partition of a stream, for which a position is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamPartition {
+    pub stream: StreamId,
+    pub number: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

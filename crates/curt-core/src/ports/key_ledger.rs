@@ -15,6 +15,13 @@ pub trait KeyLedger: Send + Sync {
     /// many were new. Called twice: the second adds nothing that is still known.
     async fn insert(&self, keys: &[Key]) -> PortResult<u64>;
 
+    /// Like `insert`, by whoever owns this shard under a lock. Refused, as `None`, once an owner with a higher fence has
+    /// inserted: the caller has lost its lock without noticing and must stop. A wrapper need not pass fences on, since
+    /// two owners at once are a waste and never a wrong.
+    async fn insert_fenced(&self, _fence: u64, keys: &[Key]) -> PortResult<Option<u64>> {
+        self.insert(keys).await.map(Some)
+    }
+
     /// Takes up to `limit` free keys under the name `batch`, and never more (K-3). No other call gets the same keys.
     /// Called again with the same name while the batch is open: the same keys again, whatever `limit` says.
     async fn take(&self, batch: &BatchId, limit: usize, now: UnixMillis) -> PortResult<Vec<Key>>;

@@ -9,6 +9,7 @@
 //! | [`KeyFile`] | files of fixed-width keys | keygen, preload |
 //! | [`Cursor`] | a number that moves by compare-and-set | preload, id strategies |
 //! | [`Locks`] | who works on what, for efficiency only | keygen, keysync |
+//! | [`Roster`] | who is at work, and what each holds | keys |
 //! | [`ClickStream`] | an ordered log of click records | capture, fold |
 //! | [`ClickCounters`] | sums in a fast store, tied to stream positions | fold, flush |
 //! | [`ClickStore`] | durable sums and visits | flush, report |
@@ -31,6 +32,7 @@ mod link_cache;
 mod link_store;
 mod locks;
 mod quotas;
+mod roster;
 
 pub use accounts::*;
 pub use click_counters::*;
@@ -44,3 +46,4 @@ pub use link_cache::*;
 pub use link_store::*;
 pub use locks::*;
 pub use quotas::*;
+pub use roster::*;

@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::state::App;
+use crate::state::{App, Readiness};
 
 /// One condition for being ready.
 #[derive(Serialize, ToSchema)]
@@ -60,8 +60,17 @@ pub(crate) async fn live() -> Response {
     ),
 )]
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
-    let ready = app.ready.is_ready();
-    let checks = app.ready.checks().into_iter();
+    answer(&app.ready)
+}
+
+/// The same for a process that serves no links.
+pub(crate) async fn ready_behind(State(ready): State<Arc<Readiness>>) -> Response {
+    answer(&ready)
+}
+
+fn answer(readiness: &Readiness) -> Response {
+    let ready = readiness.is_ready();
+    let checks = readiness.checks().into_iter();
     let health = Health {
         status: if ready { "ok" } else { "unavailable" },
         checks: checks.map(|(name, ok)| Check { name, ok }).collect(),

@@ -142,6 +142,8 @@ mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
 
+    use curt_testkit::skipped;
+
     use super::*;
 
     const MUCH: usize = 16 * 1_024 * 1_024;
@@ -155,7 +157,10 @@ mod tests {
     fn ways() -> [Post; 2] {
         let ringed = Post::new();
         if ringed.ring.is_none() {
-            eprintln!("SKIPPED: this machine gives no io_uring; only single sends were tested");
+            skipped::say(
+                "post",
+                "this machine gives no io_uring; only single sends were tested",
+            );
         }
         [ringed, Post::default()]
     }
@@ -220,8 +225,7 @@ mod tests {
     fn a_ring_that_fails_is_given_up_and_nothing_is_sent_twice() {
         let mut post = Post::new();
         if post.ring.is_none() {
-            eprintln!("SKIPPED: this machine gives no io_uring");
-            return;
+            return skipped::say("post", "this machine gives no io_uring");
         }
         // A ring belongs to the thread that made it: from another, the kernel refuses every submission.
         let (ours, mut theirs) = pair();

@@ -7,23 +7,24 @@
 //! |---|---|
 //! | minted, recycled, free | the ledgers' own counts |
 //! | open | the ledgers' counts of keys in open batches; not a stage of its own, it overlaps the ones below |
-//! | moving | keysync: keys in its hands between a ledger and a pool |
+//! | moving | the keysyncs: keys in their hands between a ledger and a pool |
 //! | pooled | the pools' depths |
-//! | buffered | the ring of this process |
+//! | buffered | the rings of all processes, as they say themselves |
 //! | used | links with a key of the supply, and the earlier lives of keys that were recycled |
 //! | quarantined | tombstones of such links |
 //! | leaked | the difference: everything that no stage knows |
 //!
 //! The numbers are read one after the other while work goes on. A key that was taken and whose link is being stored
-//! counts as leaked for that moment, and so do keys in the rings of other processes. What stays is truly lost: the ring
-//! of a crashed process whose pool outlives it, a key that met an existing link, a key whose create failed, a tombstone
+//! counts as leaked for that moment; what other processes hold is up to a tick old, and what a dead one held counts as
+//! buffered until its entry in the roster has run out. What stays is truly lost: the ring of a crashed process whose pool
+//! outlives it, a key that met an existing link, a key whose create failed, a tombstone
 //! that was released and whose key never came back. (Recycled keys that were no ledger's before can hide some of the
 //! last kind.)
 
-use curt_core::PortResult;
 use curt_core::link::KeyOrigin;
-use curt_core::ports::{KeyLedger, KeyPool, LinkCounts};
-use std::sync::Arc;
+use curt_core::ports::{LedgerCounts, LinkCounts};
+
+use crate::presence::Held;
 
 /// Keys by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,33 +75,29 @@ impl KeyAccounts {
     }
 }
 
-/// Accounts of the strategies with a ledger.
-pub(crate) async fn of_ledgers(
-    ledgers: &[Arc<dyn KeyLedger>],
-    pools: &[Arc<dyn KeyPool>],
-    moving: u64,
-    buffered: u64,
+/// The accounts of the strategies with a ledger, from what each stage says.
+pub(crate) fn total(
+    ledgers: impl Iterator<Item = LedgerCounts>,
+    pooled: u64,
+    held: Held,
     links: &LinkCounts,
-) -> PortResult<KeyAccounts> {
+) -> KeyAccounts {
     let mut accounts = KeyAccounts {
-        moving,
-        buffered,
+        pooled,
+        moving: held.moving,
+        buffered: held.ring,
         ..KeyAccounts::default()
     };
-    for ledger in ledgers {
-        let counts = ledger.counts().await?;
+    for counts in ledgers {
         accounts.minted += counts.minted;
         accounts.recycled += counts.recycled;
         accounts.free += counts.free;
         accounts.open += counts.open;
-    }
-    for pool in pools {
-        accounts.pooled += pool.depth().await?;
     }
     let created = links.created_from(KeyOrigin::Ledger);
     let released = links.released_from_ledger;
     accounts.quarantined = links.deleted_from_ledger;
     let on_links = created.saturating_sub(accounts.quarantined + released);
     accounts.used = on_links + released.min(accounts.recycled);
-    Ok(accounts.with_difference_as_leaked())
+    accounts.with_difference_as_leaked()
 }

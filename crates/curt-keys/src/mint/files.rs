@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use curt_core::PortResult;
@@ -7,6 +8,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::buffer::Buffer;
+use crate::error::KeyError;
 use crate::lease::Leases;
 use crate::pace::report;
 use crate::preload::Series;
@@ -15,6 +17,9 @@ use crate::settings::FileSettings;
 const LOCK: &str = "shard-locks/key-files";
 /// A file's progress is logged this many times.
 const PROGRESS_LINES: u64 = 10;
+
+/// Hears how many keys there are by now.
+pub(crate) type Progress<'a> = dyn Fn(u64) + Sync + 'a;
 
 /// Writes the next key file in time: when less than a fifth of a file is left.
 pub(crate) struct FileFill {
@@ -51,7 +56,7 @@ impl FileFill {
     }
 
     pub(crate) async fn pass(&self, stop: &CancellationToken) {
-        if !self.leases.lock().await.hold(LOCK).await {
+        if !self.owns().await {
             return;
         }
         if let Err(error) = self.fill(stop).await {
@@ -59,19 +64,59 @@ impl FileFill {
         }
     }
 
+    async fn owns(&self) -> bool {
+        self.leases.lock().await.hold(LOCK).await
+    }
+
     async fn fill(&self, stop: &CancellationToken) -> PortResult<()> {
-        let position = self.cursor.get(self.series.position_register()).await?;
-        self.series.refresh().await?;
-        // Keys that were given away are not written again, even if their files are gone.
-        let end = self.series.end().max(position);
-        if end - position < Self::left_low(&self.settings) {
-            self.write(end, stop).await?;
+        let waiting = self.waiting().await?;
+        if waiting.end - waiting.start < Self::left_low(&self.settings) {
+            self.write(waiting.end, stop, &|_| ()).await?;
         }
         Ok(())
     }
 
-    /// Writes the file that starts at index `first`. Told to stop, it leaves no trace.
-    async fn write(&self, first: u64, stop: &CancellationToken) -> PortResult<()> {
+    /// The indices of the keys that are written and not given away.
+    async fn waiting(&self) -> PortResult<Range<u64>> {
+        let position = self.cursor.get(self.series.position_register()).await?;
+        self.series.refresh().await?;
+        // Keys that were given away are not written again, even if their files are gone.
+        Ok(position..self.series.end().max(position))
+    }
+
+    /// Writes files until `wanted` keys wait in them. Returns how many do: fewer when told to stop.
+    pub(crate) async fn stock(
+        &self,
+        wanted: u64,
+        stop: &CancellationToken,
+        progress: &Progress<'_>,
+    ) -> Result<u64, KeyError> {
+        loop {
+            if !self.owns().await {
+                return Err(KeyError::Busy("key files"));
+            }
+            let Range { start, end } = self.waiting().await?;
+            progress(end - start);
+            if end - start >= wanted || stop.is_cancelled() {
+                return Ok(end - start);
+            }
+            let written = self
+                .write(end, stop, &|written| progress(end - start + written))
+                .await?;
+            if written == 0 && !stop.is_cancelled() {
+                return Err(KeyError::NoMoreKeys);
+            }
+        }
+    }
+
+    /// Writes the file that starts at index `first` and returns how many keys are in it. Told to stop, or when the lock
+    /// is lost, it leaves no trace.
+    async fn write(
+        &self,
+        first: u64,
+        stop: &CancellationToken,
+        progress: &Progress<'_>,
+    ) -> PortResult<u64> {
         let name = self.series.file_name(first);
         let layout = KeyFileLayout {
             width: self.series.width(),
@@ -81,8 +126,8 @@ impl FileFill {
         let (total, block) = (self.settings.file_keys, self.settings.block_keys as u64);
         let mut written = 0;
         while written < total {
-            if stop.is_cancelled() {
-                return Ok(());
+            if stop.is_cancelled() || !self.owns().await {
+                return Ok(0);
             }
             let keys = self
                 .series
@@ -98,6 +143,7 @@ impl FileFill {
             writer.append(&keys).await?;
             let before = written;
             written += keys.len() as u64;
+            progress(written);
             if before * PROGRESS_LINES / total != written * PROGRESS_LINES / total {
                 let percent = written * 100 / total;
                 tracing::info!(event = event::KEY_FILE_GREW, file = %name, percent, "key file grew");
@@ -111,7 +157,7 @@ impl FileFill {
             self.series.refresh().await?;
             self.buffer.supplied();
         }
-        Ok(())
+        Ok(written)
     }
 
     pub(crate) async fn release_locks(&self) {

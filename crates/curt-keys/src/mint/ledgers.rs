@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use curt_core::names::event;
@@ -22,6 +23,8 @@ pub(crate) struct LedgerFill {
     settings: LedgerSettings,
     metrics: KeyMetrics,
     leases: Mutex<Leases>,
+    /// Shards whose ledger has refused us as their owner, and not let us in since.
+    refused: Mutex<HashSet<usize>>,
 }
 
 impl LedgerFill {
@@ -40,14 +43,14 @@ impl LedgerFill {
             settings,
             metrics,
             leases: Mutex::new(leases),
+            refused: Mutex::default(),
         }
     }
 
     /// One pass over all shards. `minted` is told after every insert, so that the first keys flow on at once.
     pub(crate) async fn pass(&self, stop: &CancellationToken, minted: &(dyn Fn() + Sync)) {
         for shard in 0..self.ledgers.len() {
-            let lock = format!("shard-locks/keys-db-{shard}");
-            if !self.leases.lock().await.hold(&lock).await {
+            if !self.owns(shard).await {
                 continue;
             }
             match self.fill(shard, stop, minted).await {
@@ -59,6 +62,10 @@ impl LedgerFill {
                 return;
             }
         }
+    }
+
+    async fn owns(&self, shard: usize) -> bool {
+        self.leases.lock().await.hold(&ledger_lock(shard)).await
     }
 
     async fn fill(
@@ -74,10 +81,12 @@ impl LedgerFill {
         }
         let mut total = 0;
         let mut barren = Barren::default();
-        while free < self.settings.high && !stop.is_cancelled() {
+        while free < self.settings.high && !stop.is_cancelled() && self.owns(shard).await {
             let missing = usize::try_from(self.settings.high - free).unwrap_or(usize::MAX);
             let keys = self.mint_for(shard, missing.min(self.settings.mint_batch));
-            let new = ledger.insert(&keys).await?;
+            let Some(new) = self.insert(shard, &keys).await? else {
+                break;
+            };
             self.metrics
                 .duplicates
                 .inc_by((keys.len() as u64).saturating_sub(new));
@@ -91,6 +100,35 @@ impl LedgerFill {
         Ok(total)
     }
 
+    /// Inserts as the shard's owner. `None`: we are no longer that, and somebody else may be.
+    ///
+    /// Refused with a new lease, too, it is the fences that went back: the lock service was exchanged, or has lost its
+    /// data. Two owners at once are a waste and never a wrong, so then the keys go in without a fence.
+    async fn insert(&self, shard: usize, keys: &[Key]) -> PortResult<Option<u64>> {
+        let ledger = &self.ledgers[shard];
+        let lock = ledger_lock(shard);
+        let Some(fence) = self.leases.lock().await.fence(&lock) else {
+            return Ok(None);
+        };
+        let mut refused = self.refused.lock().await;
+        if let Some(new) = ledger.insert_fenced(fence, keys).await? {
+            refused.remove(&shard);
+            return Ok(Some(new));
+        }
+        let is_new = refused.insert(shard);
+        tracing::warn!(
+            event = event::KEY_OWNER_REFUSED,
+            shard,
+            fence,
+            "an owner with a higher fence has minted here"
+        );
+        if is_new {
+            self.leases.lock().await.release(&lock).await;
+            return Ok(None);
+        }
+        ledger.insert(keys).await.map(Some)
+    }
+
     fn mint_for(&self, shard: usize, count: usize) -> Vec<Key> {
         std::iter::repeat_with(|| self.minter.mint())
             .filter(|key| self.homes.node(key.as_bytes()).0 as usize == shard)
@@ -101,4 +139,9 @@ impl LedgerFill {
     pub(crate) async fn release_locks(&self) {
         self.leases.lock().await.release_all().await;
     }
+}
+
+/// The lock of whoever looks after a ledger shard.
+pub(crate) fn ledger_lock(shard: usize) -> String {
+    format!("shard-locks/keys-db-{shard}")
 }

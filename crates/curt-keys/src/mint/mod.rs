@@ -6,8 +6,8 @@ mod ledgers;
 mod random;
 mod rows;
 
-pub(crate) use files::FileFill;
-pub(crate) use ledgers::LedgerFill;
+pub(crate) use files::{FileFill, Progress};
+pub(crate) use ledgers::{LedgerFill, ledger_lock};
 pub use random::Minter;
 pub(crate) use rows::RowFill;
 

@@ -41,7 +41,7 @@ impl RowFill {
     }
 
     pub(crate) async fn pass(&self, stop: &CancellationToken) {
-        if !self.leases.lock().await.hold(LOCK).await {
+        if !self.owns().await {
             return;
         }
         match self.fill(stop).await {
@@ -51,6 +51,10 @@ impl RowFill {
         }
     }
 
+    async fn owns(&self) -> bool {
+        self.leases.lock().await.hold(LOCK).await
+    }
+
     async fn fill(&self, stop: &CancellationToken) -> PortResult<u64> {
         let mut seeded = self.links.counts().await?.seeded;
         if seeded >= self.settings.low {
@@ -58,7 +62,7 @@ impl RowFill {
         }
         let mut total = 0;
         let mut barren = Barren::default();
-        while seeded < self.settings.high && !stop.is_cancelled() {
+        while seeded < self.settings.high && !stop.is_cancelled() && self.owns().await {
             let missing = usize::try_from(self.settings.high - seeded).unwrap_or(usize::MAX);
             let batch = missing.min(self.settings.seed_batch);
             let ids: Vec<LinkId> = std::iter::repeat_with(|| self.minter.mint())

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Line, Opened, Taking};
 use crate::account::KeyAccounts;
+use crate::error::KeyError;
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
 use crate::mint::{Minter, RowFill};
@@ -21,20 +22,28 @@ struct ClaimLine {
     metrics: KeyMetrics,
 }
 
-pub(super) fn open(settings: &KeySettings, ports: KeyPorts, metrics: &KeyMetrics) -> Opened {
+pub(super) fn open(
+    settings: &KeySettings,
+    ports: KeyPorts,
+    metrics: &KeyMetrics,
+) -> Result<Opened, KeyError> {
+    let links = ports.links.ok_or(KeyError::Missing {
+        strategy: settings.strategy.name(),
+        needs: "the links database",
+    })?;
     let keygen = RowFill::new(
-        Arc::clone(&ports.links),
+        Arc::clone(&links),
         Minter::new(settings.alphabet, settings.length),
         settings.claim,
         metrics.clone(),
         Leases::new(ports.locks, settings.lock_ttl),
     );
     let line = ClaimLine {
-        links: ports.links,
+        links,
         keygen,
         metrics: metrics.clone(),
     };
-    (Taking::Rows, Box::new(line))
+    Ok((Taking::Rows, Box::new(line)))
 }
 
 #[async_trait]

@@ -11,7 +11,7 @@ use crate::buffer::Buffer;
 use crate::error::KeyError;
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
-use crate::mint::FileFill;
+use crate::mint::{FileFill, Progress};
 use crate::pace::Nudges;
 use crate::preload::{Preload, Series};
 use crate::settings::KeySettings;
@@ -51,11 +51,11 @@ pub(super) fn open(
         metrics: metrics.clone(),
         nudges: Arc::clone(nudges),
     };
-    let low = settings.file.refill_under;
+    // Never more than a block: a process that dies takes at most that with it.
     let buffer = Arc::new(Buffer::new(
         Box::new(preload),
-        settings.file.block_keys + low,
-        low,
+        settings.file.block_keys,
+        settings.file.refill_under,
         settings.dry_wait,
     ));
     let keygen = FileFill::new(
@@ -85,6 +85,15 @@ impl Line for FileLine {
         self.keygen.pass(stop).await;
     }
 
+    async fn stock(
+        &self,
+        wanted: u64,
+        stop: &CancellationToken,
+        progress: &Progress<'_>,
+    ) -> Option<Result<u64, KeyError>> {
+        Some(self.keygen.stock(wanted, stop, progress).await)
+    }
+
     async fn generating_ended(&self) {
         self.keygen.release_locks().await;
     }
@@ -94,7 +103,7 @@ impl Line for FileLine {
         let register = self.series.position_register();
         let position = self.ports.cursor.get(register).await?;
         self.series.refresh().await?;
-        let links = self.ports.links.counts().await?;
+        let links = self.ports.links()?.counts().await?;
         let accounts = KeyAccounts {
             minted: self.series.keys(),
             free: self.series.end().saturating_sub(position),

@@ -1,10 +1,8 @@
 use curt_core::link::KeyOrigin;
-use curt_core::ports::LinkStore;
 use curt_core::reserved::is_reserved;
 use curt_core::{Alphabet, Key, PortResult};
 use md5::{Digest, Md5};
 use sha2::Sha256;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -75,19 +73,20 @@ fn digest_of<D: Digest>(parts: &[&[u8]]) -> Vec<u8> {
 }
 
 struct HashLine {
-    links: Arc<dyn LinkStore>,
+    ports: KeyPorts,
 }
 
 pub(super) fn open(settings: &KeySettings, ports: KeyPorts) -> Opened {
     let keys = HashKeys::new(settings.hash, settings.alphabet, settings.length);
-    let line = HashLine { links: ports.links };
+    let line = HashLine { ports };
     (Taking::Hash(keys), Box::new(line))
 }
 
 #[async_trait]
 impl Line for HashLine {
     async fn accounts(&self) -> PortResult<KeyAccounts> {
-        let used = self.links.counts().await?.created_from(KeyOrigin::Hash);
+        let links = self.ports.links()?.counts().await?;
+        let used = links.created_from(KeyOrigin::Hash);
         Ok(KeyAccounts {
             minted: used,
             used,

@@ -61,7 +61,7 @@ impl Line for IdLine {
     /// A sequence knows how many numbers it has given away. A snowflake leaves most of its numbers unused by design,
     /// so that only the keys in sight are counted.
     async fn accounts(&self) -> PortResult<KeyAccounts> {
-        let links = self.ports.links.counts().await?;
+        let links = self.ports.links()?.counts().await?;
         let used = links.created_from(KeyOrigin::Id);
         let buffered = self.buffer.len() as u64;
         let minted = if self.counts_ids {

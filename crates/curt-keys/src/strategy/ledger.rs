@@ -3,18 +3,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::link::KeyOrigin;
 use curt_core::place::Modulo;
-use curt_core::{LinkId, PortResult};
+use curt_core::{ErrorKind, LinkId, PortError, PortResult};
 use tokio_util::sync::CancellationToken;
 
 use super::{Line, Opened, Taking};
-use crate::account::{self, KeyAccounts};
+use crate::account::KeyAccounts;
 use crate::buffer::Buffer;
 use crate::error::KeyError;
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
 use crate::mint::{LedgerFill, Minter};
 use crate::pace::Nudges;
+use crate::presence::{Held, Presence};
 use crate::settings::KeySettings;
+use crate::status::KeyStatus;
 use crate::supply::KeyPorts;
 use crate::sync::{FullestPool, Keysync};
 
@@ -25,6 +27,7 @@ struct LedgerLine {
     keygen: LedgerFill,
     keysync: Keysync,
     nudges: Arc<Nudges>,
+    presence: Presence,
 }
 
 pub(super) fn open(
@@ -32,6 +35,7 @@ pub(super) fn open(
     ports: KeyPorts,
     metrics: &KeyMetrics,
     nudges: &Arc<Nudges>,
+    presence: &Presence,
 ) -> Result<Opened, KeyError> {
     let missing = |needs| KeyError::Missing {
         strategy: settings.strategy.name(),
@@ -80,8 +84,33 @@ pub(super) fn open(
         keygen,
         keysync,
         nudges: Arc::clone(nudges),
+        presence: presence.clone(),
     };
     Ok((taking, Box::new(line)))
+}
+
+impl LedgerLine {
+    async fn look(&self) -> KeyStatus {
+        let mut status = KeyStatus::read(&self.ports).await;
+        let held = Held {
+            ring: self.buffer.len() as u64,
+            moving: self.keysync.moving(),
+        };
+        if let Some(processes) = &mut status.processes {
+            self.presence.correct(processes, held);
+        }
+        status
+    }
+}
+
+fn unknown() -> PortError {
+    let detail = "not every stage is known";
+    PortError::new(
+        ErrorKind::Unavailable,
+        "key supply",
+        "do the accounts",
+        detail,
+    )
 }
 
 #[async_trait]
@@ -102,11 +131,20 @@ impl Line for LedgerLine {
     }
 
     async fn accounts(&self) -> PortResult<KeyAccounts> {
-        let moving = self.keysync.moving();
-        let buffered = self.buffer.len() as u64;
-        let links = self.ports.links.counts().await?;
-        let (ledgers, pools) = (&self.ports.ledgers, &self.ports.pools);
-        account::of_ledgers(ledgers, pools, moving, buffered, &links).await
+        self.ports.links()?;
+        let mut status = self.look().await;
+        match (status.failures.pop(), status.accounts()) {
+            (None, Some(accounts)) => Ok(accounts),
+            (failure, _) => Err(failure.unwrap_or_else(unknown)),
+        }
+    }
+
+    async fn status(&self) -> Option<KeyStatus> {
+        Some(self.look().await)
+    }
+
+    fn moving(&self) -> u64 {
+        self.keysync.moving()
     }
 
     async fn recycle(&self, ids: &[LinkId]) -> PortResult<u64> {

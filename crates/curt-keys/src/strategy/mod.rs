@@ -28,8 +28,11 @@ use crate::account::KeyAccounts;
 use crate::buffer::Buffer;
 use crate::error::KeyError;
 use crate::metrics::KeyMetrics;
+use crate::mint::Progress;
 use crate::pace::Nudges;
+use crate::presence::Presence;
 use crate::settings::{KeySettings, Strategy};
+use crate::status::KeyStatus;
 use crate::supply::{KeyPorts, SuppliedKey};
 
 /// Where a create finds its key.
@@ -51,6 +54,16 @@ pub(crate) trait Line: Send + Sync {
     /// One pass of keygen.
     async fn generate(&self, _stop: &CancellationToken) {}
 
+    /// Writes key files until `wanted` keys wait in them, where there are such files. Returns how many do.
+    async fn stock(
+        &self,
+        _wanted: u64,
+        _stop: &CancellationToken,
+        _progress: &Progress<'_>,
+    ) -> Option<Result<u64, KeyError>> {
+        None
+    }
+
     /// Keygen has ended: frees its locks.
     async fn generating_ended(&self) {}
 
@@ -58,6 +71,16 @@ pub(crate) trait Line: Send + Sync {
     async fn move_on(&self, _stop: &CancellationToken) {}
 
     async fn accounts(&self) -> PortResult<KeyAccounts>;
+
+    /// The line shard by shard, where it has shards.
+    async fn status(&self) -> Option<KeyStatus> {
+        None
+    }
+
+    /// Keys in this process's hands between two stages.
+    fn moving(&self) -> u64 {
+        0
+    }
 
     async fn recycle(&self, _ids: &[LinkId]) -> PortResult<u64> {
         Ok(0)
@@ -86,11 +109,14 @@ pub(crate) fn open(
     ports: KeyPorts,
     metrics: &KeyMetrics,
     nudges: &Arc<Nudges>,
+    presence: &Presence,
 ) -> Result<Opened, KeyError> {
     match settings.strategy {
-        Strategy::Pool | Strategy::Status => ledger::open(settings, ports, metrics, nudges),
+        Strategy::Pool | Strategy::Status => {
+            ledger::open(settings, ports, metrics, nudges, presence)
+        }
         Strategy::File => file::open(settings, ports, metrics, nudges),
-        Strategy::Claim => Ok(claim::open(settings, ports, metrics)),
+        Strategy::Claim => claim::open(settings, ports, metrics),
         Strategy::Snowflake => Ok(ids::open_snowflake(settings, ports)),
         Strategy::Sequence => Ok(ids::open_sequence(settings, ports)),
         Strategy::Hash => Ok(hash::open(settings, ports)),

@@ -7,11 +7,31 @@ use curt_core::ports::BatchId;
 pub(crate) struct BatchNames {
     instance: Box<str>,
     next: u64,
+    returns: u64,
 }
 
 impl BatchNames {
     pub(crate) fn new(instance: Box<str>) -> Self {
-        Self { instance, next: 0 }
+        Self {
+            instance,
+            next: 0,
+            returns: 0,
+        }
+    }
+
+    pub(crate) fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// Whether a batch was ever taken under one of these names.
+    pub(crate) fn are_used(&self) -> bool {
+        self.next > 0
+    }
+
+    /// For keys that go from the ring back to a pool. No ledger ever sees it.
+    pub(crate) fn name_return(&mut self) -> BatchId {
+        self.returns += 1;
+        BatchId(format!("{}.ring.{}", self.instance, self.returns).into())
     }
 
     pub(crate) fn name(&mut self, pool: usize) -> BatchId {

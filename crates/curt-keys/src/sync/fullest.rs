@@ -1,13 +1,18 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::KeyPool;
-use curt_core::{Key, PortResult};
+use curt_core::{ErrorKind, Key, PortError, PortResult};
 use futures_util::future::join_all;
+use tokio::time::timeout;
 
 use crate::buffer::Feed;
 use crate::pace::{Nudges, report};
+
+/// A shard that takes longer to say how much it has is passed over, so that it does not hold up the others.
+const DEPTH_WAIT: Duration = Duration::from_millis(250);
 
 /// Draws from the pool shard that has most keys. Depths are asked once per refill, never per create; a shard that
 /// does not answer or turns out empty is passed over.
@@ -21,12 +26,17 @@ pub(crate) struct FullestPool {
 #[async_trait]
 impl Feed for FullestPool {
     async fn draw(&self, room: usize) -> PortResult<Vec<Key>> {
-        let depths = join_all(self.pools.iter().map(|pool| pool.depth())).await;
+        let asked = self
+            .pools
+            .iter()
+            .map(|pool| timeout(DEPTH_WAIT, pool.depth()));
+        let depths = join_all(asked).await;
         let mut shards = Vec::with_capacity(depths.len());
         for (shard, depth) in depths.into_iter().enumerate() {
             match depth {
-                Ok(depth) => shards.push((depth, shard)),
-                Err(error) => report(&error),
+                Ok(Ok(depth)) => shards.push((depth, shard)),
+                Ok(Err(error)) => report(&error),
+                Err(_) => report(&silent(shard)),
             }
         }
         shards.sort_unstable_by_key(|&(depth, shard)| (Reverse(depth), shard));
@@ -56,4 +66,9 @@ impl FullestPool {
         }
         Vec::new()
     }
+}
+
+fn silent(shard: usize) -> PortError {
+    let detail = format!("pool shard {shard} says nothing for {DEPTH_WAIT:?} and is passed over");
+    PortError::new(ErrorKind::Timeout, "key pool", "count keys", detail)
 }

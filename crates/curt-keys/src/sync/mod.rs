@@ -18,12 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use curt_core::clock::Clock;
 use curt_core::limits::KEY_BATCH_MAX;
 use curt_core::names::event;
 use curt_core::place::Modulo;
-use curt_core::ports::{KeyLedger, KeyPool, LinkStore, Locks};
-use curt_core::{Key, PortResult};
+use curt_core::ports::KeyPool;
+use curt_core::{ErrorKind, Key, PortResult};
 use rand::Rng;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -40,22 +39,20 @@ use crate::pace::report;
 use crate::settings::PoolSettings;
 use crate::supply::KeyPorts;
 
-/// How often batches of dead processes are looked for.
+/// How often batches of dead processes are looked for where the pool is volatile: a crash of this process alone leaves
+/// some, and most are found at the next start. With a lasting pool it is once in the life of a lock.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
 /// How often a sweep that failed is tried again.
 const SWEEP_RETRY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Keysync {
-    ledgers: Vec<Arc<dyn KeyLedger>>,
-    pools: Vec<Arc<dyn KeyPool>>,
-    links: Arc<dyn LinkStore>,
-    locks: Arc<dyn Locks>,
-    clock: Arc<dyn Clock>,
+    ports: KeyPorts,
     homes: Modulo,
     settings: PoolSettings,
     metrics: KeyMetrics,
     buffer: Arc<Buffer>,
-    instance: Box<str>,
+    /// Keys in the pools outlive this process.
+    lasting: bool,
     state: Mutex<State>,
     /// Keys in our hands, readable while a pass is under way.
     moving: AtomicU64,
@@ -78,6 +75,42 @@ struct State {
     closed: bool,
 }
 
+/// What a pool shard is to this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Care {
+    None,
+    Ours,
+    /// Filled once, beyond the limit, because nobody else does.
+    Borrowed,
+}
+
+impl State {
+    /// Whether others know that we live. Without the lock that says so they would settle our batches behind our back;
+    /// and when it was lost for a while they may have done so. Then we go on under a new name: a take that is repeated
+    /// under the old one would bring new keys, and the pool would believe to have them already.
+    async fn is_known_to_live(&mut self) -> bool {
+        let lock = owner_lock(self.names.instance());
+        let before = self.leases.fence(&lock);
+        if !self.leases.hold(&lock).await {
+            return false;
+        }
+        let is_still_ours = before.is_none_or(|fence| self.leases.fence(&lock) == Some(fence));
+        if is_still_ours {
+            return true;
+        }
+        self.leases.release(&lock).await;
+        self.names = BatchNames::new(new_name());
+        for shard in &mut self.shards {
+            shard.unanswered.clear();
+        }
+        self.leases.hold(&owner_lock(self.names.instance())).await
+    }
+}
+
+fn new_name() -> Box<str> {
+    format!("{:016x}", rand::rng().next_u64()).into()
+}
+
 impl Keysync {
     pub(crate) fn new(
         ports: &KeyPorts,
@@ -87,10 +120,9 @@ impl Keysync {
         buffer: Arc<Buffer>,
         leases: Leases,
     ) -> Self {
-        let instance: Box<str> = format!("{:016x}", rand::rng().next_u64()).into();
         let state = State {
             leases,
-            names: BatchNames::new(instance.clone()),
+            names: BatchNames::new(new_name()),
             shards: ports.pools.iter().cloned().map(Shard::new).collect(),
             next_ledger: 0,
             sweep_at: Instant::now(),
@@ -98,16 +130,12 @@ impl Keysync {
             closed: false,
         };
         Self {
-            ledgers: ports.ledgers.clone(),
-            pools: ports.pools.clone(),
-            links: Arc::clone(&ports.links),
-            locks: Arc::clone(&ports.locks),
-            clock: Arc::clone(&ports.clock),
+            lasting: ports.pools_last(),
+            ports: ports.clone(),
             homes,
             settings,
             metrics,
             buffer,
-            instance,
             state: Mutex::new(state),
             moving: AtomicU64::new(0),
         }
@@ -116,16 +144,16 @@ impl Keysync {
     /// One pass over all pool shards.
     pub(crate) async fn pass(&self, stop: &CancellationToken) -> Passed {
         let mut state = self.state.lock().await;
-        // Without the lock that marks us as living, another process would settle our batches behind our back.
-        if state.closed || !state.leases.hold(&owner_lock(&self.instance)).await {
+        if state.closed || !state.is_known_to_live().await {
             return Passed::default();
         }
         let mut passed = Passed::default();
-        for shard in 0..self.pools.len() {
+        for shard in 0..self.ports.pools.len() {
             if stop.is_cancelled() {
                 break;
             }
-            if !self.owns(&mut state, shard).await {
+            let care = self.care(&mut state, shard).await;
+            if care == Care::None {
                 continue;
             }
             match self.fill(&mut state, shard).await {
@@ -133,9 +161,12 @@ impl Keysync {
                 Err(error) => report(&error),
             }
             let in_flight = self.settings.in_flight;
-            let retired = state.shards[shard].retire(&self.ledgers, &self.buffer, in_flight);
+            let retired = state.shards[shard].retire(&self.ports.ledgers, &self.buffer, in_flight);
             if let Err(error) = retired.await {
                 report(&error);
+            }
+            if care == Care::Borrowed {
+                state.leases.release(&pool_lock(shard)).await;
             }
         }
         // Last, because looking up the keys of a big crash takes a while and creates are waiting.
@@ -147,10 +178,15 @@ impl Keysync {
         if Instant::now() < state.sweep_at {
             return;
         }
-        let pause = match self.recover(&Whose::Dead).await {
+        let instance: Box<str> = state.names.instance().into();
+        let pause = match self.recover(&Whose::Dead, &instance).await {
             Ok(keys) => {
                 self.metrics.recovered.inc_by(keys);
-                SWEEP_EVERY
+                if self.lasting {
+                    state.leases.ttl()
+                } else {
+                    SWEEP_EVERY
+                }
             }
             Err(error) => {
                 report(&error);
@@ -163,43 +199,69 @@ impl Keysync {
         }
     }
 
-    /// Whether this process looks after the pool shard. With no limit set nobody needs to ask: two keysyncs on one
-    /// shard overfill it at worst, and the pool's cap bounds that. The limit gives way for a shard that nobody has
-    /// wanted for the life of a lock, so that one keysync left alone serves them all.
-    async fn owns(&self, state: &mut State, shard: usize) -> bool {
-        if self.settings.shards_max == 0 {
-            return true;
+    /// Whether this process looks after the pool shard. A volatile pool is its own, and with no limit set nobody needs
+    /// to ask: two keysyncs on one shard overfill it at worst, and the pool's cap bounds that. The limit gives way for a
+    /// shard that runs low and that nobody has wanted for the life of a lock, until it is filled: so one keysync that is
+    /// left alone serves them all, and does not keep them from those that come after it.
+    async fn care(&self, state: &mut State, shard: usize) -> Care {
+        if !self.asks_for_shards() {
+            return Care::Ours;
         }
-        let lock = |shard: usize| format!("shard-locks/keys-pool-{shard}");
-        let others = (0..self.pools.len())
-            .filter(|&other| other != shard && state.leases.holds(&lock(other)))
+        let lock = pool_lock(shard);
+        let others = (0..self.ports.pools.len())
+            .filter(|&other| other != shard && state.leases.holds(&pool_lock(other)))
             .count();
-        if others >= self.settings.shards_max && !state.leases.holds(&lock(shard)) {
-            let is_free = matches!(self.locks.holder(&lock(shard)).await, Ok(None));
-            let free_since = &mut state.shards[shard].free_since;
-            *free_since = is_free.then(|| free_since.unwrap_or_else(Instant::now));
-            if free_since.is_none_or(|since| since.elapsed() < state.leases.ttl()) {
-                return false;
-            }
+        let limit = match self.settings.shards_max {
+            0 => usize::MAX,
+            most => most,
+        };
+        let is_beyond = others >= limit && !state.leases.holds(&lock);
+        if is_beyond && !self.is_orphaned_and_low(state, shard).await {
+            return Care::None;
         }
-        state.leases.hold(&lock(shard)).await
+        match (state.leases.hold(&lock).await, is_beyond) {
+            (false, _) => Care::None,
+            (true, false) => Care::Ours,
+            (true, true) => Care::Borrowed,
+        }
+    }
+
+    fn asks_for_shards(&self) -> bool {
+        self.lasting || self.settings.shards_max > 0
+    }
+
+    async fn is_orphaned_and_low(&self, state: &mut State, shard: usize) -> bool {
+        let is_free = matches!(self.ports.locks.holder(&pool_lock(shard)).await, Ok(None));
+        let free_since = &mut state.shards[shard].free_since;
+        *free_since = is_free.then(|| free_since.unwrap_or_else(Instant::now));
+        let ttl = state.leases.ttl();
+        free_since.is_some_and(|since| since.elapsed() >= ttl)
+            && matches!(self.ports.pools[shard].depth().await, Ok(depth) if depth < self.settings.low)
+    }
+
+    /// Whether a pass that takes long is still ours to finish.
+    async fn still_owns(&self, state: &mut State, shard: usize) -> bool {
+        state.is_known_to_live().await
+            && (!self.asks_for_shards() || state.leases.hold(&pool_lock(shard)).await)
     }
 
     /// Brings one shard to its high mark if it is below the low one. Returns whether it asked
     /// the ledgers for keys.
     async fn fill(&self, state: &mut State, shard: usize) -> PortResult<bool> {
-        state.shards[shard].finish_closing(&self.ledgers).await;
-        let pushed = state.shards[shard].push(&self.ledgers).await;
+        state.shards[shard]
+            .finish_closing(&self.ports.ledgers)
+            .await;
+        let pushed = state.shards[shard].push(&self.ports.ledgers).await;
         self.note_moving(state);
         if !pushed? {
             return Ok(false);
         }
-        let mut depth = self.pools[shard].depth().await?;
+        let mut depth = self.ports.pools[shard].depth().await?;
         if depth >= self.settings.low {
             return Ok(false);
         }
         let mut moved = 0;
-        while depth < self.settings.high {
+        while depth < self.settings.high && self.still_owns(state, shard).await {
             let room = usize::try_from(self.settings.high - depth).unwrap_or(usize::MAX);
             let limit = room.min(self.settings.batch);
             let Some(delivery) = self.take(state, shard, limit).await else {
@@ -208,7 +270,7 @@ impl Keysync {
             let keys = delivery.keys.len() as u64;
             state.shards[shard].unsent = Some(delivery);
             self.note_moving(state);
-            let pushed = state.shards[shard].push(&self.ledgers).await;
+            let pushed = state.shards[shard].push(&self.ports.ledgers).await;
             self.note_moving(state);
             let all = pushed?;
             self.buffer.supplied();
@@ -227,14 +289,14 @@ impl Keysync {
     /// Takes a batch from the next ledger that has one. A ledger that fails is asked again in the next pass, under
     /// the same batch name: it may have taken the keys without being able to say so.
     async fn take(&self, state: &mut State, shard: usize, limit: usize) -> Option<Delivery> {
-        let now = self.clock.now();
-        for step in 0..self.ledgers.len() {
-            let ledger = (state.next_ledger + step) % self.ledgers.len();
+        let now = self.ports.clock.now();
+        for step in 0..self.ports.ledgers.len() {
+            let ledger = (state.next_ledger + step) % self.ports.ledgers.len();
             let batch = match state.shards[shard].unanswered.remove(&ledger) {
                 Some(batch) => batch,
                 None => state.names.name(shard),
             };
-            match self.ledgers[ledger].take(&batch, limit, now).await {
+            match self.ports.ledgers[ledger].take(&batch, limit, now).await {
                 Ok(keys) if keys.is_empty() => {}
                 Ok(keys) => {
                     state.next_ledger = ledger + 1;
@@ -272,14 +334,14 @@ impl Keysync {
             return Ok(());
         }
         let mut held = self.buffer.drain();
-        for pool in &self.pools {
+        for pool in &self.ports.pools {
             if pool.survives_restart() {
                 held = self.return_to_pool(&mut state, pool, held).await;
             } else {
                 held.extend(drain(pool).await);
             }
         }
-        if self.pools.iter().all(|pool| pool.survives_restart()) && !held.is_empty() {
+        if self.ports.pools.iter().all(|pool| pool.survives_restart()) && !held.is_empty() {
             let keys = held.len();
             tracing::warn!(
                 event = event::KEYS_RETURNED,
@@ -292,13 +354,22 @@ impl Keysync {
         }
         self.note_moving(&state);
         let unused: HashSet<Key> = held.into_iter().collect();
-        let returned = self.recover(&Whose::Ours { unused: &unused }).await;
+        let returned = match state.names.are_used() {
+            true => {
+                let instance: Box<str> = state.names.instance().into();
+                self.recover(&Whose::Ours { unused: &unused }, &instance)
+                    .await
+            }
+            // A process that takes nothing from the ledgers does not need them to end.
+            false => Ok(0),
+        };
         state.leases.release_all().await;
         returned.map(|_| ())
     }
 
-    /// Pushes keys that came from pools back into one. Returns those that did not fit. After an error it is unknown
-    /// where they are, and a lost key is better than one in two places.
+    /// Pushes keys that came from pools back into one. Returns those that it does not have: that did not fit, or all if
+    /// it cannot be reached. After any other error it is unknown where they are, and a lost key is better than one in
+    /// two places.
     async fn return_to_pool(
         &self,
         state: &mut State,
@@ -308,14 +379,22 @@ impl Keysync {
         if keys.is_empty() {
             return keys;
         }
-        match pool.push(&state.names.name(0), &keys).await {
+        match pool.push(&state.names.name_return(), &keys).await {
             Ok(pushed) => keys.split_off(pushed.min(keys.len())),
             Err(error) => {
                 report(&error);
-                Vec::new()
+                match error.kind {
+                    ErrorKind::Unavailable => keys,
+                    _ => Vec::new(),
+                }
             }
         }
     }
+}
+
+/// The lock of whoever looks after a pool shard.
+pub(crate) fn pool_lock(shard: usize) -> String {
+    format!("shard-locks/keys-pool-{shard}")
 }
 
 /// Empties a volatile pool. Keys that it does not give are found by their batches.

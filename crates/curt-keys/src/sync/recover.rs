@@ -32,10 +32,10 @@ pub(super) enum Whose<'a> {
 
 impl Keysync {
     /// Settles open batches in all ledgers and returns how many keys went back into the supply.
-    pub(super) async fn recover(&self, whose: &Whose<'_>) -> PortResult<u64> {
-        let mut living = Living::new(&self.locks, &self.instance);
+    pub(super) async fn recover(&self, whose: &Whose<'_>, instance: &str) -> PortResult<u64> {
+        let mut living = Living::new(&self.ports.locks, instance);
         let mut recovered = 0;
-        for ledger in &self.ledgers {
+        for ledger in &self.ports.ledgers {
             let mut left_alone = 0;
             loop {
                 let batches = ledger
@@ -48,7 +48,7 @@ impl Keysync {
                 for batch in fresh {
                     let ours = match whose {
                         Whose::Dead => !living.owns(batch).await,
-                        Whose::Ours { .. } => *owner(&batch.id) == *self.instance,
+                        Whose::Ours { .. } => *owner(&batch.id) == *instance,
                     };
                     if ours {
                         recovered += self.settle(ledger, batch, whose).await?;
@@ -75,7 +75,7 @@ impl Keysync {
         whose: &Whose<'_>,
     ) -> PortResult<u64> {
         let durable = pool(&batch.id)
-            .and_then(|index| self.pools.get(index))
+            .and_then(|index| self.ports.pools.get(index))
             .filter(|pool| pool.survives_restart());
         if let Some(pool) = durable {
             let pushed = pool.push(&batch.id, &batch.keys).await?;
@@ -87,7 +87,7 @@ impl Keysync {
             Whose::Dead => None,
             Whose::Ours { unused } => Some(*unused),
         };
-        let unused = without_link(&*self.links, &batch.keys, known).await?;
+        let unused = without_link(&**self.ports.links()?, &batch.keys, known).await?;
         ledger.give_back(&batch.id, &unused).await
     }
 }

@@ -34,7 +34,7 @@ impl Keysync {
             return Ok(0);
         }
         // A key that waited may have come back another way and be in use again.
-        match without_link(&*self.links, &waiting, None).await {
+        match self.unused_of(&waiting).await {
             Ok(unused) => Ok(self.put_back(recycling, unused).await),
             Err(error) => {
                 recycling.waiting = waiting;
@@ -43,8 +43,12 @@ impl Keysync {
         }
     }
 
+    async fn unused_of(&self, keys: &[Key]) -> PortResult<Vec<Key>> {
+        without_link(&**self.ports.links()?, keys, None).await
+    }
+
     async fn put_back(&self, recycling: &mut Recycling, keys: Vec<Key>) -> u64 {
-        let mut by_home = vec![Vec::new(); self.ledgers.len()];
+        let mut by_home = vec![Vec::new(); self.ports.ledgers.len()];
         for key in keys {
             by_home[self.homes.node(key.as_bytes()).0 as usize].push(key);
         }
@@ -70,7 +74,7 @@ impl Keysync {
         recycling: &mut Recycling,
         keys: &[Key],
     ) -> PortResult<u64> {
-        let ledger = &self.ledgers[shard];
+        let ledger = &self.ports.ledgers[shard];
         let batches = ledger.open_batches(UnixMillis::MAX, usize::MAX).await?;
         let open: HashSet<&Key> = batches.iter().flat_map(|b: &OpenBatch| &b.keys).collect();
         let (held, closed): (Vec<Key>, Vec<Key>) =

@@ -229,6 +229,7 @@ async fn the_metric_shows_every_stage() {
         .unwrap();
     let stop = CancellationToken::new();
     let keygen = tokio::spawn(Arc::clone(&supply).run_keygen(stop.clone()));
+    tokio::spawn(Arc::clone(&supply).run_presence(stop.clone()));
     while world.ledgers[0].counts().await.unwrap().free < 90 {
         tokio::task::yield_now().await;
     }

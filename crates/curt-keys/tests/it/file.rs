@@ -1,13 +1,14 @@
 //! Key files: written once, claimed before served (K-4), skipped when damaged.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{KeyFile, KeyFileLayout, KeyFileStat, KeyFileWriter};
 use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult};
-use curt_keys::{KeyMetrics, KeySupply, Strategy};
+use curt_keys::{KeyError, KeyMetrics, KeySupply, Strategy};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{Running, World, small, take};
@@ -121,4 +122,39 @@ async fn without_a_place_for_files_the_strategy_says_so() {
     let opened = KeySupply::open(small(Strategy::File), ports, KeyMetrics::default()).await;
     let why = opened.err().unwrap().to_string();
     assert_eq!(why, "the key strategy file needs a place for key files");
+}
+
+#[tokio::test]
+async fn files_are_written_until_enough_keys_wait_and_progress_is_told() {
+    let ports = World::new().life();
+    let mut settings = small(Strategy::File);
+    settings.file.file_keys = 1_000;
+    settings.file.block_keys = 100;
+    let open = |settings| KeySupply::open_behind(settings, ports.clone(), KeyMetrics::default());
+    let supply = open(&settings).unwrap();
+    let (stop, heard) = (CancellationToken::new(), Mutex::new(Vec::new()));
+    let progress = |waiting| heard.lock().unwrap().push(waiting);
+    let waiting = supply.stock_files(2_500, &stop, progress).await;
+    assert_eq!(waiting.unwrap(), 3_000, "files are whole");
+    let heard = heard.into_inner().unwrap();
+    assert!(heard.is_sorted(), "{heard:?}");
+    assert_eq!((heard[0], heard[1], heard.last()), (0, 100, Some(&3_000)));
+    let again = supply.stock_files(2_500, &stop, |_| ()).await;
+    assert_eq!(again.unwrap(), 3_000, "nothing was left to do");
+
+    stop.cancel();
+    let stopped = supply.stock_files(9_000, &stop, |_| ()).await;
+    assert_eq!(stopped.unwrap(), 3_000, "told to stop");
+    let lease = ports
+        .locks
+        .acquire("shard-locks/key-files", Duration::from_secs(60))
+        .await;
+    assert!(lease.unwrap().is_some(), "the lock is free again");
+    let busy = supply
+        .stock_files(9_000, &CancellationToken::new(), |_| ())
+        .await;
+    assert!(matches!(busy, Err(KeyError::Busy(_))), "{busy:?}");
+    let none = open(&small(Strategy::Pool)).unwrap();
+    let none = none.stock_files(1, &stop, |_| ()).await;
+    assert!(matches!(none, Err(KeyError::NoFiles(Strategy::Pool))));
 }

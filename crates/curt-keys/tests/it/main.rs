@@ -12,4 +12,5 @@ mod dry;
 mod faults;
 mod file;
 mod pools;
+mod processes;
 mod world;

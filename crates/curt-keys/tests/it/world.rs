@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use curt_adapters::memory::{
     MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
+    MemoryRoster,
 };
 use curt_core::clock::ManualClock;
 use curt_core::link::{Link, LinkState, RedirectStatus, Revision, Visibility};
@@ -61,11 +62,13 @@ impl World {
         KeyPorts {
             ledgers: self.ledgers.iter().map(|l| self.wire(l) as _).collect(),
             pools: pools.iter().map(|p| self.wire(p) as _).collect(),
-            links: Arc::clone(&self.links),
+            links: Some(Arc::clone(&self.links)),
             files: Some(self.wire(&self.files)),
             cursor: self.wire(&self.cursor),
             locks: Arc::new(MemoryLocks::new(self.clock.clone())),
+            roster: Arc::new(MemoryRoster::new(self.clock.clone())),
             clock: self.clock.clone(),
+            who: "test".into(),
         }
     }
 

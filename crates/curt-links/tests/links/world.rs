@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_adapters::memory::{
-    MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
+    MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks, MemoryRoster,
 };
 use curt_core::clock::ManualClock;
 use curt_core::ports::LinkStore;
@@ -179,11 +179,13 @@ pub(crate) async fn supply(strategy: Strategy, pool: MemoryKeyPool) -> Arc<KeySu
     let ports = KeyPorts {
         ledgers: vec![Arc::new(MemoryKeyLedger::new())],
         pools: vec![Arc::new(pool)],
-        links: Arc::new(MemoryLinkStore::new()),
+        links: Some(Arc::new(MemoryLinkStore::new())),
         files: None,
         cursor: Arc::new(MemoryCursor::new()),
         locks: Arc::new(MemoryLocks::new(clock.clone())),
+        roster: Arc::new(MemoryRoster::new(clock.clone())),
         clock,
+        who: "test".into(),
     };
     let settings = KeySettings {
         strategy,

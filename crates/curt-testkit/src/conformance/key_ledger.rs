@@ -34,6 +34,7 @@ pub async fn suite(make: impl AsyncFn() -> Port) {
         parallel_takes_are_disjoint_and_complete_k3,
         racing_takers_of_one_batch_get_the_same_keys,
         parallel_inserts_count_each_key_once,
+        refuses_an_owner_that_was_replaced,
     );
     suite.finish();
 }
@@ -304,6 +305,18 @@ async fn parallel_inserts_count_each_key_once(ledger: Port) -> Result<()> {
     .await?;
     same("new over all", added.iter().sum::<u64>(), 450)?;
     expect_counts(&ledger, "after", 450, 450, 0).await
+}
+
+async fn refuses_an_owner_that_was_replaced(ledger: Port) -> Result<()> {
+    let insert = async |fence, prefix: &str| ledger.insert_fenced(fence, &keys(prefix, 10)).await;
+    same("the first owner", insert(7, "a").await?, Some(10))?;
+    same("the same owner again", insert(7, "b").await?, Some(10))?;
+    same("the next owner", insert(9, "c").await?, Some(10))?;
+    same("the owner before it", insert(7, "d").await?, None)?;
+    same("and again", insert(8, "d").await?, None)?;
+    same("the next owner goes on", insert(9, "e").await?, Some(10))?;
+    same("without a lock", ledger.insert(&keys("f", 10)).await?, 10)?;
+    expect_counts(&ledger, "after", 50, 50, 0).await
 }
 
 async fn survives_reopening_k2(folder: &Path, open: impl AsyncFn(&Path) -> Port) -> Result<()> {

@@ -16,6 +16,7 @@ pub mod link_cache;
 pub mod link_store;
 pub mod locks;
 pub mod quotas;
+pub mod roster;
 
 use std::fmt::Debug;
 use std::future::Future;

@@ -159,8 +159,10 @@ impl App {
         })
     }
 
-    /// The binary in its folder, shielded from settings in the environment of the tests.
-    fn command(&self) -> Command {
+    /// The binary in its folder, shielded from settings in the environment of the tests, for commands that are talked
+    /// to while they run. [`setting`](Self::setting)s are for the caller to add.
+    #[must_use]
+    pub fn command(&self) -> Command {
         let mut words = self.before.iter();
         let mut command = match words.next() {
             Some(first) => {

@@ -1,8 +1,11 @@
 use clap::Args;
-use curt_adapters::sqlite::Sqlite;
+use curt_adapters::EngineKind;
+use curt_adapters::sqlite::{Access, Sqlite};
 
 use crate::cli::ConfigArgs;
-use crate::config::{Config, Database};
+use crate::commands::block_on;
+use crate::config::Config;
+use crate::wiring::KeyStores;
 
 /// Bring the databases to this version's schema; `curt serve` does the same at its start
 #[derive(Args, Debug)]
@@ -19,40 +22,59 @@ pub(crate) struct Migrate {
 impl Migrate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = Config::load(&self.config)?;
-        let mut databases = vec![&config.store.links];
-        databases.extend(
-            config
-                .store
-                .keys
-                .as_ref()
-                .filter(|keys| **keys != config.store.links),
-        );
-        for database in databases {
-            let Database::Sqlite(path) = database else {
-                println!("memory: nothing to do");
-                continue;
-            };
-            let pending = Sqlite::pending(path)?;
-            if !self.dry_run && !pending.is_empty() {
-                Sqlite::migrate(path)?;
-            }
-            if pending.is_empty() {
-                println!("{}: up to date", path.display());
-            }
-            let done = if self.dry_run {
-                "would apply"
-            } else {
-                "applied"
-            };
-            for step in pending {
-                println!(
-                    "{}: {done} {:04} {}",
-                    path.display(),
-                    step.number,
-                    step.name
-                );
+        let mut files = Vec::new();
+        for (_, address) in config.store.addresses() {
+            match address.kind() {
+                EngineKind::Memory => println!("memory: nothing to do"),
+                EngineKind::Sqlite if !files.contains(&address.path()) => {
+                    files.push(address.path());
+                    self.migrate_file(address.path())?;
+                }
+                _ => {}
             }
         }
+        block_on(self.migrate_servers(&config))
+    }
+
+    fn migrate_file(&self, path: &std::path::Path) -> anyhow::Result<()> {
+        let pending = Sqlite::pending(path)?;
+        if !self.dry_run && !pending.is_empty() {
+            Sqlite::migrate(path)?;
+        }
+        let steps: Vec<_> = pending
+            .iter()
+            .map(|step| (step.number, step.name))
+            .collect();
+        self.say(&path.display(), &steps);
         Ok(())
+    }
+
+    async fn migrate_servers(&self, config: &Config) -> anyhow::Result<()> {
+        let has_servers = config
+            .store
+            .addresses()
+            .any(|(_, address)| matches!(address.kind(), EngineKind::Postgres | EngineKind::Mysql));
+        if !has_servers {
+            return Ok(());
+        }
+        let stores = KeyStores::open(config, "curt migrate", Access::Command)?;
+        for database in stores.engines.migrate(self.dry_run).await? {
+            self.say(&database.address, &database.steps);
+        }
+        stores.engines.close().await;
+        Ok(())
+    }
+
+    fn say(&self, database: &dyn std::fmt::Display, steps: &[(u32, &str)]) {
+        if steps.is_empty() {
+            println!("{database}: up to date");
+        }
+        let done = match self.dry_run {
+            true => "would apply",
+            false => "applied",
+        };
+        for (number, name) in steps {
+            println!("{database}: {done} {number:04} {name}");
+        }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod check;
 mod client;
 pub(crate) mod key;
+pub(crate) mod keys;
 pub(crate) mod link;
 pub(crate) mod migrate;
 pub(crate) mod serve;

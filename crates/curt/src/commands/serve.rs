@@ -5,6 +5,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use curt_accounts::AccountServices;
+use curt_adapters::open::Engines;
+use curt_adapters::sqlite::Access;
 use curt_adapters::wrap::PortErrors;
 use curt_clicks::capture::Capture;
 use curt_core::names::event;
@@ -21,13 +23,13 @@ use crate::clicks::ClickLine;
 use crate::config::Config;
 use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
-use crate::wiring::Stores;
+use crate::wiring::{KeyStores, Stores};
 use crate::{account_tasks, first_start, telemetry};
 
 /// Serve links; every role by default, in one process
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  curt serve --set server.listen=0.0.0.0:80 --set server.public_url=https://go.example.com"
+    after_help = "Example:\n  curt serve --set server.listen=0.0.0.0:80 --set server.public_url=https://go.example.com\n  curt serve keygen --config curt.toml     mint keys only, beside other processes"
 )]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -45,7 +47,7 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = Config::load(&self.config)?;
-        let roles = Roles::new(self.roles)?;
+        let roles = Roles::new(self.roles, &config)?;
         telemetry::start(&config.log)?;
         raise_file_limit(config.http.server.connections_max);
         tokio::runtime::Builder::new_multi_thread()
@@ -75,27 +77,39 @@ fn raise_file_limit(connections: usize) {
 
 /// The parts of a running process.
 struct Running {
-    stores: Stores,
+    engines: Engines,
     supply: Arc<KeySupply>,
+    supervisor: Supervisor,
+    ready: Arc<Readiness>,
+    http_metrics: HttpMetrics,
+    registry: Arc<Registry>,
+    /// What a process has that knows links.
+    front: Option<Front>,
+}
+
+struct Front {
     accounts: AccountServices,
     app: Arc<App>,
-    supervisor: Supervisor,
-    registry: Arc<Registry>,
     /// Until the server takes them.
     captures: Vec<Capture>,
 }
 
 async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> anyhow::Result<()> {
     let signals = Signals::listen()?;
-    let mut running = start(&config, &roles).await?;
+    let mut running = match roles.need_links() {
+        true => start(&config, &roles).await?,
+        false => start_behind(&config, &roles)?,
+    };
     let stop = CancellationToken::new();
     let mut addresses = Vec::new();
     let mut servers = Vec::new();
-    if roles.serve_http() {
-        let captures = std::mem::take(&mut running.captures);
-        let server = bind_public(&config, &running)?.capturing(captures);
+    if let Some(front) = &mut running.front
+        && roles.serve_http()
+    {
+        let captures = std::mem::take(&mut front.captures);
+        let server = bind_public(&config, front, &running.registry)?.capturing(captures);
         let address = server.local_addr();
-        running.app.public.listening_on(address);
+        front.app.public.listening_on(address);
         addresses.push(("http", address));
         servers.push(tokio::spawn(server.run(stop.clone())));
     }
@@ -109,11 +123,13 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
             }
         });
     }
-    first_start::show_key_once(&running.accounts).await?;
-    if roles.serve_http() {
-        first_start::show_setup(&running.accounts, running.app.public.base()).await?;
+    if let Some(front) = &running.front
+        && roles.serve_http()
+    {
+        first_start::show_key_once(&front.accounts).await?;
+        first_start::show_setup(&front.accounts, front.app.public.base()).await?;
     }
-    announce(&addresses, &running.app, ready_file.as_deref())?;
+    announce(&addresses, &running, &roles, ready_file.as_deref())?;
 
     let ended_early = tokio::select! {
         () = signals.wait() => false,
@@ -126,49 +142,48 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
 
 async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut registry = Registry::default();
-    let stores = Stores::open(config, PortErrors::register(&mut registry))?;
-    let clock = stores.clock.clone();
-    let supply = KeySupply::open(
-        config.keys.clone(),
-        stores.keys.clone(),
-        KeyMetrics::register(&mut registry),
-    )
-    .await?;
+    let errors = PortErrors::register(&mut registry);
+    let stores = Stores::open(config, &roles.description(), errors)?;
+    let (clock, supervisor) = (stores.clock.clone(), Supervisor::default());
+    let supply = open_supply(config, roles, &stores, &mut registry).await?;
     let resolver = Resolver::new(
         config.cache.clone(),
-        stores.links.clone(),
+        stores.main.links.clone(),
         clock.clone(),
         ResolveMetrics::register(&mut registry),
     );
     let link_metrics = LinkMetrics::register(&mut registry);
     let links = Links::new(
         config.links.clone(),
-        stores.links.clone(),
+        stores.main.links.clone(),
         supply.clone(),
         resolver.clone(),
         clock.clone(),
         link_metrics.clone(),
     );
-    let purger = Purger::new(
-        config.purge.clone(),
-        stores.links.clone(),
-        supply.clone(),
-        resolver.clone(),
-        clock.clone(),
-        link_metrics,
-    );
     let accounts = stores.account_services(config)?;
     limit_visits(&accounts, &resolver).await?;
-    let supervisor = Supervisor::default();
     account_tasks::start(&supervisor, &accounts, &resolver);
     block(config, &supervisor, &resolver)?;
-    let clicks = config.clicks.as_ref();
-    let clicks = clicks
-        .map(|settings| ClickLine::start(roles, settings, &stores, &supervisor, &mut registry))
-        .transpose()?
-        .unwrap_or_default();
+    let clicks = match &config.clicks {
+        Some(settings) => ClickLine::start(roles, settings, &stores, &supervisor, &mut registry)?,
+        None => ClickLine::default(),
+    };
+    roles::start_keys(roles, &config.store, &supervisor, &supply);
+    if roles.has(Role::Purge) {
+        let purger = Purger::new(
+            config.purge.clone(),
+            stores.main.links.clone(),
+            supply.clone(),
+            resolver.clone(),
+            clock.clone(),
+            link_metrics,
+        );
+        supervisor.start("purge", |stop| purger.run(stop));
+    }
     let ready = Readiness::new();
     ready.set("serving", false);
+    let http_metrics = HttpMetrics::register(&mut registry);
     let app = Arc::new(App {
         visits: clicks.router,
         reports: clicks.reports,
@@ -177,19 +192,59 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         accounts: accounts.clone(),
         clock,
         settings: config.http.clone(),
-        metrics: HttpMetrics::register(&mut registry),
-        ready,
+        metrics: http_metrics.clone(),
+        ready: ready.clone(),
         public: PublicUrl::new(config.http.api.public_url.as_deref()),
     });
-    roles::start_background(roles, &supervisor, &supply, purger);
     Ok(Running {
-        stores,
+        engines: stores.engines,
         supply,
-        accounts,
-        app,
         supervisor,
+        ready,
+        http_metrics,
         registry: Arc::new(registry),
-        captures: clicks.workers,
+        front: Some(Front {
+            accounts,
+            app,
+            captures: clicks.workers,
+        }),
+    })
+}
+
+/// Keys to give, where links are created; elsewhere only what makes and moves them.
+async fn open_supply(
+    config: &Config,
+    roles: &Roles,
+    stores: &Stores,
+    registry: &mut Registry,
+) -> anyhow::Result<Arc<KeySupply>> {
+    let metrics = KeyMetrics::register(registry);
+    let (settings, ports) = (config.keys.clone(), stores.keys.clone());
+    Ok(match roles.has(Role::Api) {
+        true => KeySupply::open(settings, ports, metrics).await?,
+        false => KeySupply::open_behind(&settings, ports, metrics)?,
+    })
+}
+
+/// Starts a process that only makes or moves keys: no links, no accounts, nobody to answer but operators.
+fn start_behind(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
+    let mut registry = Registry::default();
+    let stores = KeyStores::open(config, &roles.description(), Access::Server)?;
+    let metrics = KeyMetrics::register(&mut registry);
+    let supply = KeySupply::open_behind(&config.keys, stores.keys, metrics)?;
+    let supervisor = Supervisor::default();
+    let ready = Readiness::new();
+    ready.set("serving", false);
+    let http_metrics = HttpMetrics::register(&mut registry);
+    roles::start_keys(roles, &config.store, &supervisor, &supply);
+    Ok(Running {
+        engines: stores.engines,
+        supply,
+        supervisor,
+        ready,
+        http_metrics,
+        registry: Arc::new(registry),
+        front: None,
     })
 }
 
@@ -204,11 +259,11 @@ fn block(config: &Config, supervisor: &Supervisor, resolver: &Arc<Resolver>) -> 
     Ok(())
 }
 
-fn bind_public(config: &Config, running: &Running) -> anyhow::Result<Server> {
-    let app = &running.app;
+fn bind_public(config: &Config, front: &Front, registry: &Arc<Registry>) -> anyhow::Result<Server> {
+    let app = &front.app;
     let mut router = api::router(app.clone());
     if config.http.api.metrics_on_main {
-        router = router.merge(admin::metrics_route(running.registry.clone()));
+        router = router.merge(admin::metrics_route(registry.clone()));
     }
     Server::bind(
         &config.http,
@@ -231,8 +286,12 @@ fn bind_admin(
     listen: SocketAddr,
     running: &Running,
 ) -> anyhow::Result<RouterServer> {
-    let router = admin::router(running.app.clone(), running.registry.clone());
-    RouterServer::bind(listen, &config.http.server, running.app.metrics.clone(), router)
+    let registry = running.registry.clone();
+    let router = match &running.front {
+        Some(front) => admin::router(front.app.clone(), registry),
+        None => admin::router_behind(running.ready.clone(), registry),
+    };
+    RouterServer::bind(listen, &config.http.server, running.http_metrics.clone(), router)
         .with_context(|| {
             format!("could not listen on {listen} for operators: --set server.admin_listen=ADDRESS chooses another")
         })
@@ -240,10 +299,11 @@ fn bind_admin(
 
 fn announce(
     addresses: &[(&str, SocketAddr)],
-    app: &App,
+    running: &Running,
+    roles: &Roles,
     ready_file: Option<&Path>,
 ) -> anyhow::Result<()> {
-    app.ready.set("serving", true);
+    running.ready.set("serving", true);
     let lines: String = addresses
         .iter()
         .map(|(name, address)| format!("{name}={address}\n"))
@@ -256,7 +316,10 @@ fn announce(
             .with_context(|| format!("could not write {}", path.display()))?;
     }
     info!(event = event::SERVER_STARTED, version = env!("CARGO_PKG_VERSION"), addresses = %lines.trim().replace('\n', " "), "serving");
-    println!("curt serves {}", app.public.base());
+    match &running.front {
+        Some(front) if roles.serve_http() => println!("curt serves {}", front.app.public.base()),
+        _ => println!("curt runs {roles}"),
+    }
     Ok(())
 }
 
@@ -282,7 +345,7 @@ async fn shut_down(
 ) -> anyhow::Result<()> {
     let grace = config.http.server.shutdown_grace;
     phase(Phase::NotReady, async {
-        running.app.ready.set("serving", false)
+        running.ready.set("serving", false)
     })
     .await;
     phase(Phase::DrainRequests, async {
@@ -301,7 +364,7 @@ async fn shut_down(
     .await;
     phase(Phase::StopTasks, running.supervisor.stop(grace)).await;
     let returned = phase(Phase::ReturnKeys, running.supply.close()).await;
-    phase(Phase::CloseStores, running.stores.close()).await;
+    phase(Phase::CloseStores, running.engines.close()).await;
     returned.context("could not return unused keys; the next start finds them")?;
     info!(event = event::SERVER_STOPPED, "stopped");
     Ok(())

@@ -112,16 +112,30 @@ fn set_text(settings: &mut Table, key: &str, text: &str) -> Result<(), ConfigErr
         Some(Value::Boolean(_)) => {
             Value::Boolean(text.parse().map_err(|_| wrong("true or false"))?)
         }
-        Some(Value::Array(_)) => Value::Array(
-            text.split(',')
-                .map(str::trim)
-                .filter(|item| !item.is_empty())
-                .map(|item| Value::String(item.to_owned()))
-                .collect(),
-        ),
+        Some(Value::Array(_)) => listed(text),
         _ => Value::String(text.to_owned()),
     };
     set(settings, key, value)
+}
+
+/// The items between the commas. A comma between the hosts of one address is none of these: what follows an address and
+/// is not one belongs to it.
+fn listed(text: &str) -> Value {
+    let mut items: Vec<String> = Vec::new();
+    for item in text
+        .split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+    {
+        match items.last_mut() {
+            Some(address) if address.contains("://") && !item.contains("://") => {
+                *address += ",";
+                *address += item;
+            }
+            _ => items.push(item.to_owned()),
+        }
+    }
+    Value::Array(items.into_iter().map(Value::String).collect())
 }
 
 fn set(settings: &mut Table, key: &str, value: Value) -> Result<(), ConfigError> {
@@ -129,6 +143,11 @@ fn set(settings: &mut Table, key: &str, value: Value) -> Result<(), ConfigError>
     let Some(default) = known.get(key) else {
         let hint = nearest(key, known.keys());
         return Err(ConfigError::new(format!("unknown setting {key:?}{hint}")));
+    };
+    // One address may stand for a list of one.
+    let value = match (default, value) {
+        (Value::Array(_), Value::String(text)) => listed(&text),
+        (_, value) => value,
     };
     if default.type_str() != value.type_str() {
         return Err(ConfigError::new(format!(
@@ -251,9 +270,23 @@ mod tests {
     fn lists_come_from_commas() {
         let mut settings = defaults();
         overlay_flag(&mut settings, "links.schemes=https, mailto").unwrap();
-        assert_eq!(
-            settings["links"]["schemes"].as_array().map(Vec::len),
-            Some(2)
-        );
+        let list = |settings: &Table, section: &str, key: &str| -> Vec<String> {
+            let items = settings[section][key].as_array().unwrap().iter();
+            items
+                .map(|item| item.as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(list(&settings, "links", "schemes"), ["https", "mailto"]);
+        overlay_flag(
+            &mut settings,
+            "store.keys=postgres://a:1,b:2/x, postgres://c/y",
+        )
+        .unwrap();
+        let shards = ["postgres://a:1,b:2/x", "postgres://c/y"];
+        assert_eq!(list(&settings, "store", "keys"), shards);
+        overlay_flag(&mut settings, "store.keys=").unwrap();
+        assert!(list(&settings, "store", "keys").is_empty());
+        overlay_file(&mut settings, "[store]\nkeys = \"mysql://a/x\"", "f").unwrap();
+        assert_eq!(list(&settings, "store", "keys"), ["mysql://a/x"]);
     }
 }

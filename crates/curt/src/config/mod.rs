@@ -2,15 +2,13 @@
 //!
 //! `layers` lays the sources over each other, `raw` is what was written, [`Config`] is what it means.
 
-mod address;
 mod layers;
 mod raw;
 mod resolved;
 pub(crate) mod units;
 
-pub(crate) use address::{Database, Files};
 pub(crate) use layers::default_text;
-pub(crate) use resolved::{ClickSettings, Config, LogFormat, LogSettings};
+pub(crate) use resolved::{ClickSettings, Config, LogFormat, LogSettings, StoreSettings};
 
 use crate::cli::ConfigArgs;
 
@@ -20,7 +18,7 @@ use crate::cli::ConfigArgs;
 pub(crate) struct ConfigError(String);
 
 impl ConfigError {
-    fn new(problem: impl Into<String>) -> Self {
+    pub(crate) fn new(problem: impl Into<String>) -> Self {
         Self(problem.into())
     }
 
@@ -38,6 +36,16 @@ impl Config {
                 Some((name.into_string().ok()?, value.into_string().ok()?))
             }),
         )
+    }
+
+    /// The defaults with these settings (`key=value`), whatever the environment is.
+    #[cfg(test)]
+    pub(crate) fn with(set: &[&str]) -> Result<Self, ConfigError> {
+        let arguments = ConfigArgs {
+            config: None,
+            set: set.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        Self::from_sources(&arguments, std::iter::empty())
     }
 
     /// As [`load`](Self::load), with the environment given: tests never change the real one.
@@ -62,22 +70,17 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use curt_accounts::{AccountSettings, LimitSettings, SignUp};
 
     use super::*;
 
-    fn load(set: &[&str]) -> Result<Config, ConfigError> {
-        let arguments = ConfigArgs {
-            config: None,
-            set: set.iter().map(|text| (*text).to_owned()).collect(),
-        };
-        Config::from_sources(&arguments, std::iter::empty())
-    }
-
     #[test]
     fn the_default_file_is_sound_and_says_the_libraries_defaults() {
-        let config = load(&[]).unwrap();
-        assert_eq!(config.store.links, Database::Sqlite("data/curt.db".into()));
+        let config = Config::with(&[]).unwrap();
+        assert_eq!(config.store.links.path(), Path::new("data/curt.db"));
+        assert_eq!(config.store.keys, std::slice::from_ref(&config.store.links));
         assert_eq!(config.http.server.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(
             config.links.default_expiry.map(|life| life.as_secs()),
@@ -105,13 +108,16 @@ mod tests {
             "store.links=oracle:x",
             "store.keys_form=burn",
             "store.pool=",
-            "store.pool=redis://h",
+            "store.pool=kafka://h",
+            "store.keys=zookeeper://h",
+            "store.cursor=redis://h",
             "store.files=/tmp",
-            "store.locks=zookeeper://h",
+            "store.locks=postgres://h",
             "sqlite.synchronous=off",
             "sqlite.readers=0",
             "sqlite.reader_cache=16",
             "cache.bytes=lots",
+            "cache.entry_ttl=always",
             "cache.miss_ttl=1h",
             "cache.loads_max=0",
             "keys.strategy=guess",
@@ -149,7 +155,7 @@ mod tests {
             "log.level=loud=very=",
         ] {
             let key = bad.split('=').next().unwrap_or_default();
-            match load(&[bad]) {
+            match Config::with(&[bad]) {
                 Ok(_) => panic!("{bad} was accepted"),
                 Err(problem) => assert!(problem.to_string().contains(key), "{bad}: {problem}"),
             }
@@ -158,7 +164,7 @@ mod tests {
 
     #[test]
     fn accounts_and_limits_default_to_the_libraries_defaults() {
-        let config = load(&[]).unwrap();
+        let config = Config::with(&[]).unwrap();
         let library = AccountSettings::default();
         assert_eq!(config.accounts.sign_up, library.sign_up);
         assert_eq!(config.accounts.session_idle, library.session_idle);
@@ -167,14 +173,26 @@ mod tests {
         assert_eq!(config.limits, LimitSettings::default());
         assert!(config.blocklist.is_none());
         let set = ["limits.misses_per_address=", "accounts.sign_up=open"];
-        let config = load(&set).unwrap();
+        let config = Config::with(&set).unwrap();
         assert_eq!(config.limits.misses_per_address, None);
         assert_eq!(config.accounts.sign_up, SignUp::Open);
     }
 
     #[test]
+    fn copies_of_links_that_others_change_do_not_live_for_ever() {
+        let shared = "store.links=postgres://h/curt";
+        assert_eq!(Config::with(&[]).unwrap().cache.entry_ttl, None);
+        let config = Config::with(&[shared]).unwrap();
+        assert_eq!(config.cache.entry_ttl.map(|ttl| ttl.as_secs()), Some(1));
+        assert!(Config::with(&[shared, "cache.entry_ttl=3s"]).is_ok());
+        let refused = Config::with(&[shared, "cache.entry_ttl=never"]).err();
+        assert!(refused.is_some_and(|why| why.to_string().contains("cache.entry_ttl")));
+    }
+
+    #[test]
     fn a_trusted_proxy_is_a_network_or_an_address() {
-        let config = load(&["server.trusted_proxies=10.0.0.0/8, 192.0.2.1,fd00::/8"]).unwrap();
+        let config =
+            Config::with(&["server.trusted_proxies=10.0.0.0/8, 192.0.2.1,fd00::/8"]).unwrap();
         let shown: Vec<String> = config
             .http
             .api
@@ -194,7 +212,9 @@ mod tests {
             ("keys.claim.low=0", "keys.claim"),
             ("keys.snowflake.machine=8", "keys.snowflake"),
         ] {
-            let problem = load(&[bad]).err().map(|problem| problem.to_string());
+            let problem = Config::with(&[bad])
+                .err()
+                .map(|problem| problem.to_string());
             assert!(problem.is_some_and(|text| text.contains(section)), "{bad}");
         }
     }

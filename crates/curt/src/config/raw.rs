@@ -46,11 +46,12 @@ pub(super) struct Server {
 #[serde(deny_unknown_fields)]
 pub(super) struct Store {
     pub(super) links: String,
-    pub(super) keys: String,
+    pub(super) keys: Vec<String>,
     pub(super) keys_form: String,
     pub(super) pool: Vec<String>,
     pub(super) files: String,
     pub(super) locks: String,
+    pub(super) cursor: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

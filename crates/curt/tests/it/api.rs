@@ -66,8 +66,13 @@ impl Api {
         })
     }
 
+    /// With the API key, if there is one.
     fn signed(&self, method: &str, path: &str) -> Request {
-        Request::new(method, path).bearer(&self.token)
+        let request = Request::new(method, path);
+        match self.token.as_str() {
+            "" => request,
+            token => request.bearer(token),
+        }
     }
 
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
@@ -80,6 +85,13 @@ impl Api {
 
     pub(crate) fn create(&mut self, target: &str) -> io::Result<Answer> {
         self.post("/api/v1/links", &json!({ "target": target }))
+    }
+
+    /// Creates a link by a request that may be repeated, here or elsewhere, under the same name.
+    pub(crate) fn create_once(&mut self, target: &str, name: &str) -> io::Result<Answer> {
+        let request = self.signed("POST", "/api/v1/links");
+        let request = request.header("Idempotency-Key", name);
+        self.send(&request.json(&json!({ "target": target })))
     }
 
     pub(crate) fn bulk(&mut self, targets: &[String]) -> io::Result<Answer> {

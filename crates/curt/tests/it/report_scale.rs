@@ -150,9 +150,9 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
 }
 
 async fn add(clicks: &dyn ClickStore, days: Vec<SubjectDay>, visits: Vec<VisitRow>) {
-    let from = clicks.position(0).await.unwrap();
+    let from = clicks.position(sample::partition(0)).await.unwrap();
     let flush = ClickFlush {
-        partition: 0,
+        partition: sample::partition(0),
         from,
         to: from + 1,
         days,

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use curt_testkit::http::{Connection, Request};
+use curt_testkit::skipped;
 
 use crate::length::length;
 use crate::site::Site;
@@ -204,12 +205,12 @@ fn idle_connections_cost_little() {
     match rlimit::increase_nofile_limit(wanted) {
         Ok(limit) if limit >= wanted => {}
         Ok(limit) => {
-            println!("SKIPPED slow_clients: {limit} open files are allowed, {wanted} are needed");
-            return;
+            let reason = format!("{limit} open files are allowed, {wanted} are needed");
+            return skipped::say("slow_clients", &reason);
         }
         Err(error) => {
-            println!("SKIPPED slow_clients: the limit of open files cannot be raised: {error}");
-            return;
+            let reason = format!("the limit of open files cannot be raised: {error}");
+            return skipped::say("slow_clients", &reason);
         }
     }
     // A minute is the default; on a busy machine the first may be closed before the last is opened.

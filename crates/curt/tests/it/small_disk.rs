@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use curt_testkit::skipped;
+
 const DISK_MIB: usize = 40;
 const BALLAST_MIB: usize = 16;
 
@@ -20,7 +22,10 @@ impl SmallDisk {
                 Some(disk)
             }
             Err(reason) => {
-                println!("SKIPPED: no small file system can be mounted here: {reason}");
+                skipped::say(
+                    "full_disk",
+                    &format!("no small file system can be mounted here: {reason}"),
+                );
                 None
             }
         }

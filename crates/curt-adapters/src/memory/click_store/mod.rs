@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use curt_core::ports::{ClickFlush, ClickStore, HourRange, Salt, Top, VisitPage, VisitQuery};
+use curt_core::ports::{
+    ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage, VisitQuery,
+};
 use curt_core::{ClickSubject, ClickSum, Day, Dimension, PortResult, UnixMillis};
 
 use self::days::Days;
@@ -19,7 +21,7 @@ pub struct MemoryClickStore {
 
 #[derive(Debug, Default)]
 struct Tables {
-    positions: BTreeMap<u32, u64>,
+    positions: BTreeMap<StreamPartition, u64>,
     days: Days,
     visits: Visits,
     salts: BTreeMap<Day, Salt>,
@@ -34,7 +36,7 @@ impl MemoryClickStore {
 
 #[async_trait]
 impl ClickStore for MemoryClickStore {
-    async fn position(&self, partition: u32) -> PortResult<u64> {
+    async fn position(&self, partition: StreamPartition) -> PortResult<u64> {
         let tables = locked(&self.tables);
         Ok(tables.positions.get(&partition).copied().unwrap_or(0))
     }

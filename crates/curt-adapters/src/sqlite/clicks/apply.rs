@@ -1,33 +1,43 @@
 //! Adding a flush, and removing what is too old.
 
-use curt_core::ports::ClickFlush;
-use curt_core::{Day, Sketch, SubjectDay};
+use curt_core::ports::{ClickFlush, StreamPartition};
+use curt_core::{Day, SubjectDay};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::day_counts::DayCounts;
 use super::subjects;
 use super::visits;
+use crate::click_days::StoredDay;
 use crate::sqlite::decode::unknown;
 
-pub(super) fn position(connection: &Connection, partition: u32) -> rusqlite::Result<u64> {
+pub(super) fn position(
+    connection: &Connection,
+    StreamPartition { stream, number }: StreamPartition,
+) -> rusqlite::Result<u64> {
     let position: Option<i64> = connection
-        .prepare_cached("SELECT position FROM click_positions WHERE partition = ?1")?
-        .query_row([partition], |row| row.get(0))
+        .prepare_cached(
+            "SELECT position FROM click_positions WHERE stream = ?1 AND partition = ?2",
+        )?
+        .query_row((stream.0.cast_signed(), number), |row| row.get(0))
         .optional()?;
     Ok(position.map_or(0, i64::cast_unsigned))
 }
 
 pub(super) fn apply(connection: &Connection, flush: &ClickFlush) -> rusqlite::Result<bool> {
-    if position(connection, flush.partition)? != flush.from {
+    let partition = flush.partition;
+    if position(connection, partition)? != flush.from {
         return Ok(false);
     }
     connection
         .prepare_cached(
-            "INSERT INTO click_positions (partition, position) VALUES (?1, ?2) \
-             ON CONFLICT (partition) DO UPDATE SET position = excluded.position",
+            "INSERT INTO click_positions (stream, partition, position) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (stream, partition) DO UPDATE SET position = excluded.position",
         )?
-        .execute((flush.partition, flush.to.cast_signed()))?;
+        .execute((
+            partition.stream.0.cast_signed(),
+            partition.number,
+            flush.to.cast_signed(),
+        ))?;
     for day in &flush.days {
         add_day(connection, day)?;
     }
@@ -37,29 +47,27 @@ pub(super) fn apply(connection: &Connection, flush: &ClickFlush) -> rusqlite::Re
 
 fn add_day(connection: &Connection, new: &SubjectDay) -> rusqlite::Result<()> {
     let row_id = subjects::find_or_add(connection, &new.subject)?.on(new.day);
-    let stored: Option<(Vec<u8>, Vec<u8>)> = connection
+    let stored: Option<StoredDay> = connection
         .prepare_cached("SELECT counts, visitors FROM click_days WHERE id = ?1")?
-        .query_row([row_id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([row_id], |row| {
+            Ok(StoredDay {
+                counts: row.get(0)?,
+                visitors: row.get(1)?,
+            })
+        })
         .optional()?;
-    let (mut counts, mut visitors) = match &stored {
-        Some((counts, visitors)) => (
-            DayCounts::decode(counts).map_err(|_| unknown(0, Type::Blob, row_id))?,
-            Sketch::from_bytes(visitors).map_err(|_| unknown(1, Type::Blob, row_id))?,
-        ),
-        None => (DayCounts::default(), Sketch::new()),
-    };
-    for sum in &new.sums {
-        counts.add(new.day, sum);
-    }
-    visitors.merge(&new.visitors);
-    let columns = (row_id, counts.encode(), visitors.to_bytes());
-    let statement = match stored {
-        Some(_) => "UPDATE click_days SET counts = ?2, visitors = ?3 WHERE id = ?1",
-        None => "INSERT INTO click_days (id, counts, visitors) VALUES (?1, ?2, ?3)",
+    let is_new = stored.is_none();
+    let sum = stored
+        .unwrap_or_else(StoredDay::empty)
+        .plus([new])
+        .map_err(|_| unknown(0, Type::Blob, row_id))?;
+    let statement = match is_new {
+        true => "INSERT INTO click_days (id, counts, visitors) VALUES (?1, ?2, ?3)",
+        false => "UPDATE click_days SET counts = ?2, visitors = ?3 WHERE id = ?1",
     };
     connection
         .prepare_cached(statement)?
-        .execute(columns)
+        .execute((row_id, sum.counts, sum.visitors))
         .map(drop)
 }
 

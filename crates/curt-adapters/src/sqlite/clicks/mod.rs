@@ -1,6 +1,6 @@
 //! The click store.
 //!
-//! A subject's day is one row, whatever was counted on it: see `day_counts.rs`. Owners, tags and "everything" are
+//! A subject's day is one row, whatever was counted on it: see `click_days`. Owners, tags and "everything" are
 //! subjects of their own and have such rows too; adding up an owner's ten thousand links at each report would read
 //! ten thousand times as much.
 //!
@@ -17,7 +17,6 @@
 //! | the slowest create beside 19 such flushes | 150 ms |
 
 mod apply;
-mod day_counts;
 mod report;
 mod salts;
 mod subjects;
@@ -26,7 +25,9 @@ mod visits;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_core::ports::{ClickFlush, ClickStore, HourRange, Salt, Top, VisitPage, VisitQuery};
+use curt_core::ports::{
+    ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage, VisitQuery,
+};
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
 };
@@ -46,7 +47,7 @@ impl SqliteClicks {
 
 #[async_trait]
 impl ClickStore for SqliteClicks {
-    async fn position(&self, partition: u32) -> PortResult<u64> {
+    async fn position(&self, partition: StreamPartition) -> PortResult<u64> {
         self.db
             .readers
             .look_up("read a click position", |connection| {

@@ -1,14 +1,12 @@
 //! Reads of what was counted: the days of a subject, which are neighbours.
 
-use std::collections::HashMap;
-
 use curt_core::ports::{HourRange, Top};
-use curt_core::{ClickSubject, ClickSum, Day, Dimension, Sketch};
+use curt_core::{ClickSubject, ClickSum, Day, Dimension};
 use rusqlite::Connection;
 use rusqlite::types::Type;
 
-use super::day_counts::{self, Damaged, Hours};
 use super::subjects::{self, day_of};
+use crate::click_days::{Damaged, Ranking, Series, estimate};
 use crate::sqlite::decode::unknown;
 
 pub(super) fn series(
@@ -17,23 +15,11 @@ pub(super) fn series(
     dimension: Dimension,
     range: HourRange,
 ) -> rusqlite::Result<Vec<ClickSum>> {
-    let mut sums = Vec::new();
-    each_day(connection, subject, range, |day, hours_asked, counts| {
-        let first = sums.len();
-        day_counts::each_of(counts, dimension, |value, hours| {
-            let counted = hours_of(hours_asked, hours).filter(|(_, count)| *count > 0);
-            sums.extend(counted.map(|(hour, count)| ClickSum {
-                hour: day.hour(hour),
-                dimension,
-                value: value.into(),
-                count,
-            }));
-        })?;
-        // Values rise already, so a stable sort by hour is all that is missing.
-        sums[first..].sort_by_key(|sum| sum.hour);
-        Ok(())
+    let mut series = Series::new(dimension, range);
+    each_day(connection, subject, range, |day, counts| {
+        series.add(day, counts)
     })?;
-    Ok(sums)
+    Ok(series.finish())
 }
 
 pub(super) fn top(
@@ -43,25 +29,11 @@ pub(super) fn top(
     range: HourRange,
     limit: usize,
 ) -> rusqlite::Result<Top> {
-    let mut counts = HashMap::<Box<str>, u64>::new();
-    each_day(connection, subject, range, |_, hours_asked, bytes| {
-        day_counts::each_of(bytes, dimension, |value, hours| {
-            let mut new = 0_u64;
-            for (hour, count) in hours.iter().enumerate() {
-                if hours_asked >> hour & 1 == 1 {
-                    new = new.saturating_add(*count);
-                }
-            }
-            if new == 0 {
-                return;
-            }
-            match counts.get_mut(value) {
-                Some(count) => *count = count.saturating_add(new),
-                None => drop(counts.insert(value.into(), new)),
-            }
-        })
+    let mut ranking = Ranking::new(dimension, range);
+    each_day(connection, subject, range, |day, counts| {
+        ranking.add(day, counts)
     })?;
-    Ok(Top::of(counts, limit))
+    Ok(ranking.finish(limit))
 }
 
 pub(super) fn visitors(
@@ -70,7 +42,7 @@ pub(super) fn visitors(
     from: Day,
     before: Day,
 ) -> rusqlite::Result<Vec<(Day, u64)>> {
-    let Some(number) = subjects::find(connection, subject)?.filter(|_| from < before) else {
+    let Some(number) = subjects::find(connection, subject)? else {
         return Ok(Vec::new());
     };
     let mut statement = connection.prepare_cached(
@@ -79,21 +51,21 @@ pub(super) fn visitors(
     let mut rows = statement.query((number.on(from), number.on(before)))?;
     let mut days = Vec::new();
     while let Some(row) = rows.next()? {
-        let sketch = Sketch::from_bytes(row.get_ref(1)?.as_blob()?)
+        let count = estimate(row.get_ref(1)?.as_blob()?)
             .map_err(|_| unknown(1, Type::Blob, row.get::<_, i64>(0)))?;
-        if !sketch.is_empty() {
-            days.push((day_of(row.get(0)?), sketch.estimate()));
+        if let Some(count) = count {
+            days.push((day_of(row.get(0)?), count));
         }
     }
     Ok(days)
 }
 
-/// Shows each day of the range with a bit for each of its hours that was asked for, and its counts.
+/// Shows the counts of each day that the range touches.
 fn each_day(
     connection: &Connection,
     subject: &ClickSubject,
     range: HourRange,
-    mut see: impl FnMut(Day, u32, &[u8]) -> Result<(), Damaged>,
+    mut see: impl FnMut(Day, &[u8]) -> Result<(), Damaged>,
 ) -> rusqlite::Result<()> {
     let Some(number) = subjects::find(connection, subject)?.filter(|_| range.from < range.before)
     else {
@@ -106,20 +78,8 @@ fn each_day(
     let mut rows = statement.query((number.on(first), number.on(last)))?;
     while let Some(row) = rows.next()? {
         let row_id: i64 = row.get(0)?;
-        let day = day_of(row_id);
-        let is_asked = |hour: &u8| range.contains(day.hour(*hour));
-        let hours_asked = (0..24)
-            .filter(is_asked)
-            .fold(0, |mask, hour| mask | 1 << hour);
-        see(day, hours_asked, row.get_ref(1)?.as_blob()?)
+        see(day_of(row_id), row.get_ref(1)?.as_blob()?)
             .map_err(|_| unknown(1, Type::Blob, row_id))?;
     }
     Ok(())
-}
-
-fn hours_of(asked: u32, hours: &Hours) -> impl Iterator<Item = (u8, u64)> {
-    (0..24_u8)
-        .zip(hours)
-        .filter(move |(hour, _)| asked >> hour & 1 == 1)
-        .map(|(hour, count)| (hour, *count))
 }

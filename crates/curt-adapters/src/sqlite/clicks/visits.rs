@@ -12,8 +12,9 @@ use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, Row, params};
 
 use super::subjects::{self, LINK_KIND, SubjectNumber};
+use crate::page_cursor;
+use crate::sqlite::decode;
 use crate::sqlite::tags::{join_tags, split_tags};
-use crate::sqlite::{decode, sealed};
 
 /// Bits of a row id that number the visits of one millisecond. When they do not suffice, the visit moves to the next.
 const NUMBER_BITS: u32 = 15;
@@ -106,7 +107,7 @@ pub(super) fn ids_of(query: &VisitQuery) -> Option<Range<i64>> {
     let Some(cursor) = &query.cursor else {
         return Some(start..end);
     };
-    let before: i64 = sealed::unseal(LIST, cursor)?.parse().ok()?;
+    let before: i64 = page_cursor::unseal(LIST, cursor)?.parse().ok()?;
     Some(start..end.min(before))
 }
 
@@ -129,7 +130,7 @@ pub(super) fn page(
     let mut last_seen = None;
     while let Some(row) = rows.next()? {
         if scanned == PAGE_ROWS_SCANNED_MAX || page.visits.len() >= query.limit {
-            page.next = last_seen.map(|id: i64| sealed::seal(LIST, &id.to_string()));
+            page.next = last_seen.map(|id: i64| page_cursor::seal(LIST, &id.to_string()));
             break;
         }
         scanned += 1;

@@ -32,6 +32,17 @@ fn slot(key: &Key) -> u32 {
     u32::try_from(place::hash(key.as_bytes()) >> 32).unwrap_or(u32::MAX)
 }
 
+/// Whether no owner with a higher fence has been here. Remembers this one.
+pub(super) fn pass_fence(connection: &Connection, fence: u64) -> rusqlite::Result<bool> {
+    let passed = connection
+        .prepare_cached(
+            "INSERT INTO counters (name, value) VALUES ('keys.fence', ?1) \
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE value <= excluded.value",
+        )?
+        .execute([fence.cast_signed()])?;
+    Ok(passed > 0)
+}
+
 /// Adds keys as unused that are neither unused nor used. Returns how many.
 pub(super) fn add(
     connection: &Connection,

@@ -46,23 +46,38 @@ impl SqliteLedger {
     pub(super) fn new(db: Arc<Sqlite>, form: LedgerForm) -> Self {
         Self { db, form }
     }
-}
 
-#[async_trait]
-impl KeyLedger for SqliteLedger {
-    async fn insert(&self, keys: &[Key]) -> PortResult<u64> {
+    /// Adds keys, unless an owner with a higher fence has been here.
+    async fn add(&self, fence: Option<u64>, keys: &[Key]) -> PortResult<Option<u64>> {
         let form = self.form;
         let keys = keys::in_slot_order(keys);
         self.db
             .writer
             .write("add minted keys", keys.len(), move |work| {
+                if let Some(fence) = fence
+                    && !keys::pass_fence(work.connection, fence)?
+                {
+                    return Ok(None);
+                }
                 let keys = batch::without_open(work.connection, &keys)?;
                 let added = keys::add(work.connection, form, &keys)?;
                 work.counters.add(MINTED, added);
                 work.counters.add(FREE, added);
-                Ok(added.unsigned_abs())
+                Ok(Some(added.unsigned_abs()))
             })
             .await
+    }
+}
+
+#[async_trait]
+impl KeyLedger for SqliteLedger {
+    async fn insert(&self, keys: &[Key]) -> PortResult<u64> {
+        let added = self.add(None, keys).await?;
+        Ok(added.unwrap_or_default())
+    }
+
+    async fn insert_fenced(&self, fence: u64, keys: &[Key]) -> PortResult<Option<u64>> {
+        self.add(Some(fence), keys).await
     }
 
     async fn take(&self, batch: &BatchId, limit: usize, now: UnixMillis) -> PortResult<Vec<Key>> {

@@ -3,7 +3,7 @@
 use curt_core::ports::{ListOrder, ListQuery};
 use curt_core::{DomainId, Key, LinkId};
 
-use crate::sqlite::sealed;
+use crate::page_cursor;
 
 /// Where a page begins. Links are listed in the order in which they came to be, or in that of their ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Position {
     /// Where the query wants its page to begin. Fails on a cursor that this list did not give.
     pub(super) fn of_query(query: &ListQuery) -> Result<Self, ()> {
         let after = match &query.cursor {
-            Some(cursor) => Some(sealed::unseal(order_name(query.order), cursor).ok_or(())?),
+            Some(cursor) => Some(page_cursor::unseal(order_name(query.order), cursor).ok_or(())?),
             None => None,
         };
         match query.order {
@@ -41,7 +41,7 @@ impl Position {
 
 /// The cursor for what follows `after`.
 pub(super) fn cursor(order: ListOrder, after: &str) -> Box<str> {
-    sealed::seal(order_name(order), after)
+    page_cursor::seal(order_name(order), after)
 }
 
 /// Part of the cursors that clients hold.

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickFlush, ClickStore, ClickStream, HourRange, Salt, StreamRecord, Top, VisitPage, VisitQuery,
+    ClickFlush, ClickStore, ClickStream, HourRange, Salt, StreamId, StreamPartition, StreamRecord,
+    Top, VisitPage, VisitQuery,
 };
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
@@ -73,6 +74,10 @@ struct Troubled<T: ?Sized> {
 
 #[async_trait]
 impl ClickStream for Troubled<dyn ClickStream> {
+    fn id(&self) -> StreamId {
+        self.inner.id()
+    }
+
     async fn append(&self, records: &[Box<[u8]>]) -> PortResult<()> {
         self.trouble.pass(self.inner.append(records)).await
     }
@@ -96,7 +101,7 @@ impl ClickStream for Troubled<dyn ClickStream> {
 
 #[async_trait]
 impl ClickStore for Troubled<dyn ClickStore> {
-    async fn position(&self, partition: u32) -> PortResult<u64> {
+    async fn position(&self, partition: StreamPartition) -> PortResult<u64> {
         self.trouble.pass(self.inner.position(partition)).await
     }
 
@@ -193,8 +198,7 @@ async fn assert_exact(world: &World, what: &str) {
     assert_eq!(visitors.len(), 1, "{what}");
     assert_eq!(visitors[0].1, 10, "{what}: the salt outlives the process");
     assert_eq!(world.visits().await.len(), VISITS as usize, "{what}");
-    let store: &dyn ClickStore = &*world.store;
-    assert_eq!(store.position(0).await.unwrap(), visits, "{what}");
+    assert_eq!(world.position().await, visits, "{what}");
 }
 
 /// Runs a pipeline that ends when all is counted, or dies on the way; says whether it died.
@@ -251,7 +255,7 @@ async fn answers_that_do_not_come_are_waited_for_c1() {
         let pipeline = Pipeline::new(troubled(&world, &trouble), quick(), FlushMetrics::default());
         let running = tokio::spawn(pipeline.run(stop.clone()));
         let all = async {
-            while world.store.position(0).await.unwrap() < u64::from(VISITS) {
+            while world.position().await < u64::from(VISITS) {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
         };

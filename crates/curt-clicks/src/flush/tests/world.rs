@@ -7,7 +7,8 @@ use std::time::Duration;
 use curt_adapters::memory::{MemoryClickStore, MemoryClickStream, MemoryLinkStore};
 use curt_core::clock::ManualClock;
 use curt_core::ports::{
-    ClickStore, ClickStream, HourRange, LinkStore, StreamRecord, VisitFilter, VisitQuery,
+    ClickStore, ClickStream, HourRange, LinkStore, StreamPartition, StreamRecord, VisitFilter,
+    VisitQuery,
 };
 use curt_core::{ClickSubject, Day, Dimension, DomainId, Link, OwnerId, UnixMillis, VisitRow};
 use curt_testkit::sample::{self, NOW, OWNER, id};
@@ -122,6 +123,15 @@ impl World {
             limit: 10_000,
         };
         self.store.visits(&query).await.unwrap().visits
+    }
+
+    /// Up to where the store has counted.
+    pub(super) async fn position(&self) -> u64 {
+        let partition = StreamPartition {
+            stream: self.stream.id(),
+            number: 0,
+        };
+        self.store.position(partition).await.unwrap()
     }
 
     pub(super) fn rejected(&self) -> Vec<(u64, &'static str)> {

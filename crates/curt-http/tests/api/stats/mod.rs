@@ -9,6 +9,7 @@ use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, DomainId, Key, LinkId, OwnerId, Sketch, SubjectDay,
     UnixMillis, VisitKind, VisitRow, Visited,
 };
+use curt_testkit::sample::partition;
 use http::{Method, Request};
 
 use crate::harness::{ADA, Answer, World};
@@ -56,9 +57,9 @@ async fn humans(world: &World, subject: &ClickSubject, at: UnixMillis, number: u
 }
 
 async fn apply(world: &World, days: Vec<SubjectDay>, visits: Vec<VisitRow>) {
-    let from = world.clicks.position(0).await.unwrap();
+    let from = world.clicks.position(partition(0)).await.unwrap();
     let flush = ClickFlush {
-        partition: 0,
+        partition: partition(0),
         from,
         to: from + 1,
         days,

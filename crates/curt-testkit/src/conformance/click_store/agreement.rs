@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::{DAY, Port, day, hour, link, visit, visitors, walk};
 use crate::conformance::same;
-use crate::sample::id;
+use crate::sample::{id, partition};
 
 /// Runs a history of `steps` random calls, fixed by the seed, on both stores and compares every answer.
 ///
@@ -59,7 +59,7 @@ impl History {
     }
 
     async fn apply(&mut self) -> Result<()> {
-        let partition = self.random.random_range(0..2);
+        let partition = partition(self.random.random_range(0..2));
         let at = self.reference.position(partition).await?;
         let wrong = u64::from(self.random.random_bool(0.2));
         let flush = ClickFlush {
@@ -71,7 +71,7 @@ impl History {
         };
         both!(self, format!("{flush:?}"), |store| store
             .apply(flush.clone()));
-        let what = format!("position of {partition}");
+        let what = format!("position of {partition:?}");
         both!(self, what, |store| store.position(partition));
         Ok(())
     }

@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use curt_core::ports::{ClickFlush, HourRange, Top};
+use curt_core::ports::{ClickFlush, HourRange, StreamId, StreamPartition, Top};
 use curt_core::{ClickSubject, Day, Dimension};
 
 use super::{
     DAY, Port, all_of, counted, day, flush, flush_of, link, series, sum, visit, visitors, walk,
 };
 use crate::conformance::{RACERS, Suite, race, run_clauses, same};
+use crate::sample::partition;
 
 const KIND: Dimension = Dimension::Kind;
 
@@ -20,13 +21,14 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
         a_refused_flush_changes_nothing_c1,
         an_empty_flush_moves_the_position,
         partitions_add_up,
+        streams_are_apart,
         one_racer_applies_c1,
         racing_partitions_all_count_c1,
     );
 }
 
 async fn an_empty_store_knows_nothing(store: Port) -> Result<()> {
-    same("position", store.position(3).await?, 0)?;
+    same("position", store.position(partition(3)).await?, 0)?;
     for subject in [ClickSubject::Everything, ClickSubject::Orphans, link("a")] {
         same("sums", series(&store, &subject, KIND).await?, vec![])?;
         let top = store.top(&subject, KIND, HourRange::ALL, 9).await?;
@@ -39,7 +41,7 @@ async fn an_empty_store_knows_nothing(store: Port) -> Result<()> {
 }
 
 /// Sums, visitors and visits in one.
-fn whole(partition: u32, from: u64, to: u64) -> ClickFlush {
+fn whole(partition: StreamPartition, from: u64, to: u64) -> ClickFlush {
     let mut day = counted(
         link("a"),
         vec![sum(1, KIND, "human", 2), sum(1, KIND, "human", 3)],
@@ -55,25 +57,31 @@ fn whole(partition: u32, from: u64, to: u64) -> ClickFlush {
 }
 
 async fn a_flush_is_applied_once_c1(store: Port) -> Result<()> {
-    ensure!(store.apply(whole(0, 0, 10)).await?, "the first");
-    ensure!(!store.apply(whole(0, 0, 10)).await?, "called twice");
+    ensure!(store.apply(whole(partition(0), 0, 10)).await?, "the first");
+    ensure!(
+        !store.apply(whole(partition(0), 0, 10)).await?,
+        "called twice"
+    );
     let once = vec![sum(1, KIND, "human", 5)];
     same("sums", series(&store, &link("a"), KIND).await?, once)?;
     same("visits", walk(&store, &all_of(link("a"))).await?.len(), 1)?;
-    same("position", store.position(0).await?, 10)?;
+    same("position", store.position(partition(0)).await?, 10)?;
 
-    ensure!(store.apply(whole(0, 10, 20)).await?, "the next");
+    ensure!(store.apply(whole(partition(0), 10, 20)).await?, "the next");
     let twice = vec![sum(1, KIND, "human", 10)];
     same("sums", series(&store, &link("a"), KIND).await?, twice)?;
     same("visits", walk(&store, &all_of(link("a"))).await?.len(), 2)?;
-    same("position", store.position(0).await?, 20)
+    same("position", store.position(partition(0)).await?, 20)
 }
 
 async fn a_refused_flush_changes_nothing_c1(store: Port) -> Result<()> {
     for (from, to) in [(1, 2), (9, 3)] {
-        ensure!(!store.apply(whole(0, from, to)).await?, "from {from}");
+        ensure!(
+            !store.apply(whole(partition(0), from, to)).await?,
+            "from {from}"
+        );
     }
-    same("position", store.position(0).await?, 0)?;
+    same("position", store.position(partition(0)).await?, 0)?;
     same("sums", series(&store, &link("a"), KIND).await?, vec![])?;
     same(
         "visitors",
@@ -86,19 +94,36 @@ async fn a_refused_flush_changes_nothing_c1(store: Port) -> Result<()> {
 /// Poison alone moves the position too.
 async fn an_empty_flush_moves_the_position(store: Port) -> Result<()> {
     ensure!(store.apply(flush_of(0, 7, vec![])).await?, "the flush");
-    same("position", store.position(0).await?, 7)
+    same("position", store.position(partition(0)).await?, 7)
 }
 
 async fn partitions_add_up(store: Port) -> Result<()> {
-    ensure!(store.apply(whole(0, 0, 1)).await?, "partition 0");
-    ensure!(store.apply(whole(7, 0, 9)).await?, "partition 7");
-    same("position", store.position(0).await?, 1)?;
-    same("position", store.position(7).await?, 9)?;
-    same("position", store.position(1).await?, 0)?;
+    ensure!(store.apply(whole(partition(0), 0, 1)).await?, "partition 0");
+    ensure!(store.apply(whole(partition(7), 0, 9)).await?, "partition 7");
+    same("position", store.position(partition(0)).await?, 1)?;
+    same("position", store.position(partition(7)).await?, 9)?;
+    same("position", store.position(partition(1)).await?, 0)?;
     let both = vec![sum(1, KIND, "human", 10)];
     same("sums", series(&store, &link("a"), KIND).await?, both)?;
     let visitors = store.visitors(&link("a"), day(DAY), day(DAY + 1)).await?;
     same("visitors of 0..1 and 0..9", visitors, vec![(day(DAY), 9)])
+}
+
+/// Two servers with a spool of their own each count into one store.
+async fn streams_are_apart(store: Port) -> Result<()> {
+    let streams = [0, 1, u64::MAX].map(|stream| StreamPartition {
+        stream: StreamId(stream),
+        number: 0,
+    });
+    for (to, own) in (1..).zip(streams) {
+        ensure!(store.apply(whole(own, 0, to)).await?, "{own:?}");
+    }
+    for (to, own) in (1..).zip(streams) {
+        same("position", store.position(own).await?, to)?;
+        ensure!(!store.apply(whole(own, 0, to)).await?, "{own:?} again");
+    }
+    let all = vec![sum(1, KIND, "human", 15)];
+    same("sums", series(&store, &link("a"), KIND).await?, all)
 }
 
 async fn one_racer_applies_c1(store: Port) -> Result<()> {
@@ -118,9 +143,9 @@ async fn one_racer_applies_c1(store: Port) -> Result<()> {
 
 /// Flushers of different partitions touch the same rows.
 async fn racing_partitions_all_count_c1(store: Port) -> Result<()> {
-    let applied = race(RACERS, |partition| {
+    let applied = race(RACERS, |number| {
         let store = Arc::clone(&store);
-        let own = whole(partition as u32, 0, 1);
+        let own = whole(partition(number as u32), 0, 1);
         async move { store.apply(own).await }
     })
     .await?;

@@ -6,6 +6,7 @@ use curt_core::{Day, Dimension, SubjectDay};
 
 use super::{DAY, Port, all_of, counted, day, link, series, sum, visit, visitors, walk};
 use crate::conformance::same;
+use crate::sample::partition;
 
 /// Writes in every way, drops the store, and finds everything again.
 pub(super) async fn survives_reopening_c1(
@@ -13,7 +14,7 @@ pub(super) async fn survives_reopening_c1(
     open: impl AsyncFn(&Path) -> Port,
 ) -> Result<()> {
     let flush = ClickFlush {
-        partition: 3,
+        partition: partition(3),
         from: 0,
         to: 10,
         days: vec![SubjectDay {
@@ -30,7 +31,7 @@ pub(super) async fn survives_reopening_c1(
     drop(store);
 
     let store = open(folder).await;
-    same("position", store.position(3).await?, 10)?;
+    same("position", store.position(partition(3)).await?, 10)?;
     ensure!(!store.apply(flush).await?, "C-1: applied again");
     let sums = series(&store, &link("a"), Dimension::Country).await?;
     same("sums", sums, vec![sum(1, Dimension::Country, "DE", 2)])?;

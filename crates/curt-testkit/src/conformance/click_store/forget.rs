@@ -7,6 +7,7 @@ use curt_core::{ClickSubject, Day, Dimension, SubjectDay, UnixMillis};
 
 use super::{DAY, Port, all_of, counted, day, link, series, sum, visit, visitors, walk};
 use crate::conformance::{RACERS, Suite, race, run_clauses, same};
+use crate::sample::partition;
 
 const KIND: Dimension = Dimension::Kind;
 
@@ -74,7 +75,7 @@ async fn fill(store: &Port) -> Result<()> {
     let visits = visits.map(|number| visit("a", day(number).start().0));
     store
         .apply(ClickFlush {
-            partition: 0,
+            partition: partition(0),
             from: 0,
             to: 1,
             days,

@@ -23,7 +23,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::Suite;
-use crate::sample::{OWNER, id};
+use crate::sample::{OWNER, id, partition};
 
 type Port = Arc<dyn ClickStore>;
 
@@ -90,7 +90,7 @@ fn flush(from: u64, to: u64, key: &str, sums: Vec<ClickSum>) -> ClickFlush {
 
 fn flush_of(from: u64, to: u64, days: Vec<SubjectDay>) -> ClickFlush {
     ClickFlush {
-        partition: 0,
+        partition: partition(0),
         from,
         to,
         days,

@@ -9,7 +9,7 @@ use curt_core::{
 
 use super::{Port, all_of, link, visit, walk};
 use crate::conformance::{HOSTILE_TEXTS, Suite, refused, run_clauses, same};
-use crate::sample::{OWNER, key};
+use crate::sample::{OWNER, key, partition};
 
 pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
     run_clauses!(
@@ -29,10 +29,10 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
 }
 
 async fn add(store: &Port, visits: Vec<VisitRow>) -> Result<()> {
-    let from = store.position(0).await?;
+    let from = store.position(partition(0)).await?;
     let applied = store
         .apply(ClickFlush {
-            partition: 0,
+            partition: partition(0),
             from,
             to: from + 1,
             days: Vec::new(),

@@ -4,25 +4,27 @@ mod accounts;
 mod clicks;
 mod keys;
 mod server;
+mod store;
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use curt_accounts::{AccountSettings, LimitSettings};
-use curt_adapters::sqlite::{LedgerForm, SqliteSettings, Synchronous};
+use curt_adapters::sqlite::{SqliteSettings, Synchronous};
 use curt_core::RedirectStatus;
 use curt_core::limits::{PURGE_BATCH_MAX, TARGET_BYTES_MAX};
 use curt_http::{HttpSettings, PrivateDenied};
-use curt_keys::{KeySettings, Strategy};
+use curt_keys::KeySettings;
 use curt_links::resolve::MISS_TTL_MAX;
 use curt_links::{LinkSettings, PurgeSettings, ResolverSettings};
 use toml::Table;
 
 pub(crate) use self::clicks::ClickSettings;
-use super::address::{Database, Files, memory_only};
 use super::raw::{self, Raw};
 use super::{ConfigError, units};
+
+pub(crate) use store::StoreSettings;
 
 /// The whole configuration.
 #[derive(Debug)]
@@ -43,17 +45,6 @@ pub(crate) struct Config {
     pub(crate) purge: PurgeSettings,
     pub(crate) log: LogSettings,
     written: Table,
-}
-
-#[derive(Debug)]
-pub(crate) struct StoreSettings {
-    pub(crate) links: Database,
-    /// `None`: the links database.
-    pub(crate) keys: Option<Database>,
-    pub(crate) keys_form: LedgerForm,
-    pub(crate) pools: usize,
-    pub(crate) files: Files,
-    pub(crate) sqlite: SqliteSettings,
 }
 
 /// A file that is looked at again and again.
@@ -83,12 +74,13 @@ impl Config {
             .map_err(|problem: toml::de::Error| ConfigError::new(problem.message().to_owned()))?;
         let data_dir = PathBuf::from(&raw.data_dir);
         let keys = keys::resolve(&raw.keys)?;
+        let store = store::resolve(&raw, &data_dir, keys.strategy)?;
         let http = server::http(&raw.server, private_denied(&raw.links)?)?;
         Ok(Self {
             admin_listen: server::admin_listen(&raw.server)?,
             api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,
-            store: store(&raw, &data_dir, keys.strategy)?,
-            cache: cache(&raw.cache)?,
+            cache: cache(&raw.cache, &store)?,
+            store,
             links: links(&raw.links, &raw.server)?,
             blocklist: blocklist(&raw.links)?,
             accounts: accounts::resolve(&raw.accounts)?,
@@ -109,43 +101,6 @@ impl Config {
         mask(&mut shown);
         shown
     }
-}
-
-fn store(raw: &Raw, data_dir: &Path, strategy: Strategy) -> Result<StoreSettings, ConfigError> {
-    let written = &raw.store;
-    let keys_form = match (written.keys_form.as_str(), strategy) {
-        ("delete", Strategy::Status) | ("status", _) => LedgerForm::Status,
-        ("delete", _) => LedgerForm::Delete,
-        ("used-table", _) => LedgerForm::UsedTable,
-        (other, _) => {
-            return at(
-                "store.keys_form",
-                Err(format!("{other:?}: use delete, status or used-table")),
-            );
-        }
-    };
-    if written.pool.is_empty() {
-        return at(
-            "store.pool",
-            Err("needs at least one address, such as \"memory:\"".to_owned()),
-        );
-    }
-    for pool in &written.pool {
-        at("store.pool", memory_only(pool))?;
-    }
-    at("store.locks", memory_only(&written.locks))?;
-    let keys = match written.keys.as_str() {
-        "" => None,
-        address => Some(at("store.keys", Database::parse(address, data_dir))?),
-    };
-    Ok(StoreSettings {
-        links: at("store.links", Database::parse(&written.links, data_dir))?,
-        keys,
-        keys_form,
-        pools: written.pool.len(),
-        files: at("store.files", Files::parse(&written.files, data_dir))?,
-        sqlite: sqlite(&raw.sqlite)?,
-    })
 }
 
 fn sqlite(raw: &raw::Sqlite) -> Result<SqliteSettings, ConfigError> {
@@ -173,7 +128,23 @@ fn sqlite(raw: &raw::Sqlite) -> Result<SqliteSettings, ConfigError> {
     })
 }
 
-fn cache(raw: &raw::Cache) -> Result<ResolverSettings, ConfigError> {
+/// Copies that other processes' changes do not reach may live this long (L-2).
+const SHARED_ENTRY_TTL: Duration = Duration::from_secs(1);
+
+fn entry_ttl(raw: &raw::Cache, store: &StoreSettings) -> Result<Option<Duration>, ConfigError> {
+    let key = "cache.entry_ttl";
+    let is_shared = store.links.kind().is_shared();
+    match raw.entry_ttl.as_str() {
+        "auto" => Ok(is_shared.then_some(SHARED_ENTRY_TTL)),
+        "never" if is_shared => {
+            let why = "other processes change links, too: use \"auto\" or a duration";
+            at(key, Err(why.to_owned()))
+        }
+        text => at(key, units::duration_or_never(text)),
+    }
+}
+
+fn cache(raw: &raw::Cache, store: &StoreSettings) -> Result<ResolverSettings, ConfigError> {
     let miss_ttl = at("cache.miss_ttl", units::duration(&raw.miss_ttl))?;
     if miss_ttl > MISS_TTL_MAX {
         return at(
@@ -188,7 +159,7 @@ fn cache(raw: &raw::Cache) -> Result<ResolverSettings, ConfigError> {
         cache_bytes: at("cache.bytes", units::size(&raw.bytes))?,
         miss_entries: within("cache.miss_entries", raw.miss_entries, 1, 100_000_000)?,
         miss_ttl,
-        entry_ttl: at("cache.entry_ttl", units::duration_or_never(&raw.entry_ttl))?,
+        entry_ttl: entry_ttl(raw, store)?,
         loads_max: within("cache.loads_max", raw.loads_max, 1, 100_000)?,
         load_wait_max: at("cache.load_wait", units::duration(&raw.load_wait))?,
     })
@@ -318,19 +289,53 @@ fn positive(key: &str, text: &str) -> Result<Duration, ConfigError> {
 }
 
 fn mask(table: &mut Table) {
-    for (_, value) in table.iter_mut() {
-        match value {
-            toml::Value::Table(inner) => mask(inner),
-            toml::Value::String(text) => {
-                if let Ok(mut url) = url::Url::parse(text)
-                    && url.password().is_some()
-                    && url.set_password(Some("***")).is_ok()
-                {
-                    *text = url.to_string();
-                }
-            }
-            _ => {}
-        }
+    table.iter_mut().for_each(|(_, value)| mask_value(value));
+}
+
+fn mask_value(value: &mut toml::Value) {
+    match value {
+        toml::Value::Table(inner) => mask(inner),
+        toml::Value::Array(items) => items.iter_mut().for_each(mask_value),
+        toml::Value::String(text) => *text = masked(text),
+        _ => {}
+    }
+}
+
+/// The password of an address's account, and parameters that are called after one. Addresses of several hosts are none
+/// to a URL parser.
+fn masked(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
+    };
+    let (place, parameters) = match rest.split_once('?') {
+        Some((place, parameters)) => (place, Some(parameters)),
+        None => (rest, None),
+    };
+    let (authority, path) = match place.split_once('/') {
+        Some((authority, path)) => (authority, format!("/{path}")),
+        None => (place, String::new()),
+    };
+    let authority = match authority.rsplit_once('@') {
+        Some((account, hosts)) => match account.split_once(':') {
+            Some((user, _)) => format!("{user}:***@{hosts}"),
+            None => format!("{account}@{hosts}"),
+        },
+        None => authority.to_owned(),
+    };
+    let parameters = parameters.map(|parameters| {
+        let shown: Vec<String> = parameters.split('&').map(masked_parameter).collect();
+        format!("?{}", shown.join("&"))
+    });
+    format!(
+        "{scheme}://{authority}{path}{}",
+        parameters.unwrap_or_default()
+    )
+}
+
+fn masked_parameter(pair: &str) -> String {
+    match pair.split_once('=') {
+        Some((name, _)) if name.contains("password") => format!("{name}=***"),
+        _ => pair.to_owned(),
     }
 }
 
@@ -340,13 +345,28 @@ mod tests {
 
     #[test]
     fn passwords_in_addresses_are_masked() {
-        let mut table: Table = "[store]\nlinks = \"postgres://me:secret@host/db\""
-            .parse()
-            .unwrap();
+        let mut table: Table = r#"
+            links = "postgres://me:secret@h1:5432,h2/db?sslmode=require"
+            [store]
+            pool = ["redis://:hidden@h", "redis+sentinel://h1,h2/m?sentinel_password=hidden&prefix=p"]
+            locks = "zookeeper://h1,h2/curt"
+            plain = "sqlite:curt.db"
+        "#
+        .parse()
+        .unwrap();
         mask(&mut table);
-        assert_eq!(
-            table["store"]["links"].as_str(),
-            Some("postgres://me:***@host/db")
-        );
+        let shown = table.to_string();
+        for hidden in ["secret", "hidden"] {
+            assert!(!shown.contains(hidden), "{shown}");
+        }
+        for kept in [
+            "postgres://me:***@h1:5432,h2/db?sslmode=require",
+            "redis://:***@h",
+            "redis+sentinel://h1,h2/m?sentinel_password=***&prefix=p",
+            "zookeeper://h1,h2/curt",
+            "sqlite:curt.db",
+        ] {
+            assert!(shown.contains(kept), "{kept} in {shown}");
+        }
     }
 }

@@ -6,6 +6,7 @@ mod clock;
 mod exact;
 mod full_spool;
 mod kills;
+mod many_servers;
 mod max_clicks;
 mod poison;
 mod privacy;

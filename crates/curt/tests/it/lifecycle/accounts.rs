@@ -1,5 +1,5 @@
 use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -14,10 +14,10 @@ const ANN: &str = "ann@example.com";
 
 /// Runs a command with something on its standard input.
 fn with_input(site: &Site, arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_curt"))
+    let mut child = site
+        .app()
+        .command()
         .args(arguments)
-        .current_dir(site.folder())
-        .env_remove("CURT_CONFIG")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

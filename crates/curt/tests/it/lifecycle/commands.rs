@@ -208,7 +208,7 @@ fn every_command_has_help_with_an_example() {
     let top = printed(&site.output(&["--help"]));
     assert!(top.contains("curt serve"), "{top}");
     for command in [
-        "serve", "check", "migrate", "user", "key", "audit", "link", "bench",
+        "serve", "check", "migrate", "user", "key", "keys", "audit", "link", "stats", "bench",
     ] {
         assert!(top.contains(command), "{top}");
         let help = printed(&site.output(&[command, "--help"]));
@@ -228,6 +228,7 @@ fn every_command_has_help_with_an_example() {
         ),
         ("user", &["sessions", "sign-out", "invite"]),
         ("link", &["add", "show", "list", "edit", "rm"]),
+        ("keys", &["status"]),
         ("bench", &["keys", "redirect", "create"]),
     ] {
         for action in actions {
@@ -239,4 +240,20 @@ fn every_command_has_help_with_an_example() {
     let nothing = site.output(&[]);
     assert_eq!(nothing.status.code(), Some(2));
     assert!(stderr(&nothing).contains("Usage:"), "{}", stderr(&nothing));
+}
+
+/// `curt … | head`: what is left to say does not matter, and is no failure that anybody must hear of.
+#[test]
+fn a_command_ends_quietly_when_nobody_reads_on() {
+    let site = Site::new(&[]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = site.app().command();
+    let ended = command
+        .args(["migrate", "--dry-run"])
+        .stdout(writer)
+        .output()
+        .unwrap();
+    assert_eq!(stderr(&ended), "");
+    assert_eq!(ended.status.code(), Some(141), "as ended by SIGPIPE");
 }

@@ -4,7 +4,7 @@ use crate::site::Site;
 /// From sysexits.h, so that a service manager can tell a wrong setting from a crash.
 const BAD_CONFIGURATION: i32 = 78;
 
-const BAD_SETTINGS: [&str; 51] = [
+const BAD_SETTINGS: [&str; 54] = [
     "server.listen=nowhere",
     "server.listen=127.0.0.1:99999",
     "server.listen=",
@@ -26,11 +26,13 @@ const BAD_SETTINGS: [&str; 51] = [
     "server.anonymous_create=yes",
     "store.links=curt.db",
     "store.links=oracle:x",
-    "store.links=postgres://host/db",
+    "store.links=postgres://",
     "store.keys_form=burn",
     "store.pool=",
+    "store.pool=redis://",
+    "store.pool=memory:,redis://h",
     "store.files=/tmp",
-    "store.locks=zookeeper://h",
+    "store.locks=zookeeper://",
     "sqlite.synchronous=off",
     "sqlite.readers=0",
     "sqlite.reader_cache=16",
@@ -42,6 +44,7 @@ const BAD_SETTINGS: [&str; 51] = [
     "keys.length=3",
     "keys.length=40",
     "keys.hash=crc32",
+    "keys.lock_ttl=0s",
     "keys.ledger.mint_batch=0",
     "keys.pool.batch=5000",
     "links.target_bytes_max=9000",

@@ -1,5 +1,5 @@
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use curt_testkit::http::{Client, Connection, Request};
@@ -77,7 +77,9 @@ fn visits_can_be_watched() {
     let site = Site::start(&["clicks.flush_every=50ms"]);
     let url = format!("http://{}", site.http());
     linked(&site);
-    let mut watching = Command::new(env!("CARGO_BIN_EXE_curt"))
+    let mut watching = site
+        .app()
+        .command()
         .args(arguments(&site, &url, &["plan", "--watch"]))
         .stdout(Stdio::piped())
         .spawn()

@@ -1,0 +1,52 @@
+-- What is counted about visits, and the visits themselves, of every process that counts into this database.
+
+-- Up to where each partition of each stream is counted, moved in the same transaction as the counts (C-1).
+CREATE TABLE click_positions (
+    stream    bigint NOT NULL,
+    position  bigint NOT NULL,
+    partition bigint NOT NULL,
+    PRIMARY KEY (stream, partition)
+);
+
+-- One subject on one day. All counts of the day are one value (see click_days): a report on a year reads 365 rows,
+-- whatever was counted, and a flush writes one row per subject instead of one per hour, dimension and value.
+CREATE TABLE click_days (
+    number   bigint           NOT NULL, -- the owner, or the link's domain
+    day      integer          NOT NULL,
+    kind     smallint         NOT NULL, -- 0 everything, 1 orphans, 2 an owner, 3 a tag of an owner, 4 a link
+    name     text COLLATE "C" NOT NULL, -- the tag, or the link's key
+    counts   bytea            NOT NULL,
+    visitors bytea            NOT NULL,
+    PRIMARY KEY (kind, number, name, day)
+) WITH (fillfactor = 70); -- the rows of today are written again and again
+
+CREATE INDEX click_days_by_day ON click_days (day);
+
+-- One visit. Those of one millisecond are in the order in which they came.
+CREATE TABLE click_visits (
+    at       bigint   NOT NULL,
+    id       bigint   GENERATED ALWAYS AS IDENTITY,
+    domain   bigint,                    -- NULL: no link was met
+    owner    bigint,
+    kind     smallint NOT NULL,         -- 0 human, 1 bot, 2 prefetch, 3 head
+    key      text COLLATE "C",          -- NULL: the base URL was asked for
+    country  text     NOT NULL,
+    browser  text     NOT NULL,
+    system   text     NOT NULL,
+    device   text     NOT NULL,
+    referrer text     NOT NULL,
+    language text     NOT NULL,
+    tags     text[],                    -- NULL: none
+    address  inet,                      -- NULL unless the configuration keeps it
+    PRIMARY KEY (at, id)
+);
+
+CREATE INDEX click_visits_by_link ON click_visits (domain, key, at, id) WHERE domain IS NOT NULL;
+CREATE INDEX click_visits_of_orphans ON click_visits (at, id) WHERE domain IS NULL;
+CREATE INDEX click_visits_by_owner ON click_visits (owner, at, id) WHERE owner IS NOT NULL;
+
+-- What a day's visitors are hashed with; removed when the day is over.
+CREATE TABLE click_salts (
+    day  integer PRIMARY KEY,
+    salt bytea NOT NULL
+);

@@ -1,0 +1,106 @@
+//! Reports from days, which come in their order.
+
+use std::collections::HashMap;
+
+use curt_core::ports::{HourRange, Top};
+use curt_core::{ClickSum, Day, Dimension, Sketch};
+
+use super::counts::{self, Damaged, Hours};
+
+/// The sums of one dimension by hour and then value.
+pub(crate) struct Series {
+    dimension: Dimension,
+    range: HourRange,
+    sums: Vec<ClickSum>,
+}
+
+impl Series {
+    pub(crate) fn new(dimension: Dimension, range: HourRange) -> Self {
+        Self {
+            dimension,
+            range,
+            sums: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, day: Day, bytes: &[u8]) -> Result<(), Damaged> {
+        let asked = hours_asked(self.range, day);
+        let first = self.sums.len();
+        counts::each_of(bytes, self.dimension, |value, hours| {
+            let counted = hours_of(asked, hours).filter(|(_, count)| *count > 0);
+            self.sums.extend(counted.map(|(hour, count)| ClickSum {
+                hour: day.hour(hour),
+                dimension: self.dimension,
+                value: value.into(),
+                count,
+            }));
+        })?;
+        // Values rise already, so a stable sort by hour is all that is missing.
+        self.sums[first..].sort_by_key(|sum| sum.hour);
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Vec<ClickSum> {
+        self.sums
+    }
+}
+
+/// The sums of one dimension by value.
+pub(crate) struct Ranking {
+    dimension: Dimension,
+    range: HourRange,
+    counts: HashMap<Box<str>, u64>,
+}
+
+impl Ranking {
+    pub(crate) fn new(dimension: Dimension, range: HourRange) -> Self {
+        Self {
+            dimension,
+            range,
+            counts: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, day: Day, bytes: &[u8]) -> Result<(), Damaged> {
+        let asked = hours_asked(self.range, day);
+        counts::each_of(bytes, self.dimension, |value, hours| {
+            let mut new = 0_u64;
+            for (hour, count) in hours.iter().enumerate() {
+                if asked >> hour & 1 == 1 {
+                    new = new.saturating_add(*count);
+                }
+            }
+            if new == 0 {
+                return;
+            }
+            match self.counts.get_mut(value) {
+                Some(count) => *count = count.saturating_add(new),
+                None => drop(self.counts.insert(value.into(), new)),
+            }
+        })
+    }
+
+    pub(crate) fn finish(self, limit: usize) -> Top {
+        Top::of(self.counts, limit)
+    }
+}
+
+/// How many came on a day; `None`: nobody did.
+pub(crate) fn estimate(visitors: &[u8]) -> Result<Option<u64>, Damaged> {
+    let sketch = Sketch::from_bytes(visitors).map_err(|_| Damaged)?;
+    Ok((!sketch.is_empty()).then(|| sketch.estimate()))
+}
+
+/// A bit for each hour of the day that the range contains.
+fn hours_asked(range: HourRange, day: Day) -> u32 {
+    (0..24)
+        .filter(|hour| range.contains(day.hour(*hour)))
+        .fold(0, |mask, hour| mask | 1 << hour)
+}
+
+fn hours_of(asked: u32, hours: &Hours) -> impl Iterator<Item = (u8, u64)> {
+    (0..24_u8)
+        .zip(hours)
+        .filter(move |(hour, _)| asked >> hour & 1 == 1)
+        .map(|(hour, count)| (hour, *count))
+}

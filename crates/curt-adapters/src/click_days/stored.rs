@@ -1,0 +1,38 @@
+use curt_core::{Sketch, SubjectDay};
+
+use super::counts::{Damaged, DayCounts};
+
+/// A day as an engine stores it: in two columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredDay {
+    pub(crate) counts: Vec<u8>,
+    pub(crate) visitors: Vec<u8>,
+}
+
+impl StoredDay {
+    pub(crate) fn empty() -> Self {
+        Self {
+            counts: DayCounts::default().encode(),
+            visitors: Sketch::new().to_bytes(),
+        }
+    }
+
+    /// The day with everything that is new about it.
+    pub(crate) fn plus<'a>(
+        &'a self,
+        news: impl IntoIterator<Item = &'a SubjectDay>,
+    ) -> Result<Self, Damaged> {
+        let mut counts = DayCounts::decode(&self.counts)?;
+        let mut visitors = Sketch::from_bytes(&self.visitors).map_err(|_| Damaged)?;
+        for new in news {
+            for sum in &new.sums {
+                counts.add(new.day, sum);
+            }
+            visitors.merge(&new.visitors);
+        }
+        Ok(Self {
+            counts: counts.encode(),
+            visitors: visitors.to_bytes(),
+        })
+    }
+}

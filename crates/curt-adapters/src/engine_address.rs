@@ -1,0 +1,256 @@
+//! What an operator writes to choose an engine: `sqlite:curt.db`, `postgres://…`, `redis://…`, `memory:`.
+//!
+//! An address may hold a password. It is never shown whole: `Display` and `Debug` leave out everything that is secret.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// An engine that ports can be served by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EngineKind {
+    Memory,
+    Files,
+    Sqlite,
+    Postgres,
+    Mysql,
+    Redis,
+    ZooKeeper,
+    Hdfs,
+    S3,
+}
+
+/// What an engine is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    Links,
+    Keys,
+    Pool,
+    Locks,
+    Files,
+    Cursor,
+}
+
+/// Engines that other versions may serve; naming one says so instead of "unknown".
+const PLANNED: [&str; 5] = ["cassandra", "dynamodb", "memcached", "kafka", "etcd"];
+
+impl EngineKind {
+    fn of_scheme(scheme: &str) -> Option<Self> {
+        Some(match scheme {
+            "memory" => Self::Memory,
+            "file" => Self::Files,
+            "sqlite" => Self::Sqlite,
+            "postgres" | "postgresql" => Self::Postgres,
+            "mysql" => Self::Mysql,
+            "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => Self::Redis,
+            "zookeeper" => Self::ZooKeeper,
+            "hdfs" => Self::Hdfs,
+            "s3" => Self::S3,
+            _ => return None,
+        })
+    }
+
+    /// How its addresses look.
+    fn form(self) -> &'static str {
+        match self {
+            Self::Memory => "memory:",
+            Self::Files => "file:FOLDER",
+            Self::Sqlite => "sqlite:PATH",
+            Self::Postgres => "postgres://…",
+            Self::Mysql => "mysql://…",
+            Self::Redis => "redis://…, rediss://…, redis+sentinel://…",
+            Self::ZooKeeper => "zookeeper://…",
+            Self::Hdfs => "hdfs://…",
+            Self::S3 => "s3://…",
+        }
+    }
+
+    /// The cargo feature that compiles it in; `None`: it always is.
+    #[must_use]
+    pub fn feature(self) -> Option<&'static str> {
+        match self {
+            Self::Memory | Self::Files => None,
+            Self::Sqlite => Some("sqlite"),
+            Self::Postgres => Some("postgres"),
+            Self::Mysql => Some("mysql"),
+            Self::Redis => Some("redis"),
+            Self::ZooKeeper => Some("zookeeper"),
+            Self::Hdfs => Some("hdfs"),
+            Self::S3 => Some("s3"),
+        }
+    }
+
+    /// Whether processes on other machines, or only on this one, can use the same.
+    #[must_use]
+    pub fn is_shared(self) -> bool {
+        !matches!(self, Self::Memory | Self::Sqlite)
+    }
+}
+
+impl Part {
+    fn engines(self) -> &'static [EngineKind] {
+        use EngineKind::{Files, Hdfs, Memory, Mysql, Postgres, Redis, S3, Sqlite, ZooKeeper};
+        match self {
+            Self::Links => &[Sqlite, Postgres, Memory],
+            Self::Keys => &[Sqlite, Postgres, Mysql, Memory],
+            Self::Pool => &[Memory, Redis],
+            Self::Locks => &[Memory, Redis, ZooKeeper],
+            Self::Files => &[Files, Hdfs, S3, Memory],
+            Self::Cursor => &[Sqlite, Postgres, ZooKeeper, Memory],
+        }
+    }
+}
+
+/// Where an engine is.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct EngineAddress {
+    kind: EngineKind,
+    place: Place,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Place {
+    Memory,
+    Path(PathBuf),
+    Remote(String),
+}
+
+impl EngineAddress {
+    pub const MEMORY: Self = Self {
+        kind: EngineKind::Memory,
+        place: Place::Memory,
+    };
+
+    /// Reads an address for one part of the product; relative paths start at `data_dir`. The error says what would be
+    /// right and never repeats a password.
+    pub fn parse(text: &str, part: Part, data_dir: &Path) -> Result<Self, String> {
+        let Some((scheme, rest)) = text.split_once(':') else {
+            let example = part.engines()[0].form();
+            return Err(format!(
+                "{text:?} is not a store address: it begins with a scheme, such as {example}"
+            ));
+        };
+        let fits = part.engines().iter().map(|kind| kind.form());
+        let fits: Vec<&str> = fits.collect();
+        let fits = fits.join(" or ");
+        let Some(kind) = EngineKind::of_scheme(scheme) else {
+            return Err(match PLANNED.contains(&scheme) {
+                true => format!("this version cannot use {scheme}: use {fits}"),
+                false => format!("unknown scheme {scheme:?}: use {fits}"),
+            });
+        };
+        if !part.engines().contains(&kind) {
+            return Err(format!("{scheme} does not serve this: use {fits}"));
+        }
+        let place = match kind {
+            EngineKind::Memory if rest.is_empty() => Place::Memory,
+            EngineKind::Memory => return Err("nothing follows memory:".to_owned()),
+            EngineKind::Sqlite | EngineKind::Files if rest.is_empty() => {
+                return Err(format!("{text:?} names no place: write {}", kind.form()));
+            }
+            EngineKind::Sqlite | EngineKind::Files => Place::Path(data_dir.join(rest)),
+            _ if rest.starts_with("//") => Place::Remote(text.to_owned()),
+            _ => return Err(format!("write it as {scheme}://…")),
+        };
+        Ok(Self { kind, place })
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> EngineKind {
+        self.kind
+    }
+
+    /// The file or folder of an engine that has one.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match &self.place {
+            Place::Path(path) => path,
+            Place::Memory | Place::Remote(_) => Path::new(""),
+        }
+    }
+
+    /// The address as it was written, with its secrets.
+    #[must_use]
+    pub fn secret_text(&self) -> &str {
+        match &self.place {
+            Place::Remote(text) => text,
+            Place::Memory | Place::Path(_) => "",
+        }
+    }
+}
+
+/// Scheme, hosts and path; neither the account nor the parameters.
+impl fmt::Display for EngineAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Memory => f.write_str("memory:"),
+            Place::Path(path) => write!(f, "{}", path.display()),
+            Place::Remote(text) => {
+                let (scheme, rest) = text.split_once("://").unwrap_or((text, ""));
+                let rest = rest.split('?').next().unwrap_or_default();
+                let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+                write!(f, "{scheme}://{place}")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for EngineAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EngineAddress({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, part: Part) -> Result<EngineAddress, String> {
+        EngineAddress::parse(text, part, Path::new("/var/lib/curt"))
+    }
+
+    #[test]
+    fn relative_paths_start_at_the_data_folder() {
+        for (text, part, path) in [
+            ("sqlite:curt.db", Part::Links, "/var/lib/curt/curt.db"),
+            ("sqlite:/srv/a.db", Part::Keys, "/srv/a.db"),
+            ("file:keys", Part::Files, "/var/lib/curt/keys"),
+        ] {
+            assert_eq!(parse(text, part).unwrap().path(), Path::new(path));
+        }
+        assert_eq!(parse("memory:", Part::Pool), Ok(EngineAddress::MEMORY));
+    }
+
+    #[test]
+    fn a_wrong_address_says_what_is_right() {
+        for (text, part, said) in [
+            ("curt.db", Part::Links, "begins with a scheme"),
+            ("sqlite:", Part::Links, "names no place"),
+            ("zookeeper://h", Part::Links, "use sqlite:PATH or postgres"),
+            ("mongo:x", Part::Links, "unknown scheme \"mongo\""),
+            (
+                "cassandra://h",
+                Part::Links,
+                "this version cannot use cassandra",
+            ),
+            ("memory:x", Part::Locks, "nothing follows"),
+            ("redis:h", Part::Pool, "redis://"),
+            ("mysql://h", Part::Cursor, "does not serve this"),
+        ] {
+            let problem = parse(text, part).unwrap_err();
+            assert!(problem.contains(said), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let text = "redis+sentinel://me:p%40ss@h1,h2:26380/main/0?sentinel_password=hidden";
+        let address = parse(text, Part::Pool).unwrap();
+        assert_eq!(address.to_string(), "redis+sentinel://h1,h2:26380/main/0");
+        let shown = format!("{address:?}");
+        assert!(
+            !shown.contains("p%40ss") && !shown.contains("hidden"),
+            "{shown}"
+        );
+        assert_eq!(address.secret_text(), text);
+    }
+}

@@ -1,0 +1,39 @@
+use curt_core::{ErrorKind, PortError};
+
+/// Who was asked for what: both stand in every error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) backend: &'static str,
+    pub(crate) op: &'static str,
+}
+
+impl Asked {
+    pub(crate) fn error(self, kind: ErrorKind, detail: impl Into<String>) -> PortError {
+        PortError::new(kind, self.backend, self.op, detail)
+    }
+
+    pub(crate) fn invalid(self, detail: impl Into<String>) -> PortError {
+        self.error(ErrorKind::Invalid, detail)
+    }
+
+    pub(crate) fn absent(self, name: &str) -> PortError {
+        self.invalid(format!("there is no key file {name:?}"))
+    }
+
+    pub(crate) fn already_published(self, name: &str) -> PortError {
+        self.invalid(format!("the key file {name:?} is published already"))
+    }
+
+    pub(crate) fn half_written(self) -> PortError {
+        self.invalid("an earlier call failed half-way; start the file anew")
+    }
+
+    pub(crate) fn corrupt(self, name: &str, why: &str) -> PortError {
+        self.error(
+            ErrorKind::Corrupt,
+            format!(
+                "the key file {name:?} is damaged: {why}; put it back from a copy, or move it away"
+            ),
+        )
+    }
+}

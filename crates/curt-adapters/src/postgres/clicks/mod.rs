@@ -1,0 +1,102 @@
+//! The click store.
+//!
+//! A subject's day is one row, as in SQLite: see `click_days`. Several processes count into the same rows, so a flush
+//! locks the days that it adds to, all flushes in the same order, and is the one transaction here that waits for its
+//! client: the sums of a day are made in this process.
+
+mod apply;
+mod purge;
+mod report;
+mod salts;
+mod subject;
+mod visits;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use curt_core::ports::{
+    ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage, VisitQuery,
+};
+use curt_core::{ClickSubject, ClickSum, Day, Dimension, PortResult, UnixMillis};
+use tokio::sync::Mutex;
+
+use super::engine::Engine;
+use super::schema::{CLICKS, Tables};
+
+pub(super) struct PostgresClicks {
+    tables: Tables,
+    /// Every flush adds to the row of everything, so that those of one process wait for each other anyway: here, and
+    /// not each with a connection that a create could use.
+    turn: Mutex<()>,
+}
+
+impl PostgresClicks {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        Self {
+            tables: Tables::new(engine, &CLICKS),
+            turn: Mutex::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl ClickStore for PostgresClicks {
+    async fn position(&self, partition: StreamPartition) -> PortResult<u64> {
+        apply::position(self.tables.engine().await?, partition).await
+    }
+
+    async fn apply(&self, flush: ClickFlush) -> PortResult<bool> {
+        let engine = self.tables.engine().await?;
+        let _turn = self.turn.lock().await;
+        apply::apply(engine, &flush).await
+    }
+
+    async fn series(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+    ) -> PortResult<Vec<ClickSum>> {
+        report::series(self.tables.engine().await?, subject, dimension, range).await
+    }
+
+    async fn top(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+        limit: usize,
+    ) -> PortResult<Top> {
+        let engine = self.tables.engine().await?;
+        report::top(engine, subject, dimension, range, limit).await
+    }
+
+    async fn visitors(
+        &self,
+        subject: &ClickSubject,
+        from: Day,
+        before: Day,
+    ) -> PortResult<Vec<(Day, u64)>> {
+        report::visitors(self.tables.engine().await?, subject, from, before).await
+    }
+
+    async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage> {
+        visits::page(self.tables.engine().await?, query).await
+    }
+
+    async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
+        salts::keep(self.tables.engine().await?, day, fresh).await
+    }
+
+    async fn forget_salts(&self, before: Day) -> PortResult<()> {
+        salts::forget(self.tables.engine().await?, before).await
+    }
+
+    async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
+        purge::visits(self.tables.engine().await?, before, limit).await
+    }
+
+    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
+        purge::sums(self.tables.engine().await?, before, limit).await
+    }
+}

@@ -1,0 +1,203 @@
+//! What PostgreSQL's errors mean for a caller, in words that say what to do.
+
+use curt_core::{ErrorKind, PortError};
+use deadpool_postgres::{PoolError, TimeoutType};
+use tokio_postgres::Error;
+use tokio_postgres::error::{DbError, SqlState};
+
+use super::address::Address;
+use crate::effect::Effect;
+
+pub(super) const BACKEND: &str = "postgres";
+
+/// A call that found no connection: nothing was asked of the engine.
+pub(super) fn no_connection(op: &'static str, address: &Address, error: PoolError) -> PortError {
+    match error {
+        PoolError::Timeout(TimeoutType::Wait) => PortError::new(
+            ErrorKind::Throttled,
+            BACKEND,
+            op,
+            format!("all connections to {address} are busy: allow more, or send less"),
+        ),
+        PoolError::Backend(error) => no_session(op, address, error),
+        other => PortError::new(
+            ErrorKind::Unavailable,
+            BACKEND,
+            op,
+            format!("{address} does not answer in time: check that it runs and can be reached"),
+        )
+        .with_source(other),
+    }
+}
+
+fn no_session(op: &'static str, address: &Address, error: Error) -> PortError {
+    let (kind, detail) = match error.as_db_error() {
+        Some(told) => explain(told, address),
+        None => (
+            ErrorKind::Unavailable,
+            format!("{address} cannot be reached, or takes no writes: check that its primary runs"),
+        ),
+    };
+    PortError::new(kind, BACKEND, op, detail).with_source(error)
+}
+
+/// A call that broke off after it was sent.
+pub(super) fn failed(
+    op: &'static str,
+    address: &Address,
+    effect: Effect,
+    error: Error,
+) -> PortError {
+    let (kind, detail) = match error.as_db_error() {
+        Some(told) => explain(told, address),
+        None if is_connection(&error) => effect.of_breaking_off(address),
+        None => (
+            ErrorKind::Corrupt,
+            format!("{address} holds what this version does not write"),
+        ),
+    };
+    // The engine ends every session when it stops, also one that has just committed.
+    let (kind, detail) = match error.code() {
+        Some(code) if is_shutdown(code) => effect.of_breaking_off(address),
+        _ => (kind, detail),
+    };
+    PortError::new(kind, BACKEND, op, detail).with_source(error)
+}
+
+/// A call that got no answer before its deadline.
+pub(super) fn too_late(op: &'static str, address: &Address, effect: Effect) -> PortError {
+    let (kind, detail) = effect.of_breaking_off(address);
+    PortError::new(kind, BACKEND, op, detail)
+}
+
+/// Whether the connection should not be used again: the engine behind it no longer takes writes, or is going away.
+pub(super) fn spoils_connection(error: &Error) -> bool {
+    match error.code() {
+        Some(code) => *code == SqlState::READ_ONLY_SQL_TRANSACTION || is_shutdown(code),
+        None => true,
+    }
+}
+
+/// The engine's own code for what went wrong, if it said one.
+pub(super) fn sql_state(error: &PortError) -> Option<&SqlState> {
+    error.source.as_ref()?.downcast_ref::<Error>()?.code()
+}
+
+/// The constraint that the engine says was violated, if one was.
+pub(super) fn constraint(error: &PortError) -> Option<&str> {
+    let error = error.source.as_ref()?.downcast_ref::<Error>()?;
+    error.as_db_error()?.constraint()
+}
+
+/// A failure that can be told to every caller of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    kind: ErrorKind,
+    op: &'static str,
+    detail: String,
+    cause: Option<Cause>,
+}
+
+/// The engine's own words. The driver's error cannot be shared between several callers, this can.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+struct Cause(String);
+
+impl From<PortError> for Shared {
+    fn from(error: PortError) -> Self {
+        Self {
+            kind: error.kind,
+            op: error.op,
+            detail: error.detail,
+            cause: error.source.map(|source| Cause(source.to_string())),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn for_caller(&self) -> PortError {
+        let error = PortError::new(self.kind, BACKEND, self.op, self.detail.clone());
+        match &self.cause {
+            Some(cause) => error.with_source(cause.clone()),
+            None => error,
+        }
+    }
+}
+
+/// Errors without the engine's own words that come from the connection and not from a value.
+fn is_connection(error: &Error) -> bool {
+    error.is_closed()
+        || std::error::Error::source(error)
+            .is_some_and(|source| source.downcast_ref::<std::io::Error>().is_some())
+}
+
+fn is_shutdown(code: &SqlState) -> bool {
+    [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    ]
+    .contains(code)
+}
+
+fn explain(told: &DbError, address: &Address) -> (ErrorKind, String) {
+    let code = told.code().code();
+    let words = told.message();
+    match code {
+        "25006" => (
+            ErrorKind::Unavailable,
+            format!("{address} takes no writes: it is a standby, or was demoted"),
+        ),
+        "53300" => (
+            ErrorKind::Throttled,
+            format!("{address} has no connection left: raise its max_connections, or use fewer"),
+        ),
+        "53100" => (
+            ErrorKind::Unavailable,
+            format!("the disk of {address} is full: free space there"),
+        ),
+        "57014" => (
+            ErrorKind::Unavailable,
+            format!("{address} took too long and gave up; nothing was changed"),
+        ),
+        "42P01" | "42501" => (
+            ErrorKind::Invalid,
+            format!("{words}: run `curt migrate` as the owner of {address}"),
+        ),
+        "3D000" => (
+            ErrorKind::Invalid,
+            format!("{words}: make the database, or name another one"),
+        ),
+        "23514" => (
+            ErrorKind::Bug,
+            format!("a promise is broken ({words}); nothing was changed, please report this"),
+        ),
+        _ => by_class(code, words, address),
+    }
+}
+
+fn by_class(code: &str, words: &str, address: &Address) -> (ErrorKind, String) {
+    match code.get(..2) {
+        Some("28") => (
+            ErrorKind::Invalid,
+            format!("{address} refuses us ({words}): check user and password"),
+        ),
+        // Conflicts between transactions, and locks that others hold.
+        Some("40" | "55") => (
+            ErrorKind::Throttled,
+            format!("others were in the way at {address} ({words}); nothing was changed"),
+        ),
+        Some("08" | "53" | "57" | "58") => (
+            ErrorKind::Unavailable,
+            format!("{address} is in trouble: {words}"),
+        ),
+        Some("XX") => (
+            ErrorKind::Corrupt,
+            format!("{address} found damage: {words}; restore a backup"),
+        ),
+        _ => (
+            ErrorKind::Bug,
+            "the statement cannot be run; please report this".to_owned(),
+        ),
+    }
+}

@@ -1,0 +1,66 @@
+//! Links that come to be without an `Idempotency-Key`: each for itself, many requests in one statement.
+
+use std::collections::HashSet;
+
+use curt_core::ports::{InsertReply, Inserted};
+use curt_core::{Link, LinkId, PortError, PortResult};
+use tokio_postgres::Row;
+
+use super::queue::Call;
+use super::record::Columns;
+use super::{OP_INSERT, sql};
+use crate::postgres::decode::link_id;
+use crate::postgres::engine::Engine;
+use crate::postgres::failure::Shared;
+
+/// Inserts the links of all calls and answers each.
+pub(super) async fn run(engine: &Engine, group: Vec<Call>) {
+    let links: Vec<&Link> = group.iter().flat_map(|call| &call.request.links).collect();
+    let mut outcomes = match insert(engine, &links).await {
+        Ok(outcomes) => outcomes.into_iter(),
+        Err(error) => return answer_all(group, error),
+    };
+    for call in group {
+        let own = outcomes.by_ref().take(call.request.links.len()).collect();
+        call.answer(Ok(InsertReply::Stored(own)));
+    }
+}
+
+/// Tells every caller of a failed group.
+pub(super) fn answer_all(group: Vec<Call>, error: PortError) {
+    let failure = Shared::from(error);
+    for call in group {
+        call.answer(Err(failure.for_caller()));
+    }
+}
+
+async fn insert(engine: &Engine, links: &[&Link]) -> PortResult<Vec<Inserted>> {
+    if links.is_empty() {
+        return Ok(Vec::new());
+    }
+    let is_first = first_of_each_id(links.iter().copied());
+    let firsts = links.iter().zip(&is_first).filter(|(_, first)| **first);
+    let columns = Columns::of(firsts.map(|(link, _)| *link));
+    let values = columns.values();
+    let rows = engine.write(OP_INSERT, sql::INSERT, &values).await?;
+    let created = ids_in(OP_INSERT, &rows)?;
+    let outcome = |(link, first): (&&Link, bool)| match first && created.contains(&link.id) {
+        true => Inserted::Created,
+        false => Inserted::Conflict,
+    };
+    Ok(links.iter().zip(is_first).map(outcome).collect())
+}
+
+/// For each link, whether no earlier one has its id.
+pub(super) fn first_of_each_id<'a>(links: impl IntoIterator<Item = &'a Link>) -> Vec<bool> {
+    let mut seen = HashSet::new();
+    links
+        .into_iter()
+        .map(|link| seen.insert(link.id.as_ref()))
+        .collect()
+}
+
+/// The ids in the first two columns of an answer.
+pub(super) fn ids_in(op: &'static str, rows: &[Row]) -> PortResult<HashSet<LinkId>> {
+    rows.iter().map(|row| link_id(op, row)).collect()
+}

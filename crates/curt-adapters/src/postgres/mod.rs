@@ -1,0 +1,94 @@
+//! PostgreSQL behind five ports: links, accounts, clicks, minted keys and cursors.
+//!
+//! # Connections
+//! Several hosts may be named; the one that takes writes is used, and looked for again after a failure, so that a
+//! promoted standby is found. Nothing is connected at start. Tables are brought up to date before their first use.
+//!
+//! # Transactions
+//! A call is one statement, or several that are sent together with their BEGIN and COMMIT: one round trip, and no lock
+//! is held while the network carries an answer. If the connection breaks in between, nobody knows whether it committed:
+//! such a failure has the kind `Timeout`, and callers repeat the call under the same name.
+
+mod accounts;
+mod address;
+mod array_text;
+mod bare;
+mod by_index;
+mod clicks;
+mod cursor;
+mod decode;
+mod engine;
+mod failure;
+mod ledger;
+mod links;
+mod schema;
+mod settings;
+mod tls;
+
+use std::sync::Arc;
+
+use curt_core::PortResult;
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LinkStore};
+
+use crate::bare::BareKeys;
+use address::Address;
+use engine::Engine;
+
+pub use ledger::LedgerForm;
+pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, Migration, MigrationSet};
+pub use settings::{PostgresSettings, Session};
+
+/// A PostgreSQL at an address.
+#[derive(Clone, Debug)]
+pub struct Postgres {
+    engine: Arc<Engine>,
+}
+
+impl Postgres {
+    /// Reads the address and connects to nothing yet.
+    pub fn open(address: &str, settings: &PostgresSettings) -> PortResult<Self> {
+        let engine = Engine::new(Address::parse(address)?, settings)?;
+        Ok(Self { engine })
+    }
+
+    /// Brings the tables of a set up to date and says what that took. Many processes may do so at once.
+    pub async fn migrate(&self, set: &'static MigrationSet) -> PortResult<&'static [Migration]> {
+        schema::migrate(&self.engine, set).await
+    }
+
+    /// What [`migrate`](Self::migrate) would do.
+    pub async fn pending(&self, set: &'static MigrationSet) -> PortResult<&'static [Migration]> {
+        schema::pending(&self.engine, set).await
+    }
+
+    #[must_use]
+    pub fn ledger(&self, form: LedgerForm) -> Arc<dyn KeyLedger> {
+        Arc::new(ledger::PostgresLedger::new(Arc::clone(&self.engine), form))
+    }
+
+    /// The yardstick of [`ledger`](Self::ledger).
+    pub async fn bare_keys(&self) -> PortResult<Arc<dyn BareKeys>> {
+        let bare = bare::PostgresBareKeys::make(Arc::clone(&self.engine)).await?;
+        Ok(Arc::new(bare))
+    }
+
+    #[must_use]
+    pub fn links(&self) -> Arc<dyn LinkStore> {
+        Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
+    }
+
+    #[must_use]
+    pub fn accounts(&self) -> Arc<dyn Accounts> {
+        Arc::new(accounts::PostgresAccounts::new(Arc::clone(&self.engine)))
+    }
+
+    #[must_use]
+    pub fn clicks(&self) -> Arc<dyn ClickStore> {
+        Arc::new(clicks::PostgresClicks::new(Arc::clone(&self.engine)))
+    }
+
+    #[must_use]
+    pub fn cursor(&self) -> Arc<dyn Cursor> {
+        Arc::new(cursor::PostgresCursor::new(Arc::clone(&self.engine)))
+    }
+}

@@ -1,0 +1,238 @@
+//! A key file in one piece, for engines that publish a single file in a single step.
+//!
+//! First the keys, then what describes them ([`Sums`]), and in the last eight bytes the length of the description. The
+//! file's own length must be the sum of the three: nothing can be cut off, added or inserted unnoticed.
+
+use std::ops::Range;
+
+use async_trait::async_trait;
+use curt_core::ports::KeyFileStat;
+use curt_core::{ErrorKind, Key, PortResult};
+
+use crate::key_layout::{Asked, Sums};
+
+/// Read at once from the end of a file: describes 160 million keys in blocks of 10,000.
+pub(crate) const TAIL_BYTES: usize = 64 << 10;
+/// Read at once from the keys, unless a single block is larger.
+const RUN_BYTES: u64 = 4 << 20;
+const LENGTH_BYTES: usize = 8;
+
+/// A published file, as its engine reads it.
+#[async_trait]
+pub(crate) trait Source: Send + Sync {
+    /// Length of the whole file.
+    fn length(&self) -> u64;
+
+    /// The bytes from `start` on. The place is always inside of the file.
+    async fn part(&self, start: u64, length: usize) -> PortResult<Vec<u8>>;
+}
+
+/// What goes behind the keys.
+pub(crate) fn seal(sums: &Sums) -> Vec<u8> {
+    let mut bytes = sums.encode();
+    let length = bytes.len() as u64;
+    bytes.extend_from_slice(&length.to_le_bytes());
+    bytes
+}
+
+/// A published file whose description has been read and checked.
+pub(crate) struct Sealed<S> {
+    source: S,
+    name: Box<str>,
+    asked: Asked,
+    sums: Sums,
+}
+
+impl<S: Source> Sealed<S> {
+    pub(crate) async fn open(source: S, name: &str, asked: Asked) -> PortResult<Self> {
+        let corrupt = |why: &str| asked.corrupt(name, why);
+        let total = source.length();
+        let tail_length = total.min(TAIL_BYTES as u64);
+        let mut tail = part(&source, total - tail_length, tail_length, asked).await?;
+        let (body, length) = tail
+            .split_last_chunk::<LENGTH_BYTES>()
+            .ok_or_else(|| corrupt("it is too short"))?;
+        let described = u64::from_le_bytes(*length);
+        let start = (total - LENGTH_BYTES as u64)
+            .checked_sub(described)
+            .ok_or_else(|| corrupt("its end is not what was written"))?;
+        let missing = described.saturating_sub(body.len() as u64);
+        if missing > 0 {
+            let before = part(&source, start, missing, asked).await?;
+            tail.splice(0..0, before);
+        }
+        let end = tail.len() - LENGTH_BYTES;
+        let description = usize::try_from(described)
+            .ok()
+            .and_then(|length| end.checked_sub(length))
+            .map(|start| &tail[start..end])
+            .ok_or_else(|| corrupt("its end is not what was written"))?;
+        let sums = Sums::decode(description).map_err(corrupt)?;
+        if sums.bytes() != start {
+            return Err(corrupt("it is longer or shorter than it was"));
+        }
+        Ok(Self {
+            source,
+            name: name.into(),
+            asked,
+            sums,
+        })
+    }
+
+    pub(crate) fn stat(&self) -> KeyFileStat {
+        self.sums.stat()
+    }
+
+    pub(crate) async fn read(&self, first: u64, count: usize) -> PortResult<Vec<Key>> {
+        let wanted = self.sums.within(first, count);
+        let mut keys = Vec::new();
+        let mut rest = self.sums.blocks_of(&wanted);
+        while !rest.is_empty() {
+            let (_, block_bytes) = self.sums.block_place(rest.start);
+            let most = (RUN_BYTES / block_bytes as u64).max(1);
+            let run = rest.start..rest.end.min(rest.start + most);
+            rest.start = run.end;
+            self.read_run(run, &wanted, &mut keys).await?;
+        }
+        Ok(keys)
+    }
+
+    /// Blocks that lie one after the other, by one question.
+    async fn read_run(
+        &self,
+        run: Range<u64>,
+        wanted: &Range<u64>,
+        keys: &mut Vec<Key>,
+    ) -> PortResult<()> {
+        let (start, _) = self.sums.block_place(run.start);
+        let (last, last_length) = self.sums.block_place(run.end - 1);
+        let length = last + last_length as u64 - start;
+        let bytes = part(&self.source, start, length, self.asked).await?;
+        let mut rest = &bytes[..];
+        for block in run {
+            let (bytes, after) = rest.split_at(self.sums.block_place(block).1);
+            rest = after;
+            self.sums
+                .open_block(block, bytes, wanted, keys)
+                .map_err(|why| self.asked.corrupt(&self.name, &why))?;
+        }
+        Ok(())
+    }
+}
+
+/// The part, whole: an engine that sends less is broken off, not damaged.
+async fn part(source: &impl Source, start: u64, length: u64, asked: Asked) -> PortResult<Vec<u8>> {
+    let cut_short = || asked.error(ErrorKind::Unavailable, "the answer was cut short");
+    let length = usize::try_from(length).map_err(|_| cut_short())?;
+    let bytes = source.part(start, length).await?;
+    if bytes.len() != length {
+        return Err(cut_short());
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use curt_core::ports::KeyFileLayout;
+
+    use super::*;
+    use crate::key_layout::Tally;
+
+    const ASKED: Asked = Asked {
+        backend: "test",
+        op: "read",
+    };
+
+    struct Bytes(Vec<u8>);
+
+    #[async_trait]
+    impl Source for Bytes {
+        fn length(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        async fn part(&self, start: u64, length: usize) -> PortResult<Vec<u8>> {
+            let start = usize::try_from(start).unwrap();
+            Ok(self.0[start..start + length].to_vec())
+        }
+    }
+
+    fn file(count: usize, block_keys: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..count)
+            .flat_map(|number| format!("{number:06}").into_bytes())
+            .collect();
+        let mut tally = Tally::new(KeyFileLayout {
+            width: 6,
+            block_keys,
+        });
+        tally.add(&bytes);
+        bytes.extend(seal(&tally.sums()));
+        bytes
+    }
+
+    async fn read(bytes: Vec<u8>, first: u64, count: usize) -> PortResult<Vec<String>> {
+        let file = Sealed::open(Bytes(bytes), "a", ASKED).await?;
+        let keys = file.read(first, count).await?;
+        Ok(keys.iter().map(ToString::to_string).collect())
+    }
+
+    #[tokio::test]
+    async fn a_description_longer_than_one_reading_is_read_whole() {
+        const KEYS: usize = 3 * TAIL_BYTES / 4;
+        let read = read(file(KEYS, 1), 40_000, 3).await.unwrap();
+        assert_eq!(read, ["040000", "040001", "040002"]);
+    }
+
+    #[tokio::test]
+    async fn more_blocks_than_one_reading_holds_are_read_in_order() {
+        const KEYS: usize = 900_000;
+        let read = read(file(KEYS, 10_000), 5, usize::MAX).await.unwrap();
+        assert_eq!(read.len(), KEYS - 5);
+        let is_in_order = read
+            .iter()
+            .zip(5..)
+            .all(|(key, n)| *key == format!("{n:06}"));
+        assert!(is_in_order);
+    }
+
+    #[tokio::test]
+    async fn every_flipped_bit_and_every_cut_is_noticed() {
+        let sound = file(25, 10);
+        let kind = async |bytes: Vec<u8>| read(bytes, 0, 25).await.map_err(|error| error.kind);
+        assert!(kind(sound.clone()).await.is_ok());
+        for place in 0..sound.len() {
+            for bit in 0..8 {
+                let mut bytes = sound.clone();
+                bytes[place] ^= 1 << bit;
+                let got = kind(bytes).await;
+                assert_eq!(got, Err(ErrorKind::Corrupt), "bit {bit} of byte {place}");
+            }
+            let got = kind(sound[..place].to_vec()).await;
+            assert_eq!(got, Err(ErrorKind::Corrupt), "cut at {place}");
+            let got = kind(sound[place + 1..].to_vec()).await;
+            assert_eq!(
+                got,
+                Err(ErrorKind::Corrupt),
+                "{place} cut from the beginning"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_cut_short_is_not_damage() {
+        struct Short;
+        #[async_trait]
+        impl Source for Short {
+            fn length(&self) -> u64 {
+                100
+            }
+
+            async fn part(&self, _: u64, length: usize) -> PortResult<Vec<u8>> {
+                Ok(vec![0; length - 1])
+            }
+        }
+        let opened = Sealed::open(Short, "a", ASKED).await.map(|_| ());
+        let kind = opened.map_err(|error| error.kind);
+        assert_eq!(kind, Err(ErrorKind::Unavailable));
+    }
+}

@@ -1,0 +1,12 @@
+//! The links of PostgreSQL on real servers.
+
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
+#![cfg(feature = "postgres")]
+
+mod claims;
+mod lists;
+mod races;
+mod records;
+mod suites;
+mod unknown;
+mod world;

@@ -1,0 +1,136 @@
+//! The ledger against the bare statements that it is made of, on one server, in turns.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use curt_adapters::postgres::LedgerForm;
+use curt_core::{Key, place};
+use curt_testkit::engines::postgres::{Database, Server};
+use curt_testkit::length::length;
+use curt_testkit::need;
+use curt_testkit::sample::{NOW, batch, key};
+
+use crate::ALONE;
+use crate::world::{Ledger, connect, open};
+
+const MINTED_AT_ONCE: usize = 5_000;
+const TAKEN_AT_ONCE: usize = 1_000;
+
+/// The documented statement, in the shape that keeps to its limit.
+const DOCUMENTED: &str = "with picked as materialized (select id from bare where status = 0 order by id limit 1000 \
+    for update skip locked) delete from bare using picked where bare.id = picked.id and bare.status = 0 \
+    returning bare.key";
+/// The shape that the ledger uses: with a join the planner may read the whole table every time.
+const FASTEST: &str = "with picked as materialized (select id from bare where status = 0 order by id limit 1000 \
+    for update skip locked) delete from bare where status = 0 and id = any (array(select id from picked)) \
+    returning key";
+
+/// The same table and indexes, without anything around them.
+async fn bare(database: &Database) -> tokio_postgres::Client {
+    let client = connect(database).await;
+    client
+        .batch_execute("create table bare (like keys including all)")
+        .await
+        .unwrap();
+    client
+}
+
+/// Keys as they are minted: neighbours in time are not neighbours in the alphabet.
+fn scattered(round: usize) -> Vec<Key> {
+    let scatter = |n: usize| key(&format!("{:016x}", place::hash(&n.to_le_bytes())));
+    (0..MINTED_AT_ONCE)
+        .map(|n| scatter(round * MINTED_AT_ONCE + n))
+        .collect()
+}
+
+/// What each round took.
+#[derive(Default)]
+struct Times {
+    ours: Vec<Duration>,
+    bare: Vec<Duration>,
+}
+
+impl Times {
+    /// Our rate over the bare one, by the middle round of each: a machine that is busy for a moment spoils only a few.
+    fn ratio(&self) -> f64 {
+        middle(&self.bare).as_secs_f64() / middle(&self.ours).as_secs_f64()
+    }
+
+    fn per_second(&self, keys: usize) -> f64 {
+        keys as f64 / middle(&self.ours).as_secs_f64()
+    }
+}
+
+fn middle(times: &[Duration]) -> Duration {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+async fn mint(ledger: &Ledger, client: &tokio_postgres::Client, rounds: usize) -> Times {
+    let insert =
+        "insert into bare (key) select key from unnest($1::text[]) key on conflict do nothing";
+    let insert = client.prepare(insert).await.unwrap();
+    let mut times = Times::default();
+    for round in 0..rounds {
+        let part = scattered(round);
+        let started = Instant::now();
+        ledger.insert(&part).await.unwrap();
+        times.ours.push(started.elapsed());
+        let texts: Vec<&str> = part.iter().map(Key::as_str).collect();
+        let started = Instant::now();
+        client.execute(&insert, &[&texts]).await.unwrap();
+        times.bare.push(started.elapsed());
+    }
+    times
+}
+
+/// Ours takes and closes; the bare one deletes.
+async fn take(
+    ledger: &Ledger,
+    client: &tokio_postgres::Client,
+    bare: &str,
+    rounds: usize,
+) -> Times {
+    let take = client.prepare(bare).await.unwrap();
+    let mut times = Times::default();
+    for round in 0..rounds {
+        let name = batch(&round.to_string());
+        let started = Instant::now();
+        let taken = ledger.take(&name, TAKEN_AT_ONCE, NOW).await.unwrap();
+        ledger.close(&name).await.unwrap();
+        times.ours.push(started.elapsed());
+        assert_eq!(taken.len(), TAKEN_AT_ONCE);
+        let started = Instant::now();
+        let rows = client.query(&take, &[]).await.unwrap();
+        times.bare.push(started.elapsed());
+        assert_eq!(rows.len(), TAKEN_AT_ONCE);
+    }
+    times
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_is_nearly_as_fast_as_its_bare_statements() {
+    let _alone = ALONE.lock().await;
+    let server = Arc::new(need!(Server::start()));
+    let database = server.database("throughput").unwrap();
+    let ledger = open(&database.url()).ledger(LedgerForm::Delete);
+    ledger.counts().await.unwrap();
+    let client = bare(&database).await;
+    let rounds = length(20, 100);
+    let minting = mint(&ledger, &client, rounds).await;
+    database.sql("analyze bare; analyze keys").unwrap();
+    let fastest = take(&ledger, &client, FASTEST, rounds * 2).await;
+    let taking = take(&ledger, &client, DOCUMENTED, rounds * 2).await;
+    println!(
+        "minted {:.0} keys/s, {:.2} of bare; taken {:.0} keys/s, {:.2} of the documented statement, {:.2} of its \
+         fastest shape, which keeps no record",
+        minting.per_second(MINTED_AT_ONCE),
+        minting.ratio(),
+        taking.per_second(TAKEN_AT_ONCE),
+        taking.ratio(),
+        fastest.ratio(),
+    );
+    assert!(minting.ratio() >= 0.7, "minting: {:.2}", minting.ratio());
+    assert!(taking.ratio() >= 0.7, "taking: {:.2}", taking.ratio());
+}

@@ -1,0 +1,57 @@
+//! Takes before the engine has gathered its first statistics: it takes a new table for small.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use curt_adapters::postgres::LedgerForm;
+use curt_testkit::engines::postgres::Server;
+use curt_testkit::need;
+use curt_testkit::sample::{NOW, batch};
+
+use crate::ALONE;
+use crate::world::{FORMS, mint, open};
+
+const SMALL: usize = 12_000;
+const LARGE: usize = 120_000;
+const TAKES: usize = 9;
+const LIMIT: usize = 1_000;
+/// A take that read the whole table would take ten times as long from the large one.
+const RATIO_MAX: f64 = 4.0;
+/// A machine that is busy with other work may spoil a measurement, but not all.
+const TRIES: usize = 3;
+
+/// The middle take from a ledger of this size.
+async fn middle_take(server: &Arc<Server>, form: LedgerForm, size: usize) -> Duration {
+    let database = server.database("unknown_table").unwrap();
+    let ledger = open(&database.url()).ledger(form);
+    mint(&ledger, size).await;
+    let mut times = Vec::with_capacity(TAKES);
+    for number in 0..TAKES {
+        let name = batch(&number.to_string());
+        let started = Instant::now();
+        assert_eq!(ledger.take(&name, LIMIT, NOW).await.unwrap().len(), LIMIT);
+        times.push(started.elapsed());
+        ledger.close(&name).await.unwrap();
+    }
+    times.sort_unstable();
+    times[TAKES / 2]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn takes_from_a_table_without_statistics_do_not_read_all_of_it() {
+    let _alone = ALONE.lock().await;
+    let server = Arc::new(need!(Server::start_with(&[("autovacuum", "off")])));
+    for form in FORMS {
+        let mut ratio = f64::INFINITY;
+        for _ in 0..TRIES {
+            let small = middle_take(&server, form, SMALL).await;
+            let large = middle_take(&server, form, LARGE).await;
+            ratio = large.as_secs_f64() / small.as_secs_f64();
+            println!("{form:?}: take from {SMALL} keys {small:?}, from {LARGE} keys {large:?}");
+            if ratio <= RATIO_MAX {
+                break;
+            }
+        }
+        assert!(ratio <= RATIO_MAX, "{form:?}: {ratio:.1}");
+    }
+}

@@ -1,0 +1,206 @@
+use std::fs;
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::programs::Programs;
+use crate::engines::command::output;
+use crate::engines::engine::Recipe;
+use crate::engines::home::Home;
+use crate::engines::port::on_free_ports;
+use crate::engines::{Engine, Port, unique};
+
+/// Enough for several processes of several workers each, over the hundred of the default.
+const CONNECTIONS_MAX: u32 = 400;
+
+/// A PostgreSQL server that trusts everyone on the loopback, as the user `postgres`.
+#[derive(Debug)]
+pub struct Server {
+    engine: Engine,
+    port: Arc<Port>,
+    programs: Programs,
+}
+
+impl Server {
+    /// Starts an empty server.
+    pub fn start() -> Result<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts an empty server with further lines of its configuration, such as `("enable_hashjoin", "off")`.
+    pub fn start_with(settings: &[(&str, &str)]) -> Result<Self> {
+        let programs = Programs::find()?;
+        on_free_ports(|| {
+            let home = Home::new()?;
+            programs.give(home.path())?;
+            let data = data_in(home.path());
+            programs.make_cluster(&data)?;
+            let port = Arc::new(Port::free()?);
+            configure(&data, &port, settings)?;
+            Self::run(programs.clone(), home, port)
+        })
+    }
+
+    /// Starts a server that follows this one. The port may be that of a dead server which it replaces.
+    pub(super) fn start_standby(&self, port: Arc<Port>) -> Result<Self> {
+        let programs = self.programs.clone();
+        let home = Home::new()?;
+        programs.give(home.path())?;
+        let data = data_in(home.path());
+        programs.copy_cluster(self.port.number(), &data)?;
+        configure(&data, &port, &[])?;
+        Self::run(programs, home, port)
+    }
+
+    fn run(programs: Programs, home: Home, port: Arc<Port>) -> Result<Self> {
+        let folder = home.path().to_owned();
+        let recipe = Recipe {
+            name: "PostgreSQL",
+            command: {
+                let (programs, data) = (programs.clone(), data_in(&folder));
+                Box::new(move || {
+                    let mut command = programs.as_owner("postgres");
+                    command.arg("-D").arg(&data);
+                    command
+                })
+            },
+            serves: {
+                let (programs, port) = (programs.clone(), port.to_string());
+                Box::new(move || {
+                    let mut command = programs.client("pg_isready");
+                    // By the socket in its folder, which nobody else can answer on.
+                    command.arg("-h").arg(&folder).args(["-p", &port]);
+                    output(&mut command).is_ok()
+                })
+            },
+            stop_signal: Signal::INT,
+        };
+        let engine = Engine::start(home, recipe)?;
+        Ok(Self {
+            engine,
+            port,
+            programs,
+        })
+    }
+
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port.number()
+    }
+
+    pub(super) fn claim(&self) -> Arc<Port> {
+        Arc::clone(&self.port)
+    }
+
+    /// The address of a database on it.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Runs statements in the database `postgres` and returns their rows as plain text, columns separated by `|`.
+    pub fn sql(&self, statements: &str) -> Result<String> {
+        self.sql_in("postgres", statements)
+    }
+
+    fn sql_in(&self, database: &str, statements: &str) -> Result<String> {
+        let mut command = self.programs.client("psql");
+        command
+            .args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d"])
+            .arg(self.url(database))
+            .args(["-c", statements]);
+        Ok(output(&mut command)?.trim_end().to_owned())
+    }
+
+    /// Kills, as `kill -9` does, one of its processes that works in this database at the moment. The server ends all
+    /// the others then and recovers from its log. Tells whether there was one.
+    pub fn kill_busy_backend(&self, database: &str) -> bool {
+        let busy = format!(
+            "select pid from pg_stat_activity where datname = '{database}' and state <> 'idle' limit 1"
+        );
+        // Refused while it recovers from the last one.
+        let pid = self.sql(&busy).unwrap_or_default();
+        let pid = pid.parse().ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+    }
+
+    /// Makes an empty database that no other test has.
+    pub fn database(self: &Arc<Self>, name: &str) -> Result<Database> {
+        let name = unique(name);
+        // The other way to make one, the only one before PostgreSQL 15, writes every page of it to the log.
+        self.sql(&format!("create database {name} strategy = file_copy"))
+            .or_else(|_| self.sql(&format!("create database {name}")))?;
+        let server = Arc::clone(self);
+        Ok(Database { server, name })
+    }
+}
+
+impl Deref for Server {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+}
+
+/// A database of one's own on a shared server.
+#[derive(Clone, Debug)]
+pub struct Database {
+    server: Arc<Server>,
+    name: String,
+}
+
+impl Database {
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.server.url(&self.name)
+    }
+
+    /// Runs statements and returns their rows as plain text, columns separated by `|`.
+    pub fn sql(&self, statements: &str) -> Result<String> {
+        self.server.sql_in(&self.name, statements)
+    }
+}
+
+fn data_in(folder: &Path) -> PathBuf {
+    folder.join("data")
+}
+
+/// Appends to the configuration; of two lines for one setting, the later holds.
+fn configure(data: &Path, port: &Port, settings: &[(&str, &str)]) -> Result<()> {
+    let file = data.join("postgresql.conf");
+    let folder = data.parent().context("data without a folder")?;
+    let mut text = fs::read_to_string(&file)?;
+    let port = port.to_string();
+    let folder = folder.display().to_string();
+    let connections = CONNECTIONS_MAX.to_string();
+    let ours = [
+        ("listen_addresses", "127.0.0.1"),
+        ("port", &port),
+        ("unix_socket_directories", &folder),
+        ("max_connections", &connections),
+        // Safe against a killed process, which is all that tests do to it.
+        ("fsync", "off"),
+        ("wal_keep_size", "64MB"),
+        // A standby sleeps this long before it notices that it was promoted.
+        ("wal_retrieve_retry_interval", "100ms"),
+    ];
+    for (name, value) in ours.iter().chain(settings) {
+        text += &format!("{name} = '{value}'\n");
+    }
+    Ok(fs::write(file, text)?)
+}

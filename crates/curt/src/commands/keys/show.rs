@@ -1,0 +1,195 @@
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table, presets};
+use curt_keys::{KeyAccounts, KeyStatus};
+use serde_json::{Value, json};
+
+use crate::config::StoreSettings;
+
+/// For a number that cannot be known from here.
+const UNKNOWN: &str = "?";
+const NOBODY: &str = "-";
+
+/// A status, ready to be shown.
+pub(super) struct Shown {
+    status: KeyStatus,
+    accounts: Option<KeyAccounts>,
+    alarms: Vec<String>,
+    ledgers: Vec<String>,
+    pools: Vec<String>,
+}
+
+pub(super) fn sums_only(accounts: KeyAccounts) -> Shown {
+    Shown {
+        status: KeyStatus::default(),
+        accounts: Some(accounts),
+        alarms: Vec::new(),
+        ledgers: Vec::new(),
+        pools: Vec::new(),
+    }
+}
+
+impl Shown {
+    pub(super) fn new(status: KeyStatus, alarms: Vec<String>, store: &StoreSettings) -> Self {
+        Self {
+            accounts: status.accounts(),
+            status,
+            alarms,
+            ledgers: store.keys.iter().map(ToString::to_string).collect(),
+            pools: store.pool.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let ledgers = self.status.ledgers.iter().zip(&self.ledgers);
+        let ledgers = ledgers.enumerate().map(|(shard, (ledger, address))| {
+            json!({
+                "shard": shard,
+                "address": address,
+                "minted": ledger.counts.map(|counts| counts.minted),
+                "free": ledger.counts.map(|counts| counts.free),
+                "open": ledger.counts.map(|counts| counts.open),
+                "owner": ledger.owner,
+            })
+        });
+        let pools = self.status.pools.iter().zip(&self.pools);
+        let pools = pools.enumerate().map(|(shard, (pool, address))| {
+            json!({
+                "shard": shard,
+                "address": address,
+                "keys": pool.depth,
+                "owner": pool.owner,
+            })
+        });
+        let processes = self.status.processes.iter().flatten().map(|process| {
+            json!({
+                "name": process.name,
+                "who": process.who,
+                "buffered": process.held.ring,
+                "moving": process.held.moving,
+                "conflicts": process.conflicts,
+                "fallbacks": process.fallbacks,
+            })
+        });
+        let sums = self.accounts.map(|accounts| {
+            let stages = accounts.stages().map(|(name, keys)| (name, json!(keys)));
+            let stages: serde_json::Map<String, Value> =
+                stages.map(|(name, keys)| (name.to_owned(), keys)).collect();
+            stages
+        });
+        json!({
+            "ledgers": ledgers.collect::<Vec<_>>(),
+            "pools": pools.collect::<Vec<_>>(),
+            "processes": processes.collect::<Vec<_>>(),
+            "keys": sums,
+            "balances": self.accounts.map(|accounts| accounts.balances()),
+            "alarms": self.alarms,
+        })
+    }
+
+    pub(super) fn table(&self) -> String {
+        let mut text = String::new();
+        if !self.status.ledgers.is_empty() {
+            text += &self.ledger_table();
+            text += &self.pool_table();
+            text += &self.process_table();
+        }
+        text += &self.sums();
+        for alarm in &self.alarms {
+            // Writing to a string does not fail.
+            writeln!(text, "! {alarm}").ok();
+        }
+        text.trim_end().to_owned()
+    }
+
+    fn ledger_table(&self) -> String {
+        let rows = self.status.ledgers.iter().zip(&self.ledgers);
+        let rows = rows.enumerate().map(|(shard, (ledger, address))| {
+            let counts = ledger.counts;
+            [
+                format!("keys-db-{shard}"),
+                number(counts.map(|counts| counts.minted)),
+                number(counts.map(|counts| counts.free)),
+                number(counts.map(|counts| counts.open)),
+                owner(ledger.owner.as_deref()),
+                address.clone(),
+            ]
+        });
+        table(
+            [
+                "keys database",
+                "minted",
+                "free",
+                "open",
+                "keygen",
+                "address",
+            ],
+            1..4,
+            rows,
+        )
+    }
+
+    fn pool_table(&self) -> String {
+        let rows = self.status.pools.iter().zip(&self.pools);
+        let rows = rows.enumerate().map(|(shard, (pool, address))| {
+            [
+                format!("keys-pool-{shard}"),
+                number(pool.depth),
+                owner(pool.owner.as_deref()),
+                address.clone(),
+            ]
+        });
+        table(["pool", "keys", "keysync", "address"], 1..2, rows)
+    }
+
+    fn process_table(&self) -> String {
+        let rows = self.status.processes.iter().flatten().map(|process| {
+            [
+                process.who.to_string(),
+                process.held.ring.to_string(),
+                process.held.moving.to_string(),
+                process.conflicts.to_string(),
+                process.fallbacks.to_string(),
+            ]
+        });
+        let header = ["process", "buffered", "moving", "conflicts", "fallbacks"];
+        table(header, 1..5, rows)
+    }
+
+    fn sums(&self) -> String {
+        let Some(accounts) = &self.accounts else {
+            return "sums: not knowable from here, because not every stage answers (?)\n"
+                .to_owned();
+        };
+        let rows = accounts
+            .stages()
+            .map(|(stage, keys)| [stage.to_owned(), keys.to_string()]);
+        table(["stage", "keys"], 1..2, rows)
+    }
+}
+
+fn number(number: Option<u64>) -> String {
+    number.map_or_else(|| UNKNOWN.to_owned(), |number| number.to_string())
+}
+
+fn owner(owner: Option<&str>) -> String {
+    owner.unwrap_or(NOBODY).to_owned()
+}
+
+fn table<const N: usize>(
+    header: [&str; N],
+    numbers: std::ops::Range<usize>,
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    rows.for_each(|row| {
+        table.add_row(row);
+    });
+    for (at, column) in table.column_iter_mut().enumerate() {
+        if numbers.contains(&at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    format!("{table}\n\n")
+}

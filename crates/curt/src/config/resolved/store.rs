@@ -1,0 +1,122 @@
+use std::path::Path;
+
+use curt_adapters::open::KeysForm;
+use curt_adapters::sqlite::SqliteSettings;
+use curt_adapters::{EngineAddress, EngineKind, Part};
+use curt_keys::Strategy;
+
+use super::{at, sqlite};
+use crate::config::ConfigError;
+use crate::config::raw::Raw;
+
+/// Which engine serves what.
+#[derive(Debug)]
+pub(crate) struct StoreSettings {
+    pub(crate) links: EngineAddress,
+    /// Shards of the keys database; never empty.
+    pub(crate) keys: Vec<EngineAddress>,
+    pub(crate) keys_form: KeysForm,
+    /// Shards of the pool; never empty.
+    pub(crate) pool: Vec<EngineAddress>,
+    pub(crate) files: EngineAddress,
+    pub(crate) locks: EngineAddress,
+    /// `None`: the links database.
+    pub(crate) cursor: Option<EngineAddress>,
+    pub(crate) sqlite: SqliteSettings,
+}
+
+impl StoreSettings {
+    /// Every address with the setting that it is from.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &EngineAddress)> {
+        [("store.links", &self.links)]
+            .into_iter()
+            .chain(self.keys.iter().map(|shard| ("store.keys", shard)))
+            .chain(self.pool.iter().map(|shard| ("store.pool", shard)))
+            .chain([("store.locks", &self.locks), ("store.files", &self.files)])
+            .chain(self.cursor.iter().map(|cursor| ("store.cursor", cursor)))
+    }
+
+    /// Whether the pool outlives the processes around it.
+    pub(crate) fn pool_is_shared(&self) -> bool {
+        self.pool.iter().all(|shard| shard.kind().is_shared())
+    }
+}
+
+pub(super) fn resolve(
+    raw: &Raw,
+    data_dir: &Path,
+    strategy: Strategy,
+) -> Result<StoreSettings, ConfigError> {
+    let written = &raw.store;
+    let parse = |key: &str, part, text: &str| at(key, EngineAddress::parse(text, part, data_dir));
+    let links = parse("store.links", Part::Links, &written.links)?;
+    let mut keys = Vec::new();
+    for text in &written.keys {
+        keys.push(parse("store.keys", Part::Keys, text)?);
+    }
+    if keys.is_empty() {
+        keys.push(links.clone());
+    }
+    let mut pool = Vec::new();
+    for text in &written.pool {
+        pool.push(parse("store.pool", Part::Pool, text)?);
+    }
+    check_pool(&pool)?;
+    let keys_form = keys_form(&written.keys_form, strategy, &keys)?;
+    let cursor = match written.cursor.as_str() {
+        "" => None,
+        text => Some(parse("store.cursor", Part::Cursor, text)?),
+    };
+    Ok(StoreSettings {
+        files: parse("store.files", Part::Files, &written.files)?,
+        locks: parse("store.locks", Part::Locks, &written.locks)?,
+        sqlite: sqlite(&raw.sqlite)?,
+        links,
+        keys,
+        keys_form,
+        pool,
+        cursor,
+    })
+}
+
+/// A batch in a volatile pool is found again in the ledger, one in a lasting pool in the pool: a mixture would need
+/// both at once.
+fn check_pool(pool: &[EngineAddress]) -> Result<(), ConfigError> {
+    let Some(first) = pool.first() else {
+        return at(
+            "store.pool",
+            Err("needs at least one address, such as \"memory:\"".to_owned()),
+        );
+    };
+    if pool.iter().any(|shard| shard.kind() != first.kind()) {
+        return at(
+            "store.pool",
+            Err("all shards are memory:, or none is".to_owned()),
+        );
+    }
+    Ok(())
+}
+
+fn keys_form(
+    text: &str,
+    strategy: Strategy,
+    keys: &[EngineAddress],
+) -> Result<KeysForm, ConfigError> {
+    let key = "store.keys_form";
+    let form = match (text, strategy) {
+        ("delete", Strategy::Status) | ("status", _) => KeysForm::Status,
+        ("delete", _) => KeysForm::Delete,
+        ("used-table", _) => KeysForm::UsedTable,
+        ("cursor", _) => KeysForm::Cursor,
+        (other, _) => {
+            let known = format!("{other:?}: use delete, status, used-table or cursor");
+            return at(key, Err(known));
+        }
+    };
+    let has_cursors = |shard: &EngineAddress| shard.kind() == EngineKind::Postgres;
+    if form == KeysForm::Cursor && !keys.iter().all(has_cursors) {
+        let why = "the form \"cursor\" is PostgreSQL's: use delete, status or used-table";
+        return at(key, Err(why.to_owned()));
+    }
+    Ok(form)
+}

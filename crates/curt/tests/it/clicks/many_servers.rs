@@ -1,0 +1,102 @@
+//! Servers on machines of their own, each with its spool, over one PostgreSQL: a report at any of them is about all.
+
+use std::path::Path;
+use std::thread;
+
+use curt_testkit::engines::postgres::{Database, shared};
+use curt_testkit::need;
+use serde_json::json;
+
+use super::{Counts, Kind, PATIENCE, new_link, report, visits_of};
+use crate::api::Api;
+use crate::length::length;
+use crate::site::Site;
+use crate::wait::eventually;
+
+/// Nobody mints keys: that is not what is looked at.
+const ROLES: &[&str] = &["redirect", "api", "clicks"];
+const SETTINGS: &[&str] = &["server.workers=2", "clicks.flush_every=50ms"];
+
+fn server_over(database: &Database) -> Site {
+    let links = database.url();
+    let store = [("CURT_STORE_LINKS", Path::new(&links))];
+    let mut site = Site::with_environment(SETTINGS, &store);
+    let token = site.new_token("tests");
+    site.use_token(&token);
+    site.restart_as(ROLES);
+    site
+}
+
+/// As many visits of each kind as there are rounds.
+fn visit(site: &Site, key: &str, rounds: u64) {
+    let mut api = Api::new(site.http(), "");
+    for _ in 0..rounds {
+        for kind in Kind::ALL {
+            let answer = api.send(&kind.request(&format!("/{key}"))).unwrap();
+            assert_eq!(answer.status, 302, "{answer:?}");
+        }
+    }
+}
+
+fn visit_at_all(sites: &[Site], key: &str, rounds: u64) {
+    thread::scope(|scope| {
+        for site in sites {
+            scope.spawn(move || visit(site, key, rounds));
+        }
+    });
+}
+
+fn rounds_of(rounds: u64) -> Counts {
+    Counts {
+        human: rounds,
+        bot: rounds,
+        prefetch: rounds,
+        head: rounds,
+    }
+}
+
+/// Each server soon says the same, and it stays so.
+fn wait_until_told(sites: &[Site], key: &str, expected: Counts) {
+    for site in sites {
+        let mut api = site.api();
+        eventually(PATIENCE, || match visits_of(&mut api, key) {
+            told if told == expected => Ok(()),
+            told => Err(format!("{told:?} instead of {expected:?}")),
+        });
+        assert_eq!(report(&mut api, "/api/v1/stats"), expected);
+    }
+}
+
+#[test]
+fn one_report_has_the_visits_of_every_server_c1() {
+    let server = need!(shared());
+    let database = server.database("visits").unwrap();
+    let mut sites: Vec<Site> = (0..3).map(|_| server_over(&database)).collect();
+    let key = new_link(&sites[0], &json!({}));
+    let rounds = length(50, 2_000);
+    visit_at_all(&sites, &key, rounds);
+    wait_until_told(&sites, &key, rounds_of(3 * rounds));
+
+    // A server that is killed goes on where its own spool was counted, and not where another's was.
+    visit_at_all(&sites, &key, rounds);
+    sites[0].kill();
+    assert!(sites[1].terminate().success());
+    for site in &mut sites[..2] {
+        site.restart_as(ROLES);
+    }
+    visit_at_all(&sites, &key, rounds);
+    wait_until_told(&sites, &key, rounds_of(9 * rounds));
+
+    let path = format!("/api/v1/links/{key}/stats");
+    let visitors = sites[2].api().get(&path).unwrap().json()["visitors"].to_string();
+    // One person came, and one who comes at midnight is two.
+    let days = database.sql("select count(*) from click_salts").unwrap();
+    assert_eq!(
+        visitors, days,
+        "all servers know a visitor by the same salt"
+    );
+    let visits = database.sql("select count(*) from click_visits").unwrap();
+    assert_eq!(visits, (36 * rounds).to_string());
+    let streams = "select count(distinct stream) from click_positions";
+    assert_eq!(database.sql(streams).unwrap(), "3");
+}

@@ -1,0 +1,146 @@
+//! Clients of several servers: whoever loses its connection asks the other server, under the same name.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use crate::api::Api;
+use crate::wait::awake;
+
+/// How long a client goes from server to server before its create counts as failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two tries after a failure.
+const BREATH: Duration = Duration::from_millis(20);
+
+/// Where the servers are at this moment.
+pub(crate) struct Fronts(Mutex<Vec<SocketAddr>>);
+
+impl Fronts {
+    pub(crate) fn new(addresses: Vec<SocketAddr>) -> Self {
+        Self(Mutex::new(addresses))
+    }
+
+    pub(crate) fn moved(&self, front: usize, address: SocketAddr) {
+        self.0.lock().unwrap()[front] = address;
+    }
+
+    fn get(&self, turn: usize) -> SocketAddr {
+        let addresses = self.0.lock().unwrap();
+        addresses[turn % addresses.len()]
+    }
+}
+
+/// What the clients saw.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// Target by key.
+    pub(crate) links: HashMap<String, String>,
+    /// Keys that were answered for two different targets.
+    pub(crate) duplicates: Vec<String>,
+    /// Creates that no server answered in time, or not with 201, and why.
+    pub(crate) failed: Vec<String>,
+    /// Answers that took a second server.
+    pub(crate) repeated: u64,
+    /// Longest time without any success, over all clients.
+    pub(crate) longest_gap: Duration,
+}
+
+pub(crate) struct Crowd<'a> {
+    pub(crate) fronts: &'a Fronts,
+    pub(crate) token: &'a str,
+    pub(crate) clients: usize,
+    /// Pause of each client between two creates.
+    pub(crate) pause: Duration,
+    pub(crate) stop: &'a AtomicBool,
+    /// Creates that succeeded so far.
+    pub(crate) done: &'a AtomicU64,
+}
+
+impl<'a> Crowd<'a> {
+    pub(crate) fn start<'scope>(
+        self,
+        scope: &'scope Scope<'scope, 'a>,
+    ) -> Vec<ScopedJoinHandle<'scope, Seen>> {
+        let Self {
+            fronts,
+            token,
+            clients,
+            pause,
+            stop,
+            done,
+        } = self;
+        (0..clients)
+            .map(|client| {
+                scope.spawn(move || {
+                    let mut seen = Seen::default();
+                    let mut api = Api::new(fronts.get(client), token);
+                    let mut turn = client;
+                    let mut last = awake();
+                    for number in 0_u64.. {
+                        if stop.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let name = format!("{client}-{number}-{:x}", rand::random::<u64>());
+                        let target = format!("https://example.com/{name}");
+                        let begun = awake();
+                        while let Err(why) = one(&mut api, &target, &name, &mut seen) {
+                            if awake() > begun + PATIENCE {
+                                seen.failed.push(why);
+                                break;
+                            }
+                            seen.repeated += 1;
+                            thread::sleep(BREATH);
+                            turn += 1;
+                            api = Api::new(fronts.get(turn), token);
+                        }
+                        done.fetch_add(1, Ordering::Relaxed);
+                        seen.longest_gap = seen.longest_gap.max(awake() - last);
+                        last = awake();
+                        thread::sleep(pause);
+                    }
+                    seen
+                })
+            })
+            .collect()
+    }
+}
+
+/// One create by one server.
+fn one(api: &mut Api, target: &str, name: &str, seen: &mut Seen) -> Result<(), String> {
+    let answer = api
+        .create_once(target, name)
+        .map_err(|error| error.to_string())?;
+    if answer.status != 201 {
+        return Err(format!("{} {}", answer.status, answer.text()));
+    }
+    let body = answer.json();
+    assert_eq!(body["target"].as_str(), Some(target), "{body}");
+    let key = body["key"].as_str().unwrap().to_owned();
+    if let Some(other) = seen.links.insert(key.clone(), target.to_owned())
+        && other != target
+    {
+        seen.duplicates.push(key);
+    }
+    Ok(())
+}
+
+/// All that the clients saw, as one.
+pub(crate) fn together(clients: Vec<ScopedJoinHandle<'_, Seen>>) -> Seen {
+    let mut all = Seen::default();
+    for client in clients {
+        let seen = client.join().unwrap();
+        for (key, target) in seen.links {
+            if all.links.insert(key.clone(), target).is_some() {
+                all.duplicates.push(key);
+            }
+        }
+        all.duplicates.extend(seen.duplicates);
+        all.failed.extend(seen.failed);
+        all.repeated += seen.repeated;
+        all.longest_gap = all.longest_gap.max(seen.longest_gap);
+    }
+    all
+}

@@ -1,0 +1,14 @@
+//! Many links, and many processes over the engines of a large installation.
+
+mod crowd;
+mod faults;
+mod handover;
+mod key_files;
+mod kills;
+mod line;
+mod plant;
+mod pools;
+mod refills;
+mod status;
+mod ten_times;
+mod yardstick;
