@@ -15,7 +15,6 @@ mod clicks;
 mod durability;
 mod expiry;
 mod full_disk;
-mod length;
 mod lifecycle;
 mod metrics;
 mod people;
@@ -28,3 +27,5 @@ mod strategies;
 mod uniqueness;
 mod wait;
 mod wire;
+
+use curt_testkit::length;
