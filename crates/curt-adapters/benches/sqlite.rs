@@ -303,7 +303,7 @@ async fn measure_ledger(db: &Arc<Sqlite>) {
                 break;
             }
             taken += keys.len() as u64;
-            ledger.close(&batch).await.expect("close");
+            ledger.close(&[batch]).await.expect("close");
         }
         print(
             &format!("ledger {form:?}: take and close by 1,000"),

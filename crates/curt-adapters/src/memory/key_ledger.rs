@@ -101,8 +101,11 @@ impl KeyLedger for MemoryKeyLedger {
         Ok(keys)
     }
 
-    async fn close(&self, batch: &BatchId) -> PortResult<()> {
-        locked(&self.shard).close(batch);
+    async fn close(&self, batches: &[BatchId]) -> PortResult<()> {
+        let mut shard = locked(&self.shard);
+        for batch in batches {
+            shard.close(batch);
+        }
         Ok(())
     }
 

@@ -35,7 +35,7 @@ async fn take_and_close(ledger: &Ledger, name: &str) -> Duration {
     let taken = ledger.take(&batch(name), LIMIT, NOW).await.unwrap();
     let elapsed = started.elapsed();
     assert_eq!(taken.len(), LIMIT);
-    ledger.close(&batch(name)).await.unwrap();
+    ledger.close(&[batch(name)]).await.unwrap();
     elapsed
 }
 

@@ -31,7 +31,7 @@ async fn middle_take(server: &Arc<Server>, form: LedgerForm, size: usize) -> Dur
         let started = Instant::now();
         assert_eq!(ledger.take(&name, LIMIT, NOW).await.unwrap().len(), LIMIT);
         times.push(started.elapsed());
-        ledger.close(&name).await.unwrap();
+        ledger.close(&[name]).await.unwrap();
     }
     times.sort_unstable();
     times[TAKES / 2]

@@ -26,8 +26,9 @@ pub trait KeyLedger: Send + Sync {
     /// Called again with the same name while the batch is open: the same keys again, whatever `limit` says.
     async fn take(&self, batch: &BatchId, limit: usize, now: UnixMillis) -> PortResult<Vec<Key>>;
 
-    /// Forgets an open batch: its keys are used, or are somebody else's to hand out. Absent: no change.
-    async fn close(&self, batch: &BatchId) -> PortResult<()>;
+    /// Forgets open batches, all in one step: their keys are used, or are somebody else's to hand out. Absent: no
+    /// change.
+    async fn close(&self, batches: &[BatchId]) -> PortResult<()>;
 
     /// Closes the batch and makes those of its keys that are listed in `unused` free again, in one step. Keys that
     /// are not the batch's are ignored. Absent: no change. Returns how many went back.

@@ -161,10 +161,13 @@ impl Keysync {
                 Err(error) => report(&error),
             }
             let in_flight = self.settings.in_flight;
-            let retired = state.shards[shard].retire(&self.ports.ledgers, &self.buffer, in_flight);
-            if let Err(error) = retired.await {
+            if let Err(error) = state.shards[shard].retire(&self.buffer, in_flight).await {
                 report(&error);
             }
+            state.shards[shard]
+                .finish_closing(&self.ports.ledgers)
+                .await;
+            self.note_moving(&state);
             if care == Care::Borrowed {
                 state.leases.release(&pool_lock(shard)).await;
             }
@@ -248,10 +251,7 @@ impl Keysync {
     /// Brings one shard to its high mark if it is below the low one. Returns whether it asked
     /// the ledgers for keys.
     async fn fill(&self, state: &mut State, shard: usize) -> PortResult<bool> {
-        state.shards[shard]
-            .finish_closing(&self.ports.ledgers)
-            .await;
-        let pushed = state.shards[shard].push(&self.ports.ledgers).await;
+        let pushed = state.shards[shard].push().await;
         self.note_moving(state);
         if !pushed? {
             return Ok(false);
@@ -270,7 +270,7 @@ impl Keysync {
             let keys = delivery.keys.len() as u64;
             state.shards[shard].unsent = Some(delivery);
             self.note_moving(state);
-            let pushed = state.shards[shard].push(&self.ports.ledgers).await;
+            let pushed = state.shards[shard].push().await;
             self.note_moving(state);
             let all = pushed?;
             self.buffer.supplied();

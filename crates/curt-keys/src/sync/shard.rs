@@ -19,15 +19,17 @@ pub(super) struct Shard {
     pub(super) unsent: Option<Delivery>,
     /// Takes that failed, by ledger: asked again under the same name, they give the same keys.
     pub(super) unanswered: HashMap<usize, BatchId>,
-    /// Batches to close, with the keys to give back, that a ledger has not confirmed.
-    unclosed: Vec<Closing>,
+    /// Batches that are done with, by ledger, and not yet known to be closed.
+    done: HashMap<usize, Vec<BatchId>>,
+    /// Batches whose last keys go back to their ledger, which has not confirmed it.
+    returning: Vec<Returning>,
     /// Volatile pools: batches whose keys are not all known to be used, oldest first.
     open: VecDeque<Delivered>,
     /// Keys that this process pushed, ever.
     pushed: u64,
 }
 
-struct Closing {
+struct Returning {
     ledger: usize,
     batch: BatchId,
     unused: Vec<Key>,
@@ -50,7 +52,8 @@ impl Shard {
             free_since: None,
             unsent: None,
             unanswered: HashMap::new(),
-            unclosed: Vec::new(),
+            done: HashMap::new(),
+            returning: Vec::new(),
             open: VecDeque::new(),
             pushed: 0,
         }
@@ -58,12 +61,12 @@ impl Shard {
 
     pub(super) fn moving(&self) -> u64 {
         let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.keys.len());
-        let returning: usize = self.unclosed.iter().map(|c| c.unused.len()).sum();
+        let returning: usize = self.returning.iter().map(|back| back.unused.len()).sum();
         (unsent + returning) as u64
     }
 
     /// Pushes the delivery that is waiting. Returns whether the pool took all of it.
-    pub(super) async fn push(&mut self, ledgers: &[Arc<dyn KeyLedger>]) -> PortResult<bool> {
+    pub(super) async fn push(&mut self) -> PortResult<bool> {
         let Some(unsent) = &mut self.unsent else {
             return Ok(true);
         };
@@ -73,14 +76,15 @@ impl Shard {
         let all = rest.is_empty();
         self.pushed += unsent.keys.len() as u64;
         if self.pool.survives_restart() {
-            if let Some(sent) = self.unsent.take() {
-                self.unclosed.push(Closing {
+            match self.unsent.take() {
+                Some(sent) if all => self.done.entry(sent.ledger).or_default().push(sent.batch),
+                Some(sent) => self.returning.push(Returning {
                     ledger: sent.ledger,
                     batch: sent.batch,
                     unused: rest,
-                });
+                }),
+                None => {}
             }
-            self.finish_closing(ledgers).await;
         } else if all {
             if let Some(sent) = self.unsent.take() {
                 self.open.push_back(Delivered {
@@ -99,34 +103,29 @@ impl Shard {
         Ok(all)
     }
 
+    /// Closes what is done with: the batches of a whole pass at once, because each call costs its ledger a commit. What
+    /// a ledger does not confirm waits for the next pass.
     pub(super) async fn finish_closing(&mut self, ledgers: &[Arc<dyn KeyLedger>]) {
-        let mut failed = Vec::new();
-        for closing in self.unclosed.drain(..) {
-            let ledger = &ledgers[closing.ledger];
-            let closed = if closing.unused.is_empty() {
-                ledger.close(&closing.batch).await
-            } else {
-                let back = ledger.give_back(&closing.batch, &closing.unused).await;
-                back.map(|_| ())
-            };
-            if let Err(error) = closed {
+        for (ledger, batches) in std::mem::take(&mut self.done) {
+            if let Err(error) = ledgers[ledger].close(&batches).await {
                 report(&error);
-                failed.push(closing);
+                self.done.insert(ledger, batches);
             }
         }
-        self.unclosed = failed;
+        for back in std::mem::take(&mut self.returning) {
+            let ledger = &ledgers[back.ledger];
+            if let Err(error) = ledger.give_back(&back.batch, &back.unused).await {
+                report(&error);
+                self.returning.push(back);
+            }
+        }
     }
 
-    /// Volatile pools: closes the batches whose keys have all been handed out long enough ago that no create can still
+    /// Volatile pools: is done with the batches whose keys have all been handed out long enough ago that no create can still
     /// be busy with one. Queues are first-in-first-out: when no more keys wait than were pushed after a batch, the batch
     /// has left the pool, whoever else pushes and pops; and when the ring has handed out as many keys as it had received
     /// by then, the batch has left the ring.
-    pub(super) async fn retire(
-        &mut self,
-        ledgers: &[Arc<dyn KeyLedger>],
-        buffer: &Buffer,
-        in_flight: Duration,
-    ) -> PortResult<()> {
+    pub(super) async fn retire(&mut self, buffer: &Buffer, in_flight: Duration) -> PortResult<()> {
         if self.open.is_empty() {
             return Ok(());
         }
@@ -150,13 +149,9 @@ impl Shard {
                 .is_some_and(|at| at.elapsed() >= in_flight)
         };
         while let Some(used_up) = self.open.pop_front_if(|batch| is_over(batch)) {
-            self.unclosed.push(Closing {
-                ledger: used_up.ledger,
-                batch: used_up.batch,
-                unused: Vec::new(),
-            });
+            let done = self.done.entry(used_up.ledger).or_default();
+            done.push(used_up.batch);
         }
-        self.finish_closing(ledgers).await;
         Ok(())
     }
 

@@ -69,7 +69,7 @@ async fn a_used_up_key_space_ends_the_pass_instead_of_spinning() {
         async fn take(&self, _: &BatchId, _: usize, _: UnixMillis) -> PortResult<Vec<Key>> {
             Ok(Vec::new())
         }
-        async fn close(&self, _: &BatchId) -> PortResult<()> {
+        async fn close(&self, _: &[BatchId]) -> PortResult<()> {
             Ok(())
         }
         async fn give_back(&self, _: &BatchId, _: &[Key]) -> PortResult<u64> {

@@ -297,8 +297,8 @@ impl KeyLedger for Wire<dyn KeyLedger> {
         assert!(keys.len() <= limit, "K-3");
         Ok(keys)
     }
-    async fn close(&self, batch: &BatchId) -> PortResult<()> {
-        self.call("close", self.inner.close(batch)).await
+    async fn close(&self, batches: &[BatchId]) -> PortResult<()> {
+        self.call("close", self.inner.close(batches)).await
     }
     async fn give_back(&self, batch: &BatchId, unused: &[Key]) -> PortResult<u64> {
         self.call("give back", self.inner.give_back(batch, unused))

@@ -26,6 +26,7 @@ pub async fn suite(make: impl AsyncFn() -> Port) {
         takes_what_there_is,
         a_batch_taken_again_is_the_same,
         a_closed_batch_is_gone,
+        closes_several_batches_at_once,
         gives_back_only_its_own_keys,
         gives_back_once,
         lists_open_batches_oldest_first,
@@ -67,7 +68,7 @@ fn sorted(mut keys: Vec<Key>) -> Vec<Key> {
 async fn starts_empty(ledger: Port) -> Result<()> {
     same("counts", ledger.counts().await?, LedgerCounts::default())?;
     same("taken", ledger.take(&batch("b"), 10, NOW).await?, vec![])?;
-    ledger.close(&batch("absent")).await?;
+    ledger.close(&[batch("absent")]).await?;
     let returned = ledger.give_back(&batch("absent"), &keys("k", 3)).await?;
     same("given back to an absent batch", returned, 0)?;
     expect_counts(&ledger, "after", 0, 0, 0).await
@@ -141,8 +142,8 @@ async fn a_batch_taken_again_is_the_same(ledger: Port) -> Result<()> {
 async fn a_closed_batch_is_gone(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 10)).await?;
     let used = ledger.take(&batch("b"), 4, NOW).await?;
-    ledger.close(&batch("b")).await?;
-    ledger.close(&batch("b")).await?;
+    ledger.close(&[batch("b")]).await?;
+    ledger.close(&[batch("b")]).await?;
     expect_counts(&ledger, "after closing twice", 10, 6, 0).await?;
     same("open", ledger.open_batches(later(1), 10).await?, vec![])?;
     let again = ledger.take(&batch("b"), 10, NOW).await?;
@@ -152,6 +153,22 @@ async fn a_closed_batch_is_gone(ledger: Port) -> Result<()> {
         "keys of a closed batch were handed out again"
     );
     Ok(())
+}
+
+async fn closes_several_batches_at_once(ledger: Port) -> Result<()> {
+    ledger.insert(&keys("k", 10)).await?;
+    for name in ["a", "b", "c"] {
+        ledger.take(&batch(name), 3, NOW).await?;
+    }
+    ledger
+        .close(&[batch("a"), batch("absent"), batch("c")])
+        .await?;
+    expect_counts(&ledger, "after", 10, 1, 3).await?;
+    let open = ledger.open_batches(later(1), 10).await?;
+    same("open batches", open.len(), 1)?;
+    same("the one that was not named", open[0].id.clone(), batch("b"))?;
+    ledger.close(&[]).await?;
+    expect_counts(&ledger, "after closing none", 10, 1, 3).await
 }
 
 async fn gives_back_only_its_own_keys(ledger: Port) -> Result<()> {
@@ -217,7 +234,7 @@ async fn lists_open_batches_oldest_first(ledger: Port) -> Result<()> {
 async fn recycles_what_is_not_free(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 10)).await?;
     let used = ledger.take(&batch("b"), 4, NOW).await?;
-    ledger.close(&batch("b")).await?;
+    ledger.close(&[batch("b")]).await?;
     same("back", ledger.recycle(&used[..3]).await?, 3)?;
     same("free by now", ledger.recycle(&used[..3]).await?, 0)?;
     let twice = [used[3].clone(), used[3].clone()];
@@ -323,7 +340,7 @@ async fn survives_reopening_k2(folder: &Path, open: impl AsyncFn(&Path) -> Port)
     let ledger = open(folder).await;
     ledger.insert(&keys("k", 20)).await?;
     let used = ledger.take(&batch("used"), 5, NOW).await?;
-    ledger.close(&batch("used")).await?;
+    ledger.close(&[batch("used")]).await?;
     let mut left_open = ledger.take(&batch("open"), 6, later(1)).await?;
     let returned = ledger.take(&batch("returned"), 2, NOW).await?;
     ledger.give_back(&batch("returned"), &returned).await?;

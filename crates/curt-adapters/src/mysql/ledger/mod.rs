@@ -97,8 +97,19 @@ impl KeyLedger for MysqlLedger {
         Err(PortError::new(ErrorKind::Throttled, BACKEND, OP, detail))
     }
 
-    async fn close(&self, batch: &BatchId) -> PortResult<()> {
-        self.give_back(batch, &[]).await.map(drop)
+    async fn close(&self, batches: &[BatchId]) -> PortResult<()> {
+        let (form, names, none) = (self.form, batches.to_vec(), keys::list(&[]));
+        let engine = self.engine().await?;
+        engine
+            .transact("close batches of keys", |transaction| {
+                Box::pin(async move {
+                    for name in &names {
+                        close(transaction, form, &name.0, &none).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
     }
 
     async fn give_back(&self, batch: &BatchId, unused: &[Key]) -> PortResult<u64> {

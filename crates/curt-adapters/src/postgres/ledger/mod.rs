@@ -142,10 +142,11 @@ impl KeyLedger for PostgresLedger {
         rows.first().map_or(Ok(Vec::new()), |row| keys(OP, row, 0))
     }
 
-    async fn close(&self, batch: &BatchId) -> PortResult<()> {
+    async fn close(&self, batches: &[BatchId]) -> PortResult<()> {
+        let names: Vec<&str> = batches.iter().map(|batch| &*batch.0).collect();
         let engine = self.tables.engine().await?;
         engine
-            .write("close a batch of keys", sql::CLOSE, &[&&*batch.0])
+            .write("close batches of keys", sql::CLOSE, &[&names])
             .await
             .map(drop)
     }

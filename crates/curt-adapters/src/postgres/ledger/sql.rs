@@ -189,9 +189,10 @@ pub(super) const GIVE_BACK: &str = concat!(
 );
 
 pub(super) const CLOSE: &str = concat!(
-    "WITH closed AS (DELETE FROM key_batches WHERE name = $1 RETURNING cardinality(keys) AS n), ",
-    counted!("open = open - n", "closed"),
-    " SELECT FROM closed"
+    "WITH closed AS (DELETE FROM key_batches WHERE name = ANY ($1) RETURNING cardinality(keys) AS n), \
+     total AS (SELECT sum(n) AS n FROM closed), ",
+    counted!("open = open - n", "total"),
+    " SELECT FROM total"
 );
 
 pub(super) const RECYCLE: &str = concat!(

@@ -19,6 +19,7 @@ use curt_core::{Key, PortResult, UnixMillis};
 use self::keys::SlottedKey;
 use super::Sqlite;
 use super::engine::counters::{CounterName, Counters};
+use super::engine::writer::Work;
 
 const MINTED: CounterName = "keys.minted";
 const FREE: CounterName = "keys.free";
@@ -99,8 +100,17 @@ impl KeyLedger for SqliteLedger {
             .await
     }
 
-    async fn close(&self, batch: &BatchId) -> PortResult<()> {
-        self.give_back(batch, &[]).await.map(drop)
+    async fn close(&self, batches: &[BatchId]) -> PortResult<()> {
+        let (form, batches) = (self.form, batches.to_vec());
+        let size = batches.len().max(1);
+        self.db
+            .writer
+            .write("close batches of keys", size, move |work| {
+                batches
+                    .iter()
+                    .try_for_each(|batch| close(work, form, batch, &[]).map(drop))
+            })
+            .await
     }
 
     async fn give_back(&self, batch: &BatchId, unused: &[Key]) -> PortResult<u64> {
@@ -110,17 +120,7 @@ impl KeyLedger for SqliteLedger {
         self.db
             .writer
             .write("close a batch of keys", unused.len().max(1), move |work| {
-                let Some(keys) = batch::close(work.connection, &batch)? else {
-                    return Ok(0);
-                };
-                work.counters.add(OPEN, -signed(keys.len()));
-                let is_unused = |key: &SlottedKey| unused.binary_search(key).is_ok();
-                let (unused, used): (Vec<_>, Vec<_>) =
-                    keys::in_slot_order(&keys).into_iter().partition(is_unused);
-                keys::set_used(work.connection, form, &used)?;
-                let freed = keys::free(work.connection, &unused)?;
-                work.counters.add(FREE, freed);
-                Ok(freed.unsigned_abs())
+                close(work, form, &batch, &unused)
             })
             .await
     }
@@ -164,4 +164,24 @@ impl KeyLedger for SqliteLedger {
 
 fn signed(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Closes the batch and frees those of its keys that are in `unused`, which is in the order of slots.
+fn close(
+    work: &mut Work<'_>,
+    form: LedgerForm,
+    batch: &BatchId,
+    unused: &[SlottedKey],
+) -> rusqlite::Result<u64> {
+    let Some(keys) = batch::close(work.connection, batch)? else {
+        return Ok(0);
+    };
+    work.counters.add(OPEN, -signed(keys.len()));
+    let is_unused = |key: &SlottedKey| unused.binary_search(key).is_ok();
+    let (unused, used): (Vec<_>, Vec<_>) =
+        keys::in_slot_order(&keys).into_iter().partition(is_unused);
+    keys::set_used(work.connection, form, &used)?;
+    let freed = keys::free(work.connection, &unused)?;
+    work.counters.add(FREE, freed);
+    Ok(freed.unsigned_abs())
 }
