@@ -16,7 +16,7 @@ use crate::account::KeyAccounts;
 use crate::error::KeyError;
 use crate::metrics::KeyMetrics;
 use crate::mint::Minter;
-use crate::pace::{Nudges, next_pass, report};
+use crate::pace::{NextPass, Nudges, next_pass, report};
 use crate::presence::{Held, Presence};
 use crate::settings::{KeySettings, Strategy};
 use crate::strategy::{self, Line, NoLine, Taking};
@@ -251,8 +251,8 @@ impl KeySupply {
     /// Makes keys ahead of time until `stop`.
     pub async fn run_keygen(self: Arc<Self>, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            self.keygen_pass(&stop).await;
-            next_pass(&self.nudges.keygen, self.tick, &stop).await;
+            let next = self.line.generate(&stop).await;
+            next_pass(&self.nudges.keygen, next, self.tick, &stop).await;
         }
         self.line.generating_ended().await;
     }
@@ -260,8 +260,8 @@ impl KeySupply {
     /// Moves keys from the ledgers to the pools until `stop`, and settles what dead processes left behind.
     pub async fn run_keysync(self: Arc<Self>, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            self.keysync_pass(&stop).await;
-            next_pass(&self.nudges.keysync, self.tick, &stop).await;
+            let next = self.line.move_on(&stop).await;
+            next_pass(&self.nudges.keysync, next, self.tick, &stop).await;
         }
     }
 
@@ -297,7 +297,7 @@ impl KeySupply {
         while !stop.is_cancelled() {
             presence.announce(self.held(), &self.metrics).await;
             self.show_accounts().await;
-            next_pass(&never, self.tick, &stop).await;
+            next_pass(&never, NextPass::AtTick, self.tick, &stop).await;
         }
     }
 

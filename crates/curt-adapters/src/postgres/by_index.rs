@@ -5,6 +5,6 @@ use super::engine::Step;
 /// as very dear, and dear plans are compiled, which takes longer than all the rest.
 pub(super) const BY_INDEX: Step<'_> = Step {
     sql: "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), \
-          set_config('enable_sort', 'off', true), set_config('jit', 'off', true)",
+          set_config('enable_sort', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)",
     values: &[],
 };

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Barren, Minter};
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
-use crate::pace::report;
+use crate::pace::{NextPass, RefillPace, report};
 use crate::settings::LedgerSettings;
+use crate::supply::KeyPorts;
 
 /// Keeps every ledger shard between its marks. Keys go to the shard that their hash names, so that one shard's unique
 /// constraint is enough: the same key cannot be minted into two.
@@ -23,21 +24,24 @@ pub(crate) struct LedgerFill {
     settings: LedgerSettings,
     metrics: KeyMetrics,
     leases: Mutex<Leases>,
+    paces: Mutex<Vec<RefillPace>>,
     /// Shards whose ledger has refused us as their owner, and not let us in since.
     refused: Mutex<HashSet<usize>>,
 }
 
 impl LedgerFill {
     pub(crate) fn new(
-        ledgers: Vec<Arc<dyn KeyLedger>>,
+        ports: &KeyPorts,
         homes: Modulo,
         minter: Minter,
         settings: LedgerSettings,
         metrics: KeyMetrics,
         leases: Leases,
     ) -> Self {
+        let pace = |_| RefillPace::new(settings.low, settings.high, ports.pools_last());
         Self {
-            ledgers,
+            paces: Mutex::new(ports.ledgers.iter().map(pace).collect()),
+            ledgers: ports.ledgers.clone(),
             homes,
             minter,
             settings,
@@ -48,20 +52,27 @@ impl LedgerFill {
     }
 
     /// One pass over all shards. `minted` is told after every insert, so that the first keys flow on at once.
-    pub(crate) async fn pass(&self, stop: &CancellationToken, minted: &(dyn Fn() + Sync)) {
-        for shard in 0..self.ledgers.len() {
+    pub(crate) async fn pass(
+        &self,
+        stop: &CancellationToken,
+        minted: &(dyn Fn() + Sync),
+    ) -> NextPass {
+        let mut next = NextPass::AtTick;
+        for (shard, pace) in self.paces.lock().await.iter_mut().enumerate() {
+            if stop.is_cancelled() {
+                break;
+            }
             if !self.owns(shard).await {
                 continue;
             }
-            match self.fill(shard, stop, minted).await {
+            match self.fill(shard, pace, stop, minted).await {
                 Ok(0) => {}
-                Ok(keys) => tracing::info!(event = event::KEYS_MINTED, shard, keys, "keys minted"),
+                Ok(keys) => tracing::debug!(event = event::KEYS_MINTED, shard, keys, "keys minted"),
                 Err(error) => report(&error),
             }
-            if stop.is_cancelled() {
-                return;
-            }
+            next = next.or(pace.next());
         }
+        next
     }
 
     async fn owns(&self, shard: usize) -> bool {
@@ -71,18 +82,17 @@ impl LedgerFill {
     async fn fill(
         &self,
         shard: usize,
+        pace: &mut RefillPace,
         stop: &CancellationToken,
         minted: &(dyn Fn() + Sync),
     ) -> PortResult<u64> {
         let ledger = &self.ledgers[shard];
         let mut free = ledger.counts().await?.free;
-        if free >= self.settings.low {
-            return Ok(0);
-        }
+        let full = free + pace.room(free);
         let mut total = 0;
         let mut barren = Barren::default();
-        while free < self.settings.high && !stop.is_cancelled() && self.owns(shard).await {
-            let missing = usize::try_from(self.settings.high - free).unwrap_or(usize::MAX);
+        while free < full && !stop.is_cancelled() && self.owns(shard).await {
+            let missing = usize::try_from(full - free).unwrap_or(usize::MAX);
             let keys = self.mint_for(shard, missing.min(self.settings.mint_batch));
             let Some(new) = self.insert(shard, &keys).await? else {
                 break;

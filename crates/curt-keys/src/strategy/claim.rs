@@ -12,6 +12,7 @@ use crate::error::KeyError;
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
 use crate::mint::{Minter, RowFill};
+use crate::pace::NextPass;
 use crate::settings::KeySettings;
 use crate::supply::KeyPorts;
 
@@ -48,8 +49,9 @@ pub(super) fn open(
 
 #[async_trait]
 impl Line for ClaimLine {
-    async fn generate(&self, stop: &CancellationToken) {
+    async fn generate(&self, stop: &CancellationToken) -> NextPass {
         self.keygen.pass(stop).await;
+        NextPass::AtTick
     }
 
     async fn generating_ended(&self) {

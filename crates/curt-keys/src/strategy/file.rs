@@ -12,7 +12,7 @@ use crate::error::KeyError;
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
 use crate::mint::{FileFill, Progress};
-use crate::pace::Nudges;
+use crate::pace::{NextPass, Nudges};
 use crate::preload::{Preload, Series};
 use crate::settings::KeySettings;
 use crate::supply::KeyPorts;
@@ -81,8 +81,9 @@ pub(super) fn open(
 
 #[async_trait]
 impl Line for FileLine {
-    async fn generate(&self, stop: &CancellationToken) {
+    async fn generate(&self, stop: &CancellationToken) -> NextPass {
         self.keygen.pass(stop).await;
+        NextPass::AtTick
     }
 
     async fn stock(

@@ -13,7 +13,7 @@ use crate::error::KeyError;
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
 use crate::mint::{LedgerFill, Minter};
-use crate::pace::Nudges;
+use crate::pace::{NextPass, Nudges};
 use crate::presence::{Held, Presence};
 use crate::settings::KeySettings;
 use crate::status::KeyStatus;
@@ -59,7 +59,7 @@ pub(super) fn open(
     ));
     let leases = || Leases::new(Arc::clone(&ports.locks), settings.lock_ttl);
     let keygen = LedgerFill::new(
-        ports.ledgers.clone(),
+        &ports,
         homes,
         Minter::new(settings.alphabet, settings.length),
         settings.ledger,
@@ -115,19 +115,21 @@ fn unknown() -> PortError {
 
 #[async_trait]
 impl Line for LedgerLine {
-    async fn generate(&self, stop: &CancellationToken) {
+    async fn generate(&self, stop: &CancellationToken) -> NextPass {
         let minted = || self.nudges.keysync.notify_one();
-        self.keygen.pass(stop, &minted).await;
+        self.keygen.pass(stop, &minted).await
     }
 
     async fn generating_ended(&self) {
         self.keygen.release_locks().await;
     }
 
-    async fn move_on(&self, stop: &CancellationToken) {
-        if self.keysync.pass(stop).await.touched_ledgers {
+    async fn move_on(&self, stop: &CancellationToken) -> NextPass {
+        let passed = self.keysync.pass(stop).await;
+        if passed.touched_ledgers {
             self.nudges.keygen.notify_one();
         }
+        passed.next
     }
 
     async fn accounts(&self) -> PortResult<KeyAccounts> {

@@ -29,7 +29,7 @@ use crate::buffer::Buffer;
 use crate::error::KeyError;
 use crate::metrics::KeyMetrics;
 use crate::mint::Progress;
-use crate::pace::Nudges;
+use crate::pace::{NextPass, Nudges};
 use crate::presence::Presence;
 use crate::settings::{KeySettings, Strategy};
 use crate::status::KeyStatus;
@@ -52,7 +52,9 @@ pub(crate) enum Taking {
 #[async_trait]
 pub(crate) trait Line: Send + Sync {
     /// One pass of keygen.
-    async fn generate(&self, _stop: &CancellationToken) {}
+    async fn generate(&self, _stop: &CancellationToken) -> NextPass {
+        NextPass::AtTick
+    }
 
     /// Writes key files until `wanted` keys wait in them, where there are such files. Returns how many do.
     async fn stock(
@@ -68,7 +70,9 @@ pub(crate) trait Line: Send + Sync {
     async fn generating_ended(&self) {}
 
     /// One pass of keysync.
-    async fn move_on(&self, _stop: &CancellationToken) {}
+    async fn move_on(&self, _stop: &CancellationToken) -> NextPass {
+        NextPass::AtTick
+    }
 
     async fn accounts(&self) -> PortResult<KeyAccounts>;
 

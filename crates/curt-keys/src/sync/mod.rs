@@ -35,7 +35,7 @@ use self::shard::Shard;
 use crate::buffer::Buffer;
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
-use crate::pace::report;
+use crate::pace::{NextPass, RefillPace, report};
 use crate::settings::PoolSettings;
 use crate::supply::KeyPorts;
 
@@ -59,10 +59,11 @@ pub(crate) struct Keysync {
 }
 
 /// What a pass did.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Passed {
     /// Keys left a ledger, or none were left to take: keygen may have work.
     pub(crate) touched_ledgers: bool,
+    pub(crate) next: NextPass,
 }
 
 struct State {
@@ -120,10 +121,14 @@ impl Keysync {
         buffer: Arc<Buffer>,
         leases: Leases,
     ) -> Self {
+        let shard = |pool| {
+            let pace = RefillPace::new(settings.low, settings.high, ports.pools_last());
+            Shard::new(pool, pace)
+        };
         let state = State {
             leases,
             names: BatchNames::new(new_name()),
-            shards: ports.pools.iter().cloned().map(Shard::new).collect(),
+            shards: ports.pools.iter().cloned().map(shard).collect(),
             next_ledger: 0,
             sweep_at: Instant::now(),
             recycling: Recycling::default(),
@@ -144,30 +149,39 @@ impl Keysync {
     /// One pass over all pool shards.
     pub(crate) async fn pass(&self, stop: &CancellationToken) -> Passed {
         let mut state = self.state.lock().await;
+        let mut passed = Passed {
+            touched_ledgers: false,
+            next: NextPass::AtTick,
+        };
         if state.closed || !state.is_known_to_live().await {
-            return Passed::default();
+            return passed;
         }
-        let mut passed = Passed::default();
         for shard in 0..self.ports.pools.len() {
             if stop.is_cancelled() {
                 break;
             }
             let care = self.care(&mut state, shard).await;
             if care == Care::None {
+                state.shards[shard]
+                    .finish_closing(&self.ports.ledgers)
+                    .await;
                 continue;
             }
-            match self.fill(&mut state, shard).await {
+            match self.fill(&mut state, shard, care).await {
                 Ok(touched) => passed.touched_ledgers |= touched,
                 Err(error) => report(&error),
             }
+            passed.next = passed.next.or(state.shards[shard].pace.next());
             let in_flight = self.settings.in_flight;
             if let Err(error) = state.shards[shard].retire(&self.buffer, in_flight).await {
                 report(&error);
             }
-            state.shards[shard]
-                .finish_closing(&self.ports.ledgers)
-                .await;
-            self.note_moving(&state);
+            if !state.shards[shard].can_close_later() {
+                state.shards[shard]
+                    .finish_closing(&self.ports.ledgers)
+                    .await;
+                self.note_moving(&state);
+            }
             if care == Care::Borrowed {
                 state.leases.release(&pool_lock(shard)).await;
             }
@@ -248,22 +262,24 @@ impl Keysync {
             && (!self.asks_for_shards() || state.leases.hold(&pool_lock(shard)).await)
     }
 
-    /// Brings one shard to its high mark if it is below the low one. Returns whether it asked
-    /// the ledgers for keys.
-    async fn fill(&self, state: &mut State, shard: usize) -> PortResult<bool> {
+    /// Brings one shard from below its low mark to its high one, or nearer to it. Returns whether it asked the ledgers
+    /// for keys.
+    async fn fill(&self, state: &mut State, shard: usize, care: Care) -> PortResult<bool> {
         let pushed = state.shards[shard].push().await;
         self.note_moving(state);
         if !pushed? {
             return Ok(false);
         }
-        let mut depth = self.ports.pools[shard].depth().await?;
-        if depth >= self.settings.low {
-            return Ok(false);
-        }
+        let depth = self.ports.pools[shard].depth().await?;
+        let room = match care {
+            // We will not come back to it.
+            Care::Borrowed => self.settings.high.saturating_sub(depth),
+            _ => state.shards[shard].pace.room(depth),
+        };
         let mut moved = 0;
-        while depth < self.settings.high && self.still_owns(state, shard).await {
-            let room = usize::try_from(self.settings.high - depth).unwrap_or(usize::MAX);
-            let limit = room.min(self.settings.batch);
+        while moved < room && self.still_owns(state, shard).await {
+            let missing = usize::try_from(room - moved).unwrap_or(usize::MAX);
+            let limit = missing.min(self.settings.batch);
             let Some(delivery) = self.take(state, shard, limit).await else {
                 break;
             };
@@ -278,12 +294,11 @@ impl Keysync {
                 break;
             }
             moved += keys;
-            depth += keys;
         }
         if moved > 0 {
             tracing::debug!(event = event::KEYS_MOVED, shard, keys = moved, "keys moved");
         }
-        Ok(true)
+        Ok(room > 0)
     }
 
     /// Takes a batch from the next ledger that has one. A ledger that fails is asked again in the next pass, under

@@ -8,11 +8,15 @@ use tokio::time::Instant;
 
 use super::batch::Delivery;
 use crate::buffer::Buffer;
-use crate::pace::report;
+use crate::pace::{NextPass, RefillPace, report};
+
+/// Batches that wait to be closed while a refill goes on in small pieces.
+const CLOSED_AT_ONCE: usize = 16;
 
 /// What keysync knows about one pool shard between its passes.
 pub(super) struct Shard {
     pool: Arc<dyn KeyPool>,
+    pub(super) pace: RefillPace,
     /// Since when we know that nobody looks after the shard.
     pub(super) free_since: Option<Instant>,
     /// A batch that the pool has not, or not wholly, confirmed.
@@ -46,9 +50,10 @@ struct Delivered {
 }
 
 impl Shard {
-    pub(super) fn new(pool: Arc<dyn KeyPool>) -> Self {
+    pub(super) fn new(pool: Arc<dyn KeyPool>, pace: RefillPace) -> Self {
         Self {
             pool,
+            pace,
             free_since: None,
             unsent: None,
             unanswered: HashMap::new(),
@@ -103,8 +108,14 @@ impl Shard {
         Ok(all)
     }
 
-    /// Closes what is done with: the batches of a whole pass at once, because each call costs its ledger a commit. What
-    /// a ledger does not confirm waits for the next pass.
+    /// Whether more batches will soon be done with, and few are yet.
+    pub(super) fn can_close_later(&self) -> bool {
+        let done: usize = self.done.values().map(Vec::len).sum();
+        self.pace.next() == NextPass::Soon && done < CLOSED_AT_ONCE
+    }
+
+    /// Closes what is done with, many batches at once, because each call costs its ledger a commit. What a ledger does
+    /// not confirm waits for the next pass.
     pub(super) async fn finish_closing(&mut self, ledgers: &[Arc<dyn KeyLedger>]) {
         for (ledger, batches) in std::mem::take(&mut self.done) {
             if let Err(error) = ledgers[ledger].close(&batches).await {
@@ -155,8 +166,12 @@ impl Shard {
         Ok(())
     }
 
-    /// Forgets everything: the batches are given back as a whole instead.
+    /// Forgets all batches: they are given back as a whole instead.
     pub(super) fn abandon(&mut self) {
-        *self = Self::new(Arc::clone(&self.pool));
+        self.unsent = None;
+        self.unanswered.clear();
+        self.done.clear();
+        self.returning.clear();
+        self.open.clear();
     }
 }

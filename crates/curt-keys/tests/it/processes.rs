@@ -106,6 +106,50 @@ async fn k2_holds_over_processes_and_a_killed_ring_counts_as_leaked() {
     assert_eq!((after.leaked, after.buffered), (ring, 0), "{after:?}");
 }
 
+/// A refill of engines that creates use too: in pieces, up to the high mark, with the batches closed in the end.
+#[tokio::test(start_paused = true)]
+async fn a_shared_pool_is_refilled_without_haste() {
+    let mut world = World::new();
+    let shared = pool(10_000);
+    world.durable_pools = vec![Arc::clone(&shared)];
+    let mut settings = small(Strategy::Pool);
+    (settings.ledger.low, settings.ledger.high) = (3_000, 4_000);
+    (settings.pool.low, settings.pool.high) = (1_000, 2_000);
+    let behind = KeySupply::open_behind(&settings, world.life(), KeyMetrics::default()).unwrap();
+    settled(&behind).await;
+    assert_eq!(shared.depth().await.unwrap(), 2_000, "empty ones at once");
+    let stop = CancellationToken::new();
+    let work = [
+        tokio::spawn(Arc::clone(&behind).run_keygen(stop.clone())),
+        tokio::spawn(Arc::clone(&behind).run_keysync(stop.clone())),
+    ];
+    assert_eq!(shared.pop(1_100).await.unwrap().len(), 1_100);
+    let mut depth = shared.depth().await.unwrap();
+    let begun = tokio::time::Instant::now();
+    while depth < 2_000 && begun.elapsed() < Duration::from_secs(60) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let now = shared.depth().await.unwrap();
+        assert!(now - depth <= 100, "{} keys at once", now - depth);
+        depth = now;
+    }
+    assert_eq!(depth, 2_000);
+    assert!(
+        begun.elapsed() >= Duration::from_secs(2),
+        "{:?}",
+        begun.elapsed()
+    );
+    tokio::time::sleep(settings.tick * 2).await;
+    assert_eq!(world.ledgers[0].counts().await.unwrap().open, 0, "closed");
+    assert_eq!(shared.pop(1_500).await.unwrap().len(), 1_500);
+    tokio::time::sleep(settings.tick * 2).await;
+    assert_eq!(shared.depth().await.unwrap(), 2_000, "short of keys");
+    stop.cancel();
+    for task in work {
+        task.await.unwrap();
+    }
+    behind.close().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_silent_shard_does_not_hold_up_the_others() {
     let mut world = World::new();
