@@ -17,14 +17,20 @@ use crate::world::{Ledger, connect, open};
 const MINTED_AT_ONCE: usize = 5_000;
 const TAKEN_AT_ONCE: usize = 1_000;
 const BATCHES_IN_A_PASS: usize = 10;
+const SHAPES: usize = 3;
 
 /// The documented statement, in the shape that keeps to its limit.
 const DOCUMENTED: &str = "with picked as materialized (select id from bare where status = 0 order by id limit 1000 \
     for update skip locked) delete from bare using picked where bare.id = picked.id and bare.status = 0 \
     returning bare.key";
-/// The shape that the ledger uses: with a join the planner may read the whole table every time.
-const FASTEST: &str = "with picked as materialized (select id from bare where status = 0 order by id limit 1000 \
+/// Without the join, for which the planner may read the whole table every time.
+const WITHOUT_JOIN: &str = "with picked as materialized (select id from bare where status = 0 order by id limit 1000 \
     for update skip locked) delete from bare where status = 0 and id = any (array(select id from picked)) \
+    returning key";
+
+/// The shape that the ledger uses.
+const BY_PLACE: &str = "with picked as materialized (select ctid from bare where status = 0 order by id limit 1000 \
+    for update skip locked) delete from bare where status = 0 and ctid = any (array(select ctid from picked)) \
     returning key";
 
 /// The same table and indexes, without anything around them.
@@ -132,21 +138,29 @@ async fn the_ledger_is_nearly_as_fast_as_its_bare_statements() {
     let ledger = open(&database.url()).ledger(LedgerForm::Delete);
     ledger.counts().await.unwrap();
     let client = bare(&database).await;
-    let rounds = length(40, 100);
+    let rounds = length(50, 100);
     let minting = mint(&ledger, &client, rounds).await;
     database.sql("analyze bare; analyze keys").unwrap();
-    let passes = rounds * MINTED_AT_ONCE / (2 * BATCHES_IN_A_PASS * TAKEN_AT_ONCE);
-    let fastest = take(&ledger, &client, FASTEST, passes).await;
-    let taking = take(&ledger, &client, DOCUMENTED, passes).await;
-    println!(
-        "minted {:.0} keys/s, {:.2} of bare; taken {:.0} keys/s, {:.2} of the documented statement, {:.2} of its \
-         fastest shape, which keeps no record",
-        minting.per_second(MINTED_AT_ONCE),
-        minting.ratio(),
-        taking.per_second(BATCHES_IN_A_PASS * TAKEN_AT_ONCE),
-        taking.ratio(),
-        fastest.ratio(),
-    );
     assert!(minting.ratio() >= 0.7, "minting: {:.2}", minting.ratio());
-    assert!(taking.ratio() >= 0.7, "taking: {:.2}", taking.ratio());
+    println!(
+        "minted {:.0} keys/s, {:.2} of bare",
+        minting.per_second(MINTED_AT_ONCE),
+        minting.ratio()
+    );
+    let passes = rounds * MINTED_AT_ONCE / (SHAPES * BATCHES_IN_A_PASS * TAKEN_AT_ONCE);
+    let [documented, without_join, by_place] = [
+        take(&ledger, &client, DOCUMENTED, passes).await,
+        take(&ledger, &client, WITHOUT_JOIN, passes).await,
+        take(&ledger, &client, BY_PLACE, passes).await,
+    ];
+    println!(
+        "taken {:.0} keys/s, {:.2} of the documented statement, {:.2} of it without a join, {:.2} of our own shape of it \
+         without a record of the batch",
+        without_join.per_second(BATCHES_IN_A_PASS * TAKEN_AT_ONCE),
+        documented.ratio(),
+        without_join.ratio(),
+        by_place.ratio(),
+    );
+    let ratio = documented.ratio().min(without_join.ratio());
+    assert!(ratio >= 0.7, "taking: {ratio:.2}");
 }
