@@ -28,6 +28,7 @@ pub mod ports;
 pub mod reserved;
 pub mod sketch;
 pub mod target;
+pub mod unwanted;
 
 pub use account::{Allowance, ApiKeyNumber, Role, Scope, Scopes, User};
 pub use alphabet::Alphabet;
@@ -39,3 +40,4 @@ pub use link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility}
 pub use owner::OwnerId;
 pub use sketch::Sketch;
 pub use target::Target;
+pub use unwanted::{UnwantedWordError, UnwantedWords};

@@ -8,6 +8,10 @@ pub const KEY_BYTES_MAX: usize = 64;
 pub const GENERATED_KEY_BYTES_MIN: usize = 4;
 /// Longest generated key.
 pub const GENERATED_KEY_BYTES_MAX: usize = 22;
+/// Shortest word that an operator may keep out of keys: shorter ones are in too many.
+pub const UNWANTED_WORD_BYTES_MIN: usize = 3;
+/// Most such words.
+pub const UNWANTED_WORDS_MAX: usize = 10_000;
 /// Longest target that any configuration may allow; proxies cut longer `Location` lines.
 pub const TARGET_BYTES_MAX: usize = 8_192;
 /// Longest target unless the configuration says otherwise.

@@ -86,6 +86,7 @@ pub mod event {
     pub const KEY_SUPPLY_REFILLED: &str = "key_supply_refilled";
     pub const KEY_FILE_GREW: &str = "key_file_grew";
     pub const KEY_FILE_PUBLISHED: &str = "key_file_published";
+    pub const KEY_FILES_LOW: &str = "key_files_low";
     pub const KEY_BLOCK_SKIPPED: &str = "key_block_skipped";
     pub const FOREIGN_KEY_DROPPED: &str = "foreign_key_dropped";
     pub const LINKS_PURGED: &str = "links_purged";

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use curt_core::Alphabet;
 use curt_core::limits::{GENERATED_KEY_BYTES_MAX, GENERATED_KEY_BYTES_MIN, KEY_BATCH_MAX};
+use curt_core::{Alphabet, UnwantedWords};
 
 use crate::error::KeyError;
 
@@ -87,6 +87,8 @@ pub struct KeySettings {
     pub alphabet: Alphabet,
     /// Symbols of a generated key. Ids have the width that 48 bits need instead.
     pub length: usize,
+    /// Words that no generated key may hold.
+    pub unwanted: UnwantedWords,
     /// How often a reconciler looks even when nobody woke it.
     pub tick: Duration,
     /// How long a create may wait for a dry ring before it makes a random key. Zero: not at all.
@@ -217,6 +219,7 @@ impl Default for KeySettings {
             strategy: Strategy::default(),
             alphabet: Alphabet::Base62,
             length: 7,
+            unwanted: UnwantedWords::default(),
             tick: Duration::from_secs(1),
             dry_wait: Duration::from_millis(5),
             lock_ttl: Duration::from_secs(30),

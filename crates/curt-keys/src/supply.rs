@@ -6,7 +6,9 @@ use std::time::Duration;
 use curt_core::clock::Clock;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{Cursor, KeyFile, KeyLedger, KeyPool, LinkStore, Locks, Roster};
-use curt_core::{Alphabet, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target};
+use curt_core::{
+    Alphabet, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target, UnwantedWords,
+};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -136,7 +138,11 @@ impl KeySupply {
         let (taking, line) = strategy::open(settings, ports, &metrics, &nudges, &presence)?;
         Ok(Self {
             strategy: settings.strategy,
-            minter: Minter::new(settings.alphabet, settings.length),
+            minter: Minter::new(
+                settings.alphabet,
+                settings.length,
+                settings.unwanted.clone(),
+            ),
             metrics,
             tick: settings.tick,
             nudges,
@@ -170,7 +176,7 @@ impl KeySupply {
     fn without_engine(alphabet: Alphabet, length: usize, taking: Taking) -> Arc<Self> {
         Arc::new(Self {
             strategy: Strategy::default(),
-            minter: Minter::new(alphabet, length),
+            minter: Minter::new(alphabet, length, UnwantedWords::default()),
             metrics: KeyMetrics::default(),
             tick: KeySettings::default().tick,
             nudges: Arc::default(),

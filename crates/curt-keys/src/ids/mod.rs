@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 use curt_core::permute::Permutation;
 use curt_core::ports::Cursor;
-use curt_core::reserved::is_reserved;
-use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult};
+use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult, UnwantedWords};
 
 use crate::secret::Secret;
 use crate::settings::ID_BITS;
@@ -25,18 +24,24 @@ const CLAIM_TRIES_MAX: u32 = 16;
 /// Turns ids into keys: permuted by a secret, then written in as many symbols as 48 bits need.
 pub(crate) struct IdCodec {
     alphabet: Alphabet,
+    unwanted: UnwantedWords,
     secret: Secret,
 }
 
 impl IdCodec {
-    pub(crate) fn new(alphabet: Alphabet, cursor: Arc<dyn Cursor>) -> Self {
+    pub(crate) fn new(
+        alphabet: Alphabet,
+        unwanted: UnwantedWords,
+        cursor: Arc<dyn Cursor>,
+    ) -> Self {
         Self {
             alphabet,
+            unwanted,
             secret: Secret::new(cursor, "ids/secret".to_owned()),
         }
     }
 
-    /// The keys of `ids`, without those that spell a reserved word.
+    /// The keys of `ids`, without those that spell a reserved word or hold an unwanted one.
     async fn keys(&self, ids: impl Iterator<Item = u64>) -> PortResult<Vec<Key>> {
         let secret = self.secret.get().await?;
         let permutation = Permutation::new(secret, 1 << ID_BITS)
@@ -47,7 +52,10 @@ impl IdCodec {
                 .encode(u128::from(permutation.apply(id)), width)
                 .ok_or_else(|| failed(ErrorKind::Bug, "an id does not fit its width"))
         })
-        .filter(|key| !key.as_ref().is_ok_and(|key| is_reserved(key.as_str())))
+        .filter(|key| {
+            key.as_ref()
+                .map_or(true, |key| self.unwanted.allow(key.as_str()))
+        })
         .collect()
     }
 }

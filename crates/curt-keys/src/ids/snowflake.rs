@@ -152,7 +152,7 @@ mod tests {
         }
 
         fn generator(&self, layout: SnowflakeLayout) -> Snowflake {
-            let codec = IdCodec::new(Alphabet::Base64Url, self.cursor.clone());
+            let codec = IdCodec::new(Alphabet::Base64Url, Default::default(), self.cursor.clone());
             Snowflake::new(self.cursor.clone(), self.clock.clone(), codec, layout)
         }
     }

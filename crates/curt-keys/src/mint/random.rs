@@ -1,5 +1,4 @@
-use curt_core::reserved::is_reserved;
-use curt_core::{Alphabet, Key};
+use curt_core::{Alphabet, Key, UnwantedWords};
 use rand::Rng;
 
 /// Bits that choose one symbol. Every alphabet has at most 64.
@@ -10,21 +9,26 @@ const SYMBOLS_PER_WORD: u32 = u64::BITS / SYMBOL_BITS;
 ///
 /// Symbols are chosen by rejection: six bits that name no symbol are thrown away. Taking them modulo the number of
 /// symbols instead would prefer the first ones.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Minter {
     alphabet: Alphabet,
     length: usize,
+    unwanted: UnwantedWords,
 }
 
 impl Minter {
     /// `length` must lie between the limits for generated keys, as
     /// [`KeySettings::check`](crate::KeySettings::check) demands.
     #[must_use]
-    pub fn new(alphabet: Alphabet, length: usize) -> Self {
-        Self { alphabet, length }
+    pub fn new(alphabet: Alphabet, length: usize, unwanted: UnwantedWords) -> Self {
+        Self {
+            alphabet,
+            length,
+            unwanted,
+        }
     }
 
-    /// A random key that is no reserved word.
+    /// A random key that is no reserved word and holds no unwanted one.
     #[must_use]
     pub fn mint(&self) -> Key {
         self.mint_from(&mut rand::rng())
@@ -33,7 +37,7 @@ impl Minter {
     fn mint_from(&self, random: &mut impl Rng) -> Key {
         loop {
             if let Some(key) = self.draw(random)
-                && !is_reserved(key.as_str())
+                && self.unwanted.allow(key.as_str())
             {
                 return key;
             }
@@ -70,7 +74,7 @@ mod tests {
     fn keys_have_the_asked_shape_in_every_alphabet_and_length() {
         for alphabet in Alphabet::ALL {
             for length in 4..=22 {
-                let key = Minter::new(alphabet, length).mint();
+                let key = Minter::new(alphabet, length, UnwantedWords::default()).mint();
                 assert_eq!(key.as_str().len(), length);
                 assert!(
                     key.as_bytes()
@@ -86,7 +90,7 @@ mod tests {
     #[test]
     fn chi_square_finds_no_bias_at_any_place() {
         const KEYS: u32 = 200_000;
-        let minter = Minter::new(Alphabet::Base62, 7);
+        let minter = Minter::new(Alphabet::Base62, 7, UnwantedWords::default());
         let symbols = Alphabet::Base62.symbols();
         let mut counts = vec![[0_u32; 62]; 7];
         for _ in 0..KEYS {
@@ -108,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_short_space_is_covered_whole() {
-        let minter = Minter::new(Alphabet::Base36, 4);
+        let minter = Minter::new(Alphabet::Base36, 4, UnwantedWords::default());
         let firsts: HashSet<u8> = (0..2_000).map(|_| minter.mint().as_bytes()[0]).collect();
         assert_eq!(firsts.len(), 36);
     }
@@ -139,12 +143,25 @@ mod tests {
             let symbol = alphabet.symbols().iter().position(|&s| s == byte).unwrap();
             (bits << SYMBOL_BITS) | symbol as u64
         });
-        let minter = Minter::new(alphabet, 6);
+        let minter = Minter::new(alphabet, 6, UnwantedWords::default());
         assert_eq!(
             minter.draw(&mut Spelling(vec![word])).unwrap().as_str(),
             "health"
         );
         let key = minter.mint_from(&mut Spelling(vec![word]));
         assert_ne!(key.as_str(), "health");
+    }
+
+    #[test]
+    fn unwanted_words_are_never_minted() {
+        let unwanted = UnwantedWords::new(["aaa", "bab"]).unwrap();
+        let minter = Minter::new(Alphabet::Base36, 4, unwanted.clone());
+        let free = Minter::new(Alphabet::Base36, 4, UnwantedWords::default());
+        let hits = |minter: &Minter| {
+            let keys = (0..50_000).map(|_| minter.mint());
+            keys.filter(|key| unwanted.are_in(key.as_str())).count()
+        };
+        assert_eq!(hits(&minter), 0);
+        assert!(hits(&free) > 0, "chance alone spells them");
     }
 }

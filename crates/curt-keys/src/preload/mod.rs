@@ -9,12 +9,12 @@ mod series;
 pub(crate) use series::{Series, Span};
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use curt_core::names::event;
 use curt_core::ports::{Cursor, KeyFile};
-use curt_core::reserved::is_reserved;
-use curt_core::{ErrorKind, Key, PortError, PortResult};
+use curt_core::{ErrorKind, Key, PortError, PortResult, UnwantedWords};
 
 use crate::buffer::Feed;
 use crate::metrics::KeyMetrics;
@@ -28,8 +28,10 @@ pub(crate) struct Preload {
     pub(crate) cursor: Arc<dyn Cursor>,
     pub(crate) series: Arc<Series>,
     pub(crate) block_keys: usize,
+    pub(crate) unwanted: UnwantedWords,
     /// With fewer keys left in the files, keygen is woken.
     pub(crate) left_low: u64,
+    pub(crate) was_low: AtomicBool,
     pub(crate) metrics: KeyMetrics,
     pub(crate) nudges: Arc<Nudges>,
 }
@@ -48,9 +50,7 @@ impl Feed for Preload {
             if !self.claim(position, position + count).await? {
                 continue;
             }
-            if self.series.end() - position - count < self.left_low {
-                self.nudges.keygen.notify_one();
-            }
+            self.look_at_rest(self.series.end() - position - count);
             match read {
                 Block::Keys(keys) => return Ok(keys),
                 Block::Damaged(why) => self.skipped(&span, position, count, &why),
@@ -75,7 +75,7 @@ impl Preload {
         {
             Ok(keys) if keys.len() == wanted => Ok(Block::Keys(
                 keys.into_iter()
-                    .filter(|key| !is_reserved(key.as_str()))
+                    .filter(|key| self.unwanted.allow(key.as_str()))
                     .collect(),
             )),
             Ok(_) => Ok(Block::Damaged(PortError::new(
@@ -93,6 +93,22 @@ impl Preload {
         self.cursor
             .advance(self.series.position_register(), position, end)
             .await
+    }
+
+    /// Calls for the next file in time, and for help when none came: half of what calls for one is left.
+    fn look_at_rest(&self, left: u64) {
+        if left < self.left_low {
+            self.nudges.keygen.notify_one();
+        }
+        let is_low = left < self.left_low / 2;
+        if is_low && !self.was_low.load(Ordering::Relaxed) {
+            tracing::warn!(
+                event = event::KEY_FILES_LOW,
+                left,
+                "key files run out, and keygen has written no new one: does it run?"
+            );
+        }
+        self.was_low.store(is_low, Ordering::Relaxed);
     }
 
     fn skipped(&self, span: &Span, position: u64, keys: u64, why: &PortError) {

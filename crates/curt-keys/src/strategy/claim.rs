@@ -34,7 +34,11 @@ pub(super) fn open(
     })?;
     let keygen = RowFill::new(
         Arc::clone(&links),
-        Minter::new(settings.alphabet, settings.length),
+        Minter::new(
+            settings.alphabet,
+            settings.length,
+            settings.unwanted.clone(),
+        ),
         settings.claim,
         metrics.clone(),
         Leases::new(ports.locks, settings.lock_ttl),

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use curt_core::PortResult;
@@ -47,7 +48,9 @@ pub(super) fn open(
         cursor: cursor(),
         series: Arc::clone(&series),
         block_keys: settings.file.block_keys,
+        unwanted: settings.unwanted.clone(),
         left_low: FileFill::left_low(&settings.file),
+        was_low: AtomicBool::new(false),
         metrics: metrics.clone(),
         nudges: Arc::clone(nudges),
     };

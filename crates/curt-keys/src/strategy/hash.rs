@@ -1,6 +1,5 @@
 use curt_core::link::KeyOrigin;
-use curt_core::reserved::is_reserved;
-use curt_core::{Alphabet, Key, PortResult};
+use curt_core::{Alphabet, Key, PortResult, UnwantedWords};
 use md5::{Digest, Md5};
 use sha2::Sha256;
 
@@ -16,19 +15,26 @@ use crate::supply::{KeyHint, KeyPorts};
 const HASHED_TRIES_MAX: u32 = 6;
 
 /// Keys computed from target, owner and attempt.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct HashKeys {
     kind: HashKind,
     alphabet: Alphabet,
     length: usize,
+    unwanted: UnwantedWords,
 }
 
 impl HashKeys {
-    pub(crate) fn new(kind: HashKind, alphabet: Alphabet, length: usize) -> Self {
+    pub(crate) fn new(
+        kind: HashKind,
+        alphabet: Alphabet,
+        length: usize,
+        unwanted: UnwantedWords,
+    ) -> Self {
         Self {
             kind,
             alphabet,
             length,
+            unwanted,
         }
     }
 
@@ -38,7 +44,7 @@ impl HashKeys {
             return None;
         }
         let key = self.trim(self.digest(hint))?;
-        (!is_reserved(key.as_str())).then_some(key)
+        self.unwanted.allow(key.as_str()).then_some(key)
     }
 
     fn digest(&self, hint: &KeyHint<'_>) -> u128 {
@@ -77,7 +83,12 @@ struct HashLine {
 }
 
 pub(super) fn open(settings: &KeySettings, ports: KeyPorts) -> Opened {
-    let keys = HashKeys::new(settings.hash, settings.alphabet, settings.length);
+    let keys = HashKeys::new(
+        settings.hash,
+        settings.alphabet,
+        settings.length,
+        settings.unwanted.clone(),
+    );
     let line = HashLine { ports };
     (Taking::Hash(keys), Box::new(line))
 }
@@ -103,7 +114,11 @@ mod tests {
 
     use super::*;
 
-    fn key(keys: HashKeys, target: &str, owner: u64, attempt: u32) -> Option<String> {
+    fn hash_keys(kind: HashKind, alphabet: Alphabet, length: usize) -> HashKeys {
+        HashKeys::new(kind, alphabet, length, UnwantedWords::default())
+    }
+
+    fn key(keys: &HashKeys, target: &str, owner: u64, attempt: u32) -> Option<String> {
         let target = Target::from_serialised(target).unwrap();
         let hint = KeyHint {
             target: &target,
@@ -115,11 +130,11 @@ mod tests {
 
     #[test]
     fn golden_hash_keys_never_change() {
-        let md5 = HashKeys::new(HashKind::Md5, Alphabet::Base62, 8);
-        let sha = HashKeys::new(HashKind::Sha256, Alphabet::Base64Url, 7);
+        let md5 = hash_keys(HashKind::Md5, Alphabet::Base62, 8);
+        let sha = hash_keys(HashKind::Sha256, Alphabet::Base64Url, 7);
         let target = "https://example.com/";
-        assert_eq!(key(md5, target, 1, 0).as_deref(), Some(GOLDEN_MD5));
-        assert_eq!(key(sha, target, 1, 0).as_deref(), Some(GOLDEN_SHA));
+        assert_eq!(key(&md5, target, 1, 0).as_deref(), Some(GOLDEN_MD5));
+        assert_eq!(key(&sha, target, 1, 0).as_deref(), Some(GOLDEN_SHA));
     }
 
     const GOLDEN_MD5: &str = "Yu9yT0aq";
@@ -129,21 +144,21 @@ mod tests {
     fn owner_attempt_and_target_all_matter() {
         for kind in [HashKind::Md5, HashKind::Sha256] {
             for length in [6, 7, 8, 10, 22] {
-                let keys = HashKeys::new(kind, Alphabet::Base62, length);
+                let keys = hash_keys(kind, Alphabet::Base62, length);
                 let seen: HashSet<_> = [("a", 1, 0), ("a", 2, 0), ("a", 1, 1), ("b", 1, 0)]
-                    .map(|(target, owner, attempt)| key(keys, target, owner, attempt).unwrap())
+                    .map(|(target, owner, attempt)| key(&keys, target, owner, attempt).unwrap())
                     .into();
                 assert_eq!(seen.len(), 4);
                 assert!(seen.iter().all(|key| key.len() == length));
-                assert_eq!(key(keys, "a", 1, 0), key(keys, "a", 1, 0));
+                assert_eq!(key(&keys, "a", 1, 0), key(&keys, "a", 1, 0));
             }
         }
     }
 
     #[test]
     fn after_some_conflicts_chance_takes_over() {
-        let keys = HashKeys::new(HashKind::Md5, Alphabet::Base62, 7);
-        assert!(key(keys, "a", 1, HASHED_TRIES_MAX - 1).is_some());
-        assert_eq!(key(keys, "a", 1, HASHED_TRIES_MAX), None);
+        let keys = hash_keys(HashKind::Md5, Alphabet::Base62, 7);
+        assert!(key(&keys, "a", 1, HASHED_TRIES_MAX - 1).is_some());
+        assert_eq!(key(&keys, "a", 1, HASHED_TRIES_MAX), None);
     }
 }

@@ -22,7 +22,11 @@ pub(super) fn open_snowflake(settings: &KeySettings, ports: KeyPorts) -> Opened 
     let generator = Snowflake::new(
         Arc::clone(&ports.cursor),
         Arc::clone(&ports.clock),
-        IdCodec::new(settings.alphabet, Arc::clone(&ports.cursor)),
+        IdCodec::new(
+            settings.alphabet,
+            settings.unwanted.clone(),
+            Arc::clone(&ports.cursor),
+        ),
         settings.snowflake,
     );
     open(settings, ports, Box::new(generator), false)
@@ -31,7 +35,11 @@ pub(super) fn open_snowflake(settings: &KeySettings, ports: KeyPorts) -> Opened 
 pub(super) fn open_sequence(settings: &KeySettings, ports: KeyPorts) -> Opened {
     let generator = Sequence::new(
         Arc::clone(&ports.cursor),
-        IdCodec::new(settings.alphabet, Arc::clone(&ports.cursor)),
+        IdCodec::new(
+            settings.alphabet,
+            settings.unwanted.clone(),
+            Arc::clone(&ports.cursor),
+        ),
         settings.sequence_block,
     );
     open(settings, ports, Box::new(generator), true)

@@ -61,7 +61,11 @@ pub(super) fn open(
     let keygen = LedgerFill::new(
         &ports,
         homes,
-        Minter::new(settings.alphabet, settings.length),
+        Minter::new(
+            settings.alphabet,
+            settings.length,
+            settings.unwanted.clone(),
+        ),
         settings.ledger,
         metrics.clone(),
         leases(),

@@ -13,4 +13,5 @@ mod faults;
 mod file;
 mod pools;
 mod processes;
+mod wording;
 mod world;

@@ -1,14 +1,14 @@
 //! What a person may choose as a key. Narrower than what a key may be: a dot would look like a file.
 
-use curt_core::Key;
 use curt_core::limits::KEY_BYTES_MAX;
 use curt_core::reserved::is_reserved;
+use curt_core::{Key, UnwantedWords};
 
 use super::FieldError;
 
 const FIELD: &str = "alias";
 
-pub(super) fn admit(text: &str) -> Result<Key, FieldError> {
+pub(super) fn admit(text: &str, unwanted: &UnwantedWords) -> Result<Key, FieldError> {
     let mistake = |code, message: String| Err(FieldError::new(FIELD, code, message));
     if text.is_empty() {
         return mistake("alias_empty", "An alias must not be empty.".into());
@@ -30,6 +30,12 @@ pub(super) fn admit(text: &str) -> Result<Key, FieldError> {
         return mistake(
             "alias_reserved",
             "This alias is reserved: choose another one.".into(),
+        );
+    }
+    if unwanted.are_in(text) {
+        return mistake(
+            "alias_unwanted",
+            "This alias holds a word that is not wanted here: choose another one.".into(),
         );
     }
     Key::parse(text).or_else(|reason| mistake("alias_symbols", format!("Not usable: {reason}.")))

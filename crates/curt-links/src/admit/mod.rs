@@ -108,8 +108,9 @@ pub(crate) fn new_link(
 ) -> Result<Draft, Vec<FieldError>> {
     let Door { settings, now, .. } = *door;
     let mut mistakes = Mistakes::default();
+    let alias = |text| alias::admit(text, &settings.unwanted_words);
     let target = mistakes.note(target::admit(door, &new.target));
-    let alias = mistakes.note(new.alias.as_deref().map(alias::admit).transpose());
+    let alias = mistakes.note(new.alias.as_deref().map(alias).transpose());
     let title = mistakes.note(new.title.as_deref().map(text::title).transpose());
     let tags = mistakes.note_all(text::tags(&new.tags));
     let valid_since = mistakes.note(times::valid_since(new.valid_since));

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use curt_core::limits::{TAG_BYTES_MAX, TAGS_MAX, TITLE_BYTES_MAX};
-use curt_core::{RedirectStatus, UnixMillis};
+use curt_core::{RedirectStatus, UnixMillis, UnwantedWords};
 use curt_links::{Expiry, LinkError, LinkSettings, NewLink, OwnHost};
 
 use crate::world::*;
@@ -19,6 +19,13 @@ fn world() -> World {
         },
         ..Plan::default()
     })
+}
+
+fn aliased(alias: &str) -> NewLink {
+    NewLink {
+        alias: Some(alias.into()),
+        ..new("https://example.com/")
+    }
 }
 
 /// Targets that must be refused (G1, G2, G4, G5), with the code.
@@ -325,10 +332,6 @@ fn own_hosts_are_written_like_hosts() {
 #[tokio::test]
 async fn aliases_are_plain_and_never_a_route_g13() {
     let world = World::new();
-    let aliased = |alias: &str| NewLink {
-        alias: Some(alias.into()),
-        ..new("https://example.com/")
-    };
     let longest = "x".repeat(64);
     for alias in ["a", "A-b_9", "0", "-", "_", &longest] {
         let link = world
@@ -362,6 +365,23 @@ async fn aliases_are_plain_and_never_a_route_g13() {
         let refused = world.links.create(ANN, aliased(alias), None).await;
         assert_eq!(codes(refused), [code], "{alias:?}");
     }
+}
+
+#[tokio::test]
+async fn aliases_hold_no_unwanted_word() {
+    let world = World::with(Plan {
+        links: LinkSettings {
+            unwanted_words: UnwantedWords::new(["rude"]).unwrap(),
+            ..LinkSettings::default()
+        },
+        ..Plan::default()
+    });
+    for alias in ["rude", "so-RUDE", "ru-d3"] {
+        let refused = world.links.create(ANN, aliased(alias), None).await;
+        assert_eq!(codes(refused), ["alias_unwanted"], "{alias:?}");
+    }
+    let created = world.links.create(ANN, aliased("rud"), None).await;
+    assert_eq!(created.unwrap().link.id.key.as_str(), "rud");
 }
 
 #[tokio::test]

@@ -124,6 +124,7 @@ mod tests {
             "keys.alphabet=base63",
             "keys.length=3",
             "keys.length=40",
+            "keys.unwanted_words=no",
             "keys.tick=0s",
             "keys.hash=crc32",
             "keys.ledger.mint_batch=0",

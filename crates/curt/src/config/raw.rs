@@ -84,6 +84,7 @@ pub(super) struct Keys {
     pub(super) strategy: String,
     pub(super) alphabet: String,
     pub(super) length: u64,
+    pub(super) unwanted_words: Vec<String>,
     pub(super) tick: String,
     pub(super) dry_wait: String,
     pub(super) lock_ttl: String,

@@ -320,3 +320,45 @@ fn keys_of_every_alphabet_redirect() {
         );
     }
 }
+
+/// Keygen is dead: whoever watches the log hears of it while keys are left.
+#[test]
+fn key_files_that_run_out_are_reported_in_time() {
+    let files = [
+        "keys.strategy=file",
+        "keys.file.file_keys=400",
+        "keys.file.block_keys=20",
+        "keys.file.refill_under=5",
+        "keys.buffer.low=5",
+        "keys.buffer.capacity=40",
+    ];
+    let mut site = Site::new(&files);
+    let mut fill: Vec<String> = ["keys", "fill", "--until", "400"].map(String::from).into();
+    fill.extend(site.set_arguments());
+    let fill: Vec<&str> = fill.iter().map(String::as_str).collect();
+    assert!(site.output(&fill).status.success());
+    let token = site.new_token("tests");
+    site.use_token(&token);
+    site.restart_as(&["redirect", "api"]);
+    let create = |links: usize| {
+        for _ in 0..links {
+            assert_eq!(
+                site.api().create("https://example.com/").unwrap().status,
+                201
+            );
+        }
+    };
+    create(300);
+    let logged = || site.server().logs().contains("key_files_low");
+    assert!(!logged(), "a fifth calls for keygen, and no more");
+    create(60);
+    eventually(Duration::from_secs(5), || {
+        logged().then_some(()).ok_or("no word of it")
+    });
+    assert_eq!(
+        site.metrics().get("curt_key_fallbacks_total"),
+        Some(0.0),
+        "keys are left"
+    );
+    assert!(site.terminate().success());
+}

@@ -40,7 +40,11 @@ impl Engines {
 
     async fn measure(&self, config: &Config) -> anyhow::Result<Vec<Row>> {
         let mut stores = KeyStores::open(config, "curt bench", Access::Command)?;
-        let minter = Minter::new(config.keys.alphabet, config.keys.length);
+        let minter = Minter::new(
+            config.keys.alphabet,
+            config.keys.length,
+            config.keys.unwanted.clone(),
+        );
         let (keys, store) = (&config.keys, &config.store);
         let homes = Modulo::new(u32::try_from(store.keys.len())?);
         let homes = homes.context("store.keys names no shard")?;

@@ -1,3 +1,4 @@
+use curt_core::UnwantedWords;
 use curt_keys::{
     BufferSettings, ClaimSettings, FileSettings, KeySettings, LedgerSettings, PoolSettings,
     SnowflakeLayout,
@@ -13,6 +14,10 @@ pub(super) fn resolve(raw: &raw::Keys) -> Result<KeySettings, ConfigError> {
         strategy: at("keys.strategy", raw.strategy.parse().map_err(said))?,
         alphabet: at("keys.alphabet", raw.alphabet.parse().map_err(said))?,
         length: count("keys.length", raw.length)?,
+        unwanted: at(
+            "keys.unwanted_words",
+            UnwantedWords::new(raw.unwanted_words.iter().map(String::as_str)).map_err(said),
+        )?,
         tick: at("keys.tick", units::duration(&raw.tick))?,
         dry_wait: at("keys.dry_wait", units::duration(&raw.dry_wait))?,
         lock_ttl: at("keys.lock_ttl", units::duration(&raw.lock_ttl))?,

@@ -81,7 +81,7 @@ impl Config {
             api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,
             cache: cache(&raw.cache, &store)?,
             store,
-            links: links(&raw.links, &raw.server)?,
+            links: links(&raw.links, &raw.server, &keys)?,
             blocklist: blocklist(&raw.links)?,
             accounts: accounts::resolve(&raw.accounts)?,
             limits: accounts::limits(&raw.limits)?,
@@ -165,7 +165,11 @@ fn cache(raw: &raw::Cache, store: &StoreSettings) -> Result<ResolverSettings, Co
     })
 }
 
-fn links(raw: &raw::Links, server: &raw::Server) -> Result<LinkSettings, ConfigError> {
+fn links(
+    raw: &raw::Links,
+    server: &raw::Server,
+    keys: &KeySettings,
+) -> Result<LinkSettings, ConfigError> {
     let status = u16::try_from(raw.default_status)
         .ok()
         .and_then(RedirectStatus::from_code);
@@ -191,6 +195,7 @@ fn links(raw: &raw::Links, server: &raw::Server) -> Result<LinkSettings, ConfigE
             .map(|scheme| scheme.to_ascii_lowercase().into())
             .collect(),
         own_hosts: server::own_hosts(server)?,
+        unwanted_words: keys.unwanted.clone(),
         default_expiry: at(
             "links.default_expiry",
             units::duration_or_never(&raw.default_expiry),
