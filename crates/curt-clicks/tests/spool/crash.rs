@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use curt_core::ports::ClickStream;
+use curt_testkit::length::length;
 
-use crate::world::{World, drain, length, numbers, open_at, record_surely};
+use crate::world::{World, drain, numbers, open_at, record_surely};
 
 const CHILD_FOLDER: &str = "CURT_TEST_SPOOL_FOLDER";
 const CHILD_START: &str = "CURT_TEST_SPOOL_START";

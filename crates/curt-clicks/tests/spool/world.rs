@@ -13,12 +13,6 @@ use tempfile::TempDir;
 
 pub(crate) const NOW: UnixMillis = UnixMillis(1_790_000_000_000);
 
-/// `short` in `make test`, `full` in `make soak` (`CURT_TEST_LENGTH=full`).
-pub(crate) fn length<T>(short: T, full: T) -> T {
-    let is_full = std::env::var("CURT_TEST_LENGTH").is_ok_and(|length| length == "full");
-    if is_full { full } else { short }
-}
-
 pub(crate) struct World {
     folder: TempDir,
     pub(crate) settings: SpoolSettings,

@@ -228,3 +228,24 @@ impl Members {
 fn pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
 }
+
+/// Lets what holds an engine be killed, paused and started again like one.
+macro_rules! controls_engine {
+    ($holder:ty) => {
+        impl std::ops::Deref for $holder {
+            type Target = $crate::engines::Engine;
+
+            fn deref(&self) -> &Self::Target {
+                &self.engine
+            }
+        }
+
+        impl std::ops::DerefMut for $holder {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.engine
+            }
+        }
+    };
+}
+
+pub(super) use controls_engine;

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::ops::{Deref, DerefMut};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use rustix::process::Signal;
 
-use super::engine::Recipe;
+use super::engine::{Recipe, controls_engine};
 use super::home::Home;
 use super::{Engine, Missing};
 
@@ -60,19 +59,7 @@ impl Balancer {
     }
 }
 
-impl Deref for Balancer {
-    type Target = Engine;
-
-    fn deref(&self) -> &Engine {
-        &self.engine
-    }
-}
-
-impl DerefMut for Balancer {
-    fn deref_mut(&mut self) -> &mut Engine {
-        &mut self.engine
-    }
-}
+controls_engine!(Balancer);
 
 fn configuration(socket: &Path, sections: &str) -> String {
     format!(

@@ -1,6 +1,5 @@
 //! MariaDB, which speaks MySQL's protocol and dialect.
 
-use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use rustix::process::Signal;
 
 use super::account::Account;
 use super::command::output;
-use super::engine::Recipe;
+use super::engine::{Recipe, controls_engine};
 use super::home::Home;
 use super::port::on_free_ports;
 use super::shared::Shared;
@@ -89,19 +88,7 @@ impl Server {
     }
 }
 
-impl Deref for Server {
-    type Target = Engine;
-
-    fn deref(&self) -> &Engine {
-        &self.engine
-    }
-}
-
-impl DerefMut for Server {
-    fn deref_mut(&mut self) -> &mut Engine {
-        &mut self.engine
-    }
-}
+controls_engine!(Server);
 
 /// A database of one's own on a shared server.
 #[derive(Clone, Debug)]

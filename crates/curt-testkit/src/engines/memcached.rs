@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use rustix::process::Signal;
 
-use super::engine::Recipe;
+use super::engine::{Recipe, controls_engine};
 use super::home::Home;
 use super::port::on_free_ports;
 use super::{Engine, Missing, Port};
@@ -63,19 +62,7 @@ impl Server {
     }
 }
 
-impl Deref for Server {
-    type Target = Engine;
-
-    fn deref(&self) -> &Engine {
-        &self.engine
-    }
-}
-
-impl DerefMut for Server {
-    fn deref_mut(&mut self) -> &mut Engine {
-        &mut self.engine
-    }
-}
+controls_engine!(Server);
 
 fn command(program: &Path, port: &str, memory_mebibytes: u32) -> Command {
     let mut command = Command::new(program);

@@ -1,14 +1,13 @@
 //! MinIO, a store of objects that speaks the protocol of S3.
 
 use std::net::SocketAddr;
-use std::ops::{Deref, DerefMut};
 use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::Result;
 use rustix::process::Signal;
 
-use super::engine::Recipe;
+use super::engine::{Recipe, controls_engine};
 use super::home::Home;
 use super::port::on_free_ports;
 use super::shared::Shared;
@@ -87,19 +86,7 @@ impl Server {
     }
 }
 
-impl Deref for Server {
-    type Target = Engine;
-
-    fn deref(&self) -> &Engine {
-        &self.engine
-    }
-}
-
-impl DerefMut for Server {
-    fn deref_mut(&mut self) -> &mut Engine {
-        &mut self.engine
-    }
-}
+controls_engine!(Server);
 
 /// Whether it refuses a stranger. Before it serves it fails instead, even when it calls itself healthy.
 fn is_ready(address: SocketAddr) -> Result<bool> {

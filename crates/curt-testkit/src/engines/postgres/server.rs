@@ -1,5 +1,4 @@
 use std::fs;
-use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::programs::Programs;
 use crate::engines::command::output;
-use crate::engines::engine::Recipe;
+use crate::engines::engine::{Recipe, controls_engine};
 use crate::engines::home::Home;
 use crate::engines::port::on_free_ports;
 use crate::engines::{Engine, Port, unique};
@@ -138,19 +137,7 @@ impl Server {
     }
 }
 
-impl Deref for Server {
-    type Target = Engine;
-
-    fn deref(&self) -> &Engine {
-        &self.engine
-    }
-}
-
-impl DerefMut for Server {
-    fn deref_mut(&mut self) -> &mut Engine {
-        &mut self.engine
-    }
-}
+controls_engine!(Server);
 
 /// A database of one's own on a shared server.
 #[derive(Clone, Debug)]

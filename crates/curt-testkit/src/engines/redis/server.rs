@@ -1,5 +1,4 @@
 use std::fs;
-use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,7 +8,7 @@ use rustix::process::Signal;
 use super::REDIS;
 use super::certificates::Certificates;
 use crate::engines::command::output;
-use crate::engines::engine::Recipe;
+use crate::engines::engine::{Recipe, controls_engine};
 use crate::engines::home::Home;
 use crate::engines::port::on_free_ports;
 use crate::engines::{Engine, Port};
@@ -128,19 +127,7 @@ impl Server {
     }
 }
 
-impl Deref for Server {
-    type Target = Engine;
-
-    fn deref(&self) -> &Engine {
-        &self.engine
-    }
-}
-
-impl DerefMut for Server {
-    fn deref_mut(&mut self) -> &mut Engine {
-        &mut self.engine
-    }
-}
+controls_engine!(Server);
 
 /// The command line client, towards one server.
 #[derive(Clone, Debug)]
