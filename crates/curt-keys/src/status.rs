@@ -10,6 +10,9 @@ use crate::settings::KeySettings;
 use crate::supply::KeyPorts;
 use crate::sync::pool_lock;
 
+/// Takes are said to slow down from about here (the tests print by how much), and a vacuum that keeps up stays below.
+const DEAD_ROWS_MAX: u64 = 20_000;
+
 /// What could be seen of a supply of the strategies `pool` and `status`. A part that did not answer is `None`, and why
 /// is among the failures.
 #[derive(Debug, Default)]
@@ -25,6 +28,8 @@ pub struct KeyStatus {
 #[derive(Debug)]
 pub struct LedgerStatus {
     pub counts: Option<LedgerCounts>,
+    /// Deleted, and still in the way of takes.
+    pub dead_rows: Option<u64>,
     /// The keygen that looks after it, as it describes itself.
     pub owner: Option<Box<str>>,
 }
@@ -43,9 +48,18 @@ impl KeyStatus {
         let mut status = Self::default();
         for (shard, ledger) in ports.ledgers.iter().enumerate() {
             let counts = status.noted(ledger.counts().await);
+            // A ledger that does not answer has said so once already.
+            let dead_rows = match counts {
+                Some(_) => status.noted(ledger.dead_rows().await),
+                None => None,
+            };
             let owner = ports.locks.holder(&ledger_lock(shard)).await;
             let owner = status.noted(owner).flatten();
-            status.ledgers.push(LedgerStatus { counts, owner });
+            status.ledgers.push(LedgerStatus {
+                counts,
+                dead_rows,
+                owner,
+            });
         }
         for (shard, pool) in ports.pools.iter().enumerate() {
             let depth = status.noted(pool.depth().await);
@@ -99,6 +113,7 @@ impl KeyStatus {
         for (shard, ledger) in self.ledgers.iter().enumerate() {
             let free = ledger.counts.map(|counts| counts.free);
             alarms.extend(low_water("keys-db", shard, free, settings.ledger.low));
+            alarms.extend(too_many_dead(shard, ledger.dead_rows));
         }
         for (shard, pool) in self.pools.iter().enumerate() {
             alarms.extend(low_water("keys-pool", shard, pool.depth, settings.pool.low));
@@ -125,5 +140,13 @@ fn low_water(name: &str, shard: usize, keys: Option<u64>, low: u64) -> Option<St
     let keys = keys.filter(|&keys| keys < low / 2)?;
     Some(format!(
         "{name}-{shard} runs dry: {keys} keys, and a refill starts below {low}"
+    ))
+}
+
+fn too_many_dead(shard: usize, rows: Option<u64>) -> Option<String> {
+    let rows = rows.filter(|&rows| rows > DEAD_ROWS_MAX)?;
+    Some(format!(
+        "keys-db-{shard} steps over {rows} dead rows at every take: look for a transaction that stays open, or for an \
+         autovacuum that is off or comes too rarely"
     ))
 }

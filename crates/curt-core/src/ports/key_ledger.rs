@@ -43,6 +43,12 @@ pub trait KeyLedger: Send + Sync {
 
     /// Totals for K-2, kept up to date by every write.
     async fn counts(&self) -> PortResult<LedgerCounts>;
+
+    /// Rows that were deleted and that the engine has not cleared away yet, so that takes still step over them: about
+    /// how many. Always 0 for an engine that clears at once.
+    async fn dead_rows(&self) -> PortResult<u64> {
+        Ok(0)
+    }
 }
 
 /// A name for a batch that no two takers share.

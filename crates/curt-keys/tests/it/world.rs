@@ -314,6 +314,9 @@ impl KeyLedger for Wire<dyn KeyLedger> {
     async fn counts(&self) -> PortResult<LedgerCounts> {
         self.call("count", self.inner.counts()).await
     }
+    async fn dead_rows(&self) -> PortResult<u64> {
+        self.call("count dead rows", self.inner.dead_rows()).await
+    }
 }
 
 #[async_trait]

@@ -211,6 +211,14 @@ impl KeyLedger for PostgresLedger {
             recycled: total(3)?,
         })
     }
+
+    async fn dead_rows(&self) -> PortResult<u64> {
+        const OP: &str = "count dead rows";
+        let engine = self.tables.engine().await?;
+        let rows = engine.read(OP, sql::DEAD_ROWS, &[]).await?;
+        let dead: i64 = rows.first().map_or(Ok(0), |row| column(OP, row, 0))?;
+        Ok(u64::try_from(dead).unwrap_or(0))
+    }
 }
 
 fn texts(keys: &[Key]) -> Vec<&str> {

@@ -49,6 +49,7 @@ impl Shown {
                 "minted": ledger.counts.map(|counts| counts.minted),
                 "free": ledger.counts.map(|counts| counts.free),
                 "open": ledger.counts.map(|counts| counts.open),
+                "dead_rows": ledger.dead_rows,
                 "owner": ledger.owner,
             })
         });
@@ -111,6 +112,7 @@ impl Shown {
                 number(counts.map(|counts| counts.minted)),
                 number(counts.map(|counts| counts.free)),
                 number(counts.map(|counts| counts.open)),
+                number(ledger.dead_rows),
                 owner(ledger.owner.as_deref()),
                 address.clone(),
             ]
@@ -121,10 +123,11 @@ impl Shown {
                 "minted",
                 "free",
                 "open",
+                "dead rows",
                 "keygen",
                 "address",
             ],
-            1..4,
+            1..5,
             rows,
         )
     }

@@ -17,6 +17,11 @@ const SHARDS: Shape = Shape {
     pools: 2,
 };
 
+/// Leaves more dead rows than a take should have to step over.
+const DIE: &str = "alter table keys set (autovacuum_enabled = off); \
+    insert into keys (key) select 'dead-' || n from generate_series(1, 25000) n; \
+    delete from keys where key like 'dead-%'";
+
 /// Waits until the status warns of something.
 fn wait_for_alarm(plant: &Plant, alarm: &str) {
     eventually(Duration::from_secs(30), || {
@@ -34,7 +39,7 @@ fn wait_for_alarm(plant: &Plant, alarm: &str) {
 }
 
 #[test]
-fn the_status_tells_of_every_shard_and_warns_of_drought_leaks_conflicts_and_silence() {
+fn the_status_tells_of_every_shard_and_warns_of_drought_dead_rows_leaks_conflicts_and_silence() {
     let mut plant = need!(Plant::start(SHARDS, SMALL));
     let [keygen, keysync, front] =
         [&["keygen"], &["keysync"], FRONT].map(|roles| plant.process(roles));
@@ -62,6 +67,10 @@ fn the_status_tells_of_every_shard_and_warns_of_drought_leaks_conflicts_and_sile
     assert!(reached, "{said}");
     let answer = |said: &str| said.matches(" answers\n").count();
     assert_eq!(answer(&said), 5, "two databases, two pools, locks: {said}");
+
+    // A vacuum that never comes.
+    plant.ledgers[0].sql(DIE).unwrap();
+    wait_for_alarm(&plant, "dead rows at every take");
 
     // Nobody refills any more, and what was there is thrown away.
     stop(keygen);
