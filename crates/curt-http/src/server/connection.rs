@@ -52,14 +52,24 @@ enum Next {
     Cut(CutReason),
 }
 
-/// Serves the connection until it is closed or handed over.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, permit: Permit, worker: Rc<Worker>) {
-    let mut connection = Connection {
+/// Serves the connection until it is closed or handed over. It counts as open from this call on, and not from the first
+/// turn: a server that stops in between would think that nobody is left.
+pub(super) fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    permit: Permit,
+    worker: Rc<Worker>,
+) -> impl Future<Output = ()> {
+    let connection = Connection {
         line: Line::new(stream, worker.slots.take(), permit),
         peer,
         carry: Vec::new(),
         next: Next::Read,
     };
+    take_turns(connection, worker)
+}
+
+async fn take_turns(mut connection: Connection, worker: Rc<Worker>) {
     loop {
         match poll_fn(|cx| connection.poll_turns(cx, &worker)).await {
             Next::Load(key) => {

@@ -71,6 +71,8 @@ pub(crate) struct Host {
     /// Requests to `/hold` wait until the test adds a permit.
     pub(crate) gate: Arc<Semaphore>,
     stop: CancellationToken,
+    /// Listens, and nobody answers yet.
+    server: Option<Server>,
     running: Option<JoinHandle<std::io::Result<Drained>>>,
     runtime: Runtime,
 }
@@ -88,6 +90,13 @@ impl Host {
         adjust: impl FnOnce(&mut ServerSettings),
         clock: Arc<dyn Clock>,
     ) -> Self {
+        let mut host = Self::bound(adjust, clock);
+        host.run();
+        host
+    }
+
+    /// A server that listens and does not run yet.
+    pub(crate) fn bound(adjust: impl FnOnce(&mut ServerSettings), clock: Arc<dyn Clock>) -> Self {
         let runtime = Runtime::new().unwrap();
         let store = Arc::new(MemoryLinkStore::new());
         let resolver = Resolver::new(
@@ -110,17 +119,20 @@ impl Host {
             store,
             gate,
             stop: CancellationToken::new(),
+            server: Some(server),
             running: None,
             runtime,
         };
         for (key, target, status, forward_query) in LINKS {
             host.add(key, target, status, forward_query);
         }
-        let running = host.runtime.spawn(server.run(host.stop.clone()));
-        Self {
-            running: Some(running),
-            ..host
-        }
+        host
+    }
+
+    pub(crate) fn run(&mut self) {
+        let server = self.server.take().unwrap();
+        let running = self.runtime.spawn(server.run(self.stop.clone()));
+        self.running = Some(running);
     }
 
     pub(crate) fn add(&self, key: &str, target: &str, status: RedirectStatus, forward_query: bool) {

@@ -1,8 +1,10 @@
 //! Stopping without losing a request.
 
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
+use curt_core::SystemClock;
 use curt_http::server::Drained;
 
 use crate::client::Client;
@@ -83,4 +85,28 @@ fn a_request_that_has_reached_the_kernel_is_answered() {
         }
         assert_eq!(drained, Drained { cut: 0 });
     }
+}
+
+#[test]
+fn a_connection_that_is_let_in_while_the_server_stops_is_served() {
+    let mut host = Host::bound(|_| {}, Arc::new(SystemClock));
+    let connect = |_| Client::connect(host.address);
+    let mut half: Vec<Client> = (0..16).map(connect).collect();
+    let mut whole: Vec<Client> = (0..16).map(connect).collect();
+    for client in &mut half {
+        client.send("POST /api/echo HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nab");
+    }
+    for client in &mut whole {
+        client.send("GET /plain HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+    host.begin_stop();
+    host.run();
+    for client in &mut whole {
+        assert_eq!(client.response().status, 302);
+    }
+    for client in &mut half {
+        client.send("cd");
+        assert_eq!(client.response_to("POST").text(), "abcd");
+    }
+    assert_eq!(host.stopped(), Drained { cut: 0 });
 }
