@@ -66,6 +66,25 @@ macro_rules! taken_meanwhile {
     };
 }
 
+/// The places of the rows of the keys that a query `of` names. By the index of keys, as an array and apart from any other
+/// condition: before the first statistics the planner takes an unused key for rare, and reads all of them.
+macro_rules! found {
+    ($of:literal) => {
+        concat!(
+            "found AS MATERIALIZED (SELECT ctid, id, status FROM keys WHERE key = ANY (ARRAY(SELECT key FROM ",
+            $of,
+            "))), "
+        )
+    };
+}
+
+/// The found rows that are unused. This transaction has written or locked them, so that they stay where they are.
+macro_rules! found_unused {
+    () => {
+        "keys.ctid = ANY (ARRAY(SELECT ctid FROM found WHERE status = 0 AND id >= (SELECT head FROM key_head)))"
+    };
+}
+
 macro_rules! unrecycled {
     () => {
         concat!(
@@ -157,8 +176,9 @@ pub(super) const INSERT_UNLESS_MOVED: &str =
 /// A statement of its own, because only then it sees what was committed in the meantime.
 pub(super) const UNINSERT: &str = concat!(
     taken_meanwhile!(),
-    "gone AS (DELETE FROM keys USING open WHERE keys.key = open.key AND ",
-    unused!(),
+    found!("open"),
+    "gone AS (DELETE FROM keys WHERE ",
+    found_unused!(),
     " RETURNING 1), \
      total AS (SELECT count(*) AS n FROM gone), ",
     counted!("minted = minted - n, free = free - n", "total"),
@@ -166,9 +186,10 @@ pub(super) const UNINSERT: &str = concat!(
 );
 
 pub(super) const UNINSERT_MOVED: &str = concat!(
-    "WITH known AS (SELECT key FROM keys_used WHERE key = ANY ($1)), \
-     gone AS (DELETE FROM keys USING known WHERE keys.key = known.key AND ",
-    unused!(),
+    "WITH known AS (SELECT key FROM keys_used WHERE key = ANY ($1)), ",
+    found!("known"),
+    "gone AS (DELETE FROM keys WHERE ",
+    found_unused!(),
     " RETURNING 1), \
      total AS (SELECT count(*) AS n FROM gone), ",
     counted!("minted = minted - n, free = free - n", "total"),
@@ -179,7 +200,7 @@ pub(super) const UNINSERT_MOVED: &str = concat!(
 pub(super) const GIVE_BACK: &str = concat!(
     "WITH closed AS (DELETE FROM key_batches WHERE name = $1 RETURNING keys, cardinality(keys) AS n), \
      back AS (SELECT unnest(keys) AS key FROM closed INTERSECT SELECT unnest($2::text[])), \
-     unmoved AS (DELETE FROM keys_used used USING back WHERE used.key = back.key), \
+     unmoved AS (DELETE FROM keys_used WHERE key = ANY (ARRAY(SELECT key FROM back))), \
      freed AS (INSERT INTO keys (key) SELECT key FROM back ORDER BY hashtextextended(key, 0) \
      ON CONFLICT (key) DO UPDATE SET status = 0, id = nextval('key_ids') WHERE NOT (",
     unused!(),
@@ -198,7 +219,7 @@ pub(super) const CLOSE: &str = concat!(
 
 pub(super) const RECYCLE: &str = concat!(
     "WITH back AS (SELECT unnest($1::text[]) AS key EXCEPT SELECT unnest(keys) FROM key_batches), \
-     unmoved AS (DELETE FROM keys_used used USING back WHERE used.key = back.key), \
+     unmoved AS (DELETE FROM keys_used WHERE key = ANY (ARRAY(SELECT key FROM back))), \
      freed AS (INSERT INTO keys (key) SELECT key FROM back ORDER BY hashtextextended(key, 0) \
      ON CONFLICT (key) DO UPDATE SET status = 0, id = nextval('key_ids') WHERE NOT (",
     unused!(),
@@ -211,24 +232,27 @@ pub(super) const RECYCLE: &str = concat!(
 /// Undoes the recycling of keys that were unused before and that a taker took while we waited for it.
 pub(super) const UNRECYCLE_DELETING: &str = concat!(
     taken_meanwhile!(),
-    "again AS (DELETE FROM keys USING open WHERE keys.key = open.key AND ",
-    unused!(),
+    found!("open"),
+    "again AS (DELETE FROM keys WHERE ",
+    found_unused!(),
     " RETURNING keys.key), ",
     unrecycled!()
 );
 
 pub(super) const UNRECYCLE_MARKING: &str = concat!(
     taken_meanwhile!(),
-    "again AS (UPDATE keys SET status = 1 FROM open WHERE keys.key = open.key AND ",
-    unused!(),
+    found!("open"),
+    "again AS (UPDATE keys SET status = 1 WHERE ",
+    found_unused!(),
     " RETURNING keys.key), ",
     unrecycled!()
 );
 
 pub(super) const UNRECYCLE_MOVING: &str = concat!(
     taken_meanwhile!(),
-    "again AS (DELETE FROM keys USING open WHERE keys.key = open.key AND ",
-    unused!(),
+    found!("open"),
+    "again AS (DELETE FROM keys WHERE ",
+    found_unused!(),
     " RETURNING keys.key), \
      moved AS (INSERT INTO keys_used (key) SELECT key FROM again ON CONFLICT DO NOTHING), ",
     unrecycled!()
