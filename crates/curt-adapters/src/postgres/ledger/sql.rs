@@ -81,7 +81,11 @@ macro_rules! found {
 /// The found rows that are unused. This transaction has written or locked them, so that they stay where they are.
 macro_rules! found_unused {
     () => {
-        "keys.ctid = ANY (ARRAY(SELECT ctid FROM found WHERE status = 0 AND id >= (SELECT head FROM key_head)))"
+        concat!(
+            "keys.ctid = ANY (ARRAY(SELECT keys.ctid FROM found AS keys WHERE ",
+            unused!(),
+            "))"
+        )
     };
 }
 
