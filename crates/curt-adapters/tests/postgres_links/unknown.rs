@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use curt_adapters::postgres::{Postgres, PostgresSettings};
@@ -94,31 +95,29 @@ async fn killed_backends_lose_and_double_nothing_l1() {
     let server = need!(Server::start());
     server.sql("create database killed").unwrap();
     let processes = [open(&server.url("killed")), open(&server.url("killed"))];
-    let (clients, each) = (16, length(150, 1_500));
+    let killing = Arc::new(AtomicBool::new(true));
     let mut work = JoinSet::new();
-    for n in 0..clients {
-        let processes = processes.clone();
+    for n in 0..16 {
+        let (processes, killing) = (processes.clone(), Arc::clone(&killing));
         work.spawn(async move {
             let mut ids = Vec::new();
-            for k in 0..each {
-                let name = format!("c{n}k{k}");
+            while killing.load(Relaxed) || ids.len() < length(150, 1_500) {
+                let name = format!("c{n}k{}", ids.len());
                 let request = request_once(vec![link(&name)], once(&name, 0));
-                let links = &processes[k % 2];
-                ids.extend(insert_until_answered(links, request).await);
+                let links = &processes[ids.len() % 2];
+                let stored = insert_until_answered(links, request).await;
+                assert_eq!(stored, [id(&name)]);
+                ids.extend(stored);
             }
             ids
         });
     }
-    let mut killed = 0;
-    for _ in 0..length(3, 20) {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        killed += usize::from(server.kill_busy_backend("killed"));
-    }
-    assert!(killed > 0, "nobody was killed");
+    let kills = server.kill_busy_backends("killed", length(3, 20));
+    killing.store(false, Relaxed);
+    kills.unwrap();
     let ids: Vec<_> = work.join_all().await.into_iter().flatten().collect();
     assert_distinct(&ids);
-    assert_eq!(ids.len(), clients * each);
-    let links = &processes[0];
+    let links = open(&server.url("killed"));
     for id in &ids {
         assert!(links.get(id).await.unwrap().is_some(), "L-1: {id} is lost");
     }

@@ -1,8 +1,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::programs::Programs;
@@ -14,6 +16,9 @@ use crate::engines::{Engine, Port, unique};
 
 /// Enough for several processes of several workers each, over the hundred of the default.
 const CONNECTIONS_MAX: u32 = 400;
+const KILL_PAUSE: Duration = Duration::from_millis(200);
+/// A recovery on a busy machine, and the clients' way back.
+const BUSY_WITHIN: Duration = Duration::from_secs(60);
 
 /// A PostgreSQL server that trusts everyone on the loopback, as the user `postgres`.
 #[derive(Debug)]
@@ -124,6 +129,24 @@ impl Server {
         let pid = self.sql(&busy).unwrap_or_default();
         let pid = pid.parse().ok().and_then(Pid::from_raw);
         pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+    }
+
+    /// Kills so many of its processes while they work in this database, each when the server has recovered from the
+    /// last. Whoever keeps them busy must go on until this returns.
+    pub fn kill_busy_backends(&self, database: &str, count: usize) -> Result<()> {
+        for number in 0..count {
+            let since = Instant::now();
+            // So that some work is done between two of them.
+            thread::sleep(KILL_PAUSE);
+            while !self.kill_busy_backend(database) {
+                ensure!(
+                    since.elapsed() < BUSY_WITHIN,
+                    "nobody to kill in {database} after {number} kills"
+                );
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(())
     }
 
     /// Makes an empty database that no other test has.
