@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use curt_adapters::postgres::{Postgres, PostgresSettings};
 use curt_core::ErrorKind;
@@ -15,7 +15,7 @@ use curt_testkit::need;
 use curt_testkit::sample::{id, link, once, request, request_once};
 use tokio::task::JoinSet;
 
-use crate::world::{Links, assert_distinct, insert_until_answered, open};
+use crate::world::{AWAY_MAX, Links, assert_distinct, insert_until_answered, open};
 
 /// A line to the server that can be broken, and a store that is reached by it.
 fn through_proxy(server: &Server, database: &str) -> (Proxy, Links) {
@@ -67,7 +67,13 @@ async fn a_cut_line_is_unknown_to_everybody_who_shared_the_statement() {
         let links = Arc::clone(&links);
         callers.spawn(async move { links.insert(request(vec![link(&format!("k{n}"))])).await });
     }
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    // Cut when a statement has come through whose answer nobody hears.
+    let another = open(&database.url());
+    let started = Instant::now();
+    while another.counts().await.unwrap().live == 1 {
+        assert!(started.elapsed() < AWAY_MAX, "nothing comes through");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     proxy.set(Line::Cut);
     let errors: Vec<_> = callers
         .join_all()
@@ -81,7 +87,7 @@ async fn a_cut_line_is_unknown_to_everybody_who_shared_the_statement() {
         .filter(|error| error.kind == ErrorKind::Timeout);
     let unknown = unknown.count() as u64;
     assert!(unknown >= 1, "{errors:?}");
-    let stored = open(&database.url()).counts().await.unwrap().live - 1;
+    let stored = another.counts().await.unwrap().live - 1;
     assert!(stored <= unknown, "{stored} are stored: {errors:?}");
     assert!(
         errors.iter().all(|error| error.is_transient()),

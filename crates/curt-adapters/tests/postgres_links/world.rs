@@ -9,7 +9,7 @@ use curt_core::LinkId;
 use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkStore};
 
 /// How long a store may be away before a test gives up.
-const AWAY_MAX: Duration = Duration::from_secs(60);
+pub(crate) const AWAY_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) type Links = Arc<dyn LinkStore>;
 
