@@ -14,6 +14,7 @@ mod api;
 mod clicks;
 mod durability;
 mod expiry;
+mod files;
 mod full_disk;
 mod lifecycle;
 mod metrics;

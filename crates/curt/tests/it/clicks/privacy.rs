@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::net::Ipv6Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::json;
 
 use super::{Kind, PATIENCE, new_link, report, visits_of, wait_until_counted};
 use crate::api::Api;
+use crate::files::{all_files, holds};
 use crate::site::Site;
 use crate::wait::eventually;
 
@@ -108,19 +109,10 @@ fn traces(site: &Site) -> Vec<PathBuf> {
     let mut files = all_files(site.folder());
     files.retain(|path| {
         let bytes = fs::read(path).unwrap_or_default();
-        let has = |text: &[u8]| bytes.windows(text.len()).any(|seen| seen == text);
+        let has = |text: &[u8]| holds(&bytes, text);
         // Four bytes may stand anywhere by chance; in the spool there is little else.
         let is_spool = path.extension().is_some_and(|end| end == "seg");
         wanted.into_iter().any(has) || is_spool && has(v4)
     });
-    files
-}
-
-fn all_files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    files.extend(folders.iter().flat_map(|folder| all_files(folder)));
     files
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::browser::Browser;
 use super::run;
 use crate::api::{Answer, Api};
+use crate::files::{all_files, holds};
 use crate::site::Site;
 
 const ADA: &str = "ada@example.com";
@@ -65,29 +66,18 @@ fn base64(bytes: &[u8], last_two: &str) -> Vec<u8> {
 
 /// Whatever the server wrote: its data, its logs, its output. Commands print secrets once, for whoever asked.
 fn written_files(site: &Site) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = Vec::new();
-    let mut folders = vec![site.folder().to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if !is_shown_once(&path) {
-                let bytes = fs::read(&path).unwrap();
-                files.push((path, bytes));
-            }
-        }
-    }
-    files
+    let mut files = all_files(site.folder());
+    files.retain(|path| !is_shown_once(path));
+    let read = |path: PathBuf| {
+        let bytes = fs::read(&path).unwrap();
+        (path, bytes)
+    };
+    files.into_iter().map(read).collect()
 }
 
 fn is_shown_once(path: &Path) -> bool {
     let name = path.file_name().unwrap().to_string_lossy();
     name.starts_with("command-") && name.ends_with(".stdout")
-}
-
-fn holds(bytes: &[u8], part: &[u8]) -> bool {
-    bytes.windows(part.len()).any(|window| window == part)
 }
 
 /// Returns how many bytes were looked through.
