@@ -16,8 +16,10 @@ use crate::engines::{Engine, Port, unique};
 
 /// Enough for several processes of several workers each, over the hundred of the default.
 const CONNECTIONS_MAX: u32 = 400;
+const CHECKPOINTER: &str = "select pid from pg_stat_activity where backend_type = 'checkpointer'";
 const KILL_PAUSE: Duration = Duration::from_millis(200);
-/// A recovery on a busy machine, and the clients' way back.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
 const BUSY_WITHIN: Duration = Duration::from_secs(60);
 
 /// A PostgreSQL server that trusts everyone on the loopback, as the user `postgres`.
@@ -120,30 +122,42 @@ impl Server {
     }
 
     /// Kills, as `kill -9` does, one of its processes that works in this database at the moment. The server ends all
-    /// the others then and recovers from its log. Tells whether there was one.
-    pub fn kill_busy_backend(&self, database: &str) -> bool {
+    /// the others then and recovers from its log, which is waited for. Tells whether there was one.
+    pub fn kill_busy_backend(&self, database: &str) -> Result<bool> {
         let busy = format!(
             "select pid from pg_stat_activity where datname = '{database}' and state <> 'idle' limit 1"
         );
-        // Refused while it recovers from the last one.
-        let pid = self.sql(&busy).unwrap_or_default();
-        let pid = pid.parse().ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+        let checkpointer = self.sql(CHECKPOINTER)?;
+        let pid = self.sql(&busy)?.parse().ok().and_then(Pid::from_raw);
+        // It may have ended by itself meanwhile.
+        if pid.is_none_or(|pid| kill_process(pid, Signal::KILL).is_err()) {
+            return Ok(false);
+        }
+        let since = Instant::now();
+        // Another one comes with the recovery. Nobody is let in before its end.
+        while self
+            .sql(CHECKPOINTER)
+            .map_or(true, |now| now == checkpointer)
+        {
+            ensure!(since.elapsed() < RECOVERS_WITHIN, "no recovery");
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(true)
     }
 
-    /// Kills so many of its processes while they work in this database, each when the server has recovered from the
-    /// last. Whoever keeps them busy must go on until this returns.
+    /// Kills so many of its processes while they work in this database. Whoever keeps them busy must go on until this
+    /// returns.
     pub fn kill_busy_backends(&self, database: &str, count: usize) -> Result<()> {
         for number in 0..count {
-            let since = Instant::now();
             // So that some work is done between two of them.
             thread::sleep(KILL_PAUSE);
-            while !self.kill_busy_backend(database) {
+            let since = Instant::now();
+            while !self.kill_busy_backend(database)? {
                 ensure!(
                     since.elapsed() < BUSY_WITHIN,
                     "nobody to kill in {database} after {number} kills"
                 );
-                thread::sleep(Duration::from_millis(5));
+                thread::sleep(LOOK_EVERY);
             }
         }
         Ok(())
