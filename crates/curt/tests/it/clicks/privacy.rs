@@ -1,6 +1,5 @@
 //! Who sees visits, and what is kept about visitors.
 
-use std::fs;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
@@ -8,7 +7,7 @@ use serde_json::json;
 
 use super::{Kind, PATIENCE, new_link, report, visits_of, wait_until_counted};
 use crate::api::Api;
-use crate::files::{all_files, holds};
+use crate::files::{all_files, contents, holds};
 use crate::site::Site;
 use crate::wait::eventually;
 
@@ -108,7 +107,7 @@ fn traces(site: &Site) -> Vec<PathBuf> {
     let v4: &[u8] = &[203, 0, 113, 77];
     let mut files = all_files(site.folder());
     files.retain(|path| {
-        let bytes = fs::read(path).unwrap_or_default();
+        let bytes = contents(path);
         let has = |text: &[u8]| holds(&bytes, text);
         // Four bytes may stand anywhere by chance; in the spool there is little else.
         let is_spool = path.extension().is_some_and(|end| end == "seg");

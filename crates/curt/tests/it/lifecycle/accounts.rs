@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{printed, stderr};
 use crate::api::Api;
-use crate::files::{all_files, holds};
+use crate::files::{all_files, contents, holds};
 use crate::site::Site;
 
 /// What the documentation promises, and what a busy machine may add.
@@ -58,9 +58,7 @@ fn setup_tokens(site: &Site) -> Vec<String> {
 
 fn assert_not_on_disk(site: &Site, secret: &str) {
     for path in all_files(&site.folder().join("data")) {
-        // The server works on: a file may be gone by now.
-        let bytes = std::fs::read(&path).unwrap_or_default();
-        let found = holds(&bytes, secret.as_bytes());
+        let found = holds(&contents(&path), secret.as_bytes());
         assert!(!found, "{secret} is stored in {}", path.display());
     }
 }
