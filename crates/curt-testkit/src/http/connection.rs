@@ -1,5 +1,5 @@
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::Request;
@@ -23,7 +23,32 @@ pub struct Connection {
 
 impl Connection {
     pub fn open(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, TIMEOUT_DEFAULT)?;
+        Self::over(
+            TcpStream::connect_timeout(&address, TIMEOUT_DEFAULT)?,
+            address,
+        )
+    }
+
+    /// Opens a connection from another address of this machine, such as 127.0.0.9.
+    pub fn open_from(source: IpAddr, address: SocketAddr) -> io::Result<Self> {
+        // The standard library binds no socket before it connects.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let stream = runtime.block_on(async {
+            let socket = match address {
+                SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
+                SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
+            };
+            socket.bind(SocketAddr::new(source, 0))?;
+            let connecting = tokio::time::timeout(TIMEOUT_DEFAULT, socket.connect(address));
+            connecting.await.map_err(|_| timed_out())??.into_std()
+        })?;
+        stream.set_nonblocking(false)?;
+        Self::over(stream, address)
+    }
+
+    fn over(stream: TcpStream, address: SocketAddr) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(TIMEOUT_DEFAULT))?;
         Ok(Self {

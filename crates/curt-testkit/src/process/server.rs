@@ -66,13 +66,21 @@ impl Server {
 
     /// Memory that the process holds now, in bytes, by the system's account.
     pub fn resident_bytes(&self) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .context("the system does not say")?;
-        let kibibytes = line.trim().trim_end_matches("kB").trim();
+        let resident = self.status("VmRSS:")?;
+        let kibibytes = resident.trim_end_matches("kB").trim();
         Ok(kibibytes.parse::<u64>()? * 1_024)
+    }
+
+    /// Threads that the process has now.
+    pub fn threads(&self) -> Result<u64> {
+        Ok(self.status("Threads:")?.parse()?)
+    }
+
+    /// One line of what the system says about the process.
+    fn status(&self, name: &str) -> Result<String> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        Ok(line.context("the system does not say")?.trim().to_owned())
     }
 
     /// Everything that the server has written to its outputs so far.

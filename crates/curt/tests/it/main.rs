@@ -9,6 +9,7 @@
     reason = "a test fails by panicking, helpers of tests included"
 )]
 
+mod abuse;
 mod alone;
 mod api;
 mod clicks;

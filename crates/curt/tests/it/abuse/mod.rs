@@ -1,0 +1,18 @@
+//! Attacks on what all users share: threads, queues, memory, connections, the disk.
+//!
+//! Each module is one attack. While it runs, a [`Bystander`] signs in, creates links and follows one, from another
+//! address and another account. No request of theirs may fail, the process must be the same one afterwards, and its
+//! threads and memory stay within bounds. At full length, on an optimised build, their latencies are judged too.
+
+mod probe;
+
+pub(crate) use probe::Bystander;
+
+#[test]
+fn a_bystander_is_served_while_nobody_attacks() {
+    let bystander = Bystander::start(&[]);
+    let mut api = bystander.site().api();
+    bystander.withstand("nothing", 32 << 20, |_| {
+        assert_eq!(api.follow("absent").unwrap().status, 404);
+    });
+}
