@@ -36,9 +36,12 @@ impl MissCache {
         is_fresh(loaded_at, now, self.ttl).then_some(miss)
     }
 
-    pub(super) fn insert(&self, id: LinkId, miss: Miss, loaded_at: UnixMillis) {
-        if !self.ttl.is_zero() {
+    /// Remembers what a load found that began at `loaded_at`, unless that is too long ago by now.
+    pub(super) fn insert(&self, id: LinkId, miss: Miss, loaded_at: UnixMillis, now: UnixMillis) {
+        if is_fresh(loaded_at, now, self.ttl) {
             self.cache.insert(id, (miss, loaded_at));
+        } else {
+            self.remove(id.as_ref());
         }
     }
 
@@ -51,7 +54,7 @@ impl MissCache {
     }
 }
 
-/// Whether something loaded at `loaded_at` may still be used. A clock that stepped back makes it stale at once:
+/// Whether what a load found that began at `loaded_at` may still be used. A clock that stepped back makes it stale at once:
 /// otherwise the copy would live for as long as the step was wide.
 pub(super) fn is_fresh(loaded_at: UnixMillis, now: UnixMillis, ttl: Duration) -> bool {
     loaded_at <= now && now.since(loaded_at) < ttl

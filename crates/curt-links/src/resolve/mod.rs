@@ -2,6 +2,11 @@
 //!
 //! - A copy is judged at every read: expiry and valid-since against `now`, and the age of the copy against
 //!   `entry_ttl`, which hits never refresh (L-2).
+//! - A copy is as old as the moment at which its load *began*: the store may have read the link right then, however late
+//!   its answer arrived. The same holds for misses, and for requests that wait for another request's load.
+//! - Ages are differences of the wall clock, which goes on while the process is stopped (SIGSTOP) and while the
+//!   machine sleeps, and which requests read anyway. Each request reads it after its bytes have been received. A clock
+//!   that steps back below the beginning of a load makes the copy stale.
 //! - Only active links that everybody may follow are kept. What needs a decision at each visit is handed out whole,
 //!   and loaded anew each time.
 //! - [`Resolver::changed`] must follow every acknowledged write. When it returns, no copy from before it is served
@@ -9,15 +14,16 @@
 //! - [`Resolver::block`] and [`Resolver::limit`] promise the same for all links at once.
 //! - A failure of the store is an error for everybody who waited, never an "absent", and is not remembered.
 
+mod failure;
 mod flights;
 mod live;
 mod metrics;
 mod misses;
 mod policy;
 mod record;
+mod settings;
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use curt_core::clock::UnixMillis;
 use curt_core::error::{ErrorKind, PortError, PortResult};
@@ -26,6 +32,7 @@ use curt_core::ports::{LinkStore, SpendReply};
 use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision};
 use tokio::sync::{Semaphore, mpsc};
 
+use self::failure::SharedFailure;
 use self::flights::{Boarding, Flights, Landed};
 use self::live::LiveCache;
 pub use self::metrics::ResolveMetrics;
@@ -34,6 +41,7 @@ use self::misses::{Miss, MissCache, is_fresh};
 pub use self::policy::LimitedAccounts;
 use self::policy::{InForce, Policy, Service};
 pub use self::record::Hit;
+pub use self::settings::ResolverSettings;
 use crate::blocklist::Blocklist;
 
 /// How often one request starts over because the link changed while it was loaded.
@@ -43,35 +51,6 @@ const EXPIRED_SEEN_MAX: usize = 1_024;
 
 const BACKEND: &str = "resolver";
 const OP: &str = "load a link";
-
-#[derive(Clone, Debug)]
-pub struct ResolverSettings {
-    /// Memory for cached links, everything included.
-    pub cache_bytes: u64,
-    /// Most remembered misses.
-    pub miss_entries: usize,
-    /// How long a miss is remembered; at most [`MISS_TTL_MAX`].
-    pub miss_ttl: Duration,
-    /// How long a copy may be served after it was loaded. `None` only where every write passes through this process.
-    pub entry_ttl: Option<Duration>,
-    /// Most loads from the store at the same time.
-    pub loads_max: usize,
-    /// How long a load may wait for its turn before the request is turned away.
-    pub load_wait_max: Duration,
-}
-
-impl Default for ResolverSettings {
-    fn default() -> Self {
-        Self {
-            cache_bytes: 256 * 1_024 * 1_024,
-            miss_entries: 65_536,
-            miss_ttl: Duration::from_secs(2),
-            entry_ttl: None,
-            loads_max: 256,
-            load_wait_max: Duration::from_millis(500),
-        }
-    }
-}
 
 /// What a visitor gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,8 +135,8 @@ impl Resolver {
 
     /// What the key leads to now. A text that cannot be a key is absent.
     pub async fn resolve(&self, link: LinkRef<'_>) -> PortResult<Resolution> {
-        let now = self.clock.now();
-        if let Some(known) = self.known(link, now) {
+        let asked_at = self.clock.now();
+        if let Some(known) = self.known(link, asked_at) {
             return Ok(known);
         }
         let Some(id) = link.to_id() else {
@@ -165,7 +144,10 @@ impl Resolver {
         };
         self.metrics.miss.inc();
         for _ in 0..ROUNDS_MAX {
-            let landed = match self.flights.board(&id) {
+            // Before the store is asked: what it answers may be no younger than this.
+            let began = self.clock.now();
+            let may_follow = |flight| self.may_follow(flight, asked_at, began);
+            let landed = match self.flights.board(&id, began, may_follow) {
                 Boarding::Follow(flight) => flight.landed().await,
                 Boarding::Lead(lead) => {
                     // Read on board: whoever replaces it from now on voids this flight.
@@ -174,14 +156,14 @@ impl Resolver {
                     let now = self.clock.now();
                     let (result, keeping) = match &loaded {
                         Ok(found) => {
-                            let verdict = self.judge(&policy, found.as_ref(), now);
+                            let verdict = self.judge(&policy, found.as_ref(), began, now);
                             (Ok(verdict.resolution), Some(verdict.keeping))
                         }
                         Err(failure) => (Err(SharedFailure::of(failure)), None),
                     };
                     let landed = lead.land(result, || {
                         if let Some(keeping) = keeping {
-                            self.keep(&id, keeping, now);
+                            self.keep(&id, keeping, began, now);
                         }
                     });
                     // Whoever loaded gets the failure itself, with its source.
@@ -196,9 +178,10 @@ impl Resolver {
             }
         }
         // The link changes faster than it can be loaded: one answer from the store, which is not kept.
+        let began = self.clock.now();
         let found = self.load(&id).await?;
         let now = self.clock.now();
-        let verdict = self.judge(&self.policy.now(), found.as_ref(), now);
+        let verdict = self.judge(&self.policy.now(), found.as_ref(), began, now);
         Ok(verdict.resolution)
     }
 
@@ -278,9 +261,23 @@ impl Resolver {
     /// A copy that is not too old.
     fn copy(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<Hit> {
         let copy = self.live.get(link)?;
+        self.is_usable(copy.loaded_at(), now).then_some(copy)
+    }
+
+    /// Whether what a load found that began at `loaded_at` may be served to a request that is judged at `now`.
+    fn is_usable(&self, loaded_at: UnixMillis, now: UnixMillis) -> bool {
         match self.settings.entry_ttl {
-            Some(ttl) if !is_fresh(copy.loaded_at(), now, ttl) => None,
-            _ => Some(copy),
+            Some(ttl) => is_fresh(loaded_at, now, ttl),
+            None => true,
+        }
+    }
+
+    /// Whether a request of `asked_at` may wait for a load that another one began at `flight`. `now` is later than
+    /// both unless the clock stepped back in between.
+    fn may_follow(&self, flight: UnixMillis, asked_at: UnixMillis, now: UnixMillis) -> bool {
+        match self.settings.entry_ttl {
+            Some(ttl) => flight <= now && asked_at.since(flight) < ttl,
+            None => true,
         }
     }
 
@@ -309,9 +306,14 @@ impl Resolver {
     fn retire(&self, link: LinkRef<'_>, copy: &Hit, now: UnixMillis) {
         let Some(id) = copy.id() else { return };
         self.report_expired(&id, copy.revision());
+        // Where others write, the expiry that passed may have been replaced since the copy was loaded.
+        let loaded_at = match self.settings.entry_ttl {
+            Some(_) => copy.loaded_at(),
+            None => now,
+        };
         self.flights.hold(&id.clone(), || {
             if self.live.remove_copy(link, copy) {
-                self.misses.insert(id, Miss::Gone, now);
+                self.misses.insert(id, Miss::Gone, loaded_at, now);
             }
         });
     }
@@ -332,7 +334,14 @@ impl Resolver {
         self.store.get(id).await
     }
 
-    fn judge(&self, policy: &Policy, found: Option<&Link>, now: UnixMillis) -> Verdict {
+    /// Decides at `now` about what a load found that began at `began`.
+    fn judge(
+        &self,
+        policy: &Policy,
+        found: Option<&Link>,
+        began: UnixMillis,
+        now: UnixMillis,
+    ) -> Verdict {
         let Some(link) = found else {
             return missed(Resolution::Absent, Miss::Absent);
         };
@@ -340,7 +349,7 @@ impl Resolver {
         let is_active = link.state == LinkState::Active;
         match (link.standing(now), service) {
             (Standing::Live, Service::Open) => {
-                let hit = Hit::of(link, now);
+                let hit = Hit::of(link, began);
                 Verdict {
                     resolution: Resolution::Live(hit.clone()),
                     keeping: Keeping::Copy(hit),
@@ -353,7 +362,7 @@ impl Resolver {
             // Kept as a link, so that it begins to redirect at its hour.
             (Standing::Absent, Service::Open) if is_active => Verdict {
                 resolution: Resolution::Absent,
-                keeping: Keeping::Copy(Hit::of(link, now)),
+                keeping: Keeping::Copy(Hit::of(link, began)),
             },
             (Standing::Absent, _) if is_active => unkept(Resolution::Absent),
             (Standing::Absent, _) => missed(Resolution::Absent, Miss::Absent),
@@ -366,18 +375,18 @@ impl Resolver {
         }
     }
 
-    /// Fills the caches; runs under the key's flight lock.
-    fn keep(&self, id: &LinkId, keeping: Keeping, now: UnixMillis) {
+    /// Fills the caches; runs under the key's flight lock. What is too old already drops the copies from before it.
+    fn keep(&self, id: &LinkId, keeping: Keeping, began: UnixMillis, now: UnixMillis) {
         match keeping {
-            Keeping::Copy(hit) => {
+            Keeping::Copy(hit) if self.is_usable(began, now) => {
                 self.misses.remove(id.as_ref());
                 self.live.insert(id.as_ref(), hit);
             }
             Keeping::Miss(miss) => {
                 self.live.remove(id.as_ref());
-                self.misses.insert(id.clone(), miss, now);
+                self.misses.insert(id.clone(), miss, began, now);
             }
-            Keeping::Nothing => {
+            Keeping::Copy(_) | Keeping::Nothing => {
                 self.live.remove(id.as_ref());
                 self.misses.remove(id.as_ref());
             }
@@ -403,29 +412,5 @@ fn unkept(resolution: Resolution) -> Verdict {
     Verdict {
         resolution,
         keeping: Keeping::Nothing,
-    }
-}
-
-/// A failure that several requests share: a [`PortError`] owns its source and cannot be cloned.
-#[derive(Clone, Debug)]
-struct SharedFailure {
-    kind: ErrorKind,
-    op: &'static str,
-    backend: &'static str,
-    detail: Arc<str>,
-}
-
-impl SharedFailure {
-    fn of(failure: &PortError) -> Self {
-        Self {
-            kind: failure.kind,
-            op: failure.op,
-            backend: failure.backend,
-            detail: failure.detail.as_str().into(),
-        }
-    }
-
-    fn into_port_error(self) -> PortError {
-        PortError::new(self.kind, self.backend, self.op, &*self.detail)
     }
 }

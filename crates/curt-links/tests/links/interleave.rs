@@ -33,14 +33,14 @@ const READERS: usize = 5;
 const PRIVATE: u32 = 3;
 const LIMITED: u32 = 5;
 const BLOCKED: u32 = 6;
-const DELETED: u32 = 7;
+pub(crate) const DELETED: u32 = 7;
 
 /// A small generator, so that a failing seed can be run again.
 #[derive(Clone, Copy)]
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
+    pub(crate) fn roll(&mut self, below: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -49,7 +49,7 @@ impl Dice {
 }
 
 /// Lets reads and changes wait for a random number of polls, before the store and after it.
-struct Dawdler(Mutex<Dice>);
+pub(crate) struct Dawdler(pub(crate) Mutex<Dice>);
 
 #[async_trait]
 impl Attendant for Dawdler {
@@ -157,7 +157,7 @@ impl Stage {
     }
 }
 
-fn retarget(version: u32) -> EditLink {
+pub(crate) fn retarget(version: u32) -> EditLink {
     EditLink {
         target: Some(format!("https://example.com/{version}")),
         ..EditLink::default()
@@ -171,7 +171,7 @@ fn visible(visibility: Visibility) -> EditLink {
     }
 }
 
-fn seen(resolution: &Resolution) -> u32 {
+pub(crate) fn seen(resolution: &Resolution) -> u32 {
     match resolution {
         Resolution::Absent => 0,
         Resolution::Live(hit) => hit.location()["https://example.com/".len()..]
@@ -184,7 +184,7 @@ fn seen(resolution: &Resolution) -> u32 {
     }
 }
 
-type Actor<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub(crate) type Actor<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 fn run(stage: &Stage, runtime: &Runtime, seed: u64) {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -239,14 +239,19 @@ fn run(stage: &Stage, runtime: &Runtime, seed: u64) {
 
 #[test]
 fn no_interleaving_serves_what_was_there_before_an_acknowledged_write_d4_d5() {
-    // The actors are not tasks of the runtime: there, tokio would make every poll wait after the first hundred.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     let _entered = runtime.enter();
     let stage = Stage::new();
     for seed in 1..=INTERLEAVINGS {
         run(&stage, &runtime, seed);
     }
+}
+
+/// Carries out the writes. The actors are not tasks of it: there, tokio would make every poll wait after the first
+/// hundred.
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap()
 }

@@ -6,6 +6,7 @@ mod access;
 mod admit;
 mod blocklist;
 mod create;
+mod elsewhere;
 mod gated;
 mod guarded;
 mod interleave;

@@ -419,3 +419,139 @@ async fn a_reader_paused_over_a_deletion_does_not_bring_the_link_back_d4() {
     assert_eq!(world.cached("a"), None);
     assert_eq!(world.resolve("a").await, Resolution::Gone);
 }
+
+const TTL: Duration = Duration::from_secs(1);
+
+/// A server of many: others write, too, and do not tell.
+fn one_of_many() -> World {
+    World::with(Plan {
+        resolver: ResolverSettings {
+            entry_ttl: Some(TTL),
+            miss_ttl: TTL,
+            ..ResolverSettings::default()
+        },
+        ..Plan::default()
+    })
+}
+
+fn spawn_visitor(world: &World) -> tokio::task::JoinHandle<Resolution> {
+    let resolver = Arc::clone(&world.resolver);
+    tokio::spawn(async move { resolver.resolve(named("a")).await.unwrap() })
+}
+
+async fn delete_elsewhere(world: &World) {
+    let now = world.clock.now();
+    world.store.delete(&id("a"), None, now).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_copy_is_as_old_as_the_beginning_of_its_load_l2() {
+    for late in [500, 999, 1_000, 4_000].map(Duration::from_millis) {
+        let world = one_of_many();
+        world.alias("a", TARGET).await;
+        world.store.shut_gate();
+        let slow = spawn_visitor(&world);
+        world.store.paused(1).await;
+        world.store.open_gate();
+        delete_elsewhere(&world).await;
+        world.clock.advance(late);
+        world.store.let_through(1);
+        // It asked before the deletion.
+        assert_eq!(location(&slow.await.unwrap()), Some(TARGET));
+        assert_eq!(world.cached("a").is_some(), late < TTL, "{late:?}");
+        world.clock.set(START.plus(TTL));
+        assert_eq!(world.cached("a"), None, "{late:?}");
+        assert_eq!(world.resolve("a").await, Resolution::Gone, "{late:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_waits_for_an_answer_that_is_too_old_for_them_l2() {
+    let world = one_of_many();
+    world.alias("a", TARGET).await;
+    world.store.shut_gate();
+    let first = spawn_visitor(&world);
+    world.store.paused(1).await;
+    world.clock.advance(TTL - Duration::from_millis(1));
+    let follower = spawn_visitor(&world);
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.store.gets(), 1, "young enough to be shared");
+    delete_elsewhere(&world).await;
+    world.clock.advance(Duration::from_millis(1));
+    let late = spawn_visitor(&world);
+    world.store.paused(2).await;
+    // In the order in which they came: the older answer is for those who asked for it, and is not kept.
+    world.store.let_through(1);
+    assert_eq!(location(&first.await.unwrap()), Some(TARGET));
+    assert_eq!(location(&follower.await.unwrap()), Some(TARGET));
+    assert_eq!(world.cached("a"), None);
+    world.store.let_through(1);
+    assert_eq!(late.await.unwrap(), Resolution::Gone);
+    assert_eq!(world.cached("a"), None);
+    assert_eq!(world.store.gets(), 2);
+}
+
+#[tokio::test]
+async fn a_slow_load_that_was_superseded_puts_nothing_back_and_is_voided_by_a_change_d4() {
+    let world = one_of_many();
+    world.alias("a", TARGET).await;
+    world.store.shut_gate();
+    let first = spawn_visitor(&world);
+    world.store.paused(1).await;
+    world.clock.advance(TTL);
+    let second = spawn_visitor(&world);
+    world.store.paused(2).await;
+    world.store.open_gate();
+    world.links.delete(own(ANN), "a", None).await.unwrap();
+    world.store.let_through(2);
+    // Neither may repeat what it read before the change that was acknowledged here.
+    assert_eq!(first.await.unwrap(), Resolution::Gone);
+    assert_eq!(second.await.unwrap(), Resolution::Gone);
+    assert_eq!(world.cached("a"), None);
+}
+
+#[tokio::test]
+async fn a_miss_is_as_old_as_the_beginning_of_its_load() {
+    let world = one_of_many();
+    world.store.shut_gate();
+    let early = spawn_visitor(&world);
+    world.store.paused(1).await;
+    world.store.open_gate();
+    // Made by another server: nothing tells this one.
+    let other = World::new();
+    let link = other.alias("a", TARGET).await.link;
+    let request = InsertRequest {
+        links: vec![link],
+        once: None,
+        now: START,
+    };
+    world.store.insert(request).await.unwrap();
+    world.clock.advance(TTL - Duration::from_millis(1));
+    world.store.let_through(1);
+    assert_eq!(early.await.unwrap(), Resolution::Absent);
+    assert_eq!(world.resolve("a").await, Resolution::Absent, "remembered");
+    world.clock.advance(Duration::from_millis(1));
+    assert_eq!(location(&world.resolve("a").await), Some(TARGET));
+}
+
+#[tokio::test]
+async fn an_expiry_that_another_server_extended_is_seen_in_time() {
+    let world = one_of_many();
+    let new = NewLink {
+        alias: Some("a".into()),
+        ..expiring(TARGET, Duration::from_millis(900))
+    };
+    let link = world.links.create(ANN, new, None).await.unwrap().link;
+    world.resolve("a").await;
+    let extended = curt_core::Link {
+        expires_at: None,
+        ..link.clone()
+    };
+    world.store.update(extended, link.revision).await.unwrap();
+    world.clock.advance(Duration::from_millis(950));
+    assert_eq!(world.resolve("a").await, Resolution::Gone, "the old copy");
+    world.clock.set(START.plus(TTL));
+    assert_eq!(location(&world.resolve("a").await), Some(TARGET));
+}

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub enum Line {
     Sound,
     /// Everything passes this much later, in both directions.
     Slow(Duration),
+    /// Requests pass at once, answers this much later.
+    SlowAnswers(Duration),
     /// Nothing passes, and nobody is told. What was sent arrives when the line is sound again, as it does after a
     /// network was divided.
     Held,
@@ -42,6 +45,7 @@ impl Proxy {
         let address = listener.local_addr()?;
         let state = Arc::new(State {
             line: Mutex::new(Some(Line::Sound)),
+            answers_delayed: AtomicU64::new(0),
         });
         let proxy = Self {
             address,
@@ -61,6 +65,12 @@ impl Proxy {
     pub fn set(&self, line: Line) {
         *self.state.lock() = Some(line);
     }
+
+    /// How many answers, or pieces of one, have had to wait so far because the line was slow, held or deaf.
+    #[must_use]
+    pub fn answers_delayed(&self) -> u64 {
+        self.state.answers_delayed.load(Ordering::SeqCst)
+    }
 }
 
 impl Drop for Proxy {
@@ -75,6 +85,7 @@ impl Drop for Proxy {
 struct State {
     /// `None` when the proxy is gone.
     line: Mutex<Option<Line>>,
+    answers_delayed: AtomicU64,
 }
 
 impl State {
@@ -88,17 +99,22 @@ impl State {
 
     /// Waits while bytes in this direction may not pass. `false` when they never will.
     fn wait_to_pass(&self, direction: Direction) -> bool {
+        let waits = !matches!(self.line(), None | Some(Line::Sound | Line::Cut));
+        if waits && matches!(direction, Direction::Answer) {
+            self.answers_delayed.fetch_add(1, Ordering::SeqCst);
+        }
         loop {
             match (self.line(), direction) {
                 (None | Some(Line::Cut), _) => return false,
                 (Some(Line::Held), _) | (Some(Line::Deaf), Direction::Answer) => {
                     std::thread::sleep(LOOK_EVERY);
                 }
-                (Some(Line::Slow(delay)), _) => {
+                (Some(Line::Slow(delay)), _)
+                | (Some(Line::SlowAnswers(delay)), Direction::Answer) => {
                     std::thread::sleep(delay);
                     return true;
                 }
-                (Some(Line::Sound | Line::Deaf), _) => return true,
+                (Some(Line::Sound | Line::Deaf | Line::SlowAnswers(_)), _) => return true,
             }
         }
     }

@@ -128,8 +128,10 @@ fn sqlite(raw: &raw::Sqlite) -> Result<SqliteSettings, ConfigError> {
     })
 }
 
-/// Copies that other processes' changes do not reach may live this long (L-2).
+/// Copies that other processes' changes do not reach may live this long (L-2), misses too.
 const SHARED_ENTRY_TTL: Duration = Duration::from_secs(1);
+/// How long a miss is remembered where every create passes through this process and ends it.
+const SOLE_WRITER_MISS_TTL: Duration = Duration::from_secs(2);
 
 fn entry_ttl(raw: &raw::Cache, store: &StoreSettings) -> Result<Option<Duration>, ConfigError> {
     let key = "cache.entry_ttl";
@@ -144,21 +146,28 @@ fn entry_ttl(raw: &raw::Cache, store: &StoreSettings) -> Result<Option<Duration>
     }
 }
 
-fn cache(raw: &raw::Cache, store: &StoreSettings) -> Result<ResolverSettings, ConfigError> {
-    let miss_ttl = at("cache.miss_ttl", units::duration(&raw.miss_ttl))?;
-    if miss_ttl > MISS_TTL_MAX {
-        return at(
-            "cache.miss_ttl",
-            Err(format!(
-                "at most {}s, or new links stay unknown too long",
-                MISS_TTL_MAX.as_secs()
-            )),
-        );
+fn miss_ttl(raw: &raw::Cache, store: &StoreSettings) -> Result<Duration, ConfigError> {
+    let key = "cache.miss_ttl";
+    if raw.miss_ttl == "auto" {
+        return Ok(match store.links.kind().is_shared() {
+            true => SHARED_ENTRY_TTL,
+            false => SOLE_WRITER_MISS_TTL,
+        });
     }
+    let ttl = at(key, units::duration(&raw.miss_ttl))?;
+    if ttl > MISS_TTL_MAX {
+        let seconds = MISS_TTL_MAX.as_secs();
+        let why = format!("at most {seconds}s, or new links stay unknown too long");
+        return at(key, Err(why));
+    }
+    Ok(ttl)
+}
+
+fn cache(raw: &raw::Cache, store: &StoreSettings) -> Result<ResolverSettings, ConfigError> {
     Ok(ResolverSettings {
         cache_bytes: at("cache.bytes", units::size(&raw.bytes))?,
         miss_entries: within("cache.miss_entries", raw.miss_entries, 1, 100_000_000)?,
-        miss_ttl,
+        miss_ttl: miss_ttl(raw, store)?,
         entry_ttl: entry_ttl(raw, store)?,
         loads_max: within("cache.loads_max", raw.loads_max, 1, 100_000)?,
         load_wait_max: at("cache.load_wait", units::duration(&raw.load_wait))?,
