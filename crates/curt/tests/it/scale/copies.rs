@@ -200,7 +200,7 @@ fn delete_while_answers_are_late(servers: &TwoServers, delay: Duration) -> usize
 fn a_deleted_link_is_not_served_from_answers_that_came_late_l2() {
     let servers = need!(TwoServers::start());
     servers.open_connections();
-    let delays: &[u64] = length(&[500, 4_000], &[500, 2_000, 4_000]);
+    let delays: &[u64] = length(&[500, 1_500], &[500, 2_000, 4_000]);
     let groups = length(1, 100_usize.div_ceil(GROUP));
     for delay in delays {
         let delay = Duration::from_millis(*delay);
@@ -264,7 +264,7 @@ fn a_deleted_link_is_not_served_by_a_server_that_stood_still_l2() {
 fn a_link_is_found_everywhere_a_second_after_it_was_made() {
     let servers = need!(TwoServers::start());
     let mut api = servers.writer();
-    for number in 0..length(3, 100) {
+    for number in 0..length(2, 100) {
         let alias = format!("asked-before-{number}");
         let stop = AtomicBool::new(false);
         let (looks, acknowledged) = thread::scope(|scope| {
