@@ -8,6 +8,7 @@ mod encryption;
 mod failover;
 mod migration;
 mod plan;
+mod runtimes;
 mod suites;
 mod takers;
 mod unknown;

@@ -1,10 +1,12 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deadpool_postgres::Connect;
-use tokio::task::JoinHandle;
+use tokio::runtime::Handle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Error, NoTls, Socket};
 
@@ -14,9 +16,47 @@ use crate::postgres::tls::Tls;
 
 type Connected = (Client, JoinHandle<()>);
 
+/// Connects on one runtime for all callers. A connection lives on the runtime that opened it and dies with it, and
+/// callers may belong to one that ends earlier than the engine, as that of a redirect worker does.
+pub(super) struct Connector {
+    hosts: Arc<Hosts>,
+    /// The runtime that the engine was made on or, if it was made outside of any, the first caller's.
+    runtime: OnceLock<Handle>,
+}
+
+impl Connector {
+    pub(super) fn new(address: &Address, tls: Option<Tls>, settings: &PostgresSettings) -> Self {
+        Self {
+            hosts: Arc::new(Hosts::new(address, tls, settings)),
+            runtime: Handle::try_current().map_or_else(|_| OnceLock::new(), OnceLock::from),
+        }
+    }
+
+    async fn connect_on_own_runtime(&self) -> Result<Connected, Error> {
+        let runtime = self.runtime.get_or_init(Handle::current);
+        let hosts = Arc::clone(&self.hosts);
+        let attempt = runtime.spawn(async move { hosts.find().await });
+        // A caller that gives up takes its attempt along.
+        let _given_up = AbortOnDrop(attempt.abort_handle());
+        match attempt.await {
+            Ok(outcome) => outcome,
+            // The runtime ends, and the process with it: the pool's own limit answers.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// Finds the host that serves us now. The driver could try several hosts itself, yet one that accepts connections and
 /// then says nothing, such as a stopped process, would keep it from the others for ever.
-pub(super) struct Hosts {
+struct Hosts {
     configs: Vec<Config>,
     tls: Option<Tls>,
     settings: PostgresSettings,
@@ -25,7 +65,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    pub(super) fn new(address: &Address, tls: Option<Tls>, settings: &PostgresSettings) -> Self {
+    fn new(address: &Address, tls: Option<Tls>, settings: &PostgresSettings) -> Self {
         // The system counts these in seconds and refuses zero.
         let second = Duration::from_secs(1);
         let patience = (settings.statement_timeout + settings.connect_timeout).max(second);
@@ -100,11 +140,11 @@ where
     Ok((client, task))
 }
 
-impl Connect for Hosts {
+impl Connect for Connector {
     fn connect(
         &self,
         _: &Config,
     ) -> Pin<Box<dyn Future<Output = Result<Connected, Error>> + Send + '_>> {
-        Box::pin(self.find())
+        Box::pin(self.connect_on_own_runtime())
     }
 }

@@ -14,7 +14,7 @@ use futures_util::future::{join_all, join3, try_join_all};
 use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{Error, Row};
 
-use self::connect::Hosts;
+use self::connect::Connector;
 use super::address::Address;
 use super::failure::{BACKEND, failed, no_connection, spoils_connection, too_late};
 use super::settings::PostgresSettings;
@@ -54,7 +54,7 @@ impl Engine {
         let hosts = u32::try_from(address.hosts.len()).unwrap_or(u32::MAX);
         let manager = Manager::from_connect(
             address.hosts[0].clone(),
-            Hosts::new(&address, tls, settings),
+            Connector::new(&address, tls, settings),
             ManagerConfig {
                 recycling_method: RecyclingMethod::Fast,
             },
