@@ -123,7 +123,9 @@ impl Client {
             ..Visitor::default()
         };
         for name in ["sec-purpose", "purpose", "x-moz"] {
-            visitor.note_purpose(text(HeaderName::from_static(name)));
+            for value in self.headers.get_all(name) {
+                visitor.note_purpose(value.as_bytes());
+            }
         }
         visitor
     }

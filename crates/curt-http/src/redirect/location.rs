@@ -25,17 +25,36 @@ pub fn location(out: &mut Vec<u8>, target: &[u8], query: Option<&str>) {
     }
     let start = out.len();
     for &byte in query.as_bytes() {
-        if belongs_in_query(byte) {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(&[b'%', hex(byte >> 4), hex(byte & 15)]);
-        }
+        push_encoded(out, byte);
         if out.len() - start > FORWARDED_QUERY_BYTES_MAX {
             out.truncate(before);
             break;
         }
     }
     out.extend_from_slice(fragment);
+}
+
+/// Returns the request target with its query encoded as [`location`] encodes it, so that whoever reads the target next
+/// takes all of it for the query; `None` when there is nothing to encode.
+pub(crate) fn encode_query(target: &[u8]) -> Option<Vec<u8>> {
+    let query_at = target.iter().position(|byte| *byte == b'?')? + 1;
+    let (path, query) = target.split_at(query_at);
+    if path.contains(&b'#') || query.iter().all(|byte| belongs_in_query(*byte)) {
+        return None;
+    }
+    let mut encoded = path.to_vec();
+    for &byte in query {
+        push_encoded(&mut encoded, byte);
+    }
+    Some(encoded)
+}
+
+fn push_encoded(out: &mut Vec<u8>, byte: u8) {
+    if belongs_in_query(byte) {
+        out.push(byte);
+    } else {
+        out.extend_from_slice(&[b'%', hex(byte >> 4), hex(byte & 15)]);
+    }
 }
 
 /// Visible ASCII, apart from what ends a query or what the URL standard encodes there.

@@ -19,8 +19,12 @@ use curt_links::Hit;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
 pub(crate) use heads::{ResponseHeads, finish, http_date};
+pub(crate) use location::encode_query;
 pub use location::{FORWARDED_QUERY_BYTES_MAX, location};
-pub(crate) use request::{Asked, Persistence, PlainGet, Refusal, Visitor, read_request};
+pub(crate) use request::{
+    Asked, BodyFraming, Framed, Persistence, PlainGet, Refusal, RequestFrame, Visitor,
+    frame_request, read_request,
+};
 
 use crate::settings::{HttpSettings, ReferrerPolicy};
 

@@ -1,6 +1,7 @@
 //! Connections that hyper serves with the router: everything that is not a plain redirect.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,8 +10,9 @@ use std::task::{Context, Poll, ready};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use curt_core::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
+use curt_core::{Clock, SystemClock};
 use http::Request;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -22,9 +24,12 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::handover::HandedOver;
+use super::last_word::LastWord;
 use super::linger::linger;
 use super::patience::Patience;
-use crate::metrics::HttpMetrics;
+use super::request_reader::{RequestReader, SharedRefusal};
+use crate::metrics::{CutReason, HttpMetrics};
+use crate::redirect::Refusal;
 use crate::settings::ServerSettings;
 
 /// Goes with every request: an answer without an end, such as a feed, must end when the server stops.
@@ -57,11 +62,13 @@ impl General {
             }
         };
         let patience = Arc::new(Patience::new(&self.settings));
+        let refusal = SharedRefusal::default();
         let socket = Socket {
             stream,
-            prefix: Bytes::from(prefix),
+            requests: RequestReader::new(&prefix, Arc::clone(&refusal)),
             patience: Arc::clone(&patience),
         };
+        drop(prefix);
         let service = {
             let (router, patience) = (self.router.clone(), Arc::clone(&patience));
             let stopping = Stopping(self.stop.clone());
@@ -83,9 +90,19 @@ impl General {
                     let socket = connection.into_parts().io.into_inner();
                     return socket.close(refused || !stopping).await;
                 }
+                refusal = refused(&refusal, &patience) => {
+                    let word = LastWord::Refused(refusal);
+                    self.metrics.cut(word.reason());
+                    let socket = connection.into_parts().io.into_inner();
+                    return socket.refuse(word).await;
+                }
                 () = tokio::time::sleep_until(patience.ask_again_at()) => {
                     if let Some(reason) = patience.exhausted() {
                         self.metrics.cut(reason);
+                        if reason == CutReason::HeaderTimeout {
+                            let socket = connection.into_parts().io.into_inner();
+                            socket.refuse(LastWord::HeaderTimeout).await;
+                        }
                         return;
                     }
                 }
@@ -96,6 +113,16 @@ impl General {
             }
         }
     }
+}
+
+/// Waits for a head that was refused and for the answers before it. It is asked after hyper in each turn, when hyper has
+/// tried to send what it has, and needs no waker of its own.
+async fn refused(refusal: &SharedRefusal, patience: &Patience) -> Refusal {
+    poll_fn(|_| match refusal.get() {
+        Some(refusal) if patience.owes_nothing() => Poll::Ready(*refusal),
+        _ => Poll::Pending,
+    })
+    .await
 }
 
 fn builder() -> http1::Builder {
@@ -196,10 +223,10 @@ impl Drop for Answer {
     }
 }
 
-/// The socket with the bytes that a worker has already read from it.
+/// The socket, whose requests are checked before hyper reads them.
 struct Socket {
     stream: TcpStream,
-    prefix: Bytes,
+    requests: RequestReader,
     patience: Arc<Patience>,
 }
 
@@ -209,18 +236,12 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.prefix.has_remaining() {
-            let bytes = self.prefix.len().min(buffer.remaining());
-            buffer.put_slice(&self.prefix.split_to(bytes));
-            self.patience.received();
-            return Poll::Ready(Ok(()));
-        }
-        let before = buffer.filled().len();
-        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buffer));
-        if buffer.filled().len() > before {
-            self.patience.received();
-        }
-        Poll::Ready(read)
+        let Self {
+            stream,
+            requests,
+            patience,
+        } = &mut *self;
+        requests.poll_read(cx, stream, patience, buffer)
     }
 }
 
@@ -266,6 +287,17 @@ impl Socket {
         } else if let Err(error) = self.stream.shutdown().await {
             tracing::trace!(%error, "a client was gone before the connection was closed");
         }
+    }
+
+    /// Answers what is no request, and ends the connection.
+    async fn refuse(mut self, word: LastWord) {
+        let mut bytes = Vec::new();
+        word.write(&mut bytes, SystemClock.now());
+        // The few bytes are taken at once or never.
+        if let Err(error) = self.stream.try_write(&bytes) {
+            tracing::trace!(%error, "a client did not take its last answer");
+        }
+        linger(&mut self.stream).await;
     }
 
     fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {

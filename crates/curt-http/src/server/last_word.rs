@@ -53,7 +53,7 @@ impl LastWord {
             ),
             Self::Refused(Refusal::Host) => (
                 ProblemCode::MalformedRequest,
-                "An HTTP/1.1 request has exactly one Host field.",
+                "An HTTP/1.1 request has exactly one Host field, with a name or an address and perhaps a port.",
                 CutReason::Malformed,
             ),
             Self::Refused(Refusal::Framing) => (

@@ -9,6 +9,7 @@
 //! A connection that was handed over stays with hyper. Timeouts and limits are the same on both sides: see
 //! [`ServerSettings`].
 
+mod chunk_scanner;
 mod connection;
 mod general;
 mod handover;
@@ -19,6 +20,7 @@ mod listener;
 mod outbox;
 mod patience;
 mod post;
+mod request_reader;
 mod router_server;
 mod slots;
 mod worker;

@@ -96,6 +96,12 @@ impl Patience {
         self.write_by.store(NEVER, Ordering::Relaxed);
     }
 
+    /// Whether every request has its answer and the socket has taken them.
+    pub(super) fn owes_nothing(&self) -> bool {
+        let phase = self.phase.load(Ordering::Relaxed);
+        matches!(phase, IDLE | HEAD) && self.write_by.load(Ordering::Relaxed) == NEVER
+    }
+
     /// Why the connection has to go, if it has to.
     pub(super) fn exhausted(&self) -> Option<CutReason> {
         let now = self.now();

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -110,8 +110,7 @@ impl Worker {
         let Some(capture) = &mut *self.capture.borrow_mut() else {
             return;
         };
-        let forwarded = std::iter::once(get.visitor.forwarded_for);
-        let address = address::nearest(peer.ip(), forwarded, &self.trusted_proxies);
+        let address = self.address(get, peer);
         let asked = visits::Asked {
             key: get.key,
             generation: hit.revision().generation,
@@ -119,6 +118,12 @@ impl Worker {
         };
         // A full spool counts what it drops.
         let _written = capture.record(&visits::by_worker(asked, &get.visitor, address, now));
+    }
+
+    /// Returns the visitor's address, behind trusted proxies too.
+    fn address(&self, get: &PlainGet<'_>, peer: SocketAddr) -> IpAddr {
+        let forwarded = get.visitor.forwarded_for.last_first();
+        address::nearest(peer.ip(), forwarded, &self.trusted_proxies)
     }
 
     pub(super) fn hand_over(&self, handed: HandedOver) {
