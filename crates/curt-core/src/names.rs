@@ -99,6 +99,7 @@ pub mod event {
     pub const CLICK_RECORD_POISONED: &str = "click_record_poisoned";
     pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
     pub const CLICKS_PURGED: &str = "clicks_purged";
+    pub const CLICKS_MOVED: &str = "clicks_moved";
     pub const REQUEST_ANSWERED: &str = "request_answered";
     pub const REQUEST_FAILED: &str = "request_failed";
     pub const CONNECTION_FAILED: &str = "connection_failed";

@@ -11,6 +11,7 @@ use curt_clicks::classify::Countries;
 use curt_clicks::flush::{FlushMetrics, FlushPorts, Pipeline, Retention};
 use curt_clicks::report::Reports;
 use curt_clicks::spool::{Spool, SpoolMetrics};
+use curt_core::ports::ClickStore;
 use curt_http::RouterVisits;
 use prometheus_client::registry::Registry;
 
@@ -37,9 +38,9 @@ impl ClickLine {
         supervisor: &Supervisor,
         registry: &mut Registry,
     ) -> anyhow::Result<Self> {
-        if !roles.serve_http() && !roles.has(Role::Clicks) {
+        let Some(store) = &stores.clicks else {
             return Ok(Self::default());
-        }
+        };
         let metrics = SpoolMetrics::register(registry);
         let now = stores.clock.now();
         let spool = Spool::open(&settings.folder, &settings.spool, now, &metrics)
@@ -50,12 +51,12 @@ impl ClickLine {
             workers: workers.collect::<Result<_, _>>()?,
             router: Some(RouterVisits::new(spool.capture(router)?)),
             reports: Some(Arc::new(Reports::new(
-                stores.main.clicks.clone(),
+                store.clone(),
                 settings.retention.visits_kept,
             ))),
         };
         if roles.has(Role::Clicks) {
-            count(settings, spool, stores, supervisor, registry)?;
+            count(settings, spool, store, stores, supervisor, registry)?;
         } else {
             supervisor.start("spool", |stop| async move {
                 stop.cancelled().await;
@@ -69,6 +70,7 @@ impl ClickLine {
 fn count(
     settings: &ClickSettings,
     spool: Spool,
+    store: &Arc<dyn ClickStore>,
     stores: &Stores,
     supervisor: &Supervisor,
     registry: &mut Registry,
@@ -78,17 +80,13 @@ fn count(
         stream: spool.clone(),
         rejects: spool,
         links: stores.main.links.clone(),
-        store: stores.main.clicks.clone(),
+        store: store.clone(),
         clock: stores.clock.clone(),
         countries: Arc::new(countries(settings)?),
     };
     let pipeline = Pipeline::new(ports, settings.flush, FlushMetrics::register(registry));
     supervisor.start("clicks", |stop| pipeline.run(stop));
-    let retention = Retention::new(
-        stores.main.clicks.clone(),
-        stores.clock.clone(),
-        settings.retention,
-    );
+    let retention = Retention::new(store.clone(), stores.clock.clone(), settings.retention);
     supervisor.start("click-retention", |stop| retention.run(stop));
     Ok(())
 }

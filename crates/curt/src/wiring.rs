@@ -1,5 +1,6 @@
 //! The composition root: from configuration to ports.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -9,16 +10,19 @@ use curt_adapters::open::{Coordination, EngineSettings, Engines, LinksDatabase};
 use curt_adapters::sqlite::Access;
 use curt_adapters::wrap::{ObservedLinks, PortErrors};
 use curt_adapters::{EngineAddress, EngineKind};
-use curt_core::ports::{Accounts, Cursor, KeyFile};
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile};
 use curt_core::{Clock, ErrorKind, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
 use jiff::Timestamp;
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, StoreSettings};
+use crate::roles::Roles;
 
 /// Everything that the configuration's addresses lead to, for a process that serves links.
 pub(crate) struct Stores {
     pub(crate) main: LinksDatabase,
+    /// `None`: this process neither counts clicks nor reports on them.
+    pub(crate) clicks: Option<Arc<dyn ClickStore>>,
     pub(crate) keys: KeyPorts,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) engines: Engines,
@@ -26,13 +30,19 @@ pub(crate) struct Stores {
 
 impl Stores {
     /// Opens every store, those of one server as its server.
-    pub(crate) fn open(config: &Config, who: &str, errors: PortErrors) -> anyhow::Result<Self> {
-        let mut opening = Opening::new(config, who, Access::Server)?;
+    pub(crate) fn open(config: &Config, roles: &Roles, errors: PortErrors) -> anyhow::Result<Self> {
+        let who = roles.description();
+        let mut opening = Opening::new(config, &who, Access::Server)?;
         let mut main = opening.links()?;
         main.links = Arc::new(ObservedLinks::new(main.links, errors));
+        let clicks = match config.clicks.is_some() && roles.need_clicks() {
+            true => Some(opening.clicks()?),
+            false => None,
+        };
         let keys = opening.keys(Some(&main))?;
         Ok(Self {
             main,
+            clicks,
             keys,
             clock: opening.clock,
             engines: opening.engines,
@@ -60,6 +70,9 @@ impl KeyStores {
             true => Some(opening.links()?),
             false => None,
         };
+        if access == Access::Command && config.store.clicks.kind().is_shared() {
+            opening.clicks()?;
+        }
         let keys = opening.keys(main.as_ref())?;
         Ok(Self {
             keys,
@@ -75,6 +88,9 @@ pub(crate) fn check_addresses(config: &Config) -> anyhow::Result<()> {
     let mut engines = engines(config, "a check", Access::Command, Arc::new(SystemClock));
     if is_elsewhere(&store.links) {
         named("store.links", engines.links(&store.links))?;
+    }
+    if is_elsewhere(&store.clicks) {
+        named("store.clicks", engines.clicks(&store.clicks))?;
     }
     for shard in store.keys.iter().filter(|address| is_elsewhere(address)) {
         named("store.keys", engines.ledger(shard, store.keys_form))?;
@@ -108,10 +124,18 @@ fn engines(config: &Config, who: &str, access: Access, clock: Arc<dyn Clock>) ->
     sqlite.access = access;
     Engines::new(EngineSettings {
         sqlite,
+        clicks_move: clicks_move(&config.store),
         holder: who.into(),
         lock_ttl: config.keys.lock_ttl,
         clock,
     })
+}
+
+/// The links database and the file that clicks of earlier versions go to, where both are files.
+fn clicks_move(store: &StoreSettings) -> Option<(EngineAddress, PathBuf)> {
+    let are_files = [&store.links, &store.clicks].map(|address| address.kind());
+    let path = || store.clicks.path().to_path_buf();
+    (are_files == [EngineKind::Sqlite; 2]).then(|| (store.links.clone(), path()))
 }
 
 /// Stores while they are being opened.
@@ -144,6 +168,11 @@ impl<'a> Opening<'a> {
     fn links(&mut self) -> anyhow::Result<LinksDatabase> {
         let address = &self.config.store.links;
         named("store.links", self.engines.links(address))
+    }
+
+    fn clicks(&mut self) -> anyhow::Result<Arc<dyn ClickStore>> {
+        let address = &self.config.store.clicks;
+        named("store.clicks", self.engines.clicks(address))
     }
 
     fn keys(&mut self, main: Option<&LinksDatabase>) -> anyhow::Result<KeyPorts> {

@@ -143,7 +143,7 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
 async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut registry = Registry::default();
     let errors = PortErrors::register(&mut registry);
-    let stores = Stores::open(config, &roles.description(), errors)?;
+    let stores = Stores::open(config, roles, errors)?;
     let (clock, supervisor) = (stores.clock.clone(), Supervisor::default());
     let supply = open_supply(config, roles, &stores, &mut registry).await?;
     let resolver = Resolver::new(
