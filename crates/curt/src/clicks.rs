@@ -34,13 +34,11 @@ impl ClickLine {
     pub(crate) fn start(
         roles: &Roles,
         settings: &ClickSettings,
+        store: Arc<dyn ClickStore>,
         stores: &Stores,
         supervisor: &Supervisor,
         registry: &mut Registry,
     ) -> anyhow::Result<Self> {
-        let Some(store) = &stores.clicks else {
-            return Ok(Self::default());
-        };
         let metrics = SpoolMetrics::register(registry);
         let now = stores.clock.now();
         let spool = Spool::open(&settings.folder, &settings.spool, now, &metrics)
@@ -56,7 +54,7 @@ impl ClickLine {
             ))),
         };
         if roles.has(Role::Clicks) {
-            count(settings, spool, store, stores, supervisor, registry)?;
+            count(settings, spool, &store, stores, supervisor, registry)?;
         } else {
             supervisor.start("spool", |stop| async move {
                 stop.cancelled().await;

@@ -16,13 +16,10 @@ use curt_keys::{KeyPorts, Strategy};
 use jiff::Timestamp;
 
 use crate::config::{Config, ConfigError, StoreSettings};
-use crate::roles::Roles;
 
 /// Everything that the configuration's addresses lead to, for a process that serves links.
 pub(crate) struct Stores {
     pub(crate) main: LinksDatabase,
-    /// `None`: this process neither counts clicks nor reports on them.
-    pub(crate) clicks: Option<Arc<dyn ClickStore>>,
     pub(crate) keys: KeyPorts,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) engines: Engines,
@@ -30,23 +27,22 @@ pub(crate) struct Stores {
 
 impl Stores {
     /// Opens every store, those of one server as its server.
-    pub(crate) fn open(config: &Config, roles: &Roles, errors: PortErrors) -> anyhow::Result<Self> {
-        let who = roles.description();
-        let mut opening = Opening::new(config, &who, Access::Server)?;
+    pub(crate) fn open(config: &Config, who: &str, errors: PortErrors) -> anyhow::Result<Self> {
+        let mut opening = Opening::new(config, who, Access::Server)?;
         let mut main = opening.links()?;
         main.links = Arc::new(ObservedLinks::new(main.links, errors));
-        let clicks = match config.clicks.is_some() && roles.need_clicks() {
-            true => Some(opening.clicks()?),
-            false => None,
-        };
         let keys = opening.keys(Some(&main))?;
         Ok(Self {
             main,
-            clicks,
             keys,
             clock: opening.clock,
             engines: opening.engines,
         })
+    }
+
+    /// Opens the clicks database, for a process that counts clicks or reports on them.
+    pub(crate) fn open_clicks(&mut self, config: &Config) -> anyhow::Result<Arc<dyn ClickStore>> {
+        open_clicks(&mut self.engines, config)
     }
 
     /// Everything around accounts, over this store.
@@ -71,7 +67,7 @@ impl KeyStores {
             false => None,
         };
         if access == Access::Command && config.store.clicks.kind().is_shared() {
-            opening.clicks()?;
+            open_clicks(&mut opening.engines, config)?;
         }
         let keys = opening.keys(main.as_ref())?;
         Ok(Self {
@@ -170,11 +166,6 @@ impl<'a> Opening<'a> {
         named("store.links", self.engines.links(address))
     }
 
-    fn clicks(&mut self) -> anyhow::Result<Arc<dyn ClickStore>> {
-        let address = &self.config.store.clicks;
-        named("store.clicks", self.engines.clicks(address))
-    }
-
     fn keys(&mut self, main: Option<&LinksDatabase>) -> anyhow::Result<KeyPorts> {
         let store = &self.config.store;
         let mut ledgers = Vec::with_capacity(store.keys.len());
@@ -220,6 +211,10 @@ impl<'a> Opening<'a> {
         let files = self.engines.files(&self.config.store.files);
         named("store.files", files).map(Some)
     }
+}
+
+fn open_clicks(engines: &mut Engines, config: &Config) -> anyhow::Result<Arc<dyn ClickStore>> {
+    named("store.clicks", engines.clicks(&config.store.clicks))
 }
 
 /// Says which setting led to a store that cannot be opened. An address that cannot be used is a wrong setting.

@@ -143,7 +143,7 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
 async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut registry = Registry::default();
     let errors = PortErrors::register(&mut registry);
-    let stores = Stores::open(config, roles, errors)?;
+    let mut stores = Stores::open(config, &roles.description(), errors)?;
     let (clock, supervisor) = (stores.clock.clone(), Supervisor::default());
     let supply = open_supply(config, roles, &stores, &mut registry).await?;
     let resolver = Resolver::new(
@@ -166,8 +166,11 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     account_tasks::start(&supervisor, &accounts, &resolver);
     block(config, &supervisor, &resolver)?;
     let clicks = match &config.clicks {
-        Some(settings) => ClickLine::start(roles, settings, &stores, &supervisor, &mut registry)?,
-        None => ClickLine::default(),
+        Some(settings) if roles.need_clicks() => {
+            let store = stores.open_clicks(config)?;
+            ClickLine::start(roles, settings, store, &stores, &supervisor, &mut registry)?
+        }
+        _ => ClickLine::default(),
     };
     roles::start_keys(roles, &config.store, &supervisor, &supply);
     if roles.has(Role::Purge) {
