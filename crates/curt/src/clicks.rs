@@ -15,7 +15,7 @@ use curt_core::ports::ClickStore;
 use curt_http::RouterVisits;
 use prometheus_client::registry::Registry;
 
-use crate::config::ClickSettings;
+use crate::config::{ClickSettings, Config};
 use crate::roles::{Role, Roles};
 use crate::supervisor::Supervisor;
 use crate::wiring::Stores;
@@ -30,8 +30,25 @@ pub(crate) struct ClickLine {
 }
 
 impl ClickLine {
-    /// Opens the spool for what this process does with it, and starts to count what is in it where that is its role.
+    /// Starts what the configuration and the roles of this process ask for.
     pub(crate) fn start(
+        config: &Config,
+        roles: &Roles,
+        stores: &mut Stores,
+        supervisor: &Supervisor,
+        registry: &mut Registry,
+    ) -> anyhow::Result<Self> {
+        match &config.clicks {
+            Some(settings) if roles.need_clicks() => {
+                let store = stores.open_clicks(config)?;
+                Self::open(roles, settings, store, stores, supervisor, registry)
+            }
+            _ => Ok(Self::default()),
+        }
+    }
+
+    /// Opens the spool for what this process does with it, and starts to count what is in it where that is its role.
+    fn open(
         roles: &Roles,
         settings: &ClickSettings,
         store: Arc<dyn ClickStore>,

@@ -165,13 +165,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     limit_visits(&accounts, &resolver).await?;
     account_tasks::start(&supervisor, &accounts, &resolver);
     block(config, &supervisor, &resolver)?;
-    let clicks = match &config.clicks {
-        Some(settings) if roles.need_clicks() => {
-            let store = stores.open_clicks(config)?;
-            ClickLine::start(roles, settings, store, &stores, &supervisor, &mut registry)?
-        }
-        _ => ClickLine::default(),
-    };
+    let clicks = ClickLine::start(config, roles, &mut stores, &supervisor, &mut registry)?;
     roles::start_keys(roles, &config.store, &supervisor, &supply);
     if roles.has(Role::Purge) {
         let purger = Purger::new(
