@@ -23,7 +23,6 @@ pub enum EngineKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     Links,
-    Clicks,
     Keys,
     Pool,
     Locks,
@@ -91,7 +90,7 @@ impl Part {
     fn engines(self) -> &'static [EngineKind] {
         use EngineKind::{Files, Hdfs, Memory, Mysql, Postgres, Redis, S3, Sqlite, ZooKeeper};
         match self {
-            Self::Links | Self::Clicks => &[Sqlite, Postgres, Memory],
+            Self::Links => &[Sqlite, Postgres, Memory],
             Self::Keys => &[Sqlite, Postgres, Mysql, Memory],
             Self::Pool => &[Memory, Redis],
             Self::Locks => &[Memory, Redis, ZooKeeper],
@@ -158,15 +157,6 @@ impl EngineAddress {
     #[must_use]
     pub fn kind(&self) -> EngineKind {
         self.kind
-    }
-
-    /// A file of SQLite.
-    #[must_use]
-    pub fn sqlite(path: PathBuf) -> Self {
-        Self {
-            kind: EngineKind::Sqlite,
-            place: Place::Path(path),
-        }
     }
 
     /// The file or folder of an engine that has one.

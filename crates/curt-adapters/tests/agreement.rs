@@ -7,12 +7,14 @@ use std::sync::Arc;
 use curt_adapters::memory::{MemoryClickStore, MemoryLinkStore};
 use curt_adapters::sqlite::{Sqlite, SqliteSettings, Synchronous};
 use curt_testkit::conformance::{click_store, link_store};
+use tempfile::TempDir;
 
-fn quick() -> SqliteSettings {
-    SqliteSettings {
+fn open(folder: &TempDir) -> Arc<Sqlite> {
+    let settings = SqliteSettings {
         synchronous: Synchronous::Normal,
         ..SqliteSettings::default()
-    }
+    };
+    Sqlite::open(folder.path().join("curt.db"), settings).unwrap()
 }
 
 /// Histories that every engine is asked, and their length.
@@ -24,8 +26,7 @@ async fn links_in_sqlite_agree() {
     for seed in 0..HISTORIES {
         let folder = tempfile::tempdir().unwrap();
         let memory = Arc::new(MemoryLinkStore::new());
-        let db = Sqlite::open(folder.path().join("curt.db"), quick()).unwrap();
-        link_store::agreement(seed, STEPS, memory, db.links()).await;
+        link_store::agreement(seed, STEPS, memory, open(&folder).links()).await;
     }
 }
 
@@ -34,8 +35,7 @@ async fn clicks_in_sqlite_agree() {
     for seed in 0..HISTORIES {
         let folder = tempfile::tempdir().unwrap();
         let memory = Arc::new(MemoryClickStore::new());
-        let db = Sqlite::open_clicks(folder.path().join("clicks.db"), quick()).unwrap();
-        click_store::agreement(seed, STEPS, memory, db.clicks()).await;
+        click_store::agreement(seed, STEPS, memory, open(&folder).clicks()).await;
     }
 }
 

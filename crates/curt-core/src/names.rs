@@ -73,6 +73,7 @@ pub mod event {
     pub const SERVER_STARTED: &str = "server_started";
     pub const SERVER_STOPPED: &str = "server_stopped";
     pub const SHUTDOWN_PHASE_REACHED: &str = "shutdown_phase_reached";
+    pub const HEALTH_CHANGED: &str = "health_changed";
     pub const TASK_FAILED: &str = "task_failed";
     pub const TASK_ABANDONED: &str = "task_abandoned";
     pub const STORE_FAILED: &str = "store_failed";
@@ -99,7 +100,6 @@ pub mod event {
     pub const CLICK_RECORD_POISONED: &str = "click_record_poisoned";
     pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
     pub const CLICKS_PURGED: &str = "clicks_purged";
-    pub const CLICKS_MOVED: &str = "clicks_moved";
     pub const REQUEST_ANSWERED: &str = "request_answered";
     pub const REQUEST_FAILED: &str = "request_failed";
     pub const CONNECTION_FAILED: &str = "connection_failed";

@@ -88,7 +88,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let router = api::router(Arc::clone(&app)).merge(admin::metrics_route(Arc::new(registry)));
     let server = Server::bind(&settings, resolver, clock, metrics, router)?;
     app.public.listening_on(server.local_addr());
-    app.ready.set("serving", true);
+    app.ready.pass("serving");
     println!("{}", issued.token);
     eprintln!("serving on http://{}", server.local_addr());
     server.run(CancellationToken::new()).await?;

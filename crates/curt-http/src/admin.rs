@@ -11,24 +11,23 @@ use prometheus_client::registry::Registry;
 
 use crate::api::health;
 use crate::problem::{Problem, ProblemCode};
-use crate::state::{App, Readiness};
+use crate::readiness::Readiness;
+use crate::state::App;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// `/metrics` and `/health/…`.
 pub fn router(app: Arc<App>, registry: Arc<Registry>) -> Router {
-    let routes = Router::new()
-        .route("/health/live", get(health::live))
-        .route("/health/ready", get(health::ready))
-        .with_state(Arc::clone(&app));
-    crate::api::finished(app, routes.merge(metrics_route(registry)))
+    let routes = router_behind(Arc::clone(&app.ready), registry);
+    crate::api::finished(app, routes)
 }
 
 /// The same for a process that serves no links.
 pub fn router_behind(ready: Arc<Readiness>, registry: Arc<Registry>) -> Router {
     Router::new()
         .route("/health/live", get(health::live))
-        .route("/health/ready", get(health::ready_behind))
+        .route("/health/ready", get(health::operator_ready))
+        .route("/health/create", get(health::operator_create))
         .with_state(ready)
         .merge(metrics_route(registry))
 }

@@ -12,6 +12,7 @@ mod openapi;
 mod pages;
 pub mod problem;
 mod rate_limit;
+mod readiness;
 pub mod redirect;
 pub mod server;
 pub mod settings;
@@ -21,6 +22,7 @@ mod visits;
 
 pub use limited_visits::limit_visits;
 pub use metrics::HttpMetrics;
+pub use readiness::{Check, Failure, Impact, Readiness};
 pub use settings::{ApiSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings};
-pub use state::{App, PublicUrl, Readiness};
+pub use state::{App, PublicUrl};
 pub use visits::{RouterVisits, Visits};

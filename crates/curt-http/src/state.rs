@@ -1,7 +1,7 @@
 //! What every handler can reach.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use curt_accounts::AccountServices;
 use curt_clicks::report::Reports;
@@ -9,6 +9,7 @@ use curt_core::Clock;
 use curt_links::{Links, Resolver};
 
 use crate::metrics::HttpMetrics;
+use crate::readiness::Readiness;
 use crate::settings::HttpSettings;
 use crate::visits::RouterVisits;
 
@@ -67,62 +68,9 @@ impl PublicUrl {
     }
 }
 
-/// Whether the process should get requests: every named check must have passed, and the process not be stopping.
-#[derive(Debug, Default)]
-pub struct Readiness {
-    checks: Mutex<Vec<(&'static str, bool)>>,
-}
-
-impl Readiness {
-    #[must_use]
-    pub fn new() -> Arc<Self> {
-        Arc::default()
-    }
-
-    /// Sets one check, which is made if it is new. A part that starts names its check as failed first.
-    pub fn set(&self, check: &'static str, passed: bool) {
-        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
-        match checks.iter_mut().find(|(name, _)| *name == check) {
-            Some((_, state)) => *state = passed,
-            None => checks.push((check, passed)),
-        }
-    }
-
-    /// Every check, in the order in which they were named.
-    #[must_use]
-    pub fn checks(&self) -> Vec<(&'static str, bool)> {
-        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
-        checks.clone()
-    }
-
-    /// Nothing is ready before the first check has been named.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        let checks = self.checks();
-        !checks.is_empty() && checks.iter().all(|(_, passed)| *passed)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ready_only_when_every_check_has_passed() {
-        let ready = Readiness::new();
-        assert!(!ready.is_ready());
-        ready.set("store", false);
-        ready.set("keys", true);
-        assert!(!ready.is_ready());
-        ready.set("store", true);
-        assert!(ready.is_ready());
-        ready.set("serving", false);
-        assert!(!ready.is_ready());
-        assert_eq!(
-            ready.checks(),
-            [("store", true), ("keys", true), ("serving", false)]
-        );
-    }
 
     #[test]
     fn the_configured_address_wins_over_the_one_listened_on() {

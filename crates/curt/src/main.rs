@@ -8,6 +8,7 @@ mod clicks;
 mod commands;
 mod config;
 mod first_start;
+mod health;
 mod pipe;
 mod roles;
 mod supervisor;

@@ -8,11 +8,10 @@ mod form;
 mod ports;
 mod upkeep;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{Accounts, Cursor, KeyFile, LinkStore, Locks, Roster};
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile, LinkStore, Locks, Roster};
 use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
 use crate::engine_address::{EngineAddress, EngineKind};
@@ -39,9 +38,6 @@ pub use upkeep::Migrated;
 #[derive(Clone)]
 pub struct EngineSettings {
     pub sqlite: SqliteSettings,
-    /// The links database and the clicks database, where both are files: clicks that an earlier version kept in the
-    /// first are moved to the second.
-    pub clicks_move: Option<(EngineAddress, PathBuf)>,
     /// How this process describes itself as the holder of a lock.
     pub holder: Box<str>,
     /// How long a lock should outlive its holder at most.
@@ -54,6 +50,7 @@ pub struct EngineSettings {
 pub struct LinksDatabase {
     pub links: Arc<dyn LinkStore>,
     pub accounts: Arc<dyn Accounts>,
+    pub clicks: Arc<dyn ClickStore>,
     pub cursor: Arc<dyn Cursor>,
 }
 
@@ -115,12 +112,7 @@ impl Engines {
     fn open(&self, address: &EngineAddress) -> PortResult<Opened> {
         Ok(match address.kind() {
             EngineKind::Sqlite => {
-                let moves = self.settings.clicks_move.as_ref();
-                let moves = moves.filter(|(links, _)| links == address);
-                let settings = SqliteSettings {
-                    clicks_file: moves.map(|(_, clicks)| clicks.clone()),
-                    ..self.settings.sqlite.clone()
-                };
+                let settings = self.settings.sqlite.clone();
                 Opened::Sqlite(Sqlite::open(address.path(), settings)?)
             }
             #[cfg(feature = "postgres")]

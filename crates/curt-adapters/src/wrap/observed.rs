@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use curt_core::names::metric;
@@ -6,7 +7,7 @@ use curt_core::ports::{
     ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
     ListQuery, SpendReply,
 };
-use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
+use curt_core::{ErrorKind, Link, LinkId, PortResult, Revision, UnixMillis};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -14,7 +15,10 @@ use prometheus_client::registry::Registry;
 
 /// Failures of engines, by backend, operation and kind.
 #[derive(Clone, Debug, Default)]
-pub struct PortErrors(Family<Labels, Counter>);
+pub struct PortErrors {
+    counts: Family<Labels, Counter>,
+    write_failed: Arc<AtomicBool>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
@@ -29,9 +33,28 @@ impl PortErrors {
         registry.register(
             metric::PORT_ERRORS,
             "Failures of an engine, by backend, operation and kind",
-            errors.0.clone(),
+            errors.counts.clone(),
         );
         errors
+    }
+
+    /// Says whether a write has failed since this was asked last, for reasons that other writes would meet, too.
+    #[must_use]
+    pub fn take_write_failed(&self) -> bool {
+        self.write_failed.swap(false, Ordering::Relaxed)
+    }
+
+    fn note_write<T>(&self, answer: PortResult<T>) -> PortResult<T> {
+        let concerns_others = |kind| match kind {
+            ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Corrupt => true,
+            ErrorKind::Throttled | ErrorKind::Invalid | ErrorKind::Bug => false,
+        };
+        if let Err(failure) = &answer
+            && concerns_others(failure.kind)
+        {
+            self.write_failed.store(true, Ordering::Relaxed);
+        }
+        self.note(answer)
     }
 
     fn note<T>(&self, answer: PortResult<T>) -> PortResult<T> {
@@ -41,7 +64,7 @@ impl PortErrors {
                 op: failure.op,
                 kind: failure.kind.as_str(),
             };
-            self.0.get_or_create(&labels).inc();
+            self.counts.get_or_create(&labels).inc();
         }
         answer
     }
@@ -63,7 +86,7 @@ impl ObservedLinks {
 #[async_trait]
 impl LinkStore for ObservedLinks {
     async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
-        self.errors.note(self.inner.insert(request).await)
+        self.errors.note_write(self.inner.insert(request).await)
     }
 
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
@@ -71,7 +94,7 @@ impl LinkStore for ObservedLinks {
     }
 
     async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
-        self.errors.note(self.inner.update(link, seen).await)
+        self.errors.note_write(self.inner.update(link, seen).await)
     }
 
     async fn delete(
@@ -80,7 +103,8 @@ impl LinkStore for ObservedLinks {
         seen: Option<Revision>,
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
-        self.errors.note(self.inner.delete(id, seen, now).await)
+        self.errors
+            .note_write(self.inner.delete(id, seen, now).await)
     }
 
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
@@ -108,11 +132,12 @@ impl LinkStore for ObservedLinks {
     }
 
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
-        self.errors.note(self.inner.claim(request).await)
+        self.errors.note_write(self.inner.claim(request).await)
     }
 
     async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        self.errors.note(self.inner.spend_visit(id, seen).await)
+        self.errors
+            .note_write(self.inner.spend_visit(id, seen).await)
     }
 
     async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {

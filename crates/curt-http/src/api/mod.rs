@@ -11,7 +11,7 @@
 //! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
 //! | `/api`, `/api/openapi.json` | the API described, for people and for programs |
 //! | `/problems/{code}` | what an error means |
-//! | `/health/live`, `/health/ready` | for whoever watches the process |
+//! | `/health/live`, `/health/ready`, `/health/create` | for whoever watches the process |
 //! | `/assets/…`, `/robots.txt`, `/favicon.ico` | what the pages need |
 //!
 //! No first part of a path is a key that a link could have: all of them are
@@ -111,6 +111,7 @@ fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(follow::follow, follow::unlock))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
+        .routes(routes!(health::create))
 }
 
 async fn no_such_page() -> Response {

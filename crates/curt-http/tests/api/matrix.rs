@@ -288,6 +288,7 @@ const TABLE: &[Row] = &[
     ("GET",    "/health/live",        "", all(200)),
     ("GET",    "/health/ready",       "", all(200)),
     ("POST",   "/health/ready",       "", all(405)),
+    ("GET",    "/health/create",      "", all(200)),
     ("GET",    "/robots.txt",         "", all(200)),
     ("GET",    "/favicon.ico",        "", all(200)),
     ("GET",    "/assets/nope.css",    "", all(404)),
@@ -360,7 +361,7 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let world = World::new().await;
-        world.ready.set("serving", true);
+        world.ready.pass("serving");
         world.link("mine").await;
         Self { world }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::Body;
+use curt_http::Impact;
 use futures_util::{StreamExt, stream};
 use http::{Method, Request};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use crate::harness::{World, answer};
 #[tokio::test]
 async fn head_answers_like_get_without_a_body() {
     let world = World::new().await;
-    world.ready.set("serving", true);
+    world.ready.pass("serving");
     world.link("abc").await;
     for path in [
         "/",
@@ -172,22 +173,38 @@ async fn a_short_rest_of_a_body_is_read_and_a_long_one_closes_the_connection() {
 async fn health_follows_the_checks_on_both_ports() {
     let world = World::new().await;
     let get = |path: &str| Request::get(path).body(Body::empty()).unwrap();
-    for (state, status, word) in [
-        (None, 503, "unavailable"),
-        (Some(true), 200, "ok"),
-        (Some(false), 503, "unavailable"),
+    let (pass, fail) = (None, Some);
+    for (outcome, ready_status, create_status, word) in [
+        (pass, 200, 200, "ok"),
+        (fail(Impact::Degraded), 200, 200, "degraded"),
+        (fail(Impact::NoCreates), 200, 503, "degraded"),
+        (fail(Impact::Unavailable), 503, 503, "unavailable"),
+        (pass, 200, 200, "ok"),
     ] {
-        if let Some(state) = state {
-            world.ready.set("store", state);
-        }
-        for router in [&world.router, &world.admin] {
-            let ready = answer(router.clone(), get("/health/ready")).await;
-            assert_eq!(
-                (ready.status.as_u16(), &ready.json()["status"]),
-                (status, &json!(word))
-            );
-            let checks = state.map_or(json!([]), |ok| json!([{"name": "store", "ok": ok}]));
-            assert_eq!(ready.json()["checks"], checks);
+        match outcome {
+            None => world.ready.pass("links"),
+            Some(impact) => world.ready.fail("links", impact, "db1 is away"),
+        };
+        for (router, is_public) in [(&world.router, true), (&world.admin, false)] {
+            let mut check = json!({"name": "links", "ok": outcome.is_none()});
+            if let Some(impact) = outcome {
+                check["impact"] = json!(impact.as_str());
+                if !is_public {
+                    check["reason"] = json!("db1 is away");
+                }
+            }
+            for (path, status) in [
+                ("/health/ready", ready_status),
+                ("/health/create", create_status),
+            ] {
+                let health = answer(router.clone(), get(path)).await;
+                assert_eq!(
+                    (health.status.as_u16(), &health.json()["status"]),
+                    (status, &json!(word)),
+                    "{path} with {outcome:?}"
+                );
+                assert_eq!(health.json()["checks"], json!([check]));
+            }
             let live = answer(router.clone(), get("/health/live")).await;
             assert_eq!(
                 (live.status.as_u16(), &live.json()["status"]),

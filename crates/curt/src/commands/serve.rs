@@ -11,7 +11,7 @@ use curt_adapters::wrap::PortErrors;
 use curt_clicks::capture::Capture;
 use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
-use curt_http::{App, HttpMetrics, PublicUrl, Readiness, admin, api, limit_visits};
+use curt_http::{App, HttpMetrics, Impact, PublicUrl, Readiness, admin, api, limit_visits};
 use curt_keys::{KeyMetrics, KeySupply};
 use curt_links::{BlocklistFile, LinkMetrics, Links, Purger, ResolveMetrics, Resolver};
 use prometheus_client::registry::Registry;
@@ -21,10 +21,11 @@ use tracing::{info, warn};
 use crate::cli::ConfigArgs;
 use crate::clicks::ClickLine;
 use crate::config::Config;
+use crate::health::LinkHealth;
 use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
 use crate::wiring::{KeyStores, Stores};
-use crate::{account_tasks, first_start, telemetry};
+use crate::{account_tasks, first_start, health, telemetry};
 
 /// Serve links; every role by default, in one process
 #[derive(Args, Debug)]
@@ -75,9 +76,18 @@ fn raise_file_limit(connections: usize) {
     }
 }
 
+/// The check that fails while the process starts and stops.
+const SERVING: &str = "serving";
+
+fn starting() -> Arc<Readiness> {
+    let ready = Readiness::new();
+    ready.fail(SERVING, Impact::Unavailable, "the process is starting");
+    ready
+}
+
 /// The parts of a running process.
 struct Running {
-    engines: Engines,
+    engines: Arc<Engines>,
     supply: Arc<KeySupply>,
     supervisor: Supervisor,
     ready: Arc<Readiness>,
@@ -143,7 +153,7 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
 async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut registry = Registry::default();
     let errors = PortErrors::register(&mut registry);
-    let mut stores = Stores::open(config, &roles.description(), errors)?;
+    let stores = Stores::open(config, &roles.description(), errors.clone())?;
     let (clock, supervisor) = (stores.clock.clone(), Supervisor::default());
     let supply = open_supply(config, roles, &stores, &mut registry).await?;
     let resolver = Resolver::new(
@@ -165,7 +175,10 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     limit_visits(&accounts, &resolver).await?;
     account_tasks::start(&supervisor, &accounts, &resolver);
     block(config, &supervisor, &resolver)?;
-    let clicks = ClickLine::start(config, roles, &mut stores, &supervisor, &mut registry)?;
+    let clicks = match &config.clicks {
+        Some(settings) => ClickLine::start(roles, settings, &stores, &supervisor, &mut registry)?,
+        None => ClickLine::default(),
+    };
     roles::start_keys(roles, &config.store, &supervisor, &supply);
     if roles.has(Role::Purge) {
         let purger = Purger::new(
@@ -178,8 +191,8 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         );
         supervisor.start("purge", |stop| purger.run(stop));
     }
-    let ready = Readiness::new();
-    ready.set("serving", false);
+    let ready = starting();
+    watch_links(config, &stores, errors, &supervisor, &ready);
     let http_metrics = HttpMetrics::register(&mut registry);
     let app = Arc::new(App {
         visits: clicks.router,
@@ -194,7 +207,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         public: PublicUrl::new(config.http.api.public_url.as_deref()),
     });
     Ok(Running {
-        engines: stores.engines,
+        engines: Arc::new(stores.engines),
         supply,
         supervisor,
         ready,
@@ -206,6 +219,22 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
             captures: clicks.workers,
         }),
     })
+}
+
+fn watch_links(
+    config: &Config,
+    stores: &Stores,
+    errors: PortErrors,
+    supervisor: &Supervisor,
+    ready: &Arc<Readiness>,
+) {
+    let health = LinkHealth {
+        links: stores.main.links.clone(),
+        errors,
+        ready: ready.clone(),
+        is_shared: config.store.links.kind().is_shared(),
+    };
+    supervisor.start("health", |stop| health.watch(stop));
 }
 
 /// Keys to give, where links are created; elsewhere only what makes and moves them.
@@ -230,12 +259,16 @@ fn start_behind(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let metrics = KeyMetrics::register(&mut registry);
     let supply = KeySupply::open_behind(&config.keys, stores.keys, metrics)?;
     let supervisor = Supervisor::default();
-    let ready = Readiness::new();
-    ready.set("serving", false);
+    let ready = starting();
     let http_metrics = HttpMetrics::register(&mut registry);
     roles::start_keys(roles, &config.store, &supervisor, &supply);
+    let engines = Arc::new(stores.engines);
+    let (watched, reported) = (engines.clone(), ready.clone());
+    supervisor.start("health", |stop| {
+        health::watch_engines(watched, reported, stop)
+    });
     Ok(Running {
-        engines: stores.engines,
+        engines,
         supply,
         supervisor,
         ready,
@@ -300,7 +333,7 @@ fn announce(
     roles: &Roles,
     ready_file: Option<&Path>,
 ) -> anyhow::Result<()> {
-    running.ready.set("serving", true);
+    running.ready.pass(SERVING);
     let lines: String = addresses
         .iter()
         .map(|(name, address)| format!("{name}={address}\n"))
@@ -342,7 +375,8 @@ async fn shut_down(
 ) -> anyhow::Result<()> {
     let grace = config.http.server.shutdown_grace;
     phase(Phase::NotReady, async {
-        running.ready.set("serving", false)
+        let reason = "the process is stopping";
+        running.ready.fail(SERVING, Impact::Unavailable, reason);
     })
     .await;
     phase(Phase::DrainRequests, async {

@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::api::{Answer, Api};
+use crate::lifecycle::health::wait_for_status;
 use crate::site::Site;
 use crate::small_disk::SmallDisk;
 use crate::wait::eventually;
@@ -38,8 +39,13 @@ fn a_full_disk_refuses_creates_and_nothing_else_and_heals() {
     assert_eq!(api.get("/api/v1/links").unwrap().status, 200);
     says_come_again(&api.create("https://example.com/still-full").unwrap());
     assert_eq!(api.follow("nosuchkey").unwrap().status, 404);
+    // Links are still followed, so the server stays ready; whoever wants to create is told.
+    let health = wait_for_status(site.http(), "/health/create", 503);
+    assert_eq!(health["status"], "degraded");
+    assert_eq!(api.get("/health/ready").unwrap().status, 200);
 
     disk.make_room();
+    wait_for_status(site.http(), "/health/create", 200);
     let healed = eventually(Duration::from_secs(10), || {
         let answer = api.create("https://example.com/healed").unwrap();
         match answer.status {
