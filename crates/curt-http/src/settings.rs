@@ -57,7 +57,9 @@ pub struct ServerSettings {
     pub body_timeout: Duration,
     /// How long a client may take to accept an answer that is ready.
     pub write_timeout: Duration,
-    /// What requests under way get at shutdown before they are cut.
+    /// How long a server that was asked to stop goes on taking connections, so that balancers see it leave.
+    pub drain_delay: Duration,
+    /// What requests under way get after that before they are cut.
     pub shutdown_grace: Duration,
 }
 
@@ -72,6 +74,7 @@ impl Default for ServerSettings {
             idle_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(10),
+            drain_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),
         }
     }

@@ -198,8 +198,8 @@ impl Connection {
             };
             done += get.bytes;
             // The last answer before a shutdown closes; requests pipelined in front of it are answered first.
-            let closes =
-                get.persistence == Persistence::Close || (worker.draining.get() && done == filled);
+            let closes = get.persistence == Persistence::Close
+                || (worker.answers_close.get() && done == filled);
             worker.capture(&get, &hit, self.peer, now);
             redirect(output, &scratch.heads, &get, &hit, closes, now);
             worker.tally.count(outcome);

@@ -13,7 +13,8 @@ use axum::extract::ConnectInfo;
 use bytes::Bytes;
 use curt_core::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
 use curt_core::{Clock, SystemClock};
-use http::Request;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -28,6 +29,7 @@ use super::last_word::LastWord;
 use super::linger::linger;
 use super::patience::Patience;
 use super::request_reader::{RequestReader, SharedRefusal};
+use super::stop::StopSteps;
 use crate::metrics::{CutReason, HttpMetrics};
 use crate::redirect::Refusal;
 use crate::settings::ServerSettings;
@@ -42,7 +44,7 @@ pub(super) struct General {
     pub(super) router: Router,
     pub(super) settings: Arc<ServerSettings>,
     pub(super) metrics: HttpMetrics,
-    pub(super) stop: CancellationToken,
+    pub(super) steps: StopSteps,
 }
 
 impl General {
@@ -71,11 +73,17 @@ impl General {
         drop(prefix);
         let service = {
             let (router, patience) = (self.router.clone(), Arc::clone(&patience));
-            let stopping = Stopping(self.stop.clone());
+            let answers_close = self.steps.answers_close.clone();
             service_fn(move |mut request: Request<Incoming>| {
                 request.extensions_mut().insert(ConnectInfo(peer));
+                let stopping = Stopping(answers_close.clone());
                 request.extensions_mut().insert(stopping.clone());
-                Box::pin(route(router.clone(), Arc::clone(&patience), request))
+                Box::pin(route(
+                    router.clone(),
+                    Arc::clone(&patience),
+                    stopping,
+                    request,
+                ))
             })
         };
         let mut connection = builder().serve_connection(TokioIo::new(socket), service);
@@ -106,7 +114,7 @@ impl General {
                         return;
                     }
                 }
-                () = self.stop.cancelled(), if !stopping => {
+                () = self.steps.idle_closes.cancelled(), if !stopping => {
                     stopping = true;
                     Pin::new(&mut connection).graceful_shutdown();
                 }
@@ -140,6 +148,7 @@ fn builder() -> http1::Builder {
 async fn route(
     router: Router,
     patience: Arc<Patience>,
+    stopping: Stopping,
     request: Request<Incoming>,
 ) -> Result<http::Response<Answer>, Infallible> {
     patience.asked(!request.body().is_end_stream());
@@ -149,7 +158,11 @@ async fn route(
             patience: Arc::clone(&patience),
         })
     });
-    let response = router.oneshot(request).await?;
+    let mut response = router.oneshot(request).await?;
+    if stopping.0.is_cancelled() {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
     patience.answering();
     Ok(response.map(|body| Answer { body, patience }))
 }

@@ -22,6 +22,11 @@ impl ConnectionLimit {
         })
     }
 
+    /// Returns how many connections are open now.
+    pub(super) fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
     /// `None` when the limit is reached.
     pub(super) fn admit(self: &Arc<Self>) -> Option<Permit> {
         let before = self.open.fetch_add(1, Ordering::Relaxed);

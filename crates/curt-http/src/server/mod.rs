@@ -23,6 +23,7 @@ mod post;
 mod request_reader;
 mod router_server;
 mod slots;
+mod stop;
 mod worker;
 
 use std::io;
@@ -46,6 +47,7 @@ pub use self::general::Stopping;
 use self::handover::HandedOver;
 use self::limit::ConnectionLimit;
 pub use self::router_server::RouterServer;
+use self::stop::StopSteps;
 use self::worker::WorkerParts;
 use crate::metrics::{CutReason, HttpMetrics};
 use crate::redirect::RedirectFields;
@@ -113,18 +115,18 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop`; then accepts no more, closes idle connections, and lets requests under way finish within
-    /// the grace period. The router runs on the runtime that this is called on. An error means that a worker could
+    /// Serves until `stop`; then goes on for the drain delay with answers that close their connections, accepts no more,
+    /// closes idle connections, and lets requests under way finish within the grace period. The router runs on the runtime that this is called on. An error means that a worker could
     /// not start or died; the others are stopped first.
     pub async fn run(self, stop: CancellationToken) -> io::Result<Drained> {
-        let stop = stop.child_token();
+        let steps = StopSteps::new(&stop);
         let (handovers, handed) = handover::channel();
         let tracker = TaskTracker::new();
         let general = General {
             router: self.router,
             settings: Arc::clone(&self.settings),
             metrics: self.metrics.clone(),
-            stop: stop.clone(),
+            steps: steps.clone(),
         };
         let receiver = tokio::spawn(take_over(handed, general, tracker.clone()));
         let limit = ConnectionLimit::new(
@@ -146,10 +148,10 @@ impl Server {
                 trusted_proxies: Arc::clone(&self.trusted_proxies),
                 capture: captures.next(),
             };
-            ends.push(start(number, parts, stop.clone()));
+            ends.push(start(number, parts, steps.clone()));
         }
         drop(handovers);
-        stop.cancelled().await;
+        steps.run(self.settings.drain_delay, &limit).await;
         let deadline = Instant::now() + self.settings.shutdown_grace;
         let ended = join(ends).await;
         let failed = receiver.await.is_err();
@@ -178,12 +180,12 @@ type WorkerEnd = oneshot::Receiver<io::Result<usize>>;
 
 /// Starts one worker thread. If it ends for whatever reason, everything stops: a server that quietly lost a thread
 /// would leave its share of the connections unanswered.
-fn start(number: usize, parts: WorkerParts, stop: CancellationToken) -> WorkerEnd {
+fn start(number: usize, parts: WorkerParts, steps: StopSteps) -> WorkerEnd {
     let (sender, receiver) = oneshot::channel();
-    let ended = stop.clone();
+    let ended = steps.answers_close.clone();
     let body = move || {
         let _guard = ended.drop_guard();
-        let result = worker::run(parts, &stop);
+        let result = worker::run(parts, &steps);
         if let Err(error) = &result {
             tracing::error!(event = event::TASK_FAILED, %error, worker = number, "a worker failed");
         }

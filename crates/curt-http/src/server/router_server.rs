@@ -16,6 +16,7 @@ use super::general::General;
 use super::handover::HandedOver;
 use super::limit::ConnectionLimit;
 use super::listener;
+use super::stop::StopSteps;
 use crate::metrics::{CutReason, HttpMetrics};
 use crate::settings::ServerSettings;
 
@@ -66,7 +67,7 @@ impl RouterServer {
             router: self.router,
             settings: self.settings,
             metrics: self.metrics,
-            stop: stop.clone(),
+            steps: StopSteps::at_once(&stop),
         };
         let tracker = TaskTracker::new();
         loop {

@@ -18,7 +18,6 @@ use curt_links::{Hit, Resolver};
 use ipnet::IpNet;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
-use tokio_util::sync::CancellationToken;
 
 use super::connection;
 use super::handover::{HandedOver, Handovers, turn_away};
@@ -27,6 +26,7 @@ use super::limit::ConnectionLimit;
 use super::outbox::Outbox;
 use super::post::Post;
 use super::slots::Slots;
+use super::stop::{StopSteps, end_handshakes};
 use crate::caller::address;
 use crate::metrics::{CutReason, HttpMetrics, RedirectOutcome};
 use crate::redirect::{PlainGet, RedirectFields, ResponseHeads};
@@ -63,7 +63,9 @@ pub(super) struct Worker {
     pub(super) scratch: RefCell<Scratch>,
     pub(super) outbox: RefCell<Outbox>,
     pub(super) tally: Tally,
-    /// Set when the server stops: connections close as soon as they owe no answer.
+    /// Set when the server stops: answers close their connection.
+    pub(super) answers_close: Cell<bool>,
+    /// Set later: connections close as soon as they owe no answer.
     pub(super) draining: Cell<bool>,
     handovers: Handovers,
     trusted_proxies: Arc<[IpNet]>,
@@ -132,15 +134,15 @@ impl Worker {
 }
 
 /// Runs a worker on the current thread until `stop`, and returns how many connections were cut after the grace period.
-pub(super) fn run(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize> {
+pub(super) fn run(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
     let runtime = Builder::new_current_thread()
         .enable_io()
         .enable_time()
         .build_local(LocalOptions::default())?;
-    runtime.block_on(serve(parts, stop))
+    runtime.block_on(serve(parts, steps))
 }
 
-async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize> {
+async fn serve(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
     let listener = tokio::net::TcpListener::from_std(parts.listener)?;
     let post = if parts.settings.io_uring {
         Post::new()
@@ -158,6 +160,7 @@ async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize
         }),
         outbox: RefCell::new(Outbox::new(post)),
         tally: Tally::default(),
+        answers_close: Cell::new(false),
         draining: Cell::new(false),
         handovers: parts.handovers,
         trusted_proxies: parts.trusted_proxies,
@@ -174,18 +177,27 @@ async fn serve(parts: WorkerParts, stop: &CancellationToken) -> io::Result<usize
         tokio::select! {
             biased;
             accepted = listener.accept() => acceptor.take(accepted).await,
-            () = stop.cancelled() => break,
+            () = steps.answers_close.cancelled(), if !worker.answers_close.get() => {
+                worker.answers_close.set(true);
+            }
+            () = steps.listeners_close.cancelled() => break,
         }
     }
     // Whoever the kernel has already let in is served: closing the listener would reset them.
     // The kernel is asked itself: the runtime may not have heard of the last ones yet.
     let listener = listener.into_std()?;
+    end_handshakes(&listener).await;
     while let Some((stream, peer)) = accept_now(&listener) {
         acceptor
             .take(TcpStream::from_std(stream).map(|stream| (stream, peer)))
             .await;
     }
     drop(listener);
+    worker.answers_close.set(true);
+    tokio::select! {
+        () = steps.idle_closes.cancelled() => {}
+        () = worker.slots.emptied() => {}
+    }
     worker.draining.set(true);
     worker.slots.wake_all();
     let drained = tokio::time::timeout(parts.settings.shutdown_grace, worker.slots.emptied()).await;

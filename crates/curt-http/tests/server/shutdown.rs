@@ -1,11 +1,12 @@
 //! Stopping without losing a request.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::SystemClock;
 use curt_http::server::Drained;
+use curt_testkit::http::{Connection, Request};
 
 use crate::client::Client;
 use crate::host::Host;
@@ -109,4 +110,43 @@ fn a_connection_that_is_let_in_while_the_server_stops_is_served() {
         assert_eq!(client.response_to("POST").text(), "abcd");
     }
     assert_eq!(host.stopped(), Drained { cut: 0 });
+}
+
+#[test]
+fn clients_that_send_one_request_after_the_other_are_all_answered() {
+    for _ in 0..10 {
+        let host = Host::with(|settings| settings.drain_delay = Duration::from_millis(100));
+        let address = host.address;
+        let clients: Vec<_> = (0..12)
+            .map(|number| {
+                // Redirects stay with a worker, the others move to the router.
+                let path = if number % 2 == 0 { "/plain" } else { "/" };
+                std::thread::spawn(move || repeat_requests(address, path))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(host.stopped(), Drained { cut: 0 });
+        for client in clients {
+            assert_eq!(client.join().unwrap(), 0, "requests without an answer");
+        }
+    }
+}
+
+/// Sends requests over one connection after the other until no connection is let in, and returns how many of the
+/// requests that a connection took were not answered.
+fn repeat_requests(address: SocketAddr, path: &str) -> usize {
+    let mut unanswered = 0;
+    while let Ok(mut connection) = Connection::open(address) {
+        loop {
+            match connection.send(&Request::get(path)) {
+                Ok(answer) if answer.keeps_alive() => {}
+                Ok(_) => break,
+                Err(_) => {
+                    unanswered += 1;
+                    break;
+                }
+            }
+        }
+    }
+    unanswered
 }

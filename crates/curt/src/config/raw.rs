@@ -34,6 +34,7 @@ pub(super) struct Server {
     pub(super) idle_timeout: String,
     pub(super) body_timeout: String,
     pub(super) write_timeout: String,
+    pub(super) drain_delay: String,
     pub(super) shutdown_grace: String,
     pub(super) permanent_max_age: String,
     pub(super) referrer_policy: String,
@@ -46,7 +47,6 @@ pub(super) struct Server {
 #[serde(deny_unknown_fields)]
 pub(super) struct Store {
     pub(super) links: String,
-    pub(super) clicks: String,
     pub(super) keys: Vec<String>,
     pub(super) keys_form: String,
     pub(super) pool: Vec<String>,

@@ -124,8 +124,6 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
         .build()
         .unwrap();
     let db = Sqlite::open(file, SqliteSettings::default()).unwrap();
-    let clicks_file = file.with_file_name("clicks.db");
-    let clicks_db = Sqlite::open_clicks(clicks_file, SqliteSettings::default()).unwrap();
     runtime.block_on(async {
         let today = Day::of(SystemClock.now());
         let made = Link {
@@ -136,7 +134,7 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
         let stored = db.links().insert(sample::request(vec![made])).await;
         let stored = stored.unwrap();
         assert_eq!(stored, InsertReply::Stored(vec![Inserted::Created]));
-        let clicks = clicks_db.clicks();
+        let clicks = db.clicks();
         let link = ClickSubject::Link(sample::id("busy"));
         for ago in 1..=days {
             let day = today.minus(ago);
@@ -147,7 +145,6 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
             let visits = (0..VISITS_A_FLUSH).map(|number| visit(owner, number));
             add(&*clicks, Vec::new(), visits.collect()).await;
         }
-        clicks_db.close().await;
         db.close().await;
     });
 }

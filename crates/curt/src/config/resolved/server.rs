@@ -1,4 +1,5 @@
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use curt_http::settings::UnknownReferrerPolicy;
 use curt_http::{ApiSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings};
@@ -7,11 +8,12 @@ use ipnet::IpNet;
 use url::Url;
 
 use super::{at, positive, within};
-use crate::config::{ConfigError, raw, units};
+use crate::config::{ConfigError, StoreSettings, raw, units};
 
 pub(super) fn http(
     raw: &raw::Server,
     private_denied: PrivateDenied,
+    store: &StoreSettings,
 ) -> Result<HttpSettings, ConfigError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = within("server.workers", raw.workers, 0, 1_024)?;
@@ -25,6 +27,7 @@ pub(super) fn http(
             idle_timeout: positive("server.idle_timeout", &raw.idle_timeout)?,
             body_timeout: positive("server.body_timeout", &raw.body_timeout)?,
             write_timeout: positive("server.write_timeout", &raw.write_timeout)?,
+            drain_delay: drain_delay(raw, store)?,
             shutdown_grace: at(
                 "server.shutdown_grace",
                 units::duration(&raw.shutdown_grace),
@@ -50,6 +53,21 @@ pub(super) fn http(
             trusted_proxies: trusted_proxies(raw)?,
         },
     })
+}
+
+/// A server whose database serves others, too, is likely to have a balancer before it, which looks at its health every
+/// second or two.
+const SHARED_DRAIN_DELAY: Duration = Duration::from_secs(3);
+
+fn drain_delay(raw: &raw::Server, store: &StoreSettings) -> Result<Duration, ConfigError> {
+    match raw.drain_delay.as_str() {
+        "auto" if store.links.kind().is_shared() => Ok(SHARED_DRAIN_DELAY),
+        "auto" => Ok(Duration::ZERO),
+        text => at(
+            "server.drain_delay",
+            units::duration(text).map_err(|problem| format!("{problem}, or \"auto\"")),
+        ),
+    }
 }
 
 /// A network, or a single address.

@@ -13,7 +13,6 @@ use crate::config::raw::Raw;
 #[derive(Debug)]
 pub(crate) struct StoreSettings {
     pub(crate) links: EngineAddress,
-    pub(crate) clicks: EngineAddress,
     /// Shards of the keys database; never empty.
     pub(crate) keys: Vec<EngineAddress>,
     pub(crate) keys_form: KeysForm,
@@ -29,7 +28,7 @@ pub(crate) struct StoreSettings {
 impl StoreSettings {
     /// Every address with the setting that it is from.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &EngineAddress)> {
-        [("store.links", &self.links), ("store.clicks", &self.clicks)]
+        [("store.links", &self.links)]
             .into_iter()
             .chain(self.keys.iter().map(|shard| ("store.keys", shard)))
             .chain(self.pool.iter().map(|shard| ("store.pool", shard)))
@@ -68,45 +67,16 @@ pub(super) fn resolve(
         "" => None,
         text => Some(parse("store.cursor", Part::Cursor, text)?),
     };
-    let clicks = match written.clicks.as_str() {
-        "" => clicks_beside(&links),
-        text => parse("store.clicks", Part::Clicks, text)?,
-    };
-    check_clicks(&clicks, [&links].into_iter().chain(&keys).chain(&cursor))?;
     Ok(StoreSettings {
         files: parse("store.files", Part::Files, &written.files)?,
         locks: parse("store.locks", Part::Locks, &written.locks)?,
         sqlite: sqlite(&raw.sqlite)?,
         links,
-        clicks,
         keys,
         keys_form,
         pool,
         cursor,
     })
-}
-
-/// Name of the clicks database's file where none is chosen.
-const CLICKS_FILE: &str = "clicks.db";
-
-/// Where clicks are counted unless the configuration says otherwise.
-fn clicks_beside(links: &EngineAddress) -> EngineAddress {
-    match links.kind() {
-        EngineKind::Sqlite => EngineAddress::sqlite(links.path().with_file_name(CLICKS_FILE)),
-        _ => links.clone(),
-    }
-}
-
-/// A file has one writer, and clicks need one that nothing else waits for.
-fn check_clicks<'a>(
-    clicks: &EngineAddress,
-    mut others: impl Iterator<Item = &'a EngineAddress>,
-) -> Result<(), ConfigError> {
-    if clicks.kind() == EngineKind::Sqlite && others.any(|other| other == clicks) {
-        let why = format!("{clicks} holds links or keys; clicks need a file of their own");
-        return at("store.clicks", Err(why));
-    }
-    Ok(())
 }
 
 /// A batch in a volatile pool is found again in the ledger, one in a lasting pool in the pool: a mixture would need

@@ -63,6 +63,8 @@ impl Plant {
                 list(pools.iter().map(redis::Server::url).collect()),
             )
             .setting("store.locks", locks)
+            // There is no balancer that would have to notice.
+            .setting("server.drain_delay", "0s")
             .setting("log.level", "warn");
         let app = settings
             .iter()
