@@ -20,6 +20,14 @@ const HAPROXY: Missing = Missing {
 };
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
+const DEFAULTS: &str = "\
+defaults
+  mode http
+  timeout connect 1s
+  timeout client 10s
+  timeout server 10s
+";
+
 /// A load balancer with a configuration of the test's own.
 #[derive(Debug)]
 pub struct Balancer {
@@ -31,11 +39,16 @@ impl Balancer {
     /// Starts it with these `frontend`, `backend` and `listen` sections; their ports are the caller's
     /// [`Port`](super::Port)s. Connections are HTTP and may take ten seconds unless the sections say otherwise.
     pub fn start(sections: &str) -> Result<Self> {
+        Self::start_with(&format!("{DEFAULTS}{sections}\n"))
+    }
+
+    /// Starts it with a whole configuration; its administration is added.
+    pub fn start_with(configuration: &str) -> Result<Self> {
         let program = HAPROXY.program("haproxy")?;
         let home = Home::new()?;
         let socket = home.path().join("socket");
         let file = home.path().join("haproxy.cfg");
-        fs::write(&file, configuration(&socket, sections))?;
+        fs::write(&file, with_administration(&socket, configuration))?;
         let recipe = Recipe {
             name: "HAProxy",
             command: Box::new(move || {
@@ -61,18 +74,10 @@ impl Balancer {
 
 controls_engine!(Balancer);
 
-fn configuration(socket: &Path, sections: &str) -> String {
-    format!(
-        "global\n\
-         \x20 stats socket {} mode 600 level admin\n\
-         defaults\n\
-         \x20 mode http\n\
-         \x20 timeout connect 1s\n\
-         \x20 timeout client 10s\n\
-         \x20 timeout server 10s\n\
-         {sections}\n",
-        socket.display()
-    )
+/// Sections of the same kind add up, so this may stand before a configuration that has a `global` of its own.
+fn with_administration(socket: &Path, configuration: &str) -> String {
+    let socket = socket.display();
+    format!("global\n  stats socket {socket} mode 600 level admin\n{configuration}")
 }
 
 fn ask(socket: &Path, command: &str) -> Result<String> {

@@ -3,9 +3,11 @@
 mod accounts;
 mod api_keys;
 mod commands;
+pub(crate) mod health;
 mod settings;
 mod shutdown;
 mod stats;
+mod stops;
 
 use std::process::Output;
 
