@@ -51,7 +51,7 @@ impl Device {
 }
 
 /// Apps that show pages themselves, and browsers built on others: the first that the agent contains.
-const NAMED: [(&str, &str); 44] = [
+const NAMED: [(&str, &str); 51] = [
     ("MessengerForiOS", "Messenger"),
     ("MessengerLiteForiOS", "Messenger"),
     ("FB_IAB/MESSENGER", "Messenger"),
@@ -75,6 +75,8 @@ const NAMED: [(&str, &str); 44] = [
     (" Line/", "LINE"),
     ("Discord/", "Discord"),
     ("Teams/", "Microsoft Teams"),
+    ("Slack_SSB/", "Slack"),
+    ("Outlook-iOS/", "Outlook"),
     ("GSA/", "Google app"),
     ("DuckDuckGo/", "DuckDuckGo"),
     ("Ddg/", "DuckDuckGo"),
@@ -92,14 +94,30 @@ const NAMED: [(&str, &str); 44] = [
     ("coc_coc_browser/", "Coc Coc"),
     ("PaleMoon/", "Pale Moon"),
     ("SeaMonkey/", "SeaMonkey"),
+    ("Opera Mini/", "Opera Mini"),
+    ("OculusBrowser/", "Oculus Browser"),
+    ("Epiphany/", "Epiphany"),
+    ("(Ecosia ", "Ecosia"),
     ("OPT/", "Opera"),
     ("OPX/", "Opera"),
     ("Lynx/", "Lynx"),
     ("w3m/", "w3m"),
+    // Below all: browsers built on it name themselves beside it.
+    ("ArkWeb/", "ArkWeb"),
+];
+
+/// Systems that the list of families does not know, or does not tell apart.
+const SYSTEMS: [(&str, &str); 6] = [
+    ("OpenHarmony", "HarmonyOS"),
+    ("FreeBSD", "FreeBSD"),
+    ("OpenBSD", "OpenBSD"),
+    ("NetBSD", "NetBSD"),
+    ("Tizen", "Tizen"),
+    ("PlayStation 5", "PlayStation 5"),
 ];
 
 /// Marks of what is neither on a desk nor in a hand.
-const OTHER_DEVICES: [&str; 17] = [
+const OTHER_DEVICES: [&str; 18] = [
     "SmartTV",
     "SMART-TV",
     "Smart TV",
@@ -117,6 +135,7 @@ const OTHER_DEVICES: [&str; 17] = [
     "PlayStation",
     "Xbox",
     "Nintendo",
+    "OculusBrowser/",
 ];
 const TABLETS: [&str; 6] = ["iPad", "Tablet", "PlayBook", "Kindle", "Silk/", "SM-T"];
 const MOBILES: [&str; 8] = [
@@ -149,7 +168,7 @@ impl Agent {
             .map_or((VALUE_UNKNOWN, VALUE_UNKNOWN), |read| (read.name, read.os));
         Self {
             browser: bounded(browser(text, family)),
-            system: bounded(self::system(system)),
+            system: bounded(self::system(text, system)),
             device: device(text),
         }
     }
@@ -167,12 +186,17 @@ fn browser<'a>(text: &str, family: &'a str) -> &'a str {
         (None, VALUE_UNKNOWN) => UNKNOWN,
         (None, "SamsungBrowser") => "Samsung Internet",
         (None, "Webview") => "WebView",
+        // The family is the console; what shows the page is its browser.
+        (None, "Xbox One" | "Xbox 360") if text.contains("Edg") => "Edge",
         (None, family) => family,
     }
 }
 
 /// One name per system: browsers have stopped telling versions apart.
-fn system(os: &str) -> &str {
+fn system<'a>(text: &str, os: &'a str) -> &'a str {
+    if let Some((_, name)) = SYSTEMS.iter().find(|(mark, _)| text.contains(mark)) {
+        return name;
+    }
     match os {
         VALUE_UNKNOWN => UNKNOWN,
         "iPhone" | "iPad" | "iPod" | "iOS" => "iOS",

@@ -26,28 +26,39 @@ const ENGINES: [&str; 7] = [
 ];
 
 /// What only programs say of themselves, in lower case. The list has the names; these catch the ones to come.
-const WORDS: [&str; 19] = [
+const WORDS: [&str; 13] = [
     "bot",
     "crawl",
     "spider",
     "slurp",
     "http:",
     "https:",
-    "preview",
-    "fetch",
-    "monitor",
     "headless",
     "lighthouse",
     "phantomjs",
     "selenium",
     "externalhit",
-    "archive",
-    "uptime",
-    "validator",
     "(via ",
     // Outlook, Word and the like look at a link before they hand it to the browser, which then counts.
     "ms-office",
 ];
+
+/// Words that programs use, but that also stand in names of builds and apps: they tell nothing about an agent that
+/// names a browser with its version.
+const DOUBTFUL_WORDS: [&str; 6] = [
+    "preview",
+    "fetch",
+    "monitor",
+    "archive",
+    "uptime",
+    "validator",
+];
+
+/// Products that browsers name with a version.
+const PRODUCTS: [&str; 5] = ["Chrome/", "Firefox/", "Safari/", "CriOS/", "FxiOS/"];
+
+/// Apps in which people read mail and messages, and follow links; the list names them for what else they send.
+const APPS: [&str; 2] = ["Outlook-iOS/", "Slack_SSB/"];
 
 /// Phones of a maker whose name ends like a program's.
 const NOT_A_BOT: &str = "cubot";
@@ -64,5 +75,9 @@ pub(super) fn is_bot(agent: &str) -> bool {
         return true;
     }
     let lower = agent.to_ascii_lowercase().replace(NOT_A_BOT, "");
-    WORDS.iter().any(|word| lower.contains(word)) || crawler_info(agent).is_some()
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let has = |marks: &[&str]| marks.iter().any(|mark| agent.contains(mark));
+    says(&WORDS)
+        || (says(&DOUBTFUL_WORDS) && !has(&PRODUCTS))
+        || (!has(&APPS) && crawler_info(agent).is_some())
 }
