@@ -16,7 +16,8 @@ use utoipa::openapi::schema::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
-/// An instant that is written as RFC 3339 date and time, in UTC, with milliseconds where there are any.
+/// An instant that is written as RFC 3339 date and time, in UTC, always with milliseconds: so that texts sort like
+/// instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rfc3339(pub UnixMillis);
 
@@ -138,7 +139,7 @@ impl fmt::Display for Rfc3339 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let span: Span = self.0.0.milliseconds();
         match DateTime::constant(1970, 1, 1, 0, 0, 0, 0).checked_add(span) {
-            Ok(civil) => write!(f, "{civil}Z"),
+            Ok(civil) => write!(f, "{civil:.3}Z"),
             Err(_) => f.write_str("9999-12-31T23:59:59.999Z"),
         }
     }
@@ -180,7 +181,7 @@ fn text(format: KnownFormat, about: &str, example: &str) -> Schema {
 
 impl PartialSchema for Rfc3339 {
     fn schema() -> RefOr<Schema> {
-        let about = "An instant, as RFC 3339 writes it. Answers are in UTC.";
+        let about = "An instant, as RFC 3339 writes it. Answers are in UTC and always have three decimals, so that they sort as texts.";
         text(KnownFormat::DateTime, about, "2030-12-31T23:59:59Z").into()
     }
 }
@@ -223,31 +224,31 @@ mod tests {
     #[test]
     fn instants_are_read_and_written() {
         for (text, millis, written) in [
-            ("1970-01-01T00:00:00Z", 0, "1970-01-01T00:00:00Z"),
+            ("1970-01-01T00:00:00Z", 0, "1970-01-01T00:00:00.000Z"),
             (
                 "2030-12-31T23:59:59Z",
                 1_924_991_999_000,
-                "2030-12-31T23:59:59Z",
+                "2030-12-31T23:59:59.000Z",
             ),
             (
                 "2030-12-31t23:59:59.5z",
                 1_924_991_999_500,
-                "2030-12-31T23:59:59.5Z",
+                "2030-12-31T23:59:59.500Z",
             ),
             (
                 "2031-01-01 01:59:59+02:00",
                 1_924_991_999_000,
-                "2030-12-31T23:59:59Z",
+                "2030-12-31T23:59:59.000Z",
             ),
             (
                 "2024-02-29T12:00:00-00:30",
                 1_709_209_800_000,
-                "2024-02-29T12:30:00Z",
+                "2024-02-29T12:30:00.000Z",
             ),
             (
                 "2016-12-31T23:59:60Z",
                 1_483_228_799_000,
-                "2016-12-31T23:59:59Z",
+                "2016-12-31T23:59:59.000Z",
             ),
             (
                 "9999-12-31T23:59:59.999Z",
@@ -294,7 +295,7 @@ mod tests {
     fn a_day_ends_where_the_next_begins() {
         assert_eq!(
             Rfc3339::parse_end_of_day("2024-02-28").unwrap().to_string(),
-            "2024-02-29T00:00:00Z"
+            "2024-02-29T00:00:00.000Z"
         );
         let last = Rfc3339::parse_end_of_day("9999-12-31").unwrap();
         assert_eq!(last.0, UnixMillis::MAX);

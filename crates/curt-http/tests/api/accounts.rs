@@ -119,7 +119,7 @@ async fn an_invitation_lets_one_person_in() {
         invited["url"],
         format!("https://sho.rt/sign-up?invite={code}")
     );
-    assert_eq!(invited["expires_at"], "2026-01-01T00:01:00Z");
+    assert_eq!(invited["expires_at"], "2026-01-01T00:01:00.000Z");
     let mut with_code = dan();
     with_code["invite"] = json!(code);
     let made = post(&world, "/api/v1/users", &with_code, &[]).await;

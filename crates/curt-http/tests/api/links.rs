@@ -31,9 +31,9 @@ async fn a_link_is_made_read_followed_and_edited() {
             "title": "Spring <sale>",
             "tags": ["mail", "spring-sale"],
             "state": "active",
-            "created_at": "2026-01-01T00:00:00Z",
-            "updated_at": "2026-01-01T00:00:00Z",
-            "expires_at": "2030-06-01T00:00:00Z",
+            "created_at": "2026-01-01T00:00:00.000Z",
+            "updated_at": "2026-01-01T00:00:00.000Z",
+            "expires_at": "2030-06-01T00:00:00.000Z",
             "valid_since": null,
             "redirect_status": 307,
             "forward_query": true,
@@ -66,8 +66,8 @@ async fn a_link_is_made_read_followed_and_edited() {
     assert_eq!(now["target"], "https://example.org/");
     assert_eq!((&now["title"], &now["tags"]), (&Value::Null, &json!([])));
     assert_eq!(now["expires_at"], Value::Null);
-    assert_eq!(now["created_at"], "2026-01-01T00:00:00Z");
-    assert_eq!(now["updated_at"], "2026-01-01T00:00:01Z");
+    assert_eq!(now["created_at"], "2026-01-01T00:00:00.000Z");
+    assert_eq!(now["updated_at"], "2026-01-01T00:00:01.000Z");
     let visit = world.call(Method::GET, "/spring-sale?e=f", None).await;
     assert_eq!(
         (visit.status.as_u16(), visit.header("location")),
@@ -108,7 +108,7 @@ async fn absent_fields_get_the_defaults_and_null_means_never() {
         .call(Method::POST, "/api/v1/links", Some(body))
         .await
         .json();
-    assert_eq!(made["expires_at"], "2028-01-01T00:00:00Z", "two years");
+    assert_eq!(made["expires_at"], "2028-01-01T00:00:00.000Z", "two years");
     assert_eq!(
         (&made["alias"], &made["redirect_status"]),
         (&json!(false), &json!(302))

@@ -84,7 +84,7 @@ async fn create_answers_json_to_those_who_ask_for_it() {
         .await
         .json();
     assert_eq!(
-        link["expires_at"], "2027-01-01T00:00:00Z",
+        link["expires_at"], "2027-01-01T00:00:00.000Z",
         "the whole last day"
     );
     assert_eq!(link["tags"], json!(["user:ada"]));

@@ -85,7 +85,7 @@ async fn a_feed_tells_what_is_counted_after_it_was_opened() {
     count(&world, &link("abc"), NOW, Dimension::Kind, "bot", 3).await;
     let (name, data) = feed.event().await;
     assert_eq!((name.as_str(), &data["counts"]), ("visits", &counts(2, 3)));
-    assert_eq!(data["at"], "2026-01-01T00:00:00Z");
+    assert_eq!(data["at"], "2026-01-01T00:00:00.000Z");
     // Visits of the hour before may be counted late.
     humans(&world, &link("abc"), UnixMillis(NOW.0 - 3_600_000), 1).await;
     humans(&world, &link("other"), NOW, 50).await;

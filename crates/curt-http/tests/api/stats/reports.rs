@@ -24,8 +24,8 @@ async fn a_link_tells_its_totals_and_a_series_without_gaps() {
         (&stats["tz"], &stats["bucket"]),
         (&json!("UTC"), &json!("day"))
     );
-    assert_eq!(stats["from"], "2025-12-03T00:00:00Z");
-    assert_eq!(stats["to"], "2026-01-01T01:00:00Z", "the hour has begun");
+    assert_eq!(stats["from"], "2025-12-03T00:00:00.000Z");
+    assert_eq!(stats["to"], "2026-01-01T01:00:00.000Z", "the hour has begun");
     let series = stats["series"].as_array().unwrap();
     assert_eq!(series.len(), 30);
     assert_eq!(series[27]["counts"]["human"], 3);
@@ -289,8 +289,8 @@ async fn a_series_is_a_file_too() {
     assert_eq!(
         file.body,
         "start,label,total,human,bot,prefetch,head,visitors\r\n\
-         2025-12-30T00:00:00Z,2025-12-30,0,0,0,0,0,0\r\n\
-         2025-12-31T00:00:00Z,2025-12-31,3,3,0,0,0,1\r\n"
+         2025-12-30T00:00:00.000Z,2025-12-30,0,0,0,0,0,0\r\n\
+         2025-12-31T00:00:00.000Z,2025-12-31,3,3,0,0,0,1\r\n"
     );
     let hours = get(
         &world,

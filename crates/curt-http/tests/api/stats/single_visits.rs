@@ -50,7 +50,7 @@ async fn pages_lead_through_all_visits_newest_first() {
         "{times:?}"
     );
     let newest = json!({
-        "at": "2025-12-31T23:00:00Z", "met": "link", "key": "abc", "kind": "human", "country": "DE",
+        "at": "2025-12-31T23:00:00.000Z", "met": "link", "key": "abc", "kind": "human", "country": "DE",
         "browser": "Firefox", "system": "Linux", "device": "desktop", "referrer": "news.example",
         "language": "de", "address": null,
     });
