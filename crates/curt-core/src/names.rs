@@ -4,6 +4,8 @@
 pub mod metric {
     /// Redirects answered, by outcome: `hit`, `loaded`, `absent`, `gone`, `error`.
     pub const REDIRECTS: &str = "curt_redirects";
+    /// Requests beyond `limits.misses_per_address`: answered with 429, and in no report.
+    pub const MISSES_UNRECORDED: &str = "curt_misses_unrecorded";
     /// Requests that the API answered, by route, method and status.
     pub const HTTP_REQUESTS: &str = "curt_http_requests";
     /// Time to answer an API request, seconds.

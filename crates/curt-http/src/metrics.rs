@@ -20,6 +20,7 @@ const SECONDS_BUCKETS: [f64; 12] = [
 #[derive(Clone, Debug)]
 pub struct HttpMetrics {
     pub redirects: Family<RedirectLabels, Counter>,
+    pub misses_unrecorded: Counter,
     pub requests: Family<RequestLabels, Counter>,
     pub request_seconds: Family<RouteLabels, Histogram>,
     pub connections: Gauge,
@@ -34,6 +35,11 @@ impl HttpMetrics {
             metric::REDIRECTS,
             "Redirects answered, by outcome",
             metrics.redirects.clone(),
+        );
+        registry.register(
+            metric::MISSES_UNRECORDED,
+            "Requests beyond the limit on misses, which are in no report",
+            metrics.misses_unrecorded.clone(),
         );
         registry.register(
             metric::HTTP_REQUESTS,
@@ -63,6 +69,7 @@ impl HttpMetrics {
     pub fn unregistered() -> Self {
         Self {
             redirects: Family::default(),
+            misses_unrecorded: Counter::default(),
             requests: Family::default(),
             request_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS_BUCKETS)),
             connections: Gauge::default(),

@@ -267,7 +267,11 @@ impl<'a> Visit<'a> {
         match rate_limit::granted(decision) {
             Ok(_) => Problem::new(ProblemCode::LinkNotFound)
                 .detail("Check the address, upper and lower case included."),
-            Err(limited) => limited,
+            // A scanner would fill the spool with its guesses: they are counted, but not written down.
+            Err(limited) => {
+                self.app.metrics.misses_unrecorded.inc();
+                limited
+            }
         }
     }
 

@@ -191,7 +191,8 @@ pub(crate) async fn top_of_links(
 
 /// Visits that met no link
 ///
-/// For administrators: requests for unknown keys, for links that are gone, and for the base URL.
+/// For administrators: requests for unknown keys, for links that are gone, and for the base URL. Requests for unknown
+/// keys beyond `limits.misses_per_address` are not among them; the metric `curt_misses_unrecorded_total` counts those.
 #[utoipa::path(
     get,
     path = "/api/v1/orphans",
