@@ -76,7 +76,7 @@ async fn quickest<T>(what: &str, mut ask: impl AsyncFnMut() -> T) -> T {
 async fn report_on_ten_million_clicks(store: &dyn ClickStore) {
     let days = if is_full() { 90 } else { 9 };
     let clicks_a_day = 10_000_000 / 90;
-    let subject = ClickSubject::Link(id("busy"));
+    let subject = ClickSubject::Link(id("busy"), 1);
     for n in 0..days {
         let flush = ClickFlush {
             partition: partition(0),
@@ -119,7 +119,7 @@ fn quiet_day(key: &str) -> SubjectDay {
     let mut visitors = Sketch::new();
     visitors.insert(1);
     SubjectDay {
-        subject: ClickSubject::Link(id(key)),
+        subject: ClickSubject::Link(id(key), 1),
         day,
         sums: sums.collect(),
         visitors,
@@ -131,7 +131,7 @@ fn visit(key: &str, n: usize) -> VisitRow {
         at: Day::numbered(FIRST_DAY)
             .hour(3)
             .plus(Duration::from_millis(n as u64)),
-        visited: Visited::Link(id(key)),
+        visited: Visited::Link(id(key), 1),
         owner: Some(OWNER),
         tags: Vec::new(),
         kind: VisitKind::Human,
@@ -219,8 +219,8 @@ async fn page_among_many_visits(store: &dyn ClickStore) {
         assert!(store.apply(flush).await.unwrap());
     }
     for (subject, found) in [
-        (ClickSubject::Link(id("busy")), 100),
-        (ClickSubject::Link(id("quiet")), 2),
+        (ClickSubject::Link(id("busy"), 1), 100),
+        (ClickSubject::Link(id("quiet"), 1), 2),
         (ClickSubject::Owner(OWNER), 100),
         (ClickSubject::Owner(OwnerId(7)), 1),
         (ClickSubject::Everything, 100),

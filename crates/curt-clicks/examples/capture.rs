@@ -16,7 +16,7 @@ use curt_clicks::capture::Capture;
 use curt_clicks::record::{Method, Outcome, Visit};
 use curt_clicks::spool::{Spool, SpoolMetrics, SpoolSettings};
 use curt_core::ports::ClickStream;
-use curt_core::{Clock, DomainId, PortResult, SystemClock, UnixMillis};
+use curt_core::{Attribution, Clock, DomainId, OwnerId, PortResult, SystemClock, UnixMillis};
 
 type Outcomes<T> = Result<T, Box<dyn Error>>;
 
@@ -112,6 +112,10 @@ fn record(capture: &mut Capture, number: u32, now: UnixMillis) {
         agent: AGENT,
         referrer: b"https://www.example.com/",
         language: b"en-US,en;q=0.9",
+        attribution: Some(Attribution {
+            owner: OwnerId(1 << 60),
+            ..Attribution::default()
+        }),
     });
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use curt_clicks::classify::Countries;
 use curt_clicks::fold::{Fold, FoldSettings, SaltWanted};
 use curt_clicks::record::{Method, Outcome, Visit};
-use curt_core::{DomainId, UnixMillis};
+use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
 
 /// The server's.
 #[global_allocator]
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             if fold.is_full() || number == visits {
                 most_bytes = most_bytes.max(fold.held_bytes());
                 let days = fold.take().days;
-                sums += days.iter().map(|day| day.sums.len()).sum::<usize>();
+                sums += days.iter().map(|day| day.counted.sums.len()).sum::<usize>();
                 windows += 1;
             }
             sums
@@ -147,6 +147,10 @@ impl Traffic {
             agent: pick(&self.agents, random).as_bytes(),
             referrer: pick(&self.referrers, random).as_bytes(),
             language: LANGUAGES[(random.next() % LANGUAGES.len() as u64) as usize].as_bytes(),
+            attribution: Some(Attribution {
+                owner: OwnerId(1 << 60),
+                ..Attribution::default()
+            }),
         }
     }
 }

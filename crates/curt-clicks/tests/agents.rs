@@ -48,6 +48,7 @@ fn visit(agent: &[u8]) -> Visit<'_> {
         agent,
         referrer: b"",
         language: b"",
+        attribution: None,
     }
 }
 

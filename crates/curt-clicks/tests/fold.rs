@@ -11,7 +11,8 @@ use curt_clicks::record::{Method, Outcome, Visit};
 use curt_core::click::OTHER;
 use curt_core::limits::VALUES_PER_DAY_MAX;
 use curt_core::{
-    ClickSubject, Day, Dimension, DomainId, LinkId, LinkRef, Sketch, UnixMillis, VisitKind, Visited,
+    Attribution, ClickSubject, Day, Dimension, DomainId, LinkId, LinkRef, OwnerId, PackedTags,
+    Sketch, UnixMillis, VisitKind, Visited,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -33,6 +34,7 @@ fn visit(key: &str) -> Visit<'_> {
         agent: FIREFOX,
         referrer: b"https://news.example/",
         language: b"de-DE",
+        attribution: Some(Attribution::default()),
     }
 }
 
@@ -58,7 +60,7 @@ fn id(key: &str) -> LinkId {
 }
 
 fn link(key: &str) -> ClickSubject {
-    ClickSubject::Link(id(key))
+    ClickSubject::Link(id(key), 1)
 }
 
 fn fold(settings: FoldSettings) -> Fold {
@@ -86,7 +88,7 @@ struct Counted {
 
 impl Counted {
     fn with(mut self, folded: &Folded) -> Self {
-        for day in &folded.days {
+        for day in folded.days.iter().map(|day| &day.counted) {
             for sum in &day.sums {
                 assert_eq!(Day::of(sum.hour), day.day);
                 let value = (
@@ -272,7 +274,7 @@ fn seen(salt: u8, visits: &[Visit<'_>]) -> Sketch {
     fold.take()
         .days
         .iter()
-        .for_each(|day| all.merge(&day.visitors));
+        .for_each(|day| all.merge(&day.counted.visitors));
     all
 }
 
@@ -351,7 +353,7 @@ fn visits_are_kept_in_order_and_without_address() {
     let visits = [visit("abc"), absent];
     let rows = folded(&visits).visits;
     assert_eq!(rows.len(), 2);
-    assert_eq!(rows[0].visited, Visited::Link(id("abc")));
+    assert_eq!(rows[0].visited, Visited::Link(id("abc"), 1));
     assert_eq!(
         (rows[0].kind, &*rows[0].referrer),
         (VisitKind::Human, "news.example")
@@ -412,7 +414,7 @@ fn a_fold_says_that_it_is_full_before_it_is_too_large() {
                 let folded = fold.take();
                 assert_eq!(fold.held_bytes(), 0);
                 assert!(folded.visits.len() <= settings.visits_max.unwrap_or(0));
-                let sums = folded.days.iter().flat_map(|day| &day.sums);
+                let sums = folded.days.iter().flat_map(|day| &day.counted.sums);
                 assert!(sums.clone().count() <= settings.sums_max + 7);
                 let of = |dimension| {
                     let sums = sums.clone().filter(move |sum| sum.dimension == dimension);
@@ -437,19 +439,27 @@ fn any_visit() -> impl Strategy<Value = Visit<'static>> {
     const LANGUAGES: &[&[u8]] = &[b"", b"en", b"fr-CA"];
     const OUTCOMES: &[Outcome] = &[Outcome::Redirected, Outcome::Absent, Outcome::Base];
     const METHODS: &[Method] = &[Method::Get, Method::Head];
+    const TAGS: &[&[u8]] = &[b"", b"\x03red", b"\x03red\x04blue"];
     let asked = (
         select(KEYS),
         select(OUTCOMES),
         select(METHODS),
         any::<bool>(),
     );
+    let of = (1..3_u32, 0..3_u64, select(TAGS));
     let headers = (select(AGENTS), select(REFERRERS), select(LANGUAGES));
-    (asked, headers, 0..2_000_u32, 0..50_u32).prop_map(
-        |((key, outcome, method, prefetch), (agent, referrer, language), address, hours)| Visit {
+    (asked, of, headers, 0..2_000_u32, 0..50_u32).prop_map(
+        |(
+            (key, outcome, method, prefetch),
+            (generation, owner, tags),
+            (agent, referrer, language),
+            address,
+            hours,
+        )| Visit {
             at: NOW.minus(HOUR * hours),
             domain: DomainId::DEFAULT,
             key,
-            generation: 1,
+            generation,
             outcome,
             method,
             prefetch,
@@ -457,6 +467,10 @@ fn any_visit() -> impl Strategy<Value = Visit<'static>> {
             agent,
             referrer,
             language,
+            attribution: Some(Attribution {
+                owner: OwnerId(owner),
+                tags: PackedTags::from_packed(tags),
+            }),
         },
     )
 }

@@ -197,9 +197,10 @@ pub enum ClickSubject {
     Orphans,
     /// The links of one owner.
     Owner(OwnerId),
-    /// Those of them that had the tag when the visit was counted; see [`tag`](Self::tag).
+    /// Those of them that had the tag when they were visited; see [`tag`](Self::tag).
     Tag(OwnerId, Box<str>),
-    Link(LinkId),
+    /// A link of one generation: a key that is given away again begins anew.
+    Link(LinkId, u32),
 }
 
 impl ClickSubject {
@@ -240,9 +241,9 @@ pub const OTHER: &str = "other";
 pub struct VisitRow {
     pub at: UnixMillis,
     pub visited: Visited,
-    /// The link's owner; `None` for orphans and until the link is looked up.
+    /// The link's owner at that time; `None` for orphans and links without one.
     pub owner: Option<OwnerId>,
-    /// The link's tags when the visit was counted.
+    /// The link's tags at that time.
     pub tags: Vec<Box<str>>,
     pub kind: VisitKind,
     pub country: Box<str>,
@@ -257,7 +258,8 @@ pub struct VisitRow {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visited {
-    Link(LinkId),
+    /// A link, and its generation.
+    Link(LinkId, u32),
     /// No link under the key that was asked for, cut at a key's length.
     Absent(Box<str>),
     BaseUrl,
@@ -278,7 +280,7 @@ impl VisitRow {
             Dimension::Orphan => self.visited.orphan(),
             Dimension::Key => match &self.visited {
                 Visited::Absent(key) => Some(key),
-                Visited::Link(_) | Visited::BaseUrl => None,
+                Visited::Link(..) | Visited::BaseUrl => None,
             },
         }
     }
@@ -289,7 +291,7 @@ impl Visited {
     #[must_use]
     pub fn orphan(&self) -> Option<&'static str> {
         match self {
-            Self::Link(_) => None,
+            Self::Link(..) => None,
             Self::Absent(_) => Some("not_found"),
             Self::BaseUrl => Some("base_url"),
         }

@@ -14,6 +14,7 @@
 
 pub mod account;
 pub mod alphabet;
+pub mod attribution;
 pub mod click;
 pub mod clock;
 pub mod error;
@@ -32,6 +33,7 @@ pub mod unwanted;
 
 pub use account::{Allowance, ApiKeyNumber, Role, Scope, Scopes, User};
 pub use alphabet::Alphabet;
+pub use attribution::{Attribution, PackedTags};
 pub use click::{ClickSubject, ClickSum, Day, Dimension, SubjectDay, VisitKind, VisitRow, Visited};
 pub use clock::{Clock, SystemClock, UnixMillis};
 pub use error::{ErrorKind, PortError, PortResult};

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use curt_clicks::capture::Capture;
 use curt_clicks::classify;
 use curt_clicks::record::{Method, Outcome, Visit};
-use curt_core::{DomainId, UnixMillis};
+use curt_core::{Attribution, DomainId, UnixMillis};
 use http::header::{ACCEPT_LANGUAGE, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName};
 
@@ -27,6 +27,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) key: &'a str,
     pub(crate) generation: u32,
     pub(crate) outcome: Outcome,
+    /// Whose the link is and which tags it has now.
+    pub(crate) attribution: Attribution<'a>,
 }
 
 impl RouterVisits {
@@ -77,6 +79,7 @@ fn visit<'a>(
         agent: visitor.agent,
         referrer: visitor.referrer,
         language: visitor.language,
+        attribution: Some(asked.attribution),
     }
 }
 

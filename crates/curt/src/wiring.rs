@@ -244,5 +244,6 @@ impl Beside {
 
 /// A time as people and other programs read it.
 pub(crate) fn rfc3339(time: UnixMillis) -> String {
-    Timestamp::from_millisecond(time.0).map_or_else(|_| time.to_string(), |stamp| format!("{stamp:.3}"))
+    Timestamp::from_millisecond(time.0)
+        .map_or_else(|_| time.to_string(), |stamp| format!("{stamp:.3}"))
 }

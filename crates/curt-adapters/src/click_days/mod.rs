@@ -2,9 +2,11 @@
 //! A report on a year reads 365 of them.
 
 mod counts;
+mod link_number;
 mod report;
 mod stored;
 
 pub(crate) use counts::Damaged;
+pub(crate) use link_number::{link_number, link_of_number};
 pub(crate) use report::{Ranking, Series, estimate};
 pub(crate) use stored::StoredDay;

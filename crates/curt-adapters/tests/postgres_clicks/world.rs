@@ -36,7 +36,7 @@ pub(crate) fn stream(server: u64) -> StreamPartition {
 }
 
 pub(crate) fn link(key: &str) -> ClickSubject {
-    ClickSubject::Link(id(key))
+    ClickSubject::Link(id(key), 1)
 }
 
 /// One visit of a human, today.
@@ -57,7 +57,7 @@ pub(crate) fn counted(subject: ClickSubject) -> SubjectDay {
 pub(crate) fn visit(key: &str, at: UnixMillis) -> VisitRow {
     VisitRow {
         at,
-        visited: Visited::Link(id(key)),
+        visited: Visited::Link(id(key), 1),
         owner: Some(OWNER),
         tags: Vec::new(),
         kind: VisitKind::Human,

@@ -2,74 +2,38 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use curt_core::ports::LinkStore;
-use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, Link, LinkId, OwnerId, PortResult, Sketch, SubjectDay,
-    UnixMillis, VisitRow, Visited,
-};
+use curt_core::{ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay, UnixMillis};
 
-use crate::fold::Folded;
+use crate::fold::AttributedDay;
 
-type Links = HashMap<LinkId, Option<Link>>;
-
-/// The days of the fold, with those of all subjects that a link belongs to, and its visits with who they belong to.
-pub(super) async fn attribute(
-    links: &dyn LinkStore,
-    folded: &Folded,
-) -> PortResult<(Vec<SubjectDay>, Vec<VisitRow>)> {
-    let mut known = Links::new();
-    for id in folded.days.iter().filter_map(link_of) {
-        if !known.contains_key(id) {
-            known.insert(id.clone(), links.get(id).await?);
-        }
-    }
+/// The days of the fold, with those of all subjects that their visits belonged to.
+pub(super) fn attribute(folded: Vec<AttributedDay>) -> Vec<SubjectDay> {
     let mut groups = BTreeMap::<(ClickSubject, Day), Group<'_>>::new();
-    for day in &folded.days {
-        for subject in subjects_beyond(day, &known) {
-            groups.entry((subject, day.day)).or_default().add(day);
+    for day in &folded {
+        for subject in subjects_beyond(day) {
+            let group = groups.entry((subject, day.counted.day)).or_default();
+            group.add(&day.counted);
         }
     }
-    let mut days = folded.days.clone();
-    days.extend(groups.into_iter().map(|(key, group)| group.into_day(key)));
-    let visits = folded.visits.iter().map(|visit| owned(visit, &known));
-    Ok((days, visits.collect()))
+    let grouped: Vec<_> = groups
+        .into_iter()
+        .map(|(key, group)| group.into_day(key))
+        .collect();
+    let days = folded.into_iter().map(|day| day.counted);
+    days.chain(grouped).collect()
 }
 
-fn link_of(day: &SubjectDay) -> Option<&LinkId> {
-    match &day.subject {
-        ClickSubject::Link(id) => Some(id),
-        _ => None,
-    }
-}
-
-/// Subjects other than its own that the day counts for. A link that is gone has no owner any more.
-fn subjects_beyond(day: &SubjectDay, known: &Links) -> Vec<ClickSubject> {
+/// Subjects other than its own that the day counts for.
+fn subjects_beyond(day: &AttributedDay) -> Vec<ClickSubject> {
     let mut subjects = vec![ClickSubject::Everything];
-    let link = link_of(day).and_then(|id| known.get(id)?.as_ref());
-    if let Some((link, owner)) = link.and_then(|link| Some((link, owner_of(link)?))) {
+    if let Some(owner) = day.owner {
         subjects.push(ClickSubject::Owner(owner));
-        subjects.extend(link.tags.iter().map(|tag| ClickSubject::tag(owner, tag)));
+        subjects.extend(day.tags.iter().map(|tag| ClickSubject::tag(owner, tag)));
     }
     // A link may have a tag in two spellings.
     subjects.sort_unstable();
     subjects.dedup();
     subjects
-}
-
-fn owner_of(link: &Link) -> Option<OwnerId> {
-    (link.owner != OwnerId::ANONYMOUS).then_some(link.owner)
-}
-
-fn owned(visit: &VisitRow, known: &Links) -> VisitRow {
-    let link = match &visit.visited {
-        Visited::Link(id) => known.get(id).and_then(Option::as_ref),
-        Visited::Absent(_) | Visited::BaseUrl => None,
-    };
-    VisitRow {
-        owner: link.and_then(owner_of),
-        tags: link.map_or_else(Vec::new, |link| link.tags.clone()),
-        ..visit.clone()
-    }
 }
 
 /// The days of several links, added up.

@@ -1,13 +1,14 @@
 //! One partition, from where the store has counted it.
 
 use curt_core::ports::{ClickFlush, StreamPartition, StreamRecord};
-use curt_core::{Day, PortResult, names};
+use curt_core::{Attribution, Day, LinkRef, PackedTags, PortResult, names};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::metrics::Counted;
 use super::{Pipeline, attribute, report};
-use crate::fold::{Fold, Folded};
-use crate::record::{self, Visit};
+use crate::fold::Fold;
+use crate::record::{self, Outcome, Visit};
 
 pub(super) struct Consumer<'a> {
     pipeline: &'a Pipeline,
@@ -24,9 +25,8 @@ pub(super) struct Consumer<'a> {
 }
 
 struct Window {
-    from: u64,
-    to: u64,
-    folded: Folded,
+    flush: ClickFlush,
+    counted: Counted,
 }
 
 /// What a pass found.
@@ -152,6 +152,37 @@ impl<'a> Consumer<'a> {
     }
 
     async fn add(&mut self, visit: &Visit<'_>) -> PortResult<()> {
+        if visit.attribution.is_none() && visit.outcome == Outcome::Redirected {
+            return self.add_of_version_1(visit).await;
+        }
+        self.add_attributed(visit).await
+    }
+
+    /// A record that an older release left in the spool does not say whose the link was: it counts for those whose it
+    /// is now.
+    async fn add_of_version_1(&mut self, visit: &Visit<'_>) -> PortResult<()> {
+        let key = std::str::from_utf8(visit.key).unwrap_or_default();
+        let domain = visit.domain;
+        let link = match (LinkRef { domain, key }).to_id() {
+            Some(id) => self.pipeline.ports.links.get(&id).await?,
+            None => None,
+        };
+        let link = link.filter(|link| link.revision.generation == visit.generation);
+        let mut packed = Vec::new();
+        let tags = link.iter().flat_map(|link| &link.tags);
+        PackedTags::pack(tags.map(|tag| &**tag), &mut packed);
+        let attribution = Attribution {
+            owner: link.as_ref().map(|link| link.owner).unwrap_or_default(),
+            tags: PackedTags::from_packed(&packed),
+        };
+        self.add_attributed(&Visit {
+            attribution: Some(attribution),
+            ..*visit
+        })
+        .await
+    }
+
+    async fn add_attributed(&mut self, visit: &Visit<'_>) -> PortResult<()> {
         let ports = &self.pipeline.ports;
         // At most two rounds: the salt of the visit's day is all that can be missing.
         while let Err(wanted) = self.fold.add(visit, ports.clock.now()) {
@@ -169,10 +200,16 @@ impl<'a> Consumer<'a> {
         if self.next == from {
             return Ok(());
         }
+        let folded = self.fold.take();
         self.unapplied = Some(Window {
-            from,
-            to: self.next,
-            folded: self.fold.take(),
+            counted: Counted::of(&folded),
+            flush: ClickFlush {
+                partition: self.id(),
+                from,
+                to: self.next,
+                days: attribute::attribute(folded.days),
+                visits: folded.visits,
+            },
         });
         let today = Day::of(self.pipeline.ports.clock.now());
         self.fold.salts().forget(today.minus(1));
@@ -184,12 +221,12 @@ impl<'a> Consumer<'a> {
         let Some(window) = &self.unapplied else {
             return Ok(());
         };
-        let to = window.to;
+        let to = window.flush.to;
         let started = Instant::now();
         let applied = self.apply(window).await;
         self.pipeline.metrics.tried(&applied, started.elapsed());
         if applied? {
-            self.pipeline.metrics.counted(&window.folded);
+            self.pipeline.metrics.counted(&window.counted);
             self.counted = Some(to);
             self.unapplied = None;
             self.commit(to).await;
@@ -201,20 +238,12 @@ impl<'a> Consumer<'a> {
 
     /// Says whether the store has the window now.
     async fn apply(&self, window: &Window) -> PortResult<bool> {
-        let ports = &self.pipeline.ports;
-        let (days, visits) = attribute::attribute(&*ports.links, &window.folded).await?;
-        let flush = ClickFlush {
-            partition: self.id(),
-            from: window.from,
-            to: window.to,
-            days,
-            visits,
-        };
-        if ports.store.apply(flush).await? {
+        let store = &self.pipeline.ports.store;
+        if store.apply(window.flush.clone()).await? {
             return Ok(true);
         }
         // An earlier try whose answer was lost may have been applied.
-        Ok(ports.store.position(self.id()).await? == window.to)
+        Ok(store.position(self.id()).await? == window.flush.to)
     }
 
     /// Another consumer counts this partition: what was read here is its business, or is read again.

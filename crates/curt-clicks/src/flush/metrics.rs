@@ -70,11 +70,27 @@ impl FlushMetrics {
         self.seconds.observe(took.as_secs_f64());
     }
 
-    pub(super) fn counted(&self, folded: &Folded) {
-        let sums = folded.days.iter().flat_map(|day| &day.sums);
+    pub(super) fn counted(&self, counted: &Counted) {
+        self.counted.inc_by(counted.visits);
+        self.crowded_out.inc_by(counted.crowded_out);
+    }
+}
+
+/// What a window adds to the metrics once it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    visits: u64,
+    crowded_out: u64,
+}
+
+impl Counted {
+    pub(super) fn of(folded: &Folded) -> Self {
+        let sums = folded.days.iter().flat_map(|day| &day.counted.sums);
         let visits = sums.filter(|sum| sum.dimension == Dimension::Kind);
-        self.counted.inc_by(visits.map(|sum| sum.count).sum());
-        self.crowded_out.inc_by(folded.crowded_out);
+        Self {
+            visits: visits.map(|sum| sum.count).sum(),
+            crowded_out: folded.crowded_out,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! From the stream to the store: visits are polled, folded and written, each of them once.
 //!
 //! ```text
-//! poll ─► decode ─► fold ─┬─ window over, fold full, or the end ─► look up owners and tags ─► apply ─► commit
+//! poll ─► decode ─► fold ─┬─ window over, fold full, or the end ─► add up owners and tags ─► apply ─► commit
 //!   ▲                     │
 //!   └─────────────────────┘
 //! ```
@@ -77,7 +77,7 @@ impl Rejects for Spool {
 pub struct FlushPorts {
     pub stream: Arc<dyn ClickStream>,
     pub rejects: Arc<dyn Rejects>,
-    /// Asked whose a link is and which tags it has.
+    /// Asked whose a link is and which tags it has where a record of an older release does not say.
     pub links: Arc<dyn LinkStore>,
     pub store: Arc<dyn ClickStore>,
     pub clock: Arc<dyn Clock>,

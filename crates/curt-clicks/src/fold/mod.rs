@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::limits::KEY_BYTES_MAX;
-use curt_core::{Day, Dimension, SubjectDay, UnixMillis, VisitKind, VisitRow, Visited};
+use curt_core::{
+    Attribution, Day, Dimension, OwnerId, SubjectDay, UnixMillis, VisitKind, VisitRow, Visited,
+};
 
 pub use salts::{SaltWanted, Salts};
 
@@ -60,11 +62,20 @@ pub struct Fold {
     visits: Vec<VisitRow>,
 }
 
-/// What a fold has counted. Links are the only subjects besides orphans: owners and tags are the store's side to add.
+/// A day of a link or of the orphans, and whom its visits count for too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributedDay {
+    pub counted: SubjectDay,
+    /// Of the link when it was visited; `None` for orphans and links without one.
+    pub owner: Option<OwnerId>,
+    pub tags: Vec<Box<str>>,
+}
+
+/// What a fold has counted. Links are the only subjects besides orphans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folded {
-    /// By subject and day, each once.
-    pub days: Vec<SubjectDay>,
+    /// By subject and day. One comes again for every owner and every set of tags that it had within the window.
+    pub days: Vec<AttributedDay>,
     /// In the order in which they came.
     pub visits: Vec<VisitRow>,
     /// Counts that went to [`OTHER`](curt_core::click::OTHER) because a dimension had too many values.
@@ -110,7 +121,9 @@ impl Fold {
             count_orphan(&mut hour, visited);
         }
         if self.settings.visits_max.is_some() {
-            let visited = visited.or_else(|| self.sums.link_of(subject).map(Visited::Link));
+            let link = self.sums.link_of(subject);
+            let visited = visited
+                .or_else(|| link.map(|link| Visited::Link(link.id.clone(), link.generation)));
             self.visits
                 .extend(visited.map(|visited| self.row(visit, at, visited, facts)));
         }
@@ -120,7 +133,7 @@ impl Fold {
     /// The number of the visit's subject, and what was visited if that was no link.
     fn subject(&mut self, visit: &Visit<'_>) -> (SubjectNumber, Option<Visited>) {
         if visit.outcome == Outcome::Redirected
-            && let Some(link) = self.sums.link(visit.domain, visit.key)
+            && let Some(link) = self.sums.link(visit)
         {
             return (link, None);
         }
@@ -132,11 +145,15 @@ impl Fold {
     }
 
     fn row(&self, visit: &Visit<'_>, at: UnixMillis, visited: Visited, facts: Facts) -> VisitRow {
+        let attribution = match visited {
+            Visited::Link(..) => visit.attribution.unwrap_or_default(),
+            Visited::Absent(_) | Visited::BaseUrl => Attribution::default(),
+        };
         VisitRow {
             at,
             visited,
-            owner: None,
-            tags: Vec::new(),
+            owner: attribution.reported_owner(),
+            tags: attribution.tags.iter().map(Into::into).collect(),
             kind: facts.kind,
             country: facts.country.as_str().into(),
             browser: facts.agent.browser.clone(),

@@ -9,17 +9,19 @@ use std::vec;
 use curt_core::click::OTHER;
 use curt_core::limits::VALUES_PER_DAY_MAX;
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, DomainId, LinkId, SubjectDay, UnixMillis, VisitKind,
+    ClickSubject, ClickSum, Day, Dimension, LinkRef, SubjectDay, UnixMillis, VisitKind,
 };
 use hashbrown::HashMap;
 
+use super::AttributedDay;
 use super::cells::{Cell, Cells};
-use super::table::{Numbered, SubjectNumber};
+use super::table::{AttributedLink, AttributedRef, Numbered, SubjectNumber};
 use crate::classify::{Code, Device};
+use crate::record::Visit;
 
 #[derive(Default)]
 pub(super) struct Sums {
-    links: Numbered<LinkId>,
+    links: Numbered<AttributedLink>,
     texts: Numbered<Box<str>>,
     cells: Cells,
     counts: HashMap<Slot, u64>,
@@ -86,19 +88,28 @@ impl Sums {
         self.grown_bytes + ENTRY_SHARE * (self.counts.len() * slot + self.cells.held_bytes())
     }
 
-    /// The number of a link; nothing for what cannot be one's key.
-    pub(super) fn link(&mut self, domain: DomainId, key: &[u8]) -> Option<SubjectNumber> {
-        let (number, new) = self.links.number(domain, key)?;
+    /// The number of the link that was visited, as it was then; nothing for what cannot be one's key.
+    pub(super) fn link(&mut self, visit: &Visit<'_>) -> Option<SubjectNumber> {
+        let attribution = visit.attribution.unwrap_or_default();
+        let (number, new) = self.links.number(AttributedRef {
+            link: LinkRef {
+                domain: visit.domain,
+                key: std::str::from_utf8(visit.key).ok()?,
+            },
+            generation: visit.generation,
+            attribution,
+        })?;
         if new {
-            self.grown_bytes += ENTRY_SHARE * size_of::<LinkId>() + key.len();
+            let texts = visit.key.len() + attribution.tags.as_bytes().len();
+            self.grown_bytes += ENTRY_SHARE * size_of::<AttributedLink>() + texts;
         }
         Some(SubjectNumber(number + 1))
     }
 
     /// The link that has the number; nothing for orphans.
-    pub(super) fn link_of(&self, subject: SubjectNumber) -> Option<LinkId> {
+    pub(super) fn link_of(&self, subject: SubjectNumber) -> Option<&AttributedLink> {
         let number = subject.0.checked_sub(1)?;
-        self.links.get(number).cloned()
+        self.links.get(number)
     }
 
     pub(super) fn hour(&mut self, subject: SubjectNumber, at: UnixMillis) -> Hour<'_> {
@@ -141,10 +152,10 @@ impl Sums {
 
     /// Gives the sums away by subject and day, with how many counts had to share the value of others. The tables keep
     /// their room: the next window is likely to need as much.
-    pub(super) fn take(&mut self) -> (Vec<SubjectDay>, u64) {
+    pub(super) fn take(&mut self) -> (Vec<AttributedDay>, u64) {
         let order = self.cells.in_order();
         let mut counts = self.counts_in(&order);
-        let mut days: Vec<SubjectDay> = Vec::new();
+        let mut days: Vec<AttributedDay> = Vec::new();
         let mut open = None;
         for (rank, &number) in order.iter().enumerate() {
             let cell = self.cells.get_mut(number).clone();
@@ -153,7 +164,7 @@ impl Sums {
                 days.push(self.new_day(&cell, number));
             }
             if let Some(day) = days.last_mut() {
-                self.add_hour(&mut day.sums, &cell, rank as u32, &mut counts);
+                self.add_hour(&mut day.counted.sums, &cell, rank as u32, &mut counts);
             }
         }
         self.links.clear();
@@ -178,13 +189,21 @@ impl Sums {
         counts.into_iter().peekable()
     }
 
-    fn new_day(&mut self, cell: &Cell, number: u32) -> SubjectDay {
+    fn new_day(&mut self, cell: &Cell, number: u32) -> AttributedDay {
+        let visitors = std::mem::take(self.cells.visitors_mut(number));
         let link = self.link_of(cell.subject);
-        SubjectDay {
-            subject: link.map_or(ClickSubject::Orphans, ClickSubject::Link),
-            day: cell.day,
-            sums: Vec::new(),
-            visitors: std::mem::take(self.cells.visitors_mut(number)),
+        let attribution = link.map(AttributedLink::attribution).unwrap_or_default();
+        AttributedDay {
+            counted: SubjectDay {
+                subject: link.map_or(ClickSubject::Orphans, |link| {
+                    ClickSubject::Link(link.id.clone(), link.generation)
+                }),
+                day: cell.day,
+                sums: Vec::new(),
+                visitors,
+            },
+            owner: attribution.reported_owner(),
+            tags: attribution.tags.iter().map(Into::into).collect(),
         }
     }
 

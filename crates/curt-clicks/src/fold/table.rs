@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 
-use curt_core::{DomainId, LinkId, LinkRef};
+use curt_core::{Attribution, LinkId, LinkRef, OwnerId, PackedTags};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// A subject within one fold.
@@ -64,18 +64,64 @@ impl Numbered<Box<str>> {
     }
 }
 
-impl Numbered<LinkId> {
+/// A link as it was when it was visited: if its tags change, it has another number from then on.
+#[derive(Clone, Debug)]
+pub(super) struct AttributedLink {
+    pub(super) id: LinkId,
+    pub(super) generation: u32,
+    pub(super) owner: OwnerId,
+    tags: Box<[u8]>,
+}
+
+/// The same, with everything borrowed from a visit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct AttributedRef<'a> {
+    pub(super) link: LinkRef<'a>,
+    pub(super) generation: u32,
+    pub(super) attribution: Attribution<'a>,
+}
+
+impl AttributedLink {
+    fn as_ref(&self) -> AttributedRef<'_> {
+        AttributedRef {
+            link: self.id.as_ref(),
+            generation: self.generation,
+            attribution: self.attribution(),
+        }
+    }
+
+    pub(super) fn attribution(&self) -> Attribution<'_> {
+        Attribution {
+            owner: self.owner,
+            tags: PackedTags::from_packed(&self.tags),
+        }
+    }
+}
+
+impl AttributedRef<'_> {
+    /// Nothing for what cannot be a link's key.
+    fn to_owned(self) -> Option<AttributedLink> {
+        Some(AttributedLink {
+            id: self.link.to_id()?,
+            generation: self.generation,
+            owner: self.attribution.owner,
+            tags: self.attribution.tags.as_bytes().into(),
+        })
+    }
+}
+
+impl Numbered<AttributedLink> {
     /// The link's number, and whether it is new. Nothing for what cannot be a link's key.
-    pub(super) fn number(&mut self, domain: DomainId, key: &[u8]) -> Option<(u32, bool)> {
-        let key = std::str::from_utf8(key).ok()?;
-        let link = LinkRef { domain, key };
+    pub(super) fn number(&mut self, link: AttributedRef<'_>) -> Option<(u32, bool)> {
         let hash = self.hasher.hash_one(link);
         let same = |&number: &u32| self.things[number as usize].as_ref() == link;
         if let Some(&number) = self.by_hash.find(hash, same) {
             return Some((number, false));
         }
         let hasher = self.hasher.clone();
-        let number = self.push(hash, link.to_id()?, |id| hasher.hash_one(id.as_ref()));
+        let number = self.push(hash, link.to_owned()?, |link| {
+            hasher.hash_one(link.as_ref())
+        });
         Some((number, true))
     }
 }

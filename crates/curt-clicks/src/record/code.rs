@@ -1,23 +1,25 @@
 //! How a visit is written down.
 //!
 //! ```text
-//! version  1 byte
+//! version  1 byte: 2, or 1 without owner and tags
 //! kind     1 byte: outcome (bits 0, 1), method (2, 3), prefetch (4), address of IP version 6 (5)
 //! time     varint, zigzag
-//! domain, generation   varints
+//! domain, generation, owner   varints
 //! address  4 or 16 bytes
-//! key, agent, referrer, language   each a varint of its length, then its bytes
+//! key, agent, referrer, language, tags   each a varint of its length, then its bytes
 //! ```
 //! A checksum is the business of whoever stores the record: the spool frames each with one, and so does Kafka.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use curt_core::limits::KEY_BYTES_MAX;
-use curt_core::{DomainId, UnixMillis};
+use curt_core::{Attribution, DomainId, OwnerId, PackedTags, UnixMillis};
 
 use super::{AGENT_BYTES_MAX, LANGUAGE_BYTES_MAX, Method, Outcome, REFERRER_BYTES_MAX, Visit};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Without an [`Attribution`].
+const VERSION_1: u8 = 1;
 
 const METHOD_SHIFT: u8 = 2;
 const TWO_BITS: u8 = 0b11;
@@ -53,10 +55,17 @@ impl RecordError {
 
 /// Adds the visit to `out`; texts beyond their bounds are cut.
 pub fn encode(visit: &Visit<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(&[VERSION, kind(visit)]);
+    let version = match visit.attribution {
+        Some(_) => VERSION,
+        None => VERSION_1,
+    };
+    out.extend_from_slice(&[version, kind(visit)]);
     put_number(out, zigzag(visit.at.0));
     put_number(out, visit.domain.0.into());
     put_number(out, visit.generation.into());
+    if let Some(attribution) = visit.attribution {
+        put_number(out, attribution.owner.0);
+    }
     match visit.address {
         IpAddr::V4(address) => out.extend_from_slice(&address.octets()),
         IpAddr::V6(address) => out.extend_from_slice(&address.octets()),
@@ -65,6 +74,9 @@ pub fn encode(visit: &Visit<'_>, out: &mut Vec<u8>) {
     put_text(out, visit.agent, AGENT_BYTES_MAX);
     put_text(out, visit.referrer, REFERRER_BYTES_MAX);
     put_text(out, visit.language, LANGUAGE_BYTES_MAX);
+    if let Some(attribution) = visit.attribution {
+        put_text(out, attribution.tags.as_bytes(), PackedTags::BYTES_MAX);
+    }
 }
 
 fn kind(visit: &Visit<'_>) -> u8 {
@@ -106,23 +118,30 @@ fn put_text(out: &mut Vec<u8>, text: &[u8], max: usize) {
 pub fn decode(bytes: &[u8]) -> Result<Visit<'_>, RecordError> {
     let mut rest = Rest(bytes);
     let version = rest.byte("version")?;
-    if version != VERSION {
+    if !matches!(version, VERSION | VERSION_1) {
         return Err(RecordError::Version(version));
     }
     let kind = rest.byte("kind")?;
-    let visit = Visit {
+    let mut visit = Visit {
         outcome: outcome(kind)?,
         method: method(kind)?,
         prefetch: kind & PREFETCH != 0,
         at: UnixMillis(unzigzag(rest.number("time")?)),
         domain: DomainId(rest.small_number("domain")?),
         generation: rest.small_number("generation")?,
+        attribution: match version {
+            VERSION_1 => None,
+            _ => Some(rest.owner()?),
+        },
         address: rest.address(kind & IP_VERSION_6 != 0)?,
         key: rest.text("key", KEY_BYTES_MAX)?,
         agent: rest.text("agent", AGENT_BYTES_MAX)?,
         referrer: rest.text("referrer", REFERRER_BYTES_MAX)?,
         language: rest.text("language", LANGUAGE_BYTES_MAX)?,
     };
+    if let Some(attribution) = &mut visit.attribution {
+        attribution.tags = rest.tags()?;
+    }
     match rest.0 {
         [] => Ok(visit),
         _ => Err(RecordError::Long),
@@ -208,6 +227,19 @@ impl<'a> Rest<'a> {
         }
     }
 
+    fn owner(&mut self) -> Result<Attribution<'a>, RecordError> {
+        Ok(Attribution {
+            owner: OwnerId(self.number("owner")?),
+            tags: PackedTags::default(),
+        })
+    }
+
+    fn tags(&mut self) -> Result<PackedTags<'a>, RecordError> {
+        const WHAT: &str = "tags";
+        let packed = self.text(WHAT, PackedTags::BYTES_MAX)?;
+        PackedTags::from_bytes(packed).map_err(|_| RecordError::Range(WHAT))
+    }
+
     fn text(&mut self, what: &'static str, max: usize) -> Result<&'a [u8], RecordError> {
         let length = self.number(what)?;
         match usize::try_from(length) {
@@ -221,6 +253,7 @@ impl<'a> Rest<'a> {
 mod tests {
     use super::*;
     use crate::record::RECORD_BYTES_MAX;
+    use curt_core::limits::{TAG_BYTES_MAX, TAGS_MAX};
     use proptest::prelude::*;
 
     fn encoded(visit: &Visit<'_>) -> Vec<u8> {
@@ -242,7 +275,25 @@ mod tests {
             agent: b"Agent/1.0",
             referrer: b"",
             language: b"de",
+            attribution: None,
         }
+    }
+
+    fn attributed<'a>(visit: Visit<'a>, tags: &'a [u8]) -> Visit<'a> {
+        let owner = OwnerId(300);
+        let tags = PackedTags::from_bytes(tags).unwrap();
+        Visit {
+            attribution: Some(Attribution { owner, tags }),
+            ..visit
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_version_2_do_not_change() {
+        let bytes = b"\x02\x00\xf6\xb1\x83\xc5\x98\x68\x03\x02\xac\x02\xc0\x00\x02\x07\x03abc\x09Agent/1.0\x00\x02de\x05\x01a\x02bc";
+        let visit = attributed(sample(), b"\x01a\x02bc");
+        assert_eq!(encoded(&visit), bytes);
+        assert_eq!(decode(bytes), Ok(visit));
     }
 
     /// The format is what an older release left in the spool: these bytes must stay readable.
@@ -269,6 +320,8 @@ mod tests {
     #[test]
     fn long_texts_are_cut_and_no_visit_is_longer_than_the_bound() {
         let long = vec![0xff; 5_000];
+        let mut tags = Vec::new();
+        PackedTags::pack(["t".repeat(TAG_BYTES_MAX).as_str(); TAGS_MAX], &mut tags);
         let visit = Visit {
             at: UnixMillis(i64::MIN),
             domain: DomainId(u32::MAX),
@@ -278,6 +331,10 @@ mod tests {
             agent: &long,
             referrer: &long,
             language: &long,
+            attribution: Some(Attribution {
+                owner: OwnerId(u64::MAX),
+                tags: PackedTags::from_bytes(&tags).unwrap(),
+            }),
             ..sample()
         };
         let bytes = encoded(&visit);
@@ -288,21 +345,28 @@ mod tests {
         assert_eq!(read.referrer, &long[..512]);
         assert_eq!(read.language, &long[..64]);
         assert_eq!(read.at, UnixMillis(i64::MIN));
+        assert_eq!(read.attribution, visit.attribution);
     }
 
     #[test]
     fn what_is_not_a_visit_is_named() {
+        let newer = encoded(&attributed(sample(), b"\x01a"));
         let good = encoded(&sample());
-        for end in 0..good.len() {
-            let error = decode(&good[..end]).unwrap_err();
-            assert!(matches!(error, RecordError::Short(_)), "{end}: {error}");
+        for good in [&good, &newer] {
+            for end in 0..good.len() {
+                let error = decode(&good[..end]).unwrap_err();
+                assert!(matches!(error, RecordError::Short(_)), "{end}: {error}");
+            }
         }
+        let mut odd_tags = newer.clone();
+        *odd_tags.last_mut().unwrap() = 0xff;
+        assert_eq!(decode(&odd_tags), Err(RecordError::Range("tags")));
         let changed = |at: usize, byte: u8| {
             let mut bytes = good.clone();
             bytes[at] = byte;
             decode(&bytes).map(drop)
         };
-        assert_eq!(changed(0, 2), Err(RecordError::Version(2)));
+        assert_eq!(changed(0, 3), Err(RecordError::Version(3)));
         assert_eq!(changed(1, 0b11), Err(RecordError::Range("outcome")));
         assert_eq!(changed(1, 0b1100), Err(RecordError::Range("method")));
         assert_eq!(changed(1, 0b100_0000), Err(RecordError::Range("kind")));
@@ -325,7 +389,11 @@ mod tests {
             address in any::<IpAddr>(),
             (key, agent) in (any_text(64), any_text(512)),
             (referrer, language) in (any_text(512), any_text(64)),
+            attribution in proptest::option::of((any::<u64>(), proptest::collection::vec("\\PC{0,16}", 0..8))),
         ) {
+            let mut packed = Vec::new();
+            let tags = attribution.iter().flat_map(|(_, tags)| tags.iter().map(String::as_str));
+            PackedTags::pack(tags, &mut packed);
             let visit = Visit {
                 at: UnixMillis(at),
                 domain: DomainId(domain),
@@ -338,6 +406,10 @@ mod tests {
                 agent: &agent,
                 referrer: &referrer,
                 language: &language,
+                attribution: attribution.as_ref().map(|(owner, _)| Attribution {
+                    owner: OwnerId(*owner),
+                    tags: PackedTags::from_bytes(&packed).unwrap(),
+                }),
             };
             let bytes = encoded(&visit);
             prop_assert!(bytes.len() <= RECORD_BYTES_MAX);
@@ -346,10 +418,10 @@ mod tests {
 
         /// What decodes also encodes to something that decodes to the same.
         #[test]
-        fn any_bytes_are_answered(bytes in any_text(200), version_1 in any::<bool>()) {
+        fn any_bytes_are_answered(bytes in any_text(200), version in 0..=VERSION) {
             let mut bytes = bytes;
-            if let (true, Some(first)) = (version_1, bytes.first_mut()) {
-                *first = VERSION;
+            if let (VERSION_1.., Some(first)) = (version, bytes.first_mut()) {
+                *first = version;
             }
             if let Ok(visit) = decode(&bytes) {
                 let again = encoded(&visit);

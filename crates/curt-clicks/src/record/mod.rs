@@ -7,7 +7,7 @@ use std::net::IpAddr;
 pub use code::{RecordError, decode, encode};
 
 use curt_core::limits::KEY_BYTES_MAX;
-use curt_core::{DomainId, UnixMillis};
+use curt_core::{Attribution, DomainId, PackedTags, UnixMillis};
 
 /// Longest texts that a record keeps, in bytes; what is longer is cut. Enough for any honest browser, and a stranger
 /// cannot fill the spool with a few requests.
@@ -15,18 +15,20 @@ pub const AGENT_BYTES_MAX: usize = 512;
 pub const REFERRER_BYTES_MAX: usize = 512;
 pub const LANGUAGE_BYTES_MAX: usize = 64;
 
-/// No encoded visit is longer: two bytes of version and kind, three numbers, an address, and four texts with their
-/// lengths.
+/// No encoded visit is longer: two bytes of version and kind, four numbers, an address, four texts and the tags with
+/// their lengths.
 pub const RECORD_BYTES_MAX: usize = 2
     + 10
     + 5
     + 5
+    + 10
     + 16
-    + 4 * 2
+    + 5 * 2
     + KEY_BYTES_MAX
     + AGENT_BYTES_MAX
     + REFERRER_BYTES_MAX
-    + LANGUAGE_BYTES_MAX;
+    + LANGUAGE_BYTES_MAX
+    + PackedTags::BYTES_MAX;
 
 /// A visit with borrowed texts, to be encoded or just decoded. Texts may be cut at their bounds and need not be UTF-8:
 /// they come from strangers.
@@ -47,6 +49,8 @@ pub struct Visit<'a> {
     pub referrer: &'a [u8],
     /// `Accept-Language`.
     pub language: &'a [u8],
+    /// Of the link as it was then, empty for orphans. `None` in what an older release has written, which did not say.
+    pub attribution: Option<Attribution<'a>>,
 }
 
 /// What the visitor got. The stored number of each is part of the format.

@@ -20,7 +20,11 @@ pub fn line<'a>(out: &mut String, fields: impl IntoIterator<Item = &'a str>) {
 }
 
 fn push_field(out: &mut String, field: &str) {
-    let guard = if field.starts_with(CALCULATED) { "'" } else { "" };
+    let guard = if field.starts_with(CALCULATED) {
+        "'"
+    } else {
+        ""
+    };
     if field.contains(SEPARATING) {
         out.push('"');
         out.push_str(guard);

@@ -31,8 +31,9 @@ pub enum Edge {
 pub struct Range {
     from: UnixMillis,
     before: UnixMillis,
-    /// Nothing is counted before this.
-    since: UnixMillis,
+    /// Whether it was not said when it ends: then visits that are dated later are counted too, which there are after a
+    /// clock stepped back.
+    is_open: bool,
 }
 
 /// Why there is no report on a range. The words are for whoever asked.
@@ -70,17 +71,19 @@ impl Range {
         Self::of_hours(from, before)
     }
 
-    /// The range as it was asked for. Without an end it ends with the hour that has begun; without a beginning it has the
-    /// [`USUAL_DAYS`] days of the zone's calendar up to its end.
+    /// The range as it was asked for. Without an end it ends with the hour that has begun, and whatever is dated later
+    /// counts as of that hour; without a beginning it has the [`USUAL_DAYS`] days of the zone's calendar up to its end.
     pub fn asked(
         from: Option<Edge>,
         to: Option<Edge>,
         now: UnixMillis,
         zone: &Zone,
     ) -> Result<Self, RangeError> {
+        let is_open = to.is_none();
         let to = to.unwrap_or(Edge::At(now.hour().plus(HOUR)));
         let from = from.map_or_else(|| usual_start(to, zone), Ok)?;
-        Self::new(from, to, zone)
+        let range = Self::new(from, to, zone)?;
+        Ok(Self { is_open, ..range })
     }
 
     fn of_hours(from: UnixMillis, before: UnixMillis) -> Result<Self, RangeError> {
@@ -93,14 +96,8 @@ impl Range {
         Ok(Self {
             from,
             before,
-            since: UnixMillis(i64::MIN),
+            is_open: false,
         })
-    }
-
-    /// The same range, with nothing counted before `since`: a link's key may have been another link's earlier.
-    #[must_use]
-    pub fn counting_since(self, since: UnixMillis) -> Self {
-        Self { since, ..self }
     }
 
     #[must_use]
@@ -114,16 +111,19 @@ impl Range {
         self.before
     }
 
-    /// The instant from which visits of the range are counted.
+    /// The first instant whose visits are not counted any more.
     #[must_use]
-    pub fn counted_from(&self) -> UnixMillis {
-        self.from.max(self.since)
+    pub fn counted_before(&self) -> UnixMillis {
+        match self.is_open {
+            true => UnixMillis(i64::MAX),
+            false => self.before,
+        }
     }
 
     pub(super) fn counted(&self) -> HourRange {
         HourRange {
-            from: self.counted_from().hour(),
-            before: self.before,
+            from: self.from,
+            before: self.counted_before(),
         }
     }
 }

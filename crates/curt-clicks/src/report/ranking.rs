@@ -80,7 +80,7 @@ impl Ranking<'_> {
                 break;
             }
         }
-        if kept_from > self.range.counted_from() {
+        if kept_from > self.range.from() {
             complete_from = complete_from.max(kept_from);
         }
         Ok(Ranked {
@@ -102,8 +102,8 @@ impl Ranking<'_> {
     fn first_page(&self) -> VisitQuery {
         VisitQuery {
             subject: self.subject.clone(),
-            from: self.range.counted_from(),
-            before: self.range.before(),
+            from: self.range.from(),
+            before: self.range.counted_before(),
             filter: VisitFilter::default(),
             cursor: None,
             limit: PAGE_VISITS_MAX,
@@ -133,7 +133,7 @@ mod tests {
     fn visit(at: UnixMillis, country: &str, browser: &str) -> VisitRow {
         VisitRow {
             at,
-            visited: Visited::Link(id()),
+            visited: Visited::Link(id(), 1),
             owner: None,
             tags: Vec::new(),
             kind: VisitKind::Human,
@@ -154,7 +154,7 @@ mod tests {
             from: 0,
             to: 1,
             days: vec![SubjectDay {
-                subject: ClickSubject::Link(id()),
+                subject: ClickSubject::Link(id(), 1),
                 day: Day::of(NOW.minus(DAY)),
                 sums: vec![curt_core::ClickSum {
                     hour: NOW.minus(DAY).hour(),
@@ -185,7 +185,7 @@ mod tests {
 
     async fn browsers(reports: &Reports, filter: &VisitFilter) -> Result<Ranked, ReportError> {
         let ranking = Ranking {
-            subject: &ClickSubject::Link(id()),
+            subject: &ClickSubject::Link(id(), 1),
             dimension: Dimension::Browser,
             range: &range(),
             filter,

@@ -24,7 +24,7 @@ fn zone(name: &str) -> Zone {
 
 fn link() -> ClickSubject {
     let key = Key::parse("abc").unwrap();
-    ClickSubject::Link(LinkId::new(DomainId::DEFAULT, key))
+    ClickSubject::Link(LinkId::new(DomainId::DEFAULT, key), 1)
 }
 
 /// Visits of the link: instant, kind, count; and who the humans were.
@@ -256,24 +256,28 @@ fn a_range_that_is_not_said_is_the_last_thirty_days_up_to_the_hour_that_has_begu
     assert_eq!(late.unwrap_err(), RangeError::Empty);
 }
 
+/// After the clock has stepped back, visits are dated later than now.
 #[tokio::test]
-async fn nothing_counts_from_before_the_link_was_made() {
+async fn a_range_without_an_end_counts_what_is_dated_later() {
     let mut world = World::new();
-    world
-        .visited(at("2026-11-13T10:00:00Z"), "human", 1, &[1])
-        .await;
-    world
-        .visited(at("2026-11-15T10:00:00Z"), "human", 2, &[2])
-        .await;
-    let range = Range::new(date("2026-11-13"), date("2026-11-15"), &Zone::UTC)
-        .unwrap()
-        .counting_since(at("2026-11-15T10:59:00Z"));
-    let summary = world.summary(range, &Zone::UTC, Bucket::Day).await;
-    assert_eq!((summary.totals.human, summary.visitors), (2, 1));
-    assert_eq!(summary.points.len(), 3);
-    let later = range.counting_since(at("2030-01-01T00:00:00Z"));
-    let summary = world.summary(later, &Zone::UTC, Bucket::Day).await;
-    assert_eq!((summary.totals.human, summary.visitors), (0, 0));
+    let now = at("2026-11-15T10:20:00Z");
+    for (at, visitor) in [
+        (now, 1),
+        (at("2026-11-15T12:00:00Z"), 2),
+        (at("2026-11-19T00:00:00Z"), 3),
+    ] {
+        world.visited(at, "human", 1, &[visitor]).await;
+    }
+    let open = Range::asked(None, None, now, &Zone::UTC).unwrap();
+    let summary = world.summary(open, &Zone::UTC, Bucket::Day).await;
+    assert_eq!((summary.totals.human, summary.visitors), (3, 3));
+    let last = summary.points.last().unwrap();
+    assert_eq!((&*last.label, last.counts.human), ("2026-11-15", 3));
+    let hours = world.summary(open, &Zone::UTC, Bucket::Hour).await;
+    assert_eq!(hours.totals.human, 3);
+    let ended = Range::asked(None, Some(Edge::At(now)), now, &Zone::UTC).unwrap();
+    let summary = world.summary(ended, &Zone::UTC, Bucket::Day).await;
+    assert_eq!(summary.totals.human, 1);
 }
 
 #[tokio::test]

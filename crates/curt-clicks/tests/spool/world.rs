@@ -8,7 +8,7 @@ use curt_clicks::capture::Capture;
 use curt_clicks::record::{Method, Outcome, Visit, decode};
 use curt_clicks::spool::{Spool, SpoolMetrics, SpoolSettings};
 use curt_core::ports::{ClickStream, StreamRecord};
-use curt_core::{DomainId, UnixMillis};
+use curt_core::{Attribution, DomainId, UnixMillis};
 use tempfile::TempDir;
 
 pub(crate) const NOW: UnixMillis = UnixMillis(1_790_000_000_000);
@@ -98,6 +98,7 @@ pub(crate) fn visit(number: u32) -> Visit<'static> {
         agent: b"Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0",
         referrer: b"https://news.example.com/today",
         language: b"de-CH,de;q=0.9,en;q=0.5",
+        attribution: Some(Attribution::default()),
     }
 }
 

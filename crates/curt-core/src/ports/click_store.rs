@@ -7,8 +7,8 @@ use crate::ports::StreamPartition;
 
 /// Durable sums of clicks, sketches of visitors, and visits.
 ///
-/// It knows nothing of links: who owns a link and which tags it has comes with each flush, and stays as it was then.
-/// Sums of a link whose key was given away again are told apart by time: reports on a link begin at its creation.
+/// It knows nothing of links: who owned a link and which tags it had comes with each flush, and stays as it was then.
+/// A link is told apart from earlier links of its key by its generation, whatever the clocks did.
 #[async_trait]
 pub trait ClickStore: Send + Sync {
     /// The stream position that is durably applied for the partition. Absent: 0.

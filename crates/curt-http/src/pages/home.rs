@@ -100,6 +100,7 @@ pub(super) async fn show(
             key: "",
             generation: 0,
             outcome: Outcome::Base,
+            attribution: curt_core::Attribution::default(),
         };
         let client = Client::of(&method, &headers, caller.address);
         visits.record(asked, &client, app.clock.now());

@@ -113,10 +113,12 @@ impl Worker {
             return;
         };
         let address = self.address(get, peer);
+        let (generation, attribution) = hit.attribution();
         let asked = visits::Asked {
             key: get.key,
-            generation: hit.revision().generation,
+            generation,
             outcome: Outcome::Redirected,
+            attribution,
         };
         // A full spool counts what it drops.
         let _written = capture.record(&visits::by_worker(asked, &get.visitor, address, now));

@@ -486,8 +486,11 @@ async fn whoever_tries_keys_hears_of_thirty_misses_a_minute() {
             404
         );
     }
+    let unrecorded = &world.app.metrics.misses_unrecorded;
+    assert_eq!(unrecorded.get(), 0);
     let refused = from(&world, scanner, "/miss30").await;
     assert_eq!(refused.problem(), "rate-limited");
+    assert_eq!(unrecorded.get(), 1, "it is in no report");
     assert_eq!(from(&world, scanner, "/there").await.status, 302);
     assert_eq!(from(&world, other, "/miss30").await.status, 404);
     let seconds: u64 = refused.header("retry-after").parse().unwrap();

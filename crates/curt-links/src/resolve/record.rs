@@ -1,25 +1,33 @@
 //! The form in which a link is held in memory: one allocation, ready to be sent.
 //!
-//! A fixed header, the key, and the target as it goes into the `Location` field. One allocation per link instead of
-//! a struct of boxes is what keeps a cached link under 200 bytes; the key is in it because the cache itself only
-//! knows a hash (see [`live`](super::live)).
+//! ```text
+//! header   expiry, load, flags, length of the key, length of the numbers
+//! begin    only where the link begins later
+//! numbers  varints: domain, generation, version, owner
+//! key
+//! target   as it goes into the `Location` field
+//! tags     only where the link has any: packed, and then their length in two bytes
+//! ```
+//! One allocation per link instead of a struct of boxes is what keeps a cached link under 200 bytes; the key is in it
+//! because the cache itself only knows a hash (see [`live`](super::live)), owner and tags because a click counts for
+//! those that the link had when it was followed. Most links have small numbers and no tags, which so take no room.
 
 use std::fmt;
 use std::sync::Arc;
 
 use curt_core::clock::UnixMillis;
 use curt_core::link::Standing;
-use curt_core::{DomainId, Link, LinkId, LinkRef, RedirectStatus, Revision};
+use curt_core::{
+    Attribution, DomainId, Link, LinkId, LinkRef, OwnerId, PackedTags, RedirectStatus, Revision,
+};
 
 // Times take six bytes: milliseconds until the year 10889.
 const EXPIRES_AT: usize = 0;
 const LOADED_AT: usize = 6;
-const GENERATION: usize = 12;
-const VERSION: usize = 16;
-const DOMAIN: usize = 20;
-const FLAGS: usize = 24;
-const KEY_LEN: usize = 25;
-const HEADER_LEN: usize = 26;
+const FLAGS: usize = 12;
+const KEY_LEN: usize = 13;
+const NUMBERS_LEN: usize = 14;
+const HEADER_LEN: usize = 15;
 /// Only there when [`BEGINS_LATER`] is set: few links have it, and sizes of memory blocks go in steps.
 const VALID_SINCE: usize = HEADER_LEN;
 const TIME_LEN: usize = 6;
@@ -27,6 +35,11 @@ const TIME_LEN: usize = 6;
 const STATUS_MASK: u8 = 0b0000_0011;
 const FORWARD_QUERY: u8 = 0b0000_0100;
 const BEGINS_LATER: u8 = 0b0000_1000;
+const TAGGED: u8 = 0b0001_0000;
+
+/// Bytes behind the tags that say how long they are.
+const TAGS_LEN: usize = 2;
+const _: () = assert!(PackedTags::BYTES_MAX <= u16::MAX as usize);
 
 /// The expiry of a link that never does.
 const NEVER: i64 = (1 << 48) - 1;
@@ -46,7 +59,8 @@ impl Hit {
     /// [`location`](Self::location) without the check that it is text: for the hot path.
     #[must_use]
     pub fn location_bytes(&self) -> &[u8] {
-        &self.0[self.key_start() + self.key_len()..]
+        let end = self.0.len() - self.tags_room();
+        &self.0[self.key_start() + self.key_len()..end]
     }
 
     #[must_use]
@@ -61,10 +75,25 @@ impl Hit {
 
     #[must_use]
     pub fn revision(&self) -> Revision {
+        let Numbers {
+            generation,
+            version,
+            ..
+        } = self.numbers();
         Revision {
-            generation: u32::from_le_bytes(self.field(GENERATION)),
-            version: u32::from_le_bytes(self.field(VERSION)),
+            generation,
+            version,
         }
+    }
+
+    /// The link's generation, and whom a click counts for now.
+    #[must_use]
+    pub fn attribution(&self) -> (u32, Attribution<'_>) {
+        let Numbers {
+            generation, owner, ..
+        } = self.numbers();
+        let tags = self.tags();
+        (generation, Attribution { owner, tags })
     }
 
     /// When the link stops redirecting: a permanent redirect must not be kept longer than this.
@@ -79,21 +108,27 @@ impl Hit {
         let key = link.id.key.as_bytes();
         let target = link.target.as_str().as_bytes();
         let begins = link.valid_since.filter(|at| *at > loaded_at);
-        let time_len = if begins.is_some() { TIME_LEN } else { 0 };
-        let mut bytes = Vec::with_capacity(HEADER_LEN + time_len + key.len() + target.len());
+        let numbers = Numbers::of(link).encode();
+        let mut tags = Vec::new();
+        PackedTags::pack(link.tags.iter().map(|tag| &**tag), &mut tags);
+        let fixed = HEADER_LEN + TIME_LEN + numbers.len() + TAGS_LEN;
+        let mut bytes = Vec::with_capacity(fixed + key.len() + target.len() + tags.len());
         push_time(&mut bytes, link.expires_at.map_or(NEVER, |at| at.0));
         push_time(&mut bytes, loaded_at.0);
-        bytes.extend(link.revision.generation.to_le_bytes());
-        bytes.extend(link.revision.version.to_le_bytes());
-        bytes.extend(link.id.domain.0.to_le_bytes());
-        bytes.push(flags(link, begins.is_some()));
-        // A key has at most 64 bytes.
+        bytes.push(flags(link, begins.is_some(), !tags.is_empty()));
+        // A key has at most 64 bytes, and four numbers have 25.
         bytes.push(u8::try_from(key.len()).unwrap_or(u8::MAX));
+        bytes.push(u8::try_from(numbers.len()).unwrap_or(u8::MAX));
         if let Some(begins) = begins {
             push_time(&mut bytes, begins.0);
         }
+        bytes.extend(numbers);
         bytes.extend(key);
         bytes.extend(target);
+        if !tags.is_empty() {
+            bytes.extend(&tags);
+            bytes.extend((tags.len() as u16).to_le_bytes());
+        }
         Self(bytes.into())
     }
 
@@ -137,7 +172,41 @@ impl Hit {
     }
 
     fn domain(&self) -> DomainId {
-        DomainId(u32::from_le_bytes(self.field(DOMAIN)))
+        DomainId(read_number(&mut self.number_bytes()) as u32)
+    }
+
+    fn number_bytes(&self) -> &[u8] {
+        let end = self.key_start();
+        &self.0[end - usize::from(self.0[NUMBERS_LEN])..end]
+    }
+
+    fn numbers(&self) -> Numbers {
+        let mut rest = self.number_bytes();
+        Numbers {
+            domain: DomainId(read_number(&mut rest) as u32),
+            generation: read_number(&mut rest) as u32,
+            version: read_number(&mut rest) as u32,
+            owner: OwnerId(read_number(&mut rest)),
+        }
+    }
+
+    fn tags(&self) -> PackedTags<'_> {
+        let Some(end) = self.0.len().checked_sub(TAGS_LEN) else {
+            return PackedTags::default();
+        };
+        match self.tags_room() {
+            0 => PackedTags::default(),
+            room => PackedTags::from_packed(&self.0[end + TAGS_LEN - room..end]),
+        }
+    }
+
+    /// What stands behind the target.
+    fn tags_room(&self) -> usize {
+        if self.0[FLAGS] & TAGGED == 0 {
+            return 0;
+        }
+        let length = self.field::<TAGS_LEN>(self.0.len() - TAGS_LEN);
+        usize::from(u16::from_le_bytes(length)) + TAGS_LEN
     }
 
     fn key_len(&self) -> usize {
@@ -150,11 +219,8 @@ impl Hit {
     }
 
     fn key_start(&self) -> usize {
-        if self.begins_later() {
-            VALID_SINCE + TIME_LEN
-        } else {
-            HEADER_LEN
-        }
+        let begin = if self.begins_later() { TIME_LEN } else { 0 };
+        HEADER_LEN + begin + usize::from(self.0[NUMBERS_LEN])
     }
 
     fn time(&self, at: usize) -> i64 {
@@ -167,6 +233,54 @@ impl Hit {
         field.copy_from_slice(&self.0[at..at + N]);
         field
     }
+}
+
+/// What is small for most links.
+struct Numbers {
+    domain: DomainId,
+    generation: u32,
+    version: u32,
+    owner: OwnerId,
+}
+
+impl Numbers {
+    fn of(link: &Link) -> Self {
+        Self {
+            domain: link.id.domain,
+            generation: link.revision.generation,
+            version: link.revision.version,
+            owner: link.owner,
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let small = [self.domain.0, self.generation, self.version].map(u64::from);
+        for mut number in small.into_iter().chain([self.owner.0]) {
+            while number >= 0x80 {
+                bytes.push(number as u8 | 0x80);
+                number >>= 7;
+            }
+            bytes.push(number as u8);
+        }
+        bytes
+    }
+}
+
+/// Takes a varint off the start; seven bits per byte, the lowest first.
+fn read_number(rest: &mut &[u8]) -> u64 {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let Some((&byte, after)) = rest.split_first() else {
+            break;
+        };
+        *rest = after;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            break;
+        }
+    }
+    number
 }
 
 impl fmt::Debug for Hit {
@@ -185,7 +299,7 @@ fn push_time(bytes: &mut Vec<u8>, millis: i64) {
     bytes.extend(&millis[..TIME_LEN]);
 }
 
-fn flags(link: &Link, begins_later: bool) -> u8 {
+fn flags(link: &Link, begins_later: bool, tagged: bool) -> u8 {
     let mut statuses = RedirectStatus::ALL.iter();
     let status = statuses.position(|status| *status == link.status);
     let mut flags = u8::try_from(status.unwrap_or(1)).unwrap_or(1) & STATUS_MASK;
@@ -194,6 +308,9 @@ fn flags(link: &Link, begins_later: bool) -> u8 {
     }
     if begins_later {
         flags |= BEGINS_LATER;
+    }
+    if tagged {
+        flags |= TAGGED;
     }
     flags
 }
@@ -256,6 +373,12 @@ mod tests {
                 assert_eq!(hit.id().as_ref(), Some(&link.id));
                 assert_eq!(hit.location(), "https://example.com/");
                 assert_eq!(hit.revision(), link.revision);
+                let (generation, attribution) = hit.attribution();
+                assert_eq!(generation, link.revision.generation);
+                assert_eq!(
+                    (attribution.owner, attribution.tags),
+                    (link.owner, PackedTags::default())
+                );
                 assert_eq!(hit.expires_at(), expires_at);
                 assert_eq!(hit.loaded_at(), loaded_at);
                 for now in [loaded_at, later, UnixMillis::MAX, UnixMillis(i64::MAX - 1)] {
@@ -286,8 +409,42 @@ mod tests {
 
     #[test]
     fn the_fixed_part_is_small() {
-        let link = link("1234567");
+        let link = Link {
+            id: LinkRef {
+                domain: DomainId::DEFAULT,
+                key: "1234567",
+            }
+            .to_id()
+            .unwrap(),
+            // As users are numbered in 2026: 63 bits at most.
+            owner: OwnerId(1 << 60),
+            revision: Revision::FIRST,
+            ..link("1234567")
+        };
         let hit = Hit::of(&link, UnixMillis(0));
-        assert_eq!(hit.len(), 26 + 7 + link.target.as_str().len());
+        assert_eq!(hit.len(), 27 + 7 + link.target.as_str().len());
+    }
+
+    #[test]
+    fn owner_and_tags_are_those_of_the_link() {
+        let later = UnixMillis(1);
+        for owner in [0, 1, 127, 128, u64::MAX].map(OwnerId) {
+            for tags in [&[][..], &["a"], &["Red", "red", "größe"], &["x"; 32]] {
+                for valid_since in [None, Some(later)] {
+                    let link = Link {
+                        owner,
+                        tags: tags.iter().map(|tag| (*tag).into()).collect(),
+                        valid_since,
+                        ..link("abc")
+                    };
+                    let hit = Hit::of(&link, UnixMillis(0));
+                    let (generation, attribution) = hit.attribution();
+                    assert_eq!((generation, attribution.owner), (u32::MAX, owner));
+                    assert_eq!(attribution.tags.iter().collect::<Vec<_>>(), tags);
+                    assert_eq!(hit.location(), "https://example.com/");
+                    assert!(hit.is_of(link.id.as_ref()));
+                }
+            }
+        }
     }
 }

@@ -135,7 +135,7 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
         let stored = stored.unwrap();
         assert_eq!(stored, InsertReply::Stored(vec![Inserted::Created]));
         let clicks = db.clicks();
-        let link = ClickSubject::Link(sample::id("busy"));
+        let link = ClickSubject::Link(sample::id("busy"), 1);
         for ago in 1..=days {
             let day = today.minus(ago);
             let days = [&link, &ClickSubject::Owner(owner)].map(|of| busy_day(of.clone(), day));
@@ -170,7 +170,7 @@ fn visit(owner: OwnerId, number: u32) -> VisitRow {
     };
     VisitRow {
         at: yesterday.plus(Duration::from_secs(u64::from(number))),
-        visited: Visited::Link(sample::id("busy")),
+        visited: Visited::Link(sample::id("busy"), 1),
         owner: Some(owner),
         tags: Vec::new(),
         kind: VisitKind::Human,

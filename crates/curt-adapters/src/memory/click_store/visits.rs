@@ -63,13 +63,15 @@ impl Visits {
 fn is_of(visit: &VisitRow, subject: &ClickSubject) -> bool {
     match subject {
         ClickSubject::Everything => true,
-        ClickSubject::Orphans => !matches!(visit.visited, Visited::Link(_)),
+        ClickSubject::Orphans => !matches!(visit.visited, Visited::Link(..)),
         ClickSubject::Owner(owner) => visit.owner == Some(*owner),
         ClickSubject::Tag(owner, tag) => {
             let has = |own: &str| own.eq_ignore_ascii_case(tag);
             visit.owner == Some(*owner) && visit.tags.iter().any(|own| has(own))
         }
-        ClickSubject::Link(link) => matches!(&visit.visited, Visited::Link(id) if id == link),
+        ClickSubject::Link(link, of) => {
+            matches!(&visit.visited, Visited::Link(id, generation) if (id, generation) == (link, of))
+        }
     }
 }
 

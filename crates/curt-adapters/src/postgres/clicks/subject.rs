@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use curt_core::{ClickSubject, Day, PortResult};
 use tokio_postgres::Row;
 
+use crate::click_days::link_number;
 use crate::postgres::decode::corrupt;
 use crate::postgres::engine::column;
 
@@ -23,7 +24,9 @@ impl<'a> From<&'a ClickSubject> for Subject<'a> {
             ClickSubject::Orphans => (1, 0, ""),
             ClickSubject::Owner(owner) => (2, owner.0.cast_signed(), ""),
             ClickSubject::Tag(owner, tag) => (3, owner.0.cast_signed(), &**tag),
-            ClickSubject::Link(id) => (4, i64::from(id.domain.0), id.key.as_str()),
+            ClickSubject::Link(id, generation) => {
+                (4, link_number(id.domain, *generation), id.key.as_str())
+            }
         };
         Self {
             kind,

@@ -6,18 +6,19 @@ use std::net::IpAddr;
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{VisitPage, VisitQuery};
 use curt_core::{
-    ClickSubject, DomainId, ErrorKind, LinkId, PortError, PortResult, UnixMillis, VisitKind,
-    VisitRow, Visited,
+    ClickSubject, ErrorKind, LinkId, PortError, PortResult, UnixMillis, VisitKind, VisitRow,
+    Visited,
 };
 use deadpool_postgres::Transaction;
 use tokio_postgres::{Error, Row};
 
 use super::apply::query;
 use super::subject::without_nul;
+use crate::click_days::{link_number, link_of_number};
 use crate::page_cursor;
 use crate::postgres::array_text::array_text;
 use crate::postgres::by_index::BY_INDEX;
-use crate::postgres::decode::{corrupt, number, owner_or_none, parse_key, rows_max, small, time};
+use crate::postgres::decode::{corrupt, number, owner_or_none, parse_key, rows_max, time};
 use crate::postgres::engine::{Engine, Step, Value, column};
 use crate::postgres::failure::BACKEND;
 
@@ -80,7 +81,10 @@ struct Columns<'a> {
 impl<'a> Columns<'a> {
     fn push(&mut self, visit: &'a VisitRow) {
         let (domain, key) = match &visit.visited {
-            Visited::Link(id) => (Some(id.domain.0.into()), Some(id.key.as_str())),
+            Visited::Link(id, generation) => (
+                Some(link_number(id.domain, *generation)),
+                Some(id.key.as_str()),
+            ),
             Visited::Absent(key) => (None, Some(&**key)),
             Visited::BaseUrl => (None, None),
         };
@@ -214,8 +218,8 @@ async fn read(
             values.push(&owner);
             OF_OWNER
         }
-        ClickSubject::Link(id) => {
-            (domain, key) = (i64::from(id.domain.0), id.key.as_str());
+        ClickSubject::Link(id, generation) => {
+            (domain, key) = (link_number(id.domain, *generation), id.key.as_str());
             values.extend([&domain as Value<'_>, &key]);
             OF_LINK
         }
@@ -257,8 +261,9 @@ fn visited(row: &Row) -> PortResult<Visited> {
     let key: Option<&str> = column(OP, row, 3)?;
     match (domain, key) {
         (Some(domain), Some(key)) => {
-            let domain = DomainId(small(OP, domain)?);
-            Ok(Visited::Link(LinkId::new(domain, parse_key(OP, key)?)))
+            let (domain, generation) = link_of_number(domain);
+            let id = LinkId::new(domain, parse_key(OP, key)?);
+            Ok(Visited::Link(id, generation))
         }
         (None, Some(key)) => Ok(Visited::Absent(key.into())),
         (None, None) => Ok(Visited::BaseUrl),

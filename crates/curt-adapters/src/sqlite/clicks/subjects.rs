@@ -1,6 +1,8 @@
 //! The numbers under which subjects are stored.
 
 use curt_core::{ClickSubject, Day};
+
+use crate::click_days::link_number;
 use rusqlite::{Connection, OptionalExtension};
 
 /// Bits of a row id of `click_days` that are the day.
@@ -32,7 +34,11 @@ fn columns(subject: &ClickSubject) -> (u8, i64, &str) {
         ClickSubject::Orphans => (1, 0, ""),
         ClickSubject::Owner(owner) => (2, owner.0.cast_signed(), ""),
         ClickSubject::Tag(owner, tag) => (3, owner.0.cast_signed(), tag),
-        ClickSubject::Link(id) => (LINK_KIND, i64::from(id.domain.0), id.key.as_str()),
+        ClickSubject::Link(id, generation) => (
+            LINK_KIND,
+            link_number(id.domain, *generation),
+            id.key.as_str(),
+        ),
     }
 }
 

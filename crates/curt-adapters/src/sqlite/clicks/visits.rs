@@ -5,13 +5,12 @@ use std::ops::Range;
 
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{VisitPage, VisitQuery};
-use curt_core::{
-    ClickSubject, DomainId, LinkId, OwnerId, UnixMillis, VisitKind, VisitRow, Visited,
-};
+use curt_core::{ClickSubject, LinkId, OwnerId, UnixMillis, VisitKind, VisitRow, Visited};
 use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, Row, params};
 
 use super::subjects::{self, LINK_KIND, SubjectNumber};
+use crate::click_days::link_of_number;
 use crate::page_cursor;
 use crate::sqlite::decode;
 use crate::sqlite::tags::{join_tags, split_tags};
@@ -32,7 +31,7 @@ pub(super) fn add(connection: &Connection, visits: &[VisitRow]) -> rusqlite::Res
     let mut subjects = HashMap::new();
     for visit in visits {
         let subject = match &visit.visited {
-            Visited::Link(id) => ClickSubject::Link(id.clone()),
+            Visited::Link(id, generation) => ClickSubject::Link(id.clone(), *generation),
             Visited::Absent(_) | Visited::BaseUrl => ClickSubject::Orphans,
         };
         let number = match subjects.get(&subject) {
@@ -55,7 +54,7 @@ fn insert(
 ) -> rusqlite::Result<()> {
     let asked = match &visit.visited {
         Visited::Absent(key) => Some(&**key),
-        Visited::Link(_) | Visited::BaseUrl => None,
+        Visited::Link(..) | Visited::BaseUrl => None,
     };
     connection
         .prepare_cached(
@@ -153,7 +152,7 @@ fn condition(
         ClickSubject::Owner(owner) | ClickSubject::Tag(owner, _) => {
             Some(("v.owner = ?3", Value::Integer(owner.0.cast_signed())))
         }
-        ClickSubject::Orphans | ClickSubject::Link(_) => subjects::find(connection, subject)?
+        ClickSubject::Orphans | ClickSubject::Link(..) => subjects::find(connection, subject)?
             .map(|number| ("v.subject = ?3", Value::Integer(number.0))),
     })
 }
@@ -192,8 +191,9 @@ fn visit_of(row: &Row<'_>) -> rusqlite::Result<VisitRow> {
 
 fn visited(row: &Row<'_>) -> rusqlite::Result<Visited> {
     if row.get::<_, u8>(1)? == LINK_KIND {
-        let id = LinkId::new(DomainId(row.get(2)?), decode::key(row, 3)?);
-        return Ok(Visited::Link(id));
+        let (domain, generation) = link_of_number(row.get(2)?);
+        let id = LinkId::new(domain, decode::key(row, 3)?);
+        return Ok(Visited::Link(id, generation));
     }
     Ok(match row.get::<_, Option<Box<str>>>(5)? {
         Some(key) => Visited::Absent(key),

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_adapters::memory::MemoryClickStream;
+use curt_core::ports::LinkStore as _;
 use curt_core::ports::{ClickStore, ClickStream, HourRange};
-use curt_core::{ClickSubject, Day, Dimension, Visited};
-use curt_testkit::sample::{NOW, OWNER};
+use curt_core::{Attribution, ClickSubject, Day, Dimension, OwnerId, PackedTags, Visited};
+use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
 use super::world::{OWNERS, World, encoded, link, quick, visit};
@@ -50,6 +51,76 @@ async fn a_visit_counts_for_its_link_owner_and_tags_and_for_everything() {
     assert_eq!(world.visitors(&everything).await, [(today, 3)]);
 }
 
+/// Nothing is looked up: the links need not be there any more, or may have changed hands meanwhile.
+#[tokio::test]
+async fn a_visit_counts_for_whom_the_link_had_when_it_was_visited() {
+    let world = World::new();
+    let of = |owner, tags| Visit {
+        attribution: Some(Attribution {
+            owner,
+            tags: PackedTags::from_packed(tags),
+        }),
+        ..visit("a", 1)
+    };
+    let other = OwnerId(OWNER.0 + 1);
+    let reborn = Visit {
+        generation: 2,
+        ..of(other, b"\x03new")
+    };
+    let visits = [
+        of(OWNER, b"\x03old"),
+        of(OWNER, b"\x03new"),
+        of(other, b""),
+        reborn,
+    ];
+    world.visited(&visits).await;
+    world.drain(quick()).await;
+    for (subject, visits) in [
+        (link("a"), 3),
+        (ClickSubject::Link(id("a"), 2), 1),
+        (OWNERS, 2),
+        (ClickSubject::tag(OWNER, "old"), 1),
+        (ClickSubject::tag(OWNER, "new"), 1),
+        (ClickSubject::Owner(other), 2),
+        (ClickSubject::tag(other, "new"), 1),
+        (ClickSubject::Everything, 4),
+    ] {
+        assert_eq!(world.total(&subject).await, visits, "{subject:?}");
+    }
+    let tags = |visit: &curt_core::VisitRow| visit.tags.concat();
+    let mut kept: Vec<_> = world.visits().await.iter().map(tags).collect();
+    kept.sort_unstable();
+    assert_eq!(kept, ["", "new", "new", "old"]);
+}
+
+/// What an older release left in the spool counts for whom the link has now.
+#[tokio::test]
+async fn a_record_that_does_not_say_whose_it_is_is_looked_up() {
+    let world = World::new().with_links().await;
+    let old = |key| Visit {
+        attribution: None,
+        ..visit(key, 1)
+    };
+    let reborn = Visit {
+        generation: 2,
+        ..old("b")
+    };
+    world
+        .visited(&[old("a"), old("never-made"), reborn, visit("b", 1)])
+        .await;
+    world.drain(quick()).await;
+    for (subject, visits) in [
+        (link("a"), 1),
+        (ClickSubject::tag(OWNER, "red"), 1),
+        (OWNERS, 2),
+        (ClickSubject::Link(id("b"), 2), 1),
+        (ClickSubject::Everything, 4),
+    ] {
+        assert_eq!(world.total(&subject).await, visits, "{subject:?}");
+    }
+    assert!(world.links.get(&id("never-made")).await.unwrap().is_none());
+}
+
 #[tokio::test]
 async fn orphans_count_for_themselves_and_for_everything() {
     let world = World::new().with_links().await;
@@ -80,7 +151,7 @@ async fn a_visit_is_kept_with_whose_it_is_and_without_its_address() {
     let visits = world.visits().await;
     let of = |key: &str| {
         let is_of =
-            |visited: &Visited| matches!(visited, Visited::Link(id) if id.key.as_str() == key);
+            |visited: &Visited| matches!(visited, Visited::Link(id, 1) if id.key.as_str() == key);
         visits.iter().find(|visit| is_of(&visit.visited)).unwrap()
     };
     let kept = of("a");

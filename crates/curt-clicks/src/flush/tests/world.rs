@@ -10,7 +10,10 @@ use curt_core::ports::{
     ClickStore, ClickStream, HourRange, LinkStore, StreamPartition, StreamRecord, VisitFilter,
     VisitQuery,
 };
-use curt_core::{ClickSubject, Day, Dimension, DomainId, Link, OwnerId, UnixMillis, VisitRow};
+use curt_core::{
+    Attribution, ClickSubject, Day, Dimension, DomainId, Link, OwnerId, PackedTags, UnixMillis,
+    VisitRow,
+};
 use curt_testkit::sample::{self, NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
@@ -61,7 +64,7 @@ impl World {
         }
     }
 
-    /// The links that visits are of: "a" has the owner's tags, "b" has none, "nobodys" has no owner.
+    /// The links that visits are of, for records that do not say whose they are.
     pub(super) async fn with_links(self) -> Self {
         let tagged = Link {
             tags: vec!["Red".into(), "red".into(), "blue".into()],
@@ -140,7 +143,7 @@ impl World {
 }
 
 pub(super) fn link(key: &str) -> ClickSubject {
-    ClickSubject::Link(id(key))
+    ClickSubject::Link(id(key), 1)
 }
 
 pub(super) const OWNERS: ClickSubject = ClickSubject::Owner(OWNER);
@@ -165,5 +168,21 @@ pub(super) fn visit(key: &str, visitor: u32) -> Visit<'_> {
         agent: BROWSER,
         referrer: b"https://news.example/today",
         language: b"de-DE,de;q=0.9",
+        attribution: Some(attribution(key)),
+    }
+}
+
+/// Whose the link is and which tags it has: "a" has the owner's, "b" has none, others have no owner.
+fn attribution(key: &str) -> Attribution<'static> {
+    match key {
+        "a" => Attribution {
+            owner: OWNER,
+            tags: PackedTags::from_packed(b"\x03Red\x03red\x04blue"),
+        },
+        "b" => Attribution {
+            owner: OWNER,
+            ..Attribution::default()
+        },
+        _ => Attribution::default(),
     }
 }

@@ -7,7 +7,7 @@ use curt_accounts::EvenTime;
 use curt_clicks::record::Outcome;
 use curt_core::limits::PASSWORD_BYTES_MAX;
 use curt_core::ports::SpendReply;
-use curt_core::{DomainId, Link, LinkRef, PortResult, Scope, Visibility};
+use curt_core::{Attribution, DomainId, Link, LinkRef, PackedTags, PortResult, Scope, Visibility};
 use curt_links::Resolution;
 use http::header::{ALLOW, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -95,6 +95,7 @@ impl<'a> Visit<'a> {
                 key: key.unwrap_or_default(),
                 generation: 0,
                 outcome: Outcome::Absent,
+                attribution: Attribution::default(),
             });
         }
         self.answered(sent)
@@ -103,10 +104,12 @@ impl<'a> Visit<'a> {
     async fn followed(&self, key: Option<&str>) -> Result<Response, Refusal> {
         match self.resolve(key).await {
             Ok(Resolution::Live(hit)) => {
+                let (generation, attribution) = hit.attribution();
                 self.write_down(Asked {
                     key: key.unwrap_or_default(),
-                    generation: hit.revision().generation,
+                    generation,
                     outcome: Outcome::Redirected,
+                    attribution,
                 });
                 let now = self.app.clock.now();
                 Ok(self.fields.respond(&hit, self.query, now))
@@ -233,10 +236,16 @@ impl<'a> Visit<'a> {
         let limits = &self.app.accounts.limits;
         let decision = limits.redirections(link.owner, link.made_with).await;
         rate_limit::granted(decision)?;
+        let mut tags = Vec::new();
+        PackedTags::pack(link.tags.iter().map(|tag| &**tag), &mut tags);
         let asked = Asked {
             key: link.id.key.as_str(),
             generation: link.revision.generation,
             outcome: Outcome::Redirected,
+            attribution: Attribution {
+                owner: link.owner,
+                tags: PackedTags::from_packed(&tags),
+            },
         };
         let counts = || self.client.is_human(asked, self.app.clock.now());
         let counts = link.max_clicks.is_some() && counts();

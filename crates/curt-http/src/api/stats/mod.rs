@@ -59,10 +59,9 @@ pub(crate) fn documented_routes() -> OpenApiRouter<std::sync::Arc<App>> {
 
 /// Totals and series.
 async fn summary(subject: &Subject, query: &SeriesQuery) -> Result<StatsBody, Problem> {
-    let range = subject.counted(query.range);
     let summary = subject
         .reports
-        .summary(&subject.clicks, &range, &query.zone, query.bucket);
+        .summary(&subject.clicks, &query.range, &query.zone, query.bucket);
     let summary = summary.await.map_err(refused)?;
     Ok(StatsBody::new(query, &summary))
 }
@@ -71,7 +70,7 @@ async fn top(subject: &Subject, query: &TopQuery, now: UnixMillis) -> Result<Res
     let ranking = Ranking {
         subject: &subject.clicks,
         dimension: query.dimension,
-        range: &subject.counted(query.range),
+        range: &query.range,
         filter: &query.filter,
         limit: query.limit,
     };

@@ -48,7 +48,8 @@ pub(crate) struct RangeParams {
     /// the range has 30 days.
     #[param(inline, nullable = false, value_type = Option<DateOrTime>)]
     from: Option<DateOrTime>,
-    /// The last day, or an instant; now unless said otherwise. A range has at most 10 years.
+    /// The last day, or an instant; now unless said otherwise, with everything that is dated later because a clock was
+    /// ahead. A range has at most 10 years.
     #[param(inline, nullable = false, value_type = Option<DateOrTime>)]
     to: Option<DateOrTime>,
     /// The time zone in which days begin, by its name in the IANA database; UTC unless said otherwise. Where it is not

@@ -25,8 +25,8 @@ const FILE: &str = "attachment; filename=\"stats.csv\"";
 
 /// Visits of a link
 ///
-/// Totals, and a series without gaps. Numbers appear a few seconds after the visits. Visits from before the link was
-/// made are not the link's.
+/// Totals, and a series without gaps. Numbers appear a few seconds after the visits. Visits of an earlier link that had
+/// the same key are not among them.
 #[utoipa::path(
     get,
     path = "/api/v1/links/{key}/stats",

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use curt_accounts::Principal;
-use curt_clicks::report::{Range, Reports};
+use curt_clicks::report::Reports;
 use curt_core::limits::TAG_BYTES_MAX;
-use curt_core::{ClickSubject, OwnerId, Scope, UnixMillis};
+use curt_core::{ClickSubject, OwnerId, Scope};
 use utoipa::IntoParams;
 
 use crate::api::list_query::{self, OwnerFilter};
@@ -14,8 +14,6 @@ use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 
 const _: () = assert!(TAG_BYTES_MAX == 64); // the parameter below can hold only a literal number
-
-const ALWAYS: UnixMillis = UnixMillis(i64::MIN);
 
 /// Which links, as the OpenAPI document shows it.
 #[derive(IntoParams)]
@@ -59,8 +57,6 @@ pub(super) struct Subject {
     pub(super) reports: Arc<Reports>,
     pub(super) clicks: ClickSubject,
     pub(super) asker: OwnerId,
-    /// What was counted earlier is about something else.
-    since: UnixMillis,
 }
 
 /// What to look at again while a feed goes on.
@@ -87,13 +83,9 @@ async fn link(app: &App, caller: &Caller, key: &str) -> Result<Subject, Problem>
         .links
         .get(caller::reachable_links(&principal), key)
         .await?;
-    // A key may have been another link's before.
-    subject(
-        app,
-        &principal,
-        ClickSubject::Link(link.id),
-        link.created_at,
-    )
+    // A key may have been another link's before, which was of another generation.
+    let clicks = ClickSubject::Link(link.id, link.revision.generation);
+    subject(app, &principal, clicks)
 }
 
 async fn links(app: &App, caller: &Caller, which: &Which) -> Result<Subject, Problem> {
@@ -120,20 +112,15 @@ async fn links(app: &App, caller: &Caller, which: &Which) -> Result<Subject, Pro
         (OwnerFilter::One(owner), None) => ClickSubject::Owner(owner),
         (OwnerFilter::One(owner), Some(tag)) => ClickSubject::tag(owner, tag),
     };
-    subject(app, &principal, clicks, ALWAYS)
+    subject(app, &principal, clicks)
 }
 
 async fn orphans(app: &App, caller: &Caller) -> Result<Subject, Problem> {
     let principal = caller.needs(app, Scope::Admin).await?;
-    subject(app, &principal, ClickSubject::Orphans, ALWAYS)
+    subject(app, &principal, ClickSubject::Orphans)
 }
 
-fn subject(
-    app: &App,
-    asker: &Principal,
-    clicks: ClickSubject,
-    since: UnixMillis,
-) -> Result<Subject, Problem> {
+fn subject(app: &App, asker: &Principal, clicks: ClickSubject) -> Result<Subject, Problem> {
     let reports = app.reports.clone().ok_or_else(|| {
         Problem::new(ProblemCode::NotFound).detail("This server does not count visits.")
     })?;
@@ -141,12 +128,5 @@ fn subject(
         reports,
         clicks,
         asker: asker.user,
-        since,
     })
-}
-
-impl Subject {
-    pub(super) fn counted(&self, range: Range) -> Range {
-        range.counting_since(self.since)
-    }
 }

@@ -60,7 +60,7 @@ pub(crate) struct VisitBody {
 impl From<VisitRow> for VisitBody {
     fn from(visit: VisitRow) -> Self {
         let (met, key) = match visit.visited {
-            Visited::Link(id) => (MetName::Link, Some(id.key.to_string())),
+            Visited::Link(id, _) => (MetName::Link, Some(id.key.to_string())),
             Visited::Absent(key) => (MetName::NotFound, Some(key.into())),
             Visited::BaseUrl => (MetName::BaseUrl, None),
         };

@@ -87,11 +87,10 @@ fn push(lines: &mut Lines, page: VisitPage) {
 }
 
 fn of(subject: &Subject, query: VisitsQuery) -> VisitQuery {
-    let range = subject.counted(query.range);
     VisitQuery {
         subject: subject.clicks.clone(),
-        from: range.counted_from(),
-        before: range.before(),
+        from: query.range.from(),
+        before: query.range.counted_before(),
         filter: query.filter,
         cursor: query.cursor,
         limit: query.limit,

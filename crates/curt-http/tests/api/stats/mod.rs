@@ -22,7 +22,7 @@ fn id(key: &str) -> LinkId {
 }
 
 fn link(key: &str) -> ClickSubject {
-    ClickSubject::Link(id(key))
+    ClickSubject::Link(id(key), 1)
 }
 
 /// Counts visits of a subject in one hour.
@@ -86,7 +86,7 @@ fn visit(at: UnixMillis, visited: Visited, owner: Option<OwnerId>) -> VisitRow {
 }
 
 fn of_ada(at: UnixMillis, key: &str) -> VisitRow {
-    visit(at, Visited::Link(id(key)), Some(ADA))
+    visit(at, Visited::Link(id(key), 1), Some(ADA))
 }
 
 async fn get(world: &World, path: &str) -> Answer {

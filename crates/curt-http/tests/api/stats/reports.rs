@@ -1,7 +1,11 @@
-use curt_core::{ClickSubject, Dimension, Scope, UnixMillis, VisitKind, VisitRow, Visited};
+use curt_core::ports::LinkStore as _;
+use curt_core::{
+    ClickSubject, Dimension, Link, Revision, Scope, UnixMillis, VisitKind, VisitRow, Visited,
+};
+use curt_testkit::sample;
 use serde_json::json;
 
-use super::{DAY, HOUR, apply, count, get, get_as, humans, link, of_ada, visit};
+use super::{DAY, HOUR, apply, count, get, get_as, humans, id, link, of_ada, visit};
 use crate::harness::{ADA, BOB, NOW, ROOT, World};
 
 #[tokio::test]
@@ -25,7 +29,10 @@ async fn a_link_tells_its_totals_and_a_series_without_gaps() {
         (&json!("UTC"), &json!("day"))
     );
     assert_eq!(stats["from"], "2025-12-03T00:00:00.000Z");
-    assert_eq!(stats["to"], "2026-01-01T01:00:00.000Z", "the hour has begun");
+    assert_eq!(
+        stats["to"], "2026-01-01T01:00:00.000Z",
+        "the hour has begun"
+    );
     let series = stats["series"].as_array().unwrap();
     assert_eq!(series.len(), 30);
     assert_eq!(series[27]["counts"]["human"], 3);
@@ -213,20 +220,55 @@ async fn where_no_visit_is_kept_there_are_no_filters() {
     }
 }
 
+/// A key that was given away again: in the same hour, and by another owner.
 #[tokio::test]
-async fn visits_from_before_the_link_are_not_its_own() {
+async fn visits_of_an_earlier_link_with_the_same_key_are_not_its_own() {
     let world = World::new().await;
-    world.link("abc").await;
-    humans(&world, &link("abc"), UnixMillis(NOW.0 - DAY), 100).await;
-    world.clock.set(UnixMillis(NOW.0 + HOUR));
-    humans(&world, &link("abc"), NOW, 1).await;
-    let stats = get(&world, "/api/v1/links/abc/stats").await.json();
+    let reborn = Link {
+        owner: ADA,
+        revision: Revision::FIRST.reborn(),
+        ..sample::link("abc")
+    };
+    let made = world.store.insert(sample::request(vec![reborn])).await;
+    made.unwrap();
+    let (earlier, own) = (link("abc"), ClickSubject::Link(id("abc"), 2));
+    for (subject, number, browser) in [(&earlier, 7, "Chrome"), (&own, 1, "Firefox")] {
+        humans(&world, subject, NOW, number).await;
+        count(&world, subject, NOW, Dimension::Browser, browser, number).await;
+    }
+    let of_both = [(id("abc"), 1), (id("abc"), 2)]
+        .map(|(id, generation)| visit(NOW, Visited::Link(id, generation), Some(ADA)));
+    apply(&world, Vec::new(), of_both.to_vec()).await;
+    let path = "/api/v1/links/abc";
+    let stats = get(&world, &format!("{path}/stats")).await.json();
     assert_eq!(
         (&stats["totals"]["human"], &stats["visitors"]),
         (&json!(1), &json!(1))
     );
+    let top = get(&world, &format!("{path}/stats/browser")).await.json();
+    assert_eq!(top["values"], json!([{"value": "Firefox", "count": 1}]));
+    let visits = get(&world, &format!("{path}/visits")).await.json();
+    assert_eq!(visits["visits"].as_array().unwrap().len(), 1);
+    let all = get(&world, "/api/v1/visits").await.json();
+    assert_eq!(all["visits"].as_array().unwrap().len(), 2);
+}
+
+/// A clock that stepped back dates visits before the link that they are of.
+#[tokio::test]
+async fn no_clock_hides_visits() {
+    let world = World::new().await;
+    world.link("abc").await;
+    humans(&world, &link("abc"), UnixMillis(NOW.0 - DAY), 100).await;
+    humans(&world, &link("abc"), UnixMillis(NOW.0 + DAY), 10).await;
+    humans(&world, &link("abc"), NOW, 1).await;
+    let stats = get(&world, "/api/v1/links/abc/stats").await.json();
+    assert_eq!(stats["totals"]["human"], 111);
     let top = get(&world, "/api/v1/links/abc/stats/kind").await.json();
-    assert_eq!(top["values"], json!([{"value": "human", "count": 1}]));
+    assert_eq!(top["values"], json!([{"value": "human", "count": 111}]));
+    // An end that is asked for is one.
+    let path = "/api/v1/links/abc/stats?to=2026-01-01T00:30:00Z";
+    let ended = get(&world, path).await.json();
+    assert_eq!(ended["totals"]["human"], 101);
 }
 
 #[tokio::test]

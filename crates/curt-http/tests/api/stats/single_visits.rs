@@ -14,7 +14,7 @@ async fn visited(number: i64) -> World {
     let mut visits: Vec<_> = (0..number)
         .map(|minutes| of_ada(at(minutes), "abc"))
         .collect();
-    visits.push(visit(at(1), Visited::Link(super::id("bobs")), Some(BOB)));
+    visits.push(visit(at(1), Visited::Link(super::id("bobs"), 1), Some(BOB)));
     visits.push(visit(
         at(2),
         Visited::Absent("=cmd|' /C calc'!A0".into()),

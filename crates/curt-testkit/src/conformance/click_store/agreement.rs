@@ -201,8 +201,8 @@ impl History {
     fn any_visit(&mut self) -> VisitRow {
         let key = self.one_of(&["a", "b", "A"]);
         let visited = self.one_of(&[
-            Visited::Link(id(key)),
-            Visited::Link(id(key)),
+            Visited::Link(id(key), 1),
+            Visited::Link(id(key), 1),
             Visited::Absent("nope".into()),
             Visited::BaseUrl,
         ]);
@@ -210,7 +210,7 @@ impl History {
         let tags: &[&str] = self.one_of(&[&[] as &[_], &["red"], &["RED", "blue"]]);
         VisitRow {
             at: self.any_time(),
-            owner: matches!(visited, Visited::Link(_)).then_some(owner),
+            owner: matches!(visited, Visited::Link(..)).then_some(owner),
             tags: tags.iter().map(|tag| (*tag).into()).collect(),
             visited,
             kind: self.one_of(&VisitKind::ALL),

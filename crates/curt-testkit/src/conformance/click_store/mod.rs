@@ -71,7 +71,7 @@ fn sum(at: i64, dimension: Dimension, value: &str, count: u64) -> ClickSum {
 }
 
 fn link(key: &str) -> ClickSubject {
-    ClickSubject::Link(id(key))
+    ClickSubject::Link(id(key), 1)
 }
 
 fn counted(subject: ClickSubject, sums: Vec<ClickSum>) -> SubjectDay {
@@ -118,7 +118,7 @@ fn visitors(numbers: impl IntoIterator<Item = u64>) -> Sketch {
 fn visit(key: &str, at: i64) -> VisitRow {
     VisitRow {
         at: UnixMillis(at),
-        visited: Visited::Link(id(key)),
+        visited: Visited::Link(id(key), 1),
         owner: Some(OWNER),
         tags: Vec::new(),
         kind: VisitKind::Human,

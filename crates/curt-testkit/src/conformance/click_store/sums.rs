@@ -102,8 +102,11 @@ async fn subjects_are_apart(store: Port) -> Result<()> {
         ClickSubject::tag(OwnerId(1), ""),
         link("a"),
         link("A"),
-        ClickSubject::Link(LinkId::new(DomainId(1), key("a"))),
-        ClickSubject::Link(LinkId::new(DomainId(u32::MAX), key("a"))),
+        ClickSubject::Link(LinkId::new(DomainId(1), key("a")), 1),
+        ClickSubject::Link(LinkId::new(DomainId(u32::MAX), key("a")), 1),
+        // Later links of the same key.
+        ClickSubject::Link(id("a"), 2),
+        ClickSubject::Link(id("a"), u32::MAX),
     ];
     let count = |n: usize| n as u64 + 1;
     for (n, subject) in subjects.iter().enumerate() {
@@ -254,7 +257,7 @@ async fn the_top_is_of_the_range(store: Port) -> Result<()> {
     let sums = (0..24).map(|at| sum(at, COUNTRY, if at < 12 { "am" } else { "pm" }, 1));
     let mut next = counted(link("a"), vec![sum(24, COUNTRY, "next", 7)]);
     next.day = day(DAY + 1);
-    let today = counted(ClickSubject::Link(id("a")), sums.collect());
+    let today = counted(ClickSubject::Link(id("a"), 1), sums.collect());
     store.apply(flush_of(0, 1, vec![today, next])).await?;
     let range = HourRange {
         from: hour(10),

@@ -127,7 +127,7 @@ async fn every_subject_has_its_visits(store: Port) -> Result<()> {
             orphan(Visited::Absent("nope".into()), 4),
             orphan(Visited::BaseUrl, 5),
             VisitRow {
-                visited: Visited::Link(other_domain.clone()),
+                visited: Visited::Link(other_domain.clone(), 1),
                 owner: None,
                 ..visit("x", 6)
             },
@@ -146,7 +146,7 @@ async fn every_subject_has_its_visits(store: Port) -> Result<()> {
         (ClickSubject::tag(OwnerId(7), "red"), vec![3]),
         (link("a"), vec![1]),
         (link("A"), vec![2]),
-        (ClickSubject::Link(other_domain), vec![6]),
+        (ClickSubject::Link(other_domain, 1), vec![6]),
         (link("absent"), vec![]),
     ] {
         let what = format!("{subject:?}");

@@ -49,7 +49,10 @@ fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
     let token = site.new_token("tests");
     site.use_token(&token);
     site.restart();
+    // Made while the clock is ahead: half of all visits are dated before that.
+    fs::write(&ahead, "").unwrap();
     let key = new_link(&site, &json!({}));
+    fs::remove_file(&ahead).unwrap();
     let http = site.http();
     let over = AtomicBool::new(false);
     let answered: u64 = thread::scope(|scope| {
@@ -92,6 +95,19 @@ fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
             "{path}"
         );
     }
+    // Without a range too, although some are dated later than now.
+    for path in ["", "/kind"] {
+        let path = format!("/api/v1/links/{key}/stats{path}");
+        let stats = api.get(&path).unwrap().json();
+        let human = match stats.get("totals") {
+            Some(totals) => totals["human"].as_u64(),
+            None => stats["values"][0]["count"].as_u64(),
+        };
+        assert_eq!(human, Some(answered), "{path}: {stats}");
+    }
+    let page = api.get(&format!("/api/v1/links/{key}/visits?limit=1000"));
+    let single = page.unwrap().json()["visits"].as_array().unwrap().len() as u64;
+    assert_eq!(single, answered.min(1_000));
     // The visits of both times are there.
     let path = format!("/api/v1/links/{key}/stats?bucket=hour&{range}");
     let stats = api.get(&path).unwrap().json();

@@ -1,6 +1,7 @@
 //! What counting visits promises: every redirect that was answered is counted once, whatever happens to the server, and
 //! nobody waits for it.
 
+mod attribution;
 #[cfg(target_os = "linux")]
 mod clock;
 mod exact;
