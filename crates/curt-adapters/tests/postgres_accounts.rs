@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use curt_adapters::postgres::{Postgres, PostgresSettings};
 use curt_core::OwnerId;
-use curt_core::ports::Accounts;
+use curt_core::ports::{Accounts, KeysToRevoke};
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::sample::{NOW, api_key, audit_entry, later, user};
 use curt_testkit::{conformance, need};
@@ -44,7 +44,8 @@ async fn what_one_process_takes_away_is_gone_for_the_other() {
     assert!(!other.add_user(&taken).await.unwrap(), "the email is taken");
     one.add_api_key(&api_key("p", 1, "x")).await.unwrap();
     assert!(other.api_key("p").await.unwrap().is_some());
-    assert!(other.revoke_api_key("p", NOW).await.unwrap());
+    let ended = other.revoke_api_keys(KeysToRevoke::Prefix("p"), NOW).await;
+    assert_eq!(ended.unwrap(), ["p"].map(Box::<str>::from));
     let seen = one.api_key("p").await.unwrap().unwrap();
     assert!(!seen.is_in_force(NOW));
 }

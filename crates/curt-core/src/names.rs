@@ -102,6 +102,7 @@ pub mod event {
     pub const CLICK_RECORD_POISONED: &str = "click_record_poisoned";
     pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
     pub const CLICKS_PURGED: &str = "clicks_purged";
+    pub const FILES_TIGHTENED: &str = "files_tightened";
     pub const REQUEST_ANSWERED: &str = "request_answered";
     pub const REQUEST_FAILED: &str = "request_failed";
     pub const CONNECTION_FAILED: &str = "connection_failed";

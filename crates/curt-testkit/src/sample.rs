@@ -194,6 +194,8 @@ pub fn api_key(prefix: &str, user: u64, name: &str) -> NewApiKey {
         allowance: Allowance::default(),
         created_at: NOW,
         expires_at: None,
+        parent: None,
+        bucket: None,
     }
 }
 

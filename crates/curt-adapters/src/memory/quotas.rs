@@ -128,6 +128,14 @@ impl Level {
         Ok(level)
     }
 
+    /// The level once `amount` is put back.
+    fn with(self, amount: u64, now: UnixMillis) -> Self {
+        let back = self.cost().saturating_mul(i128::from(amount));
+        let mut level = self;
+        level.set_missing((self.missing(now) - back).max(0), now);
+        level
+    }
+
     fn reply(&self, refused_for: Option<Duration>, now: UnixMillis) -> QuotaReply {
         let missing = self.missing(now);
         let left = match self.cost() {
@@ -208,5 +216,19 @@ impl Quotas for MemoryQuotas {
         now: UnixMillis,
     ) -> PortResult<Vec<QuotaReply>> {
         Ok(locked(&self.buckets).take(buckets, amount, now))
+    }
+
+    async fn give_back(
+        &self,
+        buckets: &[Bucket<'_>],
+        amount: u64,
+        now: UnixMillis,
+    ) -> PortResult<()> {
+        let mut held = locked(&self.buckets);
+        for bucket in buckets {
+            let level = held.level(bucket, now).with(amount, now);
+            held.set(bucket.name, level);
+        }
+        Ok(())
     }
 }

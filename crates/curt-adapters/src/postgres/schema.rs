@@ -65,11 +65,18 @@ pub static LINKS: MigrationSet = MigrationSet {
 /// Users, and everything that belongs to one.
 pub static ACCOUNTS: MigrationSet = MigrationSet {
     name: "accounts",
-    steps: &[Migration {
-        number: 1,
-        name: "first",
-        sql: include_str!("../../migrations/postgres/accounts_0001_first.sql"),
-    }],
+    steps: &[
+        Migration {
+            number: 1,
+            name: "first",
+            sql: include_str!("../../migrations/postgres/accounts_0001_first.sql"),
+        },
+        Migration {
+            number: 2,
+            name: "API key parents",
+            sql: include_str!("../../migrations/postgres/accounts_0002_api_key_parents.sql"),
+        },
+    ],
 };
 
 /// What is counted about visits, and the visits.

@@ -41,6 +41,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "keys",
         sql: include_str!("../../migrations/sqlite/0005_keys.sql"),
     },
+    Migration {
+        number: 6,
+        name: "API key parents",
+        sql: include_str!("../../migrations/sqlite/0006_api_key_parents.sql"),
+    },
 ];
 
 /// "curt" in ASCII: tells our files from those of other programs.

@@ -86,6 +86,8 @@ fn api_key(number: u64, user: &User) -> NewApiKey {
         allowance: allowance(),
         created_at: user.created_at,
         expires_at: None,
+        parent: None,
+        bucket: None,
     }
 }
 

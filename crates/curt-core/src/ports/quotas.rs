@@ -18,6 +18,15 @@ pub trait Quotas: Send + Sync {
         amount: u64,
         now: UnixMillis,
     ) -> PortResult<Vec<QuotaReply>>;
+
+    /// Puts `amount` back into every one of `buckets` at `now`; none gets fuller than full. For what was taken before it
+    /// was known whether it counts. Called twice: gives back twice. Timed out: unknown; the bucket refills by itself.
+    async fn give_back(
+        &self,
+        buckets: &[Bucket<'_>],
+        amount: u64,
+        now: UnixMillis,
+    ) -> PortResult<()>;
 }
 
 /// What is counted, and how much of it there is.

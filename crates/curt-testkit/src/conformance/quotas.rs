@@ -23,6 +23,7 @@ pub async fn suite(make: impl AsyncFn() -> Port) {
         a_take_is_all_or_nothing,
         a_bucket_refills_evenly,
         buckets_are_apart,
+        what_is_given_back_can_be_taken_again,
         nothing_can_be_taken_from_an_empty_rule,
         more_than_the_bucket_holds_is_never_granted,
         a_clock_that_steps_back_costs_one_period_at_most,
@@ -114,6 +115,30 @@ async fn a_bucket_refills_evenly(quotas: Port) -> Result<()> {
         take(&quotas, 0, after(99_000)).await?.remaining,
         10,
     )
+}
+
+async fn what_is_given_back_can_be_taken_again(quotas: Port) -> Result<()> {
+    let bucket = |name| Bucket {
+        name,
+        rule: TEN_A_SECOND,
+    };
+    quotas.give_back(&[bucket("a")], 5, NOW).await?;
+    let got = take(&quotas, 0, NOW).await?;
+    same("no fuller than full", got.remaining, 10)?;
+    take(&quotas, 10, NOW).await?;
+    take_from(&quotas, "b", TEN_A_SECOND, 4, NOW).await?;
+    let both = [bucket("a"), bucket("b")];
+    quotas.give_back(&both, 1, NOW).await?;
+    quotas.give_back(&both, 1, NOW).await?;
+    same("of one", take(&quotas, 0, NOW).await?.remaining, 2)?;
+    let other = take_from(&quotas, "b", TEN_A_SECOND, 0, NOW).await?;
+    same("of the other", other.remaining, 8)?;
+    quotas
+        .give_back(&[bucket("a")], u64::MAX, after(50))
+        .await?;
+    let got = take(&quotas, 10, after(50)).await?;
+    ensure!(got.granted, "full again: {got:?}");
+    Ok(())
 }
 
 async fn buckets_are_apart(quotas: Port) -> Result<()> {

@@ -1,8 +1,8 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use curt_core::account::ApiKeyNumber;
-use curt_core::ports::{ApiKey, ApiKeys, NewApiKey, RedirectionLimits};
+use curt_core::ports::{ApiKey, ApiKeys, KeysToRevoke, NewApiKey, RedirectionLimits};
 use curt_core::{ErrorKind, OwnerId, PortError, PortResult, UnixMillis};
 
 use super::MemoryAccounts;
@@ -41,6 +41,48 @@ impl ApiKeyTable {
         self.find(&key.prefix).is_none() && !self.of_user(key.user).any(has_name)
     }
 
+    /// The key, which ends with its parent at the latest. `None`: the parent is not in force.
+    fn below_parent(&self, key: &NewApiKey) -> Option<NewApiKey> {
+        let Some(parent) = key.parent.as_deref() else {
+            return Some(key.clone());
+        };
+        let parent = self.find(parent)?;
+        let ends = [key.expires_at, parent.ends_at()];
+        parent.is_in_force(key.created_at).then(|| NewApiKey {
+            expires_at: ends.into_iter().flatten().min(),
+            ..key.clone()
+        })
+    }
+
+    /// The prefixes of the keys and of all that descend from them.
+    fn family(&self, which: KeysToRevoke<'_>) -> BTreeSet<Box<str>> {
+        let is_named = |key: &ApiKey| match which {
+            KeysToRevoke::Prefix(prefix) => &*key.prefix == prefix,
+            KeysToRevoke::User(user) => key.user == user,
+        };
+        let mut family = BTreeSet::new();
+        // A parent is older than its children, and so comes before them.
+        for key in &self.keys {
+            let descends = |parent: &str| family.contains(parent);
+            if is_named(key) || key.parent.as_deref().is_some_and(descends) {
+                family.insert(key.prefix.clone());
+            }
+        }
+        family
+    }
+
+    fn revoke(&mut self, which: KeysToRevoke<'_>, at: UnixMillis) -> Vec<Box<str>> {
+        let mut ended = Vec::new();
+        for prefix in self.family(which) {
+            let ends_later = |key: &&mut ApiKey| key.revoked_at.is_none_or(|end| end > at);
+            if let Some(key) = self.find_mut(&prefix).filter(ends_later) {
+                key.revoked_at = Some(at);
+                ended.push(prefix);
+            }
+        }
+        ended
+    }
+
     fn push(&mut self, key: &NewApiKey) -> PortResult<ApiKeyNumber> {
         let place = self.keys.len();
         let number = u32::try_from(place + 1).map_err(|error| {
@@ -60,10 +102,10 @@ impl ApiKeyTable {
     }
 
     fn add(&mut self, key: &NewApiKey) -> PortResult<Option<ApiKeyNumber>> {
-        if !self.is_free(key, None) {
+        let Some(key) = self.below_parent(key).filter(|key| self.is_free(key, None)) else {
             return Ok(None);
-        }
-        self.push(key).map(Some)
+        };
+        self.push(&key).map(Some)
     }
 
     fn rotate(
@@ -77,13 +119,19 @@ impl ApiKeyTable {
         let Some(old) = self.find(prefix).filter(replaceable) else {
             return Ok(None);
         };
+        let keeps_parent = old.parent == successor.parent;
         let successor = NewApiKey {
             name: old.name.clone(),
             ..successor.clone()
         };
-        if !self.is_free(&successor, Some(prefix)) {
+        let successor = match keeps_parent {
+            true => Some(successor),
+            false => self.below_parent(&successor),
+        };
+        let is_free = |key: &NewApiKey| self.is_free(key, Some(prefix));
+        let Some(successor) = successor.filter(is_free) else {
             return Ok(None);
-        }
+        };
         let number = self.push(&successor)?;
         if let Some(old) = self.find_mut(prefix) {
             old.name = retired_name.into();
@@ -111,11 +159,12 @@ impl ApiKeys for MemoryAccounts {
         })
     }
 
-    async fn revoke_api_key(&self, prefix: &str, at: UnixMillis) -> PortResult<bool> {
-        let api_keys = &mut locked(&self.tables).api_keys;
-        let ends_later = |key: &&mut ApiKey| key.revoked_at.is_none_or(|end| end > at);
-        let found = api_keys.find_mut(prefix).filter(ends_later);
-        Ok(found.map(|key| key.revoked_at = Some(at)).is_some())
+    async fn revoke_api_keys(
+        &self,
+        which: KeysToRevoke<'_>,
+        at: UnixMillis,
+    ) -> PortResult<Vec<Box<str>>> {
+        Ok(locked(&self.tables).api_keys.revoke(which, at))
     }
 
     async fn rotate_api_key(

@@ -83,4 +83,13 @@ impl Users for MemoryAccounts {
         let can_sign_in = |user: &User| user.password_hash.is_some();
         Ok(users.by_id.values().any(can_sign_in))
     }
+
+    async fn disabled_users(&self) -> PortResult<Vec<OwnerId>> {
+        let users = &locked(&self.tables).users;
+        let disabled = users
+            .by_id
+            .values()
+            .filter(|user| user.disabled_at.is_some());
+        Ok(disabled.map(|user| user.id).collect())
+    }
 }

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use curt_core::account::{ApiKeyNumber, Scopes};
-use curt_core::ports::{ApiKey, ApiKeys, NewApiKey, QuotaRule, RedirectionLimits};
+use curt_core::ports::{ApiKey, ApiKeys, KeysToRevoke, NewApiKey, QuotaRule, RedirectionLimits};
 use curt_core::{OwnerId, PortResult, UnixMillis};
 use tokio_postgres::Row;
 
@@ -12,7 +12,7 @@ use crate::postgres::engine::{Engine, Step, Value, column};
 macro_rules! columns {
     () => {
         "prefix, secret_hash, user_id, name, scopes, creations_amount, creations_period, redirections_amount, \
-         redirections_period, created_at, expires_at"
+         redirections_period, created_at, expires_at, parent, bucket"
     };
 }
 
@@ -35,6 +35,21 @@ macro_rules! name_is_taken {
     };
 }
 
+/// Whether the parent `$12`, if there is one, is in force at `$10`.
+macro_rules! parent_is_in_force {
+    () => {
+        "($12::text IS NULL OR EXISTS (SELECT FROM api_keys AS p WHERE p.prefix = $12 \
+         AND (p.expires_at IS NULL OR p.expires_at > $10) AND (p.revoked_at IS NULL OR p.revoked_at > $10)))"
+    };
+}
+
+/// `$11`, or when the parent `$12` ends, whichever is sooner.
+macro_rules! end_below_parent {
+    () => {
+        "least($11, (SELECT least(p.expires_at, p.revoked_at) FROM api_keys AS p WHERE p.prefix = $12))"
+    };
+}
+
 const FIND: &str = concat!(
     "SELECT ",
     all_columns!(),
@@ -48,27 +63,52 @@ const LIST: &str = concat!(
 /// Times decide which names are taken, so that no index can: whoever adds a key for a user does so alone. A statement of
 /// its own before the insert, which has to see what the one before it did.
 const LOCK_USER: &str = "SELECT pg_advisory_xact_lock(hashtextextended('api_keys', $1))";
+/// Held while a key with a parent is added and while keys are revoked, so that no key is added below one whose family is
+/// being ended.
+const LOCK_FAMILIES: &str = "SELECT pg_advisory_xact_lock(hashtextextended('api_key_families', 0))";
 const INSERT: &str = concat!(
     "INSERT INTO api_keys (",
     columns!(),
-    ") SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 WHERE NOT ",
+    ") SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ",
+    end_below_parent!(),
+    ", $12, $13 WHERE NOT ",
     name_is_taken!("$4", ""),
+    " AND ",
+    parent_is_in_force!(),
     " ON CONFLICT (prefix) DO NOTHING RETURNING seq"
 );
-/// Adds a key with the name of the key `$12`, which gets the name `$4` and ends at `$13`.
+/// Adds a key with the name of the key `$14`, which gets the name `$4` and ends at `$15`.
 const ROTATE: &str = concat!(
-    "WITH old AS MATERIALIZED (SELECT seq, name FROM api_keys \
-     WHERE prefix = $12 AND user_id = $3 AND revoked_at IS NULL FOR UPDATE), \
+    "WITH old AS MATERIALIZED (SELECT seq, name, parent FROM api_keys \
+     WHERE prefix = $14 AND user_id = $3 AND revoked_at IS NULL FOR UPDATE), \
      new AS (INSERT INTO api_keys (",
     columns!(),
-    ") SELECT $1, $2, $3, old.name, $5, $6, $7, $8, $9, $10, $11 FROM old WHERE NOT ",
+    ") SELECT $1, $2, $3, old.name, $5, $6, $7, $8, $9, $10, \
+     CASE WHEN old.parent = $12 THEN $11 ELSE ",
+    end_below_parent!(),
+    " END, $12, $13 FROM old WHERE NOT ",
     name_is_taken!("old.name", " AND k.seq <> old.seq"),
-    " ON CONFLICT (prefix) DO NOTHING RETURNING seq), \
-     retired AS (UPDATE api_keys AS k SET name = $4, revoked_at = $13 FROM old, new WHERE k.seq = old.seq) \
+    " AND (old.parent = $12 OR ",
+    parent_is_in_force!(),
+    ") ON CONFLICT (prefix) DO NOTHING RETURNING seq), \
+     retired AS (UPDATE api_keys AS k SET name = $4, revoked_at = $15 FROM old, new WHERE k.seq = old.seq) \
      SELECT seq FROM new"
 );
-const REVOKE: &str = "UPDATE api_keys SET revoked_at = $2 \
-     WHERE prefix = $1 AND (revoked_at IS NULL OR revoked_at > $2) RETURNING 1";
+/// Ends the keys that `$named` finds by `$1`, and what descends from them, at `$2`.
+macro_rules! revoke {
+    ($named:literal) => {
+        concat!(
+            "WITH RECURSIVE family AS (SELECT prefix FROM api_keys WHERE ",
+            $named,
+            " UNION SELECT child.prefix FROM family JOIN api_keys AS child ON child.parent = family.prefix), \
+             ended AS (UPDATE api_keys AS k SET revoked_at = $2 FROM family WHERE k.prefix = family.prefix \
+             AND (k.revoked_at IS NULL OR k.revoked_at > $2) RETURNING k.prefix) \
+             SELECT prefix FROM ended ORDER BY prefix"
+        )
+    };
+}
+const REVOKE: &str = revoke!("prefix = $1");
+const REVOKE_OF_USER: &str = revoke!("user_id = $1");
 /// Locks in the order of prefixes, so that two processes that note the same keys do not wait in a circle.
 const TOUCH: &str = "WITH used AS (SELECT prefix, max(at) AS at FROM unnest($1::text[], $2::bigint[]) \
      AS used (prefix, at) GROUP BY prefix), \
@@ -100,11 +140,30 @@ impl ApiKeys for PostgresAccounts {
         rows.iter().map(|row| api_key_of(OP, row)).collect()
     }
 
-    async fn revoke_api_key(&self, prefix: &str, at: UnixMillis) -> PortResult<bool> {
+    async fn revoke_api_keys(
+        &self,
+        which: KeysToRevoke<'_>,
+        at: UnixMillis,
+    ) -> PortResult<Vec<Box<str>>> {
+        const OP: &str = "revoke API keys";
         let engine = self.tables.engine().await?;
-        let values: [Value<'_>; 2] = [&prefix, &at.0];
-        let rows = engine.write("revoke an API key", REVOKE, &values).await?;
-        Ok(!rows.is_empty())
+        let revoke = async |sql, named: Value<'_>| {
+            let lock = Step {
+                sql: LOCK_FAMILIES,
+                values: &[],
+            };
+            let revoke = Step {
+                sql,
+                values: &[named, &at.0],
+            };
+            engine.transact(OP, &[lock, revoke]).await
+        };
+        let answers = match which {
+            KeysToRevoke::Prefix(prefix) => revoke(REVOKE, &prefix).await?,
+            KeysToRevoke::User(user) => revoke(REVOKE_OF_USER, &user.0.cast_signed()).await?,
+        };
+        let ended = answers.last().map(Vec::as_slice).unwrap_or_default();
+        ended.iter().map(|row| column(OP, row, 0)).collect()
     }
 
     async fn rotate_api_key(
@@ -162,17 +221,32 @@ async fn insert(
     let (prefix, name) = (&*key.prefix, &*key.name);
     let mut values: Vec<Value<'_>> = vec![&prefix, &hash, &user, &name, &scopes];
     values.extend(allowance.values());
-    values.extend([&key.created_at.0 as Value<'_>, &expires_at]);
+    let parent = key.parent.as_deref();
+    let bucket = key.bucket.map(|number| i64::from(number.0));
+    values.extend([
+        &key.created_at.0 as Value<'_>,
+        &expires_at,
+        &parent,
+        &bucket,
+    ]);
     values.extend(rest);
-    let lock = Step {
+    let lock_user = Step {
         sql: LOCK_USER,
         values: &[&user],
+    };
+    let lock_families = Step {
+        sql: LOCK_FAMILIES,
+        values: &[],
     };
     let insert = Step {
         sql,
         values: &values,
     };
-    let answers = engine.transact(op, &[lock, insert]).await?;
+    let steps = match parent {
+        Some(_) => vec![lock_user, lock_families, insert],
+        None => vec![lock_user, insert],
+    };
+    let answers = engine.transact(op, &steps).await?;
     let row = answers.last().and_then(|rows| rows.first());
     row.map(|row| number_of(op, row, 0)).transpose()
 }
@@ -195,6 +269,9 @@ fn number_of(op: &'static str, row: &Row, index: usize) -> PortResult<ApiKeyNumb
 }
 
 fn api_key_of(op: &'static str, row: &Row) -> PortResult<ApiKey> {
+    let number_of_key = number_of(op, row, 15)?;
+    let bucket: Option<i64> = column(op, row, 12)?;
+    let bucket = bucket.map(|bucket| small(op, bucket).map(ApiKeyNumber));
     Ok(ApiKey {
         prefix: column(op, row, 0)?,
         secret_hash: hash(op, row, 1)?,
@@ -204,8 +281,10 @@ fn api_key_of(op: &'static str, row: &Row) -> PortResult<ApiKey> {
         allowance: limit::allowance_of(op, row, 5)?,
         created_at: time(op, row, 9)?,
         expires_at: time_or_none(op, row, 10)?,
-        revoked_at: time_or_none(op, row, 11)?,
-        last_used_at: time_or_none(op, row, 12)?,
-        number: number_of(op, row, 13)?,
+        parent: column(op, row, 11)?,
+        bucket: bucket.transpose()?.unwrap_or(number_of_key),
+        revoked_at: time_or_none(op, row, 13)?,
+        last_used_at: time_or_none(op, row, 14)?,
+        number: number_of_key,
     })
 }

@@ -38,6 +38,7 @@ const WITH_PASSWORD: &str =
     "SELECT EXISTS (SELECT FROM users WHERE password_hash IS NOT NULL LIMIT 1)";
 const WITH_LIMIT: &str = "SELECT id, redirections_amount, redirections_period FROM users \
      WHERE redirections_amount IS NOT NULL ORDER BY id";
+const DISABLED: &str = "SELECT id FROM users WHERE disabled_at IS NOT NULL ORDER BY id";
 
 #[async_trait]
 impl Users for PostgresAccounts {
@@ -91,6 +92,13 @@ impl Users for PostgresAccounts {
         let engine = self.tables.engine().await?;
         let rows = engine.read(OP, WITH_PASSWORD, &[]).await?;
         rows.first().map_or(Ok(false), |row| column(OP, row, 0))
+    }
+
+    async fn disabled_users(&self) -> PortResult<Vec<OwnerId>> {
+        const OP: &str = "list disabled users";
+        let engine = self.tables.engine().await?;
+        let rows = engine.read(OP, DISABLED, &[]).await?;
+        rows.iter().map(|row| owner(OP, row, 0)).collect()
     }
 }
 

@@ -1,7 +1,8 @@
 use async_trait::async_trait;
 use curt_core::account::{ApiKeyNumber, Scopes};
-use curt_core::ports::{ApiKey, ApiKeys, NewApiKey, QuotaRule, RedirectionLimits};
+use curt_core::ports::{ApiKey, ApiKeys, KeysToRevoke, NewApiKey, QuotaRule, RedirectionLimits};
 use curt_core::{OwnerId, PortResult, UnixMillis};
+use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{SqliteAccounts, limit, users};
@@ -11,7 +12,7 @@ use crate::sqlite::decode;
 macro_rules! columns {
     () => {
         "prefix, secret_hash, user, name, scopes, creations_amount, creations_period, \
-         redirections_amount, redirections_period, created_at, expires_at"
+         redirections_amount, redirections_period, created_at, expires_at, parent, bucket"
     };
 }
 
@@ -33,16 +34,37 @@ const LIST_OF_USER: &str = concat!(
     all_columns!(),
     " FROM api_keys INDEXED BY api_keys_by_user WHERE user = ?1 ORDER BY seq"
 );
-/// Adds a key whose prefix is free, unless its user has another one in force with that name; the row `?12` does not
-/// count. Times decide what is in force, so that no index can.
+/// Adds a key whose prefix is free, unless its user has another one in force with that name (the row `?14` does not
+/// count) or its parent is not in force. It ends with its parent at the latest. The parent `?15` need not be in force,
+/// and bounds nothing. Times decide what is in force, so that no index can.
 const INSERT: &str = concat!(
     "INSERT INTO api_keys (",
     columns!(),
-    ") SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 WHERE NOT EXISTS (\
-     SELECT 1 FROM api_keys INDEXED BY api_keys_by_user WHERE user = ?3 AND name = ?4 AND seq IS NOT ?12 \
+    ") SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT min(at) FROM (SELECT ?11 AS at \
+     UNION ALL SELECT expires_at FROM api_keys WHERE prefix = ?12 AND ?12 IS NOT ?15 \
+     UNION ALL SELECT revoked_at FROM api_keys WHERE prefix = ?12 AND ?12 IS NOT ?15)), ?12, ?13 WHERE NOT EXISTS (\
+     SELECT 1 FROM api_keys INDEXED BY api_keys_by_user WHERE user = ?3 AND name = ?4 AND seq IS NOT ?14 \
      AND (expires_at IS NULL OR expires_at > ?10) AND (revoked_at IS NULL OR revoked_at > ?10)) \
+     AND (?12 IS NULL OR ?12 IS ?15 OR EXISTS (SELECT 1 FROM api_keys WHERE prefix = ?12 \
+     AND (expires_at IS NULL OR expires_at > ?10) AND (revoked_at IS NULL OR revoked_at > ?10))) \
      ON CONFLICT (prefix) DO NOTHING RETURNING seq"
 );
+/// Ends the keys that `$named` finds by `?1`, and what descends from them, at `?2`.
+macro_rules! revoke {
+    ($named:literal) => {
+        concat!(
+            "WITH RECURSIVE family (prefix) AS (SELECT prefix FROM api_keys WHERE ",
+            $named,
+            " UNION SELECT child.prefix FROM family \
+             JOIN api_keys AS child INDEXED BY api_keys_by_parent ON child.parent = family.prefix) \
+             UPDATE api_keys SET revoked_at = ?2 WHERE prefix IN (SELECT prefix FROM family) \
+             AND (revoked_at IS NULL OR revoked_at > ?2) RETURNING prefix"
+        )
+    };
+}
+
+const REVOKE: &str = revoke!("prefix = ?1");
+const REVOKE_OF_USER: &str = revoke!("user = ?1");
 
 #[async_trait]
 impl ApiKeys for SqliteAccounts {
@@ -78,19 +100,25 @@ impl ApiKeys for SqliteAccounts {
             .await
     }
 
-    async fn revoke_api_key(&self, prefix: &str, at: UnixMillis) -> PortResult<bool> {
-        let prefix = prefix.to_owned();
+    async fn revoke_api_keys(
+        &self,
+        which: KeysToRevoke<'_>,
+        at: UnixMillis,
+    ) -> PortResult<Vec<Box<str>>> {
+        let (sql, named) = match which {
+            KeysToRevoke::Prefix(prefix) => (REVOKE, SqlValue::from(prefix.to_owned())),
+            KeysToRevoke::User(user) => (REVOKE_OF_USER, user.0.cast_signed().into()),
+        };
         self.db
             .writer
-            .write("revoke an API key", 1, move |work| {
-                let revoked = work
+            .write("revoke API keys", 1, move |work| {
+                let mut ended: Vec<Box<str>> = work
                     .connection
-                    .prepare_cached(
-                        "UPDATE api_keys SET revoked_at = ?2 \
-                         WHERE prefix = ?1 AND (revoked_at IS NULL OR revoked_at > ?2)",
-                    )?
-                    .execute((&prefix, at.0))?;
-                Ok(revoked == 1)
+                    .prepare_cached(sql)?
+                    .query_map((&named, at.0), |row| row.get(0))?
+                    .collect::<rusqlite::Result<_>>()?;
+                ended.sort_unstable();
+                Ok(ended)
             })
             .await
     }
@@ -152,11 +180,11 @@ fn find(connection: &Connection, prefix: &str) -> rusqlite::Result<Option<ApiKey
         .optional()
 }
 
-/// Adds the key if nothing stands in its way; the name of `replaced` does not.
+/// Adds the key if nothing stands in its way; the name and the parent of `replaced` do not.
 fn insert(
     connection: &Connection,
     key: &NewApiKey,
-    replaced: Option<ApiKeyNumber>,
+    replaced: Option<&ApiKey>,
 ) -> rusqlite::Result<Option<ApiKeyNumber>> {
     let (creations, creations_period) = limit::columns(key.allowance.creations);
     let (redirections, redirections_period) = limit::columns(key.allowance.redirections);
@@ -175,7 +203,10 @@ fn insert(
                 redirections_period,
                 key.created_at.0,
                 key.expires_at.map(|at| at.0),
-                replaced.map(|number| number.0),
+                key.parent.as_deref(),
+                key.bucket.map(|number| number.0),
+                replaced.map(|old| old.number.0),
+                replaced.and_then(|old| old.parent.as_deref()),
             ],
             |row| row.get(0).map(ApiKeyNumber),
         )
@@ -194,10 +225,10 @@ fn rotate(
         return Ok(None);
     };
     let successor = NewApiKey {
-        name: old.name,
+        name: old.name.clone(),
         ..successor.clone()
     };
-    let number = insert(connection, &successor, Some(old.number))?;
+    let number = insert(connection, &successor, Some(&old))?;
     if number.is_some() {
         connection
             .prepare_cached("UPDATE api_keys SET name = ?2, revoked_at = ?3 WHERE seq = ?1")?
@@ -223,6 +254,7 @@ fn redirection_limits(connection: &Connection) -> rusqlite::Result<Vec<(ApiKeyNu
 fn api_key_of(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
     let millis =
         |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(UnixMillis));
+    let number = row.get(15)?;
     Ok(ApiKey {
         prefix: row.get(0)?,
         secret_hash: row.get(1)?,
@@ -232,8 +264,10 @@ fn api_key_of(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
         allowance: limit::allowance_of(row, 5)?,
         created_at: UnixMillis(row.get(9)?),
         expires_at: millis(10)?,
-        revoked_at: millis(11)?,
-        last_used_at: millis(12)?,
-        number: ApiKeyNumber(row.get(13)?),
+        parent: row.get(11)?,
+        bucket: ApiKeyNumber(row.get::<_, Option<u32>>(12)?.unwrap_or(number)),
+        revoked_at: millis(13)?,
+        last_used_at: millis(14)?,
+        number: ApiKeyNumber(number),
     })
 }

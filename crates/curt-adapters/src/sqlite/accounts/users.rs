@@ -100,6 +100,21 @@ impl Users for SqliteAccounts {
                 .exists(())
         })
     }
+
+    async fn disabled_users(&self) -> PortResult<Vec<OwnerId>> {
+        self.db
+            .readers
+            .scan("list disabled users", |connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT id FROM users INDEXED BY users_disabled \
+                         WHERE disabled_at IS NOT NULL ORDER BY id",
+                    )?
+                    .query_map((), |row| Ok(OwnerId(row.get::<_, i64>(0)?.cast_unsigned())))?
+                    .collect()
+            })
+            .await
+    }
 }
 
 pub(super) fn redirection_limits(

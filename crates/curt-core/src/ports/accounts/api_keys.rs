@@ -8,8 +8,10 @@ use crate::ports::QuotaRule;
 
 #[async_trait]
 pub trait ApiKeys: Send + Sync {
-    /// Adds a key if its prefix is free and its user has no other key of that name that is in force at
-    /// `key.created_at` (neither revoked nor expired by then), and gives it the next number. Taken: `None`.
+    /// Adds a key if its prefix is free, its user has no other key of that name that is in force at `key.created_at`
+    /// (neither revoked nor expired by then), and its parent, if it has one, is in force then; and gives it the next
+    /// number. Otherwise: `None`. A key below a parent expires with it at the latest, whatever `key.expires_at` says:
+    /// when the parent expires or for when it is revoked, as stored at this moment.
     async fn add_api_key(&self, key: &NewApiKey) -> PortResult<Option<ApiKeyNumber>>;
 
     /// The key with that prefix, revoked or not. Absent: `None`.
@@ -18,14 +20,22 @@ pub trait ApiKeys: Send + Sync {
     /// All keys, of one user or of all, in the order of their numbers, revoked ones included.
     async fn api_keys(&self, user: Option<OwnerId>) -> PortResult<Vec<ApiKey>>;
 
-    /// Ends the key at `at`, which may lie in the future, and says whether this call did. Absent, or revoked for that
-    /// instant or a sooner one: `false`. When it expires plays no part.
-    async fn revoke_api_key(&self, prefix: &str, at: UnixMillis) -> PortResult<bool>;
+    /// Ends the named keys, and every key that descends from one of them by [`NewApiKey::parent`], at `at`, which may
+    /// lie in the future, in one step: a key that is added below one of them afterwards ends then too. Returns the prefixes
+    /// of the keys that this call ended, sorted. Those that are absent, or revoked for that instant or a sooner one,
+    /// are not among them; their descendants may be. When a key expires plays no part.
+    async fn revoke_api_keys(
+        &self,
+        which: KeysToRevoke<'_>,
+        at: UnixMillis,
+    ) -> PortResult<Vec<Box<str>>>;
 
     /// Replaces the key by `successor`, which takes over its name, whatever `successor.name` says, in one step: the old
     /// one ends at `ends_at`, and has the name `retired_name` from now on. Absent, not of `successor.user`, or revoked,
     /// if only for later; or the successor's prefix is taken, or another key in force has that name, which can be once
-    /// the old one has expired: `None`, and nothing is changed. Called twice: the second is refused.
+    /// the old one has expired; or the successor's parent is not in force at `successor.created_at` and not the old
+    /// one's: `None`, and nothing is changed. A parent that is not the old one's bounds the successor's expiry, as in
+    /// [`add_api_key`](Self::add_api_key). Called twice: the second is refused.
     async fn rotate_api_key(
         &self,
         prefix: &str,
@@ -43,6 +53,14 @@ pub trait ApiKeys: Send + Sync {
     async fn redirection_limits(&self) -> PortResult<RedirectionLimits>;
 }
 
+/// Which keys are to end, beside those that descend from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeysToRevoke<'a> {
+    Prefix(&'a str),
+    /// All of one user.
+    User(OwnerId),
+}
+
 /// An API key that has no number yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewApiKey {
@@ -56,6 +74,11 @@ pub struct NewApiKey {
     pub allowance: Allowance,
     pub created_at: UnixMillis,
     pub expires_at: Option<UnixMillis>,
+    /// The prefix of the API key that made this one, or that replaced its predecessor. `None`: a user or the operator
+    /// did.
+    pub parent: Option<Box<str>>,
+    /// The key whose quota buckets this one counts into. `None`: it has buckets of its own.
+    pub bucket: Option<ApiKeyNumber>,
 }
 
 impl NewApiKey {
@@ -72,6 +95,8 @@ impl NewApiKey {
             allowance: self.allowance,
             created_at: self.created_at,
             expires_at: self.expires_at,
+            parent: self.parent.clone(),
+            bucket: self.bucket.unwrap_or(number),
             revoked_at: None,
             last_used_at: None,
         }
@@ -90,6 +115,10 @@ pub struct ApiKey {
     pub allowance: Allowance,
     pub created_at: UnixMillis,
     pub expires_at: Option<UnixMillis>,
+    /// As in [`NewApiKey`].
+    pub parent: Option<Box<str>>,
+    /// The key whose quota buckets this one counts into: itself, unless another key made it.
+    pub bucket: ApiKeyNumber,
     /// The key ends at this instant, which may be in the future.
     pub revoked_at: Option<UnixMillis>,
     pub last_used_at: Option<UnixMillis>,
@@ -101,6 +130,15 @@ impl ApiKey {
     pub fn is_in_force(&self, now: UnixMillis) -> bool {
         let ended = |at: UnixMillis| at <= now;
         !self.expires_at.is_some_and(ended) && !self.revoked_at.is_some_and(ended)
+    }
+
+    /// When the key ends by itself or by what was decided already. `None`: never.
+    #[must_use]
+    pub fn ends_at(&self) -> Option<UnixMillis> {
+        [self.expires_at, self.revoked_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 

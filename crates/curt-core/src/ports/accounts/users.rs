@@ -26,6 +26,9 @@ pub trait Users: Send + Sync {
 
     /// Whether any user, disabled ones too, has a password: from then on the server is not open to be taken over.
     async fn anybody_can_sign_in(&self) -> PortResult<bool>;
+
+    /// The users who are disabled, in the order of their ids.
+    async fn disabled_users(&self) -> PortResult<Vec<OwnerId>>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Clauses of [`Accounts`], a file for each part of the port.
 
+mod api_key_families;
 mod api_keys;
 mod audit;
 mod invites;
@@ -33,6 +34,7 @@ pub async fn suite(make: impl AsyncFn() -> Port) {
     let mut suite = Suite::of("Accounts");
     users::clauses(&mut suite, &make).await;
     api_keys::clauses(&mut suite, &make).await;
+    api_key_families::clauses(&mut suite, &make).await;
     sessions::clauses(&mut suite, &make).await;
     invites::clauses(&mut suite, &make).await;
     permissions::clauses(&mut suite, &make).await;

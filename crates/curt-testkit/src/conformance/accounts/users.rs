@@ -27,6 +27,7 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
         an_update_frees_the_old_email,
         an_update_of_nobody_is_absent,
         anybody_can_sign_in_once_there_is_a_password,
+        disabled_users_are_listed,
         one_racer_adds_the_user,
         one_racer_updates_the_user,
         one_racer_gets_the_email,
@@ -55,6 +56,25 @@ fn full_user(id: u64, email: &str) -> User {
         created_at: UnixMillis(-5),
         updated_at: UnixMillis::MAX,
     }
+}
+
+async fn disabled_users_are_listed(accounts: Port) -> Result<()> {
+    same("nobody", accounts.disabled_users().await?, vec![])?;
+    for id in [9, 4, 5] {
+        let user = User {
+            disabled_at: (id != 5).then_some(NOW),
+            ..user(id, &format!("{id}@example.com"))
+        };
+        ensure!(accounts.add_user(&user).await?, "user {id}");
+    }
+    let ids = |ids: &[u64]| ids.iter().copied().map(OwnerId).collect::<Vec<_>>();
+    same("by id", accounts.disabled_users().await?, ids(&[4, 9]))?;
+    let enabled = User {
+        updated_at: later(1),
+        ..user(4, "4@example.com")
+    };
+    accounts.update_user(&enabled, NOW).await?;
+    same("enabled", accounts.disabled_users().await?, ids(&[9]))
 }
 
 async fn a_user_is_found_by_id_and_by_email(accounts: Port) -> Result<()> {
