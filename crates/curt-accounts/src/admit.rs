@@ -2,6 +2,9 @@
 //! so that somebody who made three mistakes hears of three.
 
 use curt_core::limits::{EMAIL_BYTES_MAX, NAME_BYTES_MAX, PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::people::OPERATOR_EMAIL;
 
 /// One mistake in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +34,7 @@ pub(crate) fn name(field: &'static str, text: &str) -> Result<Box<str>, FieldErr
     if name.len() > NAME_BYTES_MAX {
         let most = format!("a name has at most {NAME_BYTES_MAX} bytes");
         Err(FieldError::new(field, "too_long", most))
-    } else if name.chars().any(char::is_control) {
+    } else if name.chars().any(|c| c.is_control() || is_reordering(c)) {
         let why = "a name must not hold control characters";
         Err(FieldError::new(field, "control_character", why))
     } else {
@@ -47,7 +50,26 @@ pub(crate) fn required_name(field: &'static str, text: &str) -> Result<Box<str>,
     Ok(name)
 }
 
-/// An email in the form in which it is compared: without spaces around it, ASCII letters in lower case.
+/// Whether the character breaks lines or turns the direction of others around, so that a list shows what is not there.
+fn is_reordering(c: char) -> bool {
+    matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether nothing is to be seen of the character (the categories Cf and Default_Ignorable of Unicode): two texts that
+/// differ by such alone look alike.
+#[rustfmt::skip]
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{AD}' | '\u{34F}' | '\u{600}'..='\u{605}' | '\u{61C}' | '\u{6DD}' | '\u{70F}' | '\u{890}'..='\u{891}'
+        | '\u{8E2}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}' | '\u{180B}'..='\u{180F}'
+        | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{3164}'
+        | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{110BD}' | '\u{110CD}'
+        | '\u{13430}'..='\u{1343F}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+        | '\u{E0000}'..='\u{E0FFF}')
+}
+
+/// An email in the form in which it is compared: without spaces around it, compatible characters as one (NFKC), in
+/// lower case. The operator's is nobody else's.
 pub(crate) fn email(text: &str) -> Result<Box<str>, FieldError> {
     let email = folded_email(text);
     let refused = |code, why: &str| Err(FieldError::new("email", code, why));
@@ -63,11 +85,30 @@ pub(crate) fn email(text: &str) -> Result<Box<str>, FieldError> {
     if !has_form || email.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return refused("not_an_email", "write it as name@example.com");
     }
+    if text.chars().chain(email.chars()).any(is_invisible) {
+        return refused(
+            "invisible_character",
+            "it holds characters that cannot be seen",
+        );
+    }
+    if email == OPERATOR_EMAIL {
+        return refused("reserved", "this is the operator's");
+    }
     Ok(email.into())
 }
 
 /// As [`email`], for look-ups: what is not an email is nobody's.
 pub(crate) fn folded_email(text: &str) -> String {
+    if text.is_ascii() {
+        return ascii_folded_email(text);
+    }
+    // Lower case can undo the normal form, as the Kelvin sign shows.
+    let normal: String = text.trim_matches(' ').nfkc().collect();
+    normal.to_lowercase().nfkc().collect()
+}
+
+/// As emails were compared at first.
+pub(crate) fn ascii_folded_email(text: &str) -> String {
     text.trim_matches(' ').to_ascii_lowercase()
 }
 
@@ -125,7 +166,9 @@ mod tests {
     #[test]
     fn emails_are_folded_and_have_one_at() {
         assert_eq!(&*email(" Ann@Example.COM ").unwrap(), "ann@example.com");
-        assert_eq!(code(email("operator@localhost")), "fine");
+        assert_eq!(code(email("operator@localhost")), "reserved");
+        assert_eq!(code(email(" Operator@LocalHost")), "reserved");
+        assert_eq!(code(email("ops@localhost")), "fine");
         for text in [
             "ann",
             "@b",
@@ -141,6 +184,35 @@ mod tests {
         assert_eq!(code(email("")), "required");
         assert_eq!(code(email(&format!("{}@b.c", "a".repeat(250)))), "fine");
         assert_eq!(code(email(&format!("{}@b.c", "a".repeat(251)))), "too_long");
+    }
+
+    #[test]
+    fn emails_that_look_alike_are_one_or_refused() {
+        for (text, folded) in [
+            ("\u{212A}elvin@x.y", "kelvin@x.y"),
+            ("ＡＤＭＩＮ＠x.y", "admin@x.y"),
+            ("zoe\u{308}@x.y", "zo\u{eb}@x.y"),
+            ("ZO\u{CB}@x.y", "zo\u{eb}@x.y"),
+            ("o\u{fb03}ce@x.y", "office@x.y"),
+        ] {
+            assert_eq!(&*email(text).unwrap(), folded, "{text:?}");
+            assert_eq!(folded_email(folded), folded, "{text:?}");
+        }
+        for hidden in [
+            '\u{200B}',
+            '\u{202E}',
+            '\u{FEFF}',
+            '\u{AD}',
+            '\u{200D}',
+            '\u{2066}',
+            '\u{E0041}',
+            '\u{FE0F}',
+        ] {
+            let text = format!("admin{hidden}@x.y");
+            assert_eq!(code(email(&text)), "invisible_character", "{text:?}");
+        }
+        assert_eq!(code(name("name", "a\u{202E}b")), "control_character");
+        assert_eq!(code(name("name", "\u{1F468}\u{200D}\u{1F4BB}")), "fine");
     }
 
     #[test]

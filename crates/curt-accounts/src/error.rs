@@ -11,6 +11,17 @@ pub enum AccountError {
     EmailTaken,
     #[error("this user already has a key of that name: revoke it or choose another name")]
     KeyNameTaken,
+    /// It ended between its recognition and the end of what it asked for.
+    #[error("the API key that asks for this has ended")]
+    MakerEnded,
+    #[error(
+        "an API key replaces itself and keys that it made, unless it is without limit and has the scope \"admin\""
+    )]
+    NotItsKey,
+    #[error(
+        "the API key that asks for this was made by the one to be revoked, and would end with it"
+    )]
+    EndsItself,
     #[error("there are too many of these already: remove some first")]
     TooMany,
     /// Deliberately one error for an unknown email, a wrong password and a disabled user.

@@ -22,6 +22,8 @@ pub enum Via {
         name: Box<str>,
         /// The key's own.
         allowance: Allowance,
+        /// The key whose buckets count what it does: itself, or the one that made it.
+        bucket: ApiKeyNumber,
     },
     Session {
         id: Box<str>,
@@ -45,11 +47,20 @@ impl Principal {
         self.scopes.has(scope)
     }
 
-    /// The API key that a new link remembers.
+    /// The API key that a new link remembers: the one whose limit on visits holds for it.
     #[must_use]
     pub fn made_with(&self) -> Option<ApiKeyNumber> {
         match &self.via {
-            Via::ApiKey { number, .. } => Some(*number),
+            Via::ApiKey { bucket, .. } => Some(*bucket),
+            Via::Session { .. } => None,
+        }
+    }
+
+    /// The prefix of the API key that was shown, if it was one.
+    #[must_use]
+    pub fn api_key(&self) -> Option<&str> {
+        match &self.via {
+            Via::ApiKey { prefix, .. } => Some(prefix),
             Via::Session { .. } => None,
         }
     }

@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
-use curt_core::Clock;
 use curt_core::ports::{Accounts, Quotas};
+use curt_core::{Clock, OwnerId};
 
 use crate::api_keys::ApiKeys;
-use crate::audit::Audit;
+use crate::audit::{Audit, Origin};
 use crate::credentials::Credentials;
+use crate::error::AccountError;
 use crate::limits::{LimitSettings, Limits};
 use crate::passwords::{PasswordCostError, Passwords};
 use crate::people::People;
@@ -24,6 +25,19 @@ pub struct AccountServices {
 }
 
 impl AccountServices {
+    /// What whoever sets a new password may ask for beside it.
+    pub async fn revoke_keys_if(
+        &self,
+        asked: bool,
+        user: OwnerId,
+        origin: Origin,
+    ) -> Result<(), AccountError> {
+        if asked {
+            self.api_keys.revoke_all(user, origin).await?;
+        }
+        Ok(())
+    }
+
     pub fn new(
         settings: AccountSettings,
         limits: LimitSettings,

@@ -10,9 +10,20 @@ pub enum SignUp {
     Open,
 }
 
+/// What becomes of the links of users who are disabled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DisabledLinks {
+    /// They redirect as before.
+    #[default]
+    Serve,
+    /// They are gone, until their owner is enabled again.
+    Gone,
+}
+
 #[derive(Clone, Debug)]
 pub struct AccountSettings {
     pub sign_up: SignUp,
+    pub disabled_links: DisabledLinks,
     /// A session ends when it has not been used for this long.
     pub session_idle: Duration,
     /// A session ends this long after the sign-in, however much it is used.
@@ -25,6 +36,7 @@ impl Default for AccountSettings {
         const DAY: Duration = Duration::from_secs(86_400);
         Self {
             sign_up: SignUp::default(),
+            disabled_links: DisabledLinks::default(),
             session_idle: DAY * 14,
             session_max: DAY * 90,
             passwords: PasswordSettings::default(),

@@ -21,6 +21,12 @@ pub(crate) const SESSION: Form = Form {
     id_len: 16,
 };
 
+/// What a browser keeps after its session, to be known again. Its secret is a proof, and not random.
+pub(crate) const BROWSER: Form = Form {
+    brand: "curtb_",
+    id_len: 16,
+};
+
 /// How the tokens of one kind look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
@@ -32,6 +38,13 @@ impl Form {
     pub(crate) fn generate(self) -> Token {
         let id = symbols(self.id_len);
         let text = format!("{}{id}_{}", self.brand, symbols(SECRET_LEN));
+        Token { form: self, text }
+    }
+
+    /// A token with a new id and the secret that `prove` gives it.
+    pub(crate) fn generate_with(self, prove: impl FnOnce(&str) -> String) -> Token {
+        let id = symbols(self.id_len);
+        let text = format!("{}{id}_{}", self.brand, prove(&id));
         Token { form: self, text }
     }
 

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use curt_core::limits::{API_KEYS_PER_USER_MAX, NAME_BYTES_MAX};
 use curt_core::names::audit;
-use curt_core::ports::{ApiKey, NewApiKey};
+use curt_core::ports::{ApiKey, KeysToRevoke, NewApiKey};
 use curt_core::{Allowance, ApiKeyNumber, OwnerId, Role, Scope, Scopes, UnixMillis, User};
 
-use super::ApiKeys;
+use super::{ApiKeys, KeyMaker, maker};
 use crate::admit::{self, FieldError, Mistakes};
 use crate::audit::Origin;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
@@ -41,18 +41,21 @@ impl fmt::Debug for IssuedKey {
 }
 
 impl ApiKeys {
-    /// Makes a key. `at_most` is what its maker may do: a key can never do more, and only whoever has
-    /// [`Scope::Admin`] may give it an allowance of its own, which may be wider than the configuration's.
+    /// Makes a key. It may never do more than `maker`, and if that is an API key, it ends with it at the latest, counts
+    /// into its limits, and is revoked with it. Only whoever has [`Scope::Admin`] may give it an allowance of its own,
+    /// which may be wider than the configuration's.
     pub async fn issue(
         &self,
         new: NewKey,
-        at_most: Scopes,
+        maker: impl Into<KeyMaker>,
         origin: Origin,
     ) -> Result<IssuedKey, AccountError> {
+        let maker = maker.into();
         let user = self.accounts.user(new.user).await?;
         let user = user.ok_or(AccountError::NotFound)?;
         let now = self.clock.now();
-        let name = admit(&new, &user, at_most, now)?;
+        let parent = self.parent(&maker, now).await?;
+        let admitted = admit(&new, &user, &maker, parent.as_ref(), now)?;
         let held = self.accounts.api_keys(Some(user.id)).await?;
         let in_force = held.iter().filter(|key| key.is_in_force(now));
         if in_force.count() >= API_KEYS_PER_USER_MAX {
@@ -64,11 +67,13 @@ impl ApiKeys {
                 prefix: token.id().into(),
                 secret_hash: token.secret_hash(),
                 user: user.id,
-                name: name.clone(),
+                name: admitted.name.clone(),
                 scopes: new.scopes,
-                allowance: new.allowance,
+                allowance: admitted.allowance,
                 created_at: now,
-                expires_at: new.expires_at,
+                expires_at: admitted.expires_at,
+                parent: maker.prefix.clone(),
+                bucket: maker::bucket(user.id, new.allowance, &maker, parent.as_ref()),
             };
             if let Some(number) = self.accounts.add_api_key(&key).await? {
                 self.audit
@@ -76,30 +81,50 @@ impl ApiKeys {
                     .await;
                 return Ok(issued(&token, &key, number));
             }
-            if self.has_key_named(user.id, &name, now).await? {
+            if self.has_key_named(user.id, &admitted.name, now).await? {
                 return Err(AccountError::KeyNameTaken);
             }
+            self.parent(&maker, self.clock.now()).await?;
         }
         Err(exhausted("add an api key"))
     }
 
-    /// Replaces a key by a new one of the same name, scopes, allowance and length of life. The old one goes on for
-    /// `overlap`, so that its users can be changed over one by one. `whose` limits the call to that user's keys.
+    /// Replaces a key by a new one of the same name, scopes, allowance and buckets. The old one goes on for `overlap`,
+    /// so that its users can be changed over one by one. An API key's replacement ends when the old one would have, and
+    /// with the API key that asked at the latest; anybody else's has the old one's length of life again. `whose` limits
+    /// the call to that user's keys.
     pub async fn rotate(
         &self,
         prefix: &str,
         whose: Option<OwnerId>,
         overlap: Duration,
+        maker: impl Into<KeyMaker>,
         origin: Origin,
     ) -> Result<IssuedKey, AccountError> {
+        let maker = maker.into();
         for _ in 0..TRIES_MAX {
             let old = self.get(prefix, whose).await?;
             let now = self.clock.now();
             if old.revoked_at.is_some() || !old.is_in_force(now) {
                 return Err(AccountError::NotFound);
             }
+            let asker = self.parent(&maker, now).await?;
+            if !maker::may_replace(&maker, asker.as_ref(), &old) {
+                return Err(AccountError::NotItsKey);
+            }
+            let expires_at = match &asker {
+                Some(asker) => [old.expires_at, asker.ends_at()]
+                    .into_iter()
+                    .flatten()
+                    .min(),
+                None => self.prolonged(&old, now).await?,
+            };
             let token = token::API_KEY.generate();
-            let successor = successor(&old, &token, now);
+            let successor = NewApiKey {
+                parent: maker.prefix.clone().or_else(|| old.parent.clone()),
+                expires_at,
+                ..successor(&old, &token, now)
+            };
             let retired = retired_name(&old);
             let ends_at = now.plus(overlap);
             let rotated = self
@@ -117,25 +142,73 @@ impl ApiKeys {
         Err(exhausted("rotate an api key"))
     }
 
-    /// Ends a key. On this instance at once, on the others within [`VERDICT_TTL`](crate::VERDICT_TTL). `whose` limits
-    /// the call to that user's keys.
+    /// The end of a life as long as the key's that begins now, but not after the end of the key that made it.
+    async fn prolonged(
+        &self,
+        old: &ApiKey,
+        now: UnixMillis,
+    ) -> Result<Option<UnixMillis>, AccountError> {
+        let life = old.expires_at.map(|at| at.since(old.created_at));
+        let end = life.map(|life| now.plus(life).min(UnixMillis::MAX));
+        let Some(parent) = old.parent.as_deref() else {
+            return Ok(end);
+        };
+        let parent = self.accounts.api_key(parent).await?;
+        let parent_end = parent.and_then(|parent| parent.expires_at);
+        Ok([end, parent_end].into_iter().flatten().min())
+    }
+
+    /// Ends a key and all that it made, and what those made. On this instance at once, on the others within
+    /// [`VERDICT_TTL`](crate::VERDICT_TTL). A key that has ended before ends what it made. `whose` limits the call to
+    /// that user's keys; what they made ends whoever has it. An API key that would end itself by ending the one that
+    /// made it is refused: its holder would be cut off without having asked for it.
     pub async fn revoke(
         &self,
         prefix: &str,
         whose: Option<OwnerId>,
+        maker: impl Into<KeyMaker>,
         origin: Origin,
     ) -> Result<(), AccountError> {
         self.get(prefix, whose).await?;
-        let now = self.clock.now();
-        let revoked = self.accounts.revoke_api_key(prefix, now).await?;
-        self.credentials.forget_all();
-        if !revoked {
-            return Err(AccountError::NotFound);
+        if let Some(own) = maker.into().prefix
+            && self.descends(&own, prefix).await?
+        {
+            return Err(AccountError::EndsItself);
         }
-        self.audit
-            .record(origin, audit::API_KEY_REVOKED, prefix)
-            .await;
-        Ok(())
+        self.end(KeysToRevoke::Prefix(prefix), origin)
+            .await?
+            .then_some(())
+            .ok_or(AccountError::NotFound)
+    }
+
+    /// Ends all keys of a user and what they made.
+    pub async fn revoke_all(&self, user: OwnerId, origin: Origin) -> Result<(), AccountError> {
+        self.end(KeysToRevoke::User(user), origin).await.map(drop)
+    }
+
+    /// Says whether any key ended.
+    async fn end(&self, which: KeysToRevoke<'_>, origin: Origin) -> Result<bool, AccountError> {
+        let now = self.clock.now();
+        let ended = self.accounts.revoke_api_keys(which, now).await?;
+        self.credentials.forget_all();
+        for prefix in &ended {
+            self.audit
+                .record(origin, audit::API_KEY_REVOKED, prefix)
+                .await;
+        }
+        Ok(!ended.is_empty())
+    }
+
+    /// Whether the first key was made by the second, or by one that was.
+    async fn descends(&self, prefix: &str, from: &str) -> Result<bool, AccountError> {
+        let mut next = self.accounts.api_key(prefix).await?;
+        while let Some(parent) = next.and_then(|key| key.parent) {
+            if &*parent == from {
+                return Ok(true);
+            }
+            next = self.accounts.api_key(&parent).await?;
+        }
+        Ok(false)
     }
 
     /// A key, ended or not. `whose` limits the call to that user's keys.
@@ -158,23 +231,34 @@ impl ApiKeys {
     }
 }
 
+/// What was asked for, as it is granted.
+struct Admitted {
+    name: Box<str>,
+    allowance: Allowance,
+    expires_at: Option<UnixMillis>,
+}
+
 fn admit(
     new: &NewKey,
     user: &User,
-    at_most: Scopes,
+    maker: &KeyMaker,
+    parent: Option<&ApiKey>,
     now: UnixMillis,
-) -> Result<Box<str>, AccountError> {
+) -> Result<Admitted, AccountError> {
     let mut mistakes = Mistakes::default();
     let name = mistakes.note(admit::required_name("name", &new.name));
-    mistakes.note(scopes(new.scopes, user.role, at_most));
-    mistakes.note(expiry(new.expires_at, now));
-    if new.allowance != Allowance::default() && !at_most.has(Scope::Admin) {
-        let why = "only an administrator may set what a key is allowed";
-        mistakes.note::<()>(Err(FieldError::new("allowance", "not_allowed", why)));
-    }
-    match (name, mistakes.into_vec()) {
-        (Some(name), mistakes) if mistakes.is_empty() => Ok(name),
-        (_, mistakes) => Err(AccountError::Invalid(mistakes)),
+    mistakes.note(scopes(new.scopes, user.role, maker.scopes));
+    let expires_at = mistakes.note(maker::expiry(new.expires_at, parent, now));
+    let allowance = mistakes.note(maker::allowance(new.allowance, maker, parent));
+    match (name, expires_at, allowance, mistakes.into_vec()) {
+        (Some(name), Some(expires_at), Some(allowance), mistakes) if mistakes.is_empty() => {
+            Ok(Admitted {
+                name,
+                allowance,
+                expires_at,
+            })
+        }
+        (.., mistakes) => Err(AccountError::Invalid(mistakes)),
     }
 }
 
@@ -194,16 +278,7 @@ fn scopes(wanted: Scopes, role: Role, at_most: Scopes) -> Result<(), FieldError>
     Ok(())
 }
 
-fn expiry(at: Option<UnixMillis>, now: UnixMillis) -> Result<(), FieldError> {
-    if at.is_some_and(|at| at <= now || at > UnixMillis::MAX) {
-        let why = "the expiry must be in the future";
-        return Err(FieldError::new("expires_at", "not_in_future", why));
-    }
-    Ok(())
-}
-
 fn successor(old: &ApiKey, token: &Token, now: UnixMillis) -> NewApiKey {
-    let life = old.expires_at.map(|at| at.since(old.created_at));
     NewApiKey {
         prefix: token.id().into(),
         secret_hash: token.secret_hash(),
@@ -212,7 +287,9 @@ fn successor(old: &ApiKey, token: &Token, now: UnixMillis) -> NewApiKey {
         scopes: old.scopes,
         allowance: old.allowance,
         created_at: now,
-        expires_at: life.map(|life| now.plus(life).min(UnixMillis::MAX)),
+        expires_at: old.expires_at,
+        parent: old.parent.clone(),
+        bucket: Some(old.bucket),
     }
 }
 

@@ -1,6 +1,7 @@
 //! API keys: recognised on every request, made and ended by people.
 
 mod issue;
+mod maker;
 mod used;
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use curt_core::ports::{Accounts, ApiKey};
 use curt_core::{Clock, OwnerId, PortResult, UnixMillis, User};
 
 pub use self::issue::{IssuedKey, NewKey};
+pub use self::maker::KeyMaker;
 use self::used::LastUsed;
 use crate::audit::Audit;
 use crate::credentials::{self, Credentials, Verdict};
@@ -87,14 +89,16 @@ fn judge(stored: Option<ApiKey>, user: Option<User>, shown: &[u8; 32], now: Unix
     if !matches || !key.is_in_force(now) || user.disabled_at.is_some() {
         return Verdict::STRANGER;
     }
+    let ends_at = key.ends_at();
     let via = Via::ApiKey {
         number: key.number,
+        bucket: key.bucket,
         prefix: key.prefix,
         name: key.name,
         allowance: key.allowance,
     };
     Verdict {
         principal: Some(Principal::new(&user, key.scopes, via)),
-        ends_at: [key.expires_at, key.revoked_at].into_iter().flatten().min(),
+        ends_at,
     }
 }

@@ -1,6 +1,7 @@
 //! How much may be done per period, counted in buckets that an engine keeps.
 
 mod address;
+mod guesses;
 mod redirections;
 mod settings;
 
@@ -14,11 +15,11 @@ use curt_core::ports::{Accounts, Bucket, QuotaReply, QuotaRule, Quotas};
 use curt_core::{ApiKeyNumber, Clock, LinkId, OwnerId, PortResult};
 
 use self::address::household;
+pub use self::guesses::Guess;
+use self::guesses::KnownAddresses;
 pub use self::redirections::RedirectionRules;
 pub use self::settings::LimitSettings;
-use crate::admit::folded_email;
 use crate::principal::{Principal, Via};
-use crate::token;
 
 /// What is limited, as answers name it.
 pub mod policy {
@@ -26,6 +27,8 @@ pub mod policy {
     pub const REDIRECT: &str = "redirect";
     pub const MISS: &str = "miss";
     pub const SIGN_IN: &str = "sign-in";
+    pub const SIGN_UP: &str = "sign-up";
+    pub const PASSWORD: &str = "password";
     pub const LINK_PASSWORD: &str = "link-password";
 }
 
@@ -50,6 +53,7 @@ pub struct Limits {
     accounts: Arc<dyn Accounts>,
     clock: Arc<dyn Clock>,
     redirections: Mutex<Arc<RedirectionRules>>,
+    known: KnownAddresses,
     /// So that an outage is logged once and not once per visit.
     failing: AtomicBool,
 }
@@ -68,6 +72,7 @@ impl Limits {
             accounts,
             clock,
             redirections: Mutex::new(Arc::new(rules)),
+            known: KnownAddresses::default(),
             failing: AtomicBool::new(false),
         })
     }
@@ -83,11 +88,11 @@ impl Limits {
         match by {
             Some(principal) => {
                 if let Via::ApiKey {
-                    number, allowance, ..
+                    bucket, allowance, ..
                 } = &principal.via
                 {
                     let rule = allowance.creations.or(self.settings.creations_per_key);
-                    buckets.add(rule, || format!("create/key/{}", number.0));
+                    buckets.add(rule, || format!("create/key/{}", bucket.0));
                 }
                 let own = principal.allowance.creations;
                 let rule = own.or(self.settings.creations_per_user);
@@ -123,19 +128,6 @@ impl Limits {
             format!("miss/address/{}", household(address))
         });
         self.take_or_pass(policy::MISS, &buckets).await
-    }
-
-    /// Counts a try to sign in, true or not. A failing engine is an error: nobody may guess without limit.
-    pub async fn sign_ins(&self, address: IpAddr, email: &str) -> PortResult<Option<Decision>> {
-        let mut buckets = Buckets::default();
-        buckets.add(self.settings.sign_ins_per_address, || {
-            format!("sign-in/address/{}", household(address))
-        });
-        // Somebody chose this text: hashed, it has a length that we chose.
-        buckets.add(self.settings.sign_ins_per_account, || {
-            format!("sign-in/account/{}", digest(&folded_email(email)))
-        });
-        self.take(policy::SIGN_IN, &buckets, 1).await
     }
 
     /// Counts a try at a link's password, true or not. A failing engine is an error.
@@ -184,11 +176,7 @@ impl Limits {
         if buckets.0.is_empty() {
             return Ok(None);
         }
-        let asked: Vec<Bucket<'_>> = buckets
-            .0
-            .iter()
-            .map(|(name, rule)| Bucket { name, rule: *rule })
-            .collect();
+        let asked = buckets.borrowed();
         let replies = self.quotas.take(&asked, count, self.clock.now()).await?;
         let rules = asked.iter().map(|bucket| bucket.rule);
         Ok(tightest(name, rules.zip(replies)))
@@ -211,12 +199,19 @@ impl Limits {
 }
 
 /// Names and rules of what is taken from.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Buckets(Vec<(String, QuotaRule)>);
 
 impl Buckets {
     fn add(&mut self, rule: Option<QuotaRule>, name: impl FnOnce() -> String) {
         self.0.extend(rule.map(|rule| (name(), rule)));
+    }
+
+    fn borrowed(&self) -> Vec<Bucket<'_>> {
+        let buckets = self.0.iter();
+        buckets
+            .map(|(name, rule)| Bucket { name, rule: *rule })
+            .collect()
     }
 }
 
@@ -237,12 +232,4 @@ fn tightest(
         let wait = std::cmp::Reverse(said.retry_after);
         (said.granted, wait, said.remaining)
     })
-}
-
-fn digest(text: &str) -> String {
-    let hash = token::hash(text);
-    hash[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }

@@ -12,8 +12,13 @@ pub struct LimitSettings {
     pub redirections_per_key: Option<QuotaRule>,
     pub redirections_per_user: Option<QuotaRule>,
     pub misses_per_address: Option<QuotaRule>,
+    /// Of failed ones.
     pub sign_ins_per_address: Option<QuotaRule>,
+    /// Of failed ones, by all who are not known to the account together, and by each who is.
     pub sign_ins_per_account: Option<QuotaRule>,
+    pub sign_ups_per_address: Option<QuotaRule>,
+    /// Of wrong ones, by somebody who is signed in.
+    pub password_checks_per_user: Option<QuotaRule>,
     /// Tries at one link's password from one address.
     pub link_passwords_per_address: Option<QuotaRule>,
     pub link_passwords_per_link: Option<QuotaRule>,
@@ -30,6 +35,8 @@ impl LimitSettings {
         misses_per_address: None,
         sign_ins_per_address: None,
         sign_ins_per_account: None,
+        sign_ups_per_address: None,
+        password_checks_per_user: None,
         link_passwords_per_address: None,
         link_passwords_per_link: None,
     };
@@ -48,6 +55,8 @@ impl Default for LimitSettings {
             misses_per_address: per(30, 60),
             sign_ins_per_address: per(10, 60),
             sign_ins_per_account: per(20, 600),
+            sign_ups_per_address: per(10, 60),
+            password_checks_per_user: per(10, 600),
             link_passwords_per_address: per(5, 60),
             link_passwords_per_link: per(50, 60),
             ..Self::NONE

@@ -1,9 +1,9 @@
 use curt_core::names::audit;
 use curt_core::ports::QuotaRule;
-use curt_core::{Role, UnixMillis, User};
+use curt_core::{OwnerId, Role, UnixMillis, User};
 
 use super::{People, Whom, admit as person};
-use crate::admit::{self, Mistakes};
+use crate::admit::{self, Mistakes, folded_email};
 use crate::audit::Origin;
 use crate::error::AccountError;
 
@@ -46,6 +46,12 @@ impl People {
         }
         self.credentials.forget_all();
         Ok(after)
+    }
+
+    /// Whether that text would be a new email for the user.
+    pub async fn changes_email(&self, user: OwnerId, text: &str) -> Result<bool, AccountError> {
+        let user = self.get(Whom::Id(user)).await?;
+        Ok(*folded_email(text) != *user.email)
     }
 
     /// Keeps somebody out: their sessions end, and their API keys count for nothing until they are enabled again.
@@ -99,6 +105,7 @@ fn apply(edit: &EditPerson, user: &mut User) -> Result<(), AccountError> {
         user.last_name = name;
     }
     if let Some(text) = &edit.email
+        && *folded_email(text) != *user.email
         && let Some(email) = mistakes.note(admit::email(text))
     {
         user.email = email;

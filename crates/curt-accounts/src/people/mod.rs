@@ -1,6 +1,7 @@
 //! People: how they come in, stay, change and go.
 
 mod admit;
+mod browsers;
 mod edit;
 mod invite;
 mod operator;
@@ -23,13 +24,13 @@ pub use self::invite::Invited;
 pub use self::operator::OPERATOR_EMAIL;
 use self::setup::Setup;
 pub use self::sign_in::{SignIn, SignedIn};
-use crate::admit::folded_email;
+use crate::admit::{ascii_folded_email, folded_email};
 use crate::audit::Audit;
 use crate::credentials::Credentials;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
 use crate::ids::UserIds;
 use crate::passwords::Passwords;
-use crate::settings::AccountSettings;
+use crate::settings::{AccountSettings, DisabledLinks};
 
 /// How somebody is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,14 @@ impl People {
         self.accounts.users(after, limit).await
     }
 
+    /// The users whose links are gone because they are disabled, if the settings say so.
+    pub async fn users_with_links_gone(&self) -> PortResult<Vec<OwnerId>> {
+        match self.settings.disabled_links {
+            DisabledLinks::Serve => Ok(Vec::new()),
+            DisabledLinks::Gone => self.accounts.disabled_users().await,
+        }
+    }
+
     /// Changes a user as they are now, again if somebody else was faster. Returns the user before and after.
     async fn change(
         &self,
@@ -116,6 +125,15 @@ impl People {
 pub(crate) async fn find(accounts: &dyn Accounts, whom: Whom<'_>) -> PortResult<Option<User>> {
     match whom {
         Whom::Id(id) => accounts.user(id).await,
-        Whom::Email(email) => accounts.user_by_email(&folded_email(email)).await,
+        Whom::Email(email) => {
+            // Accounts that are older than the rule keep the form that they were made with.
+            let before = ascii_folded_email(email);
+            let found = accounts.user_by_email(&before).await?;
+            let folded = folded_email(email);
+            if found.is_some() || folded == before {
+                return Ok(found);
+            }
+            accounts.user_by_email(&folded).await
+        }
     }
 }

@@ -16,18 +16,29 @@ impl People {
         keep: Option<&str>,
         origin: Origin,
     ) -> Result<(), AccountError> {
+        let user = self.check_password(user, old, origin).await?;
+        self.write_password(&user, new, keep, origin).await
+    }
+
+    /// Checks the password of somebody who is about to change what they sign in with.
+    pub async fn check_password(
+        &self,
+        user: OwnerId,
+        password: &str,
+        origin: Origin,
+    ) -> Result<User, AccountError> {
         let user = self.get(Whom::Id(user)).await?;
         let is_true = self
             .passwords
-            .verify(old, user.password_hash.as_deref())
+            .verify(password, user.password_hash.as_deref())
             .await?;
-        if !is_true || user.disabled_at.is_some() {
-            self.audit
-                .record(origin, audit::SIGN_IN_FAILED, &user.email)
-                .await;
-            return Err(AccountError::WrongCredentials);
+        if is_true && user.disabled_at.is_none() {
+            return Ok(user);
         }
-        self.write_password(&user, new, keep, origin).await
+        self.audit
+            .record(origin, audit::SIGN_IN_FAILED, &user.email)
+            .await;
+        Err(AccountError::WrongCredentials)
     }
 
     /// Gives somebody a new password. All their sessions end.

@@ -5,7 +5,7 @@ use curt_core::names::{audit, event};
 use curt_core::ports::Session;
 use curt_core::{OwnerId, PortResult, UnixMillis, User};
 
-use super::{People, Whom, find};
+use super::{People, Whom, browsers, find};
 use crate::audit::Origin;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
 use crate::even_time::EvenTime;
@@ -38,6 +38,8 @@ pub struct SignedIn {
     pub token: String,
     pub session: Session,
     pub user: User,
+    /// What the browser keeps, to be known to the account when it comes again.
+    pub browser_token: Option<String>,
 }
 
 /// Without the token.
@@ -103,6 +105,7 @@ impl People {
                 return Ok(SignedIn {
                     token,
                     session,
+                    browser_token: browsers::token_for(&user),
                     user,
                 });
             }

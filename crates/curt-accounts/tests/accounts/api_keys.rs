@@ -134,18 +134,18 @@ async fn a_revoked_key_stops_here_at_once_and_elsewhere_within_a_second() {
     let keys = &world.accounts.api_keys;
     let stranger = world.member("eve@example.com").await.id;
     let foreign = keys
-        .revoke(&issued.key.prefix, Some(stranger), ORIGIN)
+        .revoke(&issued.key.prefix, Some(stranger), Scopes::ALL, ORIGIN)
         .await;
     assert!(matches!(foreign, Err(AccountError::NotFound)));
     assert!(world.is_key(&issued.token).await);
-    keys.revoke(&issued.key.prefix, Some(ann.id), ORIGIN)
+    keys.revoke(&issued.key.prefix, Some(ann.id), Scopes::ALL, ORIGIN)
         .await
         .unwrap();
     assert!(!world.is_key(&issued.token).await);
     world.clock.advance(VERDICT_TTL);
     assert!(there().await.is_none());
     for prefix in [&*issued.key.prefix, "nothing0", ""] {
-        let again = keys.revoke(prefix, None, ORIGIN).await;
+        let again = keys.revoke(prefix, None, Scopes::ALL, ORIGIN).await;
         assert!(matches!(again, Err(AccountError::NotFound)), "{prefix}");
     }
     assert!(VERDICT_TTL <= Duration::from_secs(1));
@@ -204,10 +204,12 @@ async fn a_rotated_key_and_its_successor_overlap() {
     world.clock.advance(HOUR);
     let prefix = &old.key.prefix;
     let foreign = Some(world.member("eve@example.com").await.id);
-    let refused = keys.rotate(prefix, foreign, HOUR, ORIGIN).await;
+    let refused = keys
+        .rotate(prefix, foreign, HOUR, Scopes::ALL, ORIGIN)
+        .await;
     assert!(matches!(refused, Err(AccountError::NotFound)));
     let rotated = keys
-        .rotate(prefix, Some(ann.id), HOUR, ORIGIN)
+        .rotate(prefix, Some(ann.id), HOUR, Scopes::ALL, ORIGIN)
         .await
         .unwrap();
     assert_eq!(rotated.key.name, old.key.name);
@@ -215,7 +217,7 @@ async fn a_rotated_key_and_its_successor_overlap() {
     assert_eq!(rotated.key.expires_at, Some(START.plus(HOUR * 49)));
     assert_ne!(rotated.key.number, old.key.number);
     assert!(world.is_key(&old.token).await && world.is_key(&rotated.token).await);
-    let again = keys.rotate(prefix, None, HOUR, ORIGIN).await;
+    let again = keys.rotate(prefix, None, HOUR, Scopes::ALL, ORIGIN).await;
     assert!(matches!(again, Err(AccountError::NotFound)));
     world.clock.advance(HOUR - Duration::from_millis(1));
     assert!(world.is_key(&old.token).await);
@@ -232,14 +234,22 @@ async fn a_retired_key_can_be_ended_before_its_time() {
     let old = world.key(&ann, &name).await;
     let keys = &world.accounts.api_keys;
     let rotated = keys
-        .rotate(&old.key.prefix, None, HOUR, ORIGIN)
+        .rotate(&old.key.prefix, None, HOUR, Scopes::ALL, ORIGIN)
         .await
         .unwrap();
-    keys.revoke(&old.key.prefix, None, ORIGIN).await.unwrap();
+    keys.revoke(&old.key.prefix, None, Scopes::ALL, ORIGIN)
+        .await
+        .unwrap();
     assert!(!world.is_key(&old.token).await);
     assert!(world.is_key(&rotated.token).await);
     let at_once = keys
-        .rotate(&rotated.key.prefix, None, Duration::ZERO, ORIGIN)
+        .rotate(
+            &rotated.key.prefix,
+            None,
+            Duration::ZERO,
+            Scopes::ALL,
+            ORIGIN,
+        )
         .await;
     assert!(!world.is_key(&rotated.token).await);
     assert!(world.is_key(&at_once.unwrap().token).await);
@@ -309,7 +319,9 @@ async fn names_are_checked_and_a_name_is_used_once_at_a_time() {
         .issue(new_key(&ann, " laptop"), Scopes::ALL, ORIGIN)
         .await;
     assert!(matches!(again, Err(AccountError::KeyNameTaken)));
-    keys.revoke(&first.key.prefix, None, ORIGIN).await.unwrap();
+    keys.revoke(&first.key.prefix, None, Scopes::ALL, ORIGIN)
+        .await
+        .unwrap();
     world.key(&ann, "laptop").await;
     let mut nobody = new_key(&ann, "laptop");
     nobody.user.0 += 1;
@@ -338,7 +350,9 @@ async fn taken_prefixes_are_tried_again_but_not_for_ever_and_keys_are_bounded() 
     }
     let more = keys.issue(new_key(&ann, "more"), Scopes::ALL, ORIGIN).await;
     assert!(matches!(more, Err(AccountError::TooMany)));
-    keys.revoke(&first.key.prefix, None, ORIGIN).await.unwrap();
+    keys.revoke(&first.key.prefix, None, Scopes::ALL, ORIGIN)
+        .await
+        .unwrap();
     world.key(&ann, "more").await;
 }
 

@@ -74,8 +74,11 @@ async fn what_is_done_with_keys_and_permissions_is_written_down() {
     let keys = &world.accounts.api_keys;
     let issued = world.key(&ann, "laptop").await;
     let old = &issued.key.prefix;
-    let rotated = keys.rotate(old, None, HOUR, ORIGIN).await.unwrap();
-    keys.revoke(&rotated.key.prefix, None, ORIGIN)
+    let rotated = keys
+        .rotate(old, None, HOUR, Scopes::ALL, ORIGIN)
+        .await
+        .unwrap();
+    keys.revoke(&rotated.key.prefix, None, Scopes::ALL, ORIGIN)
         .await
         .unwrap();
     let link = LinkId::new(DomainId::DEFAULT, Key::parse("plan").unwrap());

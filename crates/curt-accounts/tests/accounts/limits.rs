@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_accounts::{AccountServices, AccountSettings, LimitSettings, Principal, Via, policy};
+use curt_accounts::{
+    AccountServices, AccountSettings, Guess, LimitSettings, Principal, Via, policy,
+};
 use curt_adapters::memory::{MemoryAccounts, MemoryQuotas};
 use curt_core::clock::ManualClock;
 use curt_core::ports::{ApiKeys as _, Bucket, NewApiKey, QuotaReply, QuotaRule, Quotas};
@@ -34,6 +36,15 @@ impl Quotas for Outage {
             return Err(PortError::new(kind, "quotas", "take", "off"));
         }
         self.inner.take(buckets, amount, now).await
+    }
+
+    async fn give_back(
+        &self,
+        buckets: &[Bucket<'_>],
+        amount: u64,
+        now: UnixMillis,
+    ) -> PortResult<()> {
+        self.inner.give_back(buckets, amount, now).await
     }
 }
 
@@ -82,6 +93,7 @@ fn principal(user: u64, key: u32, own: Allowance, keys_own: Allowance) -> Princi
         scopes: Scopes::ALL,
         via: Via::ApiKey {
             number: ApiKeyNumber(key),
+            bucket: ApiKeyNumber(key),
             prefix: "prefix00".into(),
             name: "laptop".into(),
             allowance: keys_own,
@@ -114,7 +126,11 @@ async fn nothing_limits_where_no_rule_says_so() {
         None
     );
     assert_eq!(limits.misses(ip).await, None);
-    assert_eq!(limits.sign_ins(ip, "ann@example.com").await.unwrap(), None);
+    let guess = limits.sign_ins(ip, "ann@example.com", None).await;
+    assert_eq!(guess.unwrap().decision, None);
+    assert_eq!(limits.sign_ups(ip).await.unwrap(), None);
+    let guess = limits.password_checks(OwnerId(1)).await;
+    assert_eq!(guess.unwrap().decision, None);
     assert_eq!(limits.link_passwords(ip, &link).await.unwrap(), None);
 }
 
@@ -263,8 +279,9 @@ async fn guesses_count_per_address_and_per_account_in_any_case() {
         ..LimitSettings::NONE
     });
     let guess = async |from: &str, email: &str| {
-        let said = world.accounts.limits.sign_ins(address(from), email).await;
-        said.unwrap().unwrap()
+        let limits = &world.accounts.limits;
+        let guess = limits.sign_ins(address(from), email, None).await;
+        guess.unwrap().decision.unwrap()
     };
     for number in 0..10 {
         let email = format!("user{number}@example.com");
@@ -281,6 +298,54 @@ async fn guesses_count_per_address_and_per_account_in_any_case() {
         (false, per_minute(20).unwrap())
     );
     assert!(guess("198.51.100.99", "bob@example.com").await.granted);
+}
+
+#[tokio::test]
+async fn whoever_signed_in_before_has_a_limit_of_their_own() {
+    let world = counted(LimitSettings::default());
+    let limits = &world.accounts.limits;
+    let email = "ann@example.com";
+    let guess = async |from: &str, browser| {
+        let guess = limits.sign_ins(address(from), email, browser).await;
+        guess.unwrap()
+    };
+    let is_granted = |guess: &Guess| guess.decision.unwrap().granted;
+    // Right ones are given back, and make their address known.
+    for _ in 0..50 {
+        let right = guess("192.0.2.1", None).await;
+        assert!(is_granted(&right));
+        limits.give_back(right, true).await;
+    }
+    // What was neither right nor wrong makes nobody known.
+    let broken = guess("192.0.2.2", None).await;
+    limits.give_back(broken, false).await;
+    let mut heard = 0;
+    for number in 0..200 {
+        let from = format!("198.51.100.{number}");
+        heard += u32::from(is_granted(&guess(&from, None).await));
+    }
+    assert_eq!(heard, 20);
+    assert!(!is_granted(&guess("192.0.2.2", None).await));
+    // Known addresses and browsers are bounded too, each by itself.
+    let mut heard = 0;
+    for _ in 0..20 {
+        for _ in 0..10 {
+            heard += u32::from(is_granted(&guess("192.0.2.1", None).await));
+        }
+        world.clock.advance(Duration::from_secs(1));
+    }
+    assert!(
+        (10..=14).contains(&heard),
+        "10 a minute per address: {heard}"
+    );
+    for browser in ["one", "other"] {
+        let mut heard = 0;
+        for number in 0..100 {
+            let from = format!("203.0.113.{number}");
+            heard += u32::from(is_granted(&guess(&from, Some(browser)).await));
+        }
+        assert_eq!(heard, 20, "{browser}");
+    }
 }
 
 #[tokio::test]
@@ -325,6 +390,8 @@ async fn redirections_count_by_the_rules_of_owner_and_key_as_last_read() {
         },
         created_at: START,
         expires_at: None,
+        parent: None,
+        bucket: None,
     };
     let number = world.store.add_api_key(&key).await.unwrap().unwrap();
     let visit = async |owner, key| limits.redirections(OwnerId(owner), key).await;
@@ -355,7 +422,15 @@ async fn with_the_counter_away_nothing_is_made_or_guessed_but_links_work() {
     world.quotas.failing.store(true, Ordering::SeqCst);
     for failed in [
         limits.creations(None, ip, 1).await,
-        limits.sign_ins(ip, "ann@example.com").await,
+        limits.sign_ups(ip).await,
+        limits
+            .sign_ins(ip, "ann@example.com", None)
+            .await
+            .map(|guess| guess.decision),
+        limits
+            .password_checks(OwnerId(1))
+            .await
+            .map(|guess| guess.decision),
         limits.link_passwords(ip, &link).await,
     ] {
         assert!(failed.unwrap_err().is_transient());

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use curt_adapters::memory::MemoryAccounts;
 use curt_core::ports::{
-    ApiKey, ApiKeys, AuditEntry, AuditLog, Invite, Invites, NewApiKey, Permission, PermissionId,
-    Permissions, RedirectionLimits, Session, Sessions, UserChange, Users,
+    ApiKey, ApiKeys, AuditEntry, AuditLog, Invite, Invites, KeysToRevoke, NewApiKey, Permission,
+    PermissionId, Permissions, RedirectionLimits, Session, Sessions, UserChange, Users,
 };
 use curt_core::{
     ApiKeyNumber, ErrorKind, LinkId, OwnerId, PortError, PortResult, UnixMillis, User,
@@ -100,13 +100,14 @@ forward!(Users {
     fn users(after: Option<OwnerId>, limit: usize) -> Vec<User>;
     fn update_user(user: &User, seen: UnixMillis) -> UserChange;
     fn anybody_can_sign_in() -> bool;
+    fn disabled_users() -> Vec<OwnerId>;
 });
 
 forward!(ApiKeys {
     fn add_api_key(key: &NewApiKey) -> Option<ApiKeyNumber>;
     fn api_key(prefix: &str) -> Option<ApiKey>;
     fn api_keys(user: Option<OwnerId>) -> Vec<ApiKey>;
-    fn revoke_api_key(prefix: &str, at: UnixMillis) -> bool;
+    fn revoke_api_keys(which: KeysToRevoke<'_>, at: UnixMillis) -> Vec<Box<str>>;
     fn rotate_api_key(prefix: &str, retired_name: &str, ends_at: UnixMillis, successor: &NewApiKey) -> Option<ApiKeyNumber>;
     fn touch_api_keys(used: &[(Box<str>, UnixMillis)]) -> ();
     fn redirection_limits() -> RedirectionLimits;

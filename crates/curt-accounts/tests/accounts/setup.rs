@@ -1,4 +1,4 @@
-use curt_accounts::{AccountError, OPERATOR_EMAIL};
+use curt_accounts::{AccountError, EditPerson, OPERATOR_EMAIL, Whom};
 use curt_core::Role;
 
 use crate::world::{CHEAP, ORIGIN, World, new_key, person};
@@ -145,7 +145,14 @@ async fn processes_that_race_for_one_operator_have_one_winner() {
 async fn the_oldest_administrator_in_force_stands_in_for_the_operator() {
     let world = World::new();
     let people = &world.accounts.people;
-    world.member(OPERATOR_EMAIL).await;
+    let operator = people.ensure_operator().await.unwrap();
+    let demoted = EditPerson {
+        role: Some(Role::Member),
+        ..EditPerson::default()
+    };
+    let whom = Whom::Email(OPERATOR_EMAIL);
+    let demoted = people.edit(whom, &demoted, None, ORIGIN).await.unwrap();
+    assert_eq!(demoted.id, operator.id);
     assert_eq!(
         people.operator().await.unwrap(),
         None,
