@@ -219,7 +219,7 @@ impl Resolver {
         is_new
     }
 
-    /// Replaces the accounts whose links are [`Resolution::Guarded`], and says whether they are others. When this
+    /// Replaces the accounts whose links are [`Resolution::Guarded`] or [`Resolution::Gone`], and says whether they are others. When this
     /// returns, no link is served by the ones before. Costs a comparison while they stay the same.
     pub fn limit(&self, accounts: LimitedAccounts) -> bool {
         let is_new = self.policy.limit(accounts);
@@ -359,6 +359,7 @@ impl Resolver {
                 unkept(Resolution::Guarded(Arc::new(link.clone())))
             }
             (Standing::Live, Service::Blocked) => missed(Resolution::Blocked, Miss::Blocked),
+            (Standing::Live, Service::Gone) => missed(Resolution::Gone, Miss::Gone),
             // Kept as a link, so that it begins to redirect at its hour.
             (Standing::Absent, Service::Open) if is_active => Verdict {
                 resolution: Resolution::Absent,

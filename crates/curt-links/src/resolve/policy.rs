@@ -7,7 +7,7 @@ use curt_core::{ApiKeyNumber, Link, OwnerId, Visibility};
 
 use crate::blocklist::Blocklist;
 
-/// Accounts with a limit on the visits of their links.
+/// Accounts with a limit on the visits of their links, or without any that are served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitedAccounts {
     pub users: HashSet<OwnerId>,
@@ -16,6 +16,8 @@ pub struct LimitedAccounts {
     pub every_user: bool,
     /// There is a limit for every API key.
     pub every_key: bool,
+    /// Users whose links are gone while they are disabled.
+    pub gone_users: HashSet<OwnerId>,
 }
 
 impl LimitedAccounts {
@@ -36,6 +38,8 @@ pub(super) enum Service {
     Guarded,
     /// To nobody.
     Blocked,
+    /// To nobody, because its owner is disabled.
+    Gone,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -48,6 +52,8 @@ impl Policy {
     pub(super) fn service(&self, link: &Link) -> Service {
         if self.blocklist.blocks_address(link.target.as_str()) {
             Service::Blocked
+        } else if self.limited.gone_users.contains(&link.owner) {
+            Service::Gone
         } else if link.visibility != Visibility::Public
             || link.max_clicks.is_some()
             || self.limited.made(link)
