@@ -139,7 +139,8 @@ documented! {
     ReadUserProblems: CredentialsMissing CredentialsInvalid ScopeMissing NotFound UriTooLong Internal
         StoreUnavailable;
     UserChangeProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound BodyTimeout
-        EmailTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+        WrongCredentials EmailTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited Internal
+        StoreUnavailable;
     PasswordProblems: MalformedJson CredentialsMissing CredentialsInvalid WrongCredentials CrossSite ScopeMissing
         NotFound BodyTimeout StaleAccount BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited Internal
         StoreUnavailable;

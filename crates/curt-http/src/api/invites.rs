@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use curt_accounts::Principal;
 use curt_core::{Role, Scope};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -72,7 +73,7 @@ pub(crate) async fn create(
     let principal = caller.needs(&app, Scope::Admin).await?;
     let asked: NewInviteBody = body::json(&app, request).await?;
     let role = asked.role.map_or(Role::Member, Role::from);
-    let ttl = ttl(asked.ttl_seconds)?;
+    let ttl = until_key_ends(&app, &principal, ttl(asked.ttl_seconds)?).await?;
     let origin = caller.origin().by(principal.user);
     let people = Arc::clone(&app.accounts.people);
     let invited = to_the_end(async move { people.invite(role, ttl, origin).await }).await?;
@@ -83,6 +84,20 @@ pub(crate) async fn create(
         expires_at: Rfc3339(invited.expires_at),
     };
     Ok((StatusCode::CREATED, Json(body)).into_response())
+}
+
+/// What an API key makes does not outlive it.
+async fn until_key_ends(
+    app: &App,
+    principal: &Principal,
+    ttl: Duration,
+) -> Result<Duration, Problem> {
+    let Some(prefix) = principal.api_key() else {
+        return Ok(ttl);
+    };
+    let key = app.accounts.api_keys.get(prefix, None).await?;
+    let left = key.ends_at().map(|end| end.since(app.clock.now()));
+    Ok(left.map_or(ttl, |left| left.min(ttl)))
 }
 
 fn ttl(seconds: Option<u64>) -> Result<Duration, Problem> {

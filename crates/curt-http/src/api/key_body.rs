@@ -25,7 +25,7 @@ pub(crate) struct NewKeyBody {
     /// What the key may do, never more than you may. Absent: what you may, but not `admin`.
     #[schema(min_items = 1, max_items = 4)]
     pub(crate) scopes: Option<Vec<ScopeName>>,
-    /// From this instant on the key counts for nothing.
+    /// From this instant on the key counts for nothing. Absent: when the API key ends that it is made with, if it is.
     #[schema(value_type = Option<Rfc3339>)]
     pub(crate) expires_at: Option<Rfc3339>,
     /// How many links the key may make; for administrators.
@@ -58,6 +58,10 @@ pub(crate) struct KeyBody {
     #[schema(example = "newsletter")]
     name: String,
     scopes: Vec<ScopeName>,
+    /// The prefix of the API key that this one was made with, and is revoked with. `null`: a user or the operator made
+    /// it.
+    #[schema(required = true, pattern = "^[A-Za-z0-9]{8}$", example = "k3J9xQ2a")]
+    parent: Option<String>,
     /// Whether the key counts now.
     active: bool,
     created_at: Rfc3339,
@@ -85,6 +89,7 @@ impl KeyBody {
             user_id: UserId(key.user),
             name: key.name.to_string(),
             scopes: key.scopes.iter().map(ScopeName::from).collect(),
+            parent: key.parent.as_deref().map(str::to_owned),
             active: key.is_in_force(now),
             created_at: Rfc3339(key.created_at),
             expires_at: key.expires_at.map(Rfc3339),
@@ -112,13 +117,16 @@ pub(crate) struct IssuedBody {
     /// The key itself. It is shown this once; the server keeps only a hash of it.
     #[schema(example = "curt_k3J9xQ2a_Vb0rT8yZc5mN1pLq7sWd4fGh6jKx2eRu")]
     token: String,
-    key: KeyBody,
+    /// What is stored about it; absent for callers without the scope `read`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<KeyBody>,
 }
 
 impl IssuedBody {
-    pub(crate) fn new(issued: IssuedKey, now: UnixMillis) -> Self {
+    /// `now` for callers who may read.
+    pub(crate) fn new(issued: IssuedKey, now: Option<UnixMillis>) -> Self {
         Self {
-            key: KeyBody::new(&issued.key, now),
+            key: now.map(|now| KeyBody::new(&issued.key, now)),
             token: issued.token,
         }
     }

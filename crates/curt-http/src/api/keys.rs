@@ -53,7 +53,8 @@ pub(crate) async fn list(
 
 /// Make an API key
 ///
-/// The answer holds the key itself, this once.
+/// The answer holds the key itself, this once. A key that is made with an API key can do no more than that one, ends
+/// with it at the latest, counts into its limits, and is revoked with it.
 #[utoipa::path(
     post,
     path = "/api/v1/keys",
@@ -93,23 +94,25 @@ pub(crate) async fn create(
     };
     let origin = caller.origin().by(principal.user);
     let now = app.clock.now();
+    let may_read = principal.may(Scope::Read);
     let issued = to_the_end(async move {
         let api_keys = &app.accounts.api_keys;
-        let issued = api_keys.issue(new, principal.scopes, origin).await?;
-        if allowance.redirections.is_some() {
+        let issued = api_keys.issue(new, &principal, origin).await?;
+        if issued.key.allowance.redirections.is_some() {
             limit_visits(&app.accounts, &app.resolver).await?;
         }
         Ok::<_, AccountError>(issued)
     });
-    let body = IssuedBody::new(issued.await?, now);
+    let body = IssuedBody::new(issued.await?, may_read.then_some(now));
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
 
 /// Replace an API key
 ///
-/// The new key has the name, scopes, limits and length of life of the old one, which goes on for the time of the
-/// overlap. The answer holds the new key itself, this once. A key is replaced only by somebody who may do all that it
-/// may.
+/// The new key has the name, scopes and limits of the old one, which goes on for the time of the overlap. With a
+/// session, it has the old one's length of life again; with an API key, it ends when the old one would have ended. An
+/// API key replaces itself and the keys that it made, and is the parent of what it makes. The answer holds the new key
+/// itself, this once. A key is replaced only by somebody who may do all that it may.
 #[utoipa::path(
     post,
     path = "/api/v1/keys/{prefix}/rotate",
@@ -133,21 +136,25 @@ pub(crate) async fn rotate(
     covers(&app, &principal, whose, &prefix).await?;
     let origin = caller.origin().by(principal.user);
     let now = app.clock.now();
+    let may_read = principal.may(Scope::Read);
     let issued = to_the_end(async move {
         let api_keys = &app.accounts.api_keys;
-        let issued = api_keys.rotate(&prefix, whose, overlap, origin).await?;
+        let issued = api_keys
+            .rotate(&prefix, whose, overlap, &principal, origin)
+            .await?;
         if issued.key.allowance.redirections.is_some() {
             limit_visits(&app.accounts, &app.resolver).await?;
         }
         Ok::<_, AccountError>(issued)
     });
-    let body = IssuedBody::new(issued.await?, now);
+    let body = IssuedBody::new(issued.await?, may_read.then_some(now));
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
 
 /// Revoke an API key
 ///
-/// It counts for nothing within a second, everywhere.
+/// It counts for nothing within a second, everywhere, and neither does any key that was made with it, or with one of
+/// those. A key cannot revoke the one that it was made with.
 #[utoipa::path(
     delete,
     path = "/api/v1/keys/{prefix}",
@@ -166,7 +173,7 @@ pub(crate) async fn revoke(
     let whose = reach(&principal);
     let origin = caller.origin().by(principal.user);
     let api_keys = Arc::clone(&app.accounts.api_keys);
-    to_the_end(async move { api_keys.revoke(&prefix, whose, origin).await }).await?;
+    to_the_end(async move { api_keys.revoke(&prefix, whose, &principal, origin).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -372,6 +372,13 @@ pub(crate) enum BulkResult {
         status: u16,
         link: Box<LinkBody>,
     },
+    /// An earlier request had made the link, and without the scope `read` it is not shown.
+    Unread {
+        #[schema(minimum = 204, maximum = 204, example = 204)]
+        status: u16,
+        #[schema(example = "spring-sale")]
+        key: String,
+    },
     Failed {
         #[schema(minimum = 400, maximum = 599, example = 409)]
         status: u16,

@@ -25,6 +25,7 @@ use super::link_body::{
 };
 use super::list_query::{self, Asked, ListParams, OwnerFilter};
 use super::once::{REPLAYED, once};
+use super::readable::if_readable;
 use super::revision::{Condition, etag};
 use crate::caller::{self, Caller, permit};
 use crate::problem::{Problem, ProblemCode};
@@ -53,6 +54,11 @@ const BULK_PASSWORDS_MAX: usize = 20;
             ("Location" = String, description = "The link as a resource of the API."),
             ("ETag" = String, description = "The link's revision."),
             ("Idempotent-Replayed" = String, description = "`true` when an earlier request had made the link."))),
+        (status = 204, description = "An earlier request had made the link; without the scope `read` it is not shown.",
+            headers(
+                ("Location" = String, description = "The link as a resource of the API."),
+                ("ETag" = String, description = "The link's revision."),
+                ("Idempotent-Replayed" = String, description = "`true`."))),
         CreateProblems,
     ),
 )]
@@ -82,7 +88,11 @@ pub(crate) async fn create(
             .insert(HeaderName::from_static(REPLAYED), YES);
     }
     rate_limit::note(&mut response, limit.as_ref());
-    Ok(response)
+    // The link may be another by now than the one that was asked for.
+    Ok(match &principal {
+        Some(principal) if created.replayed => if_readable(principal, response),
+        _ => response,
+    })
 }
 
 /// Make many links
@@ -128,9 +138,16 @@ pub(crate) async fn bulk(
     let new = new_links(&app, bulk.links).await?;
     let outcomes = app.links.create_many(by, new, once).await?;
     let replayed = outcomes.iter().flatten().any(|created| created.replayed);
+    let may_read = principal
+        .as_ref()
+        .is_none_or(|principal| principal.may(Scope::Read));
     let results: Vec<_> = outcomes
         .into_iter()
         .map(|outcome| match outcome {
+            Ok(created) if created.replayed && !may_read => BulkResult::Unread {
+                status: StatusCode::NO_CONTENT.as_u16(),
+                key: created.link.id.key.to_string(),
+            },
             Ok(created) => BulkResult::Created {
                 status: StatusCode::CREATED.as_u16(),
                 link: Box::new(LinkBody::new(&created.link, &app.public)),
@@ -146,7 +163,7 @@ pub(crate) async fn bulk(
         .collect();
     let created = results
         .iter()
-        .filter(|result| matches!(result, BulkResult::Created { .. }))
+        .filter(|result| !matches!(result, BulkResult::Failed { .. }))
         .count();
     let body = BulkResultsBody {
         created,
@@ -273,6 +290,8 @@ pub(crate) async fn read(
     responses(
         (status = 200, description = "The link as it is now.", body = LinkBody,
             headers(("ETag" = String, description = "The link's new revision."))),
+        (status = 204, description = "The link is changed; without the scope `read` it is not shown.",
+            headers(("ETag" = String, description = "The link's new revision."))),
         ChangeProblems,
     ),
 )]
@@ -306,7 +325,8 @@ pub(crate) async fn edit(
         }
         Ok::<_, LinkError>(link)
     });
-    Ok(shown(&app, StatusCode::OK, &link.await?))
+    let answer = shown(&app, StatusCode::OK, &link.await?);
+    Ok(if_readable(&principal, answer))
 }
 
 /// Delete a link

@@ -37,6 +37,7 @@ mod once;
 mod original;
 mod permissions;
 mod query;
+mod readable;
 pub(crate) mod revision;
 mod secret;
 mod sessions;
@@ -55,6 +56,7 @@ use utoipa_axum::routes;
 
 pub(crate) use body::{form_only, read as read_body, sentence};
 pub(crate) use once::fingerprint;
+pub(crate) use sessions::with_cookies;
 pub(crate) use time::Rfc3339;
 
 use crate::openapi;

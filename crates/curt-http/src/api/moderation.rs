@@ -13,6 +13,7 @@ use http::StatusCode;
 use super::documented::SwitchProblems;
 use super::link_body::LinkBody;
 use super::links::{known_key, shown};
+use super::readable::if_readable;
 use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::state::App;
@@ -29,6 +30,8 @@ use crate::tasks::to_the_end;
     params(("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale")),
     responses(
         (status = 200, description = "The link as it is now.", body = LinkBody,
+            headers(("ETag" = String, description = "The link's new revision."))),
+        (status = 204, description = "The link is switched; without the scope `read` it is not shown.",
             headers(("ETag" = String, description = "The link's new revision."))),
         SwitchProblems,
     ),
@@ -52,6 +55,8 @@ pub(crate) async fn disable(
     params(("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale")),
     responses(
         (status = 200, description = "The link as it is now.", body = LinkBody,
+            headers(("ETag" = String, description = "The link's new revision."))),
+        (status = 204, description = "The link is switched; without the scope `read` it is not shown.",
             headers(("ETag" = String, description = "The link's new revision."))),
         SwitchProblems,
     ),
@@ -83,5 +88,6 @@ async fn switch(
         working.accounts.audit.record(origin, action, &key).await;
         Ok::<_, LinkError>(link)
     });
-    Ok(shown(&app, StatusCode::OK, &link.await?))
+    let answer = shown(&app, StatusCode::OK, &link.await?);
+    Ok(if_readable(&principal, answer))
 }

@@ -10,14 +10,16 @@ use curt_accounts::{AccountError, Granted, Principal, Whom};
 use curt_core::ports::PermissionId;
 use curt_core::{Link, OwnerId, Scope};
 use http::StatusCode;
+use http::header::LOCATION;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::body;
 use super::documented::{DeletePermissionProblems, GrantProblems, ListPermissionsProblems};
-use super::links::known_key;
+use super::links::{PATH, known_key};
 use super::names::UserId;
 use super::query;
+use super::readable::if_readable;
 use super::time::Rfc3339;
 use crate::caller::{self, Caller, permit};
 use crate::problem::{Problem, ProblemCode};
@@ -104,7 +106,13 @@ pub(crate) async fn list(
     operation_id = "grantPermission",
     params(("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale")),
     request_body(content = GrantBody, content_type = "application/json"),
-    responses((status = 201, description = "They may follow the link.", body = PermissionBody), GrantProblems),
+    responses(
+        (status = 201, description = "They may follow the link.", body = PermissionBody,
+            headers(("Location" = String, description = "The permission as a resource of the API."))),
+        (status = 204, description = "They may follow the link; without the scope `read` the permission is not shown.",
+            headers(("Location" = String, description = "The permission as a resource of the API."))),
+        GrantProblems,
+    ),
 )]
 pub(crate) async fn grant(
     State(app): State<Arc<App>>,
@@ -114,7 +122,8 @@ pub(crate) async fn grant(
 ) -> Result<Response, Problem> {
     let principal = caller.needs(&app, Scope::Manage).await?;
     let asked: GrantBody = body::json(&app, request).await?;
-    let link = link(&app, &principal, &known_key(key)?).await?;
+    let key = known_key(key)?;
+    let link = link(&app, &principal, &key).await?;
     let permissions = Arc::clone(&app.accounts.permissions);
     let origin = caller.origin().by(principal.user);
     let (id, generation) = (link.id, link.revision.generation);
@@ -130,8 +139,10 @@ pub(crate) async fn grant(
             other => other.into(),
         })
     });
-    let body = Json(PermissionBody::new(&granted.await?));
-    Ok((StatusCode::CREATED, body).into_response())
+    let body = PermissionBody::new(&granted.await?);
+    let location = format!("{PATH}/{key}/permissions/{}", body.id);
+    let answer = (StatusCode::CREATED, [(LOCATION, location)], Json(body));
+    Ok(if_readable(&principal, answer.into_response()))
 }
 
 /// Take a permission back

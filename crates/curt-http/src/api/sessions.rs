@@ -88,7 +88,8 @@ pub(crate) struct SignedInBody {
 /// Sign in
 ///
 /// Sets the cookie of a new session; the session of the cookie that came along ends. An unknown email, a wrong password
-/// and a user who is kept out are one answer. Tries are limited per address and per account.
+/// and a user who is kept out are one answer. Wrong tries are limited per address and per account; a browser that signed in
+/// to the account before has a limit of its own.
 #[utoipa::path(
     post,
     path = "/api/v1/sessions",
@@ -110,10 +111,10 @@ pub(crate) async fn sign_in(
     caller.refuse_other_sites()?;
     let agent = agent(request.headers());
     let shown: SignInBody = body::json(&app, request).await?;
-    caller.may_try_password(&app, &shown.email).await?;
     let people = Arc::clone(&app.accounts.people);
     let origin = caller.origin();
     let replaces = caller.session_token().map(str::to_owned);
+    let email = shown.email.clone();
     let signed_in = to_the_end(async move {
         let shown = SignIn {
             email: &shown.email,
@@ -123,16 +124,16 @@ pub(crate) async fn sign_in(
         };
         people.sign_in(shown, origin).await
     });
-    let signed_in = signed_in.await?;
+    let signed_in = caller.guess_sign_in(&app, &email, signed_in).await?;
     let lasts = app.accounts.people.settings().session_max.as_secs();
-    let cookie = cookie::set(app.public.base(), &signed_in.token, lasts);
+    let cookies = cookie::signed_in(app.public.base(), &signed_in, lasts);
     let session = &signed_in.session;
     let body = SignedInBody {
         session: SessionBody::new(session, Some(&session.id)),
         user: UserBody::new(&signed_in.user),
     };
     let response = (StatusCode::CREATED, Json(body)).into_response();
-    Ok(with_cookie(response, cookie))
+    Ok(with_cookies(response, cookies))
 }
 
 /// List your sessions
@@ -178,7 +179,7 @@ pub(crate) async fn end(
     let response = StatusCode::NO_CONTENT.into_response();
     if id == CURRENT || principal.session() == Some(&id) {
         sign_out(&app, &caller, &principal).await?;
-        return Ok(with_cookie(response, cookie::clear(app.public.base())));
+        return Ok(with_cookies(response, cookie::clear(app.public.base())));
     }
     let people = Arc::clone(&app.accounts.people);
     let origin = caller.origin().by(principal.user);
@@ -198,9 +199,12 @@ async fn sign_out(app: &App, caller: &Caller, principal: &Principal) -> Result<(
     to_the_end(async move { people.sign_out(&token, origin).await }).await
 }
 
-fn with_cookie(mut response: Response, cookie: Option<HeaderValue>) -> Response {
-    if let Some(cookie) = cookie {
-        response.headers_mut().insert(SET_COOKIE, cookie);
+pub(crate) fn with_cookies(
+    mut response: Response,
+    cookies: impl IntoIterator<Item = HeaderValue>,
+) -> Response {
+    for cookie in cookies {
+        response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
 }

@@ -67,7 +67,9 @@ pub(crate) struct EditUserBody {
     last_name: Option<String>,
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = String, required = false, max_length = 254, format = "email", example = "ada@example.com")]
-    email: Option<String>,
+    pub(crate) email: Option<String>,
+    /// Your password; needed for a new email of your own.
+    pub(crate) current_password: Option<Secret>,
     /// For administrators, and not for themselves. Ends the user's sessions.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = RoleName, required = false)]
@@ -121,6 +123,10 @@ pub(crate) struct PasswordBody {
     pub(crate) old_password: Option<Secret>,
     /// At least 8 characters.
     pub(crate) new_password: Secret,
+    /// Whether the user's API keys end too, and every key that was made with one of them: for when somebody else may
+    /// have had the password.
+    #[serde(default)]
+    pub(crate) revoke_api_keys: bool,
 }
 
 /// A user.

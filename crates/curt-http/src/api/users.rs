@@ -17,6 +17,7 @@ use super::documented::{
 };
 use super::names::UserId;
 use super::query;
+use super::readable::if_readable;
 use super::user_body::{EditUserBody, NewUserBody, PasswordBody, UserBody, UsersBody};
 use crate::caller::{Caller, permit, scope_missing};
 use crate::limited_visits::limit_visits;
@@ -83,7 +84,7 @@ async fn add(
 
 async fn sign_up(app: &App, caller: &Caller, new: NewUserBody) -> Result<User, Problem> {
     caller.refuse_other_sites()?;
-    caller.may_try_password(app, &new.email).await?;
+    caller.may_sign_up(app).await?;
     let people = Arc::clone(&app.accounts.people);
     let origin = caller.origin();
     let invite = new.invite.clone();
@@ -148,8 +149,9 @@ pub(crate) async fn read(
 
 /// Edit a user
 ///
-/// A JSON merge patch (RFC 7396): fields that are absent stay, `null` clears. You may change your own names and email;
-/// administrators may change everything about everybody, but not their own role, and not keep themselves out.
+/// A JSON merge patch (RFC 7396): fields that are absent stay, `null` clears. You may change your own names, and with
+/// your password your email; administrators may change everything about everybody, but not their own role, and not keep
+/// themselves out.
 #[utoipa::path(
     patch,
     path = "/api/v1/users/{id}",
@@ -160,7 +162,11 @@ pub(crate) async fn read(
         (EditUserBody = "application/merge-patch+json"),
         (EditUserBody = "application/json"),
     )),
-    responses((status = 200, description = "The user as they are now.", body = UserBody), UserChangeProblems),
+    responses(
+        (status = 200, description = "The user as they are now.", body = UserBody),
+        (status = 204, description = "The user is changed; without the scope `read` they are not shown."),
+        UserChangeProblems,
+    ),
 )]
 pub(crate) async fn edit(
     State(app): State<Arc<App>>,
@@ -175,6 +181,7 @@ pub(crate) async fn edit(
         permit(&principal, Scope::Admin)?;
     }
     refuse_to_lock_oneself_out(&principal, id, &changes)?;
+    check_email(&app, &caller, &principal, id, &changes).await?;
     let (disabled, limited) = (changes.disabled, changes.redirections.is_some());
     let edit = changes.into_edit()?;
     let origin = caller.origin().by(principal.user);
@@ -189,12 +196,35 @@ pub(crate) async fn edit(
             Some(false) => people.enable(whom, origin).await?,
             None => people.get(whom).await?,
         };
-        if limited {
+        if limited || disabled.is_some() {
             limit_visits(&app.accounts, &app.resolver).await?;
         }
         Ok::<_, AccountError>(user)
     });
-    Ok(Json(UserBody::new(&user.await?)).into_response())
+    let answer = Json(UserBody::new(&user.await?)).into_response();
+    Ok(if_readable(&principal, answer))
+}
+
+/// Refuses a new email for oneself without the password: it is what one signs in with.
+async fn check_email(
+    app: &App,
+    caller: &Caller,
+    principal: &Principal,
+    id: OwnerId,
+    changes: &EditUserBody,
+) -> Result<(), Problem> {
+    let Some(email) = changes.email.as_deref().filter(|_| id == principal.user) else {
+        return Ok(());
+    };
+    let people = &app.accounts.people;
+    if !people.changes_email(id, email).await? {
+        return Ok(());
+    }
+    let Some(password) = &changes.current_password else {
+        let why = "Your email is changed with your password.";
+        return Err(Problem::invalid_field("current_password", "missing", why));
+    };
+    caller.check_password(app, id, password.reveal()).await
 }
 
 /// The last administrator could not come back.
@@ -224,7 +254,7 @@ fn refuse_to_lock_oneself_out(
 /// Change a password
 ///
 /// Your own, with the old one; tries at that are limited like those to sign in. An administrator sets anybody else's
-/// without. All sessions of the user end, but not the one that asks.
+/// without. All sessions of the user end, but not the one that asks; with `revoke_api_keys` their API keys do too.
 #[utoipa::path(
     post,
     path = "/api/v1/users/{id}/password",
@@ -245,28 +275,30 @@ pub(crate) async fn change_password(
     let PasswordBody {
         old_password,
         new_password,
+        revoke_api_keys,
     } = body::json(&app, request).await?;
     let origin = caller.origin().by(principal.user);
-    let people = Arc::clone(&app.accounts.people);
+    let services = app.accounts.clone();
     let changed = match old_password {
         Some(old) if id == principal.user => {
-            let user = people.get(Whom::Id(id)).await?;
-            caller.may_try_password(&app, &user.email).await?;
-            to_the_end(async move {
+            let change = to_the_end(async move {
                 let (old, new) = (old.reveal(), new_password.reveal());
                 let keep = principal.session();
-                people.change_password(id, old, new, keep, origin).await
+                let people = &services.people;
+                people.change_password(id, old, new, keep, origin).await?;
+                services.revoke_keys_if(revoke_api_keys, id, origin).await
+            });
+            caller.guess_password(&app, id, change).await
+        }
+        None if id != principal.user => {
+            to_the_end(async move {
+                let people = &services.people;
+                let new = new_password.reveal();
+                people.set_password(Whom::Id(id), new, origin).await?;
+                services.revoke_keys_if(revoke_api_keys, id, origin).await
             })
             .await
         }
-        None if id != principal.user => to_the_end(async move {
-            let whom = Whom::Id(id);
-            people
-                .set_password(whom, new_password.reveal(), origin)
-                .await
-        })
-        .await
-        .map(drop),
         given => Err(wrong_old_password(given.is_some())),
     };
     changed.map_err(|problem| problem.rename_fields(new_password_name))?;

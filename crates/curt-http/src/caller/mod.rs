@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use curt_accounts::{Decision, Origin, Principal};
+use curt_accounts::{Decision, Guess, Origin, Principal};
 use curt_core::{OwnerId, Scope};
 use curt_links::{Maker, Who};
 use http::header::AUTHORIZATION;
@@ -34,6 +34,8 @@ pub(crate) struct Caller {
     pub(crate) address: IpAddr,
     header: Shown,
     cookie: Option<String>,
+    /// The token by which the browser may be known to an account.
+    browser: Option<String>,
     site: Site,
     changes: bool,
 }
@@ -49,11 +51,13 @@ impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
+        let base = app.public.base();
         Ok(Self {
             address: address::of(parts, &app.settings.api.trusted_proxies),
             header: in_headers(&parts.headers),
-            cookie: cookie::session(&parts.headers).map(str::to_owned),
-            site: Site::of(&parts.headers, app.public.base()),
+            cookie: cookie::session(&parts.headers, base).map(str::to_owned),
+            browser: cookie::browser(&parts.headers, base).map(str::to_owned),
+            site: Site::of(&parts.headers, base),
             changes: !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS),
         })
     }
@@ -147,10 +151,50 @@ impl Caller {
         rate_limit::granted(decision)
     }
 
-    /// Counts a try at somebody's password, true or not, before any work is done for it.
-    pub(crate) async fn may_try_password(&self, app: &App, email: &str) -> Result<(), Problem> {
+    /// Counts a try to sign in before any work is done for it, and takes it back unless it was a wrong one.
+    pub(crate) async fn guess_sign_in<T>(
+        &self,
+        app: &App,
+        email: &str,
+        sign_in: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, Problem> {
+        let (browser, session) = (self.browser.as_deref(), self.session_token());
+        let people = &app.accounts.people;
+        let browser = people.known_browser(email, browser, session).await?;
         let limits = &app.accounts.limits;
-        let decision = limits.sign_ins(self.address, email).await?;
+        let guess = limits.sign_ins(self.address, email, browser.as_deref());
+        settle(app, guess.await?, sign_in).await
+    }
+
+    /// As [`guess_sign_in`](Self::guess_sign_in), for somebody who is signed in and shows their password once more.
+    pub(crate) async fn guess_password<T>(
+        &self,
+        app: &App,
+        user: OwnerId,
+        check: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, Problem> {
+        let guess = app.accounts.limits.password_checks(user).await?;
+        settle(app, guess, check).await
+    }
+
+    /// Checks somebody's own password before they change what they sign in with.
+    pub(crate) async fn check_password(
+        &self,
+        app: &App,
+        user: OwnerId,
+        password: &str,
+    ) -> Result<(), Problem> {
+        let origin = self.origin().by(user);
+        let check = async {
+            let checked = app.accounts.people.check_password(user, password, origin);
+            Ok(checked.await.map(drop)?)
+        };
+        self.guess_password(app, user, check).await
+    }
+
+    /// Counts a new account, before any work is done for it.
+    pub(crate) async fn may_sign_up(&self, app: &App) -> Result<(), Problem> {
+        let decision = app.accounts.limits.sign_ups(self.address).await?;
         rate_limit::granted(decision).map(drop)
     }
 
@@ -173,6 +217,21 @@ impl Caller {
             Site::Own | Site::Unknown => Ok(()),
         }
     }
+}
+
+/// Does what was counted as a guess, if it is granted, and gives the guess back unless it was wrong.
+async fn settle<T>(
+    app: &App,
+    guess: Guess,
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    rate_limit::granted(guess.decision)?;
+    let outcome = work.await;
+    let wrong = |problem: &Problem| problem.code() == ProblemCode::WrongCredentials;
+    if !outcome.as_ref().is_err_and(wrong) {
+        app.accounts.limits.give_back(guess, outcome.is_ok()).await;
+    }
+    outcome
 }
 
 pub(crate) fn permit(principal: &Principal, scope: Scope) -> Result<(), Problem> {

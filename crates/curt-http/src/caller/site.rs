@@ -22,9 +22,11 @@ impl Site {
             // Both must agree: a proxy may have stripped one, and only a browser sets the first.
             (Some("same-origin" | "none") | None, Some(origin)) => {
                 let host = text(HOST.as_str()).unwrap_or("");
-                let same_host = origin
-                    .split_once("://")
-                    .is_some_and(|(_, named)| !named.is_empty() && named == host);
+                // A page that came without TLS can be anybody's, whatever host it names.
+                let needs_tls = base.starts_with("https://");
+                let same_host = origin.split_once("://").is_some_and(|(scheme, named)| {
+                    !named.is_empty() && named == host && (!needs_tls || scheme == "https")
+                });
                 if origin == base || same_host {
                     Self::Own
                 } else {
@@ -55,7 +57,10 @@ mod tests {
             (Some("same-origin"), Some("null"), Other),
             (None, Some("null"), Other),
             (None, Some("https://sho.rt"), Own),
-            (None, Some("http://127.0.0.1:8080"), Own),
+            (None, Some("http://127.0.0.1:8080"), Other),
+            (Some("same-origin"), Some("http://127.0.0.1:8080"), Other),
+            (None, Some("https://127.0.0.1:8080"), Own),
+            (None, Some("http://sho.rt"), Other),
             (None, Some("https://sho.rt.evil.example"), Other),
             (None, Some("https://"), Other),
             (Some("nonsense"), None, Other),
@@ -70,6 +75,19 @@ mod tests {
             }
             let seen = Site::of(&headers, "https://sho.rt");
             assert_eq!(seen, expected, "{fetch:?} {origin:?}");
+            // Without TLS the host alone decides.
+            let plain = Site::of(&headers, "http://sho.rt");
+            let own_host = [
+                "http://127.0.0.1:8080",
+                "https://127.0.0.1:8080",
+                "http://sho.rt",
+            ];
+            let expected = match origin {
+                Some(origin) if own_host.contains(&origin) => Own,
+                Some("https://sho.rt") => Other,
+                _ => expected,
+            };
+            assert_eq!(plain, expected, "{fetch:?} {origin:?} without TLS");
         }
     }
 }

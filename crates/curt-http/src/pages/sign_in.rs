@@ -6,6 +6,9 @@ use askama::Template;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use curt_accounts::{SignIn, SignUp};
+use curt_core::reserved::is_reserved;
+use curt_core::{DomainId, LinkRef, Visibility};
+use curt_links::Resolution;
 use http::header::{SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
@@ -13,8 +16,9 @@ use super::assets::Assets;
 use super::form::{Form, Mistakes, own_path, see_other};
 use super::visitor::Visitor;
 use super::{VERSION, page, page_leading_away, refused};
+use crate::api::with_cookies;
 use crate::caller::{Caller, cookie};
-use crate::problem::{Problem, ProblemCode};
+use crate::problem::Problem;
 use crate::state::App;
 use crate::tasks::to_the_end;
 
@@ -66,16 +70,12 @@ pub(super) async fn sign_in(
         Err(problem) => return problem.into_response(),
     };
     let (email, next) = (form.text("email"), form.text("next"));
-    let tried = async {
-        caller.may_try_password(&app, &email).await?;
-        let password = form.secret("password").to_owned();
-        come_in(&app, &caller, email.clone(), password, agent).await
-    };
-    match tried.await {
-        Ok(cookie) => {
-            let mut response = see_other(own_path(&next).unwrap_or("/"));
-            response.headers_mut().insert(SET_COOKIE, cookie);
-            response
+    let password = form.secret("password").to_owned();
+    let signed_in = come_in(&app, &caller, email.clone(), password, agent);
+    match caller.guess_sign_in(&app, &email, signed_in).await {
+        Ok(cookies) => {
+            let next = onward(&app, &next).await;
+            with_cookies(see_other(next.unwrap_or("/")), cookies)
         }
         Err(problem) => {
             let shown = SignInPage {
@@ -116,14 +116,32 @@ pub(super) async fn posted(app: &App, caller: &Caller, request: Request) -> Resu
     Form::read(app, request).await
 }
 
-/// Begins a session and returns the cookie for it. The session that the browser had ends.
+/// Where to go after signing in: to a page of this server or to a link that asks for it. Any other link leads away, and
+/// a sign-in that ends on somebody else's page is what the owner of that page may have wanted.
+async fn onward<'n>(app: &App, next: &'n str) -> Option<&'n str> {
+    let next = own_path(next)?;
+    let first = next[1..].split(['/', '?', '#']).next().unwrap_or_default();
+    if first.is_empty() || is_reserved(first) {
+        return Some(next);
+    }
+    let link = LinkRef {
+        domain: DomainId::DEFAULT,
+        key: first,
+    };
+    match app.resolver.resolve(link).await {
+        Ok(Resolution::Guarded(link)) if link.visibility == Visibility::Private => Some(next),
+        _ => None,
+    }
+}
+
+/// Begins a session and returns the cookies for it. The session that the browser had ends.
 pub(super) async fn come_in(
     app: &Arc<App>,
     caller: &Caller,
     email: String,
     password: String,
     agent: String,
-) -> Result<HeaderValue, Problem> {
+) -> Result<Vec<HeaderValue>, Problem> {
     let people = Arc::clone(&app.accounts.people);
     let caller = caller.clone();
     let signed_in = to_the_end(async move {
@@ -135,10 +153,10 @@ pub(super) async fn come_in(
         };
         people.sign_in(shown, caller.origin()).await
     });
-    let token = signed_in.await?.token;
+    let signed_in = signed_in.await?;
     let seconds = app.accounts.people.settings().session_max.as_secs();
-    cookie::set(app.public.base(), &token, seconds)
-        .ok_or_else(|| Problem::new(ProblemCode::Internal))
+    let base = app.public.base();
+    Ok(cookie::signed_in(base, &signed_in, seconds))
 }
 
 /// The browser as it calls itself.

@@ -6,13 +6,13 @@ use askama::Template;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use curt_accounts::{NewPerson, SignUp};
-use http::header::SET_COOKIE;
 use http::{StatusCode, Uri};
 
 use super::assets::Assets;
 use super::form::{Form, Mistakes, see_other};
 use super::sign_in::{agent, come_in, posted};
 use super::{VERSION, page, refused};
+use crate::api::with_cookies;
 use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
@@ -140,18 +140,14 @@ async fn enter(
 ) -> Response {
     let typed = Typed::of(form);
     let tried = async {
-        caller.may_try_password(app, &typed.email).await?;
+        caller.may_sign_up(app).await?;
         let new = typed.person(form);
         let (email, password) = (new.email.clone(), new.password.clone());
         make(app, caller, new, door.clone()).await?;
         come_in(app, caller, email, password, agent).await
     };
     match tried.await {
-        Ok(cookie) => {
-            let mut response = see_other("/account?done=welcome");
-            response.headers_mut().insert(SET_COOKIE, cookie);
-            response
-        }
+        Ok(cookies) => with_cookies(see_other("/account?done=welcome"), cookies),
         // Somebody was faster: there is nothing to set up any more.
         Err(problem) if problem.code() == ProblemCode::NotFound => problem.into_response(),
         Err(problem) => {

@@ -48,6 +48,15 @@ impl From<AccountError> for Problem {
             AccountError::SignUpClosed => Self::new(ProblemCode::SignUpClosed),
             AccountError::InviteInvalid => Self::new(ProblemCode::InviteInvalid),
             AccountError::SetupClosed | AccountError::NotFound => Self::new(ProblemCode::NotFound),
+            AccountError::MakerEnded => Self::new(ProblemCode::CredentialsInvalid),
+            AccountError::NotItsKey => Self::new(ProblemCode::ScopeMissing).detail(
+                "An API key replaces only itself and the keys that it made. For others, sign in, or use a key with \
+                 the scope \"admin\" and without a limit.",
+            ),
+            AccountError::EndsItself => Self::new(ProblemCode::ScopeMissing).detail(
+                "This API key was made with the one that is to be revoked, and would end with it. Let the old one run \
+                 out, or sign in to revoke it.",
+            ),
             AccountError::Stale => Self::new(ProblemCode::StaleAccount),
             AccountError::Store(error) => error.into(),
         }

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use curt_accounts::{AccountSettings, LimitSettings, SignUp};
-use curt_core::Scope;
+use curt_accounts::{AccountSettings, DisabledLinks, LimitSettings, NewKey, Origin, SignUp};
 use curt_core::names::audit;
 use curt_core::ports::AuditEntry;
+use curt_core::{Allowance, Scope, Scopes};
 use curt_http::HttpSettings;
 use futures_util::FutureExt as _;
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::harness::{ADA, Answer, BASE, PASSWORD, ROOT, World, account_settings};
+use crate::harness::{ADA, Answer, BASE, NOW, PASSWORD, ROOT, World, account_settings};
 
 const DAN: &str = "dan@example.com";
 
@@ -225,9 +225,13 @@ async fn guesses_are_limited_and_waiting_as_told_is_enough() {
     // The true password is not looked at either.
     let locked = sign_in(&world, "ada@example.com", PASSWORD, &[]).await;
     assert_eq!(locked.problem(), "rate-limited");
-    // Nor can anybody guess by another door.
-    let body = json!({"old_password": PASSWORD, "new_password": "another good one"});
+    // Whoever is signed in has a limit of their own, which nobody else can use up.
+    let body = json!({"old_password": "a wrong guess", "new_password": "another good one"});
     let path = "/api/v1/users/me/password";
+    for _ in 0..10 {
+        let wrong = world.call(Method::POST, path, Some(body.clone())).await;
+        assert_eq!(wrong.problem(), "wrong-credentials");
+    }
     let other_door = world.call(Method::POST, path, Some(body)).await;
     assert_eq!(other_door.problem(), "rate-limited");
     let seconds = refused.header("retry-after").parse().unwrap();
@@ -295,6 +299,76 @@ async fn a_password_change_goes_on_when_its_client_has_gone() {
     timeout(Duration::from_secs(10), waiting).await.unwrap();
     let answer = by_cookie(&world, &ended, Method::GET, "/api/v1/users/me").await;
     assert_eq!(answer.status, 401);
+}
+
+#[tokio::test]
+async fn a_new_password_ends_api_keys_when_asked_to() {
+    for (asked, works) in [
+        (json!(null), true),
+        (json!(false), true),
+        (json!(true), false),
+    ] {
+        let world = world(SignUp::Closed).await;
+        world.session(ADA).await;
+        let made = world
+            .call(Method::POST, "/api/v1/keys", Some(json!({"name": "child"})))
+            .await;
+        let child = made.json()["token"].as_str().unwrap().to_owned();
+        let root = world.key_for(ROOT, "all", &Scope::ALL).await;
+        let mut body = json!({"new_password": "another good one"});
+        if !asked.is_null() {
+            body["revoke_api_keys"] = asked.clone();
+        }
+        let path = "/api/v1/users/1/password";
+        let set = by_key(&world, &root, Method::POST, path, Some(body)).await;
+        assert_eq!(set.status, StatusCode::NO_CONTENT);
+        for (key, works) in [(&world.key, works), (&child, works), (&root, true)] {
+            let answer = by_key(&world, key, Method::GET, "/api/v1/links", None).await;
+            assert_eq!(answer.status == 200, works, "{asked}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_links_of_a_disabled_user_follow_the_setting() {
+    for (setting, status) in [(DisabledLinks::Serve, 302), (DisabledLinks::Gone, 410)] {
+        let people = AccountSettings {
+            disabled_links: setting,
+            ..account_settings()
+        };
+        let limits = LimitSettings::default();
+        let world = World::built(HttpSettings::default(), people, limits).await;
+        world.link("mine").await;
+        assert_eq!(world.browse("/mine").await.status, 302);
+        let root = world.key_for(ROOT, "all", &Scope::ALL).await;
+        let switch = async |disabled: bool| {
+            let path = "/api/v1/users/1";
+            let body = Some(json!({ "disabled": disabled }));
+            by_key(&world, &root, Method::PATCH, path, body).await
+        };
+        assert_eq!(switch(true).await.status, 200);
+        assert_eq!(world.browse("/mine").await.status.as_u16(), status);
+        assert_eq!(switch(false).await.status, 200);
+        assert_eq!(world.browse("/mine").await.status, 302);
+    }
+}
+
+#[tokio::test]
+async fn an_invitation_ends_with_the_key_that_made_it() {
+    let world = world(SignUp::Invite).await;
+    let expiring = NewKey {
+        user: ROOT,
+        name: "short".to_owned(),
+        scopes: Scopes::ALL,
+        allowance: Allowance::default(),
+        expires_at: Some(NOW.plus(Duration::from_secs(3_600))),
+    };
+    let keys = &world.accounts.api_keys;
+    let key = keys.issue(expiring, Scopes::ALL, Origin::OPERATOR).await;
+    let key = key.unwrap().token;
+    let path = "/api/v1/invites";
+    let invited = by_key(&world, &key, Method::POST, path, Some(json!({}))).await;
+    assert_eq!(invited.json()["expires_at"], "2026-01-01T01:00:00Z");
 }
 
 #[tokio::test]

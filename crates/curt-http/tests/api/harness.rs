@@ -275,7 +275,7 @@ async fn add_people(accounts: &MemoryAccounts, services: &AccountServices) -> [S
         ..sample::user(ROOT.0, "root@example.com")
     };
     assert!(accounts.add_user(&root).await.unwrap());
-    let revoking = api_keys.revoke(&keys[2].key.prefix, None, Origin::OPERATOR);
+    let revoking = api_keys.revoke(&keys[2].key.prefix, None, Scopes::ALL, Origin::OPERATOR);
     revoking.await.unwrap();
     let tokens: Vec<_> = keys.into_iter().map(|issued| issued.token).collect();
     tokens.try_into().unwrap()

@@ -81,7 +81,19 @@ async fn names_and_email_can_be_changed() {
         ("last_name", "Lovelace"),
         ("email", "Ada@example.org"),
     ];
-    let saved = browser.post("/account", &form).await;
+    let before = ada(&world).await;
+    for password in ["", "not it at all"] {
+        let typed = [&form[..], &[("current_password", password)]].concat();
+        let refused = browser.post("/account", &typed).await;
+        assert_eq!(refused.status, 422);
+        assert!(refused.body.contains("id=\"current_password-error\""));
+        assert_eq!(ada(&world).await, before, "nothing is changed");
+    }
+    let named = [&form[..3], &[("email", "Ada@Example.com")]].concat();
+    assert_eq!(browser.post("/account", &named).await.status, 303);
+    let password = ("current_password", PASSWORD);
+    let typed = [&form[..], &[password]].concat();
+    let saved = browser.post("/account", &typed).await;
     assert_eq!(
         (saved.status.as_u16(), saved.header("location")),
         (303, "/account?done=profile")
@@ -92,7 +104,10 @@ async fn names_and_email_can_be_changed() {
         ("Ada", "ada@example.org")
     );
     let taken = browser
-        .post("/account", &[form[0], ("email", "bob@example.com")])
+        .post(
+            "/account",
+            &[form[0], ("email", "bob@example.com"), password],
+        )
         .await;
     assert_eq!(taken.status, 409);
     assert!(taken.body.contains("id=\"email-error\""));

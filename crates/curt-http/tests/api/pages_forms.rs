@@ -172,7 +172,8 @@ async fn after_signing_in_nobody_leaves_the_site() {
     let world = World::new().await;
     give_password(&world, ADA).await;
     for (next, place) in [
-        ("/abc?x=1", "/abc?x=1"),
+        ("/account?x=1", "/account?x=1"),
+        ("/api", "/api"),
         ("//evil.example", "/"),
         ("/\\evil.example", "/"),
         ("/\t/evil.example", "/"),
@@ -186,6 +187,34 @@ async fn after_signing_in_nobody_leaves_the_site() {
         let shown = world.browse(&format!("/sign-in?{query}")).await;
         let is_kept = shown.body.contains("name=\"next\"");
         assert_eq!(is_kept, place != "/", "{next:?}");
+        let [email, password] = credentials("ada@example.com", PASSWORD);
+        let form = [email, password, ("next", next)];
+        let answer = submit(&world, "/sign-in", &form, OWN).await;
+        assert_eq!(answer.header("location"), place, "{next:?}");
+    }
+}
+
+/// Anybody could send somebody to the page to sign in with a link of their own behind it.
+#[tokio::test]
+async fn after_signing_in_only_links_that_ask_for_it_are_followed() {
+    let world = World::new().await;
+    give_password(&world, ADA).await;
+    world.link("open").await;
+    let private = serde_json::json!({
+        "target": "https://example.com/x", "alias": "hidden", "visibility": "private",
+    });
+    world
+        .call(http::Method::POST, "/api/v1/links", Some(private))
+        .await;
+    for (next, place) in [
+        ("/hidden", "/hidden"),
+        ("/hidden?x=1", "/hidden?x=1"),
+        ("/open", "/"),
+        ("/open/", "/"),
+        ("/open?x=1", "/"),
+        ("/%6fpen", "/"),
+        ("/nothing", "/"),
+    ] {
         let [email, password] = credentials("ada@example.com", PASSWORD);
         let form = [email, password, ("next", next)];
         let answer = submit(&world, "/sign-in", &form, OWN).await;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use http::Method;
+use axum::body::Body;
+use curt_core::Scope;
+use http::{Method, Request};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::harness::World;
+use crate::harness::{ADA, World};
 
 const LINKS: &str = "/api/v1/links";
 
@@ -194,4 +196,46 @@ async fn preconditions_follow_rfc_9110() {
         let answer = world.call_raw(Method::DELETE, path, &headers, None).await;
         assert_eq!(answer.status.as_u16(), status, "{value}");
     }
+}
+
+/// Whoever may make links and not read them gets what they sent, and never what became of it since.
+#[tokio::test]
+async fn a_repeated_create_shows_nothing_to_whoever_may_not_read() {
+    let world = World::new().await;
+    let creator = world.key_for(ADA, "creator", &[Scope::Create]).await;
+    let both = [Scope::Create, Scope::Read];
+    let reader = world.key_for(ADA, "reader", &both).await;
+    let send = async |key: &str, path: &str, body: &serde_json::Value| {
+        let request = Request::post(path)
+            .header("x-api-key", key)
+            .header("content-type", "application/json")
+            .header("idempotency-key", path)
+            .body(Body::from(body.to_string()));
+        world.send(request.unwrap()).await
+    };
+    let change = async |path: &str| {
+        let secret = json!({"target": "https://example.com/secret"});
+        let changed = world.call(Method::PATCH, path, Some(secret)).await;
+        assert_eq!(changed.status, 200);
+    };
+    let link = json!({"target": "https://example.com/", "alias": "mine"});
+    let made = send(&creator, LINKS, &link).await;
+    assert_eq!(made.json()["target"], "https://example.com/");
+    change("/api/v1/links/mine").await;
+    let again = send(&creator, LINKS, &link).await;
+    assert_eq!((again.status.as_u16(), &*again.body), (204, ""));
+    assert_eq!(again.header("location"), "/api/v1/links/mine");
+    assert_eq!(again.header("idempotent-replayed"), "true");
+    let read = send(&reader, LINKS, &link).await;
+    assert_eq!(read.header("idempotent-replayed"), "true");
+    assert_eq!(read.json()["key"], "mine");
+
+    let bulk = json!({"links": [{"target": "https://example.com/", "alias": "other"}]});
+    let path = "/api/v1/links/bulk";
+    let made = send(&creator, path, &bulk).await.json();
+    assert_eq!(made["results"][0]["link"]["key"], "other");
+    change("/api/v1/links/other").await;
+    let again = send(&creator, path, &bulk).await.json();
+    assert_eq!(again["results"], json!([{"status": 204, "key": "other"}]));
+    assert_eq!(again["created"], 1);
 }

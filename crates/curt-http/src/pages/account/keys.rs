@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use curt_accounts::{IssuedKey, NewKey};
+use curt_accounts::{IssuedKey, KeyMaker, NewKey};
 use curt_core::{Allowance, Scope, UnixMillis};
 use http::StatusCode;
 
@@ -43,8 +43,12 @@ pub(super) async fn rotate(
     let user = visitor.principal.user;
     let origin = caller.origin().by(user);
     let prefix = form.text("prefix");
-    let rotated =
-        to_the_end(async move { api_keys.rotate(&prefix, Some(user), OVERLAP, origin).await });
+    let maker = KeyMaker::from(&visitor.principal);
+    let rotated = to_the_end(async move {
+        api_keys
+            .rotate(&prefix, Some(user), OVERLAP, maker, origin)
+            .await
+    });
     let rotated = rotated.await;
     Ok(answered(&app, &visitor, &form, rotated).await)
 }
@@ -59,7 +63,9 @@ pub(super) async fn revoke(
     let user = visitor.principal.user;
     let origin = caller.origin().by(user);
     let prefix = form.text("prefix");
-    let revoked = to_the_end(async move { api_keys.revoke(&prefix, Some(user), origin).await });
+    let maker = KeyMaker::from(&visitor.principal);
+    let revoked =
+        to_the_end(async move { api_keys.revoke(&prefix, Some(user), maker, origin).await });
     Ok(match revoked.await {
         Ok(()) => done("revoked"),
         Err(problem) => failed(&app, &visitor, &form, problem).await,
@@ -84,9 +90,9 @@ async fn new_key(
         expires_at,
     };
     let api_keys = Arc::clone(&app.accounts.api_keys);
-    let at_most = visitor.principal.scopes;
+    let maker = KeyMaker::from(&visitor.principal);
     let origin = caller.origin().by(user);
-    let issued = to_the_end(async move { api_keys.issue(new, at_most, origin).await }).await;
+    let issued = to_the_end(async move { api_keys.issue(new, maker, origin).await }).await;
     issued.map_err(|problem| problem.rename_fields(|field| (field == "name").then_some("key_name")))
 }
 

@@ -27,15 +27,38 @@ pub(super) async fn edit(
         email: Some(form.text("email")),
         ..EditPerson::default()
     };
-    let people = Arc::clone(&app.accounts.people);
-    let id = visitor.principal.user;
-    let origin = caller.origin().by(id);
-    let changed =
-        to_the_end(async move { people.edit(Whom::Id(id), &edit, None, origin).await }).await;
-    Ok(match changed {
-        Ok(_) => done("profile"),
+    Ok(match change(&app, &caller, &visitor, &form, edit).await {
+        Ok(()) => done("profile"),
         Err(problem) => failed(&app, &visitor, &form, problem).await,
     })
+}
+
+/// A new email is what one signs in with from then on, and so asks for the password.
+async fn change(
+    app: &App,
+    caller: &Caller,
+    visitor: &Visitor,
+    form: &Form,
+    edit: EditPerson,
+) -> Result<(), Problem> {
+    let people = Arc::clone(&app.accounts.people);
+    let id = visitor.principal.user;
+    if people.changes_email(id, &form.text("email")).await? {
+        let password = form.secret("current_password");
+        let checked = caller.check_password(app, id, password).await;
+        checked.map_err(|problem| match problem.code() {
+            ProblemCode::WrongCredentials => Problem::invalid_field(
+                "current_password",
+                "wrong",
+                "a new email needs your password",
+            ),
+            _ => problem,
+        })?;
+    }
+    let origin = caller.origin().by(id);
+    to_the_end(async move { people.edit(Whom::Id(id), &edit, None, origin).await })
+        .await
+        .map(drop)
 }
 
 pub(super) async fn change_password(
@@ -57,18 +80,21 @@ async fn new_password(
     visitor: &Visitor,
     form: &Form,
 ) -> Result<(), Problem> {
-    caller.may_try_password(app, &visitor.user.email).await?;
-    let people = Arc::clone(&app.accounts.people);
+    let services = app.accounts.clone();
     let id = visitor.principal.user;
     let origin = caller.origin().by(id);
+    let revokes = form.all("revoke_api_keys").next().is_some();
     let this_one = visitor.principal.session().map(str::to_owned);
     let old = form.secret("old_password").to_owned();
     let new = form.secret("new_password").to_owned();
     let changed = to_the_end(async move {
         let keep = this_one.as_deref();
-        people.change_password(id, &old, &new, keep, origin).await
+        let people = &services.people;
+        people.change_password(id, &old, &new, keep, origin).await?;
+        services.revoke_keys_if(revokes, id, origin).await
     });
-    changed.await.map_err(|problem| match problem.code() {
+    let changed = caller.guess_password(app, id, changed).await;
+    changed.map_err(|problem| match problem.code() {
         ProblemCode::WrongCredentials => {
             Problem::invalid_field("old_password", "wrong", "this is not your password")
         }

@@ -62,6 +62,8 @@ struct SessionRow {
 
 struct KeyRow {
     prefix: String,
+    /// The prefix of the key that made it.
+    parent: Option<String>,
     name: String,
     scopes: String,
     made: String,
@@ -181,9 +183,10 @@ impl SessionRow {
 
 impl KeyRow {
     fn of(key: &ApiKey) -> Self {
-        let ends = [key.expires_at, key.revoked_at].into_iter().flatten().min();
+        let ends = key.ends_at();
         Self {
             prefix: key.prefix.to_string(),
+            parent: key.parent.as_deref().map(str::to_owned),
             name: key.name.to_string(),
             scopes: names(key.scopes),
             made: day(key.created_at),

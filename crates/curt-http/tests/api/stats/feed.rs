@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
 use curt_accounts::Origin;
-use curt_core::{ClickSubject, Dimension, Scope, UnixMillis};
+use curt_core::{ClickSubject, Dimension, Scope, Scopes, UnixMillis};
 use curt_http::server::Stopping;
 use futures_util::StreamExt;
 use http::{Method, Request};
@@ -146,7 +146,7 @@ async fn whoever_may_not_see_a_link_any_more_is_shown_no_more_of_it() {
     let revoking = world
         .accounts
         .api_keys
-        .revoke(prefix, None, Origin::OPERATOR);
+        .revoke(prefix, None, Scopes::ALL, Origin::OPERATOR);
     revoking.await.unwrap();
     feed.ends_with("access").await;
 }
