@@ -5,7 +5,8 @@ use curt_core::{Allowance, Scopes};
 
 const FIRST_NAME: &str = "first";
 
-/// Makes one key if there is none at all, for the operator's account, and shows it once, on standard output.
+/// Makes one key if there is none at all, for the operator's account, and shows it once, on standard output. It has no
+/// end, so that nothing that was set up with it stops one day without a word; the text says how to replace it.
 pub(crate) async fn show_key_once(accounts: &AccountServices) -> anyhow::Result<()> {
     if !accounts.api_keys.list(None).await?.is_empty() {
         return Ok(());
@@ -23,8 +24,10 @@ pub(crate) async fn show_key_once(accounts: &AccountServices) -> anyhow::Result<
         .issue(key, Scopes::ALL, Origin::OPERATOR)
         .await?;
     println!(
-        "Your API key, shown only this once:\n\n    {}\n",
-        issued.token
+        "Your API key, shown only this once:\n\n    {}\n\n\
+         It may do everything and does not end. Where this output is kept, such as in the journal, so is the key: \
+         \"curt key rotate {} --overlap 0s\" replaces it.\n",
+        issued.token, issued.key.prefix
     );
     Ok(())
 }

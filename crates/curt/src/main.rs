@@ -10,6 +10,7 @@ mod config;
 mod first_start;
 mod health;
 mod pipe;
+mod private_files;
 mod roles;
 mod supervisor;
 mod telemetry;
@@ -35,6 +36,7 @@ mod exit {
 
 fn main() -> ExitCode {
     pipe::end_with_the_reader();
+    private_files::restrict_new_files();
     let done = match Cli::parse().command {
         Command::Serve(serve) => serve.run(),
         Command::Check(check) => check.run(),

@@ -42,7 +42,7 @@ enum Action {
         #[arg(long, default_value = "24h", value_parser = accounts::duration)]
         overlap: Duration,
     },
-    /// Stop a key from working, within a second
+    /// Stop a key, and every key that was made with it, from working, within a second
     Revoke {
         /// The key's prefix: its part between the first and the second underscore
         prefix: String,
@@ -90,13 +90,13 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
         Action::List { json } => list(services, json).await?,
         Action::Rotate { prefix, overlap } => {
             let issued = keys
-                .rotate(&prefix, None, overlap, Origin::OPERATOR)
+                .rotate(&prefix, None, overlap, Scopes::ALL, Origin::OPERATOR)
                 .await
                 .with_context(|| unknown(&prefix))?;
             println!("{}", issued.token);
         }
         Action::Revoke { prefix } => keys
-            .revoke(&prefix, None, Origin::OPERATOR)
+            .revoke(&prefix, None, Scopes::ALL, Origin::OPERATOR)
             .await
             .with_context(|| unknown(&prefix))?,
     }
@@ -154,6 +154,7 @@ async fn list(services: &AccountServices, json: bool) -> anyhow::Result<()> {
         "name",
         "user",
         "scopes",
+        "parent",
         "created",
         "expires",
         "ends",
@@ -165,6 +166,7 @@ async fn list(services: &AccountServices, json: bool) -> anyhow::Result<()> {
             key.name.to_string(),
             email(key, &users).to_owned(),
             scopes(key).join(","),
+            key.parent.as_deref().unwrap_or("-").to_owned(),
             wiring::rfc3339(key.created_at),
             time_or_dash(key.expires_at),
             time_or_dash(key.revoked_at),
@@ -178,6 +180,7 @@ async fn list(services: &AccountServices, json: bool) -> anyhow::Result<()> {
 fn as_json(key: &ApiKey, users: &[User]) -> serde_json::Value {
     serde_json::json!({
         "prefix": key.prefix, "name": key.name, "user": email(key, users), "scopes": scopes(key),
+        "parent": key.parent,
         "creations": shown_rule(key.allowance.creations),
         "redirections": shown_rule(key.allowance.redirections),
         "created_at": wiring::rfc3339(key.created_at),

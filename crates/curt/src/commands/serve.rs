@@ -25,7 +25,7 @@ use crate::health::LinkHealth;
 use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
 use crate::wiring::{KeyStores, Stores};
-use crate::{account_tasks, first_start, health, telemetry};
+use crate::{account_tasks, first_start, health, private_files, telemetry};
 
 /// Serve links; every role by default, in one process
 #[derive(Args, Debug)]
@@ -51,6 +51,7 @@ impl Serve {
         let roles = Roles::new(self.roles, &config)?;
         telemetry::start(&config.log)?;
         raise_file_limit(config.http.server.connections_max);
+        private_files::tighten(&config);
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.api_threads)
             .thread_name("curt-api")

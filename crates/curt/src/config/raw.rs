@@ -164,6 +164,7 @@ pub(super) struct Links {
 #[serde(deny_unknown_fields)]
 pub(super) struct Accounts {
     pub(super) sign_up: String,
+    pub(super) disabled_links: String,
     pub(super) session_idle: String,
     pub(super) session_max: String,
     pub(super) password_memory: String,
@@ -182,6 +183,8 @@ pub(super) struct Limits {
     pub(super) misses_per_address: String,
     pub(super) sign_ins_per_address: String,
     pub(super) sign_ins_per_account: String,
+    pub(super) sign_ups_per_address: String,
+    pub(super) password_checks_per_user: String,
     pub(super) link_passwords_per_address: String,
     pub(super) link_passwords_per_link: String,
 }

@@ -20,6 +20,7 @@ mod full_disk;
 mod lifecycle;
 mod metrics;
 mod people;
+mod private_files;
 mod report_scale;
 mod scale;
 mod site;

@@ -39,6 +39,9 @@ enum Action {
         email: String,
         #[command(flatten)]
         password: PasswordArgs,
+        /// Revoke their API keys too, and every key that was made with one of them
+        #[arg(long)]
+        revoke_api_keys: bool,
     },
     /// Make a user an administrator or a member, and sign them out everywhere
     Role {
@@ -120,13 +123,19 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
     match action {
         Action::Add(add) => add.run(services).await?,
         Action::List { json } => show::users(services, json).await?,
-        Action::Password { email, password } => {
+        Action::Password {
+            email,
+            password,
+            revoke_api_keys,
+        } => {
             let user = accounts::user(services, &email).await?;
             password
                 .apply(async |text| {
                     let whom = Whom::Id(user.id);
                     people.set_password(whom, text, Origin::OPERATOR).await?;
-                    Ok(())
+                    let revoking =
+                        services.revoke_keys_if(revoke_api_keys, user.id, Origin::OPERATOR);
+                    Ok(revoking.await?)
                 })
                 .await?;
         }

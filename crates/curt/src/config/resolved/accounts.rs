@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use curt_accounts::{AccountSettings, LimitSettings, PasswordSettings, SignUp};
+use curt_accounts::{AccountSettings, DisabledLinks, LimitSettings, PasswordSettings, SignUp};
 use curt_core::ports::QuotaRule;
 
 use super::{at, positive, within};
@@ -19,6 +19,14 @@ pub(super) fn resolve(raw: &raw::Accounts) -> Result<AccountSettings, ConfigErro
             other => {
                 let known = format!("{other:?}: use closed, invite or open");
                 return at("accounts.sign_up", Err(known));
+            }
+        },
+        disabled_links: match raw.disabled_links.as_str() {
+            "serve" => DisabledLinks::Serve,
+            "gone" => DisabledLinks::Gone,
+            other => {
+                let known = format!("{other:?}: use serve or gone");
+                return at("accounts.disabled_links", Err(known));
             }
         },
         session_idle: life("accounts.session_idle", &raw.session_idle)?,
@@ -69,6 +77,8 @@ pub(super) fn limits(raw: &raw::Limits) -> Result<LimitSettings, ConfigError> {
         misses_per_address: rule("misses_per_address", &raw.misses_per_address)?,
         sign_ins_per_address: rule("sign_ins_per_address", &raw.sign_ins_per_address)?,
         sign_ins_per_account: rule("sign_ins_per_account", &raw.sign_ins_per_account)?,
+        sign_ups_per_address: rule("sign_ups_per_address", &raw.sign_ups_per_address)?,
+        password_checks_per_user: rule("password_checks_per_user", &raw.password_checks_per_user)?,
         link_passwords_per_address: rule(
             "link_passwords_per_address",
             &raw.link_passwords_per_address,

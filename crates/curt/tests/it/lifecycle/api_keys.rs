@@ -3,6 +3,7 @@ use std::time::{Duration, Instant};
 use super::{printed, stderr};
 use crate::api::Api;
 use crate::site::Site;
+use crate::wait::eventually;
 
 /// What the documentation promises, and what a busy machine may add.
 const REVOKED_WITHIN: Duration = Duration::from_millis(1_000 + 500);
@@ -158,4 +159,60 @@ fn owners_see_and_change_only_their_own_links() {
         followed.header("location"),
         Some("https://example.com/mine")
     );
+}
+
+#[test]
+fn a_key_revoked_by_command_takes_along_what_was_made_with_it() {
+    let site = Site::start(&["accounts.disabled_links=gone"]);
+    let mut api = site.api();
+    let link = api.create("https://example.com/").unwrap().json();
+    let link = link["key"].as_str().unwrap().to_owned();
+    let mint = |token: &str| {
+        let body = serde_json::json!({ "name": format!("{:x}", rand::random::<u64>()) });
+        let made = Api::new(site.http(), token).post("/api/v1/keys", &body);
+        let made = made.unwrap().json();
+        made["token"].as_str().unwrap().to_owned()
+    };
+    let parent = site.new_token("tests");
+    let child = mint(&parent);
+    let grandchild = mint(&child);
+    let prefix_of = |token: &str| token.split('_').nth(1).unwrap().to_owned();
+    let listed = printed(&site.output(&["key", "list", "--json"]));
+    let listed: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
+    for (token, made_with) in [(&child, &parent), (&grandchild, &child)] {
+        let prefix = prefix_of(token);
+        let found = listed.iter().find(|key| key["prefix"] == prefix.as_str());
+        assert_eq!(found.unwrap()["parent"], prefix_of(made_with).as_str());
+    }
+    let arguments = ["key", "revoke", &prefix_of(&parent)];
+    printed(&site.output(&arguments));
+    for token in [&parent, &child, &grandchild] {
+        eventually(Duration::from_secs(10), || match works(&site, token) {
+            true => Err("still works"),
+            false => Ok(()),
+        });
+    }
+    assert!(works(&site, site.token()));
+
+    // A reset of the password ends the rest when it is asked to, and the links of a disabled user end with them.
+    let email = "tests@example.com";
+    assert_eq!(api.follow(&link).unwrap().status, 302);
+    let arguments = ["user", "password", email, "--revoke-api-keys"];
+    printed(&site.output(&arguments));
+    eventually(Duration::from_secs(10), || {
+        match works(&site, site.token()) {
+            true => Err("still works"),
+            false => Ok(()),
+        }
+    });
+    assert_eq!(api.follow(&link).unwrap().status, 302);
+    for (command, status) in [("disable", 410), ("enable", 302)] {
+        printed(&site.output(&["user", command, email]));
+        eventually(Duration::from_secs(10), || {
+            match api.follow(&link).unwrap().status {
+                seen if seen == status => Ok(()),
+                seen => Err(format!("{command}: {seen}")),
+            }
+        });
+    }
 }
