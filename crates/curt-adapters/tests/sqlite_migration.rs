@@ -225,7 +225,16 @@ async fn nothing_of_the_old_tables_is_left() {
     drop(connection);
     let steps = Sqlite::migrate(&path).unwrap();
     let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
-    assert_eq!(names, ["accounts", "clicks", "click streams", "keys"]);
+    assert_eq!(
+        names,
+        [
+            "accounts",
+            "clicks",
+            "click streams",
+            "keys",
+            "API key parents"
+        ]
+    );
 
     let connection = Connection::open(&path).unwrap();
     let text = |sql: &str| -> String { connection.query_row(sql, [], |row| row.get(0)).unwrap() };

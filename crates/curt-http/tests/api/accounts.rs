@@ -368,7 +368,7 @@ async fn an_invitation_ends_with_the_key_that_made_it() {
     let key = key.unwrap().token;
     let path = "/api/v1/invites";
     let invited = by_key(&world, &key, Method::POST, path, Some(json!({}))).await;
-    assert_eq!(invited.json()["expires_at"], "2026-01-01T01:00:00Z");
+    assert_eq!(invited.json()["expires_at"], "2026-01-01T01:00:00.000Z");
 }
 
 #[tokio::test]

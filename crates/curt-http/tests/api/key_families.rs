@@ -382,7 +382,7 @@ async fn a_rotation_by_its_user_gives_the_key_a_new_life_and_the_old_limit() {
     let rotated = send(world, Method::POST, &path, &headers, "").await;
     let token = rotated.json()["token"].as_str().unwrap().to_owned();
     let key = rotated.json()["key"].clone();
-    assert_eq!(key["expires_at"], "2026-01-01T01:30:00Z");
+    assert_eq!(key["expires_at"], "2026-01-01T01:30:00.000Z");
     assert_eq!(key["parent"], Value::Null);
     let body = r#"{"target":"https://example.com/"}"#;
     let more = scene
