@@ -232,7 +232,8 @@ async fn nothing_of_the_old_tables_is_left() {
             "clicks",
             "click streams",
             "keys",
-            "API key parents"
+            "API key parents",
+            "key generations"
         ]
     );
 
@@ -245,7 +246,7 @@ async fn nothing_of_the_old_tables_is_left() {
     assert_eq!(
         tables,
         "api_keys audit click_days click_positions click_salts click_subjects click_visits counters cursors \
-         idempotency invites key_batches keys keys_used link_tags link_visits links permissions sessions \
+         idempotency invites key_batches key_generations keys keys_used link_tags link_visits links permissions sessions \
          sqlite_sequence users"
     );
 }

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use curt_core::clock::SystemClock;
 use curt_core::ports::{
     ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
-    ListQuery, SpendReply,
+    ListQuery, Released, SpendReply,
 };
 use curt_core::{
     Clock, DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkRef, LinkState, OwnerId, PortError,
@@ -179,7 +179,7 @@ impl LinkStore for MadeUp {
         not_here()
     }
 
-    async fn release(&self, _: UnixMillis, _: usize) -> PortResult<Vec<LinkId>> {
+    async fn release(&self, _: UnixMillis, _: usize) -> PortResult<Vec<Released>> {
         not_here()
     }
 

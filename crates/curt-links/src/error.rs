@@ -1,4 +1,4 @@
-use curt_core::{PortError, Revision};
+use curt_core::{Key, PortError, Revision};
 
 use crate::admit::FieldError;
 
@@ -16,6 +16,9 @@ pub enum LinkError {
     Stale(Revision),
     #[error("the idempotency key was used for a different request")]
     OnceMismatch,
+    /// Of a repeated request: it had been applied, and its link has been deleted or purged since.
+    #[error("the link that this request made, {0}, is no more")]
+    CreatedAndGone(Key),
     #[error("no free key was found; try again")]
     KeysExhausted,
     #[error(transparent)]

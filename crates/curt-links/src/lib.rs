@@ -31,7 +31,7 @@ pub use create::{Created, Maker, OnceKey};
 pub use error::LinkError;
 pub use manage::Who;
 pub use metrics::LinkMetrics;
-pub use purge::{PurgeSettings, Purger};
+pub use purge::{PurgePorts, PurgeSettings, Purger};
 pub use resolve::{Hit, LimitedAccounts, Resolution, ResolveMetrics, Resolver, ResolverSettings};
 pub use settings::LinkSettings;
 

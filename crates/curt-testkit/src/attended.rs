@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::ports::{
     ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
-    ListQuery, SpendReply,
+    ListQuery, Released, SpendReply,
 };
 use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
 
@@ -116,7 +116,7 @@ impl<A: Attendant> LinkStore for AttendedLinks<A> {
         self.pass(Call::Purge, self.inner.purge(batch, now)).await
     }
 
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
         self.pass(Call::Release, self.inner.release(before, limit))
             .await
     }

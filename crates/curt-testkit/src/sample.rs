@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use curt_core::account::{Allowance, ApiKeyNumber, Role, Scopes, User};
 use curt_core::ports::{
-    AuditEntry, BatchId, InsertRequest, Invite, NewApiKey, Once, Session, StreamId, StreamPartition,
+    AuditEntry, BatchId, InsertRequest, Invite, NewApiKey, Once, Released, Replay, Session,
+    StreamId, StreamPartition,
 };
 use curt_core::{
     DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, Target,
@@ -147,6 +148,21 @@ pub fn request_once(links: Vec<Link>, once: Once) -> InsertRequest {
         links,
         once: Some(once),
         now: NOW,
+    }
+}
+
+/// What a request with an idempotency key did at [`NOW`].
+#[must_use]
+pub fn replay(ids: Vec<Option<LinkId>>) -> Replay {
+    Replay { at: NOW, ids }
+}
+
+/// A key that a link of this generation had.
+#[must_use]
+pub fn released(text: &str, generation: u32) -> Released {
+    Released {
+        id: id(text),
+        generation,
     }
 }
 

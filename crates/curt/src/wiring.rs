@@ -12,6 +12,7 @@ use curt_adapters::{EngineAddress, EngineKind};
 use curt_core::ports::{Accounts, Cursor, KeyFile};
 use curt_core::{Clock, ErrorKind, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
+use curt_links::PurgePorts;
 use jiff::Timestamp;
 
 use crate::config::{Config, ConfigError};
@@ -42,6 +43,14 @@ impl Stores {
     /// Everything around accounts, over this store.
     pub(crate) fn account_services(&self, config: &Config) -> anyhow::Result<AccountServices> {
         account_services(config, self.main.accounts.clone(), self.clock.clone())
+    }
+
+    pub(crate) fn purge_ports(&self) -> PurgePorts {
+        PurgePorts {
+            links: self.main.links.clone(),
+            permissions: self.main.accounts.clone(),
+            clock: self.clock.clone(),
+        }
     }
 }
 

@@ -55,11 +55,18 @@ pub static CURSORS: MigrationSet = MigrationSet {
 /// Links, and the answers to idempotent requests.
 pub static LINKS: MigrationSet = MigrationSet {
     name: "links",
-    steps: &[Migration {
-        number: 1,
-        name: "first",
-        sql: include_str!("../../migrations/postgres/links_0001_first.sql"),
-    }],
+    steps: &[
+        Migration {
+            number: 1,
+            name: "first",
+            sql: include_str!("../../migrations/postgres/links_0001_first.sql"),
+        },
+        Migration {
+            number: 2,
+            name: "key generations",
+            sql: include_str!("../../migrations/postgres/links_0002_key_generations.sql"),
+        },
+    ],
 };
 
 /// Users, and everything that belongs to one.

@@ -46,6 +46,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "API key parents",
         sql: include_str!("../../migrations/sqlite/0006_api_key_parents.sql"),
     },
+    Migration {
+        number: 7,
+        name: "key generations",
+        sql: include_str!("../../migrations/sqlite/0007_key_generations.sql"),
+    },
 ];
 
 /// "curt" in ASCII: tells our files from those of other programs.

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use curt_core::names::metric;
 use curt_core::ports::{
     ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
-    ListQuery, SpendReply,
+    ListQuery, Released, SpendReply,
 };
 use curt_core::{ErrorKind, Link, LinkId, PortResult, Revision, UnixMillis};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -123,7 +123,7 @@ impl LinkStore for ObservedLinks {
         self.errors.note(self.inner.purge(batch, now).await)
     }
 
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
         self.errors.note(self.inner.release(before, limit).await)
     }
 

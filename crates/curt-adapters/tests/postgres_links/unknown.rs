@@ -12,7 +12,7 @@ use curt_testkit::engines::postgres::{Server, shared};
 use curt_testkit::engines::proxy::{Line, Proxy};
 use curt_testkit::length::length;
 use curt_testkit::need;
-use curt_testkit::sample::{id, link, once, request, request_once};
+use curt_testkit::sample::{id, link, once, replay, request, request_once};
 use tokio::task::JoinSet;
 
 use crate::world::{AWAY_MAX, Links, assert_distinct, insert_until_answered, open};
@@ -48,10 +48,10 @@ async fn an_insert_without_an_answer_is_unknown_and_its_name_tells() {
     let another = open(&database.url());
     let again = request_once(vec![link("fresh")], once("lost", 1));
     let reply = another.insert(again).await.unwrap();
-    assert_eq!(reply, InsertReply::Replayed(vec![Some(id("lost"))]));
+    assert_eq!(reply, InsertReply::Replayed(replay(vec![Some(id("lost"))])));
     proxy.set(Line::Sound);
     let reply = links.insert(lost()).await.unwrap();
-    assert_eq!(reply, InsertReply::Replayed(vec![Some(id("lost"))]));
+    assert_eq!(reply, InsertReply::Replayed(replay(vec![Some(id("lost"))])));
     assert_eq!(another.counts().await.unwrap().live, 2);
 }
 

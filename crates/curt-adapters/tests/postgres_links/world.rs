@@ -33,7 +33,7 @@ pub(crate) async fn insert_until_answered(links: &Links, request: InsertRequest)
                 assert_eq!(outcomes, vec![Inserted::Created; request.links.len()]);
                 return request.links.into_iter().map(|link| link.id).collect();
             }
-            Ok(InsertReply::Replayed(ids)) => return ids.into_iter().flatten().collect(),
+            Ok(InsertReply::Replayed(replay)) => return replay.ids.into_iter().flatten().collect(),
             Ok(InsertReply::Mismatch) => panic!("a name of another request"),
             Err(error) => {
                 assert!(error.is_transient(), "{error:?}");

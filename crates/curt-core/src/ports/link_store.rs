@@ -13,6 +13,9 @@ pub trait LinkStore: Send + Sync {
     /// rows included, makes an id taken. Items are independent unless `once` is given.
     ///
     /// - *Durable*: what is reported as created survives a crash of everything (L-1).
+    /// - *Under a key that another link had before* and that [`release`](Self::release) gave back: the stored generation
+    ///   is one more than that link's, whatever the request says, and the outcome tells it
+    ///   ([`Inserted::CreatedAnew`]). So nothing that names the generation of the former link is about the new one.
     /// - *Twice in one request*: the first wins.
     /// - *With `once`*: the request is applied as a whole or not at all, in one step with the record of it. If a
     ///   generated key ([`KeyOrigin`] other than `Alias`) is taken, nothing is applied and the reply is
@@ -59,9 +62,14 @@ pub trait LinkStore: Send + Sync {
     /// the keys that may go back into the supply: never an alias, never a link that was served with a permanent
     /// status. Tombstones that do not qualify stay. The caller gives the keys to the ledger afterwards; a crash in
     /// between leaks at most `limit` keys.
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>>;
+    ///
+    /// Nothing of a released link stays but its generation, which is remembered for good: the next link under the key
+    /// has the next one, however it comes to be (`insert`, or `seed` and `claim`). Visits that were taken go. A recorded
+    /// outcome of an idempotent request still names the key, and tells by its time that it was another link's.
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>>;
 
     /// Inserts free rows ahead of time for the `claim` strategy; ids that exist are skipped. Returns how many were new.
+    /// A row has the generation of the last link that had its key and was released, and 0 if there was none.
     async fn seed(&self, ids: &[LinkId]) -> PortResult<u64>;
 
     /// Gives each of `links` the key of a different seeded row and returns the links as stored, in order; `link.id.key`
@@ -108,15 +116,35 @@ pub struct Once {
 pub enum InsertReply {
     /// One outcome per link, in order.
     Stored(Vec<Inserted>),
-    /// The same request was applied before: its links, in order; `None` where an alias had been taken.
-    Replayed(Vec<Option<LinkId>>),
+    /// The same request was applied before.
+    Replayed(Replay),
     /// The same `Idempotency-Key` was used for a different request.
     Mismatch,
+}
+
+/// The recorded outcome of an idempotent request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// The `now` of the request that was applied. A link under one of the ids that was created at another time is not
+    /// the one that it made.
+    pub at: UnixMillis,
+    /// Its links, in order; `None` where an alias had been taken.
+    pub ids: Vec<Option<LinkId>>,
+}
+
+/// A key that no link has any more.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Released {
+    pub id: LinkId,
+    /// The generation of the link that had it.
+    pub generation: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
     Created,
+    /// Created under a key that belonged to another link before, with this generation instead of the request's.
+    CreatedAnew(u32),
     /// The id belongs to another link. Nothing was changed.
     Conflict,
     /// Not applied because another item of a request with `once` met a conflict.
@@ -126,7 +154,7 @@ pub enum Inserted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimReply {
     Claimed(Vec<Link>),
-    Replayed(Vec<Option<LinkId>>),
+    Replayed(Replay),
     Mismatch,
 }
 
@@ -200,6 +228,23 @@ pub struct LinkCounts {
     pub released_from_ledger: u64,
     /// Seeded rows that nobody has claimed.
     pub seeded: u64,
+}
+
+impl Inserted {
+    /// The generation to store a link with that names `wanted`, under a key whose last link had `former` and was
+    /// released, and the outcome that tells it.
+    #[must_use]
+    pub fn with_generation(wanted: u32, former: Option<u32>) -> (u32, Self) {
+        match former.map(|former| former.saturating_add(1)) {
+            Some(next) if next > wanted => (next, Self::CreatedAnew(next)),
+            _ => (wanted, Self::Created),
+        }
+    }
+
+    #[must_use]
+    pub fn is_created(self) -> bool {
+        matches!(self, Self::Created | Self::CreatedAnew(_))
+    }
 }
 
 impl LinkCounts {

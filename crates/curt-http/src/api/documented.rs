@@ -109,7 +109,7 @@ macro_rules! documented {
 
 documented! {
     CreateProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
-        BodyTimeout AliasTaken BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch RateLimited Internal
+        BodyTimeout AliasTaken CreatedLinkGone BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch RateLimited Internal
         StoreUnavailable KeysExhausted;
     BulkProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
         BodyTimeout BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch RateLimited Internal

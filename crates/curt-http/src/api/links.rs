@@ -13,7 +13,7 @@ use curt_core::ports::ListQuery;
 use curt_core::{ErrorKind, Link, Revision, Scope};
 use curt_links::{LinkError, NewLink, Who};
 use http::header::{ETAG, LINK, LOCATION};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
 use super::body::{self, JSON, MERGE_PATCH, Object};
 use super::documented::{
@@ -39,8 +39,9 @@ const BULK_PASSWORDS_MAX: usize = 20;
 /// Make a link
 ///
 /// Stores the link durably before it answers. With an `Idempotency-Key` the request can be repeated safely for 24
-/// hours: the answer is the link that the first one made, and `Idempotent-Replayed: true`. Every request counts towards
-/// the limit, a repeated one too.
+/// hours: the answer is the link that the first one made, as it is now, and `Idempotent-Replayed: true`. If the link has
+/// been deleted or purged since, the answer is 410 `created-link-gone`, and nothing is made. Keys are those of your
+/// account, and without one those of your address. Every request counts towards the limit, a repeated one too.
 #[utoipa::path(
     post,
     path = "/api/v1/links",
@@ -72,7 +73,14 @@ pub(crate) async fn create(
     body::media_type(&parts.headers, &[JSON])?;
     let raw = body::read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
     let new: Object<NewLinkBody> = body::from_json(&raw)?;
-    let once = once(&parts.headers, "POST /api/v1/links", &new)?;
+    let maker = principal.as_ref();
+    let once = once(
+        &parts.headers,
+        maker,
+        caller.address,
+        "POST /api/v1/links",
+        &new,
+    )?;
     let limit = caller.may_create(&app, principal.as_ref(), 1).await?;
     let by = caller::maker(principal.as_ref());
     let new = link_access::new_link(&app, new.0).await?;
@@ -83,9 +91,7 @@ pub(crate) async fn create(
         .headers_mut()
         .insert(LOCATION, header_value(&location)?);
     if created.replayed {
-        response
-            .headers_mut()
-            .insert(HeaderName::from_static(REPLAYED), YES);
+        response.headers_mut().insert(REPLAYED, YES);
     }
     rate_limit::note(&mut response, limit.as_ref());
     // The link may be another by now than the one that was asked for.
@@ -98,7 +104,8 @@ pub(crate) async fn create(
 /// Make many links
 ///
 /// Up to 1,000 links in one request, stored together. The answer has one result per link, in order; a link that is
-/// refused does not hold up the others. At most 20 of them may have a password. With an `Idempotency-Key` the whole request can be repeated safely.
+/// refused does not hold up the others. At most 20 of them may have a password. With an `Idempotency-Key` the whole request
+/// can be repeated safely: each result is the link as it is now, or 410 `created-link-gone` if it is no more.
 #[utoipa::path(
     post,
     path = "/api/v1/links/bulk",
@@ -131,13 +138,22 @@ pub(crate) async fn bulk(
             format!("A bulk request makes 1 to {BULK_LINKS_MAX} links."),
         ));
     }
-    let once = once(&parts.headers, "POST /api/v1/links/bulk", &bulk)?;
+    let once = once(
+        &parts.headers,
+        principal.as_ref(),
+        caller.address,
+        "POST /api/v1/links/bulk",
+        &bulk,
+    )?;
     let count = bulk.links.len() as u64;
     let limit = caller.may_create(&app, principal.as_ref(), count).await?;
     let by = caller::maker(principal.as_ref());
     let new = new_links(&app, bulk.links).await?;
     let outcomes = app.links.create_many(by, new, once).await?;
-    let replayed = outcomes.iter().flatten().any(|created| created.replayed);
+    let replayed = outcomes.iter().any(|outcome| match outcome {
+        Ok(created) => created.replayed,
+        Err(error) => matches!(error, LinkError::CreatedAndGone(_)),
+    });
     let may_read = principal
         .as_ref()
         .is_none_or(|principal| principal.may(Scope::Read));
@@ -172,9 +188,7 @@ pub(crate) async fn bulk(
     };
     let mut response = Json(body).into_response();
     if replayed {
-        response
-            .headers_mut()
-            .insert(HeaderName::from_static(REPLAYED), YES);
+        response.headers_mut().insert(REPLAYED, YES);
     }
     rate_limit::note(&mut response, limit.as_ref());
     Ok(response)

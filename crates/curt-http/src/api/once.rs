@@ -1,20 +1,26 @@
 //! `Idempotency-Key`: a create that can be repeated safely.
 
+use std::net::IpAddr;
+
+use curt_accounts::Principal;
 use curt_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use curt_links::OnceKey;
-use http::HeaderMap;
+use data_encoding::HEXLOWER;
+use http::{HeaderMap, HeaderName};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::problem::{Problem, ProblemCode};
 
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
-pub(crate) const REPLAYED: &str = "idempotent-replayed";
+pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// The key of the request, with a fingerprint of operation and body. The body is hashed as it was understood, so that
 /// white space and the order of fields make no difference.
 pub(crate) fn once(
     headers: &HeaderMap,
+    maker: Option<&Principal>,
+    address: IpAddr,
     operation: &str,
     body: &impl Serialize,
 ) -> Result<Option<OnceKey>, Problem> {
@@ -29,10 +35,24 @@ pub(crate) fn once(
             "Idempotency-Key holds 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters."
         )));
     }
+    let key = key.iter().copied().map(char::from).collect();
     Ok(Some(OnceKey {
-        key: key.iter().copied().map(char::from).collect(),
+        key: bind_to_client(key, maker, address),
         fingerprint: fingerprint(operation, body)?,
     }))
+}
+
+/// The key as it is recorded. An account has keys of its own; clients without one are told apart by their address, so
+/// that none meets another's links or takes keys away from it. A digest, because addresses are not kept.
+pub(crate) fn bind_to_client(key: String, maker: Option<&Principal>, address: IpAddr) -> String {
+    if maker.is_some() {
+        return key;
+    }
+    let mut hash = Sha256::new();
+    hash.update(address.to_canonical().to_string().as_bytes());
+    hash.update([0]);
+    hash.update(key.as_bytes());
+    format!("anonymous-{}", HEXLOWER.encode(&hash.finalize()))
 }
 
 /// A digest of operation and body.

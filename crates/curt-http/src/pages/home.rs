@@ -21,7 +21,7 @@ use super::assets::Assets;
 use super::form::{Form, Message};
 use super::visitor::Visitor;
 use super::{VERSION, day, page, refused};
-use crate::api::fingerprint;
+use crate::api::{bind_to_client, fingerprint};
 use crate::caller::{self, Caller};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
@@ -150,8 +150,12 @@ async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, Pr
     if visibility == Visibility::Password && !typed.password.is_empty() {
         new.password_hash = Some(app.accounts.passwords.hash(&typed.password).await?);
     }
+    let once = once(typed)?.map(|once| OnceKey {
+        key: bind_to_client(once.key, principal.as_ref(), caller.address),
+        ..once
+    });
     let by = caller::maker(principal.as_ref());
-    Ok(app.links.create(by, new, once(typed)?).await?)
+    Ok(app.links.create(by, new, once).await?)
 }
 
 /// The token alone would refuse a form that was changed after going back; token and content together do not.

@@ -27,6 +27,7 @@ pub enum ProblemCode {
     KeyNameTaken,
     TooMany,
     LinkGone,
+    CreatedLinkGone,
     LinkBlocked,
     StaleRevision,
     StaleAccount,
@@ -47,7 +48,7 @@ pub enum ProblemCode {
 
 impl ProblemCode {
     /// In the order of their statuses.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::MalformedRequest,
         Self::MalformedJson,
         Self::CredentialsMissing,
@@ -70,6 +71,7 @@ impl ProblemCode {
         Self::KeyNameTaken,
         Self::TooMany,
         Self::LinkGone,
+        Self::CreatedLinkGone,
         Self::LinkBlocked,
         Self::StaleRevision,
         Self::StaleAccount,
@@ -164,6 +166,8 @@ impl ProblemCode {
                 "Remove some that are not needed any more."),
             Self::LinkGone => ("link-gone", StatusCode::GONE, "The link is no longer available",
                 "The link has expired or was deleted. Ask whoever gave it to you for a new one."),
+            Self::CreatedLinkGone => ("created-link-gone", StatusCode::GONE, "The link that this request made is gone",
+                "An earlier request with this Idempotency-Key made the link, and it was deleted or purged since. Use a new Idempotency-Key to make another link."),
             Self::LinkBlocked => ("link-blocked", StatusCode::GONE, "The link has been blocked",
                 "Its target is on this server's list of blocked addresses. Do not go there by other ways either."),
             Self::StaleAccount => ("stale-account", StatusCode::PRECONDITION_FAILED, "The account has changed in the meantime",

@@ -6,7 +6,7 @@ use curt_core::{ErrorKind, PortError, Revision};
 use curt_links::LinkError;
 
 use super::{InvalidField, Problem, ProblemCode};
-use crate::api::{revision::etag, sentence};
+use crate::api::{REPLAYED, revision::etag, sentence};
 
 impl From<LinkError> for Problem {
     fn from(error: LinkError) -> Self {
@@ -23,6 +23,11 @@ impl From<LinkError> for Problem {
             LinkError::NotFound => Self::new(ProblemCode::LinkNotFound),
             LinkError::Stale(now) => stale(Some(now)),
             LinkError::OnceMismatch => Self::new(ProblemCode::IdempotencyMismatch),
+            LinkError::CreatedAndGone(key) => Self::new(ProblemCode::CreatedLinkGone)
+                .detail(format!(
+                    "The link {key}, which this request made before, has been deleted or purged."
+                ))
+                .header(REPLAYED, "true"),
             LinkError::KeysExhausted => Self::new(ProblemCode::KeysExhausted),
             LinkError::Store(error) => error.into(),
         }

@@ -1,8 +1,10 @@
 //! I6 and I7: requests that are repeated or that race.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use curt_core::Scope;
 use http::{Method, Request};
 use serde_json::json;
@@ -102,6 +104,98 @@ async fn a_bulk_request_can_be_repeated_too() {
     assert_eq!((first.status.as_u16(), &first.body), (200, &again.body));
     assert_eq!(first.header("idempotent-replayed"), "");
     assert_eq!(again.header("idempotent-replayed"), "true");
+}
+
+#[tokio::test]
+async fn a_repeated_create_tells_what_its_link_is_like_now() {
+    let world = World::new().await;
+    let body = r#"{"target":"https://a.example/","alias":"mine"}"#;
+    let first = create(&world, "k", body).await;
+    assert_eq!(first.status, 201);
+    let change = Some(json!({"target": "https://b.example/"}));
+    let edited = world
+        .call(Method::PATCH, "/api/v1/links/mine", change)
+        .await;
+    let again = create(&world, "k", body).await;
+    assert_eq!((again.status.as_u16(), again.json()), (201, edited.json()));
+    assert_eq!(again.header("etag"), edited.header("etag"));
+    assert_eq!(again.header("idempotent-replayed"), "true");
+
+    let deleted = world.call(Method::DELETE, "/api/v1/links/mine", None).await;
+    assert_eq!(deleted.status, 204);
+    for _ in 0..2 {
+        let gone = create(&world, "k", body).await;
+        assert_eq!(
+            (gone.status.as_u16(), gone.problem().as_str()),
+            (410, "created-link-gone")
+        );
+        assert_eq!(gone.header("idempotent-replayed"), "true");
+        assert!(gone.body.contains("mine"), "{}", gone.body);
+        for invented in ["active", "expires_at", "revision"] {
+            assert!(!gone.body.contains(invented), "{}", gone.body);
+        }
+    }
+    let other = create(&world, "new", r#"{"target":"https://a.example/"}"#).await;
+    assert_eq!(other.status, 201);
+}
+
+#[tokio::test]
+async fn a_repeated_bulk_request_tells_which_links_are_gone() {
+    let world = World::new().await;
+    let body = json!({"links": [{"target": "https://a.example/", "alias": "a"}, {"target": "https://b.example/", "alias": "b"}]});
+    let body = body.to_string();
+    let headers = [("idempotency-key", "bulk")];
+    let path = "/api/v1/links/bulk";
+    let send = || world.call_raw(Method::POST, path, &headers, Some(&body));
+    let first = send().await.json();
+    world.call(Method::DELETE, "/api/v1/links/a", None).await;
+    let again = send().await;
+    assert_eq!(again.header("idempotent-replayed"), "true");
+    let told = again.json();
+    assert_eq!((&told["created"], &told["failed"]), (&json!(1), &json!(1)));
+    let results = &told["results"];
+    assert_eq!(results[0]["status"], 410, "{told}");
+    assert_eq!(results[0]["problem"]["code"], "created-link-gone", "{told}");
+    assert_eq!(results[1], first["results"][1]);
+    // The same where none is left.
+    world.call(Method::DELETE, "/api/v1/links/b", None).await;
+    let again = send().await;
+    assert_eq!(again.header("idempotent-replayed"), "true");
+    assert_eq!(again.json()["failed"], 2);
+}
+
+#[tokio::test]
+async fn without_an_account_a_key_belongs_to_its_address() {
+    let world = World::anonymous().await;
+    let send = |from: &'static str, body: &'static str| {
+        let address: SocketAddr = from.parse().unwrap();
+        let request = Request::post(LINKS)
+            .header("content-type", "application/json")
+            .header("idempotency-key", "1")
+            .extension(ConnectInfo(address))
+            .body(Body::from(body));
+        world.send(request.unwrap())
+    };
+    let body = r#"{"target":"https://a.example/"}"#;
+    let first = send("192.0.2.1:1000", body).await;
+    assert_eq!(first.status, 201, "{}", first.body);
+    let again = send("192.0.2.1:2000", body).await;
+    assert_eq!(again.json()["key"], first.json()["key"]);
+    assert_eq!(again.header("idempotent-replayed"), "true");
+    // As seen by a listener for both families.
+    let mapped = send("[::ffff:192.0.2.1]:1", body).await;
+    assert_eq!(mapped.json()["key"], first.json()["key"]);
+    for (from, body) in [
+        ("192.0.2.2:1000", body),
+        ("[2001:db8::1]:1000", r#"{"target":"https://b.example/"}"#),
+    ] {
+        let other = send(from, body).await;
+        assert_eq!(other.status, 201, "{}", other.body);
+        assert_eq!(other.header("idempotent-replayed"), "");
+        assert_ne!(other.json()["key"], first.json()["key"]);
+    }
+    let mismatch = send("192.0.2.1:1000", r#"{"target":"https://b.example/"}"#).await;
+    assert_eq!(mismatch.problem(), "idempotency-mismatch");
 }
 
 #[tokio::test]

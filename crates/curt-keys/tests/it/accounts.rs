@@ -89,6 +89,7 @@ impl Quiet {
         assert_eq!((deleted.quarantined, deleted.used), (10, 10), "{deleted:?}");
         assert_eq!(deleted.leaked, 0, "{deleted:?}");
         let released = links.release(UnixMillis(1), 6).await.unwrap();
+        let released: Vec<LinkId> = released.into_iter().map(|one| one.id).collect();
         assert_eq!(released.len(), 6);
         let lost = self.accounts().await;
         assert_eq!((lost.quarantined, lost.leaked), (4, 6), "{lost:?}");
@@ -184,6 +185,7 @@ async fn rows_are_seeded_between_the_marks_and_seeded_again_by_recycling() {
     let id = &claimed[0].id;
     world.links.delete(id, None, UnixMillis(1)).await.unwrap();
     let released = world.links.release(UnixMillis(1), 9).await.unwrap();
+    let released: Vec<LinkId> = released.into_iter().map(|one| one.id).collect();
     assert_eq!(released, std::slice::from_ref(id));
     assert_eq!(supply.recycle(&released).await.unwrap(), 1);
     assert_eq!(world.links.counts().await.unwrap().seeded, 41);

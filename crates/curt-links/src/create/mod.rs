@@ -3,9 +3,9 @@
 //! - *Alone or in bulk* is the same road; a single link is a bulk of one.
 //! - *Without an idempotency key* items are independent: a taken alias or an invalid item does not stop the others.
 //! - *With one* the store applies the admitted items as a whole. The same request again is answered from the links
-//!   themselves, as they are now. A link that has been deleted since is answered as it was created: the client asks
-//!   "did my request go through", and it did. A request that was valid and is not any more, because its own expiry has
-//!   passed, is refused like any other late one.
+//!   themselves, as they are now, edits included. One that is no more, because it was deleted or purged and maybe its
+//!   key given to another link since, is [`LinkError::CreatedAndGone`]. A request that was valid and is not any more,
+//!   because its own expiry has passed, is refused like any other late one.
 //! - *Strategy `claim`* takes seeded rows, and falls back to a key and an insert when they run out. A bulk request
 //!   that mixes aliases with generated keys under an idempotency key goes by insert alone, because two calls cannot
 //!   be one step.
@@ -15,7 +15,7 @@ mod place;
 
 use curt_core::clock::UnixMillis;
 use curt_core::limits::BULK_LINKS_MAX;
-use curt_core::ports::{ClaimReply, InsertReply, InsertRequest};
+use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted};
 use curt_core::{ApiKeyNumber, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult, Revision};
 use curt_keys::{KeyHint, SuppliedKey};
 
@@ -36,7 +36,7 @@ pub struct Maker {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
     pub link: Link,
-    /// The request had been applied before, and this is its answer again.
+    /// The request had been applied before, and this is what its link is like now.
     pub replayed: bool,
 }
 
@@ -182,6 +182,14 @@ impl Links {
             replayed: false,
         })
     }
+}
+
+/// The link as the store keeps it.
+fn as_stored(mut link: Link, inserted: Inserted) -> Link {
+    if let Inserted::CreatedAnew(generation) = inserted {
+        link.revision.generation = generation;
+    }
+    link
 }
 
 fn supplied(link: &Link) -> SuppliedKey {

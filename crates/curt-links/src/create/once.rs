@@ -2,12 +2,11 @@
 
 use curt_core::clock::UnixMillis;
 use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, KEY_TRIES_MAX};
-use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted, Once};
-use curt_core::{KeyOrigin, Link, LinkId, LinkState, OwnerId};
-use curt_keys::SuppliedKey;
+use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted, Once, Replay};
+use curt_core::{KeyOrigin, Link, LinkState, OwnerId};
 
 use super::place::{any_key, unexpected};
-use super::{Created, Maker, Outcome, supplied};
+use super::{Created, Maker, Outcome, as_stored, supplied};
 use crate::Links;
 use crate::admit::{Draft, FieldError};
 use crate::error::LinkError;
@@ -78,9 +77,9 @@ impl Links {
             };
             let inserted = match self.insert(request).await? {
                 InsertReply::Stored(inserted) if inserted.len() == links.len() => inserted,
-                InsertReply::Replayed(ids) => {
+                InsertReply::Replayed(replay) => {
                     self.put_back(&links);
-                    return self.replay(by, drafts, ids, now).await;
+                    return self.replay(by, &drafts, replay).await;
                 }
                 InsertReply::Mismatch => {
                     self.put_back(&links);
@@ -106,7 +105,9 @@ impl Links {
         let outcomes = links.into_iter().zip(inserted);
         outcomes
             .map(|(link, inserted)| match inserted {
-                Inserted::Created => self.succeeded(link),
+                Inserted::Created | Inserted::CreatedAnew(_) => {
+                    self.succeeded(as_stored(link, inserted))
+                }
                 Inserted::Conflict | Inserted::Withheld => Err(LinkError::AliasTaken),
             })
             .collect()
@@ -166,70 +167,44 @@ impl Links {
             }
             ClaimReply::Claimed(links) if links.is_empty() => Ok(None),
             reply @ ClaimReply::Claimed(_) => Err(unexpected("claim rows", &reply).into()),
-            ClaimReply::Replayed(ids) => {
-                let outcomes = self.replay(by, drafts.to_vec(), ids, now).await?;
-                Ok(Some(outcomes))
-            }
+            ClaimReply::Replayed(replay) => Ok(Some(self.replay(by, drafts, replay).await?)),
             ClaimReply::Mismatch => Err(LinkError::OnceMismatch),
         }
     }
 
-    /// The answer that the request got when it was applied.
+    /// What has become of the links that the request made when it was applied.
     async fn replay(
         &self,
         by: Maker,
-        drafts: Vec<Draft>,
-        ids: Vec<Option<LinkId>>,
-        now: UnixMillis,
+        drafts: &[Draft],
+        replay: Replay,
     ) -> Result<Vec<Outcome>, LinkError> {
         // Items that were admitted then and are not now (their expiry has passed) make it another request: pairing
         // the rest with the wrong links would be worse than refusing.
-        if ids.len() != drafts.len() {
+        if replay.ids.len() != drafts.len() {
             return Err(LinkError::OnceMismatch);
         }
-        let mut outcomes = Vec::with_capacity(ids.len());
-        for (draft, id) in drafts.iter().zip(ids) {
+        let mut outcomes = Vec::with_capacity(replay.ids.len());
+        for id in replay.ids {
             let Some(id) = id else {
                 outcomes.push(Err(LinkError::AliasTaken));
                 continue;
             };
-            let stored = self
-                .store
-                .get(&id)
-                .await?
-                .filter(|link| link.owner == by.owner);
-            let link = match stored {
-                Some(link) if link.state != LinkState::Deleted => link,
-                stored => self.as_created(draft, by, id, stored, now),
+            // Another owner's link, or one of another time, has got the key since.
+            let is_made_then = |link: &Link| {
+                link.owner == by.owner
+                    && link.created_at == replay.at
+                    && matches!(link.state, LinkState::Active | LinkState::Disabled)
             };
-            outcomes.push(Ok(Created {
-                link,
-                replayed: true,
-            }));
+            let found = self.store.get(&id).await?.filter(is_made_then);
+            outcomes.push(match found {
+                Some(link) => Ok(Created {
+                    link,
+                    replayed: true,
+                }),
+                None => Err(LinkError::CreatedAndGone(id.key)),
+            });
         }
         Ok(outcomes)
-    }
-
-    /// A link that is no more, as the request had made it.
-    fn as_created(
-        &self,
-        draft: &Draft,
-        by: Maker,
-        id: LinkId,
-        tombstone: Option<Link>,
-        now: UnixMillis,
-    ) -> Link {
-        let origin = match &draft.alias {
-            Some(_) => KeyOrigin::Alias,
-            None => tombstone
-                .as_ref()
-                .map_or(KeyOrigin::Random, |link| link.origin),
-        };
-        let key = SuppliedKey {
-            key: id.key,
-            origin,
-        };
-        let created_at = tombstone.map_or(now, |link| link.created_at);
-        self.build(draft, by, key, created_at)
     }
 }

@@ -6,7 +6,7 @@ use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted};
 use curt_core::{ErrorKind, Key, KeyOrigin, Link, PortError, PortResult};
 use curt_keys::SuppliedKey;
 
-use super::{Maker, Outcome, supplied};
+use super::{Maker, Outcome, as_stored, supplied};
 use crate::Links;
 use crate::admit::Draft;
 use crate::error::LinkError;
@@ -69,7 +69,10 @@ impl Links {
             let mut left = Vec::new();
             for ((item, link), inserted) in pending.drain(..).zip(links).zip(inserted) {
                 match inserted {
-                    Inserted::Created => outcomes[item.place] = Some(self.succeeded(link)),
+                    Inserted::Created | Inserted::CreatedAnew(_) => {
+                        let link = as_stored(link, inserted);
+                        outcomes[item.place] = Some(self.succeeded(link));
+                    }
                     Inserted::Conflict if link.origin == KeyOrigin::Alias => {
                         outcomes[item.place] = Some(Err(LinkError::AliasTaken));
                     }

@@ -5,7 +5,8 @@
 //! - *Scheduled*: the oldest expired links, batch by batch while there are full batches, and a long nap after a short
 //!   one. Two purgers at once do not harm each other: the store looks at every link again before it changes it, so an
 //!   expiry that was extended in between holds.
-//! - *Recycling*, off by default: keys whose quarantine has ended go back to the supply (L-3).
+//! - *Recycling*, off by default: keys whose quarantine has ended go back to the supply (L-3). Nothing of the links that
+//!   had them stays: the store remembers their generation, so that the next link has another, and permissions go.
 
 mod pace;
 
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use curt_core::limits::PURGE_BATCH_MAX;
 use curt_core::names::event;
-use curt_core::ports::LinkStore;
+use curt_core::ports::{LinkStore, Permissions, Released};
 use curt_core::{Clock, LinkId, PortError, PortResult};
 use curt_keys::KeySupply;
 use tokio_util::sync::CancellationToken;
@@ -61,24 +62,30 @@ impl Default for PurgeSettings {
     }
 }
 
+/// What a purger works on.
+#[derive(Clone)]
+pub struct PurgePorts {
+    pub links: Arc<dyn LinkStore>,
+    pub permissions: Arc<dyn Permissions>,
+    pub clock: Arc<dyn Clock>,
+}
+
 pub struct Purger {
     settings: PurgeSettings,
-    store: Arc<dyn LinkStore>,
+    ports: PurgePorts,
     supply: Arc<KeySupply>,
     resolver: Arc<Resolver>,
-    clock: Arc<dyn Clock>,
     metrics: LinkMetrics,
-    /// Keys that left the store and that the supply has not taken yet.
-    released: Mutex<Vec<LinkId>>,
+    /// Keys that left the store and whose next steps failed: to revoke permissions, and to give them to the supply.
+    released: Mutex<Vec<Released>>,
 }
 
 impl Purger {
     pub fn new(
         settings: PurgeSettings,
-        store: Arc<dyn LinkStore>,
+        ports: PurgePorts,
         supply: Arc<KeySupply>,
         resolver: Arc<Resolver>,
-        clock: Arc<dyn Clock>,
         metrics: LinkMetrics,
     ) -> Arc<Self> {
         let settings = PurgeSettings {
@@ -88,10 +95,9 @@ impl Purger {
         };
         Arc::new(Self {
             settings,
-            store,
+            ports,
             supply,
             resolver,
-            clock,
             metrics,
             released: Mutex::default(),
         })
@@ -115,21 +121,21 @@ impl Purger {
 
     /// One batch of expired links, oldest first.
     pub async fn sweep(&self) -> PortResult<Pass> {
-        let now = self.clock.now();
-        let expired = self.store.expired(now, self.settings.batch).await?;
+        let now = self.ports.clock.now();
+        let expired = self.ports.links.expired(now, self.settings.batch).await?;
         let purged = self.purge(&expired, "schedule").await?;
         Ok(Pass::of(expired.len(), purged, self.settings.batch))
     }
 
     /// One batch of tombstones whose quarantine has ended.
     pub async fn recycle(&self) -> PortResult<Pass> {
-        let before = self.clock.now().minus(self.settings.quarantine);
+        let before = self.ports.clock.now().minus(self.settings.quarantine);
         let mut keys = std::mem::take(&mut *self.released());
         let wanted = self.settings.batch.saturating_sub(keys.len());
-        match self.store.release(before, wanted).await {
+        match self.ports.links.release(before, wanted).await {
             Ok(released) => {
-                for id in &released {
-                    self.resolver.changed(id);
+                for one in &released {
+                    self.resolver.changed(&one.id);
                 }
                 keys.extend(released);
             }
@@ -141,11 +147,18 @@ impl Purger {
         if keys.is_empty() {
             return Ok(Pass::Short);
         }
-        if let Err(failure) = self.supply.recycle(&keys).await {
+        if let Err(failure) = self.give_back(&keys).await {
             *self.released() = keys;
             return Err(failure);
         }
         Ok(Pass::of(keys.len(), keys.len(), self.settings.batch))
+    }
+
+    /// Removes what is left of the links that had the keys, and lets the supply give the keys again.
+    async fn give_back(&self, keys: &[Released]) -> PortResult<()> {
+        self.ports.permissions.revoke_released(keys).await?;
+        let ids: Vec<LinkId> = keys.iter().map(|one| one.id.clone()).collect();
+        self.supply.recycle(&ids).await.map(drop)
     }
 
     /// Purges what the resolver met, until `stop`.
@@ -183,7 +196,11 @@ impl Purger {
         if batch.is_empty() {
             return Ok(0);
         }
-        let purged = self.store.purge(batch, self.clock.now()).await?;
+        let purged = self
+            .ports
+            .links
+            .purge(batch, self.ports.clock.now())
+            .await?;
         for id in &purged {
             self.resolver.changed(id);
         }
@@ -199,7 +216,7 @@ impl Purger {
         Ok(purged.len())
     }
 
-    fn released(&self) -> std::sync::MutexGuard<'_, Vec<LinkId>> {
+    fn released(&self) -> std::sync::MutexGuard<'_, Vec<Released>> {
         self.released.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

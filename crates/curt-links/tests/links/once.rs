@@ -1,7 +1,7 @@
 use curt_adapters::memory::MemoryKeyPool;
 use curt_core::limits::IDEMPOTENCY_KEPT;
 use curt_core::ports::{BatchId, KeyPool, LinkStore};
-use curt_core::{Alphabet, KeyOrigin, LinkState};
+use curt_core::{Alphabet, Clock, KeyOrigin, LinkState};
 use curt_keys::{KeySupply, Strategy};
 use curt_links::{EditLink, LinkError, NewLink, OnceKey};
 
@@ -106,30 +106,72 @@ async fn a_replay_shows_the_link_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn a_replay_of_a_deleted_link_answers_as_it_was_created() {
+async fn a_replay_of_a_deleted_link_says_that_it_is_gone() {
     let world = World::new();
-    let first = world
-        .links
-        .create(ANN, aliased("a"), once("k", 1))
-        .await
-        .unwrap();
+    let create = || world.links.create(ANN, aliased("a"), once("k", 1));
+    create().await.unwrap();
     world.clock.advance(DAY / 24);
     world.links.delete(own(ANN), "a", None).await.unwrap();
-    let again = world
+    for _ in 0..2 {
+        let again = create().await;
+        assert!(matches!(again, Err(LinkError::CreatedAndGone(key)) if key.as_str() == "a"));
+    }
+    let tombstone = world.stored("a").await.unwrap();
+    assert_eq!(tombstone.state, LinkState::Deleted, "and it stays deleted");
+    assert_eq!(live_links(&world).await, 0);
+}
+
+#[tokio::test]
+async fn a_replay_of_a_purged_link_in_a_bulk_says_which_one_is_gone() {
+    let world = World::new();
+    let items = || vec![new(TARGET), aliased("stays"), new(TARGET)];
+    let create = || world.links.create_many(ANN, items(), once("k", 1));
+    let first = create().await.unwrap();
+    let gone = &first[2].as_ref().unwrap().link;
+    let switched = world.links.disable("stays").await.unwrap();
+    world
         .links
-        .create(ANN, aliased("a"), once("k", 1))
+        .delete(own(ANN), gone.id.key.as_str(), None)
         .await
         .unwrap();
-    assert!(again.replayed);
-    assert_eq!(again.link.id, first.link.id);
-    assert_eq!(again.link.title, first.link.title);
-    assert_eq!(again.link.created_at, first.link.created_at);
-    assert_eq!(again.link.state, LinkState::Active);
+    let again = create().await.unwrap();
     assert_eq!(
-        world.stored("a").await.unwrap().state,
-        LinkState::Deleted,
-        "and it stays deleted"
+        again[0].as_ref().unwrap().link,
+        first[0].as_ref().unwrap().link
     );
+    assert_eq!(again[1].as_ref().unwrap().link, switched, "as it is now");
+    assert!(matches!(&again[2], Err(LinkError::CreatedAndGone(key)) if *key == gone.id.key));
+}
+
+/// The owner's own next link under the key is not the one that the request made, either.
+#[tokio::test]
+async fn a_replay_never_shows_another_link_that_has_got_the_key_since() {
+    for by in [ANN, BOB] {
+        let world = World::with(Plan {
+            supply: KeySupply::scripted(["gen0001", "gen0001", "gen0002"].map(generated)),
+            ..Plan::default()
+        });
+        let create = || world.links.create(ANN, new(TARGET), once("k", 1));
+        let first = create().await.unwrap().link;
+        let key = first.id.key.as_str();
+        world.links.delete(own(ANN), key, None).await.unwrap();
+        world.clock.advance(DAY / 24);
+        world.store.release(world.clock.now(), 9).await.unwrap();
+        let again = create().await;
+        assert!(matches!(again, Err(LinkError::CreatedAndGone(_))));
+        let next = NewLink {
+            alias: Some(key.into()),
+            ..new(TARGET)
+        };
+        let next = world.links.create(by, next, None).await.unwrap().link;
+        assert_eq!(next.id, first.id);
+        assert_eq!(next.revision, first.revision.reborn());
+        let again = create().await;
+        assert!(
+            matches!(again, Err(LinkError::CreatedAndGone(_))),
+            "{again:?}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::LinkState;
-use curt_core::ports::LinkStore;
+use curt_core::ports::{LinkStore, Permissions};
 use curt_keys::KeySupply;
 use curt_links::purge::Pass;
-use curt_links::{EditLink, Expiry, NewLink, PurgeSettings, Resolution};
+use curt_links::{EditLink, Expiry, LinkError, NewLink, PurgeSettings, Resolution};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::*;
@@ -213,6 +213,40 @@ async fn keys_are_recycled_only_after_their_quarantine_l3() {
         Some(LinkState::Deleted),
         "an alias is never recycled"
     );
+}
+
+#[tokio::test]
+async fn a_recycled_key_takes_nothing_of_its_link_along() {
+    let world = World::with(Plan {
+        supply: KeySupply::scripted(["gen0001"].map(generated)),
+        ..Plan::default()
+    });
+    let old = world.links.create(ANN, new(TARGET), None).await.unwrap();
+    let old = old.link;
+    let bob = BOB.owner;
+    let granted = world.permissions.grant(bob, &old.id, 1, START);
+    granted.await.unwrap();
+    world.links.delete(own(ANN), "gen0001", None).await.unwrap();
+    let purger = world.purger(PurgeSettings {
+        recycle: true,
+        quarantine: Duration::ZERO,
+        ..PurgeSettings::default()
+    });
+    purger.recycle().await.unwrap();
+    assert_eq!(state(&world, "gen0001").await, None);
+    let new = NewLink {
+        alias: Some("gen0001".into()),
+        ..new(TARGET)
+    };
+    let new = world.links.create(BOB, new, None).await.unwrap().link;
+    assert_eq!(new.revision, old.revision.reborn(), "also as answered");
+    assert_eq!(world.stored("gen0001").await, Some(new.clone()));
+    for generation in [1, 2] {
+        let may = world.permissions.may_follow(bob, &new.id, generation).await;
+        assert!(!may.unwrap(), "{generation}");
+    }
+    let delete = world.links.delete(own(BOB), "gen0001", Some(old.revision));
+    assert!(matches!(delete.await, Err(LinkError::Stale(now)) if now == new.revision));
 }
 
 #[tokio::test(start_paused = true)]

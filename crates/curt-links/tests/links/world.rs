@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_adapters::memory::{
-    MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks, MemoryRoster,
+    MemoryAccounts, MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
+    MemoryRoster,
 };
 use curt_core::clock::ManualClock;
 use curt_core::ports::LinkStore;
 use curt_core::{Alphabet, Clock, DomainId, Key, KeyOrigin, LinkId, LinkRef, OwnerId, UnixMillis};
 use curt_keys::{KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy, SuppliedKey};
 use curt_links::{
-    Created, Expiry, LinkError, LinkMetrics, LinkSettings, Links, Maker, NewLink, PurgeSettings,
-    Purger, Resolution, ResolveMetrics, Resolver, ResolverSettings, Who,
+    Created, Expiry, LinkError, LinkMetrics, LinkSettings, Links, Maker, NewLink, PurgePorts,
+    PurgeSettings, Purger, Resolution, ResolveMetrics, Resolver, ResolverSettings, Who,
 };
 
 use crate::gated::{GatedStore, gated_store};
@@ -24,6 +25,7 @@ pub(crate) const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 pub(crate) struct World {
     pub(crate) store: Arc<GatedStore>,
+    pub(crate) permissions: Arc<MemoryAccounts>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) supply: Arc<KeySupply>,
     pub(crate) resolver: Arc<Resolver>,
@@ -72,6 +74,7 @@ impl World {
         );
         Self {
             store,
+            permissions: Arc::new(MemoryAccounts::new()),
             clock,
             supply: plan.supply,
             resolver,
@@ -83,10 +86,13 @@ impl World {
     pub(crate) fn purger(&self, settings: PurgeSettings) -> Arc<Purger> {
         Purger::new(
             settings,
-            self.store.clone(),
+            PurgePorts {
+                links: self.store.clone(),
+                permissions: self.permissions.clone(),
+                clock: self.clock.clone(),
+            },
             self.supply.clone(),
             self.resolver.clone(),
-            self.clock.clone(),
             self.metrics.clone(),
         )
     }

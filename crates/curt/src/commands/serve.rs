@@ -184,10 +184,9 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     if roles.has(Role::Purge) {
         let purger = Purger::new(
             config.purge.clone(),
-            stores.main.links.clone(),
+            stores.purge_ports(),
             supply.clone(),
             resolver.clone(),
-            clock.clone(),
             link_metrics,
         );
         supervisor.start("purge", |stop| purger.run(stop));

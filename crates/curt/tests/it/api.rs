@@ -46,6 +46,11 @@ impl Api {
         }
     }
 
+    /// The API key that it acts with.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
     /// An error ends the connection; the next request opens another.
     pub(crate) fn send(&mut self, request: &Request) -> io::Result<Answer> {
         let mut connection = match self.connection.take() {

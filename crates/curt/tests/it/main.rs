@@ -21,6 +21,7 @@ mod lifecycle;
 mod metrics;
 mod people;
 mod private_files;
+mod recycled;
 mod report_scale;
 mod scale;
 mod site;

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use curt_core::ports::{Permission, PermissionId, Permissions};
+use curt_core::ports::{Permission, PermissionId, Permissions, Released};
 use curt_core::{LinkId, OwnerId, PortResult, UnixMillis};
 
 use super::MemoryAccounts;
@@ -60,6 +60,16 @@ impl PermissionTable {
         }
         revoked
     }
+
+    fn revoke_through(&mut self, link: &LinkId, generation: u32) {
+        let Some(of_link) = self.by_link.get_mut(link) else {
+            return;
+        };
+        of_link.retain(|permission| permission.generation > generation);
+        if of_link.is_empty() {
+            self.by_link.remove(link);
+        }
+    }
 }
 
 #[async_trait]
@@ -95,8 +105,11 @@ impl Permissions for MemoryAccounts {
         Ok(permissions.find(user, link, generation).is_some())
     }
 
-    async fn revoke_all(&self, link: &LinkId) -> PortResult<()> {
-        locked(&self.tables).permissions.by_link.remove(link);
+    async fn revoke_released(&self, released: &[Released]) -> PortResult<()> {
+        let permissions = &mut locked(&self.tables).permissions;
+        for Released { id, generation } in released {
+            permissions.revoke_through(id, *generation);
+        }
         Ok(())
     }
 }

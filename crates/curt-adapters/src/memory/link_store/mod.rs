@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use curt_core::ports::{
     ChangeReply, ClaimReply, InsertReply, InsertRequest, Inserted, LinkCounts, LinkStore, ListPage,
-    ListQuery, Once, SpendReply,
+    ListQuery, Once, Released, SpendReply,
 };
 use curt_core::{
     DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult,
@@ -124,7 +124,7 @@ impl LinkStore for MemoryLinkStore {
         Ok(purged)
     }
 
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
         Ok(locked(&self.tables).rows.release(before, limit))
     }
 
@@ -133,7 +133,9 @@ impl LinkStore for MemoryLinkStore {
         let mut new = 0;
         for id in ids {
             if rows.get(id).is_none() {
-                rows.put(Row::new(seeded(id.clone())?));
+                let mut seed = seeded(id.clone())?;
+                seed.revision.generation = rows.former_generation(id).unwrap_or(0);
+                rows.put(Row::new(seed));
                 new += 1;
             }
         }
@@ -176,16 +178,18 @@ impl Tables {
             return InsertReply::Stored(taken.into_iter().map(withheld).collect());
         }
         let mut ids = Vec::new();
+        let mut outcomes = Vec::new();
         for (link, taken) in links.into_iter().zip(&taken) {
             ids.push((!taken).then(|| link.id.clone()));
-            if !taken {
-                self.rows.create(link);
-            }
+            outcomes.push(match taken {
+                true => Inserted::Conflict,
+                false => self.rows.create_next(link),
+            });
         }
         if let Some(once) = once {
             self.once.record(once, ids, now);
         }
-        InsertReply::Stored(taken.into_iter().map(inserted).collect())
+        InsertReply::Stored(outcomes)
     }
 
     fn claim(&mut self, request: InsertRequest) -> ClaimReply {
@@ -237,14 +241,6 @@ fn generated_key_taken(links: &[Link], taken: &[bool]) -> bool {
         .iter()
         .zip(taken)
         .any(|(link, taken)| *taken && generated(link))
-}
-
-fn inserted(taken: bool) -> Inserted {
-    if taken {
-        Inserted::Conflict
-    } else {
-        Inserted::Created
-    }
 }
 
 fn withheld(taken: bool) -> Inserted {

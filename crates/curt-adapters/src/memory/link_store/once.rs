@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use curt_core::limits::IDEMPOTENCY_KEPT;
-use curt_core::ports::Once;
+use curt_core::ports::{Once, Replay};
 use curt_core::{LinkId, OwnerId, UnixMillis};
 
 type Name = (OwnerId, Box<str>);
@@ -16,12 +16,12 @@ pub(super) struct OnceRecords {
 #[derive(Debug)]
 struct Record {
     fingerprint: [u8; 32],
-    ids: Vec<Option<LinkId>>,
+    replay: Replay,
 }
 
 /// What is known about a request that comes again.
 pub(super) enum Known {
-    Same(Vec<Option<LinkId>>),
+    Same(Replay),
     Different,
 }
 
@@ -37,7 +37,7 @@ impl OnceRecords {
         }
         let record = self.records.get(&(once.owner, once.key.clone()))?;
         if record.fingerprint == once.fingerprint {
-            Some(Known::Same(record.ids.clone()))
+            Some(Known::Same(record.replay.clone()))
         } else {
             Some(Known::Different)
         }
@@ -49,7 +49,7 @@ impl OnceRecords {
         self.by_age.insert((now, name.clone()));
         let record = Record {
             fingerprint: once.fingerprint,
-            ids,
+            replay: Replay { at: now, ids },
         };
         self.records.insert(name, record);
     }

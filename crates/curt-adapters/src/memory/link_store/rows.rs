@@ -1,6 +1,6 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use curt_core::ports::{ChangeReply, LinkCounts, SpendReply};
+use curt_core::ports::{ChangeReply, Inserted, LinkCounts, Released, SpendReply};
 use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
 
 type ByTime = BTreeSet<(UnixMillis, LinkId)>;
@@ -64,6 +64,8 @@ pub(super) struct Rows {
     /// Tombstones whose key may be used again after its quarantine.
     by_burial: ByTime,
     seeds: BTreeSet<LinkId>,
+    /// The generation of the last link that had a key which was released since.
+    former_generations: HashMap<LinkId, u32>,
     created: BTreeMap<u8, u64>,
     deleted: u64,
     deleted_from_ledger: u64,
@@ -93,6 +95,20 @@ impl Rows {
     pub(super) fn create(&mut self, link: Link) {
         *self.created.entry(link.origin as u8).or_default() += 1;
         self.put(Row::new(link));
+    }
+
+    /// The same with the generation that follows that of the link which had the key before, if there was one.
+    pub(super) fn create_next(&mut self, mut link: Link) -> Inserted {
+        let former = self.former_generation(&link.id);
+        let (generation, outcome) = Inserted::with_generation(link.revision.generation, former);
+        link.revision.generation = generation;
+        self.create(link);
+        outcome
+    }
+
+    /// `None` if no link with this key was released.
+    pub(super) fn former_generation(&self, id: &LinkId) -> Option<u32> {
+        self.former_generations.get(id).copied()
     }
 
     pub(super) fn put(&mut self, row: Row) {
@@ -162,15 +178,19 @@ impl Rows {
             .map(|row| &row.link)
     }
 
-    pub(super) fn release(&mut self, before: UnixMillis, limit: usize) -> Vec<LinkId> {
+    pub(super) fn release(&mut self, before: UnixMillis, limit: usize) -> Vec<Released> {
         let ended = self.by_burial.iter().take_while(|(at, _)| *at <= before);
         let ids: Vec<LinkId> = ended.take(limit).map(|(_, id)| id.clone()).collect();
-        for id in &ids {
-            let from_ledger = |row: &Row| row.link.origin == KeyOrigin::Ledger;
-            self.released_from_ledger += u64::from(self.get(id).is_some_and(from_ledger));
-            self.remove(id);
+        let mut released = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Some(row) = self.get(&id) else { continue };
+            let (origin, generation) = (row.link.origin, row.link.revision.generation);
+            self.released_from_ledger += u64::from(origin == KeyOrigin::Ledger);
+            self.remove(&id);
+            self.former_generations.insert(id.clone(), generation);
+            released.push(Released { id, generation });
         }
-        ids
+        released
     }
 
     /// A different seed for each domain asked for, up to the first that has none left.

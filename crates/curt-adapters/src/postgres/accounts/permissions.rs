@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use curt_core::ports::{Permission, PermissionId, Permissions};
+use curt_core::ports::{Permission, PermissionId, Permissions, Released};
 use curt_core::{LinkId, OwnerId, PortResult, UnixMillis};
 use tokio_postgres::Row;
 
@@ -28,7 +28,9 @@ const LIST: &str = concat!(
 );
 const FIND: &str = "SELECT 1 FROM permissions \
      WHERE domain = $1 AND key = $2 AND generation = $3 AND user_id = $4";
-const REVOKE_ALL: &str = "DELETE FROM permissions WHERE domain = $1 AND key = $2";
+const REVOKE_RELEASED: &str = "DELETE FROM permissions AS p \
+     USING unnest($1::bigint[], $2::text[], $3::bigint[]) AS released (domain, key, generation) \
+     WHERE p.domain = released.domain AND p.key = released.key AND p.generation <= released.generation";
 
 #[async_trait]
 impl Permissions for PostgresAccounts {
@@ -94,11 +96,14 @@ impl Permissions for PostgresAccounts {
         Ok(!rows.is_empty())
     }
 
-    async fn revoke_all(&self, link: &LinkId) -> PortResult<()> {
-        let values: [Value<'_>; 2] = [&i64::from(link.domain.0), &link.key.as_str()];
+    async fn revoke_released(&self, released: &[Released]) -> PortResult<()> {
+        const OP: &str = "revoke the permissions of released links";
+        let domains: Vec<i64> = released.iter().map(|one| one.id.domain.0.into()).collect();
+        let keys: Vec<&str> = released.iter().map(|one| one.id.key.as_str()).collect();
+        let generations: Vec<i64> = released.iter().map(|one| one.generation.into()).collect();
+        let values: [Value<'_>; 3] = [&domains, &keys, &generations];
         let engine = self.tables.engine().await?;
-        let op = "revoke the permissions of a link";
-        engine.write(op, REVOKE_ALL, &values).await.map(drop)
+        engine.write(OP, REVOKE_RELEASED, &values).await.map(drop)
     }
 }
 

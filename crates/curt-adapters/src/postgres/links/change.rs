@@ -1,12 +1,12 @@
 //! Edits, tombstones and what becomes of them.
 
-use curt_core::ports::ChangeReply;
+use curt_core::ports::{ChangeReply, Released};
 use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
 
 use super::record::{link_of, revision_of, status};
 use super::sql;
-use crate::postgres::decode::{link_id, rows_max};
-use crate::postgres::engine::{Engine, Value};
+use crate::postgres::decode::{link_id, rows_max, small};
+use crate::postgres::engine::{Engine, Value, column};
 
 pub(super) async fn update(
     engine: &Engine,
@@ -116,10 +116,17 @@ pub(super) async fn release(
     engine: &Engine,
     before: UnixMillis,
     limit: usize,
-) -> PortResult<Vec<LinkId>> {
+) -> PortResult<Vec<Released>> {
     const OP: &str = "release keys";
-    let rows = engine
-        .write(OP, sql::RELEASE, &[&before.0, &rows_max(limit)])
-        .await?;
-    rows.iter().map(|row| link_id(OP, row)).collect()
+    let values: [Value<'_>; 2] = [&before.0, &rows_max(limit)];
+    engine.write(OP, sql::REMEMBER_GENERATIONS, &values).await?;
+    let rows = engine.write(OP, sql::RELEASE, &values).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Released {
+                id: link_id(OP, row)?,
+                generation: small(OP, column(OP, row, 2)?)?,
+            })
+        })
+        .collect()
 }

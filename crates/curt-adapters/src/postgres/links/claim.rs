@@ -32,7 +32,7 @@ pub(super) async fn claim(engine: &Engine, request: &InsertRequest) -> PortResul
     };
     let found = once::find(engine, OP, &[(once, request.now)]).await?;
     match found.into_iter().next().flatten() {
-        Some(Recorded::Same(outcome)) => Ok(ClaimReply::Replayed(outcome)),
+        Some(Recorded::Same(replay)) => Ok(ClaimReply::Replayed(replay)),
         Some(Recorded::Other) => Ok(ClaimReply::Mismatch),
         // The seeds do not suffice.
         None => Ok(ClaimReply::Claimed(Vec::new())),

@@ -1,16 +1,16 @@
 //! Links that come to be without an `Idempotency-Key`: each for itself, many requests in one statement.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use curt_core::ports::{InsertReply, Inserted};
-use curt_core::{Link, LinkId, PortError, PortResult};
+use curt_core::{DomainId, Link, LinkId, PortError, PortResult};
 use tokio_postgres::Row;
 
 use super::queue::Call;
 use super::record::Columns;
 use super::{OP_INSERT, sql};
-use crate::postgres::decode::link_id;
-use crate::postgres::engine::Engine;
+use crate::postgres::decode::{link_id, parse_key, small};
+use crate::postgres::engine::{Engine, column};
 use crate::postgres::failure::Shared;
 
 /// Inserts the links of all calls and answers each.
@@ -43,10 +43,10 @@ async fn insert(engine: &Engine, links: &[&Link]) -> PortResult<Vec<Inserted>> {
     let columns = Columns::of(firsts.map(|(link, _)| *link));
     let values = columns.values();
     let rows = engine.write(OP_INSERT, sql::INSERT, &values).await?;
-    let created = ids_in(OP_INSERT, &rows)?;
-    let outcome = |(link, first): (&&Link, bool)| match first && created.contains(&link.id) {
-        true => Inserted::Created,
-        false => Inserted::Conflict,
+    let created = generations_in(OP_INSERT, &rows, 0)?;
+    let outcome = |(link, first): (&&Link, bool)| match created.get(&link.id) {
+        Some(generation) if first => created_with(link, *generation),
+        _ => Inserted::Conflict,
     };
     Ok(links.iter().zip(is_first).map(outcome).collect())
 }
@@ -58,6 +58,29 @@ pub(super) fn first_of_each_id<'a>(links: impl IntoIterator<Item = &'a Link>) ->
         .into_iter()
         .map(|link| seen.insert(link.id.as_ref()))
         .collect()
+}
+
+/// The outcome of a link that was stored with this generation.
+pub(super) fn created_with(link: &Link, generation: u32) -> Inserted {
+    match generation == link.revision.generation {
+        true => Inserted::Created,
+        false => Inserted::CreatedAnew(generation),
+    }
+}
+
+/// The ids and generations in three columns from `index` on.
+pub(super) fn generations_in<'a>(
+    op: &'static str,
+    rows: impl IntoIterator<Item = &'a Row>,
+    index: usize,
+) -> PortResult<HashMap<LinkId, u32>> {
+    let pair = |row: &'a Row| {
+        let domain = small(op, column(op, row, index)?)?;
+        let key = parse_key(op, column(op, row, index + 1)?)?;
+        let generation = small(op, column(op, row, index + 2)?)?;
+        Ok((LinkId::new(DomainId(domain), key), generation))
+    };
+    rows.into_iter().map(pair).collect()
 }
 
 /// The ids in the first two columns of an answer.

@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicU64;
 use async_trait::async_trait;
 use curt_core::ports::{
     ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
-    ListQuery, SpendReply,
+    ListQuery, Released, SpendReply,
 };
 use curt_core::{
     ErrorKind, KeyOrigin, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis,
@@ -122,7 +122,7 @@ impl LinkStore for PostgresLinks {
         change::purge(engine, OP, batch, now).await
     }
 
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
         change::release(self.tables.engine().await?, before, limit).await
     }
 

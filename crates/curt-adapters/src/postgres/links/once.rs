@@ -3,21 +3,22 @@
 //! The record comes first and holds the outcome that the request counts on, usually that every link is created. The
 //! engine then adds the links and undoes everything if one is missing. So the usual case is a single statement without
 //! a look at any table, which many requests share. Those whose name is recorded already, and all if they were undone,
-//! look at what is there and count on that in the next round.
+//! look at what is there and count on that in the next round. To look at a record is to write it ([`sql::FIND_RECORDS`]).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use curt_core::limits::{COMMIT_GROUP_MAX, IDEMPOTENCY_KEPT};
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, Once};
+use curt_core::ports::{InsertReply, InsertRequest, Inserted, Once, Replay};
 use curt_core::{ErrorKind, KeyOrigin, Link, LinkId, LinkRef, PortError, PortResult, UnixMillis};
 use tokio_postgres::error::SqlState;
 
-use super::insert::{answer_all, first_of_each_id, ids_in};
+use super::insert::{answer_all, created_with, first_of_each_id, generations_in, ids_in};
 use super::queue::Call;
 use super::record::{Columns, id_columns, parse_id};
 use super::{OP_INSERT, sql};
 use crate::postgres::array_text::array_text;
+use crate::postgres::decode::time;
 use crate::postgres::engine::{Engine, Step, Value, column};
 use crate::postgres::failure::{BACKEND, constraint, sql_state};
 
@@ -33,10 +34,13 @@ const FORGOTTEN_AT_ONCE: u32 = 8_000;
 const _: () =
     assert!(FORGOTTEN_AT_ONCE as usize > RECORDS_BETWEEN_CLEANUPS as usize + COMMIT_GROUP_MAX);
 
+/// Generations of links whose key another one had before.
+type Generations = HashMap<LinkId, u32>;
+
 /// What is known about a request that comes again.
 #[derive(Clone)]
 pub(super) enum Recorded {
-    Same(Vec<Option<LinkId>>),
+    Same(Replay),
     Other,
 }
 
@@ -99,7 +103,7 @@ async fn play(engine: &Engine, open: &[Call], look: bool) -> PortResult<Vec<Opti
             .and_then(|there| there.recorded[place].clone());
         if let Some(recorded) = recorded {
             replies[place] = Some(match recorded {
-                Recorded::Same(outcome) => InsertReply::Replayed(outcome),
+                Recorded::Same(replay) => InsertReply::Replayed(replay),
                 Recorded::Other => InsertReply::Mismatch,
             });
             continue;
@@ -108,11 +112,22 @@ async fn play(engine: &Engine, open: &[Call], look: bool) -> PortResult<Vec<Opti
         if !needs_other_keys(&request.links, &wanted) {
             attempts.add(place, request, wanted);
         } else if look {
-            replies[place] = Some(outcomes(&wanted, Inserted::Withheld));
+            replies[place] = Some(outcomes(&request.links, &wanted, |_| Inserted::Withheld));
         }
     }
-    for attempt in attempts.apply(engine).await? {
-        replies[attempt.place] = Some(outcomes(&attempt.wanted, Inserted::Created));
+    let (applied, anew) = attempts.apply(engine).await?;
+    for Attempt {
+        place,
+        request,
+        wanted,
+        ..
+    } in applied
+    {
+        let created = |link: &Link| match anew.get(&link.id) {
+            Some(generation) => created_with(link, *generation),
+            None => Inserted::Created,
+        };
+        replies[place] = Some(outcomes(&request.links, &wanted, created));
     }
     Ok(replies)
 }
@@ -194,23 +209,24 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Returns those that were applied with their records. The names of the others are recorded already, or all were
-    /// undone because a link that one of them counted on could not be created.
-    async fn apply(self, engine: &Engine) -> PortResult<Vec<Attempt<'a>>> {
+    /// Returns those that were applied with their records, and the generations of links whose key another one had before.
+    /// The names of the others are recorded already, or all were undone because a link that one of them counted on
+    /// could not be created.
+    async fn apply(self, engine: &Engine) -> PortResult<(Vec<Attempt<'a>>, Generations)> {
         if self.all.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Default::default());
         }
-        let recorded = match self.write(engine).await {
-            Ok(recorded) => recorded,
-            Err(error) if undone_by_others(&error) => return Ok(Vec::new()),
+        let (recorded, anew) = match self.write(engine).await {
+            Ok(written) => written,
+            Err(error) if undone_by_others(&error) => return Ok(Default::default()),
             Err(error) => return Err(error),
         };
         let pairs = self.all.into_iter().zip(1_i64..);
         let applied = pairs.filter(|(_, number)| recorded.contains(number));
-        Ok(applied.map(|(attempt, _)| attempt).collect())
+        Ok((applied.map(|(attempt, _)| attempt).collect(), anew))
     }
 
-    async fn write(&self, engine: &Engine) -> PortResult<HashSet<i64>> {
+    async fn write(&self, engine: &Engine) -> PortResult<(HashSet<i64>, Generations)> {
         let numbered = || self.all.iter().zip(1_i64..);
         let columns = Columns::of(self.all.iter().flat_map(Attempt::wanted_links));
         let requests: Vec<i64> = numbered()
@@ -230,7 +246,15 @@ impl<'a> Attempts<'a> {
         ];
         let values = [columns.values(), rest.to_vec()].concat();
         let rows = engine.write(OP_INSERT, sql::INSERT_ONCE, &values).await?;
-        rows.iter().map(|row| column(OP_INSERT, row, 0)).collect()
+        let mut recorded = HashSet::new();
+        let mut anew = Vec::new();
+        for row in &rows {
+            match column::<Option<i64>>(OP_INSERT, row, 0)? {
+                Some(number) => _ = recorded.insert(number),
+                None => anew.push(row),
+            }
+        }
+        Ok((recorded, generations_in(OP_INSERT, anew, 1)?))
     }
 }
 
@@ -257,15 +281,16 @@ fn needs_other_keys(links: &[Link], wanted: &[bool]) -> bool {
         .any(|(link, wanted)| !wanted && link.origin != KeyOrigin::Alias)
 }
 
-fn outcomes(wanted: &[bool], of_wanted: Inserted) -> InsertReply {
-    let outcome = |wanted: &bool| match wanted {
-        true => of_wanted,
+fn outcomes(links: &[Link], wanted: &[bool], of_wanted: impl Fn(&Link) -> Inserted) -> InsertReply {
+    let outcome = |(link, wanted): (&Link, &bool)| match wanted {
+        true => of_wanted(link),
         false => Inserted::Conflict,
     };
-    InsertReply::Stored(wanted.iter().map(outcome).collect())
+    InsertReply::Stored(links.iter().zip(wanted).map(outcome).collect())
 }
 
-/// What is recorded under each name. Records that have grown too old are removed.
+/// What is recorded under each name, as durably as if it had been recorded by this call. Records that have grown too old
+/// are removed.
 pub(super) async fn find(
     engine: &Engine,
     op: &'static str,
@@ -277,11 +302,15 @@ pub(super) async fn find(
         sql: sql::FORGET_RECORDS,
         values: &values,
     };
+    let lock = Step {
+        sql: sql::LOCK_RECORDS,
+        values: &values[..2],
+    };
     let find = Step {
         sql: sql::FIND_RECORDS,
         values: &values[..2],
     };
-    let mut answers = engine.transact(op, &[forget, find]).await?;
+    let mut answers = engine.transact(op, &[forget, lock, find]).await?;
     let mut found = vec![None; names.len()];
     for row in answers.pop().unwrap_or_default() {
         let number: i64 = column(op, &row, 0)?;
@@ -290,7 +319,10 @@ pub(super) async fn find(
             continue;
         };
         *found = Some(match column::<&[u8]>(op, &row, 1)? == once.fingerprint {
-            true => Recorded::Same(parse_outcome(op, &column::<Vec<_>>(op, &row, 2)?)?),
+            true => Recorded::Same(Replay {
+                at: time(op, &row, 3)?,
+                ids: parse_outcome(op, &column::<Vec<_>>(op, &row, 2)?)?,
+            }),
             false => Recorded::Other,
         });
     }

@@ -22,17 +22,32 @@ macro_rules! arrays {
     };
 }
 
+/// The generation that a link of `of` has when another one had its key before and was released; 0 if none had.
+macro_rules! after_former {
+    ($of:literal) => {
+        concat!(
+            "coalesce((SELECT least(former.generation + 1, 4294967295) FROM key_generations AS former WHERE former.domain = ",
+            $of,
+            ".domain AND former.key = ",
+            $of,
+            ".key), 0)"
+        )
+    };
+}
+
 /// Adds `given` where the ids are free.
 macro_rules! new_links {
     () => {
         concat!(
             "new AS (INSERT INTO links (",
             columns!(),
-            ") SELECT domain, key, target, owner, state, origin, generation, version, created_at, updated_at, \
+            ") SELECT domain, key, target, owner, state, origin, greatest(generation, ",
+            after_former!("given"),
+            "), version, created_at, updated_at, \
              expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, forward_query, \
              title, tags::text[], made_with FROM given ORDER BY domain, key COLLATE \"C\" \
              ON CONFLICT (domain, key) DO NOTHING \
-             RETURNING domain, key, state, origin, created_at, tags), "
+             RETURNING domain, key, generation, state, origin, created_at, tags), "
         )
     };
 }
@@ -85,7 +100,7 @@ macro_rules! by_origin {
     };
 }
 
-/// Answers with the ids that were free.
+/// Answers with the ids that were free, and their generations.
 pub(super) const INSERT: &str = concat!(
     "WITH given AS (SELECT * FROM unnest(",
     arrays!(),
@@ -99,11 +114,12 @@ pub(super) const INSERT: &str = concat!(
         add_created!(),
         concat!("SELECT count(*) AS rows, ", by_origin!(), " FROM new")
     ),
-    "SELECT domain, key FROM new"
+    "SELECT domain, key, generation FROM new"
 );
 
 /// Records requests that are new, each with the outcome that it counts on, and adds the links `$1` to `$21` of the
-/// requests `$22`. Answers with the numbers of the requests that were recorded; fails if a link's id was taken.
+/// requests `$22`. Answers with the numbers of the requests that were recorded, and behind them with the links whose
+/// generation follows that of a former one; fails if a link's id was taken.
 pub(super) const INSERT_ONCE: &str = concat!(
     "WITH asked AS (SELECT * FROM unnest($23::bigint[], $24::text[], $25::bytea[], $26::bigint[], $27::text[]) \
      WITH ORDINALITY AS asked (owner, name, fingerprint, created_at, outcome, request)), \
@@ -127,7 +143,8 @@ pub(super) const INSERT_ONCE: &str = concat!(
             " FROM new"
         )
     ),
-    "SELECT request FROM recorded"
+    "SELECT request, NULL AS domain, NULL AS key, NULL AS generation FROM recorded \
+     UNION ALL SELECT NULL, domain, key, generation FROM new WHERE generation > 1"
 );
 
 /// Removes the records of some names that have grown too old.
@@ -135,9 +152,23 @@ pub(super) const FORGET_RECORDS: &str = "DELETE FROM idempotency AS i \
      USING unnest($1::bigint[], $2::text[], $3::bigint[]) AS asked (owner, name, oldest) \
      WHERE i.owner = asked.owner AND i.name = asked.name AND i.created_at < asked.oldest";
 
-pub(super) const FIND_RECORDS: &str = "SELECT asked.request, i.fingerprint, i.outcome \
-     FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS asked (owner, name, request) \
-     JOIN idempotency AS i ON i.owner = asked.owner AND i.name = asked.name";
+/// Writes the records that it finds, unchanged: what is read may have been committed without the confirmation of a
+/// synchronous standby, by a server that crashed while it waited for one. The commit of this write has to wait for it
+/// again, so that a repeated answer is as durable as the first one (L-1).
+///
+/// [`LOCK_RECORDS`] comes before it.
+pub(super) const FIND_RECORDS: &str = "WITH asked AS MATERIALIZED (SELECT * \
+     FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS asked (owner, name, request)), \
+     written AS (UPDATE idempotency AS i SET created_at = i.created_at \
+     FROM (SELECT DISTINCT owner, name FROM asked) AS named WHERE i.owner = named.owner AND i.name = named.name \
+     RETURNING i.owner, i.name, i.fingerprint, i.outcome, i.created_at) \
+     SELECT asked.request, w.fingerprint, w.outcome, w.created_at FROM asked \
+     JOIN written AS w ON w.owner = asked.owner AND w.name = asked.name";
+
+/// Locks what [`FIND_RECORDS`] writes in the next step, which then sees each record as it is, in the order in which
+/// everybody comes to names.
+pub(super) const LOCK_RECORDS: &str = "SELECT FROM unnest($1::bigint[], $2::text[]) AS asked (owner, name) \
+     JOIN idempotency AS i ON i.owner = asked.owner AND i.name = asked.name ORDER BY i.owner, i.name FOR UPDATE OF i";
 
 pub(super) const FORGET_OLD: &str = "WITH old AS MATERIALIZED (SELECT owner, name FROM idempotency \
      WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED) \
@@ -219,26 +250,50 @@ pub(super) const PURGE: &str = concat!(
 pub(super) const EXPIRED: &str = "SELECT domain, key, generation, version FROM links \
      WHERE state = 0 AND expires_at <= $1 ORDER BY expires_at, domain, key LIMIT $2";
 
-/// `MATERIALIZED` because the planner may otherwise run the LIMIT once for every row that it joins.
+/// Tombstones whose quarantine has ended at `$1`, `$2` at most, locked: those whose generation is remembered (`""`) or is
+/// not (`"NOT "`). `MATERIALIZED` because the planner may otherwise run the LIMIT once for every row that it joins.
+macro_rules! due {
+    ($not:literal) => {
+        concat!(
+            "WITH due AS MATERIALIZED (SELECT domain, key, generation FROM links AS l \
+             WHERE state = 2 AND origin <> 0 AND NOT was_permanent AND updated_at <= $1 AND ",
+            $not,
+            "EXISTS (SELECT FROM key_generations AS g \
+             WHERE g.domain = l.domain AND g.key = l.key AND g.generation >= l.generation) \
+             ORDER BY updated_at LIMIT $2 FOR UPDATE OF l SKIP LOCKED)"
+        )
+    };
+}
+
+/// Remembers the generations of the links that [`RELEASE`] is about to remove. It is committed first: an insert whose
+/// snapshot is older than this commit still meets the tombstone.
+pub(super) const REMEMBER_GENERATIONS: &str = concat!(
+    due!("NOT "),
+    " INSERT INTO key_generations AS g (domain, key, generation) SELECT domain, key, generation FROM due \
+     ORDER BY domain, key COLLATE \"C\" \
+     ON CONFLICT (domain, key) DO UPDATE SET generation = greatest(g.generation, excluded.generation)"
+);
+
+/// Removes those tombstones whose generation is remembered.
 pub(super) const RELEASE: &str = concat!(
-    "WITH due AS MATERIALIZED (SELECT domain, key FROM links \
-     WHERE state = 2 AND origin <> 0 AND NOT was_permanent AND updated_at <= $1 \
-     ORDER BY updated_at LIMIT $2 FOR UPDATE SKIP LOCKED), \
-     gone AS (DELETE FROM links AS l USING due WHERE l.domain = due.domain AND l.key = due.key AND l.state = 2 \
-     RETURNING l.domain, l.key, l.origin), ",
+    due!(""),
+    ", gone AS (DELETE FROM links AS l USING due WHERE l.domain = due.domain AND l.key = due.key AND l.state = 2 \
+     RETURNING l.domain, l.key, l.origin, l.generation), ",
     counted!(
         "deleted = c.deleted - n.rows, deleted_from_ledger = c.deleted_from_ledger - n.from_ledger, \
          released_from_ledger = c.released_from_ledger + n.from_ledger",
         "SELECT count(*) AS rows, count(*) FILTER (WHERE origin = 1) AS from_ledger FROM gone"
     ),
-    "SELECT domain, key FROM gone"
+    "SELECT domain, key, generation FROM gone"
 );
 
-/// Adds rows that are nobody's. Their generation is 0: the first owner gets 1, like that of any new link.
+/// Adds rows that are nobody's. Their generation is that of the last link which had the key, 0 for a new one: the first
+/// owner gets the next, like that of any new link.
 pub(super) const SEED: &str = concat!(
     "WITH new AS (INSERT INTO links (domain, key, target, owner, state, origin, generation, version, created_at, \
      visibility, was_permanent, forward_query, seed_bucket) \
-     SELECT domain, key, '', 0, 3, 3, 0, 0, 0, 0, false, false, floor(random() * 256)::smallint \
+     SELECT domain, key, '', 0, 3, 3, coalesce((SELECT g.generation FROM key_generations AS g \
+     WHERE g.domain = given.domain AND g.key = given.key), 0), 0, 0, 0, false, false, floor(random() * 256)::smallint \
      FROM unnest($1::bigint[], $2::text[]) AS given (domain, key) ORDER BY domain, key COLLATE \"C\" \
      ON CONFLICT (domain, key) DO NOTHING RETURNING 1), ",
     counted!(

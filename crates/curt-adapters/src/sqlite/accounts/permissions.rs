@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use curt_core::ports::{Permission, PermissionId, Permissions};
+use curt_core::ports::{Permission, PermissionId, Permissions, Released};
 use curt_core::{DomainId, LinkId, OwnerId, PortResult, UnixMillis};
 use rusqlite::Row;
 
@@ -96,15 +96,19 @@ impl Permissions for SqliteAccounts {
             })
     }
 
-    async fn revoke_all(&self, link: &LinkId) -> PortResult<()> {
-        let link = link.clone();
+    async fn revoke_released(&self, released: &[Released]) -> PortResult<()> {
+        const OP: &str = "revoke the permissions of released links";
+        let released = released.to_vec();
         self.db
             .writer
-            .write("revoke the permissions of a link", 1, move |work| {
-                work.connection
-                    .prepare_cached("DELETE FROM permissions WHERE domain = ?1 AND key = ?2")?
-                    .execute((link.domain.0, link.key.as_str()))
-                    .map(drop)
+            .write(OP, released.len(), move |work| {
+                let mut revoke = work.connection.prepare_cached(
+                    "DELETE FROM permissions WHERE domain = ?1 AND key = ?2 AND generation <= ?3",
+                )?;
+                for Released { id, generation } in &released {
+                    revoke.execute((id.domain.0, id.key.as_str(), generation))?;
+                }
+                Ok(())
             })
             .await
     }

@@ -1,11 +1,11 @@
 //! Edits, tombstones and what becomes of them.
 
-use curt_core::ports::ChangeReply;
+use curt_core::ports::{ChangeReply, Released};
 use curt_core::{KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
 use rusqlite::Connection;
 
 use super::record::{self, StoredLink};
-use super::{spend, totals};
+use super::{generations, spend, totals};
 use crate::sqlite::decode;
 use crate::sqlite::engine::writer::Work;
 
@@ -95,24 +95,29 @@ pub(super) fn release(
     work: &mut Work<'_>,
     before: UnixMillis,
     limit: usize,
-) -> rusqlite::Result<Vec<LinkId>> {
+) -> rusqlite::Result<Vec<Released>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let due: Vec<(LinkId, KeyOrigin, i64)> = work
+    let due: Vec<(Released, KeyOrigin, i64)> = work
         .connection
         .prepare_cached(
-            "SELECT domain, key, origin, id FROM links INDEXED BY links_in_quarantine \
+            "SELECT domain, key, origin, id, generation FROM links INDEXED BY links_in_quarantine \
              WHERE state = 2 AND origin <> 0 AND was_permanent = 0 AND updated_at <= ?1 \
              ORDER BY updated_at, id LIMIT ?2",
         )?
         .query_map((before.0, limit), |row| {
             let origin = decode::number(row, 2, KeyOrigin::from_stored)?;
-            Ok((record::id_of(row)?, origin, row.get(3)?))
+            let released = Released {
+                id: record::id_of(row)?,
+                generation: row.get(4)?,
+            };
+            Ok((released, origin, row.get(3)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
     let mut remove = work
         .connection
         .prepare_cached("DELETE FROM links WHERE id = ?1")?;
-    for (_, origin, row_id) in &due {
+    for (released, origin, row_id) in &due {
+        generations::remember(work.connection, released)?;
         remove.execute([row_id])?;
         spend::forget(work.connection, *row_id)?;
         totals::add_in_state(work.counters, LinkState::Deleted, *origin, -1);
@@ -120,7 +125,7 @@ pub(super) fn release(
             work.counters.add(totals::RELEASED_FROM_LEDGER, 1);
         }
     }
-    Ok(due.into_iter().map(|(id, _, _)| id).collect())
+    Ok(due.into_iter().map(|(released, _, _)| released).collect())
 }
 
 /// The link under `id` unless it is a tombstone or nobody's yet.

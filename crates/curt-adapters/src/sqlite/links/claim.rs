@@ -11,11 +11,13 @@ use super::{record, totals};
 use crate::sqlite::decode;
 use crate::sqlite::engine::writer::Work;
 
-/// Adds rows that are nobody's. Their generation is 0: the first owner gets 1, like that of any new link.
+/// Adds rows that are nobody's. Their generation is that of the last link which had the key, 0 for a new one: the first
+/// owner gets the next, like that of any new link.
 pub(super) fn seed(work: &mut Work<'_>, ids: &[LinkId]) -> rusqlite::Result<u64> {
     let mut statement = work.connection.prepare_cached(
         "INSERT INTO links (domain, key, target, owner, state, origin, generation, version, created_at, visibility, \
-         was_permanent, forward_query) VALUES (?1, ?2, '', 0, ?3, ?4, 0, 0, 0, 0, 0, 0) \
+         was_permanent, forward_query) VALUES (?1, ?2, '', 0, ?3, ?4, coalesce((SELECT generation \
+         FROM key_generations AS g WHERE g.domain = ?1 AND g.key = ?2), 0), 0, 0, 0, 0, 0) \
          ON CONFLICT (domain, key) DO NOTHING",
     )?;
     let mut seeded = 0;

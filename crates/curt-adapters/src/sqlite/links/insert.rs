@@ -26,12 +26,12 @@ fn insert_each(work: &mut Work<'_>, links: &[Link]) -> rusqlite::Result<Vec<Inse
     links
         .iter()
         .map(|link| {
-            if !record::insert(work.connection, link)? {
-                return Ok(Inserted::Conflict);
+            let inserted = record::insert(work.connection, link)?;
+            if inserted.is_created() {
+                totals::add_created(work.counters, link.origin, 1);
+                totals::add_in_state(work.counters, link.state, link.origin, 1);
             }
-            totals::add_created(work.counters, link.origin, 1);
-            totals::add_in_state(work.counters, link.state, link.origin, 1);
-            Ok(Inserted::Created)
+            Ok(inserted)
         })
         .collect()
 }
@@ -65,7 +65,7 @@ fn insert_whole(
         .links
         .iter()
         .zip(&inserted)
-        .map(|(link, inserted)| (*inserted == Inserted::Created).then_some(&link.id))
+        .map(|(link, inserted)| inserted.is_created().then_some(&link.id))
         .collect();
     once::record(work.connection, once, &outcome, request.now)?;
     Ok(inserted)

@@ -6,6 +6,7 @@
 
 mod change;
 mod claim;
+mod generations;
 mod insert;
 mod list;
 mod once;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::ports::{
     ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
-    ListQuery, SpendReply,
+    ListQuery, Released, SpendReply,
 };
 use curt_core::{ErrorKind, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis};
 
@@ -116,7 +117,7 @@ impl LinkStore for SqliteLinks {
             .await
     }
 
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkId>> {
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
         self.db
             .writer
             .write("release keys", limit, move |work| {

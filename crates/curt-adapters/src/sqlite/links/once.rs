@@ -1,7 +1,7 @@
 //! What an `Idempotency-Key` was answered.
 
 use curt_core::limits::IDEMPOTENCY_KEPT;
-use curt_core::ports::Once;
+use curt_core::ports::{Once, Replay};
 use curt_core::{DomainId, LinkId, UnixMillis};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension};
@@ -13,7 +13,7 @@ const FORGOTTEN_AT_ONCE: usize = 64;
 
 /// A record that a request met.
 pub(super) enum Recorded {
-    Same(Vec<Option<LinkId>>),
+    Same(Replay),
     Other,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn find(
 ) -> rusqlite::Result<Option<Recorded>> {
     connection
         .prepare_cached(
-            "SELECT fingerprint, outcome FROM idempotency WHERE owner = ?1 AND key = ?2 AND created_at >= ?3",
+            "SELECT fingerprint, outcome, created_at FROM idempotency WHERE owner = ?1 AND key = ?2 AND created_at >= ?3",
         )?
         .query_row(
             (once.owner.0.cast_signed(), &*once.key, oldest_kept(now)),
@@ -32,7 +32,10 @@ pub(super) fn find(
                 if row.get_ref(0)?.as_blob()? != once.fingerprint {
                     return Ok(Recorded::Other);
                 }
-                parse_outcome(row.get_ref(1)?.as_str()?).map(Recorded::Same)
+                Ok(Recorded::Same(Replay {
+                    at: UnixMillis(row.get(2)?),
+                    ids: parse_outcome(row.get_ref(1)?.as_str()?)?,
+                }))
             },
         )
         .optional()

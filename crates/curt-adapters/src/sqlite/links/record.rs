@@ -1,6 +1,7 @@
 //! A link as a row of the table `links`.
 
 use curt_core::account::ApiKeyNumber;
+use curt_core::ports::Inserted;
 use curt_core::{
     DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, Target,
     UnixMillis, Visibility,
@@ -8,6 +9,7 @@ use curt_core::{
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
 
+use super::generations;
 use crate::sqlite::decode;
 use crate::sqlite::tags::{join_tags, split_tags};
 
@@ -70,17 +72,21 @@ pub(super) fn exists(connection: &Connection, id: &LinkId) -> rusqlite::Result<b
         .exists((id.domain.0, id.key.as_str()))
 }
 
-/// Adds a row and says whether the id was free.
-pub(super) fn insert(connection: &Connection, link: &Link) -> rusqlite::Result<bool> {
+/// Adds a row, with the generation that follows that of the last link which had the key, and says whether the id was
+/// free.
+pub(super) fn insert(connection: &Connection, link: &Link) -> rusqlite::Result<Inserted> {
+    let former = generations::former(connection, &link.id)?;
+    let (generation, outcome) = Inserted::with_generation(link.revision.generation, former);
     let mut statement = connection.prepare_cached(INSERT)?;
     bind(&mut statement, link, link.status.is_permanent())?;
+    statement.raw_bind_parameter(7, generation)?;
     if statement.raw_execute()? == 0 {
-        return Ok(false);
+        return Ok(Inserted::Conflict);
     }
     if !link.tags.is_empty() {
         add_tags(connection, connection.last_insert_rowid(), &link.tags)?;
     }
-    Ok(true)
+    Ok(outcome)
 }
 
 /// Replaces `before` by `link` in the same row.

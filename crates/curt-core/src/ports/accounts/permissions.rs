@@ -4,6 +4,7 @@ use crate::clock::UnixMillis;
 use crate::error::PortResult;
 use crate::key::LinkId;
 use crate::owner::OwnerId;
+use crate::ports::Released;
 
 /// Who may follow which private link, beside its owner.
 ///
@@ -33,8 +34,9 @@ pub trait Permissions: Send + Sync {
 
     async fn may_follow(&self, user: OwnerId, link: &LinkId, generation: u32) -> PortResult<bool>;
 
-    /// Removes every permission for `link`, of all generations. Called twice: no change.
-    async fn revoke_all(&self, link: &LinkId) -> PortResult<()>;
+    /// Removes the permissions for links whose keys were released, each of that generation and of those before it. Called
+    /// twice: no change. Not called, because of a crash: they count no more, and only take room.
+    async fn revoke_released(&self, released: &[Released]) -> PortResult<()>;
 }
 
 /// Given by the store; grows, so that the id of a permission that is gone never names another.

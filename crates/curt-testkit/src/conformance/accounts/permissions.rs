@@ -7,7 +7,7 @@ use curt_core::{DomainId, LinkId, OwnerId, UnixMillis};
 
 use super::{Port, winners};
 use crate::conformance::{RACERS, Suite, race, run_clauses, same};
-use crate::sample::{NOW, id, key, later};
+use crate::sample::{NOW, id, key, later, released};
 
 pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
     run_clauses!(
@@ -20,7 +20,7 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
         permissions_come_oldest_first,
         a_permission_is_revoked_once_and_for_its_link,
         ids_of_permissions_are_never_given_twice,
-        all_permissions_for_a_link_are_revoked,
+        permissions_for_released_links_are_revoked,
         racers_get_the_same_permission,
         one_racer_revokes_the_permission,
     );
@@ -136,21 +136,24 @@ async fn ids_of_permissions_are_never_given_twice(accounts: Port) -> Result<()> 
     Ok(())
 }
 
-async fn all_permissions_for_a_link_are_revoked(accounts: Port) -> Result<()> {
-    accounts.grant(ANN, &id("a"), 1, NOW).await?;
-    accounts.grant(BOB, &id("a"), 2, NOW).await?;
-    accounts.grant(ANN, &id("b"), 1, NOW).await?;
+async fn permissions_for_released_links_are_revoked(accounts: Port) -> Result<()> {
+    for (user, key, generation) in [(ANN, "a", 1), (BOB, "a", 2), (ANN, "b", 1), (BOB, "c", 4)] {
+        accounts.grant(user, &id(key), generation, NOW).await?;
+    }
+    accounts.grant(ANN, &id("a"), 3, NOW).await?;
     for time in ["first", "called twice"] {
-        accounts.revoke_all(&id("a")).await?;
-        for (user, generation) in [(ANN, 1), (BOB, 2)] {
-            let may = accounts.may_follow(user, &id("a"), generation).await?;
-            ensure!(!may, "{time}: generation {generation}");
+        let gone = [released("a", 2), released("c", 4), released("absent", 1)];
+        accounts.revoke_released(&gone).await?;
+        for (user, key, generation) in [(ANN, "a", 1), (BOB, "a", 2), (BOB, "c", 4)] {
+            let may = accounts.may_follow(user, &id(key), generation).await?;
+            ensure!(!may, "{time}: {key}, generation {generation}");
         }
     }
-    ensure!(
-        accounts.may_follow(ANN, &id("b"), 1).await?,
-        "the other link"
-    );
+    accounts.revoke_released(&[]).await?;
+    let next = accounts.may_follow(ANN, &id("a"), 3).await?;
+    ensure!(next, "the next link under the key");
+    let other = accounts.may_follow(ANN, &id("b"), 1).await?;
+    ensure!(other, "the other link");
     Ok(())
 }
 

@@ -259,9 +259,9 @@ impl History {
     }
 }
 
-fn sorted(mut ids: Vec<LinkId>) -> Vec<LinkId> {
-    ids.sort();
-    ids
+fn sorted<T: Ord>(mut found: Vec<T>) -> Vec<T> {
+    found.sort();
+    found
 }
 
 /// Every page of the query, in the order that it asks for.

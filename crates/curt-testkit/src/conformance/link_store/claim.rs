@@ -7,7 +7,7 @@ use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision};
 
 use super::{Port, add, claim, expect_counts, ids, stored};
 use crate::conformance::{RACERS, Suite, race, run_clauses, same};
-use crate::sample::{NOW, full_link, id, link, once, request, request_once};
+use crate::sample::{NOW, full_link, id, link, once, replay, request, request_once};
 
 pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
     run_clauses!(
@@ -149,7 +149,7 @@ async fn a_repeated_claim_is_replayed(store: Port) -> Result<()> {
     let want: Vec<Option<LinkId>> = ids(&first).into_iter().map(Some).collect();
     same("claimed", want.len(), 2)?;
     let again = store.claim(request_once(wishes(), once("o", 1))).await?;
-    same("again", again, ClaimReply::Replayed(want))?;
+    same("again", again, ClaimReply::Replayed(replay(want)))?;
     let other = store.claim(request_once(wishes(), once("o", 2))).await?;
     same("another fingerprint", other, ClaimReply::Mismatch)?;
     same("seeds left", store.counts().await?.seeded, 7)
@@ -176,7 +176,7 @@ async fn claims_and_inserts_share_their_records(store: Port) -> Result<()> {
     let got = store
         .insert(request_once(vec![link("a")], once("o", 1)))
         .await?;
-    let want = InsertReply::Replayed(vec![Some(claimed[0].id.clone())]);
+    let want = InsertReply::Replayed(replay(vec![Some(claimed[0].id.clone())]));
     same("an insert after a claim", got, want)?;
     store
         .insert(request_once(vec![link("b")], once("p", 1)))
@@ -187,7 +187,7 @@ async fn claims_and_inserts_share_their_records(store: Port) -> Result<()> {
     same(
         "a claim after an insert",
         got,
-        ClaimReply::Replayed(vec![Some(id("b"))]),
+        ClaimReply::Replayed(replay(vec![Some(id("b"))])),
     )
 }
 

@@ -7,7 +7,7 @@ use curt_core::{Link, LinkId};
 use super::{Port, add, changed, claim, insert, totals};
 use crate::conformance::same;
 use crate::sample::{
-    NOW, alias, expiring, full_link, id, later, link, once, request, request_once,
+    NOW, alias, expiring, full_link, id, later, link, once, released, replay, request, request_once,
 };
 
 /// Writes in every way, drops the store, and finds everything again.
@@ -32,12 +32,12 @@ pub(super) async fn survives_reopening_l1(
     let got = store
         .insert(request_once(vec![link("new")], once("o", 1)))
         .await?;
-    let want = InsertReply::Replayed(vec![Some(id("once")), None]);
+    let want = InsertReply::Replayed(replay(vec![Some(id("once")), None]));
     same("the record of an idempotent request", got, want)?;
     same(
         "released",
         store.release(later(2), 10).await?,
-        vec![id("deleted")],
+        vec![released("deleted", 1)],
     )
 }
 

@@ -1,12 +1,14 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use curt_core::ports::LinkCounts;
+use curt_core::ports::{ChangeReply, Inserted, LinkCounts, Released, SpendReply};
 use curt_core::{KeyOrigin, Link, LinkId, LinkState, RedirectStatus, Revision, UnixMillis};
 
-use super::{Port, add, changed, expect_counts, stored};
+use super::{Port, add, changed, claim, expect_counts, insert, stored};
 use crate::conformance::{Suite, race, run_clauses, same};
-use crate::sample::{NOW, alias, expiring, full_link, id, later, link};
+use crate::sample::{
+    NOW, alias, expiring, full_link, id, later, link, once, released, request, request_once,
+};
 
 pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
     run_clauses!(
@@ -21,6 +23,8 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
         a_release_keeps_what_must_not_return_l3,
         a_release_stops_at_its_limit,
         racing_releases_are_disjoint,
+        the_next_link_of_a_released_key_has_the_next_generation,
+        a_seed_of_a_released_key_is_claimed_with_the_next_generation,
     );
 }
 
@@ -187,18 +191,103 @@ async fn a_release_waits_for_the_quarantine_l3(store: Port) -> Result<()> {
         .purge(&[(id("purged"), Revision::FIRST)], later(2))
         .await?;
     store.seed(&[id("seeded")]).await?;
-    let mut released = store.release(later(5), 10).await?;
-    released.sort();
+    let mut got = store.release(later(5), 10).await?;
+    got.sort();
     same(
         "released",
-        released,
-        vec![id("edge"), id("old"), id("purged")],
+        got,
+        ["edge", "old", "purged"].map(|key| released(key, 1)).into(),
     )?;
     same("the row is gone", store.get(&id("old")).await?, None)?;
     stored(&store, &id("young")).await?;
     stored(&store, &id("live")).await?;
     same("called twice", store.release(later(5), 10).await?, vec![])?;
-    add(&store, [link("old")]).await
+    let again = insert(&store, request(vec![link("old")])).await?;
+    same("free again", again, vec![Inserted::CreatedAnew(2)])
+}
+
+/// Every key that may be used again, whatever it came from, and however its next link comes to be.
+async fn the_next_link_of_a_released_key_has_the_next_generation(store: Port) -> Result<()> {
+    let of = |origin: KeyOrigin| Link {
+        origin,
+        max_clicks: Some(3),
+        ..link(origin.name())
+    };
+    let origins = KeyOrigin::ALL.into_iter().skip(1);
+    for generation in 1..4 {
+        let revision = Revision {
+            generation,
+            version: 1,
+        };
+        for (n, origin) in origins.clone().enumerate() {
+            let id = id(origin.name());
+            let request = match n % 2 {
+                0 => request(vec![of(origin)]),
+                _ => {
+                    let name = format!("{n}-{generation}");
+                    request_once(vec![link(&name), of(origin)], once(&name, 1))
+                }
+            };
+            let outcome = insert(&store, request).await?.pop();
+            let want = match generation {
+                1 => Inserted::Created,
+                later => Inserted::CreatedAnew(later),
+            };
+            same("outcome", outcome, Some(want))?;
+            same("revision", stored(&store, &id).await?.revision, revision)?;
+            same("visits taken", store.visits_spent(&id).await?, 0)?;
+            same(
+                "the new link has visits of its own",
+                store.spend_visit(&id, revision).await?,
+                SpendReply::Granted,
+            )?;
+            if generation > 1 {
+                let former = Revision {
+                    generation: generation - 1,
+                    version: 1,
+                };
+                let stale = ChangeReply::Stale(revision);
+                let edit = store.update(of(origin), former).await?;
+                same("an edit of the former link", edit, stale.clone())?;
+                let delete = store.delete(&id, Some(former), NOW).await?;
+                same("a deletion of the former link", delete, stale)?;
+                let spend = store.spend_visit(&id, former).await?;
+                same("a visit of the former link", spend, SpendReply::Stale)?;
+            }
+            changed(store.delete(&id, None, NOW).await?)?;
+        }
+        let mut got = store.release(NOW, 100).await?;
+        got.sort();
+        let mut want: Vec<Released> = origins
+            .clone()
+            .map(|origin| released(origin.name(), generation))
+            .collect();
+        want.sort();
+        same("released", got, want)?;
+    }
+    Ok(())
+}
+
+async fn a_seed_of_a_released_key_is_claimed_with_the_next_generation(store: Port) -> Result<()> {
+    for generation in 1..4 {
+        same("seeded", store.seed(&[id("a")]).await?, 1)?;
+        let claimed = claim(&store, request(vec![link("wish")])).await?;
+        let revision = Revision {
+            generation,
+            version: 1,
+        };
+        same("claimed", claimed.len(), 1)?;
+        same("its revision", claimed[0].revision, revision)?;
+        same(
+            "as stored",
+            stored(&store, &id("a")).await?,
+            claimed[0].clone(),
+        )?;
+        changed(store.delete(&id("a"), None, NOW).await?)?;
+        let got = store.release(NOW, 9).await?;
+        same("released", got, vec![released("a", generation)])?;
+    }
+    Ok(())
 }
 
 async fn a_release_keeps_what_must_not_return_l3(store: Port) -> Result<()> {
@@ -230,9 +319,13 @@ async fn a_release_keeps_what_must_not_return_l3(store: Port) -> Result<()> {
     for key in ["was301", "to308"] {
         changed(store.delete(&id(key), None, NOW).await?)?;
     }
-    let mut released = store.release(later(1), 100).await?;
-    released.sort();
-    same("released", released, vec![id("t302"), id("t307")])?;
+    let mut got = store.release(later(1), 100).await?;
+    got.sort();
+    same(
+        "released",
+        got,
+        ["t302", "t307"].map(|key| released(key, 1)).into(),
+    )?;
     for key in ["alias", "p301", "p308", "was301", "to308"] {
         same(
             key,
@@ -273,7 +366,7 @@ async fn racing_releases_are_disjoint(store: Port) -> Result<()> {
         async move { store.release(NOW, 30).await }
     })
     .await?;
-    let mut ids: Vec<LinkId> = released.into_iter().flatten().collect();
+    let mut ids: Vec<Released> = released.into_iter().flatten().collect();
     same("released", ids.len(), LINKS)?;
     ids.sort();
     ids.dedup();

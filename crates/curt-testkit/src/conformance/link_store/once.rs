@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use curt_core::limits::{IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX};
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkCounts, Once};
+use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkCounts, Once, Replay};
 use curt_core::{KeyOrigin, OwnerId};
 
 use super::{Port, add, changed, expect_counts, insert, stored};
 use crate::conformance::{HOSTILE_TEXTS, RACERS, Suite, race, run_clauses, same};
-use crate::sample::{NOW, alias, id, link, once, request_once};
+use crate::sample::{NOW, alias, id, link, once, released, replay, request_once};
 
 pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
     run_clauses!(
@@ -32,7 +32,7 @@ async fn a_repeated_request_is_replayed(store: Port) -> Result<()> {
     let links = || vec![link("a"), alias("b")];
     let got = insert(&store, request_once(links(), once("o", 1))).await?;
     same("the first time", got, vec![Inserted::Created; 2])?;
-    let want = InsertReply::Replayed(vec![Some(id("a")), Some(id("b"))]);
+    let want = InsertReply::Replayed(replay(vec![Some(id("a")), Some(id("b"))]));
     // A client that comes again brings freshly generated keys: the recorded ones count.
     for again in [links(), vec![link("x"), alias("b")]] {
         let got = store.insert(request_once(again, once("o", 1))).await?;
@@ -59,7 +59,7 @@ async fn a_different_request_is_a_mismatch(store: Port) -> Result<()> {
     same(
         "the record stays",
         got,
-        InsertReply::Replayed(vec![Some(id("a"))]),
+        InsertReply::Replayed(replay(vec![Some(id("a"))])),
     )
 }
 
@@ -92,7 +92,7 @@ async fn a_withheld_request_may_come_again_with_fresh_keys(store: Port) -> Resul
     let got = insert(&store, request_once(fresh, once("o", 1))).await?;
     same("with fresh keys", got, vec![Inserted::Created; 2])?;
     let got = store.insert(request_once(vec![], once("o", 1))).await?;
-    let want = InsertReply::Replayed(vec![Some(id("a")), Some(id("b"))]);
+    let want = InsertReply::Replayed(replay(vec![Some(id("a")), Some(id("b"))]));
     same("then recorded", got, want)
 }
 
@@ -112,7 +112,7 @@ async fn a_taken_alias_is_recorded(store: Port) -> Result<()> {
     same("per link", got, vec![Created, Conflict, Created, Conflict])?;
     changed(store.delete(&id("taken"), None, NOW).await?)?;
     let got = store.insert(request_once(links(), once("o", 1))).await?;
-    let want = InsertReply::Replayed(vec![Some(id("a")), None, Some(id("b")), None]);
+    let want = InsertReply::Replayed(replay(vec![Some(id("a")), None, Some(id("b")), None]));
     same("again", got, want)
 }
 
@@ -122,9 +122,13 @@ async fn a_replay_outlives_its_link(store: Port) -> Result<()> {
     let got = store
         .insert(request_once(vec![link("b")], once("o", 1)))
         .await?;
-    let want = InsertReply::Replayed(vec![Some(id("a"))]);
+    let want = InsertReply::Replayed(replay(vec![Some(id("a"))]));
     same("after a deletion", got, want.clone())?;
-    same("released", store.release(NOW, 10).await?, vec![id("a")])?;
+    same(
+        "released",
+        store.release(NOW, 10).await?,
+        vec![released("a", 1)],
+    )?;
     let got = store
         .insert(request_once(vec![link("b")], once("o", 1)))
         .await?;
@@ -142,7 +146,11 @@ async fn owners_have_their_own_keys(store: Port) -> Result<()> {
     }
     for (owner, key) in [(0, "a"), (1, "b")] {
         let got = store.insert(request_once(vec![], of(owner))).await?;
-        same("again", got, InsertReply::Replayed(vec![Some(id(key))]))?;
+        same(
+            "again",
+            got,
+            InsertReply::Replayed(replay(vec![Some(id(key))])),
+        )?;
     }
     Ok(())
 }
@@ -157,7 +165,7 @@ async fn texts_of_keys_are_kept_verbatim(store: Port) -> Result<()> {
     }
     for (n, text) in texts.enumerate() {
         let got = store.insert(request_once(vec![], once(text, 1))).await?;
-        let want = InsertReply::Replayed(vec![Some(id(&format!("k{n}")))]);
+        let want = InsertReply::Replayed(replay(vec![Some(id(&format!("k{n}")))]));
         same(text, got, want)?;
     }
     Ok(())
@@ -168,7 +176,7 @@ async fn records_are_kept_for_their_time_and_no_longer(store: Port) -> Result<()
         now,
         ..request_once(vec![link(key)], once("o", 1))
     };
-    let replayed = InsertReply::Replayed(vec![Some(id("a"))]);
+    let replayed = InsertReply::Replayed(replay(vec![Some(id("a"))]));
     insert(&store, at("a", NOW)).await?;
     let last = NOW.plus(IDEMPOTENCY_KEPT);
     same(
@@ -192,7 +200,10 @@ async fn records_are_kept_for_their_time_and_no_longer(store: Port) -> Result<()
     same(
         "recorded anew",
         got,
-        InsertReply::Replayed(vec![Some(id("b"))]),
+        InsertReply::Replayed(Replay {
+            at: past,
+            ..replay(vec![Some(id("b"))])
+        }),
     )
 }
 
@@ -207,7 +218,7 @@ async fn racing_repeats_create_once(store: Port) -> Result<()> {
     let winners: Vec<_> = replies.iter().filter(|(_, got)| *got == created).collect();
     ensure!(winners.len() == 1, "{} racers created", winners.len());
     let winner = &winners[0].0;
-    let replayed = InsertReply::Replayed(vec![Some(winner.clone()), Some(id("same"))]);
+    let replayed = InsertReply::Replayed(replay(vec![Some(winner.clone()), Some(id("same"))]));
     for (id, reply) in &replies {
         if id != winner {
             same("the others", reply.clone(), replayed.clone())?;

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use curt_core::ports::SpendReply;
+use curt_core::ports::{Inserted, SpendReply};
 use curt_core::{Link, LinkState, Revision};
 
-use super::{Port, add, changed};
+use super::{Port, add, changed, insert};
 use crate::conformance::{RACERS, Suite, race, run_clauses, same};
-use crate::sample::{NOW, id, later, link};
+use crate::sample::{NOW, id, later, link, released, request};
 
 pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
     run_clauses!(
@@ -121,10 +121,14 @@ async fn a_released_key_starts_over(store: Port) -> Result<()> {
     add(&store, [limited("a", 2)]).await?;
     same("before", granted(&store, Revision::FIRST, 9).await?, 2)?;
     changed(store.delete(&id("a"), None, NOW).await?)?;
-    same("released", store.release(later(1), 9).await?, vec![id("a")])?;
-    add(&store, [limited("b", 2), limited("a", 2)]).await?;
+    let gone = store.release(later(1), 9).await?;
+    same("released", gone, vec![released("a", 1)])?;
+    add(&store, [limited("b", 2)]).await?;
+    let again = insert(&store, request(vec![limited("a", 2)])).await?;
+    same("free again", again, vec![Inserted::CreatedAnew(2)])?;
     for key in ["a", "b"] {
         same(key, store.visits_spent(&id(key)).await?, 0)?;
     }
-    same("after", granted(&store, Revision::FIRST, 9).await?, 2)
+    let reborn = Revision::FIRST.reborn();
+    same("after", granted(&store, reborn, 9).await?, 2)
 }

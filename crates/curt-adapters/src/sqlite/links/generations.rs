@@ -1,0 +1,23 @@
+//! Which generation the next link under a key has.
+
+use curt_core::LinkId;
+use curt_core::ports::Released;
+use rusqlite::{Connection, OptionalExtension};
+
+pub(super) fn remember(connection: &Connection, released: &Released) -> rusqlite::Result<()> {
+    let Released { id, generation } = released;
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO key_generations (domain, key, generation) VALUES (?1, ?2, ?3)",
+        )?
+        .execute((id.domain.0, id.key.as_str(), generation))
+        .map(drop)
+}
+
+/// The generation of the last link that had the key and was released.
+pub(super) fn former(connection: &Connection, id: &LinkId) -> rusqlite::Result<Option<u32>> {
+    connection
+        .prepare_cached("SELECT generation FROM key_generations WHERE domain = ?1 AND key = ?2")?
+        .query_row((id.domain.0, id.key.as_str()), |row| row.get(0))
+        .optional()
+}
