@@ -7,6 +7,7 @@ mod claims;
 mod lists;
 mod races;
 mod records;
+mod replays;
 mod suites;
 mod unknown;
 mod world;

@@ -55,6 +55,33 @@ impl Pair {
         self.primary.kill()
     }
 
+    /// Lets commits on the primary wait until the standby has them.
+    pub fn make_synchronous(&self) -> Result<()> {
+        let wait = "alter system set synchronous_standby_names = '*'";
+        self.primary.sql(wait)?;
+        self.primary.sql("select pg_reload_conf()")?;
+        let waits = "select count(*) from pg_stat_replication where sync_state = 'sync'";
+        wait_until("the standby is waited for", || {
+            Ok(self.primary.sql(waits)? != "0")
+        })
+    }
+
+    /// Starts the primary after a crash, without losing what it has on its disk.
+    pub fn restart_primary(&mut self) -> Result<()> {
+        self.primary.restart()
+    }
+
+    /// Kills the standby as `kill -9` does, until [`restart_standby`](Self::restart_standby).
+    pub fn kill_standby(&mut self) -> Result<()> {
+        self.standby.kill()
+    }
+
+    /// Starts the standby on what it has, and returns when it follows.
+    pub fn restart_standby(&mut self) -> Result<()> {
+        self.standby.restart()?;
+        self.wait_until_followed()
+    }
+
     /// Makes the standby the primary, and returns when it can be written to. Nothing follows it until
     /// [`add_standby`](Self::add_standby).
     pub fn promote(&mut self) -> Result<()> {
