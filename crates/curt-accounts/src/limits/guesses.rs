@@ -1,5 +1,5 @@
-//! Guesses at the passwords of people. Only wrong ones count, but each is counted before it is tried: of many that come at
-//! once no more are tried than are allowed. What turns out to be no wrong guess is given back.
+//! Guesses at the passwords of people and of links. Only wrong ones count, but each is counted before it is tried: of
+//! many that come at once no more are tried than are allowed. What turns out to be no wrong guess is given back.
 //!
 //! Strangers share one limit per account, so that many addresses together guess no faster than one. Whoever signed in to
 //! the account before has a limit of their own, which strangers cannot use up: a browser that shows its token, or an
@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use curt_core::names::event;
-use curt_core::{OwnerId, PortResult};
+use curt_core::{LinkId, OwnerId, PortResult};
 use quick_cache::sync::Cache;
 
 use super::address::household;
@@ -79,6 +79,18 @@ impl Limits {
             format!("password/user/{user}")
         });
         self.guess(policy::PASSWORD, buckets, None).await
+    }
+
+    /// Counts a try at a link's password. A failing engine is an error.
+    pub async fn link_passwords(&self, address: IpAddr, link: &LinkId) -> PortResult<Guess> {
+        let mut buckets = Buckets::default();
+        buckets.add(self.settings.link_passwords_per_address, || {
+            format!("link-password/{link}/address/{}", household(address))
+        });
+        buckets.add(self.settings.link_passwords_per_link, || {
+            format!("link-password/{link}")
+        });
+        self.guess(policy::LINK_PASSWORD, buckets, None).await
     }
 
     /// Counts a new account, made or refused. A failing engine is an error.

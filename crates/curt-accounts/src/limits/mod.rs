@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use curt_core::names::event;
 use curt_core::ports::{Accounts, Bucket, QuotaReply, QuotaRule, Quotas};
-use curt_core::{ApiKeyNumber, Clock, LinkId, OwnerId, PortResult};
+use curt_core::{ApiKeyNumber, Clock, OwnerId, PortResult};
 
 use self::address::household;
 pub use self::guesses::Guess;
@@ -128,22 +128,6 @@ impl Limits {
             format!("miss/address/{}", household(address))
         });
         self.take_or_pass(policy::MISS, &buckets).await
-    }
-
-    /// Counts a try at a link's password, true or not. A failing engine is an error.
-    pub async fn link_passwords(
-        &self,
-        address: IpAddr,
-        link: &LinkId,
-    ) -> PortResult<Option<Decision>> {
-        let mut buckets = Buckets::default();
-        buckets.add(self.settings.link_passwords_per_address, || {
-            format!("link-password/{link}/address/{}", household(address))
-        });
-        buckets.add(self.settings.link_passwords_per_link, || {
-            format!("link-password/{link}")
-        });
-        self.take(policy::LINK_PASSWORD, &buckets, 1).await
     }
 
     /// Whose links are limited, as last read.

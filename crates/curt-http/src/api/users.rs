@@ -30,7 +30,7 @@ const ME: &str = "me";
 
 /// Make an account
 ///
-/// For yourself, where signing up is open or with an invitation; tries are limited like those to sign in.
+/// For yourself, where signing up is open or with an invitation; tries are limited per address.
 /// Administrators make accounts for others, of any role.
 #[utoipa::path(
     post,
@@ -253,7 +253,7 @@ fn refuse_to_lock_oneself_out(
 
 /// Change a password
 ///
-/// Your own, with the old one; tries at that are limited like those to sign in. An administrator sets anybody else's
+/// Your own, with the old one; wrong tries at that are limited. An administrator sets anybody else's
 /// without. All sessions of the user end, but not the one that asks; with `revoke_api_keys` their API keys do too.
 #[utoipa::path(
     post,

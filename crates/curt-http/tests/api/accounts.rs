@@ -371,6 +371,18 @@ async fn an_invitation_ends_with_the_key_that_made_it() {
     assert_eq!(invited.json()["expires_at"], "2026-01-01T01:00:00.000Z");
 }
 
+/// Anybody on the way of a plain request, or on a neighbour host, can plant a cookie without the prefix.
+#[tokio::test]
+async fn by_tls_only_the_cookie_that_nobody_else_can_plant_counts() {
+    let world = world(SignUp::Closed).await;
+    let token = world.session(ADA).await;
+    for (name, status) in [("__Host-curt_session", 200), ("curt_session", 401)] {
+        let cookie = format!("{name}={token}");
+        let me = by_cookie(&world, &cookie, Method::GET, "/api/v1/users/me").await;
+        assert_eq!(me.status.as_u16(), status, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_cookie_changes_nothing_unless_one_of_our_pages_sent_it() {
     let world = world(SignUp::Closed).await;

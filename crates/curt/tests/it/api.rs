@@ -27,6 +27,13 @@ impl Answer {
         self.response.header(name)
     }
 
+    /// The value of a cookie that the answer sets.
+    pub(crate) fn cookie(&self, name: &str) -> Option<&str> {
+        let mut lines = self.response.header_values("set-cookie");
+        let pair = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
+        pair.split(';').next()
+    }
+
     pub(crate) fn json(&self) -> Value {
         self.response.json().unwrap()
     }

@@ -206,11 +206,13 @@ impl<'a> Visit<'a> {
         })
     }
 
-    /// Guesses are counted before anything is hashed, so that they cost the guesser a limit and us nothing.
+    /// Guesses are counted before anything is hashed, so that they cost the guesser a limit and us nothing; right ones
+    /// are given back.
     async fn unlocked(&self, link: &Arc<Link>, password: &str) -> Result<Response, Refusal> {
         let limits = &self.app.accounts.limits;
-        let decision = limits.link_passwords(self.caller.address, &link.id).await;
-        rate_limit::granted(decision.map_err(Problem::from)?)?;
+        let guess = limits.link_passwords(self.caller.address, &link.id).await;
+        let guess = guess.map_err(Problem::from)?;
+        rate_limit::granted(guess.decision)?;
         let passwords = &self.app.accounts.passwords;
         let is_true = password.len() <= PASSWORD_BYTES_MAX
             && passwords
@@ -223,6 +225,7 @@ impl<'a> Visit<'a> {
                 tried: true,
             });
         }
+        limits.give_back(guess, true).await;
         self.let_through(link).await?;
         let mut response = self.fields.respond_guarded(link, self.query);
         // Whatever the link's own status: with 307 the browser would send the password on to the target.

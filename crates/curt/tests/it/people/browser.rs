@@ -19,10 +19,10 @@ impl Browser {
         let request = Request::post("/api/v1/sessions").json(&shown);
         let answer = site.api().send(&request).unwrap();
         assert_eq!(answer.status, 201, "{answer:?}");
-        let set = answer.header("set-cookie").unwrap();
+        let session = answer.cookie("curt_session").unwrap();
         Self {
             server: site.http(),
-            cookie: set.split(';').next().unwrap().to_owned(),
+            cookie: format!("curt_session={session}"),
         }
     }
 

@@ -360,6 +360,7 @@ const ROUTES: &[Route] = &[
     page_with_form("/account/keys/revoke", TO_SIGN_IN),
     page("/health/live"),
     page("/health/ready"),
+    page("/health/create"),
     page("/api"),
     page("/api/openapi.json"),
     page("/problems"),
