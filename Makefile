@@ -4,6 +4,8 @@ CARGO ?= cargo
 CACHE := .cache
 # Offline once fetched: cargo asks the registry only when the lock file names something that is not here yet.
 LOCKED := --locked
+# Every test binary has a time limit, and fails when it leaves a process or a mount behind.
+RUNNER := --config "target.'cfg(all())'.runner=['$(CURDIR)/scripts/test-runner.sh']"
 # Tests that could not run here add a line to it.
 export SKIPPED_TESTS_LIST := $(CURDIR)/target/skipped-tests
 
@@ -41,7 +43,7 @@ format-check:
 unit: need-rust ## The Rust tests
 	@echo "==> tests"
 	@rm -f "$$SKIPPED_TESTS_LIST"
-	@$(CARGO) test $(LOCKED) --workspace
+	@$(CARGO) test $(LOCKED) $(RUNNER) --workspace
 
 api-fuzz: need-rust ## Fuzz the served OpenAPI with schemathesis
 	@scripts/api-fuzz.sh

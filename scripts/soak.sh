@@ -4,7 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CURT_TEST_LENGTH=full
+export TEST_TIME_MAX=${TEST_TIME_MAX:-21600}
+runner="target.'cfg(all())'.runner=['$PWD/scripts/test-runner.sh']"
 echo "==> soak: optimised build, full lengths"
 packages=(curt curt-adapters curt-clicks)
 tests=(it click_scale spool postgres postgres_links postgres_clicks postgres_timing zookeeper_faults hdfs s3)
-exec cargo test --locked --profile release-check "${packages[@]/#/--package=}" "${tests[@]/#/--test=}" -- --nocapture --test-threads=1 "$@"
+exec cargo test --locked --config "$runner" --profile release-check "${packages[@]/#/--package=}" "${tests[@]/#/--test=}" -- --nocapture --test-threads=1 "$@"

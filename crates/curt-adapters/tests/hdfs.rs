@@ -22,6 +22,7 @@ use curt_core::ports::KeyFile;
 use curt_core::{ErrorKind, Key};
 use curt_testkit::engines::hdfs::Cluster;
 use curt_testkit::engines::{hdfs, postgres, unique};
+use curt_testkit::length::time_max;
 use curt_testkit::sample::keys;
 use curt_testkit::{conformance, need};
 use hdfs_native::client::WriteOptions;
@@ -146,7 +147,7 @@ async fn read_at_last(files: &HdfsKeyFile, name: &str) -> Vec<Key> {
         match files.read(name, 0, 99).await {
             Ok(keys) => return keys,
             Err(error) => assert!(
-                started.elapsed() < BACK_MAX && error.is_transient(),
+                started.elapsed() < time_max(BACK_MAX) && error.is_transient(),
                 "{error}"
             ),
         }
@@ -244,7 +245,7 @@ async fn a_writer_that_gives_up_removes_its_draft() {
     drop(writer);
     let started = Instant::now();
     while !folder.files().await.is_empty() {
-        assert!(started.elapsed() < CALL_MAX, "the draft stays");
+        assert!(started.elapsed() < time_max(CALL_MAX), "the draft stays");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::time::Duration;
 
 use curt_adapters::sqlite::{LedgerForm, Sqlite, SqliteSettings, Synchronous};
@@ -13,6 +13,7 @@ use curt_core::limits::{IDEMPOTENCY_KEPT, PAGE_LINKS_MAX};
 use curt_core::ports::{InsertReply, InsertRequest, Inserted, ListOrder, ListQuery};
 use curt_core::{Link, OwnerId, UnixMillis};
 use curt_testkit::sample::{NOW, batch, key, keys, link, once, request};
+use curt_testkit::stop::Rendezvous;
 use rusqlite::Connection;
 
 fn open(folder: &Path, synchronous: Synchronous) -> Arc<Sqlite> {
@@ -232,7 +233,7 @@ fn select_then_update_hands_out_a_key_twice() {
              INSERT INTO keys VALUES ('abc', 'unused'), ('def', 'unused');",
         )
         .unwrap();
-    let both_have_selected = Arc::new(Barrier::new(2));
+    let both_have_selected = Arc::new(Rendezvous::of(2));
     let takers: Vec<_> = (0..2)
         .map(|_| {
             let (path, barrier) = (path.clone(), Arc::clone(&both_have_selected));

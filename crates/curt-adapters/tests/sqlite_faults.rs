@@ -12,6 +12,7 @@ use std::time::Duration;
 use curt_adapters::sqlite::{Access, LedgerForm, Sqlite, SqliteSettings, Synchronous};
 use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkStore};
 use curt_core::{ErrorKind, PortError, UnixMillis};
+use curt_testkit::process::Guarded;
 use curt_testkit::sample::{api_key, id, keys, link, request, user};
 use curt_testkit::skipped;
 use rusqlite::Connection;
@@ -98,9 +99,8 @@ async fn acknowledged_links_survive_kill_l1() {
     let path = folder.path().join("curt.db");
     let mut acknowledged = Vec::new();
     for round in 0..ROUNDS {
-        let mut child = child("child_that_inserts_until_killed", &path)
-            .spawn()
-            .unwrap();
+        let mut child =
+            Guarded::spawn(&mut child("child_that_inserts_until_killed", &path)).unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let keys = lines.filter_map(|line| {
             let line = line.unwrap();
@@ -115,7 +115,6 @@ async fn acknowledged_links_survive_kill_l1() {
         let mut last: Vec<String> = keys.collect();
         last.pop();
         acknowledged.extend(last);
-        child.wait().unwrap();
     }
     let db = Sqlite::open(&path, quick()).unwrap();
     let store = db.links();
@@ -379,10 +378,8 @@ async fn a_writer_that_does_not_let_go_is_named() {
     let db = Sqlite::open(&path, impatient).unwrap();
     let store = db.links();
     add(&store, "early").await;
-    let mut other = child("child_that_holds_the_write_lock", &path)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut holding = child("child_that_holds_the_write_lock", &path);
+    let mut other = Guarded::spawn(holding.stdin(Stdio::piped())).unwrap();
     let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "locked"));
 

@@ -6,6 +6,7 @@
 //! - [`length`]: how much of everything a test does.
 //! - [`process`]: the real binary in a folder of its own, killed and started again.
 //! - [`engines`]: real databases, queues and the like, started, hurt and cleaned away; [`skipped`] where they are missing.
+//! - [`stop`]: ends for threads, so that a failed assertion is not a hang.
 //! - [`http`]: a small blocking client that sees every byte.
 
 #![forbid(unsafe_code)]
@@ -18,3 +19,5 @@ pub mod length;
 pub mod process;
 pub mod sample;
 pub mod skipped;
+pub mod stop;
+mod watchdog;

@@ -5,10 +5,13 @@
     reason = "a test that cannot start its script should stop"
 )]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use curt_testkit::process::App;
+use curt_testkit::process::{App, Guarded};
 use tempfile::TempDir;
 
 /// Counts its starts in its folder, prints its arguments, becomes ready, and stops when asked to.
@@ -26,6 +29,9 @@ printf 'http=127.0.0.1:4000\nadmin=127.0.0.1:4001\n' > "$ready.new"
 mv "$ready.new" "$ready"
 while :; do sleep 0.01; done
 "#;
+
+/// Set in the environment of a test process that holds a server until it is killed.
+const HOLD: &str = "HOLD_A_SERVER";
 
 /// The script as an installation. The folder with the script must outlive it.
 fn app(script: &str) -> (TempDir, App) {
@@ -125,4 +131,66 @@ fn a_command_returns_what_it_printed() {
     let error = app.run(&["bad"]).unwrap_err();
     assert!(format!("{error:#}").contains("oops"), "{error:#}");
     assert_eq!(app.output(&["bad"]).unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn a_server_that_ended_by_itself_cannot_be_killed() {
+    let crashing = GOOD.replace("while :; do sleep 0.01; done", "echo 'out of luck'; exit 9");
+    let (_folder, app) = app(&crashing);
+    let mut server = app.start().unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    while server.is_running().unwrap() {
+        assert!(Instant::now() < end, "the script does not end");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let error = format!("{:#}", server.kill().unwrap_err());
+    for part in ["ended by itself", "9", "out of luck"] {
+        assert!(error.contains(part), "{part} is not in: {error}");
+    }
+}
+
+/// Not a test by itself: the process that the next test kills.
+#[test]
+fn a_server_is_held_when_asked() {
+    if std::env::var_os(HOLD).is_none() {
+        return;
+    }
+    let (scripts, app) = app(GOOD);
+    let server = app.start().unwrap();
+    let mut command = Command::new("sleep");
+    let child = Guarded::spawn(command.arg("600")).unwrap();
+    println!(
+        "\nholding {} {} {}",
+        server.pid(),
+        child.id(),
+        app.folder().display()
+    );
+    thread::sleep(Duration::from_secs(600));
+    drop(scripts);
+}
+
+#[test]
+fn servers_and_children_are_gone_after_their_test_was_killed() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "a_server_is_held_when_asked", "--nocapture"])
+        .env(HOLD, "1")
+        .stdout(Stdio::piped());
+    let mut tests = Guarded::spawn(&mut command).unwrap();
+    let lines = BufReader::new(tests.stdout.take().unwrap()).lines();
+    let held = lines
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("holding ").map(str::to_owned));
+    let held = held.unwrap();
+    let words: Vec<&str> = held.split(' ').collect();
+    let pids: Vec<u32> = words[..2].iter().flat_map(|word| word.parse()).collect();
+    let folder = Path::new(words[2]);
+    assert_eq!(pids.len(), 2);
+    assert!(pids.iter().all(|pid| is_alive(*pid)) && folder.exists());
+    tests.kill().unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while pids.iter().any(|pid| is_alive(*pid)) || folder.exists() {
+        assert!(Instant::now() < end, "{held} is still there");
+        thread::sleep(Duration::from_millis(20));
+    }
 }

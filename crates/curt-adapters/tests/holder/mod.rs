@@ -3,11 +3,12 @@
 //! The process is this test binary again, told by the environment to run the one test that calls [`hold_if_asked`].
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::ports::Locks;
+use curt_testkit::process::Guarded;
 
 const ADDRESS: &str = "CURT_TEST_HOLDER_ADDRESS";
 const LOCK: &str = "a";
@@ -15,19 +16,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A process that holds the lock `a`.
 pub(crate) struct Holder {
-    process: Child,
+    process: Guarded,
     said: BufReader<ChildStdout>,
 }
 
 impl Holder {
     /// Starts the process and returns it with the fence of the lease that it took.
     pub(crate) fn start(address: &str, test: &str) -> (Self, u64) {
-        let mut process = Command::new(std::env::current_exe().unwrap())
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["--exact", test, "--nocapture"])
             .env(ADDRESS, address)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stdout(Stdio::piped());
+        let mut process = Guarded::spawn(&mut command).unwrap();
         let said = BufReader::new(process.stdout.take().unwrap());
         let mut holder = Self { process, said };
         let fence = holder.hear("fence ");
@@ -50,13 +51,6 @@ impl Holder {
             line.clear();
         }
         panic!("the holder ended without saying {beginning:?}");
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use curt_core::ports::{Cursor, KeyFile};
 use curt_core::{OwnerId, SystemClock, Target};
 use curt_keys::{FileSettings, KeyHint, KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy};
 use curt_testkit::length::length;
+use curt_testkit::process::Guarded;
 use rand::RngExt;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -116,7 +117,7 @@ struct Preloaders<'a> {
     folder: TempDir,
     files: &'a str,
     database: &'a str,
-    running: Vec<Child>,
+    running: Vec<Guarded>,
     started: usize,
 }
 
@@ -124,26 +125,23 @@ impl Preloaders<'_> {
     fn start(&mut self) {
         let served = self.folder.path().join(self.started.to_string());
         self.started += 1;
-        let child = Command::new(std::env::current_exe().unwrap())
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["preloader_process", "--exact"])
             .env(FILES, self.files)
             .env(DATABASE, self.database)
             .env(SERVED, served)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        self.running.push(child);
+            .stdout(Stdio::null());
+        self.running.push(Guarded::spawn(&mut command).unwrap());
     }
 
     /// Kills one and starts another in its place, unless it has come to the end of the file.
     fn replace_one(&mut self) -> bool {
         let victim = rand::rng().random_range(0..self.running.len());
-        if self.running[victim].try_wait().unwrap().is_some() {
+        if self.running[victim].kill().is_err() {
             return false;
         }
-        let mut child = self.running.swap_remove(victim);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        self.running.swap_remove(victim);
         self.start();
         true
     }
@@ -165,15 +163,6 @@ impl Preloaders<'_> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         paths.iter().flat_map(|path| lines(path)).collect()
-    }
-}
-
-impl Drop for Preloaders<'_> {
-    fn drop(&mut self) {
-        for child in &mut self.running {
-            child.kill().ok();
-            child.wait().ok();
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use curt_core::ports::{ListOrder, ListQuery};
 use curt_core::{Link, OwnerId};
 use curt_testkit::engines::postgres::{Database, shared};
+use curt_testkit::length::time_max;
 use curt_testkit::need;
 use curt_testkit::sample::{later, link, request};
 
@@ -33,7 +34,10 @@ async fn rows_read(database: &Database) -> u64 {
     let sessions = "select count(*) from pg_stat_activity \
         where datname = current_database() and application_name = 'curt'";
     while database.sql(sessions).unwrap() != "0" {
-        assert!(started.elapsed() < Duration::from_secs(20), "sessions stay");
+        assert!(
+            started.elapsed() < time_max(Duration::from_secs(20)),
+            "sessions stay"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let read = "select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where relname = 'links'";

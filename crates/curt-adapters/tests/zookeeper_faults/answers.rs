@@ -7,6 +7,7 @@ use curt_core::ErrorKind;
 use curt_testkit::engines::proxy::{Line, Proxy};
 use curt_testkit::engines::unique;
 use curt_testkit::engines::zookeeper::{Ensemble, shared};
+use curt_testkit::length::length;
 use curt_testkit::need;
 
 use crate::world::{
@@ -19,7 +20,13 @@ async fn a_lock_taken_without_hearing_of_it_is_found() {
     let servers = need!(shared());
     let path = unique("unheard");
     let proxy = Proxy::to(servers.address(0).unwrap()).unwrap();
-    let first = open(&address(&proxy.address().to_string(), &path)).locks("first");
+    // A call that lasts until the line is cut, on a busy machine too.
+    let settings = ZooKeeperSettings {
+        session_timeout: SESSION_MAX,
+        operation_timeout: length(SESSION_MAX, OPERATION),
+    };
+    let through = address(&proxy.address().to_string(), &path);
+    let first = ZooKeeper::open(&through, settings).unwrap().locks("first");
     let second = open(&address(&servers.addresses(), &path)).locks("second");
     let warm = first.acquire("warm", TTL).await.unwrap().unwrap();
     proxy.set(Line::Deaf);

@@ -9,6 +9,7 @@ use curt_core::PortResult;
 use curt_core::ports::{KeyLedger, Lease, Locks};
 use curt_testkit::engines::postgres::Server;
 use curt_testkit::engines::unique;
+use curt_testkit::length::time_max;
 use curt_testkit::sample::key;
 
 pub(crate) const SESSION: Duration = Duration::from_secs(4);
@@ -41,7 +42,11 @@ pub(crate) fn address(servers: &str, path: &str) -> String {
 pub(crate) async fn bounded<T>(call: impl Future<Output = PortResult<T>>) -> PortResult<T> {
     let begun = Instant::now();
     let answer = call.await;
-    assert!(begun.elapsed() < CALL_MAX, "took {:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < time_max(CALL_MAX),
+        "took {:?}",
+        begun.elapsed()
+    );
     answer
 }
 
@@ -50,7 +55,7 @@ pub(crate) async fn eventually<T, F: Future<Output = PortResult<Option<T>>>>(
     most: Duration,
     call: impl Fn() -> F,
 ) -> T {
-    let begun = Instant::now();
+    let (begun, most) = (Instant::now(), time_max(most));
     loop {
         match bounded(call()).await {
             Ok(Some(answer)) => return answer,

@@ -3,11 +3,12 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use curt_core::ports::ClickStream;
 use curt_testkit::length::length;
+use curt_testkit::process::Guarded;
 
 use crate::world::{World, drain, numbers, open_at, record_surely};
 
@@ -16,14 +17,14 @@ const CHILD_START: &str = "CURT_TEST_SPOOL_START";
 const ACKNOWLEDGED: &str = "acknowledged";
 
 /// This test binary again, to run one function as another process.
-fn child(name: &str, folder: &Path, start: u32) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+fn child(name: &str, folder: &Path, start: u32) -> Guarded {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--exact", name, "--nocapture"])
         .env(CHILD_FOLDER, folder)
         .env(CHILD_START, start.to_string())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+        .stdout(Stdio::null());
+    Guarded::spawn(&mut command).unwrap()
 }
 
 /// Not a test of its own: does nothing unless it was started as the child. It records visits until it is killed, and
@@ -63,7 +64,6 @@ async fn acknowledged_visits_survive_kill_exactly_once_and_in_order_c1() {
         let mut child = child("crash::child_that_records_until_killed", folder, recorded);
         wait_until(|| acknowledged(folder) > 1_000 + round * 777 % 5_000);
         child.kill().unwrap();
-        child.wait().unwrap();
         let acknowledged = recorded + acknowledged(folder);
 
         let spool = open_at(&folder.join("spool"), &settings);
@@ -113,7 +113,6 @@ fn a_second_process_is_refused_and_a_killed_one_is_not_in_the_way() {
         "{refused}"
     );
     child.kill().unwrap();
-    child.wait().unwrap();
     drop(open_at(&path, &world.settings));
 }
 

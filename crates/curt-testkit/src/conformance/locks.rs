@@ -10,10 +10,14 @@ use super::{RACERS, Suite, race, same};
 
 type Port = Arc<dyn Locks>;
 
-/// How long a lease lasts, and how long it takes to have run out for certain, on a busy machine too.
+/// How long a lease lasts that is to run out, and how long it takes to have run out for certain.
 const TTL: Duration = Duration::from_millis(1_000);
 const LONGER: Duration = Duration::from_millis(1_600);
-const SHORTER: Duration = Duration::from_millis(500);
+/// How long one lasts that is not to run out within the test, on a busy machine either.
+const LASTING: Duration = Duration::from_secs(300);
+/// How long one lasts that is renewed, and how long after: twice that is more than it lasts.
+const RENEWED_TTL: Duration = Duration::from_millis(3_000);
+const RENEWED_AFTER: Duration = Duration::from_millis(1_600);
 
 /// Two holders of the same locks.
 pub struct Holders {
@@ -46,12 +50,16 @@ pub async fn suite(make: impl AsyncFn() -> Holders, pass: impl AsyncFn(Duration)
 }
 
 async fn held(locks: &Port, name: &str) -> Result<Lease> {
-    let lease = locks.acquire(name, TTL).await?;
+    held_for(LASTING, locks, name).await
+}
+
+async fn held_for(ttl: Duration, locks: &Port, name: &str) -> Result<Lease> {
+    let lease = locks.acquire(name, ttl).await?;
     lease.with_context(|| format!("the lock {name:?} is not free"))
 }
 
 async fn refused(locks: &Port, name: &str, why: &str) -> Result<()> {
-    ensure!(locks.acquire(name, TTL).await?.is_none(), "{why}");
+    ensure!(locks.acquire(name, LASTING).await?.is_none(), "{why}");
     Ok(())
 }
 
@@ -86,7 +94,7 @@ async fn a_released_lock_is_free(locks: Holders, _: &impl AsyncFn(Duration)) -> 
     first.release(lease.clone()).await?;
     same("free", first.holder("a").await?, None)?;
     ensure!(
-        !first.renew(&lease, TTL).await?,
+        !first.renew(&lease, LASTING).await?,
         "a released lease was renewed"
     );
     held(&second, "a").await?;
@@ -100,7 +108,7 @@ async fn a_released_lock_is_free(locks: Holders, _: &impl AsyncFn(Duration)) -> 
 
 async fn a_lease_runs_out(locks: Holders, pass: &impl AsyncFn(Duration)) -> Result<()> {
     let Holders { first, second } = locks;
-    held(&first, "a").await?;
+    held_for(TTL, &first, "a").await?;
     pass(LONGER).await;
     same("free", second.holder("a").await?, None)?;
     held(&second, "a").await?;
@@ -109,13 +117,14 @@ async fn a_lease_runs_out(locks: Holders, pass: &impl AsyncFn(Duration)) -> Resu
 
 async fn a_renewed_lease_lasts(locks: Holders, pass: &impl AsyncFn(Duration)) -> Result<()> {
     let Holders { first, second } = locks;
-    let lease = held(&first, "a").await?;
-    for _ in 0..3 {
-        pass(SHORTER).await;
-        ensure!(first.renew(&lease, TTL).await?, "a lease that is ours");
+    let lease = held_for(RENEWED_TTL, &first, "a").await?;
+    for _ in 0..2 {
+        pass(RENEWED_AFTER).await;
+        let is_ours = first.renew(&lease, RENEWED_TTL).await?;
+        ensure!(is_ours, "a lease that is ours");
         refused(&second, "a", "renewed by the first").await?;
     }
-    pass(LONGER).await;
+    pass(RENEWED_TTL + LONGER - TTL).await;
     held(&second, "a").await?;
     Ok(())
 }
@@ -125,7 +134,7 @@ async fn a_lost_lease_is_worth_nothing(
     pass: &impl AsyncFn(Duration),
 ) -> Result<()> {
     let Holders { first, second } = locks;
-    let lost = held(&first, "a").await?;
+    let lost = held_for(TTL, &first, "a").await?;
     pass(LONGER).await;
     ensure!(
         !first.renew(&lost, TTL).await?,
@@ -153,7 +162,7 @@ async fn fences_grow_and_tokens_differ(
     let mut leases: Vec<Lease> = Vec::new();
     for round in 0..4 {
         let holder = if round % 2 == 0 { &first } else { &second };
-        let lease = held(holder, "a").await?;
+        let lease = held_for(TTL, holder, "a").await?;
         if let Some(before) = leases.last() {
             ensure!(lease.fence > before.fence, "{lease:?} after {before:?}");
         }
@@ -173,7 +182,7 @@ async fn one_racer_wins(locks: Holders, _: &impl AsyncFn(Duration)) -> Result<()
     let Holders { first, second } = locks;
     let leases = race(RACERS, |n| {
         let locks = Arc::clone(if n % 2 == 0 { &first } else { &second });
-        async move { locks.acquire("a", TTL).await }
+        async move { locks.acquire("a", LASTING).await }
     })
     .await?;
     same("winners", leases.iter().flatten().count(), 1)

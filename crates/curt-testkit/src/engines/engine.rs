@@ -138,14 +138,15 @@ impl Engine {
         let Some(child) = &mut self.child else {
             return Ok(());
         };
-        let mut members = Members::of(child.id());
+        let group = child.id();
+        let mut members = Members::of(group);
         if child.try_wait()?.is_none() {
             members.signal(signal);
         }
         for _ in 0..LOOKS_MAX {
             if child.try_wait()?.is_some() && members.are_gone() {
                 self.child = None;
-                return self.home.watchdog.forget();
+                return self.home.watchdog.forget(group);
             }
             std::thread::sleep(LOOK_EVERY);
         }

@@ -3,7 +3,7 @@ use std::path::Path;
 use anyhow::Result;
 use tempfile::TempDir;
 
-use super::watchdog::Watchdog;
+use crate::watchdog::Watchdog;
 
 /// The private folder of an engine, removed at the end, whatever the end is.
 #[derive(Debug)]

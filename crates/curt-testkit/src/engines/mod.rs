@@ -35,7 +35,6 @@ pub mod proxy;
 pub mod redis;
 mod shared;
 mod wait;
-mod watchdog;
 pub mod zookeeper;
 
 pub use engine::Engine;

@@ -13,8 +13,10 @@
 //! # }
 //! ```
 
+mod guarded;
 mod server;
 
+pub use guarded::Guarded;
 pub use server::Server;
 
 use std::ffi::{OsStr, OsString};
@@ -23,11 +25,14 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
+
+use crate::watchdog::Watchdog;
 
 /// How long a server may take from its start to being ready, unless a test says otherwise.
 const READY_TIME_DEFAULT: Duration = Duration::from_secs(30);
@@ -42,6 +47,7 @@ pub struct App {
     binary: PathBuf,
     before: Vec<OsString>,
     folder: TempDir,
+    watchdog: Arc<Watchdog>,
     settings: Vec<(String, String)>,
     environment: Vec<(OsString, OsString)>,
     ready_time: Duration,
@@ -55,10 +61,13 @@ impl App {
         let binary = binary
             .canonicalize()
             .with_context(|| format!("there is no binary {}", binary.display()))?;
+        let folder = tempfile::Builder::new().prefix("curt-").tempdir()?;
+        let watchdog = Arc::new(Watchdog::of(folder.path())?);
         Ok(Self {
             binary,
             before: Vec::new(),
-            folder: tempfile::Builder::new().prefix("curt-").tempdir()?,
+            folder,
+            watchdog,
             settings: Vec::new(),
             environment: Vec::new(),
             ready_time: READY_TIME_DEFAULT,
@@ -123,7 +132,7 @@ impl App {
             .arg(&ready_file)
             .args(arguments);
         let logs = [path("stdout"), path("stderr")];
-        let child = spawn(&mut command, &logs)?;
+        let child = self.spawn(&mut command, &logs)?;
         Server::wait_until_ready(child, logs, &ready_file, self.ready_time)
     }
 
@@ -149,8 +158,8 @@ impl App {
         command
             .args(arguments)
             .envs(self.settings.iter().map(variable));
-        let mut child = Ended(spawn(&mut command, &logs)?);
-        let status = wait(&mut child.0, COMMAND_TIME_MAX)?;
+        let mut child = self.spawn(&mut command, &logs)?;
+        let status = wait(&mut child, COMMAND_TIME_MAX)?;
         let status = status.with_context(|| format!("{arguments:?} did not end in time"))?;
         Ok(Output {
             status,
@@ -182,6 +191,15 @@ impl App {
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
+
+    /// Starts the command with its output in files: nobody has to read them for it to go on.
+    fn spawn(&self, command: &mut Command, [stdout, stderr]: &[PathBuf; 2]) -> Result<Guarded> {
+        command
+            .stdin(Stdio::null())
+            .stdout(File::create(stdout)?)
+            .stderr(File::create(stderr)?);
+        Guarded::spawn_with(command, Arc::clone(&self.watchdog))
+    }
 }
 
 fn set_option((key, value): &(String, String)) -> [String; 2] {
@@ -192,28 +210,6 @@ fn set_option((key, value): &(String, String)) -> [String; 2] {
 fn variable((key, value): &(String, String)) -> (String, &str) {
     let name = key.to_uppercase().replace('.', "_");
     (format!("CURT_{name}"), value)
-}
-
-/// A child that does not outlive its test.
-#[derive(Debug)]
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // Either fails only when the process has ended already.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-/// Starts the command with its output in files: nobody has to read them for it to go on.
-fn spawn(command: &mut Command, [stdout, stderr]: &[PathBuf; 2]) -> Result<Child> {
-    command
-        .stdin(Stdio::null())
-        .stdout(File::create(stdout)?)
-        .stderr(File::create(stderr)?)
-        .spawn()
-        .with_context(|| format!("could not start {command:?}"))
 }
 
 /// Waits for the end of the process; `None` when it takes longer than `time`.

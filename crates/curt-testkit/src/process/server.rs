@@ -1,21 +1,18 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{Ended, wait, wait_for_file};
+use super::{Guarded, wait, wait_for_file};
 
-/// How long a killed process may take to be gone.
-const KILL_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// A running server. Killed when dropped.
+/// A running server. Killed when dropped, and when the tests are.
 #[derive(Debug)]
 pub struct Server {
-    child: Ended,
+    child: Guarded,
     http: Option<SocketAddr>,
     admin: Option<SocketAddr>,
     logs: [PathBuf; 2],
@@ -24,18 +21,18 @@ pub struct Server {
 impl Server {
     /// Waits until the server has written its addresses.
     pub(super) fn wait_until_ready(
-        child: Child,
+        child: Guarded,
         logs: [PathBuf; 2],
         ready_file: &Path,
         time: Duration,
     ) -> Result<Self> {
         let mut server = Self {
-            child: Ended(child),
+            child,
             http: None,
             admin: None,
             logs,
         };
-        let text = wait_for_file(ready_file, &mut server.child.0, time)
+        let text = wait_for_file(ready_file, &mut server.child, time)
             .with_context(|| format!("its output was:\n{}", server.logs()))?;
         for line in text.lines() {
             let (name, address) = line.split_once('=').context("a line without '='")?;
@@ -61,7 +58,7 @@ impl Server {
 
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.0.id()
+        self.child.id()
     }
 
     /// Memory that the process holds now, in bytes, by the system's account.
@@ -95,14 +92,14 @@ impl Server {
 
     /// Whether the process is still there.
     pub fn is_running(&mut self) -> Result<bool> {
-        Ok(self.child.0.try_wait()?.is_none())
+        Ok(self.child.try_wait()?.is_none())
     }
 
-    /// Ends the process at once and without notice, as `kill -9` does, and returns when it is gone.
+    /// Ends the process at once and without notice, as `kill -9` does, and returns when it is gone. Fails, with its output,
+    /// when it had ended by itself.
     pub fn kill(mut self) -> Result<()> {
-        self.child.0.kill()?;
-        wait(&mut self.child.0, KILL_TIME_MAX)?.context("a killed process did not end")?;
-        Ok(())
+        let killed = self.child.kill();
+        killed.with_context(|| format!("its output was:\n{}", self.logs()))
     }
 
     /// Sends a signal and goes on.
@@ -114,7 +111,7 @@ impl Server {
     /// and it is killed.
     pub fn terminate(mut self, time: Duration) -> Result<ExitStatus> {
         self.signal(Signal::TERM)?;
-        let status = wait(&mut self.child.0, time)?;
+        let status = wait(&mut self.child, time)?;
         status.with_context(|| {
             let logs = self.logs();
             format!("the server did not stop within {time:?}; its output was:\n{logs}")

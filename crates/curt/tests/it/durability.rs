@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use curt_testkit::stop::SetOnDrop;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -126,9 +127,10 @@ fn load_until_killed(site: &mut Site, round: usize, until: Duration) -> Vec<Diar
                 diary
             }));
         }
+        let end = SetOnDrop::of(&stop);
         thread::sleep(until);
         site.kill();
-        stop.store(true, Ordering::Relaxed);
+        drop(end);
         clients
             .into_iter()
             .map(|client| client.join().unwrap())

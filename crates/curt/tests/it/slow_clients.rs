@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use curt_testkit::http::{Connection, Request};
 use curt_testkit::skipped;
+use curt_testkit::stop::SetOnDrop;
 
 use crate::length::length;
 use crate::site::Site;
@@ -88,8 +89,9 @@ fn a_dribbled_head_is_cut_off_and_nobody_else_notices() {
             })
             .collect();
         let visitor = scope.spawn(|| visit_until(&site, key, &over));
+        let end = SetOnDrop::of(&over);
         let cuts: Vec<_> = slow.into_iter().map(|slow| slow.join().unwrap()).collect();
-        over.store(true, Ordering::Relaxed);
+        drop(end);
         (cuts, visitor.join().unwrap())
     });
     for (used, (after, said)) in &cuts {

@@ -1,10 +1,10 @@
 //! K-1: a key is never on two links, whoever asks for it and however many at once.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
+use curt_testkit::stop::Rendezvous;
 use serde_json::json;
 
 use crate::api::{Api, bulk_results};
@@ -97,7 +97,7 @@ fn create_in_bulk(api: &mut Api, client: usize, links: usize) -> Vec<(String, St
 fn an_alias_raced_by_16_clients_has_exactly_one_winner_k1() {
     let aliases = length(300, 10_000);
     let site = Site::start(&[]);
-    let start = Barrier::new(RACERS);
+    let start = Rendezvous::of(RACERS);
     let began = Instant::now();
     // For each racer, the aliases that it won.
     let won: Vec<HashSet<usize>> = thread::scope(|scope| {

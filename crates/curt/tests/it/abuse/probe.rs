@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use curt_testkit::http::{Connection, Request};
 use curt_testkit::length::is_full;
+use curt_testkit::stop::SetOnDrop;
 use serde_json::json;
 
 use crate::length::length;
@@ -99,7 +100,7 @@ impl Bystander {
             let sampler = scope.spawn(|| self.sample_usage(&over));
             let outcome = {
                 // Also when the attack panics: the threads would never end, and the test would hang.
-                let _end = SetOnDrop(&over);
+                let _end = SetOnDrop::of(&over);
                 attack(&self.site)
             };
             (outcome, probe.join().unwrap(), sampler.join().unwrap())
@@ -204,14 +205,6 @@ impl Bystander {
         );
         let logs = self.site.server().logs();
         assert!(!logs.contains("panicked"), "{attack}: {logs}");
-    }
-}
-
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use curt_testkit::http::{Connection, Request};
+use curt_testkit::stop::SetOnDrop;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -116,9 +117,10 @@ fn load_and_stop(site: &mut Site) -> Vec<String> {
                 })
             })
             .collect();
+        let end = SetOnDrop::of(&stopped);
         thread::sleep(Duration::from_millis(400));
         let ended = site.terminate();
-        stopped.store(true, Ordering::Relaxed);
+        drop(end);
         assert_eq!(ended.code(), Some(0));
         let keys = clients
             .into_iter()

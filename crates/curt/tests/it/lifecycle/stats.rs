@@ -3,6 +3,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use curt_testkit::http::{Client, Connection, Request};
+use curt_testkit::process::Guarded;
 use serde_json::{Value, json};
 
 use super::{printed, stderr};
@@ -77,13 +78,11 @@ fn visits_can_be_watched() {
     let site = Site::start(&["clicks.flush_every=50ms"]);
     let url = format!("http://{}", site.http());
     linked(&site);
-    let mut watching = site
-        .app()
-        .command()
+    let mut command = site.app().command();
+    command
         .args(arguments(&site, &url, &["plan", "--watch"]))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::piped());
+    let mut watching = Guarded::spawn(&mut command).unwrap();
     let stdout = watching.stdout.take().unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -99,7 +98,6 @@ fn visits_can_be_watched() {
         told.recv_timeout(Duration::from_secs(1))
     });
     watching.kill().unwrap();
-    watching.wait().unwrap();
     assert!(line.contains(" people  +0 others"), "{line}");
 }
 

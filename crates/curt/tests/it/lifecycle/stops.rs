@@ -13,6 +13,7 @@ use curt_testkit::http::{Connection, Request};
 use curt_testkit::length::length;
 use curt_testkit::need;
 use curt_testkit::process::{App, Server};
+use curt_testkit::stop::SetOnDrop;
 use serde_json::json;
 
 use crate::alone::Company;
@@ -98,24 +99,15 @@ fn run_beside_load(address: SocketAddr, token: &str, key: &str, work: impl FnOnc
                 scope.spawn(move || client.run())
             })
             .collect();
-        // The clients end also when the work panics: `scope` would wait for them for ever.
-        let ends = EndOnDrop(&done);
+        let end = SetOnDrop::of(&done);
         work();
-        drop(ends);
+        drop(end);
         let mut seen = Seen::default();
         for client in clients {
             seen.add(client.join().unwrap());
         }
         seen
     })
-}
-
-struct EndOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for EndOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// A link to follow.

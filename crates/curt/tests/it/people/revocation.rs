@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use curt_testkit::http::Request;
+use curt_testkit::stop::SetOnDrop;
 use serde_json::{Value, json};
 
 use super::browser::Browser;
@@ -53,11 +54,12 @@ fn assert_ends(
     let stop = AtomicBool::new(false);
     let (looks, acknowledged) = thread::scope(|scope| {
         let watcher = scope.spawn(|| watch(site, request, &stop));
+        let end = SetOnDrop::of(&stop);
         thread::sleep(BEFORE);
         take_away();
         let acknowledged = Instant::now();
         thread::sleep(AFTER);
-        stop.store(true, Ordering::Relaxed);
+        drop(end);
         (watcher.join().unwrap(), acknowledged)
     });
     let statuses: Vec<u16> = looks.iter().map(|look| look.status).collect();

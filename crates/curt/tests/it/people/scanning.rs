@@ -9,6 +9,7 @@ use curt_bench::keys::KeySet;
 use curt_bench::load::{Limit, Plan, RedirectLoad, redirect};
 use curt_bench::median::Spread;
 use curt_testkit::http::Request;
+use curt_testkit::stop::SetOnDrop;
 
 use super::{BELIEVED_PROXY, from, told_to_wait};
 use crate::alone::alone;
@@ -97,8 +98,8 @@ fn measure(site: &Site, keys: &Arc<KeySet>, scan: &mut Scan) -> (f64, f64) {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| scan.go_on(site, &stop));
+            let _end = SetOnDrop::of(&stop);
             with.push(visitors_p99(site, keys, seconds));
-            stop.store(true, Ordering::Relaxed);
         });
     }
     let median = |values: &[f64]| Spread::of(values).unwrap().median;

@@ -14,6 +14,7 @@ use curt_testkit::engines::proxy::{Line, Proxy};
 use curt_testkit::http::{Connection, Request};
 use curt_testkit::need;
 use curt_testkit::process::{App, Server};
+use curt_testkit::stop::SetOnDrop;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -178,10 +179,11 @@ fn delete_while_answers_are_late(servers: &TwoServers, delay: Duration) -> usize
                 scope.spawn(move || watch(servers.reader(), key, stop))
             })
             .collect();
+        let end = SetOnDrop::of(&stop);
         servers.wait_until_held_up(before);
         let acknowledged = servers.delete(&keys);
         thread::sleep(delay + SERVED_MAX + SERVED_MAX / 4);
-        stop.store(true, Ordering::Relaxed);
+        drop(end);
         servers.line.set(Line::Sound);
         let looks = watchers.into_iter().map(|watcher| watcher.join().unwrap());
         (looks.collect::<Vec<_>>(), acknowledged)
@@ -269,13 +271,14 @@ fn a_link_is_found_everywhere_a_second_after_it_was_made() {
         let stop = AtomicBool::new(false);
         let (looks, acknowledged) = thread::scope(|scope| {
             let watcher = scope.spawn(|| watch(servers.reader(), &alias, &stop));
+            let end = SetOnDrop::of(&stop);
             thread::sleep(LOOK_EVERY * 2);
             let new = json!({ "target": "https://example.com/", "alias": alias });
             let made = api.post("/api/v1/links", &new).unwrap();
             assert_eq!(made.status, 201, "{made:?}");
             let acknowledged = Instant::now();
             thread::sleep(SERVED_MAX + SERVED_MAX / 4);
-            stop.store(true, Ordering::Relaxed);
+            drop(end);
             (watcher.join().unwrap(), acknowledged)
         });
         let is_late = |look: &&Look| look.began > acknowledged + SERVED_MAX;

@@ -11,6 +11,7 @@ use curt_bench::median::Spread;
 use curt_testkit::length::length;
 use curt_testkit::need;
 use curt_testkit::process::Server;
+use curt_testkit::stop::SetOnDrop;
 
 use super::plant::{FRONT, Plant, Shape, list, stop};
 use crate::alone::alone;
@@ -81,9 +82,8 @@ fn p99_while_trimming(plant: &Plant, front: &Server, keys: u64) -> f64 {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| keep_trimming(plant, keys, &stop));
-        let p99 = creates_p99(plant, front, SECONDS);
-        stop.store(true, Ordering::Relaxed);
-        p99
+        let _end = SetOnDrop::of(&stop);
+        creates_p99(plant, front, SECONDS)
     })
 }
 

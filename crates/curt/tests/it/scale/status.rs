@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use curt_testkit::need;
+use curt_testkit::process::Guarded;
 
 use super::line::SMALL;
 use super::plant::{FRONT, Plant, Shape, list, stop};
@@ -103,13 +104,11 @@ fn the_status_tells_of_every_shard_and_warns_of_drought_dead_rows_leaks_conflict
 #[test]
 fn the_status_can_be_watched() {
     let site = Site::new(&[]);
-    let mut watching = site
-        .app()
-        .command()
+    let mut command = site.app().command();
+    command
         .args(["keys", "status", "--watch", "--every", "1"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::piped());
+    let mut watching = Guarded::spawn(&mut command).unwrap();
     let lines = BufReader::new(watching.stdout.take().unwrap()).lines();
     let times = lines
         .map_while(Result::ok)
@@ -117,6 +116,5 @@ fn the_status_can_be_watched() {
         .take(3)
         .count();
     watching.kill().unwrap();
-    watching.wait().unwrap();
     assert_eq!(times, 3);
 }
