@@ -51,7 +51,7 @@ api-fuzz: need-rust ## Fuzz the served OpenAPI with schemathesis
 soak: need-rust engines ## The same tests at full length: millions of keys, many kills and guesses (about an hour)
 	@scripts/soak.sh
 
-bench: build ## Measure against nginx and against SQLite alone; writes bench/RESULTS.md
+bench: build ## Measure against nginx and SQLite alone; writes bench/RESULTS.md, fails on a broken promise
 	@scripts/bench.sh
 
 geoip: ## Fetch the list of countries for clicks (CC0) into data/countries.mmdb

@@ -50,7 +50,7 @@ struct Arguments {
     #[arg(long, value_name = "FILE", default_value = "bench/RESULTS.md")]
     results: PathBuf,
 
-    /// Fail when a promise is not kept
+    /// Fail when a promise is not kept, or none could be judged
     #[arg(long)]
     strict: bool,
 }
@@ -147,10 +147,35 @@ fn report(results: &Results, strict: bool) -> ExitCode {
     for verdict in &verdicts {
         println!("{verdict}");
     }
-    let kept = verdicts.iter().all(suite::Verdict::passes);
-    if strict && !kept {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
+    match strict && !are_kept(&verdicts) {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
+
+/// Whether there are promises and all of them hold: a run that could judge none has shown nothing.
+fn are_kept(verdicts: &[suite::Verdict]) -> bool {
+    if verdicts.is_empty() {
+        eprintln!("==> nothing that was measured says whether a promise is kept");
+    }
+    !verdicts.is_empty() && verdicts.iter().all(suite::Verdict::passes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_verdict_is_no_kept_promise() {
+        let verdict = |measured| suite::Verdict {
+            what: "speed".to_owned(),
+            measured,
+            spread: None,
+            bound: suite::Bound::AtLeast(1.0),
+            unit: "×",
+        };
+        assert!(!are_kept(&[]));
+        assert!(are_kept(&[verdict(1.0)]));
+        assert!(!are_kept(&[verdict(1.0), verdict(0.9)]));
     }
 }

@@ -223,6 +223,16 @@ impl Curt {
         Ok(cpu::resident_bytes(self.server.pid())? as f64)
     }
 
+    /// Whether answers go to the kernel by an io_uring, which some systems do not have or forbid.
+    pub(super) fn uses_io_uring(&self) -> anyhow::Result<bool> {
+        let folder = format!("/proc/{}/fd", self.server.pid());
+        let files = fs::read_dir(&folder).with_context(|| format!("cannot read {folder}"))?;
+        Ok(files
+            .flatten()
+            .filter_map(|file| fs::read_link(file.path()).ok())
+            .any(|target| target.to_string_lossy().contains("[io_uring]")))
+    }
+
     pub(super) fn stop(self) -> anyhow::Result<()> {
         self.server.stop()
     }

@@ -19,6 +19,7 @@ mod store;
 mod verdict;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -27,7 +28,7 @@ use crate::machine;
 use crate::pin;
 
 pub use results::Results;
-pub use verdict::Verdict;
+pub use verdict::{Bound, Verdict};
 
 /// The parts of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +178,27 @@ fn versions(options: &SuiteOptions) -> anyhow::Result<Vec<String>> {
         versions.push(process::version(nginx, "-v")?);
     }
     versions.push(format!("SQLite {}", rusqlite::version()));
+    versions.push(commit());
     Ok(versions)
+}
+
+/// The commit that was checked out, and whether files had changed since.
+fn commit() -> String {
+    let described = Command::new("git")
+        .args([
+            "describe",
+            "--always",
+            "--dirty=, with changes",
+            "--exclude=*",
+        ])
+        .output();
+    match described {
+        Ok(output) if output.status.success() => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            format!("commit {}", text.trim())
+        }
+        _ => "commit unknown".to_owned(),
+    }
 }
 
 /// One line of progress, for the person who waits.

@@ -43,6 +43,8 @@ pub(super) struct RedirectResults {
     pub(super) memory: CacheMemory,
     /// Visits that no server had room to write down.
     pub(super) visits_dropped: u64,
+    /// Whether every server sent by an io_uring.
+    pub(super) io_uring: bool,
 }
 
 /// The results for one shape of request.
@@ -159,15 +161,17 @@ pub(super) fn run(
         }
     }
     let memory = field.memory;
-    let mut visits_dropped = 0;
+    let (mut visits_dropped, mut io_uring) = (0, true);
     for curt in &field.curts {
         visits_dropped += curt.visits().dropped()?;
+        io_uring &= curt.uses_io_uring()?;
     }
     field.stop()?;
     Ok(RedirectResults {
         shapes,
         memory,
         visits_dropped,
+        io_uring,
     })
 }
 

@@ -97,6 +97,13 @@ impl Results {
                 self.elapsed.as_secs_f64()
             ),
         ]);
+        if let Some(found) = &self.redirect {
+            let used = match found.io_uring {
+                true => "in use",
+                false => "not in use: answers were sent one by one",
+            };
+            page.row(["io_uring".to_owned(), used.to_owned()]);
+        }
         for note in &self.notes {
             page.row(["note".to_owned(), note.clone()]);
         }
@@ -395,6 +402,7 @@ mod tests {
                 resident_after: 2.6e8,
             },
             visits_dropped: 0,
+            io_uring: true,
         });
         results.create = Some(CreateResults {
             series: vec![
@@ -417,6 +425,8 @@ mod tests {
             "| minimal | nginx `return 302`, access log | 80,000 [80,000–80,000] | – |",
             "| curt over HTTP, 64 connections | 20,000 [10,000–20,000] | 4.00 [2.00–4.00] | 0.67 [0.33–0.67] |",
             "| process growth per cached link | 250.0 B |",
+            "| io_uring | in use |",
+            "1.70× [1.40–2.00], at least 1.2× wanted",
             "FAIL  memory per cached link",
         ] {
             assert!(page.contains(part), "{part:?} is missing in\n{page}");

@@ -6,12 +6,15 @@ use super::contest::Figures;
 use super::results::Results;
 use super::{creates, redirects};
 use crate::load::Shape;
+use crate::median::Spread;
 
 /// One promise and what was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub what: String,
     pub measured: f64,
+    /// Of the turns, where there were several.
+    pub spread: Option<Spread>,
     pub bound: Bound,
     pub unit: &'static str,
 }
@@ -40,11 +43,11 @@ impl fmt::Display for Verdict {
             Bound::AtMost(most) => ("at most", most),
         };
         let (measured, unit) = (self.measured, self.unit);
-        write!(
-            f,
-            "{word}  {}: {measured:.2}{unit}, {relation} {bound}{unit} wanted",
-            self.what
-        )
+        write!(f, "{word}  {}: {measured:.2}{unit}", self.what)?;
+        if let Some(spread) = self.spread {
+            write!(f, " [{:.2}–{:.2}]", spread.min, spread.max)?;
+        }
+        write!(f, ", {relation} {bound}{unit} wanted")
     }
 }
 
@@ -55,10 +58,11 @@ pub(super) fn judge(results: &Results) -> Vec<Verdict> {
         verdicts.extend(redirect_verdicts(results, shape));
     }
     verdicts.extend(create_verdicts(results));
-    let mut at_most = |what: &str, measured: Option<f64>, most: f64, unit| {
+    let mut at_most = |what: &str, measured: Option<f64>, spread, most: f64, unit| {
         verdicts.extend(measured.map(|measured| Verdict {
             what: what.to_owned(),
             measured,
+            spread,
             bound: Bound::AtMost(most),
             unit,
         }));
@@ -67,18 +71,21 @@ pub(super) fn judge(results: &Results) -> Vec<Verdict> {
     at_most(
         "memory per cached link, by the growth of the process",
         memory.map(|memory| memory.resident_growth_bytes),
+        None,
         200.0,
         " B",
     );
     at_most(
         "disk per link beyond its target",
         results.disk.map(|disk| disk.beyond_target()),
+        None,
         120.0,
         " B",
     );
     at_most(
         "start to the first redirect",
         results.start.map(|start| start.millis.median),
+        results.start.map(|start| start.millis),
         1_000.0,
         " ms",
     );
@@ -133,6 +140,7 @@ fn redirect_verdicts(results: &Results, shape: Shape) -> Vec<Verdict> {
         Some(Verdict {
             what: format!("{what}, {name} requests"),
             measured: ratio.median,
+            spread: Some(ratio),
             bound: Bound::AtLeast(least),
             unit: "×",
         })
@@ -144,6 +152,7 @@ fn redirect_verdicts(results: &Results, shape: Shape) -> Vec<Verdict> {
     let latency = offered.map(|ratio| Verdict {
         what: format!("p99 against nginx `return 302` at the same rate, {name} requests"),
         measured: ratio.median,
+        spread: Some(ratio),
         bound: Bound::AtMost(2.0),
         unit: "×",
     });
@@ -161,6 +170,7 @@ fn create_verdicts(results: &Results) -> Vec<Verdict> {
         Some(Verdict {
             what: what.to_owned(),
             measured: ratio.median,
+            spread: Some(ratio),
             bound: Bound::AtLeast(least),
             unit: "×",
         })
@@ -193,6 +203,7 @@ mod tests {
         let verdict = |measured, bound| Verdict {
             what: "speed".to_owned(),
             measured,
+            spread: None,
             bound,
             unit: "×",
         };
@@ -202,5 +213,11 @@ mod tests {
         assert!(verdict(2.0, Bound::AtMost(2.0)).passes());
         let bad = verdict(2.01, Bound::AtMost(2.0));
         assert!(bad.to_string().starts_with("FAIL"));
+        let spread = Spread::of(&[1.0, 1.2, 1.5]);
+        let wide = Verdict { spread, ..good };
+        assert_eq!(
+            wide.to_string(),
+            "pass  speed: 1.20× [1.00–1.50], at least 1.2× wanted"
+        );
     }
 }
