@@ -25,7 +25,7 @@ const BULK_LINKS: usize = 50;
 
 /// What one link must be after a crash.
 #[derive(Clone, Debug)]
-struct Expected {
+pub(crate) struct Expected {
     target: String,
     /// An edit that was sent and not acknowledged.
     maybe_target: Option<String>,
@@ -44,6 +44,11 @@ impl Expected {
         }
     }
 
+    /// Where it leads, as far as was acknowledged.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
     fn allows(&self, status: u16, location: Option<&str>) -> bool {
         match status {
             302 => {
@@ -59,9 +64,9 @@ impl Expected {
 
 /// What one client did in one round.
 #[derive(Default)]
-struct Diary {
+pub(crate) struct Diary {
     /// By key.
-    acknowledged: HashMap<String, Expected>,
+    pub(crate) acknowledged: HashMap<String, Expected>,
     /// Targets that were sent and not acknowledged.
     open: Vec<String>,
     edits: u64,
@@ -108,7 +113,7 @@ fn acknowledged_creates_edits_and_deletes_survive_kill_9_l1() {
 }
 
 /// Loads the server from several connections, kills it after `until`, and returns what each client saw.
-fn load_until_killed(site: &mut Site, round: usize, until: Duration) -> Vec<Diary> {
+pub(crate) fn load_until_killed(site: &mut Site, round: usize, until: Duration) -> Vec<Diary> {
     let stop = AtomicBool::new(false);
     let (http, token) = (site.http(), site.token().to_owned());
     thread::scope(|scope| {
@@ -190,6 +195,12 @@ fn work_in_bulk(api: &mut Api, name: &str, diary: &mut Diary, stop: &AtomicBool)
         }
     }
     Ok(())
+}
+
+/// Whether a visitor finds the link as it must be.
+pub(crate) fn is_as_expected(api: &mut Api, key: &str, expected: &Expected) -> bool {
+    let answer = api.follow(key).unwrap();
+    expected.allows(answer.status, answer.header("location"))
 }
 
 fn judge(api: &mut Api, links: &HashMap<String, Expected>) {

@@ -20,6 +20,7 @@ mod full_disk;
 mod lifecycle;
 mod metrics;
 mod people;
+mod power_cut;
 mod private_files;
 mod recycled;
 mod report_scale;
