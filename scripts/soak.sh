@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The tests of `make test` at full length: millions of keys and links, many kills. Takes about an hour on two cores.
+# The tests of `make test` at full length: millions of keys and links, many kills. Times are judged here and nowhere else,
+# one test after the other. Takes about an hour on two cores.
 #   scripts/soak.sh [TEST-NAME-PART]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,6 +8,6 @@ export CURT_TEST_LENGTH=full
 export TEST_TIME_MAX=${TEST_TIME_MAX:-21600}
 runner="target.'cfg(all())'.runner=['$PWD/scripts/test-runner.sh']"
 echo "==> soak: optimised build, full lengths"
-packages=(curt curt-adapters curt-clicks)
-tests=(it click_scale spool postgres postgres_links postgres_clicks postgres_timing zookeeper_faults hdfs s3)
+packages=(curt curt-adapters curt-clicks curt-http)
+tests=(it click_scale spool postgres postgres_links postgres_clicks postgres_timing zookeeper_faults redis_faults mysql hdfs s3 server)
 exec cargo test --locked --config "$runner" --profile release-check "${packages[@]/#/--package=}" "${tests[@]/#/--test=}" -- --nocapture --test-threads=1 "$@"

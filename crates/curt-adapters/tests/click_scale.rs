@@ -11,9 +11,11 @@ use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, OwnerId, Sketch, SubjectDay, UnixMillis, VisitKind,
     VisitRow, Visited,
 };
-use curt_testkit::length::is_full;
+use curt_testkit::length::{is_full, length, time_max};
 use curt_testkit::sample::{OWNER, id, link, partition, request};
 
+/// How often each report is asked for.
+const ASKED: usize = 9;
 const FIRST_DAY: u32 = 20_000;
 /// A report must not take longer, whatever it is about.
 const REPORT_MAX: Duration = Duration::from_millis(50);
@@ -56,20 +58,20 @@ fn busy_day(subject: &ClickSubject, number: u32, clicks: u64) -> SubjectDay {
     }
 }
 
-/// The quickest of a few, since the machine has other work too.
-async fn quickest<T>(what: &str, mut ask: impl AsyncFnMut() -> T) -> T {
-    let mut best = Duration::MAX;
+/// Asks a few times and judges the middle one, in `make soak`: the store has been asked before.
+async fn quick<T>(what: &str, mut ask: impl AsyncFnMut() -> T) -> T {
+    let mut times = Vec::new();
     let mut answer = None;
-    for try_number in 0..30 {
+    for _ in 0..length(1, ASKED) {
         let started = Instant::now();
         answer = Some(ask().await);
-        best = best.min(started.elapsed());
-        if try_number >= 2 && best <= REPORT_MAX {
-            break;
-        }
+        times.push(started.elapsed());
     }
-    println!("{what}: {best:?}");
-    assert!(best <= REPORT_MAX, "{what} took {best:?}");
+    let first = times[0];
+    times.sort_unstable();
+    let took = times[times.len() / 2];
+    println!("{what}: {took:?}, the first one {first:?}");
+    assert!(took <= time_max(REPORT_MAX), "{what} took {took:?}");
     answer.unwrap()
 }
 
@@ -94,16 +96,16 @@ async fn report_on_ten_million_clicks(store: &dyn ClickStore) {
     for (dimension, values) in VALUES {
         let what = format!("top 10 by {}, {days} days", dimension.name());
         let ask = async || store.top(&subject, dimension, range, 10).await.unwrap();
-        let top = quickest(&what, ask).await;
+        let top = quick(&what, ask).await;
         assert_eq!(top.values.len(), values.min(10));
         assert!(top.total() > u64::from(days) * clicks_a_day / 2);
     }
     let ask = async || store.series(&subject, Dimension::Kind, range).await;
-    let series = quickest("by hour and kind", ask).await.unwrap();
+    let series = quick("by hour and kind", ask).await.unwrap();
     assert_eq!(series.len(), days as usize * 24 * 4 - 2 * 4);
     let (from, before) = (Day::numbered(FIRST_DAY), Day::numbered(FIRST_DAY + days));
     let ask = async || store.visitors(&subject, from, before).await;
-    let visitors = quickest("visitors by day", ask).await.unwrap();
+    let visitors = quick("visitors by day", ask).await.unwrap();
     assert_eq!(visitors.len(), days as usize);
 }
 
@@ -193,7 +195,7 @@ async fn flush_beside_creates(store: &dyn ClickStore, beside: Arc<dyn LinkStore>
     }
     let slowest = creates.await.unwrap();
     println!("slowest of 300 creates beside {from} flushes: {slowest:?}");
-    assert!(slowest < Duration::from_secs(2), "{slowest:?}");
+    assert!(slowest < time_max(Duration::from_secs(2)), "{slowest:?}");
 }
 
 /// A page of an owner's or a link's visits is found by its index, and not by reading everybody's.
@@ -234,7 +236,7 @@ async fn page_among_many_visits(store: &dyn ClickStore) {
             limit: 100,
         };
         let what = format!("visits of {:?} among {count}", query.subject);
-        let page = quickest(&what, async || store.visits(&query).await.unwrap()).await;
+        let page = quick(&what, async || store.visits(&query).await.unwrap()).await;
         assert_eq!(page.visits.len(), found, "on the first page");
     }
 }

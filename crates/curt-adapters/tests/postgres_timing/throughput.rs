@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use curt_adapters::postgres::LedgerForm;
 use curt_core::{Key, place};
 use curt_testkit::engines::postgres::{Database, Server};
-use curt_testkit::length::length;
+use curt_testkit::length::{is_full, length};
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch, key};
 use tokio_postgres::Statement;
@@ -18,6 +18,8 @@ const MINTED_AT_ONCE: usize = 5_000;
 const TAKEN_AT_ONCE: usize = 1_000;
 const BATCHES_IN_A_PASS: usize = 10;
 const SHAPES: usize = 3;
+/// Of the bare statements' rate.
+const RATIO_MIN: f64 = 0.7;
 
 /// The documented statement, in the shape that keeps to its limit.
 const DOCUMENTED: &str = "with picked as materialized (select id from bare where status = 0 order by id limit 1000 \
@@ -138,10 +140,9 @@ async fn the_ledger_is_nearly_as_fast_as_its_bare_statements() {
     let ledger = open(&database.url()).ledger(LedgerForm::Delete);
     ledger.counts().await.unwrap();
     let client = bare(&database).await;
-    let rounds = length(50, 100);
+    let rounds = length(12, 100);
     let minting = mint(&ledger, &client, rounds).await;
     database.sql("analyze bare; analyze keys").unwrap();
-    assert!(minting.ratio() >= 0.7, "minting: {:.2}", minting.ratio());
     println!(
         "minted {:.0} keys/s, {:.2} of bare",
         minting.per_second(MINTED_AT_ONCE),
@@ -161,6 +162,9 @@ async fn the_ledger_is_nearly_as_fast_as_its_bare_statements() {
         without_join.ratio(),
         by_place.ratio(),
     );
-    let ratio = documented.ratio().min(without_join.ratio());
-    assert!(ratio >= 0.7, "taking: {ratio:.2}");
+    let taking = documented.ratio().min(without_join.ratio());
+    for (what, ratio) in [("minting", minting.ratio()), ("taking", taking)] {
+        // Times are judged where no other work spoils them.
+        assert!(ratio >= RATIO_MIN || !is_full(), "{what}: {ratio:.2}");
+    }
 }

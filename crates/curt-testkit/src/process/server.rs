@@ -63,8 +63,17 @@ impl Server {
 
     /// Memory that the process holds now, in bytes, by the system's account.
     pub fn resident_bytes(&self) -> Result<u64> {
-        let resident = self.status("VmRSS:")?;
-        let kibibytes = resident.trim_end_matches("kB").trim();
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The part of it that is not backed by files, such as mapped segments of the spool.
+    pub fn anonymous_bytes(&self) -> Result<u64> {
+        self.status_bytes("RssAnon:")
+    }
+
+    fn status_bytes(&self, name: &str) -> Result<u64> {
+        let value = self.status(name)?;
+        let kibibytes = value.trim_end_matches("kB").trim();
         Ok(kibibytes.parse::<u64>()? * 1_024)
     }
 

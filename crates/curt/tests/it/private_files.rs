@@ -10,6 +10,7 @@ use curt_testkit::process::App;
 
 use crate::alone::Company;
 use crate::api::Api;
+use crate::length::time_max;
 use crate::site::STOP_TIME_MAX;
 use crate::wait::eventually;
 
@@ -100,7 +101,7 @@ fn nobody_else_can_read_what_is_written_whatever_the_umask() {
         }
         assert_eq!(open_to_others(&data), [""; 0], "umask {umask}");
         assert_eq!(mode(&data), 0o700, "umask {umask}");
-        server.terminate(STOP_TIME_MAX).unwrap();
+        server.terminate(time_max(STOP_TIME_MAX)).unwrap();
 
         // An installation from before: what it left open is closed, and the operator hears of it.
         for path in tree(&data) {
@@ -114,6 +115,6 @@ fn nobody_else_can_read_what_is_written_whatever_the_umask() {
         assert_eq!(api.get(&path).unwrap().status, 302);
         let log = server.logs();
         assert!(log.contains("files_tightened"), "{log}");
-        server.terminate(STOP_TIME_MAX).unwrap();
+        server.terminate(time_max(STOP_TIME_MAX)).unwrap();
     }
 }

@@ -14,11 +14,14 @@ use serde_json::Value;
 
 use crate::alone::alone;
 use crate::api::Api;
-use crate::length::length;
+use crate::length::{length, time_max};
 use crate::site::Site;
 
-/// A report must not take longer, whatever it is about.
+/// A report must not take longer, whatever it is about: the middle one of a few, on a server that has been asked before.
+/// Judged in `make soak`.
 const REPORT_MAX: Duration = Duration::from_millis(50);
+/// How often each report is asked for.
+const ASKED: usize = 9;
 const CLICKS_A_DAY: u64 = 10_000_000 / 90;
 const VISITS_A_FLUSH: u32 = 10_000;
 
@@ -64,13 +67,9 @@ fn a_report_on_ten_million_clicks_takes_no_longer_than_a_blink() {
             );
         }
         quick(&mut api, &format!("{subject}/visits?limit=100"));
-        // Single visits are looked at, which takes a debug build longer.
+        // Single visits are looked at.
         let path = format!("{subject}/stats/browser?country=DE&{from}");
-        let (took, top) = quickest(&mut api, &path);
-        assert!(
-            took <= length(REPORT_MAX * 4, REPORT_MAX),
-            "{path} took {took:?}"
-        );
+        let top = quick(&mut api, &path);
         let top: Value = serde_json::from_str(&top).unwrap();
         assert_eq!(top["values"][0]["value"], "Firefox", "{top}");
     }
@@ -81,24 +80,21 @@ fn a_report_on_ten_million_clicks_takes_no_longer_than_a_blink() {
 }
 
 fn quick(api: &mut Api, path: &str) -> String {
-    let (took, answer) = quickest(api, path);
-    assert!(took <= REPORT_MAX, "{path} took {took:?}");
-    answer
-}
-
-/// The time of the quickest try, and the answer.
-fn quickest(api: &mut Api, path: &str) -> (Duration, String) {
-    let mut best = Duration::MAX;
+    let mut times = Vec::new();
     let mut answer = String::new();
-    for _ in 0..5 {
+    for _ in 0..length(1, ASKED) {
         let started = Instant::now();
         let found = api.get(path).unwrap();
-        best = best.min(started.elapsed());
+        times.push(started.elapsed());
         assert_eq!(found.status, 200, "{path}: {}", found.text());
         answer = found.text();
     }
-    println!("{path}: {best:?}");
-    (best, answer)
+    let first = times[0];
+    times.sort_unstable();
+    let took = times[times.len() / 2];
+    println!("{path}: {took:?}, the first one {first:?}");
+    assert!(took <= time_max(REPORT_MAX), "{path} took {took:?}");
+    answer
 }
 
 /// The days end with yesterday.

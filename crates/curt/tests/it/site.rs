@@ -10,6 +10,7 @@ use curt_testkit::process::{App, Server};
 
 use crate::alone::Company;
 use crate::api::Api;
+use crate::length::time_max;
 use crate::metrics::Metrics;
 
 /// How long a server may take to stop when it is asked to: its default grace period is 10 s.
@@ -144,6 +145,6 @@ impl Site {
     /// SIGTERM, and the end that follows from it in time.
     pub(crate) fn terminate(&mut self) -> ExitStatus {
         let server = self.server.take().expect("a running server");
-        server.terminate(STOP_TIME_MAX).unwrap()
+        server.terminate(time_max(STOP_TIME_MAX)).unwrap()
     }
 }

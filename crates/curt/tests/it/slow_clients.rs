@@ -11,7 +11,7 @@ use curt_testkit::http::{Connection, Request};
 use curt_testkit::skipped;
 use curt_testkit::stop::SetOnDrop;
 
-use crate::length::length;
+use crate::length::{length, time_max};
 use crate::site::Site;
 use crate::wait::eventually;
 
@@ -20,6 +20,8 @@ const CUT_WITHIN: Duration = Duration::from_secs(10);
 /// Between two bytes of a dribbling client: often enough that no pause between bytes could be the reason.
 const DRIBBLE: Duration = Duration::from_millis(250);
 const DRIBBLERS: usize = 100;
+/// Connections that warm a server up, too few to hide what many cost.
+const FIRST_CONNECTIONS: usize = 100;
 /// What one idle connection may cost the server.
 const IDLE_BYTES_MAX: f64 = 30.0 * 1_024.0;
 
@@ -52,7 +54,7 @@ fn dribble(mut stream: TcpStream) -> (Duration, String) {
             break;
         }
         assert!(
-            began.elapsed() < 3 * CUT_WITHIN,
+            began.elapsed() < time_max(3 * CUT_WITHIN),
             "a slow client is never cut off"
         );
     }
@@ -96,7 +98,7 @@ fn a_dribbled_head_is_cut_off_and_nobody_else_notices() {
     });
     for (used, (after, said)) in &cuts {
         assert!(
-            *after <= CUT_WITHIN,
+            *after <= time_max(CUT_WITHIN),
             "cut off only after {after:?} (API connection: {used})"
         );
         assert!(
@@ -120,12 +122,12 @@ fn a_dribbled_head_is_cut_off_and_nobody_else_notices() {
         visits.slowest
     );
     assert!(
-        visits.count > 100,
+        visits.count > length(0, 100),
         "only {} redirects meanwhile",
         visits.count
     );
     assert!(
-        visits.slowest < OTHERS_WAIT_MAX,
+        visits.slowest < time_max(OTHERS_WAIT_MAX),
         "a redirect took {:?}",
         visits.slowest
     );
@@ -183,7 +185,10 @@ fn a_dribbled_body_is_cut_off() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && !gone => {}
             Err(_) => break,
         }
-        assert!(began.elapsed() < CUT_WITHIN, "a slow body is never cut off");
+        assert!(
+            began.elapsed() < time_max(CUT_WITHIN),
+            "a slow body is never cut off"
+        );
     }
     let said = String::from_utf8_lossy(&said);
     assert!(
@@ -215,14 +220,15 @@ fn idle_connections_cost_little() {
             return skipped::say("slow_clients", &reason);
         }
     }
-    // A minute is the default; on a busy machine the first may be closed before the last is opened.
-    let site = Site::start(&["server.idle_timeout=300s"]);
-    let key = site.api().create("https://example.com/").unwrap().json()["key"].clone();
-    let key = key.as_str().unwrap();
     for before in [Before::Nothing, Before::Redirect, Before::Api] {
+        // A process for each: what an allocator keeps of the connections before would be free for those after them.
+        // A minute is the default; on a busy machine the first may be closed before the last is opened.
+        let site = Site::start(&["server.idle_timeout=300s"]);
+        let key = site.api().create("https://example.com/").unwrap().json()["key"].clone();
+        let key = key.as_str().unwrap();
         // The first ones pay for what all share.
-        drop(open(&site, key, before, connections / 10));
-        open_now(&site, 0..100);
+        drop(open(&site, key, before, FIRST_CONNECTIONS));
+        open_now(&site, 0..10);
         let base = site.server().resident_bytes().unwrap();
         let idle = open(&site, key, before, connections);
         open_now(&site, connections..usize::MAX);

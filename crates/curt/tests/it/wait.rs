@@ -1,21 +1,19 @@
 //! Waiting for something that the server does in its own time.
 
 use std::fmt::Display;
-use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the clock of [`awake`] is moved.
-const TICK: Duration = Duration::from_millis(10);
-/// What counts of a longer tick: a busy machine may take this long to run a thread again.
-const TICK_MAX: Duration = Duration::from_millis(500);
+use crate::length::time_max;
 
-/// Asks `look` again and again until it gives something; fails with its last reason when the time is over.
+/// Asks `look` again and again until it gives something; fails with its last reason when the time is over, which is
+/// judged in `make soak` only: see [`time_max`].
 pub(crate) fn eventually<T, E: Display>(
     time: Duration,
     mut look: impl FnMut() -> Result<T, E>,
 ) -> T {
+    let time = time_max(time);
     let end = awake() + time;
     loop {
         match look() {
@@ -26,20 +24,8 @@ pub(crate) fn eventually<T, E: Display>(
     }
 }
 
-/// A clock that stands still while this process does: when a machine is halted for a while, everybody on it is, and
-/// nobody is late.
+/// The time that has passed, by the system's clock and without allowances, since it was first asked for.
 pub(crate) fn awake() -> Duration {
-    static TICKING: Once = Once::new();
-    static MICROS: AtomicU64 = AtomicU64::new(0);
-    TICKING.call_once(|| {
-        thread::spawn(|| {
-            loop {
-                let before = Instant::now();
-                thread::sleep(TICK);
-                let passed = before.elapsed().min(TICK_MAX);
-                MICROS.fetch_add(passed.as_micros() as u64, Ordering::Relaxed);
-            }
-        });
-    });
-    Duration::from_micros(MICROS.load(Ordering::Relaxed))
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    BEGUN.elapsed()
 }

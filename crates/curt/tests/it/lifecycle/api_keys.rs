@@ -2,10 +2,11 @@ use std::time::{Duration, Instant};
 
 use super::{printed, stderr};
 use crate::api::Api;
+use crate::length::{length, time_max};
 use crate::site::Site;
 use crate::wait::eventually;
 
-/// What the documentation promises, and what a busy machine may add.
+/// What the documentation promises, and what the last request may take.
 const REVOKED_WITHIN: Duration = Duration::from_millis(1_000 + 500);
 
 /// Words that look like an API key.
@@ -95,7 +96,7 @@ fn a_key_added_beside_the_server_works_at_once_and_a_revoked_one_stops() {
     let revoked = Instant::now();
     while works(&site, token) {
         assert!(
-            revoked.elapsed() < REVOKED_WITHIN,
+            revoked.elapsed() < time_max(REVOKED_WITHIN),
             "a revoked key goes on working"
         );
     }
@@ -117,13 +118,13 @@ fn a_key_added_beside_the_server_works_at_once_and_a_revoked_one_stops() {
 fn a_key_stops_when_it_expires() {
     let site = Site::start(&[]);
     let now = jiff::Timestamp::now().as_millisecond();
-    let ends = jiff::Timestamp::from_millisecond(now + 2_000).unwrap();
+    let ends = jiff::Timestamp::from_millisecond(now + length(6_000, 2_000)).unwrap();
     let arguments = ["key", "add", "guest", "--expires", &ends.to_string()];
     let token = printed(&site.output(&arguments)).trim().to_owned();
     assert!(works(&site, &token));
     let asked = Instant::now();
     while works(&site, &token) {
-        assert!(asked.elapsed() < Duration::from_secs(2) + REVOKED_WITHIN);
+        assert!(asked.elapsed() < time_max(Duration::from_secs(2) + REVOKED_WITHIN));
     }
     assert!(
         jiff::Timestamp::now() >= ends,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use curt_testkit::engines::haproxy::Balancer;
 use curt_testkit::engines::{Port, postgres};
 use curt_testkit::http::{Connection, Request};
-use curt_testkit::length::length;
+use curt_testkit::length::{length, time_max};
 use curt_testkit::need;
 use curt_testkit::process::{App, Server};
 use curt_testkit::stop::SetOnDrop;
@@ -161,7 +161,7 @@ impl Pair {
     fn stop(&mut self, number: usize) {
         let server = self.servers[number].take().unwrap();
         let logs = server.logs();
-        let ended = server.terminate(2 * STOP_TIME_MAX).unwrap();
+        let ended = server.terminate(time_max(2 * STOP_TIME_MAX)).unwrap();
         assert_eq!(ended.code(), Some(0), "{logs}");
     }
 }

@@ -13,6 +13,7 @@ use curt_testkit::process::{App, Server};
 use serde_json::Value;
 
 use crate::alone::Company;
+use crate::length::time_max;
 use crate::site::STOP_TIME_MAX;
 
 /// The roles of a server that answers users.
@@ -135,7 +136,7 @@ pub(crate) fn list(shard: usize) -> String {
 /// Ends the process as an operator does.
 pub(crate) fn stop(server: Server) {
     let logs = server.logs();
-    let ended = server.terminate(STOP_TIME_MAX).unwrap();
+    let ended = server.terminate(time_max(STOP_TIME_MAX)).unwrap();
     assert!(ended.success(), "{ended}: {logs}");
 }
 

@@ -16,7 +16,7 @@ use curt_core::{
 };
 
 use crate::alone::alone;
-use crate::length::length;
+use crate::length::{is_full, length};
 use crate::site::Site;
 
 const KEY_WIDTH: usize = 7;
@@ -27,6 +27,12 @@ const CACHE_BYTES: f64 = (16 << 20) as f64;
 /// What else may grow while every link is touched: the page caches of SQLite's four readers (4 MiB each), the cache of
 /// misses, buffers of the connections and what the allocator keeps in reserve.
 const BESIDES_CACHE_BYTES: f64 = (40 << 20) as f64;
+/// What counting visits may take: the aggregates of one flush and the page cache of the writer.
+const COUNTING_BYTES: f64 = (96 << 20) as f64;
+/// How much the p99 may be of that with a tenth of the links.
+const P99_RATIO_MAX: f64 = 1.5;
+/// Rounds in which the machine may be too busy with other things to measure anything.
+const STALLS_MAX: usize = 2;
 
 struct Prepared {
     site: Site,
@@ -133,26 +139,33 @@ fn ten_times_the_links_are_as_fast_in_the_same_memory() {
     let target_bytes = length(800, 60);
     let sites = [prepared(few, target_bytes), prepared(many, target_bytes)];
     redirect_as_fast(&sites);
-    // Afresh, so that what grows is seen from the start.
+    // Afresh, so that what grows is seen from the start: links alone, and as shipped, where visits are counted too.
     let [_, mut of_many] = sites;
-    assert!(of_many.site.terminate().success());
-    // Links alone: counting visits fills the writer's page cache and folds, which have bounds of their own.
-    let settings = [CACHE, "clicks.capture=false"];
-    of_many.site.change_settings(&settings);
-    of_many.site.restart();
-    touch_every_link(&of_many);
+    for (settings, besides) in [
+        (&[CACHE, "clicks.capture=false"][..], BESIDES_CACHE_BYTES),
+        (&[CACHE][..], BESIDES_CACHE_BYTES + COUNTING_BYTES),
+    ] {
+        assert!(of_many.site.terminate().success());
+        of_many.site.change_settings(settings);
+        of_many.site.restart();
+        touch_every_link(&of_many, besides);
+    }
+}
+
+/// What came of the rounds: the p99 of each server in those that count, and how often a server did not answer at the rate.
+#[derive(Default)]
+struct Rounds {
+    p99: [Vec<f64>; 2],
+    stalls: [usize; 2],
 }
 
 /// The 99th percentile of both at the same offered rate, in turn.
 fn redirect_as_fast(sites: &[Prepared; 2]) {
-    let rounds = length(5, 7);
-    // The goal is 1.5; a debug build beside other tests blurs the short form.
-    let factor_max = length(3.0, 1.5);
+    let rounds = length(1, 7);
     let (rate, seconds) = length((500.0, 1.0), (2_000.0, 10.0));
     let [few, many] = sites.each_ref().map(|site| site.keys.len());
-    let mut p99: [Vec<f64>; 2] = Default::default();
-    // The first round warms the caches and is not counted; nor is one in which the machine was too busy with other
-    // things to send at the rate.
+    let mut seen = Rounds::default();
+    // The first round warms the caches and is not counted.
     for round in 0..=rounds {
         let reports = sites.each_ref().map(|site| {
             load(site, Pick::zipf(&site.keys), |plan| {
@@ -162,38 +175,58 @@ fn redirect_as_fast(sites: &[Prepared; 2]) {
                 plan.seed = round;
             })
         });
-        let kept_up = |report: &LoadReport| report.unsent * 20 <= report.requests;
-        if round > 0 && reports.iter().all(kept_up) {
-            for (values, report) in p99.iter_mut().zip(&reports) {
+        // Requests found no free connection: the server stood still, or the machine did.
+        let stalled = reports
+            .each_ref()
+            .map(|report| report.unsent * 20 > report.requests);
+        if round == 0 {
+            continue;
+        }
+        for (stalls, stalled) in seen.stalls.iter_mut().zip(stalled) {
+            *stalls += usize::from(stalled);
+        }
+        if stalled == [false, false] {
+            for (values, report) in seen.p99.iter_mut().zip(&reports) {
                 values.push(report.latency.p99_us);
             }
         }
     }
-    let [of_few, of_many] = p99.each_ref().map(|values| {
+    println!("scale: {:?} of {rounds} rounds stalled", seen.stalls);
+    if is_full() {
+        assert_as_fast(&seen, [few, many], rate);
+    }
+}
+
+/// With ten times the links no more rounds stall, and the p99 of the others is the same.
+fn assert_as_fast(seen: &Rounds, [few, many]: [usize; 2], rate: f64) {
+    let [of_few, of_many] = seen.stalls;
+    assert!(
+        of_many <= of_few + 1 && of_few <= STALLS_MAX,
+        "rounds that stalled: {of_few} with {few} links, {of_many} with {many}"
+    );
+    let [of_few, of_many] = seen.p99.each_ref().map(|values| {
         Spread::of(values).unwrap_or_else(|| panic!("no round kept up with {rate}/s"))
     });
-    let ratio = Spread::of_ratios(&p99[1], &p99[0]).unwrap();
+    let ratio = Spread::of_ratios(&seen.p99[1], &seen.p99[0]).unwrap();
     println!(
         "scale: p99 at {rate}/s with a cache of 16 MiB: {of_few:.0} µs with {few} links, {of_many:.0} µs with {many}, ratio {ratio:.2}"
     );
-    // Beside other tests only the best round says something about the server.
-    let said = |spread: Spread| length(spread.min, spread.median);
-    let factor = said(of_many) / said(of_few);
+    let factor = of_many.median / of_few.median;
     assert!(
-        factor <= factor_max,
+        factor <= P99_RATIO_MAX,
         "p99 is {factor:.2} times that of a tenth of the links"
     );
 }
 
 /// Memory stays within the setting and a constant, whichever links are asked for.
-fn touch_every_link(prepared: &Prepared) {
+fn touch_every_link(prepared: &Prepared, besides_cache: f64) {
     let links = prepared.keys.len() as u64;
     let server = prepared.site.server();
     // What a server holds that has been used a little: threads, connections, first pages.
     load(prepared, Pick::Uniform, |plan| {
         plan.limit = Limit::requests(2_000)
     });
-    let base = server.resident_bytes().unwrap() as f64;
+    let base = server.anonymous_bytes().unwrap() as f64;
     let began = Instant::now();
     let mut touched = 0;
     while touched < links {
@@ -211,7 +244,7 @@ fn touch_every_link(prepared: &Prepared) {
     let rate = touched as f64 / began.elapsed().as_secs_f64();
     let metrics = prepared.site.metrics();
     let cached = metrics.get("curt_cache_bytes").unwrap();
-    let grown = server.resident_bytes().unwrap() as f64 - base;
+    let grown = server.anonymous_bytes().unwrap() as f64 - base;
     let mib = |bytes: f64| bytes / (1 << 20) as f64;
     println!(
         "scale: touched {links} links at {rate:.0}/s; the cache says {:.1} MiB, the process grew by {:.1} MiB from {:.1} MiB",
@@ -222,19 +255,19 @@ fn touch_every_link(prepared: &Prepared) {
     assert!(cached <= CACHE_BYTES, "the cache holds {cached} bytes");
     assert!(metrics.get("curt_cache_links").unwrap() < links as f64);
     assert!(
-        grown <= CACHE_BYTES + BESIDES_CACHE_BYTES,
+        grown <= CACHE_BYTES + besides_cache,
         "the process grew by {:.1} MiB",
         mib(grown)
     );
     // And it stays there: the same again takes nothing more.
-    let settled = server.resident_bytes().unwrap() as f64;
+    let settled = server.anonymous_bytes().unwrap() as f64;
     load(prepared, Pick::Uniform, |plan| {
         plan.limit = Limit {
             duration: Duration::from_secs(length(5, 30)),
             requests: Some(links),
         };
     });
-    let again = server.resident_bytes().unwrap() as f64 - settled;
+    let again = server.anonymous_bytes().unwrap() as f64 - settled;
     assert!(
         mib(again) <= 8.0,
         "a second pass took another {:.1} MiB",
