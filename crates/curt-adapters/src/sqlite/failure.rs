@@ -137,6 +137,12 @@ fn explain(code: ffi::Error, path: &Path) -> (ErrorKind, Reach, String) {
             Reach::Group,
             "there is no memory left: lower the cache settings".to_owned(),
         ),
+        ErrorCode::OperationInterrupted => (
+            ErrorKind::Unavailable,
+            Reach::Call,
+            "the read was ended, because its caller left or the data file is being closed"
+                .to_owned(),
+        ),
         ErrorCode::TooBig => (
             ErrorKind::Invalid,
             Reach::Call,

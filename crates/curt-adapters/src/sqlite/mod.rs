@@ -6,7 +6,9 @@
 //!
 //! # Reads
 //! A look-up runs on the caller's thread, on whichever of a few connections is idle: it takes less time than waking
-//! another thread would. Lists and other long reads run where blocking is allowed, on a connection of their own.
+//! another thread would. Lists and other long reads of clients run where blocking is allowed, one at a time, on a
+//! connection of their own, and end when the client leaves (`engine/scanner.rs`). Those of the process itself have
+//! another connection: they never wait for clients.
 //!
 //! # Layout
 //! `links` is an ordinary table whose row id grows, with a unique index over `(domain, key)`. A table clustered by the

@@ -163,7 +163,7 @@ impl ApiKeys for SqliteAccounts {
     async fn redirection_limits(&self) -> PortResult<RedirectionLimits> {
         self.db
             .readers
-            .scan("list limits on redirections", |connection| {
+            .scan_in_background("list limits on redirections", |connection| {
                 Ok(RedirectionLimits {
                     users: users::redirection_limits(connection)?,
                     keys: redirection_limits(connection)?,

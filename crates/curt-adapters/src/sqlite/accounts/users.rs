@@ -104,7 +104,7 @@ impl Users for SqliteAccounts {
     async fn disabled_users(&self) -> PortResult<Vec<OwnerId>> {
         self.db
             .readers
-            .scan("list disabled users", |connection| {
+            .scan_in_background("list disabled users", |connection| {
                 connection
                     .prepare_cached(
                         "SELECT id FROM users INDEXED BY users_disabled \

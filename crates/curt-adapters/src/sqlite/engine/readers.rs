@@ -3,16 +3,17 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use curt_core::{ErrorKind, PortResult};
 use rusqlite::Connection;
 
 use super::connection::open_reader;
+use super::scanner::Scanner;
 use crate::sqlite::failure::{Failure, Reach, port_error};
 use crate::sqlite::settings::SqliteSettings;
 
-type Slot = Mutex<Option<Connection>>;
+pub(super) type Slot = Mutex<Option<Connection>>;
 
 /// See the module documentation of the adapter for why look-ups run on the caller's thread.
 #[derive(Debug)]
@@ -21,7 +22,9 @@ pub(in crate::sqlite) struct Readers {
     lookups: Box<[Slot]>,
     next: AtomicUsize,
     /// Long reads have a connection of their own, so that no look-up waits for one.
-    scans: Arc<Slot>,
+    scans: Scanner,
+    /// The process's own: what keeps it going does not wait for what its clients ask.
+    background: Scanner,
 }
 
 impl Readers {
@@ -29,15 +32,15 @@ impl Readers {
         path: &Path,
         settings: &SqliteSettings,
     ) -> rusqlite::Result<Self> {
-        let slot = || Ok(Mutex::new(Some(open_reader(path, settings)?)));
         let lookups = (0..NonZeroUsize::get(settings.readers))
-            .map(|_| slot())
+            .map(|_| Ok(Mutex::new(Some(open_reader(path, settings)?))))
             .collect::<rusqlite::Result<_>>()?;
         Ok(Self {
             path: path.to_path_buf(),
             lookups,
             next: AtomicUsize::new(0),
-            scans: Arc::new(slot()?),
+            scans: Scanner::new(open_reader(path, settings)?),
+            background: Scanner::new(open_reader(path, settings)?),
         })
     }
 
@@ -52,36 +55,31 @@ impl Readers {
         read(connection).map_err(|error| port_error(op, &self.path, &error))
     }
 
-    /// Runs a read of many rows on a thread that may block.
+    /// Runs a read of many rows for a client, on a thread that may block. It ends early when its future is dropped.
     pub(in crate::sqlite) async fn scan<T: Send + 'static>(
         &self,
         op: &'static str,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> PortResult<T> {
-        let slot = Arc::clone(&self.scans);
-        let path = self.path.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            let connection = slot.as_ref().ok_or_else(|| closed().for_call(op))?;
-            read(connection).map_err(|error| port_error(op, &path, &error))
-        });
-        match task.await {
-            Ok(result) => result,
-            Err(error) => Err(Failure::new(
-                ErrorKind::Bug,
-                Reach::Call,
-                "the read did not finish; please report this",
-            )
-            .for_call(op)
-            .with_source(error)),
-        }
+        self.scans.run(op, &self.path, read).await
+    }
+
+    /// As [`scan`](Self::scan), for the process's own work, which waits for no client's.
+    pub(in crate::sqlite) async fn scan_in_background<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> PortResult<T> {
+        self.background.run(op, &self.path, read).await
     }
 
     /// Closes every connection; reads that come later are refused.
     pub(in crate::sqlite) fn close(&self) {
-        for slot in self.lookups.iter().chain([&*self.scans]) {
+        for slot in &self.lookups {
             slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
+        self.scans.close();
+        self.background.close();
     }
 
     fn idle(&self) -> MutexGuard<'_, Option<Connection>> {

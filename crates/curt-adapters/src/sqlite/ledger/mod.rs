@@ -128,7 +128,7 @@ impl KeyLedger for SqliteLedger {
     async fn open_batches(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<OpenBatch>> {
         self.db
             .readers
-            .scan("list open batches of keys", move |connection| {
+            .scan_in_background("list open batches of keys", move |connection| {
                 batch::open_before(connection, before, limit)
             })
             .await

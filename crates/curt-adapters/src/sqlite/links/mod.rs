@@ -96,7 +96,7 @@ impl LinkStore for SqliteLinks {
     async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
         self.db
             .readers
-            .scan("find expired links", move |connection| {
+            .scan_in_background("find expired links", move |connection| {
                 change::expired(connection, now, limit)
             })
             .await
