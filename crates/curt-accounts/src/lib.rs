@@ -9,6 +9,7 @@
 pub mod admit;
 mod api_keys;
 mod audit;
+mod bulkhead;
 mod credentials;
 mod error;
 mod even_time;
@@ -26,6 +27,7 @@ mod verdicts;
 pub use admit::FieldError;
 pub use api_keys::{ApiKeys, IssuedKey, KeyMaker, NewKey};
 pub use audit::{Audit, Origin};
+pub use bulkhead::{Bulkhead, BulkheadSettings, CallerId, Place, Turn};
 pub use error::AccountError;
 pub use even_time::EvenTime;
 pub use limits::{Decision, Guess, LimitSettings, Limits, RedirectionRules, policy};

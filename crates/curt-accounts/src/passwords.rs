@@ -6,13 +6,15 @@ use argon2::password_hash::phc::{Output, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
 use curt_core::{ErrorKind, PortError, PortResult};
 use rand::RngExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::bulkhead::{Bulkhead, BulkheadSettings, CallerId, Place, Turn};
 use crate::settings::PasswordSettings;
 use crate::token;
 
-/// Hashes that may wait for a free hasher. More are refused: whoever waits behind these has given up before.
+/// Requests that may wait for a free hasher. More are refused: whoever waits behind these has given up before.
 const WAITING_MAX: usize = 64;
+/// Of one user or address, with those that are being hashed. Many people may come from one address.
+const PER_CALLER_MAX: usize = 16;
 const GENERATED_SYMBOLS: usize = 20;
 
 /// The cost of a guess is outside of what Argon2 can do.
@@ -20,33 +22,47 @@ const GENERATED_SYMBOLS: usize = 20;
 #[error("passwords cannot be hashed at this cost: {0}")]
 pub struct PasswordCostError(String);
 
-/// Hashes passwords with Argon2id, a few at a time.
+/// Hashes passwords with Argon2id, a few at a time. Passwords that must not wait for each other have one of these each.
 pub struct Passwords {
     argon2: Argon2<'static>,
     /// A hash of no password, at the same cost as a true one.
     nobody: Box<str>,
-    hashers: Arc<Semaphore>,
-    admitted: Arc<Semaphore>,
+    hashers: Arc<Bulkhead>,
 }
 
 impl Passwords {
     pub fn new(settings: PasswordSettings) -> Result<Arc<Self>, PasswordCostError> {
         let wrong = |problem: argon2::Error| PasswordCostError(problem.to_string());
         let params = Params::new(settings.memory_kib, settings.passes, 1, None).map_err(wrong)?;
-        let hashers = settings.hashers.max(1);
         Ok(Arc::new(Self {
             nobody: nobody(&params).map_err(|problem| PasswordCostError(problem.to_string()))?,
             argon2: Argon2::new(Algorithm::Argon2id, Version::V0x13, params),
-            hashers: Arc::new(Semaphore::new(hashers)),
-            admitted: Arc::new(Semaphore::new(hashers + WAITING_MAX)),
+            hashers: Bulkhead::new(BulkheadSettings {
+                running: settings.hashers.max(1),
+                waiting: WAITING_MAX,
+                per_caller: PER_CALLER_MAX,
+            }),
         }))
     }
 
-    /// The password's hash, in the PHC string form. [`ErrorKind::Throttled`] when too many are waiting.
-    pub async fn hash(&self, password: &str) -> PortResult<Box<str>> {
+    /// Gives a caller room for a request, however many passwords it brings. [`ErrorKind::Throttled`] when they, or all
+    /// callers together, have too many of them under way.
+    pub fn admit(&self, caller: CallerId) -> PortResult<Place> {
+        let detail = "too many passwords are being hashed: try again later";
+        let place = self.hashers.admit(caller);
+        place.ok_or_else(|| failed(ErrorKind::Throttled, detail))
+    }
+
+    /// Returns the password's hash, in the PHC string form. Fails as [`admit`](Self::admit) does.
+    pub async fn hash(&self, caller: CallerId, password: &str) -> PortResult<Box<str>> {
+        self.hash_in(&self.admit(caller)?, password).await
+    }
+
+    /// Returns the password's hash, for a request that was [admitted](Self::admit) here.
+    pub async fn hash_in(&self, place: &Place, password: &str) -> PortResult<Box<str>> {
         let argon2 = self.argon2.clone();
         let password = password.to_owned();
-        self.work(move || {
+        work(place.turn().await, move || {
             let hash: PasswordHash = argon2
                 .hash_password(password.as_bytes())
                 .map_err(|problem| failed(ErrorKind::Bug, problem))?;
@@ -56,12 +72,18 @@ impl Passwords {
     }
 
     /// Whether the password has that hash. `None` is the hash of nobody: the answer is no, after the same work.
-    pub async fn verify(&self, password: &str, hash: Option<&str>) -> PortResult<bool> {
+    pub async fn verify(
+        &self,
+        caller: CallerId,
+        password: &str,
+        hash: Option<&str>,
+    ) -> PortResult<bool> {
+        let place = self.admit(caller)?;
         let argon2 = self.argon2.clone();
         let password = password.to_owned();
         let is_somebody = hash.is_some();
         let hash = hash.unwrap_or(&self.nobody).to_owned();
-        self.work(move || {
+        work(place.turn().await, move || {
             let hash =
                 PasswordHash::new(&hash).map_err(|problem| failed(ErrorKind::Corrupt, problem))?;
             let matches = argon2.verify_password(password.as_bytes(), &hash).is_ok();
@@ -85,37 +107,22 @@ impl Passwords {
         };
         cost(hash) != cost(&self.nobody)
     }
+}
 
-    /// Runs on a thread for blocking work. The permits go with the work, so that a client who goes away does not make
-    /// room for more of it.
-    async fn work<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> PortResult<T> + Send + 'static,
-    ) -> PortResult<T> {
-        let permits = self.permits().await?;
-        let working = tokio::task::spawn_blocking(move || {
-            let done = work();
-            drop(permits);
-            done
-        });
-        working
-            .await
-            .map_err(|problem| failed(ErrorKind::Bug, problem))?
-    }
-
-    async fn permits(&self) -> PortResult<[OwnedSemaphorePermit; 2]> {
-        let admitted =
-            self.admitted.clone().try_acquire_owned().map_err(|_| {
-                failed(ErrorKind::Throttled, "too many passwords are being checked")
-            })?;
-        let hasher = self
-            .hashers
-            .clone()
-            .acquire_owned()
-            .await
-            .map_err(|problem| failed(ErrorKind::Bug, problem))?;
-        Ok([admitted, hasher])
-    }
+/// Runs on a thread for blocking work, of which no more are taken than there are hashers. The turn goes with the work,
+/// which nothing can stop.
+async fn work<T: Send + 'static>(
+    turn: Turn,
+    work: impl FnOnce() -> PortResult<T> + Send + 'static,
+) -> PortResult<T> {
+    let working = tokio::task::spawn_blocking(move || {
+        let done = work();
+        drop(turn);
+        done
+    });
+    working
+        .await
+        .map_err(|problem| failed(ErrorKind::Bug, problem))?
 }
 
 /// A password that nobody has to think of.

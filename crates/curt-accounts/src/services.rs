@@ -21,7 +21,8 @@ pub struct AccountServices {
     pub permissions: Arc<Permissions>,
     pub limits: Arc<Limits>,
     pub audit: Arc<Audit>,
-    pub passwords: Arc<Passwords>,
+    /// Of links; users' passwords are [`People`]'s.
+    pub link_passwords: Arc<Passwords>,
 }
 
 impl AccountServices {
@@ -47,6 +48,7 @@ impl AccountServices {
     ) -> Result<Self, PasswordCostError> {
         let audit = Audit::new(accounts.clone(), clock.clone());
         let passwords = Passwords::new(settings.passwords)?;
+        let link_passwords = Passwords::new(settings.passwords.of_links())?;
         let credentials = Arc::new(Credentials::new());
         Ok(Self {
             api_keys: ApiKeys::new(
@@ -60,13 +62,13 @@ impl AccountServices {
                 accounts.clone(),
                 clock.clone(),
                 audit.clone(),
-                passwords.clone(),
+                passwords,
                 credentials,
             ),
             permissions: Permissions::new(accounts.clone(), clock.clone(), audit.clone()),
             limits: Limits::new(limits, quotas, accounts, clock),
             audit,
-            passwords,
+            link_passwords,
         })
     }
 }

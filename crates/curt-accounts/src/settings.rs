@@ -49,8 +49,19 @@ impl Default for AccountSettings {
 pub struct PasswordSettings {
     pub memory_kib: u32,
     pub passes: u32,
-    /// Hashes computed at the same time; each holds its memory and a core.
+    /// Hashes of users' passwords computed at the same time; each holds its memory and a core.
     pub hashers: usize,
+    /// The same for passwords of links, so that signing in does not wait for them.
+    pub link_hashers: usize,
+}
+
+impl PasswordSettings {
+    pub(crate) fn of_links(self) -> Self {
+        Self {
+            hashers: self.link_hashers,
+            ..self
+        }
+    }
 }
 
 impl Default for PasswordSettings {
@@ -59,6 +70,7 @@ impl Default for PasswordSettings {
             memory_kib: 19 * 1_024,
             passes: 2,
             hashers: 2,
+            link_hashers: 1,
         }
     }
 }

@@ -10,6 +10,8 @@ pub mod metric {
     pub const HTTP_REQUESTS: &str = "curt_http_requests";
     /// Time to answer an API request, seconds.
     pub const HTTP_REQUEST_SECONDS: &str = "curt_http_request_seconds";
+    /// Requests answered with 503 because too many like them were under way.
+    pub const HTTP_REQUESTS_SHED: &str = "curt_http_requests_shed";
     /// Connections open now.
     pub const HTTP_CONNECTIONS: &str = "curt_http_connections";
     /// Connections closed by us, by reason: `header_timeout`, `body_timeout`, `write_timeout`, `idle`, `limit`,

@@ -11,7 +11,7 @@ use curt_adapters::memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, M
 use curt_clicks::report::Reports;
 use curt_core::{Allowance, Alphabet, Clock, Scopes, SystemClock};
 use curt_http::server::Server;
-use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, admin, api};
+use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, Scans, admin, api};
 use curt_keys::KeySupply;
 use curt_links::{
     LinkMetrics, LinkSettings, Links, OwnHost, ResolveMetrics, Resolver, ResolverSettings,
@@ -70,12 +70,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .issue(key, Scopes::ALL, Origin::OPERATOR)
         .await?;
 
+    let reports = Arc::new(Reports::new(Arc::new(MemoryClickStore::new()), None));
     let app = Arc::new(App {
         visits: None,
-        reports: Some(Arc::new(Reports::new(
-            Arc::new(MemoryClickStore::new()),
-            None,
-        ))),
+        reports: Some(reports),
         links,
         resolver: Arc::clone(&resolver),
         accounts,
@@ -83,6 +81,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         public: PublicUrl::new(settings.api.public_url.as_deref()),
         metrics: metrics.clone(),
         ready: Readiness::new(),
+        scans: Scans::new(settings.scans),
         settings: settings.clone(),
     });
     let router = api::router(Arc::clone(&app)).merge(admin::metrics_route(Arc::new(registry)));

@@ -23,6 +23,7 @@ pub struct HttpMetrics {
     pub misses_unrecorded: Counter,
     pub requests: Family<RequestLabels, Counter>,
     pub request_seconds: Family<RouteLabels, Histogram>,
+    pub requests_shed: Counter,
     pub connections: Gauge,
     pub connections_cut: Family<CutLabels, Counter>,
 }
@@ -52,6 +53,11 @@ impl HttpMetrics {
             metrics.request_seconds.clone(),
         );
         registry.register(
+            metric::HTTP_REQUESTS_SHED,
+            "Requests refused because too many like them were under way",
+            metrics.requests_shed.clone(),
+        );
+        registry.register(
             metric::HTTP_CONNECTIONS,
             "Connections open now",
             metrics.connections.clone(),
@@ -72,6 +78,7 @@ impl HttpMetrics {
             misses_unrecorded: Counter::default(),
             requests: Family::default(),
             request_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS_BUCKETS)),
+            requests_shed: Counter::default(),
             connections: Gauge::default(),
             connections_cut: Family::default(),
         }

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::scans::ScanSettings;
+
 /// Everything that the HTTP surface can be told.
 #[derive(Clone, Debug, Default)]
 pub struct HttpSettings {
     pub server: ServerSettings,
     pub redirect: RedirectSettings,
     pub api: ApiSettings,
+    pub scans: ScanSettings,
 }
 
 impl HttpSettings {

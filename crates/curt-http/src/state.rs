@@ -10,6 +10,7 @@ use curt_links::{Links, Resolver};
 
 use crate::metrics::HttpMetrics;
 use crate::readiness::Readiness;
+use crate::scans::Scans;
 use crate::settings::HttpSettings;
 use crate::visits::RouterVisits;
 
@@ -23,6 +24,8 @@ pub struct App {
     pub metrics: HttpMetrics,
     pub ready: Arc<Readiness>,
     pub public: PublicUrl,
+    /// Lists and reports that are being read.
+    pub scans: Arc<Scans>,
     /// Where visits are written down; `None`: nowhere.
     pub visits: Option<RouterVisits>,
     /// What was counted of visits; `None`: nothing is.

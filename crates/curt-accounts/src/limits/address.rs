@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// The part of an address that one household or server has for itself: all of IPv4, the first 64 bits of IPv6, where
 /// the rest is free for anybody to choose anew for each request.
-pub(super) fn household(address: IpAddr) -> IpAddr {
+pub(crate) fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
             let network = v6.to_bits() >> 64 << 64;

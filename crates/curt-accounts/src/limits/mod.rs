@@ -14,7 +14,7 @@ use curt_core::names::event;
 use curt_core::ports::{Accounts, Bucket, QuotaReply, QuotaRule, Quotas};
 use curt_core::{ApiKeyNumber, Clock, OwnerId, PortResult};
 
-use self::address::household;
+pub(crate) use self::address::household;
 pub use self::guesses::Guess;
 use self::guesses::KnownAddresses;
 pub use self::redirections::RedirectionRules;
@@ -30,6 +30,7 @@ pub mod policy {
     pub const SIGN_UP: &str = "sign-up";
     pub const PASSWORD: &str = "password";
     pub const LINK_PASSWORD: &str = "link-password";
+    pub const PASSWORD_LINK: &str = "password-link";
 }
 
 /// What the tightest of the buckets that count says.
@@ -103,6 +104,26 @@ impl Limits {
             }),
         }
         self.take(policy::CREATE, &buckets, count).await
+    }
+
+    /// Takes `count` new passwords of links from what their maker may set, before any is hashed. A failing engine is an
+    /// error.
+    pub async fn password_links(
+        &self,
+        by: Option<&Principal>,
+        address: IpAddr,
+        count: u64,
+    ) -> PortResult<Option<Decision>> {
+        let mut buckets = Buckets::default();
+        match by {
+            Some(principal) => buckets.add(self.settings.password_links_per_user, || {
+                format!("password-link/user/{}", principal.user)
+            }),
+            None => buckets.add(self.settings.password_links_per_address, || {
+                format!("password-link/address/{}", household(address))
+            }),
+        }
+        self.take(policy::PASSWORD_LINK, &buckets, count).await
     }
 
     /// Takes one visit of a link from what its owner and the key that made it may have. With a failing engine there is

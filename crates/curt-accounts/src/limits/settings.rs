@@ -22,6 +22,10 @@ pub struct LimitSettings {
     /// Tries at one link's password from one address.
     pub link_passwords_per_address: Option<QuotaRule>,
     pub link_passwords_per_link: Option<QuotaRule>,
+    /// Passwords that are set for links, by all API keys of a user together.
+    pub password_links_per_user: Option<QuotaRule>,
+    /// Without credentials.
+    pub password_links_per_address: Option<QuotaRule>,
 }
 
 impl LimitSettings {
@@ -39,6 +43,8 @@ impl LimitSettings {
         password_checks_per_user: None,
         link_passwords_per_address: None,
         link_passwords_per_link: None,
+        password_links_per_user: None,
+        password_links_per_address: None,
     };
 }
 
@@ -59,6 +65,8 @@ impl Default for LimitSettings {
             password_checks_per_user: per(10, 600),
             link_passwords_per_address: per(5, 60),
             link_passwords_per_link: per(50, 60),
+            password_links_per_user: per(600, 3_600),
+            password_links_per_address: per(60, 3_600),
             ..Self::NONE
         }
     }

@@ -30,7 +30,7 @@ impl People {
         let user = self.get(Whom::Id(user)).await?;
         let is_true = self
             .passwords
-            .verify(password, user.password_hash.as_deref())
+            .verify(origin.into(), password, user.password_hash.as_deref())
             .await?;
         if is_true && user.disabled_at.is_none() {
             return Ok(user);
@@ -62,7 +62,7 @@ impl People {
     ) -> Result<(), AccountError> {
         admit::password(new, &user.email)
             .map_err(|mistake| AccountError::Invalid(vec![mistake]))?;
-        self.replace_hash(user, new).await?;
+        self.replace_hash(user, new, origin).await?;
         self.accounts.end_sessions(user.id, keep).await?;
         self.credentials.forget_all();
         self.audit
@@ -76,8 +76,9 @@ impl People {
         &self,
         seen: &User,
         password: &str,
+        origin: Origin,
     ) -> Result<User, AccountError> {
-        let hash = self.passwords.hash(password).await?;
+        let hash = self.passwords.hash(origin.into(), password).await?;
         let (_, changed) = self
             .change(seen.id, |user| {
                 if user.password_hash != seen.password_hash {

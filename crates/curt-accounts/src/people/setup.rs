@@ -58,19 +58,19 @@ impl People {
         if !self.setup.is_opened_by(token) {
             return Err(AccountError::SetupClosed);
         }
-        let user = self.make_first(new).await?;
+        let user = self.make_first(new, origin).await?;
         self.audit
             .record(origin.by(user.id), audit::SETUP_DONE, &user.email)
             .await;
         Ok(user)
     }
 
-    async fn make_first(&self, new: &NewPerson) -> Result<User, AccountError> {
+    async fn make_first(&self, new: &NewPerson, origin: Origin) -> Result<User, AccountError> {
         if self.accounts.anybody_can_sign_in().await? {
             return Err(AccountError::SetupClosed);
         }
         let person = admit::person(new)?;
-        let hash = self.passwords.hash(&new.password).await?;
+        let hash = self.passwords.hash(origin.into(), &new.password).await?;
         let operator = self.operator().await?;
         let operator = operator.ok_or(AccountError::SetupClosed)?;
         let (_, user) = self

@@ -61,7 +61,7 @@ impl People {
         origin: Origin,
     ) -> Result<SignedIn, AccountError> {
         let begun = EvenTime::begin();
-        match self.let_in(shown).await {
+        match self.let_in(shown, origin).await {
             Ok(signed_in) => {
                 if let Some(old) = shown.replaces {
                     self.end_replaced(old).await?;
@@ -83,13 +83,16 @@ impl People {
         }
     }
 
-    async fn let_in(&self, shown: SignIn<'_>) -> Result<SignedIn, AccountError> {
+    async fn let_in(&self, shown: SignIn<'_>, origin: Origin) -> Result<SignedIn, AccountError> {
         for _ in 0..TRIES_MAX {
             let found = find(&*self.accounts, Whom::Email(shown.email)).await?;
             let hash = found
                 .as_ref()
                 .and_then(|user| user.password_hash.as_deref());
-            let matches = self.passwords.verify(shown.password, hash).await?;
+            let matches = self
+                .passwords
+                .verify(origin.into(), shown.password, hash)
+                .await?;
             let user = found
                 .filter(|user| matches && user.disabled_at.is_none())
                 .ok_or(AccountError::WrongCredentials)?;
@@ -101,7 +104,7 @@ impl People {
                 still.password_hash == user.password_hash && still.disabled_at.is_none()
             };
             if let Some(still) = still.filter(unchanged) {
-                let user = self.rehashed(still, shown.password).await;
+                let user = self.rehashed(still, shown.password, origin).await;
                 return Ok(SignedIn {
                     token,
                     session,
@@ -151,12 +154,12 @@ impl People {
     }
 
     /// The user with a hash at today's cost. Failing at it keeps nobody out: the next sign-in tries again.
-    async fn rehashed(&self, user: User, password: &str) -> User {
+    async fn rehashed(&self, user: User, password: &str, origin: Origin) -> User {
         let hash = user.password_hash.as_deref();
         if !hash.is_some_and(|hash| self.passwords.is_outdated(hash)) {
             return user;
         }
-        match self.replace_hash(&user, password).await {
+        match self.replace_hash(&user, password, origin).await {
             Ok(rehashed) => rehashed,
             Err(failure) => {
                 tracing::warn!(event = event::STORE_FAILED, %failure, user = %user.id, "a password keeps its old hash");

@@ -23,7 +23,7 @@ impl People {
         if self.accounts.user_by_email(&person.email).await?.is_some() {
             return Err(AccountError::EmailTaken);
         }
-        let hash = self.passwords.hash(&new.password).await?;
+        let hash = self.passwords.hash(origin.into(), &new.password).await?;
         let Some(invite) = invite else {
             let user = self.insert(person, Some(hash), Role::Member).await?;
             return Ok(self.signed_up(user, origin).await);
@@ -48,7 +48,7 @@ impl People {
         origin: Origin,
     ) -> Result<User, AccountError> {
         let person = admit::person(new)?;
-        let hash = self.passwords.hash(&new.password).await?;
+        let hash = self.passwords.hash(origin.into(), &new.password).await?;
         let user = self.insert(person, Some(hash), role).await?;
         self.audit
             .record(origin, audit::USER_ADDED, &user.email)

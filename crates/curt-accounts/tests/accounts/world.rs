@@ -23,6 +23,7 @@ pub(crate) const CHEAP: PasswordSettings = PasswordSettings {
     memory_kib: 8,
     passes: 1,
     hashers: 2,
+    link_hashers: 1,
 };
 pub(crate) const ORIGIN: Origin = Origin {
     actor: None,

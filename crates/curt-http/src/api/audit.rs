@@ -89,7 +89,7 @@ pub(crate) async fn list(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    caller.needs(&app, Scope::Admin).await?;
+    let principal = caller.needs(&app, Scope::Admin).await?;
     let [before, limit] = query::values(uri.query().unwrap_or_default(), ["before", "limit"])?;
     let before = before.map(|before| {
         query::number(&before)
@@ -99,7 +99,9 @@ pub(crate) async fn list(
             })
     });
     let limit = query::limit(limit.as_deref())?;
-    let entries = app.accounts.audit.list(before.transpose()?, limit).await?;
+    let (audit, before) = (Arc::clone(&app.accounts.audit), before.transpose()?);
+    let reading = async move { audit.list(before, limit).await };
+    let entries = app.scans.read(principal.user, reading).await??;
     let last = entries.last().filter(|_| entries.len() == limit);
     let body = AuditBody {
         next: last.map(|(number, _)| *number),

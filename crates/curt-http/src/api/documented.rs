@@ -15,7 +15,10 @@ type Responses = BTreeMap<String, RefOr<Response>>;
 /// One response per status, with an example per problem.
 fn responses(codes: &[ProblemCode]) -> Responses {
     let mut by_status: BTreeMap<u16, Vec<ProblemCode>> = BTreeMap::new();
-    for code in codes {
+    // Whatever asks a store may be refused by one that has too much to do.
+    let asks_store = codes.contains(&ProblemCode::StoreUnavailable);
+    let refused = asks_store.then_some(ProblemCode::Overloaded);
+    for code in codes.iter().chain(&refused) {
         by_status
             .entry(code.status().as_u16())
             .or_default()
@@ -119,8 +122,8 @@ documented! {
     ReadProblems: MalformedRequest CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong Internal
         StoreUnavailable;
     ChangeProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
-        LinkNotFound BodyTimeout StaleRevision BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal
-        StoreUnavailable;
+        LinkNotFound BodyTimeout StaleRevision BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited
+        Internal StoreUnavailable;
     DeleteProblems: MalformedRequest CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound
         StaleRevision UriTooLong Internal StoreUnavailable;
     SwitchProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound UriTooLong Internal

@@ -43,7 +43,9 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let principal = caller.needs(&app, Scope::Read).await?;
     let user = whose(&principal, &uri)?;
-    let keys = app.accounts.api_keys.list(Some(user)).await?;
+    let api_keys = Arc::clone(&app.accounts.api_keys);
+    let reading = async move { api_keys.list(Some(user)).await };
+    let keys = app.scans.read(principal.user, reading).await??;
     let now = app.clock.now();
     let body = KeysBody {
         keys: keys.iter().map(|key| KeyBody::new(key, now)).collect(),

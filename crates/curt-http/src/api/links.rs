@@ -11,7 +11,7 @@ use curt_core::limits::{BULK_LINKS_MAX, HTTP_BODY_BYTES_MAX, HTTP_BULK_BODY_BYTE
 use curt_core::names::audit;
 use curt_core::ports::ListQuery;
 use curt_core::{ErrorKind, Link, Revision, Scope};
-use curt_links::{LinkError, NewLink, Who};
+use curt_links::{LinkError, Who};
 use http::header::{ETAG, LINK, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
@@ -34,7 +34,6 @@ use crate::state::App;
 use crate::tasks::to_the_end;
 
 pub(crate) const PATH: &str = "/api/v1/links";
-const BULK_PASSWORDS_MAX: usize = 20;
 
 /// Make a link
 ///
@@ -83,7 +82,7 @@ pub(crate) async fn create(
     )?;
     let limit = caller.may_create(&app, principal.as_ref(), 1).await?;
     let by = caller::maker(principal.as_ref());
-    let new = link_access::new_link(&app, new.0).await?;
+    let new = link_access::new_link(&app, &caller, principal.as_ref(), new.0).await?;
     let created = app.links.create(by, new, once).await?;
     let location = format!("{PATH}/{}", created.link.id.key);
     let mut response = shown(&app, StatusCode::CREATED, &created.link);
@@ -148,7 +147,7 @@ pub(crate) async fn bulk(
     let count = bulk.links.len() as u64;
     let limit = caller.may_create(&app, principal.as_ref(), count).await?;
     let by = caller::maker(principal.as_ref());
-    let new = new_links(&app, bulk.links).await?;
+    let new = link_access::new_links(&app, &caller, principal.as_ref(), bulk.links).await?;
     let outcomes = app.links.create_many(by, new, once).await?;
     let replayed = outcomes.iter().any(|outcome| match outcome {
         Ok(created) => created.replayed,
@@ -219,10 +218,11 @@ pub(crate) async fn list(
     let asked = list_query::parse(uri.query().unwrap_or_default())?;
     let (who, query) = whose(&principal, asked)?;
     let had_cursor = query.cursor.is_some();
+    let links = Arc::clone(&app.links);
     let page = app
-        .links
-        .list(who, query)
-        .await
+        .scans
+        .read(principal.user, async move { links.list(who, query).await })
+        .await?
         .map_err(|error| match error {
             LinkError::Store(error) if had_cursor && error.kind == ErrorKind::Invalid => {
                 Problem::invalid_field(
@@ -325,7 +325,7 @@ pub(crate) async fn edit(
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;
     let is_audited = changes.changes_access();
-    let changes = link_access::edit_link(&app, changes).await?;
+    let changes = link_access::edit_link(&app, &caller, &principal, changes).await?;
     let origin = caller.origin().by(principal.user);
     let working = Arc::clone(&app);
     let link = to_the_end(async move {
@@ -386,22 +386,6 @@ fn whose(principal: &Principal, asked: Asked) -> Result<(Who, ListQuery), Proble
         ..asked.query
     };
     Ok((Who::Anybody, query))
-}
-
-/// The links of a bulk request with their passwords hashed, of which there are few: each is hard work.
-async fn new_links(app: &App, links: Vec<Object<NewLinkBody>>) -> Result<Vec<NewLink>, Problem> {
-    let with_password = links.iter().filter(|link| link.0.password.is_some());
-    if with_password.count() > BULK_PASSWORDS_MAX {
-        let message =
-            format!("A bulk request makes at most {BULK_PASSWORDS_MAX} links with a password.");
-        return Err(Problem::invalid_field("links", "password_count", message));
-    }
-    let mut new = Vec::with_capacity(links.len());
-    for (at, Object(link)) in links.into_iter().enumerate() {
-        let link = link_access::new_link(app, link).await;
-        new.push(link.map_err(|problem| problem.inside(&format!("links[{at}]")))?);
-    }
-    Ok(new)
 }
 
 const YES: HeaderValue = HeaderValue::from_static("true");

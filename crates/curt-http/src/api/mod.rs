@@ -55,6 +55,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use body::{form_only, read as read_body, sentence};
+pub(crate) use link_access::LinkHasher;
 pub(crate) use once::{REPLAYED, bind_to_client, fingerprint};
 pub(crate) use sessions::with_cookies;
 pub(crate) use time::Rfc3339;

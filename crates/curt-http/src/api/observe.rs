@@ -44,7 +44,7 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
     // What is logged below the handlers carries the id too.
     let request_id = id.to_str().unwrap_or_default();
     let span = tracing::error_span!("request", request_id, route);
-    let mut response = answer(request, next).instrument(span.clone()).await;
+    let mut response = answer(&app, request, next).instrument(span.clone()).await;
 
     let status = response.status().as_u16();
     span.in_scope(|| {
@@ -67,7 +67,7 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
     response
 }
 
-async fn answer(request: Request, next: Next) -> Response {
+async fn answer(app: &App, request: Request, next: Next) -> Response {
     let html = prefers_html(request.headers());
     let (parts, body) = request.into_parts();
     let body = SharedBody::new(body);
@@ -82,6 +82,9 @@ async fn answer(request: Request, next: Next) -> Response {
         })
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        if problem.code() == ProblemCode::Overloaded {
+            app.metrics.requests_shed.inc();
+        }
         if html {
             response = pages::problem_page(&problem, response);
         }

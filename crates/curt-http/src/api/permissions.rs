@@ -88,8 +88,9 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let principal = caller.needs(&app, Scope::Read).await?;
     let link = link(&app, &principal, &known_key(key)?).await?;
-    let permissions = &app.accounts.permissions;
-    let granted = permissions.list(&link.id, link.revision.generation).await?;
+    let permissions = Arc::clone(&app.accounts.permissions);
+    let reading = async move { permissions.list(&link.id, link.revision.generation).await };
+    let granted = app.scans.read(principal.user, reading).await??;
     let body = PermissionsBody {
         permissions: granted.iter().map(PermissionBody::new).collect(),
     };

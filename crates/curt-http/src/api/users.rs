@@ -112,11 +112,13 @@ pub(crate) async fn list(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    caller.needs(&app, Scope::Admin).await?;
+    let principal = caller.needs(&app, Scope::Admin).await?;
     let [after, limit] = query::values(uri.query().unwrap_or_default(), ["after", "limit"])?;
     let after = query::user("after", after.as_deref())?.map(|id| id.0);
     let limit = query::limit(limit.as_deref())?;
-    let users = app.accounts.people.list(after, limit).await?;
+    let people = Arc::clone(&app.accounts.people);
+    let reading = async move { people.list(after, limit).await };
+    let users = app.scans.read(principal.user, reading).await??;
     let last = users.last().filter(|_| users.len() == limit);
     let body = UsersBody {
         next: last.map(|user| UserId(user.id)),

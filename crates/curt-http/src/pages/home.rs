@@ -21,7 +21,7 @@ use super::assets::Assets;
 use super::form::{Form, Message};
 use super::visitor::Visitor;
 use super::{VERSION, day, page, refused};
-use crate::api::{bind_to_client, fingerprint};
+use crate::api::{LinkHasher, bind_to_client, fingerprint};
 use crate::caller::{self, Caller};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
@@ -148,7 +148,8 @@ async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, Pr
     };
     caller.may_create(app, principal.as_ref(), 1).await?;
     if visibility == Visibility::Password && !typed.password.is_empty() {
-        new.password_hash = Some(app.accounts.passwords.hash(&typed.password).await?);
+        let hasher = LinkHasher::begin(app, caller, principal.as_ref(), 1).await?;
+        new.password_hash = Some(hasher.hash(&typed.password).await?);
     }
     let once = once(typed)?.map(|once| OnceKey {
         key: bind_to_client(once.key, principal.as_ref(), caller.address),

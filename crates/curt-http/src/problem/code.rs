@@ -41,6 +41,7 @@ pub enum ProblemCode {
     Internal,
     StoreUnavailable,
     KeysExhausted,
+    Overloaded,
     TooManyConnections,
     TooManyFeeds,
     VersionNotSupported,
@@ -48,7 +49,7 @@ pub enum ProblemCode {
 
 impl ProblemCode {
     /// In the order of their statuses.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::MalformedRequest,
         Self::MalformedJson,
         Self::CredentialsMissing,
@@ -85,6 +86,7 @@ impl ProblemCode {
         Self::Internal,
         Self::StoreUnavailable,
         Self::KeysExhausted,
+        Self::Overloaded,
         Self::TooManyConnections,
         Self::TooManyFeeds,
         Self::VersionNotSupported,
@@ -194,6 +196,8 @@ impl ProblemCode {
                 "Try again after the time in Retry-After. With an Idempotency-Key a create can be repeated safely."),
             Self::KeysExhausted => ("keys-exhausted", StatusCode::SERVICE_UNAVAILABLE, "No free key was found",
                 "Try again, or choose an alias. If it stays so, the operator should set longer keys."),
+            Self::Overloaded => ("overloaded", StatusCode::SERVICE_UNAVAILABLE, "The server has too much of this to do",
+                "More is asked for at the same time than the server takes on, by you or by all together: lists, searches, reports, passwords. Ask for fewer at once, and try again after the time in Retry-After."),
             Self::TooManyConnections => ("too-many-connections", StatusCode::SERVICE_UNAVAILABLE, "The server is busy",
                 "There are more connections than the server may hold. Try again after the time in Retry-After."),
             Self::TooManyFeeds => ("too-many-feeds", StatusCode::SERVICE_UNAVAILABLE, "Too many live feeds are open",

@@ -81,9 +81,12 @@ pub(super) fn stale(now: Option<Revision>) -> Problem {
 impl From<PortError> for Problem {
     fn from(error: PortError) -> Self {
         let code = match error.kind {
-            ErrorKind::Throttled | ErrorKind::Timeout | ErrorKind::Unavailable => {
-                ProblemCode::StoreUnavailable
+            ErrorKind::Throttled => {
+                // Not an error of ours, and whoever causes it could fill the log.
+                tracing::debug!(event = event::REQUEST_FAILED, %error, "request refused under load");
+                return Self::new(ProblemCode::Overloaded);
             }
+            ErrorKind::Timeout | ErrorKind::Unavailable => ProblemCode::StoreUnavailable,
             ErrorKind::Corrupt | ErrorKind::Invalid | ErrorKind::Bug => ProblemCode::Internal,
         };
         tracing::error!(

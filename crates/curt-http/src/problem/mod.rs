@@ -109,6 +109,7 @@ impl Problem {
             }
             ProblemCode::StoreUnavailable
             | ProblemCode::KeysExhausted
+            | ProblemCode::Overloaded
             | ProblemCode::TooManyFeeds => {
                 problem = problem.header(RETRY_AFTER, RETRY_AFTER_SECONDS);
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use curt_accounts::{EditPerson, Origin, Whom};
+use curt_accounts::{CallerId, EditPerson, Origin, Whom};
 use curt_core::ports::QuotaRule;
 use curt_core::{Scope, Visibility};
 use curt_http::{HttpSettings, PrivateDenied};
@@ -201,7 +201,8 @@ async fn make(world: &World, kind: Kind) {
         ..NewLink::default()
     };
     if kind == Kind::Password {
-        let hash = world.accounts.passwords.hash(LINK_PASSWORD).await;
+        let passwords = &world.accounts.link_passwords;
+        let hash = passwords.hash(CallerId::Operator, LINK_PASSWORD).await;
         new.password_hash = Some(hash.unwrap());
     }
     if kind == Kind::Expired {

@@ -18,7 +18,7 @@ use curt_core::{
     Allowance, Alphabet, Clock, ErrorKind, OwnerId, PortError, PortResult, Role, Scope, Scopes,
     UnixMillis, User,
 };
-use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, admin, api};
+use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, Scans, admin, api};
 use curt_keys::KeySupply;
 use curt_links::{LinkMetrics, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings};
 use curt_testkit::attended::{Attendant, AttendedLinks, Call};
@@ -27,6 +27,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
+use tokio::sync::watch;
 use tower::ServiceExt;
 
 pub(crate) const BASE: &str = "https://sho.rt";
@@ -67,6 +68,7 @@ pub(crate) fn account_settings() -> AccountSettings {
             memory_kib: 8,
             passes: 1,
             hashers: 2,
+            link_hashers: 1,
         },
         ..AccountSettings::default()
     }
@@ -156,6 +158,7 @@ impl World {
             accounts: services.clone(),
             clock: shared,
             public: PublicUrl::new(settings.api.public_url.as_deref()),
+            scans: Scans::new(settings.scans),
             settings,
             metrics,
             ready: Arc::clone(&ready),
@@ -359,11 +362,17 @@ impl Answer {
 pub(crate) struct Outage {
     out: AtomicBool,
     panics: AtomicBool,
+    lists_held: watch::Sender<bool>,
 }
 
 impl Outage {
     pub(crate) fn set(&self, out: bool) {
         self.out.store(out, Ordering::SeqCst);
+    }
+
+    /// Whether lists wait for their rows until they are let go.
+    pub(crate) fn hold_lists(&self, held: bool) {
+        self.lists_held.send_replace(held);
     }
 
     pub(crate) fn panics(&self, panics: bool) {
@@ -373,7 +382,11 @@ impl Outage {
 
 #[async_trait]
 impl Attendant for Outage {
-    async fn before(&self, _call: Call) -> PortResult<()> {
+    async fn before(&self, call: Call) -> PortResult<()> {
+        if call == Call::List {
+            let mut held = self.lists_held.subscribe();
+            held.wait_for(|held| !held).await.unwrap();
+        }
         assert!(!self.panics.load(Ordering::SeqCst), "as the test asked");
         if self.out.load(Ordering::SeqCst) {
             let secret = "the disk of host db-17 is full";

@@ -16,6 +16,7 @@ mod links;
 mod lockout;
 mod matrix;
 mod original;
+mod overload;
 mod pages;
 mod pages_account;
 mod pages_forms;

@@ -11,7 +11,7 @@ use curt_adapters::wrap::PortErrors;
 use curt_clicks::capture::Capture;
 use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
-use curt_http::{App, HttpMetrics, Impact, PublicUrl, Readiness, admin, api, limit_visits};
+use curt_http::{App, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api, limit_visits};
 use curt_keys::{KeyMetrics, KeySupply};
 use curt_links::{BlocklistFile, LinkMetrics, Links, Purger, ResolveMetrics, Resolver};
 use prometheus_client::registry::Registry;
@@ -205,6 +205,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         metrics: http_metrics.clone(),
         ready: ready.clone(),
         public: PublicUrl::new(config.http.api.public_url.as_deref()),
+        scans: Scans::new(config.http.scans),
     });
     Ok(Running {
         engines: Arc::new(stores.engines),

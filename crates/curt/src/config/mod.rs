@@ -97,6 +97,7 @@ mod tests {
         assert_eq!(config.accounts.session_max, library.session_max);
         assert_eq!(config.accounts.passwords, library.passwords);
         assert_eq!(config.limits, LimitSettings::default());
+        assert_eq!(config.http.scans, curt_http::ScanSettings::default());
         assert!(config.blocklist.is_none());
         let set = ["limits.misses_per_address=", "accounts.sign_up=open"];
         let config = Config::with(&set).unwrap();

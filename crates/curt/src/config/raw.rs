@@ -170,6 +170,7 @@ pub(super) struct Accounts {
     pub(super) password_memory: String,
     pub(super) password_passes: u64,
     pub(super) password_hashers: u64,
+    pub(super) link_password_hashers: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -187,6 +188,13 @@ pub(super) struct Limits {
     pub(super) password_checks_per_user: String,
     pub(super) link_passwords_per_address: String,
     pub(super) link_passwords_per_link: String,
+    pub(super) password_links_per_user: String,
+    pub(super) password_links_per_address: String,
+    pub(super) scans_running: u64,
+    pub(super) scans_waiting: u64,
+    pub(super) scans_per_user: u64,
+    pub(super) exports_running: u64,
+    pub(super) exports_per_user: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use curt_accounts::EvenTime;
+use curt_accounts::{CallerId, EvenTime};
 use curt_clicks::record::Outcome;
 use curt_core::limits::PASSWORD_BYTES_MAX;
 use curt_core::ports::SpendReply;
@@ -213,10 +213,11 @@ impl<'a> Visit<'a> {
         let guess = limits.link_passwords(self.caller.address, &link.id).await;
         let guess = guess.map_err(Problem::from)?;
         rate_limit::granted(guess.decision)?;
-        let passwords = &self.app.accounts.passwords;
+        let passwords = &self.app.accounts.link_passwords;
+        let visitor = CallerId::address(self.caller.address);
         let is_true = password.len() <= PASSWORD_BYTES_MAX
             && passwords
-                .verify(password, link.password_hash.as_deref())
+                .verify(visitor, password, link.password_hash.as_deref())
                 .await
                 .map_err(Problem::from)?;
         if !is_true {
@@ -346,7 +347,9 @@ fn outcome_of(code: ProblemCode) -> RedirectOutcome {
         ProblemCode::LinkGone => RedirectOutcome::Gone,
         ProblemCode::LinkBlocked => RedirectOutcome::Blocked,
         ProblemCode::RateLimited => RedirectOutcome::Limited,
-        ProblemCode::Internal | ProblemCode::StoreUnavailable => RedirectOutcome::Error,
+        ProblemCode::Internal | ProblemCode::StoreUnavailable | ProblemCode::Overloaded => {
+            RedirectOutcome::Error
+        }
         _ => RedirectOutcome::Refused,
     }
 }

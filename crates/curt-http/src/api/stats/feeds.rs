@@ -5,10 +5,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use curt_core::OwnerId;
 use curt_core::limits::{LIVE_FEEDS_MAX, LIVE_FEEDS_PER_USER_MAX};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Feeds that read at the same time. The others wait, and tell the more when it is their turn.
+const READS_MAX: usize = 2;
 
 /// The open feeds of each user.
-#[derive(Debug, Default)]
-pub(crate) struct Feeds(Mutex<HashMap<OwnerId, usize>>);
+#[derive(Debug)]
+pub(crate) struct Feeds {
+    open: Mutex<HashMap<OwnerId, usize>>,
+    reads: Semaphore,
+}
+
+impl Default for Feeds {
+    fn default() -> Self {
+        Self {
+            open: Mutex::default(),
+            reads: Semaphore::new(READS_MAX),
+        }
+    }
+}
 
 impl Feeds {
     /// `None` when the user, or all users together, have as many as they may.
@@ -27,7 +43,7 @@ impl Feeds {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<OwnerId, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -36,6 +52,13 @@ impl Feeds {
 pub(super) struct Slot {
     feeds: Arc<Feeds>,
     user: OwnerId,
+}
+
+impl Slot {
+    /// Waits until the feed may read. `None` only if nothing bounds reads any more.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.feeds.reads.acquire().await.ok()
+    }
 }
 
 impl Drop for Slot {

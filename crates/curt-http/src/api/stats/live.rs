@@ -45,7 +45,6 @@ pub(super) struct Opening {
     pub(super) caller: Caller,
     pub(super) wanted: Wanted,
     pub(super) query: LiveQuery,
-    #[expect(dead_code, reason = "the place is taken while the feed is open")]
     pub(super) slot: Slot,
     pub(super) stop: CancellationToken,
 }
@@ -73,7 +72,9 @@ impl Opening {
             from: self.app.clock.now().minus(LATE),
             before: UnixMillis::MAX,
         };
+        let turn = self.slot.turn().await;
         let seen = subject.reports.totals(&subject.clicks, hours).await?;
+        drop(turn);
         let now = Instant::now();
         let mut asks = tokio::time::interval_at(now + ASKS_EVERY, ASKS_EVERY);
         asks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -133,11 +134,13 @@ impl Feed {
 
     /// What has been counted since the last event. A store that is away for now has no news; what it counted comes later.
     async fn news(&mut self) -> Option<Event> {
+        let turn = self.from.slot.turn().await;
         let totals = self
             .subject
             .reports
             .totals(&self.subject.clicks, self.hours);
         let totals = totals.await.ok()?;
+        drop(turn);
         let new = of_kind(totals.since(&self.seen), self.from.query.kind);
         self.seen = totals;
         (new.total() > 0).then(|| {

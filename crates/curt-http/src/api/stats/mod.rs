@@ -22,6 +22,8 @@ mod visit_body;
 mod visit_routes;
 mod visits;
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use curt_clicks::report::{RangeError, Ranking, ReportError};
@@ -38,7 +40,7 @@ use self::subject::Subject;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 
-pub(crate) fn documented_routes() -> OpenApiRouter<std::sync::Arc<App>> {
+pub(crate) fn documented_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(routes::of_link))
         .routes(routes!(routes::of_link_csv))
@@ -59,22 +61,28 @@ pub(crate) fn documented_routes() -> OpenApiRouter<std::sync::Arc<App>> {
 
 /// Totals and series.
 async fn summary(subject: &Subject, query: &SeriesQuery) -> Result<StatsBody, Problem> {
-    let summary = subject
-        .reports
-        .summary(&subject.clicks, &query.range, &query.zone, query.bucket);
-    let summary = summary.await.map_err(refused)?;
+    let (reports, clicks) = (Arc::clone(&subject.reports), subject.clicks.clone());
+    let (range, zone, bucket) = (query.range, query.zone.clone(), query.bucket);
+    let reading = async move { reports.summary(&clicks, &range, &zone, bucket).await };
+    let summary = subject.scans.read(subject.asker, reading).await?;
+    let summary = summary.map_err(refused)?;
     Ok(StatsBody::new(query, &summary))
 }
 
 async fn top(subject: &Subject, query: &TopQuery, now: UnixMillis) -> Result<Response, Problem> {
-    let ranking = Ranking {
-        subject: &subject.clicks,
-        dimension: query.dimension,
-        range: &query.range,
-        filter: &query.filter,
-        limit: query.limit,
+    let (reports, clicks) = (Arc::clone(&subject.reports), subject.clicks.clone());
+    let asked = query.clone();
+    let reading = async move {
+        let ranking = Ranking {
+            subject: &clicks,
+            dimension: asked.dimension,
+            range: &asked.range,
+            filter: &asked.filter,
+            limit: asked.limit,
+        };
+        reports.top(&ranking, now).await
     };
-    let ranked = subject.reports.top(&ranking, now).await;
+    let ranked = subject.scans.read(subject.asker, reading).await?;
     let ranked = ranked.map_err(|error| match error {
         ReportError::NoVisits => {
             Problem::invalid_field(first_of(&query.filter), "unavailable", error.to_string())

@@ -142,7 +142,7 @@ pub(super) struct SeriesQuery {
     pub(super) bucket: Bucket,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TopQuery {
     pub(super) range: Range,
     pub(super) dimension: Dimension,

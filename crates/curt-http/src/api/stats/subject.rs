@@ -11,6 +11,7 @@ use utoipa::IntoParams;
 use crate::api::list_query::{self, OwnerFilter};
 use crate::caller::{self, Caller, permit};
 use crate::problem::{Problem, ProblemCode};
+use crate::scans::Scans;
 use crate::state::App;
 
 const _: () = assert!(TAG_BYTES_MAX == 64); // the parameter below can hold only a literal number
@@ -57,6 +58,7 @@ pub(super) struct Subject {
     pub(super) reports: Arc<Reports>,
     pub(super) clicks: ClickSubject,
     pub(super) asker: OwnerId,
+    pub(super) scans: Arc<Scans>,
 }
 
 /// What to look at again while a feed goes on.
@@ -128,5 +130,6 @@ fn subject(app: &App, asker: &Principal, clicks: ClickSubject) -> Result<Subject
         reports,
         clicks,
         asker: asker.user,
+        scans: Arc::clone(&app.scans),
     })
 }

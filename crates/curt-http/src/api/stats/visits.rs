@@ -1,13 +1,15 @@
 //! Visits one by one: a page, or all of them as a file.
 
+use std::io;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
+use curt_clicks::report::Reports;
 use curt_core::limits::PAGE_VISITS_MAX;
 use curt_core::ports::{VisitPage, VisitQuery};
-use curt_core::{ErrorKind, PortError};
+use curt_core::{ErrorKind, PortError, PortResult};
 use futures_util::stream;
 use http::HeaderValue;
 use http::header::LINK;
@@ -18,6 +20,7 @@ use super::subject::Subject;
 use super::visit_body::{VisitBody, VisitsBody};
 use crate::api::list_query::with_cursor;
 use crate::problem::{Problem, ProblemCode};
+use crate::scans::Export;
 
 const FILE: &str = "attachment; filename=\"visits.csv\"";
 
@@ -29,7 +32,9 @@ pub(super) async fn page(
     text: &str,
 ) -> Result<Response, Problem> {
     let had_cursor = query.cursor.is_some();
-    let page = subject.reports.visits(&of(subject, query)).await;
+    let (reports, query) = (Arc::clone(&subject.reports), of(subject, query));
+    let reading = async move { reports.visits(&query).await };
+    let page = subject.scans.read(subject.asker, reading).await?;
     let page = page.map_err(|error| refused(error, had_cursor))?;
     let next = page.next.clone();
     let body = VisitsBody {
@@ -54,7 +59,8 @@ pub(super) async fn file(subject: Subject, query: VisitsQuery) -> Result<Respons
         ..query
     };
     let mut query = of(&subject, query);
-    let first = subject.reports.visits(&query).await?;
+    let export = subject.scans.begin_export(subject.asker)?;
+    let first = read_page(&export, &subject.reports, &query).await??;
     let mut lines = Lines::new(&VisitBody::COLUMNS);
     query.cursor = first.next.clone();
     push(&mut lines, first);
@@ -63,21 +69,34 @@ pub(super) async fn file(subject: Subject, query: VisitsQuery) -> Result<Respons
     }
     let reports = Arc::clone(&subject.reports);
     let head = stream::iter([Ok(lines.into_text())]);
-    let rest = stream::try_unfold(query, move |mut query| {
+    let rest = stream::try_unfold((query, export), move |(mut query, export)| {
         let reports = Arc::clone(&reports);
         async move {
             if query.cursor.is_none() {
-                return Ok::<_, PortError>(None);
+                return Ok::<_, io::Error>(None);
             }
-            let page = reports.visits(&query).await?;
+            let page = read_page(&export, &reports, &query).await;
+            let page = page.map_err(|_| io::ErrorKind::Other)?;
+            let page = page.map_err(io::Error::other)?;
             query.cursor = page.next.clone();
             let mut lines = Lines::empty();
             push(&mut lines, page);
-            Ok(Some((lines.into_text(), query)))
+            Ok(Some((lines.into_text(), (query, export))))
         }
     });
     let body = Body::from_stream(futures_util::StreamExt::chain(head, rest));
     Ok(csv::file(FILE, body))
+}
+
+async fn read_page(
+    export: &Export,
+    reports: &Arc<Reports>,
+    query: &VisitQuery,
+) -> Result<PortResult<VisitPage>, Problem> {
+    let (reports, query) = (Arc::clone(reports), query.clone());
+    export
+        .read(async move { reports.visits(&query).await })
+        .await
 }
 
 fn push(lines: &mut Lines, page: VisitPage) {

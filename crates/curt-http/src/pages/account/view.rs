@@ -1,5 +1,7 @@
 //! What the account page shows.
 
+use std::sync::Arc;
+
 use askama::Template;
 use curt_accounts::IssuedKey;
 use curt_core::ports::{ApiKey, Session};
@@ -133,7 +135,9 @@ impl AccountPage {
         let now = app.clock.now();
         let this_one = visitor.principal.session();
         let sessions = app.accounts.people.sessions(id).await?;
-        let keys = app.accounts.api_keys.list(Some(id)).await?;
+        let api_keys = Arc::clone(&app.accounts.api_keys);
+        let reading = async move { api_keys.list(Some(id)).await };
+        let keys = app.scans.read(id, reading).await??;
         let person = outcome.typed.take();
         Ok(Self {
             assets: Assets::addresses(),

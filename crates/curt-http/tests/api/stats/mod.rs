@@ -17,7 +17,7 @@ use crate::harness::{ADA, Answer, World};
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
 
-fn id(key: &str) -> LinkId {
+pub(crate) fn id(key: &str) -> LinkId {
     LinkId::new(DomainId::DEFAULT, Key::parse(key).unwrap())
 }
 
@@ -56,7 +56,7 @@ async fn humans(world: &World, subject: &ClickSubject, at: UnixMillis, number: u
     count(world, subject, at, Dimension::Kind, "human", number).await;
 }
 
-async fn apply(world: &World, days: Vec<SubjectDay>, visits: Vec<VisitRow>) {
+pub(crate) async fn apply(world: &World, days: Vec<SubjectDay>, visits: Vec<VisitRow>) {
     let from = world.clicks.position(partition(0)).await.unwrap();
     let flush = ClickFlush {
         partition: partition(0),
@@ -68,7 +68,7 @@ async fn apply(world: &World, days: Vec<SubjectDay>, visits: Vec<VisitRow>) {
     assert!(world.clicks.apply(flush).await.unwrap());
 }
 
-fn visit(at: UnixMillis, visited: Visited, owner: Option<OwnerId>) -> VisitRow {
+pub(crate) fn visit(at: UnixMillis, visited: Visited, owner: Option<OwnerId>) -> VisitRow {
     VisitRow {
         at,
         visited,

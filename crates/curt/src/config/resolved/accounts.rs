@@ -1,10 +1,13 @@
 use std::time::Duration;
 
-use curt_accounts::{AccountSettings, DisabledLinks, LimitSettings, PasswordSettings, SignUp};
+use curt_accounts::{
+    AccountSettings, BulkheadSettings, DisabledLinks, LimitSettings, PasswordSettings, SignUp,
+};
 use curt_core::ports::QuotaRule;
+use curt_http::{AbandonedReads, ScanSettings};
 
 use super::{at, positive, within};
-use crate::config::{ConfigError, raw, units};
+use crate::config::{ConfigError, StoreSettings, raw, units};
 
 const KIB: u64 = 1_024;
 /// Below the first a hash is guessed too fast, above the second a few sign-ins use up a machine.
@@ -40,6 +43,12 @@ pub(super) fn resolve(raw: &raw::Accounts) -> Result<AccountSettings, ConfigErro
                 100,
             )?),
             hashers: within("accounts.password_hashers", raw.password_hashers, 1, 64)?,
+            link_hashers: within(
+                "accounts.link_password_hashers",
+                raw.link_password_hashers,
+                1,
+                64,
+            )?,
         },
     })
 }
@@ -84,6 +93,31 @@ pub(super) fn limits(raw: &raw::Limits) -> Result<LimitSettings, ConfigError> {
             &raw.link_passwords_per_address,
         )?,
         link_passwords_per_link: rule("link_passwords_per_link", &raw.link_passwords_per_link)?,
+        password_links_per_user: rule("password_links_per_user", &raw.password_links_per_user)?,
+        password_links_per_address: rule(
+            "password_links_per_address",
+            &raw.password_links_per_address,
+        )?,
+    })
+}
+
+/// Long reads. No more of them reach a store than its own queue holds.
+pub(super) fn scans(raw: &raw::Limits, store: &StoreSettings) -> Result<ScanSettings, ConfigError> {
+    Ok(ScanSettings {
+        reads: BulkheadSettings {
+            running: within("limits.scans_running", raw.scans_running, 1, 128)?,
+            waiting: within("limits.scans_waiting", raw.scans_waiting, 0, 10_000)?,
+            per_caller: within("limits.scans_per_user", raw.scans_per_user, 1, 10_000)?,
+        },
+        exports: BulkheadSettings {
+            running: within("limits.exports_running", raw.exports_running, 1, 128)?,
+            waiting: 0,
+            per_caller: within("limits.exports_per_user", raw.exports_per_user, 1, 128)?,
+        },
+        abandoned: match store.links.kind().is_shared() {
+            true => AbandonedReads::GoOn,
+            false => AbandonedReads::End,
+        },
     })
 }
 

@@ -75,7 +75,12 @@ impl Config {
         let data_dir = PathBuf::from(&raw.data_dir);
         let keys = keys::resolve(&raw.keys)?;
         let store = store::resolve(&raw, &data_dir, keys.strategy)?;
-        let http = server::http(&raw.server, private_denied(&raw.links)?, &store)?;
+        let http = server::http(
+            &raw.server,
+            private_denied(&raw.links)?,
+            &store,
+            accounts::scans(&raw.limits, &store)?,
+        )?;
         Ok(Self {
             admin_listen: server::admin_listen(&raw.server)?,
             api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,

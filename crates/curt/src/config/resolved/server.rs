@@ -2,7 +2,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use curt_http::settings::UnknownReferrerPolicy;
-use curt_http::{ApiSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings};
+use curt_http::{
+    ApiSettings, HttpSettings, PrivateDenied, RedirectSettings, ScanSettings, ServerSettings,
+};
 use curt_links::{OwnHost, OwnHostError};
 use ipnet::IpNet;
 use url::Url;
@@ -14,6 +16,7 @@ pub(super) fn http(
     raw: &raw::Server,
     private_denied: PrivateDenied,
     store: &StoreSettings,
+    scans: ScanSettings,
 ) -> Result<HttpSettings, ConfigError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = within("server.workers", raw.workers, 0, 1_024)?;
@@ -52,6 +55,7 @@ pub(super) fn http(
             metrics_on_main: raw.public_metrics,
             trusted_proxies: trusted_proxies(raw)?,
         },
+        scans,
     })
 }
 

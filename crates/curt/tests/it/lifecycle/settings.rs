@@ -4,7 +4,7 @@ use crate::site::Site;
 /// From sysexits.h, so that a service manager can tell a wrong setting from a crash.
 const BAD_CONFIGURATION: i32 = 78;
 
-const BAD_SETTINGS: [&str; 76] = [
+const BAD_SETTINGS: [&str; 80] = [
     "server.listen=nowhere",
     "server.listen=127.0.0.1:99999",
     "server.listen=",
@@ -76,6 +76,10 @@ const BAD_SETTINGS: [&str; 76] = [
     "limits.misses_per_address=30",
     "limits.creations_per_key=many",
     "limits.link_passwords_per_link=5/0s",
+    "limits.password_links_per_user=0",
+    "limits.scans_running=0",
+    "limits.exports_per_user=0",
+    "accounts.link_password_hashers=0",
     "purge.batch=5000",
     "purge.every=0s",
     "log.format=xml",
