@@ -4,7 +4,9 @@
 //! address and another account. No request of theirs may fail, the process must be the same one afterwards, and its
 //! threads and memory stay within bounds. At full length, on an optimised build, their latencies are judged too.
 
+mod password_links;
 mod probe;
+mod searches;
 
 pub(crate) use probe::Bystander;
 

@@ -15,7 +15,7 @@ use crate::site::Site;
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
 const EMAIL: &str = "bystander@example.com";
 /// Sign-ins are limited by default, and the bystander signs in over and over.
-const SETTINGS: [&str; 2] = [
+pub(super) const SETTINGS: [&str; 2] = [
     "limits.sign_ins_per_address=",
     "limits.sign_ins_per_account=",
 ];
