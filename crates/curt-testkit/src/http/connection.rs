@@ -6,7 +6,7 @@ use super::Request;
 use super::response::{Framing, Response, malformed};
 
 /// Longest wait for one answer, unless a test says otherwise.
-const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 /// Largest head and body that are read.
 const HEAD_BYTES_MAX: usize = 64 * 1_024;
 const BODY_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
