@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use curt_testkit::http::{Connection, Request};
+use curt_testkit::stop::SetOnDrop;
 
 use super::Bystander;
 use super::probe::SETTINGS;
@@ -31,7 +32,7 @@ fn abandoned_searches_hold_up_nobody() {
     bystander.withstand("abandoned searches", 24 << 20, |site| {
         let attack = Attack::new(site, &reader);
         thread::scope(|scope| {
-            let _end = attack.stop_on_drop();
+            let _end = SetOnDrop::of(&attack.over);
             scope.spawn(|| attack.run());
             attack.wait_for(searches / 2);
             assert_clicks_are_counted(site);
@@ -127,19 +128,6 @@ impl<'a> Attack<'a> {
             assert!(began.elapsed() < 6 * SOON, "only {} sent", self.sent());
             thread::sleep(PAUSE);
         }
-    }
-
-    /// Also when the test fails: the scope would wait for the attack for ever.
-    fn stop_on_drop(&self) -> impl Drop {
-        Stop(&self.over)
-    }
-}
-
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 
