@@ -32,7 +32,7 @@ pub(crate) async fn show_key_once(accounts: &AccountServices) -> anyhow::Result<
     Ok(())
 }
 
-/// Shows where the first account is made, at every start until somebody can sign in. The link is good for this run.
+/// Shows where the first account is made, at every start until somebody can sign in. The link is good on every server.
 pub(crate) async fn show_setup(accounts: &AccountServices, base: &str) -> anyhow::Result<()> {
     if let Some(token) = accounts.people.setup_token().await? {
         println!("Make the first account: {base}/setup?token={token}");

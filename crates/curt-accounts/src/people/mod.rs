@@ -22,7 +22,6 @@ pub use self::admit::NewPerson;
 pub use self::edit::EditPerson;
 pub use self::invite::Invited;
 pub use self::operator::OPERATOR_EMAIL;
-use self::setup::Setup;
 pub use self::sign_in::{SignIn, SignedIn};
 use crate::admit::{ascii_folded_email, folded_email};
 use crate::audit::Audit;
@@ -48,7 +47,6 @@ pub struct People {
     passwords: Arc<Passwords>,
     credentials: Arc<Credentials>,
     ids: UserIds,
-    setup: Setup,
 }
 
 impl People {
@@ -68,7 +66,6 @@ impl People {
             passwords,
             credentials,
             ids: UserIds::new(),
-            setup: Setup::default(),
         })
     }
 

@@ -1,51 +1,64 @@
-//! The first account. Whoever started the server proves it with a token that was printed there; once anybody can sign
-//! in, the door is closed for ever, whatever is shown.
+//! The first account. Whoever started a server proves it with a token that was printed there, on every server of the
+//! installation; once anybody can sign in, the door is closed for ever, whatever is shown.
+//!
+//! The token's hash is kept with the invitations, in a form that no invitation's code can have: what opens the setup
+//! does not sign anybody up.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use curt_core::names::audit;
-use curt_core::{PortResult, User};
+use curt_core::ports::Invite;
+use curt_core::{PortResult, Role, UnixMillis, User};
 
 use super::People;
 use super::admit::{self, Admitted, NewPerson};
 use crate::audit::Origin;
-use crate::error::AccountError;
+use crate::error::{AccountError, TRIES_MAX, exhausted};
 use crate::token;
 
-/// The hash of the token that opens the setup, in this process's memory only.
-#[derive(Default)]
-pub(super) struct Setup(Mutex<Option<[u8; 32]>>);
+/// How long a token is good; a later start prints a new one.
+const SETUP_TTL: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-impl Setup {
-    fn open(&self) -> String {
-        let token = token::secret();
-        *self.locked() = Some(token::hash(&token));
-        token
-    }
-
-    fn is_opened_by(&self, token: &str) -> bool {
-        token::matches(self.locked().as_ref(), &token::hash(token))
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Option<[u8; 32]>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// The complement of a code's hash is the hash of no code that anybody could find.
+fn setup_hash(token: &str) -> [u8; 32] {
+    token::hash(token).map(|byte| !byte)
 }
 
 impl People {
-    /// Opens the setup and returns its token, if nobody can sign in. An earlier token opens nothing any more. Makes the
-    /// operator's account if there is none: of all who then come with a token at once, one changes that row.
+    /// Opens the setup and returns a token for it, if nobody can sign in. Tokens of other servers and of earlier starts
+    /// are as good. Makes the operator's account if there is none: of all who then come with a token at once, one changes
+    /// that row.
     pub async fn setup_token(&self) -> Result<Option<String>, AccountError> {
         if self.accounts.anybody_can_sign_in().await? {
             return Ok(None);
         }
-        self.ensure_operator().await?;
-        Ok(Some(self.setup.open()))
+        let operator = self.ensure_operator().await?;
+        let now = self.clock.now();
+        for _ in 0..TRIES_MAX {
+            let token = token::secret();
+            let invite = Invite {
+                secret_hash: setup_hash(&token),
+                role: Role::Admin,
+                made_by: operator.id,
+                created_at: now,
+                expires_at: now.plus(SETUP_TTL).min(UnixMillis::MAX),
+            };
+            if self.accounts.add_invite(&invite).await? {
+                return Ok(Some(token));
+            }
+        }
+        Err(exhausted("add a setup token"))
     }
 
     /// Whether [`set_up`](Self::set_up) would look at a form that comes with this token.
     pub async fn is_setup_open(&self, token: &str) -> PortResult<bool> {
-        Ok(self.setup.is_opened_by(token) && !self.accounts.anybody_can_sign_in().await?)
+        Ok(self.opens_setup(token).await? && !self.accounts.anybody_can_sign_in().await?)
+    }
+
+    async fn opens_setup(&self, token: &str) -> PortResult<bool> {
+        let now = self.clock.now();
+        let found = self.accounts.invite(&setup_hash(token), now).await?;
+        Ok(found.is_some())
     }
 
     /// Makes the first administrator out of the operator's account.
@@ -55,7 +68,7 @@ impl People {
         new: &NewPerson,
         origin: Origin,
     ) -> Result<User, AccountError> {
-        if !self.setup.is_opened_by(token) {
+        if !self.opens_setup(token).await? {
             return Err(AccountError::SetupClosed);
         }
         let user = self.make_first(new, origin).await?;

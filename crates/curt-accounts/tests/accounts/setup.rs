@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use curt_accounts::{AccountError, EditPerson, OPERATOR_EMAIL, Whom};
 use curt_core::Role;
 
@@ -73,10 +75,28 @@ async fn a_user_added_by_command_closes_the_setup_too() {
 }
 
 #[tokio::test]
-async fn a_mistake_leaves_the_setup_open_and_a_newer_token_replaces_the_old() {
+async fn a_token_opens_the_setup_on_every_server_and_signs_nobody_up() {
+    let world = World::new();
+    let people = &world.accounts.people;
+    let others = [world.elsewhere(CHEAP), world.elsewhere(CHEAP)];
+    let setup = people.setup_token().await.unwrap().unwrap();
+    others[0].people.setup_token().await.unwrap().unwrap();
+    for other in &others {
+        assert!(other.people.is_setup_open(&setup).await.unwrap());
+        assert!(!other.people.is_setup_open("guess").await.unwrap());
+        assert!(!other.people.is_invited(&setup).await.unwrap());
+    }
+    let ann = person("ann@example.com");
+    others[1].people.set_up(&setup, &ann, ORIGIN).await.unwrap();
+    assert!(!people.is_setup_open(&setup).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_mistake_leaves_the_setup_open_and_an_old_token_ends() {
     let world = World::new();
     let people = &world.accounts.people;
     let old = people.setup_token().await.unwrap().unwrap();
+    world.clock.advance(Duration::from_secs(7 * 24 * 3_600));
     let setup = people.setup_token().await.unwrap().unwrap();
     let ann = person("ann@example.com");
     let refused = people.set_up(&old, &ann, ORIGIN).await;

@@ -2,6 +2,7 @@ use std::io::Write as _;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
+use curt_testkit::http::Request;
 use serde_json::Value;
 
 use super::{printed, stderr};
@@ -139,6 +140,42 @@ fn passwords_and_codes_come_in_and_out_but_are_not_stored() {
 }
 
 #[test]
+fn a_password_reset_revokes_api_keys_if_asked_to() {
+    let site = Site::start(&[]);
+    printed(&site.output(&["user", "add", ANN]));
+    let token = printed(&site.output(&["key", "add", "laptop", "--user", ANN]));
+    let token = token.trim();
+    let session = |password: &str| {
+        let shown = serde_json::json!({ "email": ANN, "password": password });
+        let signed_in = Api::new(site.http(), "").post("/api/v1/sessions", &shown);
+        let signed_in = signed_in.unwrap();
+        assert_eq!(signed_in.status, 201, "{signed_in:?}");
+        signed_in.cookie("curt_session").unwrap().to_owned()
+    };
+    let asked_by = |session: &str| {
+        let me = Request::get("/api/v1/users/me");
+        let me = me.header("Cookie", &format!("curt_session={session}"));
+        Api::new(site.http(), "").send(&me).unwrap().status
+    };
+    let ended_within = |what: &str, ended: &dyn Fn() -> bool| {
+        let began = Instant::now();
+        while !ended() {
+            assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        }
+    };
+    let password = printed(&site.output(&["user", "password", ANN]));
+    let first = session(password.trim());
+    assert_eq!(asked_by(&first), 200);
+    let password = printed(&site.output(&["user", "password", ANN]));
+    ended_within("a session goes on", &|| asked_by(&first) == 401);
+    assert_eq!(status(&site, token), 200, "keys stay unless asked for");
+    let second = session(password.trim());
+    printed(&site.output(&["user", "password", ANN, "--revoke-api-keys"]));
+    ended_within("a session goes on", &|| asked_by(&second) == 401);
+    ended_within("a key goes on", &|| status(&site, token) == 401);
+}
+
+#[test]
 fn account_commands_say_what_is_wrong() {
     let site = Site::new(&[]);
     printed(&site.output(&["user", "add", ANN]));
@@ -222,7 +259,11 @@ fn the_way_to_the_first_account_is_shown_until_somebody_has_one() {
     site.restart();
     let second = setup_tokens(&site);
     assert_eq!(second.len(), 1);
-    assert_ne!(first, second, "a link is good for one run");
+    assert_ne!(first, second, "it is not kept, only recognised");
+    for token in [&first[0], &second[0]] {
+        let page = format!("/setup?token={token}");
+        assert_eq!(site.api().get(&page).unwrap().status, 200);
+    }
     site.kill();
     printed(&site.output(&["user", "add", ANN, "--role", "admin"]));
     site.restart();
