@@ -108,7 +108,11 @@ impl Host {
             return Err("a host is missing".into());
         }
         let port = port
-            .map(|port| port.parse().map_err(|_| format!("{port:?} is not a port")))
+            // Not repeated: where the host was left out, it is a password.
+            .map(|port| {
+                port.parse()
+                    .map_err(|_| "the port after a host is no number".to_owned())
+            })
             .transpose()?;
         Ok(Self {
             name: name.into(),

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::masking;
+
 /// An engine that ports can be served by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EngineKind {
@@ -123,11 +125,15 @@ impl EngineAddress {
     /// Reads an address for one part of the product; relative paths start at `data_dir`. The error says what would be
     /// right and never repeats a password.
     pub fn parse(text: &str, part: Part, data_dir: &Path) -> Result<Self, String> {
-        let Some((scheme, rest)) = text.split_once(':') else {
-            let example = part.engines()[0].form();
-            return Err(format!(
-                "{text:?} is not a store address: it begins with a scheme, such as {example}"
-            ));
+        let (scheme, rest) = match text.split_once(':') {
+            // What is no scheme may be part of a secret.
+            Some((scheme, rest)) if masking::is_scheme(scheme) => (scheme, rest),
+            _ => {
+                let example = part.engines()[0].form();
+                return Err(format!(
+                    "it is not a store address: one begins with a scheme, such as {example}"
+                ));
+            }
         };
         let fits = part.engines().iter().map(|kind| kind.form());
         let fits: Vec<&str> = fits.collect();
@@ -145,9 +151,15 @@ impl EngineAddress {
             EngineKind::Memory if rest.is_empty() => Place::Memory,
             EngineKind::Memory => return Err("nothing follows memory:".to_owned()),
             EngineKind::Sqlite | EngineKind::Files if rest.is_empty() => {
-                return Err(format!("{text:?} names no place: write {}", kind.form()));
+                return Err(format!("{scheme}: names no place: write {}", kind.form()));
             }
             EngineKind::Sqlite | EngineKind::Files => Place::Path(data_dir.join(rest)),
+            _ if masking::has_unencoded_password(text) => {
+                return Err(
+                    "the password cannot be told from the rest: write / as %2F, @ as %40, ? as %3F and # as %23"
+                        .to_owned(),
+                );
+            }
             _ if rest.starts_with("//") => Place::Remote(text.to_owned()),
             _ => return Err(format!("write it as {scheme}://…")),
         };
@@ -184,12 +196,7 @@ impl fmt::Display for EngineAddress {
         match &self.place {
             Place::Memory => f.write_str("memory:"),
             Place::Path(path) => write!(f, "{}", path.display()),
-            Place::Remote(text) => {
-                let (scheme, rest) = text.split_once("://").unwrap_or((text, ""));
-                let rest = rest.split('?').next().unwrap_or_default();
-                let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-                write!(f, "{scheme}://{place}")
-            }
+            Place::Remote(text) => f.write_str(&masking::without_account(text)),
         }
     }
 }

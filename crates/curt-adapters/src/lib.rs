@@ -22,6 +22,7 @@ pub mod files;
 #[cfg(feature = "hdfs")]
 pub mod hdfs;
 mod key_layout;
+mod masking;
 pub mod memory;
 #[cfg(feature = "mysql")]
 pub mod mysql;
@@ -30,6 +31,8 @@ mod off_runtime;
 pub mod open;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod page_cursor;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
+mod plain_text;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(any(feature = "redis", feature = "zookeeper"))]
@@ -47,3 +50,4 @@ pub mod wrap;
 pub mod zookeeper;
 
 pub use engine_address::{EngineAddress, EngineKind, Part};
+pub use masking::masked;

@@ -45,6 +45,8 @@ pub mod metric {
     pub const KEY_DUPLICATES: &str = "curt_key_duplicates";
     /// Keys made on the spot because the supply was dry.
     pub const KEY_FALLBACKS: &str = "curt_key_fallbacks";
+    /// Keys of the supply that no link got, by reason: `length`, `alphabet`, `reserved`, `unwanted`.
+    pub const KEYS_REFUSED: &str = "curt_keys_refused";
     /// Keys found in batches of a process that died, and put back.
     pub const KEYS_RECOVERED: &str = "curt_keys_recovered";
     /// Keys put back into the supply after their quarantine.
@@ -93,6 +95,7 @@ pub mod event {
     pub const KEY_FILE_PUBLISHED: &str = "key_file_published";
     pub const KEY_FILES_LOW: &str = "key_files_low";
     pub const KEY_BLOCK_SKIPPED: &str = "key_block_skipped";
+    pub const KEY_REFUSED: &str = "key_refused";
     pub const FOREIGN_KEY_DROPPED: &str = "foreign_key_dropped";
     pub const LINKS_PURGED: &str = "links_purged";
     pub const BLOCKLIST_LOADED: &str = "blocklist_loaded";
@@ -104,6 +107,7 @@ pub mod event {
     pub const CLICK_RECORD_POISONED: &str = "click_record_poisoned";
     pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
     pub const CLICKS_PURGED: &str = "clicks_purged";
+    pub const ENCRYPTION_LACKED: &str = "encryption_lacked";
     pub const FILES_TIGHTENED: &str = "files_tightened";
     pub const REQUEST_ANSWERED: &str = "request_answered";
     pub const REQUEST_FAILED: &str = "request_failed";

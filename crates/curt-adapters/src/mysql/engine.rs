@@ -13,6 +13,7 @@ use mysql_async::{
 use super::failure::{BACKEND, away, failed, no_connection, too_late};
 use super::settings::MysqlSettings;
 use crate::effect::Effect;
+use crate::plain_text;
 
 /// Work inside a transaction, which others do not see before it is committed.
 pub(super) type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 't>>;
@@ -45,6 +46,9 @@ impl Engine {
             opts.tcp_port(),
             opts.db_name().unwrap_or_default()
         );
+        if opts.ssl_opts().is_none() && !plain_text::is_this_machine(opts.ip_or_hostname()) {
+            plain_text::warn(BACKEND, &address);
+        }
         let constraints = PoolConstraints::new(0, settings.connections.get());
         let pool = PoolOpts::new().with_constraints(constraints.unwrap_or_default());
         let wait = settings.call_timeout.as_secs().max(1);

@@ -1,4 +1,7 @@
 //! `postgres://user:password@h1:5432,h2:5433/database?sslmode=require&sslrootcert=ca.pem`
+//!
+//! A connection is encrypted if `sslmode=require` or a root certificate says so; then certificate and name are checked.
+//! Without either it is plain text, which takes no password to another machine unless `sslmode=disable` allows it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,6 +11,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 use super::failure::BACKEND;
+use crate::plain_text;
 
 const OP: &str = "read the address";
 
@@ -39,9 +43,12 @@ impl Address {
     pub(super) fn parse(text: &str) -> PortResult<Self> {
         let Split {
             rest,
-            encrypted,
+            encrypted: said,
             roots,
         } = split(text)?;
+        let is_said = said.is_some();
+        // Whoever names a certificate to trust wants it to be checked.
+        let encrypted = said.unwrap_or(roots.is_some());
         let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
             let example = "write postgres://user:password@host:5432/database";
             invalid(format!("it is not an address of PostgreSQL: {example}")).with_source(error)
@@ -56,6 +63,15 @@ impl Address {
             config.application_name("curt");
         }
         let hosts = one_per_host(&config)?;
+        if !encrypted && goes_elsewhere(&config) {
+            if !is_said && config.get_password().is_some() {
+                return Err(invalid(
+                    "the password would cross the network in clear text: add sslmode=require (and sslrootcert=FILE for an \
+                     authority of your own), or allow it with sslmode=disable",
+                ));
+            }
+            plain_text::warn(BACKEND, &label(&config));
+        }
         Ok(Self {
             label: label(&config),
             hosts,
@@ -68,19 +84,20 @@ impl Address {
 /// An address without the options that only we know.
 struct Split {
     rest: String,
-    encrypted: bool,
+    /// `None`: the address does not say.
+    encrypted: Option<bool>,
     roots: Option<PathBuf>,
 }
 
 fn split(text: &str) -> PortResult<Split> {
     let (base, options) = text.split_once('?').unwrap_or((text, ""));
     let mut kept = Vec::new();
-    let (mut encrypted, mut roots) = (false, None);
+    let (mut encrypted, mut roots) = (None, None);
     for option in options.split('&').filter(|option| !option.is_empty()) {
         match option.split_once('=') {
-            Some(("sslmode", "disable")) => encrypted = false,
+            Some(("sslmode", "disable")) => encrypted = Some(false),
             // Whoever asks for encryption gets a check of the certificate and its name with it.
-            Some(("sslmode", "require" | "verify-full")) => encrypted = true,
+            Some(("sslmode", "require" | "verify-full")) => encrypted = Some(true),
             Some(("sslmode", other)) => {
                 return Err(invalid(format!(
                     "sslmode={other} is not served: use disable, or require, which also checks the certificate"
@@ -142,6 +159,13 @@ fn copy_session(from: &Config, to: &mut Config) {
     }
 }
 
+fn goes_elsewhere(config: &Config) -> bool {
+    config.get_hosts().iter().any(|host| match host {
+        Host::Tcp(name) => !plain_text::is_this_machine(name),
+        Host::Unix(_) => false,
+    })
+}
+
 fn label(config: &Config) -> String {
     let hosts: Vec<String> = config
         .get_hosts()
@@ -189,6 +213,51 @@ mod tests {
         for host in &address.hosts {
             assert_eq!(host.get_password(), Some(&b"hush"[..]));
             assert_eq!(host.get_ssl_mode(), SslMode::Require);
+        }
+    }
+
+    #[test]
+    fn a_root_certificate_means_encryption_unless_the_address_says_otherwise() {
+        for (options, encrypted) in [
+            ("sslrootcert=/etc/ca.pem", true),
+            ("sslrootcert=/etc/ca.pem&sslmode=verify-full", true),
+            ("sslmode=require", true),
+            ("sslmode=disable&sslrootcert=/etc/ca.pem", false),
+            ("sslmode=disable", false),
+        ] {
+            let address = Address::parse(&format!("postgres://u:hush@db.example/x?{options}"));
+            let address = address.unwrap();
+            assert_eq!(address.encrypted, encrypted, "{options}");
+            let mode = address.hosts[0].get_ssl_mode();
+            assert_eq!(mode == SslMode::Require, encrypted, "{options}");
+        }
+    }
+
+    #[test]
+    fn a_password_does_not_go_to_another_machine_in_clear_text_by_accident() {
+        for hosts in [
+            "db.example",
+            "192.0.2.7",
+            "localhost,db.example",
+            "[2001:db8::1]",
+        ] {
+            let problem = Address::parse(&format!("postgres://u:hush@{hosts}/x")).unwrap_err();
+            let text = format!("{problem} {problem:?}");
+            assert!(text.contains("sslmode=require"), "{hosts}: {text}");
+            assert!(!text.contains("hush"), "{hosts}: {text}");
+            assert!(Address::parse(&format!("postgres://u@{hosts}/x")).is_ok());
+            let allowed = format!("postgres://u:hush@{hosts}/x?sslmode=disable");
+            assert!(!Address::parse(&allowed).unwrap().encrypted);
+        }
+        for here in [
+            "localhost",
+            "127.0.0.1",
+            "127.8.8.8",
+            "[::1]",
+            "%2Frun%2Fpg",
+        ] {
+            let address = Address::parse(&format!("postgres://u:hush@{here}/x"));
+            assert!(!address.unwrap().encrypted, "{here}");
         }
     }
 

@@ -3,6 +3,7 @@ use curt_core::{ErrorKind, PortError, PortResult};
 
 use super::{BACKEND, failure};
 use crate::address::{Address, Host};
+use crate::plain_text;
 
 const SERVER_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
@@ -40,6 +41,11 @@ impl Route {
             "rediss+sentinel" => (true, true),
             scheme => return Err(invalid(format!("unknown scheme {scheme:?}"))),
         };
+        let goes_elsewhere = |host: &Host| !plain_text::is_this_machine(&host.name);
+        if !has_tls && address.hosts.iter().any(goes_elsewhere) {
+            let hosts = address.hosts.iter().map(|host| host.name.as_str());
+            plain_text::warn(BACKEND, &hosts.collect::<Vec<_>>().join(","));
+        }
         let (to, database) = if has_sentinels {
             primary(&address)?
         } else {
@@ -49,7 +55,7 @@ impl Route {
             None => 0,
             Some(number) => number
                 .parse::<u16>()
-                .map_err(|_| invalid(format!("{number:?} is not the number of a database")))?,
+                .map_err(|_| invalid("after the host stands the number of a database"))?,
         };
         let tls = if has_tls {
             // Another part of the process may have chosen already, and that is as good.

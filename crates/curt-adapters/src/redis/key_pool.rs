@@ -104,8 +104,9 @@ fn checked(bytes: Vec<u8>) -> Option<Key> {
         .ok()
         .and_then(|text| Key::parse(text).ok());
     if key.is_none() {
+        // Quoted: a line end in it would begin a line of the log.
         let text = String::from_utf8_lossy(&bytes);
-        tracing::warn!(event = event::FOREIGN_KEY_DROPPED, %text, "not a key");
+        tracing::warn!(event = event::FOREIGN_KEY_DROPPED, ?text, "not a key");
     }
     key
 }

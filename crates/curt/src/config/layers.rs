@@ -58,11 +58,20 @@ pub(super) fn overlay_file(
 ) -> Result<(), ConfigError> {
     let file: Table = text
         .parse()
-        .map_err(|problem| ConfigError::new(format!("{name} is not valid TOML: {problem}")))?;
+        .map_err(|problem| ConfigError::new(syntax_error(name, text, &problem)))?;
     for (key, value) in leaves(&file) {
         set(settings, &key, value).map_err(|problem| problem.within(name))?;
     }
     Ok(())
+}
+
+/// Where the mistake is and what it is. The line itself is not shown: it may hold a password.
+fn syntax_error(name: &str, text: &str, problem: &toml::de::Error) -> String {
+    let start = problem.span().map_or(0, |span| span.start);
+    let before = text.get(..start).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    format!("{name} is not valid TOML: line {line}, column {column}")
 }
 
 /// Puts `CURT_…` variables over `settings`.
@@ -98,13 +107,14 @@ pub(super) fn overlay_environment(
 pub(super) fn overlay_flag(settings: &mut Table, assignment: &str) -> Result<(), ConfigError> {
     let (key, text) = assignment
         .split_once('=')
-        .ok_or_else(|| ConfigError::new(format!("--set {assignment}: write it as key=value")))?;
+        // Not repeated: it may be an address with a password.
+        .ok_or_else(|| ConfigError::new("--set: write it as key=value"))?;
     set_text(settings, key.trim(), text.trim()).map_err(|problem| problem.within("--set"))
 }
 
 /// Text takes the type that the default has; a list is separated by commas.
 fn set_text(settings: &mut Table, key: &str, text: &str) -> Result<(), ConfigError> {
-    let wrong = |what| ConfigError::new(format!("{key}: {text:?} is not {what}"));
+    let wrong = |what| ConfigError::new(format!("{key}: {} is not {what}", quoted(text)));
     let value = match leaves(&defaults()).get(key) {
         Some(Value::Integer(_)) => {
             Value::Integer(text.parse().map_err(|_| wrong("a whole number"))?)
@@ -116,6 +126,14 @@ fn set_text(settings: &mut Table, key: &str, text: &str) -> Result<(), ConfigErr
         _ => Value::String(text.to_owned()),
     };
     set(settings, key, value)
+}
+
+/// The text for an error, unless it looks like something that holds a password: a setting may stand in another's place.
+pub(super) fn quoted(text: &str) -> String {
+    match text.contains(['@', '=']) {
+        true => "what was given".to_owned(),
+        false => format!("{text:?}"),
+    }
 }
 
 /// The items between the commas. A comma between the hosts of one address is none of these: what follows an address and
