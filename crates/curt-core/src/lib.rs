@@ -19,6 +19,7 @@ pub mod click;
 pub mod clock;
 pub mod error;
 pub mod key;
+pub mod key_rules;
 pub mod limits;
 pub mod link;
 pub mod names;
@@ -38,6 +39,7 @@ pub use click::{ClickSubject, ClickSum, Day, Dimension, SubjectDay, VisitKind, V
 pub use clock::{Clock, SystemClock, UnixMillis};
 pub use error::{ErrorKind, PortError, PortResult};
 pub use key::{DomainId, Key, LinkId, LinkRef};
+pub use key_rules::{KeyRefusal, KeyRules};
 pub use link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
 pub use owner::OwnerId;
 pub use sketch::Sketch;

@@ -1,5 +1,6 @@
 //! What the KEYS line counts.
 
+use curt_core::KeyRefusal;
 use curt_core::names::metric;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -21,6 +22,11 @@ struct ShardLabel {
     shard: u64,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
 /// The counters and gauges of the KEYS line. Clones share their numbers; the default is registered nowhere.
 #[derive(Clone, Debug, Default)]
 pub struct KeyMetrics {
@@ -30,6 +36,7 @@ pub struct KeyMetrics {
     pub recovered: Counter,
     pub recycled: Counter,
     pub corrupt_blocks: Counter,
+    refused: Family<ReasonLabel, Counter>,
     keys: Family<StageLabel, Gauge>,
     held: Family<StageLabel, Gauge>,
     ledger_free: Family<ShardLabel, Gauge>,
@@ -58,6 +65,11 @@ impl KeyMetrics {
             metric::KEY_POOL_DEPTH,
             "Keys waiting in each shard of the pool",
             metrics.pool_depth.clone(),
+        );
+        registry.register(
+            metric::KEYS_REFUSED,
+            "Keys of the supply that no link got, by reason",
+            metrics.refused.clone(),
         );
         for (name, help, counter) in [
             (
@@ -94,6 +106,13 @@ impl KeyMetrics {
             registry.register(name, help, counter.clone());
         }
         metrics
+    }
+
+    /// Counts keys that no link may have.
+    #[must_use]
+    pub fn refused(&self, why: KeyRefusal) -> Counter {
+        let reason = why.name();
+        self.refused.get_or_create_owned(&ReasonLabel { reason })
     }
 
     /// Shows `accounts` as the gauge family of K-2.

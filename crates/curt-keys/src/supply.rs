@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use curt_core::clock::Clock;
 use curt_core::link::KeyOrigin;
+use curt_core::names::event;
 use curt_core::ports::{Cursor, KeyFile, KeyLedger, KeyPool, LinkStore, Locks, Roster};
 use curt_core::{
-    Alphabet, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target, UnwantedWords,
+    Alphabet, ErrorKind, Key, KeyRefusal, LinkId, OwnerId, PortError, PortResult, Target,
+    UnwantedWords,
 };
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -239,6 +241,34 @@ impl KeySupply {
     pub fn conflicted(&self, key: &SuppliedKey) {
         tracing::debug!(key = %key.key, origin = key.origin.name(), "key met an existing link");
         self.metrics.conflicts.inc();
+    }
+
+    /// Drops a key that no link may have. It is not given to another one, and shows as leaked (K-2).
+    pub fn refused(&self, key: &SuppliedKey, why: KeyRefusal) {
+        self.metrics.refused(why).inc();
+        let (text, origin, reason) = (key.key.as_str(), key.origin.name(), why.name());
+        match why {
+            // Words come to be unwanted when settings change.
+            KeyRefusal::Unwanted => {
+                tracing::debug!(
+                    event = event::KEY_REFUSED,
+                    key = text,
+                    origin,
+                    reason,
+                    "key refused"
+                );
+            }
+            // Nothing of ours makes such keys.
+            _ => {
+                tracing::warn!(
+                    event = event::KEY_REFUSED,
+                    key = text,
+                    origin,
+                    reason,
+                    "key refused"
+                );
+            }
+        }
     }
 
     /// Whether links get their keys from [`LinkStore::claim`]; [`take`](Self::take) is for when the rows run out.

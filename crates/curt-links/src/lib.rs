@@ -17,7 +17,8 @@ pub mod purge;
 pub mod resolve;
 mod settings;
 
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 
 use curt_core::ports::LinkStore;
 use curt_core::{Clock, ErrorKind, LinkId, PortError, PortResult, UnixMillis};
@@ -43,6 +44,7 @@ pub struct Links {
     resolver: Arc<Resolver>,
     clock: Arc<dyn Clock>,
     metrics: LinkMetrics,
+    listener: OnceLock<OwnHost>,
 }
 
 impl Links {
@@ -61,7 +63,13 @@ impl Links {
             resolver,
             clock,
             metrics,
+            listener: OnceLock::new(),
         })
+    }
+
+    /// Tells where the server listens, with the port that the system chose: targets must not lead there.
+    pub fn listening_on(&self, address: SocketAddr) {
+        self.listener.get_or_init(|| address.into());
     }
 
     #[must_use]
@@ -73,6 +81,7 @@ impl Links {
         Door {
             settings: &self.settings,
             blocklist,
+            listener: self.listener.get(),
             now,
         }
     }

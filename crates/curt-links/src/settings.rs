@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use curt_core::limits::TARGET_BYTES_DEFAULT;
-use curt_core::{DomainId, RedirectStatus, UnwantedWords};
+use curt_core::{DomainId, KeyRules, RedirectStatus};
 
 use crate::admit::OwnHost;
 
@@ -18,8 +18,8 @@ pub struct LinkSettings {
     pub schemes: Vec<Box<str>>,
     /// Hosts that a target must not lead to, because they serve short links: a link to them could go round in a ring.
     pub own_hosts: Vec<OwnHost>,
-    /// Words that no alias may hold.
-    pub unwanted_words: UnwantedWords,
+    /// What a key must be like to be given to a link, generated or chosen.
+    pub keys: KeyRules,
     /// When a link ends whose creator says nothing about it; `None`: never.
     pub default_expiry: Option<Duration>,
     pub default_status: RedirectStatus,
@@ -33,7 +33,7 @@ impl Default for LinkSettings {
             target_bytes_max: TARGET_BYTES_DEFAULT,
             schemes: vec!["http".into(), "https".into()],
             own_hosts: Vec::new(),
-            unwanted_words: UnwantedWords::default(),
+            keys: KeyRules::default(),
             default_expiry: Some(DAY * 365 * 2),
             default_status: RedirectStatus::default(),
             default_forward_query: false,

@@ -4,12 +4,35 @@ use std::net::{IpAddr, Ipv6Addr};
 /// the rest is free for anybody to choose anew for each request.
 pub(crate) fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(v6) => {
-            let network = v6.to_bits() >> 64 << 64;
-            IpAddr::V6(Ipv6Addr::from_bits(network))
-        }
+        IpAddr::V6(v6) => first_bits(v6, 64),
         v4 => v4,
     }
+}
+
+/// The network that is given to one site, which divides it into as many as 65,536 households: the first 48 bits of IPv6.
+pub(super) fn site(address: IpAddr) -> Option<IpAddr> {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let IpAddr::V6(network) = first_bits(v6, 48) else {
+                return None;
+            };
+            // Marked by its last bit, so that it is not taken for its own first household.
+            Some(IpAddr::V6(Ipv6Addr::from_bits(network.to_bits() | 1)))
+        }
+        IpAddr::V4(_) => None,
+    }
+}
+
+/// Everything that an address is counted as.
+pub(super) fn prefixes(address: IpAddr) -> impl Iterator<Item = IpAddr> {
+    [Some(household(address)), site(address)]
+        .into_iter()
+        .flatten()
+}
+
+fn first_bits(address: Ipv6Addr, bits: u32) -> IpAddr {
+    let rest = 128 - bits;
+    IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> rest << rest))
 }
 
 #[cfg(test)]
@@ -28,5 +51,18 @@ mod tests {
             let counted: IpAddr = counted.parse().unwrap();
             assert_eq!(household(shown.parse().unwrap()), counted, "{shown}");
         }
+    }
+
+    #[test]
+    fn households_of_one_site_are_one_network() {
+        let of = |text: &str| site(text.parse().unwrap());
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), of("2001:db8:1:ffff::9"));
+        assert_ne!(of("2001:db8:1:2::"), of("2001:db8:2:2::"));
+        assert_ne!(
+            of("2001:db8:1::"),
+            Some(household("2001:db8:1::".parse().unwrap()))
+        );
+        assert_eq!(of("192.0.2.7"), None);
+        assert_eq!(of("::ffff:192.0.2.7"), None);
     }
 }

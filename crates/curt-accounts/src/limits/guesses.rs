@@ -62,7 +62,7 @@ impl Limits {
                 format!("sign-in/account/{account}/browser/{browser}")
             });
         } else {
-            buckets.add(by_address, || format!("sign-in/address/{address}"));
+            self.add_address(&mut buckets, by_address, "sign-in", address);
             let is_known = self.known.0.get(&source).is_some();
             buckets.add(by_account, || match is_known {
                 true => format!("sign-in/account/{account}/address/{address}"),
@@ -84,9 +84,9 @@ impl Limits {
     /// Counts a try at a link's password. A failing engine is an error.
     pub async fn link_passwords(&self, address: IpAddr, link: &LinkId) -> PortResult<Guess> {
         let mut buckets = Buckets::default();
-        buckets.add(self.settings.link_passwords_per_address, || {
-            format!("link-password/{link}/address/{}", household(address))
-        });
+        let by_address = self.settings.link_passwords_per_address;
+        let what = format!("link-password/{link}");
+        self.add_address(&mut buckets, by_address, &what, address);
         buckets.add(self.settings.link_passwords_per_link, || {
             format!("link-password/{link}")
         });
@@ -96,9 +96,8 @@ impl Limits {
     /// Counts a new account, made or refused. A failing engine is an error.
     pub async fn sign_ups(&self, address: IpAddr) -> PortResult<Option<Decision>> {
         let mut buckets = Buckets::default();
-        buckets.add(self.settings.sign_ups_per_address, || {
-            format!("sign-up/address/{}", household(address))
-        });
+        let rule = self.settings.sign_ups_per_address;
+        self.add_address(&mut buckets, rule, "sign-up", address);
         self.take(policy::SIGN_UP, &buckets, 1).await
     }
 

@@ -2,6 +2,7 @@
 
 mod address;
 mod guesses;
+mod held;
 mod redirections;
 mod settings;
 
@@ -15,8 +16,10 @@ use curt_core::ports::{Accounts, Bucket, QuotaReply, QuotaRule, Quotas};
 use curt_core::{ApiKeyNumber, Clock, OwnerId, PortResult};
 
 pub(crate) use self::address::household;
+use self::address::site;
 pub use self::guesses::Guess;
 use self::guesses::KnownAddresses;
+use self::held::HeldAddresses;
 pub use self::redirections::RedirectionRules;
 pub use self::settings::LimitSettings;
 use crate::principal::{Principal, Via};
@@ -55,6 +58,7 @@ pub struct Limits {
     clock: Arc<dyn Clock>,
     redirections: Mutex<Arc<RedirectionRules>>,
     known: KnownAddresses,
+    held: HeldAddresses,
     /// So that an outage is logged once and not once per visit.
     failing: AtomicBool,
 }
@@ -74,6 +78,7 @@ impl Limits {
             clock,
             redirections: Mutex::new(Arc::new(rules)),
             known: KnownAddresses::default(),
+            held: HeldAddresses::default(),
             failing: AtomicBool::new(false),
         })
     }
@@ -99,9 +104,10 @@ impl Limits {
                 let rule = own.or(self.settings.creations_per_user);
                 buckets.add(rule, || format!("create/user/{}", principal.user));
             }
-            None => buckets.add(self.settings.creations_per_address, || {
-                format!("create/address/{}", household(address))
-            }),
+            None => {
+                let rule = self.settings.creations_per_address;
+                self.add_address(&mut buckets, rule, "create", address);
+            }
         }
         self.take(policy::CREATE, &buckets, count).await
     }
@@ -119,9 +125,10 @@ impl Limits {
             Some(principal) => buckets.add(self.settings.password_links_per_user, || {
                 format!("password-link/user/{}", principal.user)
             }),
-            None => buckets.add(self.settings.password_links_per_address, || {
-                format!("password-link/address/{}", household(address))
-            }),
+            None => {
+                let rule = self.settings.password_links_per_address;
+                self.add_address(&mut buckets, rule, "password-link", address);
+            }
         }
         self.take(policy::PASSWORD_LINK, &buckets, count).await
     }
@@ -142,13 +149,37 @@ impl Limits {
         self.take_or_pass(policy::REDIRECT, &buckets).await
     }
 
-    /// Counts a look-up of a key that leads nowhere. With a failing engine there is no limit.
+    /// Counts a look-up of a key that leads nowhere, and [holds](Self::held) an address that has had too many. With a
+    /// failing engine there is no limit.
     pub async fn misses(&self, address: IpAddr) -> Option<Decision> {
         let mut buckets = Buckets::default();
-        buckets.add(self.settings.misses_per_address, || {
-            format!("miss/address/{}", household(address))
-        });
-        self.take_or_pass(policy::MISS, &buckets).await
+        let rule = self.settings.misses_per_address;
+        self.add_address(&mut buckets, rule, "miss", address);
+        let decision = self.take_or_pass(policy::MISS, &buckets).await?;
+        if !decision.granted {
+            let is_sites = Some(decision.rule) != rule;
+            let prefix = site(address).filter(|_| is_sites);
+            let prefix = prefix.unwrap_or_else(|| household(address));
+            self.held.hold(prefix, decision, self.clock.now());
+        }
+        Some(decision)
+    }
+
+    /// Counts an address, and the site that it belongs to if that can have many of them.
+    fn add_address(
+        &self,
+        buckets: &mut Buckets,
+        rule: Option<QuotaRule>,
+        what: &str,
+        address: IpAddr,
+    ) {
+        buckets.add(rule, || format!("{what}/address/{}", household(address)));
+        if let Some(site) = site(address) {
+            let times = self.settings.ipv6_site_factor.into();
+            buckets.add(rule.and_then(|rule| widened(rule, times)), || {
+                format!("{what}/site/{site}")
+            });
+        }
     }
 
     /// Whose links are limited, as last read.
@@ -201,6 +232,12 @@ impl Limits {
             }
         }
     }
+}
+
+/// The rule of a whole site; `None` without a limit on sites.
+fn widened(rule: QuotaRule, times: u64) -> Option<QuotaRule> {
+    let amount = rule.amount.saturating_mul(times);
+    (times > 0).then_some(QuotaRule { amount, ..rule })
 }
 
 /// Names and rules of what is taken from.

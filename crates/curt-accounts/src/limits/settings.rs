@@ -3,6 +3,9 @@ use std::time::Duration;
 use curt_core::ports::QuotaRule;
 
 /// How much of each is allowed to whoever has no allowance of their own. `None`: as much as they like.
+///
+/// Each is a bucket of `amount`, all of which may be taken at once and which refills evenly: within any `period` that is
+/// less than twice the amount. [`LimitSettings::guard`] makes one that keeps its number in every period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
     pub creations_per_key: Option<QuotaRule>,
@@ -26,6 +29,8 @@ pub struct LimitSettings {
     pub password_links_per_user: Option<QuotaRule>,
     /// Without credentials.
     pub password_links_per_address: Option<QuotaRule>,
+    /// How many times what an address may have an IPv6 site (/48) may have. 0: no limit on sites.
+    pub ipv6_site_factor: u32,
 }
 
 impl LimitSettings {
@@ -45,7 +50,18 @@ impl LimitSettings {
         link_passwords_per_link: None,
         password_links_per_user: None,
         password_links_per_address: None,
+        ipv6_site_factor: 16,
     };
+
+    /// The bucket that gives no more than `rule.amount` in *any* period: half of it at once, and the other half as it
+    /// refills. A bucket of `n` gives at most `2 n - 1` in less than a period.
+    #[must_use]
+    pub fn guard(rule: QuotaRule) -> QuotaRule {
+        QuotaRule {
+            amount: rule.amount.div_ceil(2),
+            ..rule
+        }
+    }
 }
 
 impl Default for LimitSettings {
@@ -56,15 +72,16 @@ impl Default for LimitSettings {
                 period: Duration::from_secs(seconds),
             })
         };
+        let guard = |amount, seconds| per(amount, seconds).map(Self::guard);
         Self {
             creations_per_address: per(60, 3_600),
-            misses_per_address: per(30, 60),
-            sign_ins_per_address: per(10, 60),
-            sign_ins_per_account: per(20, 600),
+            misses_per_address: guard(30, 60),
+            sign_ins_per_address: guard(10, 60),
+            sign_ins_per_account: guard(20, 600),
             sign_ups_per_address: per(10, 60),
-            password_checks_per_user: per(10, 600),
-            link_passwords_per_address: per(5, 60),
-            link_passwords_per_link: per(50, 60),
+            password_checks_per_user: guard(10, 600),
+            link_passwords_per_address: guard(5, 60),
+            link_passwords_per_link: guard(50, 60),
             password_links_per_user: per(600, 3_600),
             password_links_per_address: per(60, 3_600),
             ..Self::NONE

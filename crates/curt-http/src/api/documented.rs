@@ -171,8 +171,9 @@ documented! {
         StoreUnavailable KeysExhausted;
     DeleteUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
         LinkNotFound BodyTimeout BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
-    FollowProblems: SignInNeeded CredentialsInvalid LinkPasswordWrong ScopeMissing LinkForbidden LinkNotFound LinkGone
+    FollowProblems: SignInNeeded CredentialsInvalid LinkPasswordWrong ScopeMissing LinkForbidden BrowserNeeded
+        LinkNotFound LinkGone
         LinkBlocked UriTooLong RateLimited Internal StoreUnavailable;
-    UnlockProblems: MalformedRequest LinkPasswordWrong CrossSite LinkNotFound MethodNotAllowed BodyTimeout LinkGone
+    UnlockProblems: MalformedRequest LinkPasswordWrong CrossSite BrowserNeeded LinkNotFound MethodNotAllowed BodyTimeout LinkGone
         LinkBlocked BodyTooLarge UriTooLong UnsupportedMediaType RateLimited Internal StoreUnavailable;
 }

@@ -77,7 +77,7 @@ pub(crate) struct NewLinkBody {
     #[serde(skip_serializing)]
     pub password: Option<Secret>,
     /// How many people may follow the link; then it answers 410. Programs, `HEAD` and what browsers fetch ahead do not
-    /// count. `null`: any number.
+    /// count, and get 403 instead of the target. `null`: any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_000_000_000, example = 100)]
     pub max_clicks: Option<u64>,

@@ -85,11 +85,6 @@ impl Caller {
         self.session(app).await
     }
 
-    /// Whether there are any credentials, good or bad.
-    pub(crate) fn shows_credentials(&self) -> bool {
-        !matches!(self.header, Shown::Nothing) || self.cookie.is_some()
-    }
-
     /// Whom the cookie stands for. One that has ended is like none: the browser cannot know.
     pub(crate) async fn session(&self, app: &App) -> Result<Option<Principal>, Problem> {
         let Some(token) = &self.cookie else {

@@ -17,6 +17,7 @@ pub enum ProblemCode {
     SignUpClosed,
     InviteInvalid,
     LinkForbidden,
+    BrowserNeeded,
     NotFound,
     LinkNotFound,
     MethodNotAllowed,
@@ -49,7 +50,7 @@ pub enum ProblemCode {
 
 impl ProblemCode {
     /// In the order of their statuses.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 41] = [
         Self::MalformedRequest,
         Self::MalformedJson,
         Self::CredentialsMissing,
@@ -62,6 +63,7 @@ impl ProblemCode {
         Self::SignUpClosed,
         Self::InviteInvalid,
         Self::LinkForbidden,
+        Self::BrowserNeeded,
         Self::NotFound,
         Self::LinkNotFound,
         Self::MethodNotAllowed,
@@ -148,6 +150,8 @@ impl ProblemCode {
                 "It is unknown, used or expired. Ask for a new one."),
             Self::LinkForbidden => ("link-forbidden", StatusCode::FORBIDDEN, "You may not follow this link",
                 "It is private. Ask its owner to give you permission."),
+            Self::BrowserNeeded => ("browser-needed", StatusCode::FORBIDDEN, "This link is opened in a browser",
+                "It can be opened only so many times. Programs, HEAD and what browsers fetch ahead take none of these, and are not told where it leads."),
             Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is nothing at this address",
                 "Check the path. The API is described at /api."),
             Self::LinkNotFound => ("link-not-found", StatusCode::NOT_FOUND, "There is no such link",

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use curt_accounts::EvenTime;
 use curt_core::limits::HTTP_HEAD_BYTES_MAX;
 use curt_core::reserved::is_reserved;
 use curt_core::{DomainId, Key, LinkRef, UnixMillis};
@@ -74,12 +75,19 @@ async fn take_turns(mut connection: Connection, worker: Rc<Worker>) {
         match poll_fn(|cx| connection.poll_turns(cx, &worker)).await {
             Next::Load(key) => {
                 connection.line.slot.enter(Phase::Elsewhere);
+                let begun = EvenTime::begin();
                 // Boxed: a look-up in the store is rare, and its state would be part of every idle connection.
                 let loaded = Box::pin(worker.resolver.resolve(link(key.as_str()))).await;
                 connection.next = match loaded {
                     Ok(Resolution::Live(hit)) => Next::Answer(Some(hit)),
                     // The router looks it up once more, mostly from the cache of misses, and words the answer.
-                    Ok(_) | Err(_) => Next::HandOver,
+                    Ok(_) | Err(_) => {
+                        // A private link is never remembered, a key that nobody has is: that must not show.
+                        if worker.hides_private {
+                            begun.even().await;
+                        }
+                        Next::HandOver
+                    }
                 };
             }
             Next::HandOver => return connection.hand_over(&worker),
@@ -186,6 +194,10 @@ impl Connection {
                     break Next::Linger;
                 }
             };
+            // Before the cache: whoever has tried too many keys hears of none, live ones included.
+            if worker.holds(&get, self.peer, now) {
+                break Next::HandOver;
+            }
             let found = match loaded.take() {
                 Some(hit) => Some((hit, RedirectOutcome::Loaded)),
                 None => worker

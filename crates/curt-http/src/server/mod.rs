@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::thread;
 
 use axum::Router;
+use curt_accounts::Limits;
 use curt_clicks::capture::Capture;
 use curt_core::Clock;
 use curt_core::names::event;
@@ -51,7 +52,7 @@ use self::stop::StopSteps;
 use self::worker::WorkerParts;
 use crate::metrics::{CutReason, HttpMetrics};
 use crate::redirect::RedirectFields;
-use crate::settings::{HttpSettings, ServerSettings};
+use crate::settings::{HttpSettings, PrivateDenied, ServerSettings};
 
 /// A server whose sockets are bound and which serves nobody yet.
 pub struct Server {
@@ -65,6 +66,8 @@ pub struct Server {
     router: Router,
     trusted_proxies: Arc<[IpNet]>,
     captures: Vec<Capture>,
+    account_limits: Option<Arc<Limits>>,
+    hides_private: bool,
 }
 
 /// How a server ended.
@@ -99,6 +102,8 @@ impl Server {
             router,
             trusted_proxies: settings.api.trusted_proxies.as_slice().into(),
             captures: Vec::new(),
+            account_limits: None,
+            hides_private: settings.redirect.private_denied == PrivateDenied::Hidden,
         })
     }
 
@@ -106,6 +111,13 @@ impl Server {
     #[must_use]
     pub fn capturing(mut self, captures: Vec<Capture>) -> Self {
         self.captures = captures;
+        self
+    }
+
+    /// Passes visitors who have tried too many keys on to the router, which refuses them whatever their key.
+    #[must_use]
+    pub fn limiting(mut self, limits: Arc<Limits>) -> Self {
+        self.account_limits = Some(limits);
         self
     }
 
@@ -147,6 +159,8 @@ impl Server {
                 handovers: handovers.clone(),
                 trusted_proxies: Arc::clone(&self.trusted_proxies),
                 capture: captures.next(),
+                account_limits: self.account_limits.clone(),
+                hides_private: self.hides_private,
             };
             ends.push(start(number, parts, steps.clone()));
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use curt_accounts::Limits;
 use curt_clicks::capture::Capture;
 use curt_clicks::record::Outcome;
 use curt_core::limits::HTTP_HEAD_BYTES_MAX;
@@ -52,6 +53,8 @@ pub(super) struct WorkerParts {
     pub(super) handovers: Handovers,
     pub(super) trusted_proxies: Arc<[IpNet]>,
     pub(super) capture: Option<Capture>,
+    pub(super) account_limits: Option<Arc<Limits>>,
+    pub(super) hides_private: bool,
 }
 
 /// What the connections of one worker share. Nothing in it is seen by another thread.
@@ -65,11 +68,14 @@ pub(super) struct Worker {
     pub(super) tally: Tally,
     /// Set when the server stops: answers close their connection.
     pub(super) answers_close: Cell<bool>,
+    /// Whether visitors may be told that there is no link when there is one.
+    pub(super) hides_private: bool,
     /// Set later: connections close as soon as they owe no answer.
     pub(super) draining: Cell<bool>,
     handovers: Handovers,
     trusted_proxies: Arc<[IpNet]>,
     capture: RefCell<Option<Capture>>,
+    account_limits: Option<Arc<Limits>>,
 }
 
 /// What is used within one turn of one connection and holds nothing of it in between.
@@ -107,6 +113,35 @@ impl Tally {
 }
 
 impl Worker {
+    /// Returns the worker and the listener that it serves.
+    fn new(parts: WorkerParts) -> (Self, TcpListener) {
+        let post = if parts.settings.io_uring {
+            Post::new()
+        } else {
+            Post::default()
+        };
+        let worker = Self {
+            resolver: parts.resolver,
+            clock: parts.clock,
+            metrics: parts.metrics,
+            slots: Slots::new(&parts.settings),
+            scratch: RefCell::new(Scratch {
+                input: vec![0; INPUT_BYTES].into_boxed_slice(),
+                heads: ResponseHeads::new(parts.fields),
+            }),
+            outbox: RefCell::new(Outbox::new(post)),
+            tally: Tally::default(),
+            answers_close: Cell::new(false),
+            draining: Cell::new(false),
+            handovers: parts.handovers,
+            trusted_proxies: parts.trusted_proxies,
+            capture: RefCell::new(parts.capture),
+            account_limits: parts.account_limits,
+            hides_private: parts.hides_private,
+        };
+        (worker, parts.listener)
+    }
+
     /// Writes a redirect down before its answer is sent, so that no answered one is missing after a crash.
     pub(super) fn capture(&self, get: &PlainGet<'_>, hit: &Hit, peer: SocketAddr, now: UnixMillis) {
         let Some(capture) = &mut *self.capture.borrow_mut() else {
@@ -122,6 +157,14 @@ impl Worker {
         };
         // A full spool counts what it drops.
         let _written = capture.record(&visits::by_worker(asked, &get.visitor, address, now));
+    }
+
+    /// Returns whether no key is looked up for this visitor now. One relaxed load while that is so for nobody.
+    pub(super) fn holds(&self, get: &PlainGet<'_>, peer: SocketAddr, now: UnixMillis) -> bool {
+        let limits = self.account_limits.as_ref();
+        limits.is_some_and(|limits| {
+            limits.holds_any(now) && limits.held(self.address(get, peer), now).is_some()
+        })
     }
 
     /// Returns the visitor's address, behind trusted proxies too.
@@ -145,34 +188,17 @@ pub(super) fn run(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
 }
 
 async fn serve(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
-    let listener = tokio::net::TcpListener::from_std(parts.listener)?;
-    let post = if parts.settings.io_uring {
-        Post::new()
-    } else {
-        Post::default()
-    };
-    let worker = Rc::new(Worker {
-        resolver: parts.resolver,
-        clock: parts.clock,
-        metrics: parts.metrics,
-        slots: Slots::new(&parts.settings),
-        scratch: RefCell::new(Scratch {
-            input: vec![0; INPUT_BYTES].into_boxed_slice(),
-            heads: ResponseHeads::new(parts.fields),
-        }),
-        outbox: RefCell::new(Outbox::new(post)),
-        tally: Tally::default(),
-        answers_close: Cell::new(false),
-        draining: Cell::new(false),
-        handovers: parts.handovers,
-        trusted_proxies: parts.trusted_proxies,
-        capture: RefCell::new(parts.capture),
-    });
+    let (grace, limit) = (parts.settings.shutdown_grace, Arc::clone(&parts.limit));
+    let (worker, listener) = Worker::new(parts);
+    let (worker, listener) = (
+        Rc::new(worker),
+        tokio::net::TcpListener::from_std(listener)?,
+    );
     let ticks = tokio::task::spawn_local(tick(Rc::clone(&worker)));
     let rounds = tokio::task::spawn_local(end_rounds(Rc::clone(&worker)));
     let acceptor = Acceptor {
         worker: &worker,
-        limit: &parts.limit,
+        limit: &limit,
         failures: Cell::new(0),
     };
     loop {
@@ -202,7 +228,7 @@ async fn serve(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
     }
     worker.draining.set(true);
     worker.slots.wake_all();
-    let drained = tokio::time::timeout(parts.settings.shutdown_grace, worker.slots.emptied()).await;
+    let drained = tokio::time::timeout(grace, worker.slots.emptied()).await;
     let cut = if drained.is_ok() {
         0
     } else {

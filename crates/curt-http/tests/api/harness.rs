@@ -18,7 +18,9 @@ use curt_core::{
     Allowance, Alphabet, Clock, ErrorKind, OwnerId, PortError, PortResult, Role, Scope, Scopes,
     UnixMillis, User,
 };
-use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, Scans, admin, api};
+use curt_http::{
+    App, HttpMetrics, HttpSettings, PrivateDenied, PublicUrl, Readiness, Scans, admin, api,
+};
 use curt_keys::KeySupply;
 use curt_links::{LinkMetrics, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings};
 use curt_testkit::attended::{Attendant, AttendedLinks, Call};
@@ -132,7 +134,10 @@ impl World {
         let metrics = HttpMetrics::register(&mut registry);
         let store = AttendedLinks::new(Arc::new(MemoryLinkStore::new()), Outage::default());
         let resolver = Resolver::new(
-            ResolverSettings::default(),
+            ResolverSettings {
+                hides_private: settings.redirect.private_denied == PrivateDenied::Hidden,
+                ..ResolverSettings::default()
+            },
             store.clone(),
             Arc::clone(&shared),
             ResolveMetrics::default(),

@@ -11,6 +11,7 @@ mod bad_input;
 mod both_ways;
 mod follow;
 mod harness;
+mod hidden;
 mod key_families;
 mod links;
 mod lockout;

@@ -143,6 +143,24 @@ async fn a_new_password_ends_every_other_session() {
 }
 
 #[tokio::test]
+async fn a_new_password_revokes_api_keys_if_the_box_is_ticked() {
+    for (ticked, status) in [(false, 200), (true, 401)] {
+        let world = World::new().await;
+        let browser = Browser::ada(&world).await;
+        let page = visit(&world, "/account", &browser.token).await;
+        assert!(page.body.contains("name=\"revoke_api_keys\""), "an offer");
+        let mut form = vec![
+            ("old_password", PASSWORD),
+            ("new_password", "a new password"),
+        ];
+        form.extend(ticked.then_some(("revoke_api_keys", "on")));
+        assert_eq!(browser.post("/account/password", &form).await.status, 303);
+        assert_eq!(lists_with(&world, &world.key).await, status);
+        assert_eq!(lists_with(&world, &world.stranger).await, 200);
+    }
+}
+
+#[tokio::test]
 async fn guesses_at_the_old_password_are_limited() {
     let world = World::new().await;
     let browser = Browser::ada(&world).await;
@@ -150,7 +168,7 @@ async fn guesses_at_the_old_password_are_limited() {
         ("old_password", "not it at all"),
         ("new_password", "a new password"),
     ];
-    for _ in 0..10 {
+    for _ in 0..5 {
         assert_eq!(browser.post("/account/password", &wrong).await.status, 422);
     }
     assert_eq!(browser.post("/account/password", &wrong).await.status, 429);

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use curt_core::names::event;
 use curt_core::ports::{Cursor, KeyFile};
-use curt_core::{ErrorKind, Key, PortError, PortResult, UnwantedWords};
+use curt_core::reserved::is_reserved;
+use curt_core::{ErrorKind, Key, KeyRefusal, PortError, PortResult, UnwantedWords};
 
 use crate::buffer::Feed;
 use crate::metrics::KeyMetrics;
@@ -75,7 +76,7 @@ impl Preload {
         {
             Ok(keys) if keys.len() == wanted => Ok(Block::Keys(
                 keys.into_iter()
-                    .filter(|key| self.unwanted.allow(key.as_str()))
+                    .filter(|key| self.allows(key.as_str()))
                     .collect(),
             )),
             Ok(_) => Ok(Block::Damaged(PortError::new(
@@ -87,6 +88,18 @@ impl Preload {
             Err(error) if error.kind == ErrorKind::Corrupt => Ok(Block::Damaged(error)),
             Err(error) => Err(error),
         }
+    }
+
+    fn allows(&self, key: &str) -> bool {
+        let allowed = self.unwanted.allow(key);
+        if !allowed {
+            let why = match is_reserved(key) {
+                true => KeyRefusal::Reserved,
+                false => KeyRefusal::Unwanted,
+            };
+            self.metrics.refused(why).inc();
+        }
+        allowed
     }
 
     async fn claim(&self, position: u64, end: u64) -> PortResult<bool> {

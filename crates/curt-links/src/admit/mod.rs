@@ -4,6 +4,7 @@
 
 mod access;
 mod alias;
+mod own_host;
 mod target;
 mod text;
 mod times;
@@ -12,7 +13,7 @@ use curt_core::clock::UnixMillis;
 use curt_core::{Key, Link, OwnerId, RedirectStatus, Target, Visibility};
 
 use self::access::Access;
-pub use self::target::{OwnHost, OwnHostError};
+pub use self::own_host::{OwnHost, OwnHostError};
 use crate::blocklist::Blocklist;
 use crate::settings::LinkSettings;
 
@@ -98,6 +99,8 @@ pub(crate) struct Draft {
 pub(crate) struct Door<'a> {
     pub(crate) settings: &'a LinkSettings,
     pub(crate) blocklist: &'a Blocklist,
+    /// Where this server listens, once it does.
+    pub(crate) listener: Option<&'a OwnHost>,
     pub(crate) now: UnixMillis,
 }
 
@@ -108,7 +111,7 @@ pub(crate) fn new_link(
 ) -> Result<Draft, Vec<FieldError>> {
     let Door { settings, now, .. } = *door;
     let mut mistakes = Mistakes::default();
-    let alias = |text| alias::admit(text, &settings.unwanted_words);
+    let alias = |text| alias::admit(text, &settings.keys);
     let target = mistakes.note(target::admit(door, &new.target));
     let alias = mistakes.note(new.alias.as_deref().map(alias).transpose());
     let title = mistakes.note(new.title.as_deref().map(text::title).transpose());

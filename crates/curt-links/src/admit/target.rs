@@ -1,9 +1,6 @@
 //! Where a link may lead. The text is parsed as a browser would parse it, judged after that, and stored as serialised:
 //! what was judged is what is visited.
 
-use std::fmt;
-use std::str::FromStr;
-
 use curt_core::Target;
 use curt_core::limits::TARGET_BYTES_MAX;
 use url::Url;
@@ -63,7 +60,8 @@ pub(super) fn admit(door: &Door<'_>, text: &str) -> Result<Target, FieldError> {
     if url.host_str().is_none_or(str::is_empty) {
         return mistake("target_host", "The target must name a host.".into());
     }
-    if settings.own_hosts.iter().any(|own| own.is_host_of(&url)) {
+    let own_hosts = settings.own_hosts.iter().chain(door.listener);
+    if own_hosts.into_iter().any(|own| own.is_host_of(&url)) {
         return mistake(
             "target_own_host",
             "The target must not lead back to this service.".into(),
@@ -96,64 +94,4 @@ fn listed(schemes: &[Box<str>]) -> String {
         .map(|scheme| format!("{scheme}://"))
         .collect();
     schemes.join(", ")
-}
-
-/// A host that serves short links itself. Written with a port it means that port only, without one every port.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct OwnHost {
-    /// As a URL parser writes it: lower case, punycode, no trailing dot.
-    host: Box<str>,
-    port: Option<u16>,
-}
-
-impl OwnHost {
-    fn is_host_of(&self, url: &Url) -> bool {
-        let same_host = url
-            .host_str()
-            .is_some_and(|host| without_root_dot(host).eq_ignore_ascii_case(&self.host));
-        same_host && (self.port.is_none() || self.port == url.port_or_known_default())
-    }
-}
-
-/// `example.com` and `example.com.` are the same place.
-fn without_root_dot(host: &str) -> &str {
-    host.trim_end_matches('.')
-}
-
-/// The text is not a host.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a host: write it like example.com or example.com:8080")]
-pub struct OwnHostError(String);
-
-impl FromStr for OwnHost {
-    type Err = OwnHostError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refused = || OwnHostError(text.to_owned());
-        if text.contains(['/', '\\', '@', '?', '#']) || text.chars().any(char::is_whitespace) {
-            return Err(refused());
-        }
-        // Read from the text, because a parsed URL does not tell `:80` from no port.
-        let port = text
-            .rsplit_once(':')
-            .filter(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
-            .map(|(_, port)| port.parse::<u16>().map_err(|_| refused()))
-            .transpose()?;
-        let url = Url::parse(&format!("http://{text}/")).map_err(|_| refused())?;
-        let host = without_root_dot(url.host_str().unwrap_or_default());
-        if host.is_empty() {
-            return Err(refused());
-        }
-        Ok(Self {
-            host: host.into(),
-            port,
-        })
-    }
-}
-
-impl fmt::Display for OwnHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.host)?;
-        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
-    }
 }

@@ -137,7 +137,7 @@ impl Links {
         }
     }
 
-    /// The draft's alias, or a key from the supply.
+    /// The draft's alias, which was checked at the door, or a key from the supply that passes the same check.
     async fn key_for(&self, draft: &Draft, owner: OwnerId, attempt: usize) -> SuppliedKey {
         if let Some(alias) = &draft.alias {
             return SuppliedKey {
@@ -145,12 +145,29 @@ impl Links {
                 origin: KeyOrigin::Alias,
             };
         }
-        let hint = KeyHint {
-            target: &draft.target,
-            owner,
-            attempt: u32::try_from(attempt).unwrap_or(u32::MAX),
-        };
-        self.supply.take(&hint).await
+        let mut attempt = u32::try_from(attempt).unwrap_or(u32::MAX);
+        loop {
+            let hint = KeyHint {
+                target: &draft.target,
+                owner,
+                attempt,
+            };
+            let key = self.supply.take(&hint).await;
+            if self.may_be_given(&key) {
+                return key;
+            }
+            // After some tries the supply makes a key on the spot, by the same rules: this ends.
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
+    /// The one check where a key is given to a link, whatever made it. One that is refused is counted, and gone.
+    fn may_be_given(&self, key: &SuppliedKey) -> bool {
+        let checked = self.settings.keys.check(key.key.as_str(), key.origin);
+        if let Err(refusal) = checked {
+            self.supply.refused(key, refusal);
+        }
+        checked.is_ok()
     }
 
     async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {

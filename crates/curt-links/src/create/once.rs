@@ -58,7 +58,9 @@ impl Links {
         once: Once,
         now: UnixMillis,
     ) -> Result<Vec<Outcome>, LinkError> {
-        if self.supply.claims_rows() && drafts.iter().all(|draft| draft.alias.is_none()) {
+        // A row that was seeded before its key was refused cannot be given up once it is on record.
+        let may_claim = self.supply.claims_rows() && !self.settings.keys.has_unwanted_words();
+        if may_claim && drafts.iter().all(|draft| draft.alias.is_none()) {
             let claimed = self.claim_once(by, &drafts, &once, now).await?;
             if let Some(outcomes) = claimed {
                 return Ok(outcomes);

@@ -128,13 +128,32 @@ impl Links {
             let mut claimed = claimed.into_iter();
             for item in generated {
                 match claimed.next() {
-                    Some(link) => outcomes[item.place] = Some(self.succeeded(link)),
+                    Some(link) if self.may_be_given(&supplied(&link)) => {
+                        outcomes[item.place] = Some(self.succeeded(link));
+                    }
+                    Some(link) => {
+                        self.unclaim(link, now).await?;
+                        left.push(item);
+                    }
                     None => left.push(item),
                 }
             }
         }
         *pending = left;
         Ok(())
+    }
+}
+
+impl Links {
+    /// Takes a link away again that nobody has heard of: its row was seeded before its key was refused. It leaves a
+    /// tombstone, so that the key does not come back with the next row.
+    async fn unclaim(&self, link: Link, now: UnixMillis) -> PortResult<()> {
+        let (id, revision) = (link.id, link.revision);
+        let deleted = self.written(|store| async move {
+            let reply = store.delete(&id, Some(revision), now).await;
+            (vec![id], reply)
+        });
+        deleted.await.map(|_| ())
     }
 }
 

@@ -12,6 +12,8 @@
 //! - [`Resolver::changed`] must follow every acknowledged write. When it returns, no copy from before it is served
 //!   again, however slow the reader that still carries one (D4).
 //! - [`Resolver::block`] and [`Resolver::limit`] promise the same for all links at once.
+//! - Words of the server are no links, whatever the store says: they are neither loaded nor kept, so that a look into the
+//!   cache need not ask whether its key is one.
 //! - A failure of the store is an error for everybody who waited, never an "absent", and is not remembered.
 
 mod failure;
@@ -29,7 +31,8 @@ use curt_core::clock::UnixMillis;
 use curt_core::error::{ErrorKind, PortError, PortResult};
 use curt_core::link::Standing;
 use curt_core::ports::{LinkStore, SpendReply};
-use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision};
+use curt_core::reserved::is_reserved;
+use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision, Visibility};
 use tokio::sync::{Semaphore, mpsc};
 
 use self::failure::SharedFailure;
@@ -135,6 +138,9 @@ impl Resolver {
 
     /// What the key leads to now. A text that cannot be a key is absent.
     pub async fn resolve(&self, link: LinkRef<'_>) -> PortResult<Resolution> {
+        if is_reserved(link.key) {
+            return Ok(Resolution::Absent);
+        }
         let asked_at = self.clock.now();
         if let Some(known) = self.known(link, asked_at) {
             return Ok(known);
@@ -186,7 +192,7 @@ impl Resolver {
     }
 
     /// Takes one visit of a [`Resolution::Guarded`] link that has only so many; one that does not count, as of a bot or
-    /// for the headers alone, takes none and is refused all the same when none is left. When the link has changed since
+    /// for the headers alone, takes none, must not be shown the target, and is refused all the same when none is left. When the link has changed since
     /// it was resolved the answer is [`SpendReply::Stale`]: resolve it again.
     pub async fn spend(&self, link: &Link, counts: bool) -> PortResult<SpendReply> {
         let Some(most) = link.max_clicks else {
@@ -347,7 +353,16 @@ impl Resolver {
         };
         let service = policy.service(link);
         let is_active = link.state == LinkState::Active;
-        match (link.standing(now), service) {
+        let standing = link.standing(now);
+        if standing == Standing::Gone && is_active {
+            self.report_expired(&link.id, link.revision);
+        }
+        let is_hidden = self.settings.hides_private && link.visibility == Visibility::Private;
+        let leads_on = standing == Standing::Live && service == Service::Guarded;
+        if is_hidden && !leads_on && standing != Standing::Absent {
+            return missed(Resolution::Absent, Miss::Absent);
+        }
+        match (standing, service) {
             (Standing::Live, Service::Open) => {
                 let hit = Hit::of(link, began);
                 Verdict {
@@ -367,12 +382,7 @@ impl Resolver {
             },
             (Standing::Absent, _) if is_active => unkept(Resolution::Absent),
             (Standing::Absent, _) => missed(Resolution::Absent, Miss::Absent),
-            (Standing::Gone, _) => {
-                if is_active {
-                    self.report_expired(&link.id, link.revision);
-                }
-                missed(Resolution::Gone, Miss::Gone)
-            }
+            (Standing::Gone, _) => missed(Resolution::Gone, Miss::Gone),
         }
     }
 

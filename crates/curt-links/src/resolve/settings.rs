@@ -15,6 +15,9 @@ pub struct ResolverSettings {
     pub loads_max: usize,
     /// How long a load may wait for its turn before the request is turned away.
     pub load_wait_max: Duration,
+    /// Whether a private link that leads nowhere is [absent](super::Resolution::Absent), like one that never was, and not
+    /// gone or blocked.
+    pub hides_private: bool,
 }
 
 impl Default for ResolverSettings {
@@ -26,6 +29,7 @@ impl Default for ResolverSettings {
             entry_ttl: None,
             loads_max: 256,
             load_wait_max: Duration::from_millis(500),
+            hides_private: false,
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use curt_core::limits::{TAG_BYTES_MAX, TAGS_MAX, TITLE_BYTES_MAX};
-use curt_core::{RedirectStatus, UnixMillis, UnwantedWords};
+use curt_core::{Alphabet, KeyRules, RedirectStatus, UnixMillis, UnwantedWords};
 use curt_links::{Expiry, LinkError, LinkSettings, NewLink, OwnHost};
 
 use crate::world::*;
@@ -189,6 +189,10 @@ const HOSTILE: &[(&str, &str)] = &[
     ("https://xn--krzer-kva.example/", "target_own_host"),
     ("https://XN--KRZER-KVA.example./", "target_own_host"),
     ("http://127.0.0.1:8080/abc", "target_own_host"),
+    ("http://localhost:8080/abc", "target_own_host"),
+    ("http://[::1]:8080/", "target_own_host"),
+    ("http://[::ffff:127.0.0.1]:8080/", "target_own_host"),
+    ("http://0.0.0.0:8080/", "target_own_host"),
     ("http://127.1:8080/abc", "target_own_host"),
     ("http://0x7f.0.0.1:8080/abc", "target_own_host"),
     ("http://0177.0.0.1:8080/abc", "target_own_host"),
@@ -225,7 +229,7 @@ const GOOD: &[(&str, &str)] = &[
     ("http://127.0.0.1/", "http://127.0.0.1/"),
     ("http://127.0.0.1:9090/", "http://127.0.0.1:9090/"),
     ("http://0x7f.1/", "http://127.0.0.1/"),
-    ("http://[::1]:8080/", "http://[::1]:8080/"),
+    ("http://[::1]:8081/", "http://[::1]:8081/"),
     ("http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
     ("http://localhost:3000/x", "http://localhost:3000/x"),
     ("https://s.example.com/", "https://s.example.com/"),
@@ -371,7 +375,7 @@ async fn aliases_are_plain_and_never_a_route_g13() {
 async fn aliases_hold_no_unwanted_word() {
     let world = World::with(Plan {
         links: LinkSettings {
-            unwanted_words: UnwantedWords::new(["rude"]).unwrap(),
+            keys: KeyRules::new(Alphabet::Base62, UnwantedWords::new(["rude"]).unwrap()),
             ..LinkSettings::default()
         },
         ..Plan::default()

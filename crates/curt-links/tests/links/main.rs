@@ -8,6 +8,7 @@ mod blocklist;
 mod create;
 mod elsewhere;
 mod gated;
+mod given;
 mod guarded;
 mod interleave;
 mod manage;

@@ -118,9 +118,12 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
         && roles.serve_http()
     {
         let captures = std::mem::take(&mut front.captures);
-        let server = bind_public(&config, front, &running.registry)?.capturing(captures);
+        let server = bind_public(&config, front, &running.registry)?
+            .capturing(captures)
+            .limiting(front.accounts.limits.clone());
         let address = server.local_addr();
         front.app.public.listening_on(address);
+        front.app.links.listening_on(address);
         addresses.push(("http", address));
         servers.push(tokio::spawn(server.run(stop.clone())));
     }

@@ -195,6 +195,7 @@ pub(super) struct Limits {
     pub(super) scans_per_user: u64,
     pub(super) exports_running: u64,
     pub(super) exports_per_user: u64,
+    pub(super) ipv6_site_factor: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]

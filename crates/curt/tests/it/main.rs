@@ -17,6 +17,7 @@ mod durability;
 mod expiry;
 mod files;
 mod full_disk;
+mod given_keys;
 mod lifecycle;
 mod metrics;
 mod people;

@@ -29,7 +29,7 @@ type Key = Result<Path<String>, PathRejection>;
 ///
 /// Sends the visitor to the link's target. `HEAD` answers alike. A private link asks for an API key with the scope
 /// `read`, or a session, of its owner or of somebody who was given permission. A link with a password is followed by
-/// `POST`.
+/// `POST`. A link with `max_clicks` is followed in a browser: programs, `HEAD` and what browsers fetch ahead get 403.
 #[utoipa::path(
     get,
     path = "/{key}",

@@ -78,6 +78,9 @@ impl<'a> Visit<'a> {
 
     /// The answer to `GET` and `HEAD`.
     pub(super) async fn follow(&self, key: Option<&str>) -> Response {
+        if let Some(limited) = self.held() {
+            return self.refuse(limited);
+        }
         let mut sent = self.followed(key).await;
         for _ in 1..TRIES_MAX {
             if !matches!(sent, Err(Refusal::Outdated)) {
@@ -119,6 +122,14 @@ impl<'a> Visit<'a> {
         }
     }
 
+    /// The answer to an address that has tried too many keys: the same for those that lead somewhere.
+    fn held(&self) -> Option<Problem> {
+        let limits = &self.app.accounts.limits;
+        let decision = limits.held(self.caller.address, self.app.clock.now())?;
+        self.app.metrics.misses_unrecorded.inc();
+        Some(rate_limit::refused(&decision))
+    }
+
     fn write_down(&self, asked: Asked<'_>) {
         if let Some(visits) = &self.app.visits {
             visits.record(asked, &self.client, self.app.clock.now());
@@ -127,12 +138,20 @@ impl<'a> Visit<'a> {
 
     /// The link that a password is sent to. One that has none is only there to be gone to.
     pub(super) async fn locked(&self, key: Option<&str>) -> Result<Arc<Link>, Problem> {
+        if let Some(limited) = self.held() {
+            return Err(limited);
+        }
         match self.resolve(key).await {
             Ok(Resolution::Guarded(link)) if link.visibility == Visibility::Password => Ok(link),
-            Ok(Resolution::Live(_) | Resolution::Guarded(_)) => {
-                let problem = Problem::new(ProblemCode::MethodNotAllowed);
-                Err(problem.header(ALLOW, "GET,HEAD"))
+            Ok(Resolution::Guarded(link))
+                if link.visibility == Visibility::Private && self.hides_private() =>
+            {
+                match self.may_follow(&link).await {
+                    Ok(()) => Err(only_followed()),
+                    Err(refusal) => Err(refusal.into_problem()),
+                }
             }
+            Ok(Resolution::Live(_) | Resolution::Guarded(_)) => Err(only_followed()),
             other => Err(self.nowhere(other).await),
         }
     }
@@ -182,8 +201,18 @@ impl<'a> Visit<'a> {
         Ok(self.fields.respond_guarded(link, self.query))
     }
 
-    /// The owner may, and whoever was given permission.
+    /// The owner may, and whoever was given permission. Where private links are hidden, all others hear what they would
+    /// hear of a key that nobody has, whatever credentials they show.
     async fn may_follow(&self, link: &Arc<Link>) -> Result<(), Refusal> {
+        match self.permitted(link).await {
+            Err(refusal) if self.hides_private() && !refusal.is_failure() => {
+                Err(self.absent().await.into())
+            }
+            decided => decided,
+        }
+    }
+
+    async fn permitted(&self, link: &Arc<Link>) -> Result<(), Refusal> {
         let principal = self.caller.principal(self.app, None).await?;
         let Some(principal) = principal else {
             return Err(Refusal::SignInNeeded(Arc::clone(link)));
@@ -197,13 +226,10 @@ impl<'a> Visit<'a> {
             .may_follow(principal.user, &link.id, link.revision.generation)
             .await
             .map_err(Problem::from)?;
-        if permitted {
-            return Ok(());
+        match permitted {
+            true => Ok(()),
+            false => Err(Problem::new(ProblemCode::LinkForbidden).into()),
         }
-        Err(match self.app.settings.redirect.private_denied {
-            PrivateDenied::Forbidden => Problem::new(ProblemCode::LinkForbidden).into(),
-            PrivateDenied::Hidden => self.absent().await.into(),
-        })
     }
 
     /// Guesses are counted before anything is hashed, so that they cost the guesser a limit and us nothing; right ones
@@ -255,6 +281,10 @@ impl<'a> Visit<'a> {
         let counts = link.max_clicks.is_some() && counts();
         let spent = self.app.resolver.spend(link, counts).await;
         match spent.map_err(Problem::from)? {
+            // What takes no visit does not see the target either, or the limit would be none.
+            SpendReply::Granted if link.max_clicks.is_some() && !counts => {
+                return Err(Problem::new(ProblemCode::BrowserNeeded).into());
+            }
             SpendReply::Granted => self.write_down(asked),
             SpendReply::Exhausted => return Err(Problem::new(ProblemCode::LinkGone).into()),
             SpendReply::Stale => return Err(Refusal::Outdated),
@@ -274,7 +304,7 @@ impl<'a> Visit<'a> {
     /// Whoever tries keys hears of a few that lead nowhere, and then of none.
     async fn absent(&self) -> Problem {
         let decision = self.app.accounts.limits.misses(self.caller.address).await;
-        if self.might_be_hidden() {
+        if self.hides_private() {
             self.begun.even().await;
         }
         match rate_limit::granted(decision) {
@@ -288,10 +318,9 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Whether this visitor could be told that there is no link when there is one.
-    fn might_be_hidden(&self) -> bool {
+    /// Whether visitors may be told that there is no link when there is one.
+    fn hides_private(&self) -> bool {
         self.app.settings.redirect.private_denied == PrivateDenied::Hidden
-            && self.caller.shows_credentials()
     }
 
     /// Words the answer for whoever reads it, and counts it.
@@ -329,7 +358,21 @@ impl<'a> Visit<'a> {
     }
 }
 
+fn only_followed() -> Problem {
+    Problem::new(ProblemCode::MethodNotAllowed).header(ALLOW, "GET,HEAD")
+}
+
 impl Refusal {
+    /// Whether it says something about us and nothing about the visitor.
+    fn is_failure(&self) -> bool {
+        let code = match self {
+            Self::Problem(problem) => problem.code(),
+            Self::Outdated => return true,
+            Self::SignInNeeded(_) | Self::PasswordNeeded { .. } => return false,
+        };
+        matches!(code, ProblemCode::Internal | ProblemCode::StoreUnavailable)
+    }
+
     fn into_problem(self) -> Problem {
         match self {
             Self::SignInNeeded(_) => Problem::new(ProblemCode::SignInNeeded),

@@ -83,21 +83,27 @@ pub(super) fn limits(raw: &raw::Limits) -> Result<LimitSettings, ConfigError> {
         creations_per_address: rule("creations_per_address", &raw.creations_per_address)?,
         redirections_per_key: rule("redirections_per_key", &raw.redirections_per_key)?,
         redirections_per_user: rule("redirections_per_user", &raw.redirections_per_user)?,
-        misses_per_address: rule("misses_per_address", &raw.misses_per_address)?,
-        sign_ins_per_address: rule("sign_ins_per_address", &raw.sign_ins_per_address)?,
-        sign_ins_per_account: rule("sign_ins_per_account", &raw.sign_ins_per_account)?,
+        misses_per_address: guard("misses_per_address", &raw.misses_per_address)?,
+        sign_ins_per_address: guard("sign_ins_per_address", &raw.sign_ins_per_address)?,
+        sign_ins_per_account: guard("sign_ins_per_account", &raw.sign_ins_per_account)?,
         sign_ups_per_address: rule("sign_ups_per_address", &raw.sign_ups_per_address)?,
-        password_checks_per_user: rule("password_checks_per_user", &raw.password_checks_per_user)?,
-        link_passwords_per_address: rule(
+        password_checks_per_user: guard("password_checks_per_user", &raw.password_checks_per_user)?,
+        link_passwords_per_address: guard(
             "link_passwords_per_address",
             &raw.link_passwords_per_address,
         )?,
-        link_passwords_per_link: rule("link_passwords_per_link", &raw.link_passwords_per_link)?,
+        link_passwords_per_link: guard("link_passwords_per_link", &raw.link_passwords_per_link)?,
         password_links_per_user: rule("password_links_per_user", &raw.password_links_per_user)?,
         password_links_per_address: rule(
             "password_links_per_address",
             &raw.password_links_per_address,
         )?,
+        ipv6_site_factor: narrow(within(
+            "limits.ipv6_site_factor",
+            raw.ipv6_site_factor,
+            0,
+            65_536,
+        )?),
     })
 }
 
@@ -119,6 +125,11 @@ pub(super) fn scans(raw: &raw::Limits, store: &StoreSettings) -> Result<ScanSett
             false => AbandonedReads::End,
         },
     })
+}
+
+/// A limit that is kept in every period, because it is there against guessing.
+fn guard(name: &str, text: &str) -> Result<Option<QuotaRule>, ConfigError> {
+    Ok(rule(name, text)?.map(LimitSettings::guard))
 }
 
 fn rule(name: &str, text: &str) -> Result<Option<QuotaRule>, ConfigError> {

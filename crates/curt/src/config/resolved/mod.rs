@@ -11,9 +11,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use curt_accounts::{AccountSettings, LimitSettings};
+use curt_adapters::masked;
 use curt_adapters::sqlite::{SqliteSettings, Synchronous};
-use curt_core::RedirectStatus;
 use curt_core::limits::{PURGE_BATCH_MAX, TARGET_BYTES_MAX};
+use curt_core::{KeyRules, RedirectStatus};
 use curt_http::{HttpSettings, PrivateDenied};
 use curt_keys::KeySettings;
 use curt_links::resolve::MISS_TTL_MAX;
@@ -84,7 +85,10 @@ impl Config {
         Ok(Self {
             admin_listen: server::admin_listen(&raw.server)?,
             api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,
-            cache: cache(&raw.cache, &store)?,
+            cache: ResolverSettings {
+                hides_private: http.redirect.private_denied == PrivateDenied::Hidden,
+                ..cache(&raw.cache, &store)?
+            },
             store,
             links: links(&raw.links, &raw.server, &keys)?,
             blocklist: blocklist(&raw.links)?,
@@ -176,6 +180,7 @@ fn cache(raw: &raw::Cache, store: &StoreSettings) -> Result<ResolverSettings, Co
         entry_ttl: entry_ttl(raw, store)?,
         loads_max: within("cache.loads_max", raw.loads_max, 1, 100_000)?,
         load_wait_max: at("cache.load_wait", units::duration(&raw.load_wait))?,
+        ..ResolverSettings::default()
     })
 }
 
@@ -209,7 +214,7 @@ fn links(
             .map(|scheme| scheme.to_ascii_lowercase().into())
             .collect(),
         own_hosts: server::own_hosts(server)?,
-        unwanted_words: keys.unwanted.clone(),
+        keys: KeyRules::new(keys.alphabet, keys.unwanted.clone()),
         default_expiry: at(
             "links.default_expiry",
             units::duration_or_never(&raw.default_expiry),
@@ -317,44 +322,6 @@ fn mask_value(value: &mut toml::Value) {
         toml::Value::Array(items) => items.iter_mut().for_each(mask_value),
         toml::Value::String(text) => *text = masked(text),
         _ => {}
-    }
-}
-
-/// The password of an address's account, and parameters that are called after one. Addresses of several hosts are none
-/// to a URL parser.
-fn masked(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return text.to_owned();
-    };
-    let (place, parameters) = match rest.split_once('?') {
-        Some((place, parameters)) => (place, Some(parameters)),
-        None => (rest, None),
-    };
-    let (authority, path) = match place.split_once('/') {
-        Some((authority, path)) => (authority, format!("/{path}")),
-        None => (place, String::new()),
-    };
-    let authority = match authority.rsplit_once('@') {
-        Some((account, hosts)) => match account.split_once(':') {
-            Some((user, _)) => format!("{user}:***@{hosts}"),
-            None => format!("{account}@{hosts}"),
-        },
-        None => authority.to_owned(),
-    };
-    let parameters = parameters.map(|parameters| {
-        let shown: Vec<String> = parameters.split('&').map(masked_parameter).collect();
-        format!("?{}", shown.join("&"))
-    });
-    format!(
-        "{scheme}://{authority}{path}{}",
-        parameters.unwrap_or_default()
-    )
-}
-
-fn masked_parameter(pair: &str) -> String {
-    match pair.split_once('=') {
-        Some((name, _)) if name.contains("password") => format!("{name}=***"),
-        _ => pair.to_owned(),
     }
 }
 

@@ -10,6 +10,7 @@ use ipnet::IpNet;
 use url::Url;
 
 use super::{at, positive, within};
+use crate::config::layers::quoted;
 use crate::config::{ConfigError, StoreSettings, raw, units};
 
 pub(super) fn http(
@@ -80,8 +81,12 @@ fn trusted_proxies(raw: &raw::Server) -> Result<Vec<IpNet>, ConfigError> {
         let network = text
             .parse()
             .or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-        network
-            .map_err(|_| format!("{text:?} is not a network: write it as 10.0.0.0/8 or fd00::/8"))
+        network.map_err(|_| {
+            format!(
+                "{} is not a network: write it as 10.0.0.0/8 or fd00::/8",
+                quoted(text)
+            )
+        })
     });
     at("server.trusted_proxies", parsed.collect())
 }
@@ -93,7 +98,7 @@ pub(super) fn admin_listen(raw: &raw::Server) -> Result<Option<SocketAddr>, Conf
     }
 }
 
-/// Hosts that lead here: the public address, the one listened on, and what the configuration adds.
+/// Hosts that lead here: the public address, and what the configuration adds. The server adds what it listens on.
 pub(super) fn own_hosts(raw: &raw::Server) -> Result<Vec<OwnHost>, ConfigError> {
     let mut hosts = Vec::new();
     for host in &raw.own_hosts {
@@ -109,18 +114,22 @@ pub(super) fn own_hosts(raw: &raw::Server) -> Result<Vec<OwnHost>, ConfigError> 
         let parsed = authority
             .parse()
             .map_err(|problem: OwnHostError| problem.to_string());
-        hosts.push(at("server.public_url", parsed)?);
+        let own: OwnHost = at("server.public_url", parsed)?;
+        let port = Url::parse(&url)
+            .ok()
+            .and_then(|url| url.port_or_known_default());
+        hosts.push(own.or_port(port));
     }
-    // A wildcard or a port that the system chooses is nothing that a target could name.
-    hosts.extend(raw.listen.parse().ok().filter(|_| {
-        address(&raw.listen).is_ok_and(|listen| !listen.ip().is_unspecified() && listen.port() != 0)
-    }));
     Ok(hosts)
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| format!("{text:?} is not an address: write it as 127.0.0.1:8080 or [::]:8080"))
+    text.parse().map_err(|_| {
+        format!(
+            "{} is not an address: write it as 127.0.0.1:8080 or [::]:8080",
+            quoted(text)
+        )
+    })
 }
 
 /// The base of short links without a trailing slash, so that a key can be appended with one.
@@ -131,7 +140,7 @@ fn public_url(raw: &raw::Server) -> Result<Option<String>, ConfigError> {
     let wrong = |why: &str| {
         at(
             "server.public_url",
-            Err(format!("{:?} {why}", raw.public_url)),
+            Err(format!("{} {why}", quoted(&raw.public_url))),
         )
     };
     let Ok(url) = Url::parse(&raw.public_url) else {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::thread;
 
+use curt_testkit::http::Request;
 use serde_json::json;
 
 use super::{Kind, new_link, visits_of, wait_until_counted};
@@ -17,12 +18,15 @@ fn a_link_lets_as_many_people_through_as_it_says_and_then_is_gone() {
     let mut site = Site::start(&["server.workers=2", "clicks.flush_every=100ms"]);
     let key = new_link(&site, &json!({ "max_clicks": MOST }));
     let mut api = site.api();
-    // What is no person's visit takes nothing away.
+    // What is no person's visit takes nothing away, and sees nothing.
     for kind in [Kind::Head, Kind::Bot, Kind::Prefetch] {
         for _ in 0..MOST / 4 {
-            assert_eq!(visit(&mut api, &key, kind), 302);
+            assert_refused(&mut api, kind.request(&format!("/{key}")));
         }
     }
+    assert_refused(&mut api, Request::get(&format!("/{key}")));
+    let curl = Request::get(&format!("/{key}")).header("User-Agent", "curl/8.14.1");
+    assert_refused(&mut api, curl);
     assert_eq!(all_that_get_through(site.http(), &key), MOST);
     for kind in Kind::ALL {
         assert_eq!(visit(&mut api, &key, kind), 410, "{kind:?}");
@@ -44,7 +48,19 @@ fn a_link_lets_as_many_people_through_as_it_says_and_then_is_gone() {
     site.restart();
     let counts = visits_of(&mut site.api(), &key);
     assert_eq!(counts.human, MOST + 10 + 1, "{counts:?}");
-    assert_eq!((counts.head, counts.bot, counts.prefetch), (25, 25, 25));
+    assert_eq!((counts.head, counts.bot, counts.prefetch), (0, 0, 0));
+}
+
+/// Neither the headers nor the body tell where the link leads.
+fn assert_refused(api: &mut Api, request: Request) {
+    let answer = api.send(&request).unwrap();
+    assert_eq!(answer.status, 403, "{answer:?}");
+    assert!(!format!("{answer:?}").contains("example.com"), "{answer:?}");
+    assert_eq!(
+        answer.header("cache-control"),
+        Some("no-store"),
+        "{answer:?}"
+    );
 }
 
 fn visit(api: &mut Api, key: &str, kind: Kind) -> u16 {

@@ -154,7 +154,7 @@ fn a_password_reset_revokes_api_keys_if_asked_to() {
     };
     let asked_by = |session: &str| {
         let me = Request::get("/api/v1/users/me");
-        let me = me.header("Cookie", &format!("curt_session={session}"));
+        let me = me.header("Cookie", format!("curt_session={session}"));
         Api::new(site.http(), "").send(&me).unwrap().status
     };
     let ended_within = |what: &str, ended: &dyn Fn() -> bool| {

@@ -246,6 +246,17 @@ fn hidden_links_and_absent_ones_are_alike_in_time() {
             compose: Box::new(move || Request::get(&format!("/{key}")).bearer(&token)),
         }
     };
-    let sorts = [sort("absent link", symbols(7)), sort("hidden link", hidden)];
+    let sorts = [
+        sort("absent link", symbols(7)),
+        sort("hidden link", hidden.clone()),
+    ];
     assert_alike("private links", &site, &sorts, 404, length(1_000, 10_000));
+    // Nobody in particular learns no more.
+    let sort = |name, key: String| Sort {
+        name,
+        compose: Box::new(move || Request::get(&format!("/{key}"))),
+    };
+    let sorts = [sort("absent link", symbols(7)), sort("hidden link", hidden)];
+    let what = "private links without credentials";
+    assert_alike(what, &site, &sorts, 404, length(1_000, 10_000));
 }

@@ -307,3 +307,30 @@ fn list_queries_are_read_strictly() {
     assert!(matches!(answer.status, 200 | 422), "{answer}");
     no_server_errors(&door.site.metrics());
 }
+
+/// Without a public address, and with one: a proxy may stand before it, and whoever is on this machine needs none.
+#[test]
+fn targets_that_lead_to_the_own_listener_are_loops_under_any_name() {
+    for settings in [&[][..], &["server.public_url=https://go.example.com"]] {
+        let site = Site::start(settings);
+        let port = site.http().port();
+        let mut api = site.api();
+        for host in [
+            "localhost",
+            "LocalHost.",
+            "127.0.0.1",
+            "127.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "[::1]",
+            "[::]",
+            "[::ffff:127.0.0.1]",
+        ] {
+            let answer = api.create(&format!("http://{host}:{port}/loop")).unwrap();
+            assert_eq!(answer.status, 422, "{host}: {answer:?}");
+            named(&answer.json(), "target", "target_own_host", host);
+            let other = api.create(&format!("http://{host}:9/other")).unwrap();
+            assert_eq!(other.status, 201, "another service at {host}: {other:?}");
+        }
+    }
+}
