@@ -7,7 +7,7 @@ limit=${TEST_TIME_MAX:-2700}
 grace=${TEST_GRACE:-30}
 name=$(basename "$1")
 folder=$(mktemp -d "${TMPDIR:-/tmp}/curt-test.XXXXXX")
-chmod 755 "$folder" # engines run under accounts of their own
+chmod 1777 "$folder" # as the system's own: engines run under accounts of their own
 run=$name.$$.$RANDOM
 
 say() { echo "test-runner: $name: $1" >&2; }

@@ -8,12 +8,17 @@ use serde_json::json;
 
 use super::{BELIEVED_PROXY, from, told_to_wait};
 use crate::api::Answer;
+use crate::length::length;
 use crate::site::Site;
 
-const GUESSES: usize = 10_000;
 const GUESSERS: usize = 8;
 const PASSWORD: &str = "correct horse battery staple";
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// Many times what any limit lets through.
+fn guesses() -> usize {
+    length(1_000, 10_000)
+}
 
 /// How many of many guesses were listened to.
 struct Storm {
@@ -30,7 +35,7 @@ fn storm(site: &Site, compose: impl Fn(usize) -> Request + Sync) -> Storm {
                 let (mut api, compose) = (site.api(), &compose);
                 scope.spawn(move || {
                     let mut heard = 0;
-                    for number in (guesser..GUESSES).step_by(GUESSERS) {
+                    for number in (guesser..guesses()).step_by(GUESSERS) {
                         let answer = api.send(&compose(number)).unwrap();
                         match answer.status {
                             401 => heard += 1,
@@ -61,7 +66,8 @@ impl Storm {
             self.heard
         );
         println!(
-            "people: {what}: {GUESSES} guesses in {:.1} s, {} heard, {allowed} allowed",
+            "people: {what}: {} guesses in {:.1} s, {} heard, {allowed} allowed",
+            guesses(),
             self.took.as_secs_f64(),
             self.heard
         );
