@@ -35,6 +35,7 @@ mod page_cursor;
 mod plain_text;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod postgres_settings;
 #[cfg(any(feature = "redis", feature = "zookeeper"))]
 mod reconnect;
 #[cfg(feature = "redis")]
@@ -51,3 +52,4 @@ pub mod zookeeper;
 
 pub use engine_address::{EngineAddress, EngineKind, Part};
 pub use masking::masked;
+pub use postgres_settings::PostgresSettings;

@@ -51,8 +51,8 @@ mod postgres {
         let database = server.database("agreement").unwrap();
         let settings = PostgresSettings {
             // The machine may be busy with other tests.
-            statement_timeout: std::time::Duration::from_secs(30),
-            ..PostgresSettings::default()
+            connect_timeout: std::time::Duration::from_secs(30),
+            ..PostgresSettings::default().with_timeout(std::time::Duration::from_secs(30))
         };
         Postgres::open(&database.url(), &settings).unwrap()
     }

@@ -18,9 +18,7 @@ fn open(url: &str) -> Arc<dyn Accounts> {
     let settings = PostgresSettings {
         // The machine may be busy with other tests.
         connect_timeout: Duration::from_secs(30),
-        wait_timeout: Duration::from_secs(30),
-        statement_timeout: Duration::from_secs(30),
-        ..PostgresSettings::default()
+        ..PostgresSettings::default().with_timeout(Duration::from_secs(30))
     };
     Postgres::open(url, &settings).unwrap().accounts()
 }

@@ -7,7 +7,7 @@ use curt_adapters::open::Engines;
 use curt_adapters::wrap::PortErrors;
 use curt_core::names::event;
 use curt_core::ports::LinkStore;
-use curt_core::{DomainId, ErrorKind, Key, LinkId, PortError, PortResult};
+use curt_core::{ErrorKind, PortError, PortResult};
 use curt_http::{Impact, Readiness};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -70,18 +70,8 @@ impl LinkHealth {
         }
     }
 
-    /// Looks up a key that no link can have, the way a redirect does.
     async fn read(&self) -> PortResult<()> {
-        let Ok(key) = Key::parse("health") else {
-            return Ok(());
-        };
-        let id = LinkId {
-            domain: DomainId::DEFAULT,
-            key,
-        };
-        within_timeout("look up a link", self.links.get(&id))
-            .await
-            .map(drop)
+        within_timeout("look up a link", self.links.ping_reads()).await
     }
 
     async fn check_writes(&self) -> bool {

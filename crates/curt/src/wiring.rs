@@ -117,6 +117,7 @@ fn engines(config: &Config, who: &str, access: Access, clock: Arc<dyn Clock>) ->
     sqlite.access = access;
     Engines::new(EngineSettings {
         sqlite,
+        postgres: config.store.postgres.clone(),
         holder: who.into(),
         lock_ttl: config.keys.lock_ttl,
         clock,

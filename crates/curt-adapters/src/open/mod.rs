@@ -16,13 +16,14 @@ use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
 use crate::engine_address::{EngineAddress, EngineKind};
 use crate::files::DiskKeyFile;
+use crate::postgres_settings::PostgresSettings;
 
 #[cfg(feature = "hdfs")]
 use crate::hdfs::{HdfsKeyFile, HdfsSettings};
 #[cfg(feature = "mysql")]
 use crate::mysql::{Mysql, MysqlSettings};
 #[cfg(feature = "postgres")]
-use crate::postgres::{self, Postgres, PostgresSettings};
+use crate::postgres::{self, Postgres};
 #[cfg(feature = "redis")]
 use crate::redis::{Redis, RedisSettings};
 #[cfg(feature = "s3")]
@@ -38,6 +39,7 @@ pub use upkeep::Migrated;
 #[derive(Clone)]
 pub struct EngineSettings {
     pub sqlite: SqliteSettings,
+    pub postgres: PostgresSettings,
     /// How this process describes itself as the holder of a lock.
     pub holder: Box<str>,
     /// How long a lock should outlive its holder at most.
@@ -118,7 +120,7 @@ impl Engines {
             #[cfg(feature = "postgres")]
             EngineKind::Postgres => Opened::Postgres(Postgres::open(
                 address.secret_text(),
-                &PostgresSettings::default(),
+                &self.settings.postgres,
             )?),
             #[cfg(feature = "mysql")]
             EngineKind::Mysql => Opened::Mysql(Mysql::open(

@@ -1,7 +1,6 @@
 //! What PostgreSQL's errors mean for a caller, in words that say what to do.
 
 use curt_core::{ErrorKind, PortError};
-use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
@@ -10,35 +9,50 @@ use crate::effect::Effect;
 
 pub(super) const BACKEND: &str = "postgres";
 
-/// A call that found no connection: nothing was asked of the engine.
-pub(super) fn no_connection(op: &'static str, address: &Address, error: PoolError) -> PortError {
-    match error {
-        PoolError::Timeout(TimeoutType::Wait) => PortError::new(
-            ErrorKind::Throttled,
-            BACKEND,
-            op,
-            format!("all connections to {address} are busy: allow more, or send less"),
-        ),
-        PoolError::Backend(error) => no_session(op, address, error),
-        other => PortError::new(
-            ErrorKind::Unavailable,
-            BACKEND,
-            op,
-            format!("{address} does not answer in time: check that it runs and can be reached"),
-        )
-        .with_source(other),
-    }
+/// A call that found no connection in time: nothing was asked of the engine.
+pub(super) fn all_busy(op: &'static str, address: &Address) -> PortError {
+    let detail = format!(
+        "all connections to {address} are busy: look for what keeps them, or allow more ([postgres] in the settings)"
+    );
+    PortError::new(ErrorKind::Throttled, BACKEND, op, detail)
 }
 
-fn no_session(op: &'static str, address: &Address, error: Error) -> PortError {
-    let (kind, detail) = match error.as_db_error() {
-        Some(told) => explain(told, address),
-        None => (
-            ErrorKind::Unavailable,
-            format!("{address} cannot be reached, or takes no writes: check that its primary runs"),
-        ),
+/// A call that no host let in before its deadline.
+pub(super) fn no_answer(op: &'static str, address: &Address) -> PortError {
+    let detail =
+        format!("{address} does not answer in time: check that it runs and can be reached");
+    PortError::new(ErrorKind::Unavailable, BACKEND, op, detail)
+}
+
+/// Why one host refuses a login. However wrong a setting or a password is, it was right when the process started, or
+/// nobody could know: others may mend it while this process waits.
+pub(super) fn login_refusal(error: &Error) -> (ErrorKind, String) {
+    let Some(told) = error.as_db_error() else {
+        return (ErrorKind::Unavailable, words_of(error));
     };
-    PortError::new(kind, BACKEND, op, detail).with_source(error)
+    let (kind, way_out) = match told.code().code() {
+        "53300" => (
+            ErrorKind::Throttled,
+            ": raise its max_connections, or use fewer ([postgres] in the settings)",
+        ),
+        "3D000" => (
+            ErrorKind::Unavailable,
+            ": make the database, or name another one",
+        ),
+        code if code.starts_with("28") => {
+            (ErrorKind::Unavailable, ": check user, password and LOGIN")
+        }
+        _ => (ErrorKind::Unavailable, ""),
+    };
+    (kind, format!("{}{way_out}", told.message()))
+}
+
+/// The innermost words: the driver's own say only at which step it was.
+fn words_of(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    }
 }
 
 /// A call that broke off after it was sent.
@@ -164,10 +178,6 @@ fn explain(told: &DbError, address: &Address) -> (ErrorKind, String) {
             ErrorKind::Invalid,
             format!("{words}: run `curt migrate` as the owner of {address}"),
         ),
-        "3D000" => (
-            ErrorKind::Invalid,
-            format!("{words}: make the database, or name another one"),
-        ),
         "23514" => (
             ErrorKind::Bug,
             format!("a promise is broken ({words}); nothing was changed, please report this"),
@@ -178,10 +188,6 @@ fn explain(told: &DbError, address: &Address) -> (ErrorKind, String) {
 
 fn by_class(code: &str, words: &str, address: &Address) -> (ErrorKind, String) {
     match code.get(..2) {
-        Some("28") => (
-            ErrorKind::Invalid,
-            format!("{address} refuses us ({words}): check user and password"),
-        ),
         // Conflicts between transactions, and locks that others hold.
         Some("40" | "55") => (
             ErrorKind::Throttled,

@@ -2,7 +2,11 @@
 //!
 //! # Connections
 //! Several hosts may be named; the one that takes writes is used, and looked for again after a failure, so that a
-//! promoted standby is found. Nothing is connected at start. Tables are brought up to date before their first use.
+//! promoted standby is found. While there is none, or it does not answer, look-ups go on at a standby. Nothing is
+//! connected at start. Tables are brought up to date before their first use.
+//!
+//! Look-ups, writes that requests wait for, and everything else have pools of their own, each with a deadline over whole
+//! calls (`engine/`): a commit that waits for a standby keeps other commits waiting, and no look-up.
 //!
 //! # Transactions
 //! A call is one statement, or several that are sent together with their BEGIN and COMMIT: one round trip, and no lock
@@ -22,7 +26,6 @@ mod failure;
 mod ledger;
 mod links;
 mod schema;
-mod settings;
 mod tls;
 
 use std::sync::Arc;
@@ -34,9 +37,9 @@ use crate::bare::BareKeys;
 use address::Address;
 use engine::Engine;
 
+pub use crate::postgres_settings::PostgresSettings;
 pub use ledger::LedgerForm;
 pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, Migration, MigrationSet};
-pub use settings::{PostgresSettings, Session};
 
 /// A PostgreSQL at an address.
 #[derive(Clone, Debug)]
@@ -63,12 +66,15 @@ impl Postgres {
 
     #[must_use]
     pub fn ledger(&self, form: LedgerForm) -> Arc<dyn KeyLedger> {
-        Arc::new(ledger::PostgresLedger::new(Arc::clone(&self.engine), form))
+        Arc::new(ledger::PostgresLedger::new(
+            self.engine.in_background(),
+            form,
+        ))
     }
 
     /// The yardstick of [`ledger`](Self::ledger).
     pub async fn bare_keys(&self) -> PortResult<Arc<dyn BareKeys>> {
-        let bare = bare::PostgresBareKeys::make(Arc::clone(&self.engine)).await?;
+        let bare = bare::PostgresBareKeys::make(self.engine.in_background()).await?;
         Ok(Arc::new(bare))
     }
 
@@ -84,11 +90,11 @@ impl Postgres {
 
     #[must_use]
     pub fn clicks(&self) -> Arc<dyn ClickStore> {
-        Arc::new(clicks::PostgresClicks::new(Arc::clone(&self.engine)))
+        Arc::new(clicks::PostgresClicks::new(self.engine.in_background()))
     }
 
     #[must_use]
     pub fn cursor(&self) -> Arc<dyn Cursor> {
-        Arc::new(cursor::PostgresCursor::new(Arc::clone(&self.engine)))
+        Arc::new(cursor::PostgresCursor::new(self.engine.in_background()))
     }
 }

@@ -2,13 +2,13 @@
 //! of its own has a set of its own, and the table `curt_schema` says how far each set has come.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use curt_core::{ErrorKind, PortError, PortResult, names};
-use deadpool_postgres::Client;
 use tokio::sync::OnceCell;
 use tokio_postgres::Error;
 
-use super::engine::{Engine, column};
+use super::engine::{Engine, Session, column};
 use super::failure::{BACKEND, failed};
 use crate::effect::Effect;
 
@@ -114,6 +114,18 @@ impl Tables {
         }
     }
 
+    pub(super) fn write_timeout(&self) -> Duration {
+        self.engine.write_timeout()
+    }
+
+    /// The engine for look-ups. A standby has the tables when the primary, which is away, had them.
+    pub(super) async fn lookups(&self) -> PortResult<&Engine> {
+        match self.engine().await {
+            Err(failure) if failure.is_transient() && self.engine.has_standby() => Ok(&self.engine),
+            ready => ready,
+        }
+    }
+
     pub(super) async fn engine(&self) -> PortResult<&Engine> {
         let ready = || async { migrate(&self.engine, self.set).await.map(drop) };
         self.ready.get_or_try_init(ready).await?;
@@ -170,10 +182,12 @@ pub(super) async fn migrate(
         return Ok(&[]);
     }
     let client = engine.client(OP).await?;
-    let done = apply(engine, &client, set).await;
-    if done.is_err() {
+    let work = apply(engine, &client, set);
+    let done = engine.without_deadline(OP, work).await;
+    match &done {
+        Ok(_) => client.release(),
         // Ends the transaction with the session, whatever state it is in.
-        drop(deadpool_postgres::Object::take(client));
+        Err(_) => client.close(),
     }
     for step in done.as_deref().unwrap_or_default() {
         tracing::info!(
@@ -190,7 +204,7 @@ pub(super) async fn migrate(
 /// Has no deadline of ours: building an index over many rows takes as long as it takes.
 async fn apply(
     engine: &Engine,
-    client: &Client,
+    client: &Session,
     set: &'static MigrationSet,
 ) -> PortResult<&'static [Migration]> {
     let effect = |effect| move |error: Error| failed(OP, engine.address(), effect, error);

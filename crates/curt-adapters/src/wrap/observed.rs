@@ -151,6 +151,10 @@ impl LinkStore for ObservedLinks {
     async fn ping(&self) -> PortResult<()> {
         self.errors.note(self.inner.ping().await)
     }
+
+    async fn ping_reads(&self) -> PortResult<()> {
+        self.errors.note(self.inner.ping_reads().await)
+    }
 }
 
 #[cfg(test)]

@@ -45,9 +45,7 @@ fn cursor(database: &str) -> Arc<dyn Cursor> {
     // A busy machine must not make a claim fail whose block would then be lost without a kill.
     let settings = PostgresSettings {
         connect_timeout: Duration::from_secs(30),
-        wait_timeout: Duration::from_secs(30),
-        statement_timeout: Duration::from_secs(30),
-        ..PostgresSettings::default()
+        ..PostgresSettings::default().with_timeout(Duration::from_secs(30))
     };
     Postgres::open(database, &settings).unwrap().cursor()
 }

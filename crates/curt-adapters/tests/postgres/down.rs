@@ -9,14 +9,12 @@ use curt_testkit::length::time_max;
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch, keys};
 
-use crate::world::{Ledger, mint, open};
+use crate::world::{Ledger, mint, open, take_until_answered};
 
 fn hasty(url: &str) -> Ledger {
     let settings = PostgresSettings {
         connect_timeout: Duration::from_millis(500),
-        wait_timeout: Duration::from_millis(500),
-        statement_timeout: Duration::from_millis(500),
-        ..PostgresSettings::default()
+        ..PostgresSettings::default().with_timeout(Duration::from_secs(1))
     };
     Postgres::open(url, &settings)
         .unwrap()
@@ -48,7 +46,7 @@ async fn an_engine_that_is_away_is_named_and_found_again() {
     let port = server.port().to_string();
     assert!(error.to_string().contains(&port), "{error}");
     server.restart().unwrap();
-    let taken = ledger.take(&batch("b"), 10, NOW).await.unwrap();
+    let taken = take_until_answered(&ledger, &batch("b"), 10).await;
     assert_eq!(taken.len(), 10);
 }
 
@@ -65,6 +63,7 @@ async fn a_process_may_start_before_its_engine() {
         assert_eq!(caller.await.unwrap(), ErrorKind::Unavailable);
     }
     server.restart().unwrap();
+    take_until_answered(&ledger, &batch("b"), 10).await;
     assert_eq!(ledger.insert(&keys("k", 3)).await.unwrap(), 3);
 }
 
@@ -80,7 +79,7 @@ async fn a_silent_engine_is_not_waited_for() {
     let error = refusal(&ledger).await;
     assert_eq!(error.kind, ErrorKind::Unavailable, "never sent: {error:?}");
     server.resume().unwrap();
-    let taken = ledger.take(&batch("b"), 10, NOW).await.unwrap();
+    let taken = take_until_answered(&ledger, &batch("b"), 10).await;
     assert_eq!(taken.len(), 10);
 }
 
@@ -105,17 +104,30 @@ async fn an_engine_that_takes_no_writes_is_not_held_on_to() {
     let error = refusal(&ledger).await;
     assert_eq!(error.kind, ErrorKind::Unavailable, "{error:?}");
     read_only("off");
-    assert_eq!(ledger.take(&batch("b"), 10, NOW).await.unwrap().len(), 10);
+    assert_eq!(
+        take_until_answered(&ledger, &batch("b"), 10).await.len(),
+        10
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waiting_cannot_mend_is_not_transient() {
+async fn a_refused_login_is_transient_and_every_host_is_named_with_its_cause() {
     let server = need!(shared());
     let missing = open(&server.url("no_such_database")).ledger(LedgerForm::Delete);
     let error = missing.counts().await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Invalid, "{error:?}");
+    assert_eq!(error.kind, ErrorKind::Unavailable, "{error:?}");
     assert!(error.to_string().contains("no_such_database"), "{error}");
-    let stranger = server.url("postgres").replace("postgres@", "stranger@");
+    let port = server.port();
+    // The host that refuses the user comes first, and one that nobody listens on last.
+    let stranger = format!("postgres://stranger@127.0.0.1:{port},127.0.0.1:1/postgres");
     let error = open(&stranger).cursor().get("a").await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Invalid, "{error:?}");
+    assert_eq!(error.kind, ErrorKind::Unavailable, "{error:?}");
+    let text = error.to_string();
+    for part in [
+        "\"stranger\" does not exist",
+        &port.to_string(),
+        "127.0.0.1:1: ",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
 }

@@ -22,7 +22,7 @@ async fn a_connection_does_not_end_with_the_worker_that_asked_for_it() {
     let server = need!(shared());
     let database = server.database("runtimes").unwrap();
     let settings = PostgresSettings {
-        connections: NonZeroUsize::MIN,
+        background_connections: NonZeroUsize::MIN,
         ..PostgresSettings::default()
     };
     let cursor = Postgres::open(&database.url(), &settings).unwrap().cursor();

@@ -17,8 +17,7 @@ use crate::world::{FORMS, Ledger, assert_complete, drain, mint, open};
 fn through(proxy: &Proxy, database: &str, form: LedgerForm) -> Ledger {
     let settings = PostgresSettings {
         connect_timeout: Duration::from_millis(500),
-        statement_timeout: Duration::from_millis(500),
-        ..PostgresSettings::default()
+        ..PostgresSettings::default().with_timeout(Duration::from_secs(1))
     };
     let url = format!("postgres://postgres@{}/{database}", proxy.address());
     Postgres::open(&url, &settings).unwrap().ledger(form)

@@ -59,7 +59,7 @@ async fn a_taker_behind_a_stuck_one_gives_up_in_time() {
     let server = need!(shared());
     let database = server.database("stuck").unwrap();
     let settings = PostgresSettings {
-        statement_timeout: Duration::from_millis(500),
+        background_timeout: Duration::from_millis(600),
         ..PostgresSettings::default()
     };
     let ledger = Postgres::open(&database.url(), &settings)

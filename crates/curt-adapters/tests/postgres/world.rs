@@ -31,9 +31,8 @@ pub(crate) fn open(url: &str) -> Postgres {
 /// With as many connections as there will be callers.
 pub(crate) fn open_wide(url: &str, connections: usize) -> Postgres {
     let settings = PostgresSettings {
-        connections: NonZeroUsize::new(connections).unwrap(),
-        wait_timeout: Duration::from_secs(30),
-        ..PostgresSettings::default()
+        background_connections: NonZeroUsize::new(connections).unwrap(),
+        ..PostgresSettings::default().with_timeout(Duration::from_secs(30))
     };
     Postgres::open(url, &settings).unwrap()
 }

@@ -4,10 +4,12 @@
 #![cfg(feature = "postgres")]
 
 mod claims;
+mod deadlines;
 mod lists;
 mod races;
 mod records;
 mod replays;
+mod standby;
 mod suites;
 mod unknown;
 mod world;

@@ -16,8 +16,7 @@ use crate::world::{AWAY_MAX, Links, insert_until_answered};
 fn open_impatient(url: &str) -> Links {
     let settings = PostgresSettings {
         connect_timeout: Duration::from_secs(10),
-        statement_timeout: Duration::from_millis(500),
-        ..PostgresSettings::default()
+        ..PostgresSettings::default().with_timeout(Duration::from_secs(1))
     };
     Postgres::open(url, &settings).unwrap().links()
 }

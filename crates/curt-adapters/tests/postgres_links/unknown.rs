@@ -23,8 +23,7 @@ fn through_proxy(server: &Server, database: &str) -> (Proxy, Links) {
     let proxy = Proxy::to(target).unwrap();
     let settings = PostgresSettings {
         connect_timeout: Duration::from_millis(500),
-        statement_timeout: Duration::from_millis(500),
-        ..PostgresSettings::default()
+        ..PostgresSettings::default().with_timeout(Duration::from_secs(1))
     };
     let url = format!("postgres://postgres@{}/{database}", proxy.address());
     let links = Postgres::open(&url, &settings).unwrap().links();

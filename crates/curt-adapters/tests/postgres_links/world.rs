@@ -17,9 +17,7 @@ pub(crate) fn open(url: &str) -> Links {
     let settings = PostgresSettings {
         // The machine may be busy with other tests.
         connect_timeout: Duration::from_secs(30),
-        wait_timeout: Duration::from_secs(30),
-        statement_timeout: Duration::from_secs(30),
-        ..PostgresSettings::default()
+        ..PostgresSettings::default().with_timeout(Duration::from_secs(30))
     };
     Postgres::open(url, &settings).unwrap().links()
 }

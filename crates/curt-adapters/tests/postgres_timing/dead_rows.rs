@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use curt_adapters::postgres::LedgerForm;
-use curt_testkit::engines::postgres::{Database, Server};
+use curt_testkit::engines::postgres::{Database, SYNCED, Server};
 use curt_testkit::length::{length, time_max};
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch};
@@ -77,7 +77,7 @@ async fn best_p99(server: &Arc<Server>, form: LedgerForm, dead: usize) -> Durati
 #[tokio::test(flavor = "multi_thread")]
 async fn ranges_do_not_slow_down_behind_dead_rows() {
     let _alone = ALONE.lock().await;
-    let server = Arc::new(need!(Server::start()));
+    let server = Arc::new(need!(Server::start_with(&[SYNCED])));
     let dead = length(10_000, 200_000);
     for form in FORMS {
         let p99 = best_p99(&server, form, dead).await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use curt_adapters::postgres::LedgerForm;
 use curt_core::{Key, place};
-use curt_testkit::engines::postgres::{Database, Server};
+use curt_testkit::engines::postgres::{Database, SYNCED, Server};
 use curt_testkit::length::{is_full, length};
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch, key};
@@ -135,7 +135,7 @@ async fn take(
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ledger_is_nearly_as_fast_as_its_bare_statements() {
     let _alone = ALONE.lock().await;
-    let server = Arc::new(need!(Server::start()));
+    let server = Arc::new(need!(Server::start_with(&[SYNCED])));
     let database = server.database("throughput").unwrap();
     let ledger = open(&database.url()).ledger(LedgerForm::Delete);
     ledger.counts().await.unwrap();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use curt_adapters::postgres::LedgerForm;
 use curt_core::Key;
-use curt_testkit::engines::postgres::Server;
+use curt_testkit::engines::postgres::{SYNCED, Server};
 use curt_testkit::length::{is_full, length};
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch, key};
@@ -55,7 +55,8 @@ async fn middle_take(server: &Arc<Server>, form: LedgerForm, size: usize) -> Dur
 #[tokio::test(flavor = "multi_thread")]
 async fn takes_from_a_table_without_statistics_do_not_read_all_of_it() {
     let _alone = ALONE.lock().await;
-    let server = Arc::new(need!(Server::start_with(&[("autovacuum", "off")])));
+    let settings = [("autovacuum", "off"), SYNCED];
+    let server = Arc::new(need!(Server::start_with(&settings)));
     let large = large();
     for form in FORMS {
         let mut ratio = f64::INFINITY;
@@ -80,7 +81,8 @@ async fn mints_into_a_table_without_statistics_do_not_read_all_of_it() {
         where relname = 'keys') from pg_stat_user_tables where relname = 'keys'";
     let _alone = ALONE.lock().await;
     let large = large();
-    let server = Arc::new(need!(Server::start_with(&[("autovacuum", "off")])));
+    let settings = [("autovacuum", "off"), SYNCED];
+    let server = Arc::new(need!(Server::start_with(&settings)));
     for form in FORMS {
         let database = server.database("unknown_table").unwrap();
         mint(&open(&database.url()).ledger(form), large).await;

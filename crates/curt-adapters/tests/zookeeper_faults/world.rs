@@ -93,9 +93,7 @@ impl Shard {
         // The machine may be busy with other tests.
         let settings = PostgresSettings {
             connect_timeout: Duration::from_secs(30),
-            wait_timeout: Duration::from_secs(30),
-            statement_timeout: Duration::from_secs(30),
-            ..PostgresSettings::default()
+            ..PostgresSettings::default().with_timeout(Duration::from_secs(30))
         };
         let postgres = Postgres::open(&url, &settings).unwrap();
         Self(postgres.ledger(LedgerForm::Delete))

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
-use crate::key::LinkId;
+use crate::key::{DomainId, Key, LinkId};
 use crate::link::{KeyOrigin, Link, LinkState, Revision};
 use crate::owner::OwnerId;
 
@@ -94,6 +94,19 @@ pub trait LinkStore: Send + Sync {
 
     /// Whether the engine answers, reads and writes alike.
     async fn ping(&self) -> PortResult<()>;
+
+    /// Whether links can be looked up, the way a redirect does, where writing may be impossible. To be called about once
+    /// a second by a process that serves redirects.
+    async fn ping_reads(&self) -> PortResult<()> {
+        match Key::parse("health") {
+            // A key that no link can have.
+            Ok(key) => self
+                .get(&LinkId::new(DomainId::DEFAULT, key))
+                .await
+                .map(drop),
+            Err(_) => Ok(()),
+        }
+    }
 }
 
 /// What one client asked to be created.

@@ -9,6 +9,7 @@ pub(super) struct Raw {
     pub(super) server: Server,
     pub(super) store: Store,
     pub(super) sqlite: Sqlite,
+    pub(super) postgres: Postgres,
     pub(super) cache: Cache,
     pub(super) keys: Keys,
     pub(super) links: Links,
@@ -66,6 +67,19 @@ pub(super) struct Sqlite {
     pub(super) checkpoint: String,
     pub(super) wal_max: String,
     pub(super) busy_timeout: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Postgres {
+    pub(super) lookup_connections: u64,
+    pub(super) write_connections: u64,
+    pub(super) background_connections: u64,
+    pub(super) lookup_timeout: String,
+    pub(super) write_timeout: String,
+    pub(super) background_timeout: String,
+    pub(super) connect_timeout: String,
+    pub(super) standby_after: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

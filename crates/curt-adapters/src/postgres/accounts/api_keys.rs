@@ -127,9 +127,9 @@ impl ApiKeys for PostgresAccounts {
 
     async fn api_key(&self, prefix: &str) -> PortResult<Option<ApiKey>> {
         const OP: &str = "find an API key";
-        let engine = self.tables.engine().await?;
-        let rows = engine.read(OP, FIND, &[&prefix]).await?;
-        rows.first().map(|row| api_key_of(OP, row)).transpose()
+        let engine = self.tables.lookups().await?;
+        let row = engine.look_up(OP, FIND, &[&prefix]).await?;
+        row.map(|row| api_key_of(OP, &row)).transpose()
     }
 
     async fn api_keys(&self, user: Option<OwnerId>) -> PortResult<Vec<ApiKey>> {
@@ -189,7 +189,7 @@ impl ApiKeys for PostgresAccounts {
         }
         let pairs = used.iter().map(|(prefix, at)| (&**prefix, at.0));
         let (prefixes, times): (Vec<&str>, Vec<i64>) = pairs.unzip();
-        let engine = self.tables.engine().await?;
+        let engine = self.tables.engine().await?.in_background();
         let values: [Value<'_>; 2] = [&prefixes, &times];
         let op = "note the use of API keys";
         engine.write(op, TOUCH, &values).await.map(drop)

@@ -46,7 +46,7 @@ impl Invites for PostgresAccounts {
         const OP: &str = "find an invitation";
         let engine = self.tables.engine().await?;
         let values: [Value<'_>; 2] = [&&secret_hash[..], &now.0];
-        let rows = engine.read(OP, FIND, &values).await?;
+        let rows = engine.read_latest(OP, FIND, &values).await?;
         rows.first().map(|row| invite_of(OP, row)).transpose()
     }
 }

@@ -91,9 +91,11 @@ impl Permissions for PostgresAccounts {
             &i64::from(generation),
             &user.0.cast_signed(),
         ];
-        let engine = self.tables.engine().await?;
-        let rows = engine.read("look for a permission", FIND, &values).await?;
-        Ok(!rows.is_empty())
+        let engine = self.tables.lookups().await?;
+        let row = engine
+            .look_up("look for a permission", FIND, &values)
+            .await?;
+        Ok(row.is_some())
     }
 
     async fn revoke_released(&self, released: &[Released]) -> PortResult<()> {

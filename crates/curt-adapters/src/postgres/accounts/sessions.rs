@@ -53,9 +53,9 @@ impl Sessions for PostgresAccounts {
 
     async fn session(&self, id: &str) -> PortResult<Option<Session>> {
         const OP: &str = "find a session";
-        let engine = self.tables.engine().await?;
-        let rows = engine.read(OP, FIND, &[&id]).await?;
-        rows.first().map(|row| session_of(OP, row)).transpose()
+        let engine = self.tables.lookups().await?;
+        let row = engine.look_up(OP, FIND, &[&id]).await?;
+        row.map(|row| session_of(OP, &row)).transpose()
     }
 
     async fn sessions(&self, user: OwnerId, now: UnixMillis) -> PortResult<Vec<Session>> {
@@ -94,7 +94,7 @@ impl Sessions for PostgresAccounts {
 
     async fn purge_sessions(&self, now: UnixMillis, limit: usize) -> PortResult<u64> {
         const OP: &str = "purge sessions";
-        let engine = self.tables.engine().await?;
+        let engine = self.tables.engine().await?.in_background();
         let values: [Value<'_>; 2] = [&now.0, &rows_max(limit)];
         count(OP, &engine.write(OP, PURGE, &values).await?)
     }

@@ -49,7 +49,10 @@ impl Users for PostgresAccounts {
     }
 
     async fn user(&self, id: OwnerId) -> PortResult<Option<User>> {
-        find(self.tables.engine().await?, "find a user", id).await
+        const OP: &str = "find a user";
+        let engine = self.tables.lookups().await?;
+        let row = engine.look_up(OP, FIND, &[&id.0.cast_signed()]).await?;
+        row.map(|row| user_of(OP, &row)).transpose()
     }
 
     async fn user_by_email(&self, email: &str) -> PortResult<Option<User>> {
@@ -59,7 +62,7 @@ impl Users for PostgresAccounts {
             return Ok(None);
         }
         let engine = self.tables.engine().await?;
-        let rows = engine.read(OP, FIND_BY_EMAIL, &[&email]).await?;
+        let rows = engine.read_latest(OP, FIND_BY_EMAIL, &[&email]).await?;
         rows.first().map(|row| user_of(OP, row)).transpose()
     }
 
@@ -116,7 +119,7 @@ pub(super) async fn redirection_limits(
 }
 
 async fn find(engine: &Engine, op: &'static str, id: OwnerId) -> PortResult<Option<User>> {
-    let rows = engine.read(op, FIND, &[&id.0.cast_signed()]).await?;
+    let rows = engine.read_latest(op, FIND, &[&id.0.cast_signed()]).await?;
     rows.first().map(|row| user_of(op, row)).transpose()
 }
 

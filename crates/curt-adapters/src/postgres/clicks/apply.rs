@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use curt_core::ports::{ClickFlush, StreamPartition};
 use curt_core::{ErrorKind, PortError, PortResult, SubjectDay};
-use deadpool_postgres::{Client, Transaction};
+use deadpool_postgres::Transaction;
 use tokio_postgres::{Error, Row};
 
 use super::subject::{Subject, stored_day};
@@ -16,7 +16,7 @@ use super::visits;
 use crate::click_days::StoredDay;
 use crate::effect::Effect;
 use crate::postgres::decode::corrupt;
-use crate::postgres::engine::{Engine, Value, column};
+use crate::postgres::engine::{Engine, Session, Value, column};
 use crate::postgres::failure::BACKEND;
 
 const OP: &str = "add clicks";
@@ -74,7 +74,7 @@ pub(super) async fn apply(engine: &Engine, flush: &ClickFlush) -> PortResult<boo
 
 /// The inner error is ours. A transaction that is dropped is rolled back.
 async fn run(
-    client: &mut Client,
+    client: &mut Session,
     flush: &ClickFlush,
     days: &Days<'_>,
 ) -> Result<PortResult<bool>, Error> {

@@ -1,25 +1,39 @@
-//! The pool of connections, and the three ways to use one: read, write, and several steps as one transaction.
+//! The pools of connections, and the ways to use one: look-up, read, write, and several steps as one transaction.
+//!
+//! Look-ups, writes of requests and everything else have pools of their own ([`Lane`]) on one way to the primary
+//! ([`Route`]). A deadline is over a whole call. Look-ups go on at a standby while the primary does not answer
+//! ([`Standby`]).
 
-mod connect;
+mod hosts;
+mod lane;
+mod route;
+mod standby;
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::{ErrorKind, PortError, PortResult};
-use deadpool_postgres::{
-    Client, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
-};
 use futures_util::future::{join_all, join3, try_join_all};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{Error, Row};
 
-use self::connect::Connector;
+use self::hosts::Hosts;
+use self::lane::{Lane, NoConnection};
+use self::route::Route;
+use self::standby::Standby;
 use super::address::Address;
-use super::failure::{BACKEND, failed, no_connection, spoils_connection, too_late};
-use super::settings::PostgresSettings;
+use super::failure::{BACKEND, all_busy, failed, no_answer, spoils_connection, too_late};
 use super::tls::Tls;
 use crate::effect::Effect;
+use crate::postgres_settings::PostgresSettings;
+
+pub(super) use self::lane::Session;
+
+/// How long a call may take before it is asked whether its host still lets anybody in.
+const SILENT_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
 
@@ -30,12 +44,16 @@ pub(super) struct Step<'a> {
     pub(super) values: &'a [Value<'a>],
 }
 
+/// A call whose outcome the driver told, or that was given up.
+pub(super) type Outcome<T> = PortResult<Result<T, Error>>;
+
 pub(super) struct Engine {
-    pool: Pool,
-    address: Address,
-    /// How long a caller waits for statements that were sent. Longer than the engine takes to end one by itself, so
-    /// that its clear answer comes first.
-    deadline: Duration,
+    lookups: Arc<Lane>,
+    /// Of calls that change something, or read what such a call needs.
+    writes: Arc<Lane>,
+    background: Arc<Lane>,
+    standby: Option<Arc<Standby>>,
+    address: Arc<Address>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -51,55 +69,148 @@ impl Engine {
             true => Some(Tls::new(address.roots.as_deref())?),
             false => None,
         };
-        let hosts = u32::try_from(address.hosts.len()).unwrap_or(u32::MAX);
-        let manager = Manager::from_connect(
-            address.hosts[0].clone(),
-            Connector::new(&address, tls, settings),
-            ManagerConfig {
-                recycling_method: RecyclingMethod::Fast,
-            },
-        );
-        let pool = Pool::builder(manager)
-            .max_size(settings.connections.get())
-            .runtime(Runtime::Tokio1)
-            .timeouts(Timeouts {
-                wait: Some(settings.wait_timeout),
-                create: Some(settings.connect_timeout * hosts + Duration::from_millis(100)),
-                recycle: Some(settings.connect_timeout),
-            })
-            .build();
-        let pool = pool.map_err(|error| {
-            let op = "make a pool of connections";
-            PortError::new(ErrorKind::Bug, BACKEND, op, "it has no clock").with_source(error)
-        })?;
+        let hosts = Arc::new(Hosts::new(&address, tls, settings));
+        let primary = Route::to_primary(Arc::clone(&hosts));
+        let lane = |size, timeout| Lane::new(Arc::clone(&primary), size, timeout);
+        let lookups = settings.lookup_connections.get();
+        let standby = match settings.standby_after {
+            Some(after) if hosts.count() > 1 => {
+                let route = Route::to_standby(&primary);
+                let lane = Lane::new(route, lookups, settings.lookup_timeout);
+                Some(Standby::new(lane, after))
+            }
+            _ => None,
+        };
         Ok(Arc::new(Self {
-            pool,
-            address,
-            deadline: settings.statement_timeout + Duration::from_secs(1),
+            lookups: lane(lookups, settings.lookup_timeout),
+            writes: lane(settings.write_connections.get(), settings.write_timeout),
+            background: lane(
+                settings.background_connections.get(),
+                settings.background_timeout,
+            ),
+            standby,
+            address: Arc::new(address),
         }))
+    }
+
+    /// The same engine for work that no request waits for: everything by the pool and the deadline of such work.
+    pub(super) fn in_background(&self) -> Arc<Self> {
+        Arc::new(Self {
+            lookups: Arc::clone(&self.background),
+            writes: Arc::clone(&self.background),
+            background: Arc::clone(&self.background),
+            standby: None,
+            address: Arc::clone(&self.address),
+        })
     }
 
     pub(super) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// A connection for what the other methods do not fit. [`finish`](Self::finish) its work.
-    pub(super) async fn client(&self, op: &'static str) -> PortResult<Client> {
-        let got = self.pool.get().await;
-        got.map_err(|error| no_connection(op, &self.address, error))
+    /// How long a write may take.
+    pub(super) fn write_timeout(&self) -> Duration {
+        self.writes.timeout()
     }
 
-    /// Runs a statement that changes nothing.
+    /// Remembers where the primary is in its log, about once a second: a standby must have come as far.
+    pub(super) fn note_primary(&self, position: i64) {
+        if let Some(standby) = &self.standby {
+            standby.note_primary(position);
+        }
+    }
+
+    /// Whether look-ups go on without the primary.
+    pub(super) fn has_standby(&self) -> bool {
+        self.standby.is_some()
+    }
+
+    /// A connection for what the other methods do not fit. [`finish`](Self::finish) its work.
+    pub(super) async fn client(&self, op: &'static str) -> PortResult<Session> {
+        let deadline = self.background.deadline();
+        self.session(op, &self.background, deadline).await
+    }
+
+    async fn session(
+        &self,
+        op: &'static str,
+        lane: &Arc<Lane>,
+        deadline: Instant,
+    ) -> PortResult<Session> {
+        lane.session(deadline).await.map_err(|why| match why {
+            NoConnection::Busy => all_busy(op, &self.address),
+            NoConnection::Late => {
+                lane.route().search();
+                no_answer(op, &self.address)
+            }
+            NoConnection::Unreachable(why) => PortError::new(why.kind, BACKEND, op, why.detail),
+        })
+    }
+
+    /// Finds the one row that a key leads to. Where the primary does not answer, a standby may; a row that is missing
+    /// there is a failure and not an answer, because it may be on its way.
+    pub(super) async fn look_up(
+        &self,
+        op: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> PortResult<Option<Row>> {
+        let deadline = self.lookups.deadline();
+        let step = Step { sql, values };
+        let primary = async {
+            let rows = self.ask(op, &self.lookups, step, deadline).await?;
+            Ok(rows.into_iter().next())
+        };
+        match &self.standby {
+            None => primary.await,
+            Some(standby) => {
+                let is_up = !self.lookups.route().is_down();
+                let asked = standby.ask(self, op, step, deadline);
+                let (found, is_silent) = standby.race(is_up, primary, asked).await;
+                if is_silent {
+                    self.lookups.route().search();
+                }
+                found
+            }
+        }
+    }
+
+    /// Reads a few rows as they are now: from the primary alone.
+    pub(super) async fn read_latest(
+        &self,
+        op: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> PortResult<Vec<Row>> {
+        let deadline = self.lookups.deadline();
+        let step = Step { sql, values };
+        self.ask(op, &self.lookups, step, deadline).await
+    }
+
+    /// Runs a statement that changes nothing and may take a while.
     pub(super) async fn read(
         &self,
         op: &'static str,
         sql: &str,
         values: &[Value<'_>],
     ) -> PortResult<Vec<Row>> {
-        let client = self.client(op).await?;
-        let work = run(&client, Step { sql, values });
-        let done = self.within_deadline(op, Effect::None, work).await;
-        self.finish(op, Effect::None, client, done)
+        let deadline = self.background.deadline();
+        let step = Step { sql, values };
+        self.ask(op, &self.background, step, deadline).await
+    }
+
+    async fn ask(
+        &self,
+        op: &'static str,
+        lane: &Arc<Lane>,
+        step: Step<'_>,
+        deadline: Instant,
+    ) -> PortResult<Vec<Row>> {
+        let session = self.session(op, lane, deadline).await?;
+        let done = self
+            .within(op, Effect::None, (lane, deadline), run(&session, step))
+            .await;
+        self.finish(op, Effect::None, session, done)
     }
 
     /// Runs a statement that is a transaction of its own. If the connection breaks, it is unknown whether it happened.
@@ -109,10 +220,12 @@ impl Engine {
         sql: &str,
         values: &[Value<'_>],
     ) -> PortResult<Vec<Row>> {
-        let client = self.client(op).await?;
-        let work = run(&client, Step { sql, values });
-        let done = self.within_deadline(op, Effect::Unknown, work).await;
-        self.finish(op, Effect::Unknown, client, done)
+        let deadline = self.writes.deadline();
+        let session = self.session(op, &self.writes, deadline).await?;
+        let work = run(&session, Step { sql, values });
+        let until = (&*self.writes, deadline);
+        let done = self.within(op, Effect::Unknown, until, work).await;
+        self.finish(op, Effect::Unknown, session, done)
     }
 
     /// Runs the steps as one transaction, with the answers of each. All of it is sent at once: one round trip, and no
@@ -122,7 +235,8 @@ impl Engine {
         op: &'static str,
         steps: &[Step<'_>],
     ) -> PortResult<Vec<Vec<Row>>> {
-        self.run_steps(op, Effect::Unknown, steps).await
+        self.run_steps(op, &self.writes, Effect::Unknown, steps)
+            .await
     }
 
     /// As [`transact`](Self::transact), for steps that change nothing but the settings of their transaction.
@@ -131,31 +245,79 @@ impl Engine {
         op: &'static str,
         steps: &[Step<'_>],
     ) -> PortResult<Vec<Vec<Row>>> {
-        self.run_steps(op, Effect::None, steps).await
+        self.run_steps(op, &self.background, Effect::None, steps)
+            .await
     }
 
     async fn run_steps(
         &self,
         op: &'static str,
+        lane: &Arc<Lane>,
         effect: Effect,
         steps: &[Step<'_>],
     ) -> PortResult<Vec<Vec<Row>>> {
-        let client = self.client(op).await?;
-        let work = run_all(&client, steps);
-        let done = self.within_deadline(op, effect, work).await;
-        self.finish(op, effect, client, done)
+        let deadline = lane.deadline();
+        let session = self.session(op, lane, deadline).await?;
+        let work = run_all(&session, steps);
+        let done = self.within(op, effect, (lane, deadline), work).await;
+        self.finish(op, effect, session, done)
     }
 
-    /// Waits no longer than the deadline. The inner error is the driver's, the outer one ours.
+    /// Waits no longer than the deadline of background work. The inner error is the driver's, the outer one ours.
     pub(super) async fn within_deadline<T>(
         &self,
         op: &'static str,
         effect: Effect,
         work: impl Future<Output = Result<T, Error>>,
-    ) -> PortResult<Result<T, Error>> {
-        tokio::time::timeout(self.deadline, work)
-            .await
-            .map_err(|_| too_late(op, &self.address, effect))
+    ) -> Outcome<T> {
+        let until = (&*self.background, self.background.deadline());
+        self.within(op, effect, until, work).await
+    }
+
+    /// Waits as long as the host lets anybody in.
+    pub(super) async fn without_deadline<T>(
+        &self,
+        op: &'static str,
+        work: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        let mut work = pin!(work);
+        let route = self.background.route();
+        let epoch = route.epoch();
+        loop {
+            tokio::select! {
+                done = timeout(SILENT_AFTER, &mut work) => match done {
+                    Ok(done) => return done,
+                    Err(_) => route.search(),
+                },
+                () = route.leave(epoch) => {
+                    return Err(too_late(op, &self.address, Effect::Unknown));
+                }
+            }
+        }
+    }
+
+    /// Waits until the deadline, or until it is known that the host answers nobody.
+    async fn within<T>(
+        &self,
+        op: &'static str,
+        effect: Effect,
+        (lane, deadline): (&Lane, Instant),
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Outcome<T> {
+        let mut work = pin!(work);
+        let route = lane.route();
+        let epoch = route.epoch();
+        let silent_at = deadline.min(Instant::now() + SILENT_AFTER);
+        if let Ok(done) = timeout_at(silent_at, &mut work).await {
+            return Ok(done);
+        }
+        route.search();
+        tokio::select! {
+            done = timeout_at(deadline, work) => {
+                done.map_err(|_| too_late(op, &self.address, effect))
+            }
+            () = route.leave(epoch) => Err(too_late(op, &self.address, effect)),
+        }
     }
 
     /// Gives the connection back, or away if it is not to be trusted, and says what an error means.
@@ -163,28 +325,26 @@ impl Engine {
         &self,
         op: &'static str,
         effect: Effect,
-        client: Client,
-        done: PortResult<Result<T, Error>>,
+        session: Session,
+        done: Outcome<T>,
     ) -> PortResult<T> {
-        let broken = match &done {
-            Ok(Ok(_)) => false,
-            Ok(Err(error)) => spoils_connection(error),
-            // Its answer would still come, and a later call would wait behind it.
-            Err(_) => true,
-        };
-        if broken {
-            drop(Object::take(client));
+        match &done {
+            Ok(Ok(_)) => session.release(),
+            Ok(Err(error)) if spoils_connection(error) => session.close(),
+            Ok(Err(_)) => session.release(),
+            // Its answer is still to come, for nobody.
+            Err(_) => drop(session),
         }
         done?.map_err(|error| failed(op, &self.address, effect, error))
     }
 }
 
-async fn run(client: &Client, step: Step<'_>) -> Result<Vec<Row>, Error> {
+async fn run(client: &Session, step: Step<'_>) -> Result<Vec<Row>, Error> {
     let statement = client.prepare_cached(step.sql).await?;
     client.query(&statement, step.values).await
 }
 
-async fn run_all(client: &Client, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, Error> {
+async fn run_all(client: &Session, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, Error> {
     let prepared = steps.iter().map(|step| client.prepare_cached(step.sql));
     let statements = try_join_all(prepared).await?;
     let work = steps

@@ -67,7 +67,7 @@ pub(super) async fn delete(
 /// Why a change found no link at the revision that it was for.
 async fn refusal(engine: &Engine, op: &'static str, id: &LinkId) -> PortResult<ChangeReply> {
     let values: [Value<'_>; 2] = [&i64::from(id.domain.0), &id.key.as_str()];
-    let rows = engine.read(op, sql::REVISION, &values).await?;
+    let rows = engine.read_latest(op, sql::REVISION, &values).await?;
     match rows.first() {
         Some(row) => Ok(ChangeReply::Stale(revision_of(op, row, 0)?)),
         None => Ok(ChangeReply::Absent),

@@ -51,6 +51,11 @@ impl PostgresLinks {
             count_once: Arc::default(),
         }
     }
+
+    /// The engine for what no request waits for.
+    async fn background(&self) -> PortResult<Arc<Engine>> {
+        Ok(self.tables.engine().await?.in_background())
+    }
 }
 
 #[async_trait]
@@ -58,26 +63,29 @@ impl LinkStore for PostgresLinks {
     async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
         check_texts(OP_INSERT, &request)?;
         let tables = Arc::clone(&self.tables);
+        let timeout = tables.write_timeout();
         match request.once {
             None => {
                 let run = move |group| insert_group(Arc::clone(&tables), group);
-                self.inserts.call(OP_INSERT, request, run).await
+                self.inserts.call(OP_INSERT, request, timeout, run).await
             }
             Some(_) => {
                 let count = Arc::clone(&self.count_once);
                 let run =
                     move |group| insert_group_once(Arc::clone(&tables), Arc::clone(&count), group);
-                self.inserts_once.call(OP_INSERT, request, run).await
+                self.inserts_once
+                    .call(OP_INSERT, request, timeout, run)
+                    .await
             }
         }
     }
 
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
         const OP: &str = "read a link";
-        let engine = self.tables.engine().await?;
+        let engine = self.tables.lookups().await?;
         let (domain, key) = (i64::from(id.domain.0), id.key.as_str());
-        let rows = engine.read(OP, sql::FIND, &[&domain, &key]).await?;
-        rows.first().map(|row| record::link_of(OP, row)).transpose()
+        let row = engine.look_up(OP, sql::FIND, &[&domain, &key]).await?;
+        row.map(|row| record::link_of(OP, &row)).transpose()
     }
 
     async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
@@ -108,7 +116,7 @@ impl LinkStore for PostgresLinks {
     }
 
     async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
-        change::expired(self.tables.engine().await?, now, limit).await
+        change::expired(&*self.background().await?, now, limit).await
     }
 
     async fn purge(
@@ -117,17 +125,17 @@ impl LinkStore for PostgresLinks {
         now: UnixMillis,
     ) -> PortResult<Vec<LinkId>> {
         const OP: &str = "purge links";
-        let engine = self.tables.engine().await?;
-        once::forget_old(engine, OP, now).await?;
-        change::purge(engine, OP, batch, now).await
+        let engine = self.background().await?;
+        once::forget_old(&engine, OP, now).await?;
+        change::purge(&engine, OP, batch, now).await
     }
 
     async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
-        change::release(self.tables.engine().await?, before, limit).await
+        change::release(&*self.background().await?, before, limit).await
     }
 
     async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
-        claim::seed(self.tables.engine().await?, ids).await
+        claim::seed(&*self.background().await?, ids).await
     }
 
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
@@ -150,6 +158,17 @@ impl LinkStore for PostgresLinks {
     async fn ping(&self) -> PortResult<()> {
         let engine = self.tables.engine().await?;
         engine.write("answer", sql::PING, &[]).await.map(drop)
+    }
+
+    async fn ping_reads(&self) -> PortResult<()> {
+        const OP: &str = "answer a look-up";
+        let engine = self.tables.lookups().await?;
+        let row = engine.look_up(OP, sql::PING_READS, &[]).await?;
+        let position = row.map(|row| column::<Option<i64>>(OP, &row, 0));
+        if let Some(position) = position.transpose()?.flatten() {
+            engine.note_primary(position);
+        }
+        Ok(())
     }
 }
 

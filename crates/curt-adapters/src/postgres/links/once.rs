@@ -57,7 +57,7 @@ pub(super) async fn run(engine: &Engine, group: Vec<Call>, count: &AtomicU64) {
     let Some(now) = now.filter(|_| cleanups(before) != cleanups(before + added)) else {
         return;
     };
-    if let Err(error) = forget_old(engine, OP_INSERT, now).await {
+    if let Err(error) = forget_old(&engine.in_background(), OP_INSERT, now).await {
         // Nobody waits for it, and the next time will do.
         tracing::debug!(%error, "old records stay for now");
     }
@@ -147,7 +147,7 @@ async fn look_around(engine: &Engine, open: &[Call]) -> PortResult<There> {
     let links = open.iter().flat_map(|call| &call.request.links);
     let (domains, keys) = id_columns(links.map(|link| &link.id));
     let rows = engine
-        .read(OP_INSERT, sql::TAKEN, &[&domains, &keys])
+        .read_latest(OP_INSERT, sql::TAKEN, &[&domains, &keys])
         .await?;
     let taken = ids_in(OP_INSERT, &rows)?;
     Ok(There { recorded, taken })

@@ -4,10 +4,14 @@
 //! calls that come meanwhile wait together for the next one. A call that finds a free place goes at once: nobody waits
 //! on a timer. Groups run as tasks of their own, because a caller that goes away must not take the others' answers
 //! with it.
+//!
+//! A caller waits no longer than a write may take, its time in the queue included. What still waits then has not
+//! happened; what is in a group may have.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use curt_core::limits::COMMIT_GROUP_MAX;
 use curt_core::ports::{InsertReply, InsertRequest};
@@ -16,11 +20,15 @@ use tokio::sync::oneshot;
 
 use crate::postgres::failure::BACKEND;
 
+/// The place of a call in the order in which calls came.
+type Number = u64;
+
 /// Groups that are under way at once: enough to keep the engine busy while the disk syncs, and few enough to fill.
 const GROUPS_MAX: usize = 4;
 
 /// One call with the way back to its caller.
 pub(super) struct Call {
+    number: Number,
     pub(super) request: InsertRequest,
     reply: oneshot::Sender<PortResult<InsertReply>>,
 }
@@ -41,45 +49,81 @@ pub(super) struct Queue {
 struct State {
     waiting: VecDeque<Call>,
     groups: usize,
+    /// Calls that came so far.
+    calls: Number,
 }
 
 impl Queue {
-    /// Hands the request to a group and waits for its answer. `run` answers every call of a group.
+    /// Hands the request to a group and waits for its answer, at most for `timeout`. `run` answers every call of a group.
     pub(super) async fn call<F>(
         self: &Arc<Self>,
         op: &'static str,
         request: InsertRequest,
+        timeout: Duration,
         run: impl Fn(Vec<Call>) -> F + Send + 'static,
     ) -> PortResult<InsertReply>
     where
         F: Future<Output = ()> + Send,
     {
         let (reply, answer) = oneshot::channel();
-        if let Some(mut place) = self.join(Call { request, reply }) {
+        let (number, place) = self.join(request, reply);
+        if let Some(mut place) = place {
             tokio::spawn(async move {
                 while let Some(group) = place.next_group() {
                     run(group).await;
                 }
             });
         }
-        answer.await.unwrap_or_else(|_| {
-            let detail = "the group broke off; it is unknown whether it committed";
-            Err(PortError::new(ErrorKind::Timeout, BACKEND, op, detail))
-        })
+        let (kind, detail) = match tokio::time::timeout(timeout, answer).await {
+            Ok(Ok(answer)) => return answer,
+            Ok(Err(_)) => (
+                ErrorKind::Timeout,
+                "the group broke off; it is unknown whether it committed",
+            ),
+            Err(_) if self.leave(number) => (
+                ErrorKind::Throttled,
+                "earlier writes do not come to an end; nothing was changed",
+            ),
+            Err(_) => (
+                ErrorKind::Timeout,
+                "no answer in time; it is unknown whether it committed",
+            ),
+        };
+        Err(PortError::new(kind, BACKEND, op, detail))
     }
 
     /// Lets the call wait, and returns a place for a new group if there is one.
-    fn join(self: &Arc<Self>, call: Call) -> Option<Place> {
+    fn join(
+        self: &Arc<Self>,
+        request: InsertRequest,
+        reply: oneshot::Sender<PortResult<InsertReply>>,
+    ) -> (Number, Option<Place>) {
         let mut state = self.lock();
-        state.waiting.push_back(call);
+        state.calls += 1;
+        let number = state.calls;
+        state.waiting.push_back(Call {
+            number,
+            request,
+            reply,
+        });
         if state.groups == GROUPS_MAX {
-            return None;
+            return (number, None);
         }
         state.groups += 1;
-        Some(Place {
+        let place = Place {
             queue: Arc::clone(self),
             held: true,
-        })
+        };
+        (number, Some(place))
+    }
+
+    /// Takes a call out again that no group has fetched, and says whether it was there.
+    fn leave(&self, number: Number) -> bool {
+        let mut state = self.lock();
+        let place = state.waiting.iter().position(|call| call.number == number);
+        place
+            .and_then(|place| state.waiting.remove(place))
+            .is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -137,6 +181,8 @@ mod tests {
 
     use super::*;
 
+    const TIMEOUT: Duration = Duration::from_secs(60);
+
     fn request() -> InsertRequest {
         InsertRequest {
             links: Vec::new(),
@@ -158,7 +204,9 @@ mod tests {
         let calls: Vec<_> = (0..100)
             .map(|_| {
                 let queue = Arc::clone(&queue);
-                tokio::spawn(async move { queue.call("test", request(), answer_slowly).await })
+                tokio::spawn(
+                    async move { queue.call("test", request(), TIMEOUT, answer_slowly).await },
+                )
             })
             .collect();
         for call in calls {
@@ -175,10 +223,37 @@ mod tests {
         }
         let queue = Arc::new(Queue::default());
         for _ in 0..2 * GROUPS_MAX {
-            let error = queue.call("test", request(), break_off).await.unwrap_err();
+            let error = queue
+                .call("test", request(), TIMEOUT, break_off)
+                .await
+                .unwrap_err();
             assert_eq!(error.kind, ErrorKind::Timeout);
         }
-        let answer = queue.call("test", request(), answer_slowly).await;
+        let answer = queue.call("test", request(), TIMEOUT, answer_slowly).await;
         assert_eq!(answer.unwrap(), InsertReply::Mismatch);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_behind_stuck_groups_end_in_time_and_say_that_nothing_happened() {
+        async fn hang(_: Vec<Call>) {
+            std::future::pending().await
+        }
+        let queue = Arc::new(Queue::default());
+        let begun = tokio::time::Instant::now();
+        let calls: Vec<_> = (0..GROUPS_MAX + 3)
+            .map(|_| {
+                let queue = Arc::clone(&queue);
+                tokio::spawn(async move { queue.call("test", request(), TIMEOUT, hang).await })
+            })
+            .collect();
+        let mut kinds = Vec::new();
+        for call in calls {
+            kinds.push(call.await.unwrap().unwrap_err().kind);
+        }
+        assert_eq!(begun.elapsed(), TIMEOUT);
+        let of = |wanted| kinds.iter().filter(|kind| **kind == wanted).count();
+        assert_eq!(of(ErrorKind::Timeout), GROUPS_MAX, "may have happened");
+        assert_eq!(of(ErrorKind::Throttled), 3, "still waited");
+        assert!(queue.lock().waiting.is_empty());
     }
 }

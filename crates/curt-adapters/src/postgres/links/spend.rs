@@ -28,7 +28,7 @@ pub(super) async fn spend(engine: &Engine, id: &LinkId, seen: Revision) -> PortR
 pub(super) async fn spent(engine: &Engine, id: &LinkId) -> PortResult<u64> {
     const OP: &str = "count spent visits";
     let values: [Value<'_>; 2] = [&i64::from(id.domain.0), &id.key.as_str()];
-    let rows = engine.read(OP, sql::SPENT, &values).await?;
+    let rows = engine.read_latest(OP, sql::SPENT, &values).await?;
     let spent: i64 = rows.first().map_or(Ok(0), |row| column(OP, row, 0))?;
     Ok(spent.cast_unsigned())
 }

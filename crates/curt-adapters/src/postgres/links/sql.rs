@@ -384,5 +384,9 @@ pub(super) const COUNTS: &str = "SELECT sum(created_alias)::bigint, sum(created_
 pub(super) const PING: &str =
     "UPDATE link_counts SET pings = pings + 1 WHERE slot = pg_backend_pid() % 256";
 
+/// Reads the table as a look-up does, and tells where the primary is in its log; a standby does not.
+pub(super) const PING_READS: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL \
+     ELSE pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint END, EXISTS (SELECT FROM links)";
+
 /// The columns of a list, for `list.rs` to choose rows.
 pub(super) const COLUMNS: &str = columns!();

@@ -5,7 +5,7 @@ mod programs;
 mod server;
 
 pub use pair::Pair;
-pub use server::{Database, Server};
+pub use server::{Database, SYNCED, Server};
 
 use std::sync::Arc;
 

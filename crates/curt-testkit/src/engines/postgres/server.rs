@@ -22,6 +22,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
 const BUSY_WITHIN: Duration = Duration::from_secs(60);
 
+/// For [`Server::start_with`]: every commit is on the disk before it is answered, as in production. For tests that measure;
+/// others need not wait for a disk.
+pub const SYNCED: (&str, &str) = ("fsync", "on");
+
 /// A PostgreSQL server that trusts everyone on the loopback, as the user `postgres`.
 #[derive(Debug)]
 pub struct Server {
@@ -31,7 +35,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts an empty server.
+    /// Starts an empty server that leaves syncing to the system: it survives a kill, and not a loss of power.
     pub fn start() -> Result<Self> {
         Self::start_with(&[])
     }

@@ -1,13 +1,14 @@
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use curt_adapters::open::KeysForm;
 use curt_adapters::sqlite::SqliteSettings;
-use curt_adapters::{EngineAddress, EngineKind, Part};
+use curt_adapters::{EngineAddress, EngineKind, Part, PostgresSettings};
 use curt_keys::Strategy;
 
-use super::{at, sqlite};
-use crate::config::ConfigError;
-use crate::config::raw::Raw;
+use super::{at, positive, sqlite, within};
+use crate::config::raw::{self, Raw};
+use crate::config::{ConfigError, units};
 
 /// Which engine serves what.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub(crate) struct StoreSettings {
     /// `None`: the links database.
     pub(crate) cursor: Option<EngineAddress>,
     pub(crate) sqlite: SqliteSettings,
+    pub(crate) postgres: PostgresSettings,
 }
 
 impl StoreSettings {
@@ -71,11 +73,33 @@ pub(super) fn resolve(
         files: parse("store.files", Part::Files, &written.files)?,
         locks: parse("store.locks", Part::Locks, &written.locks)?,
         sqlite: sqlite(&raw.sqlite)?,
+        postgres: postgres(&raw.postgres)?,
         links,
         keys,
         keys_form,
         pool,
         cursor,
+    })
+}
+
+fn postgres(raw: &raw::Postgres) -> Result<PostgresSettings, ConfigError> {
+    let connections = |key, count| {
+        let count = within(key, count, 1, 1_000)?;
+        Ok(NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN))
+    };
+    let standby_after = units::duration_or_never(&raw.standby_after);
+    Ok(PostgresSettings {
+        lookup_connections: connections("postgres.lookup_connections", raw.lookup_connections)?,
+        write_connections: connections("postgres.write_connections", raw.write_connections)?,
+        background_connections: connections(
+            "postgres.background_connections",
+            raw.background_connections,
+        )?,
+        lookup_timeout: positive("postgres.lookup_timeout", &raw.lookup_timeout)?,
+        write_timeout: positive("postgres.write_timeout", &raw.write_timeout)?,
+        background_timeout: positive("postgres.background_timeout", &raw.background_timeout)?,
+        connect_timeout: positive("postgres.connect_timeout", &raw.connect_timeout)?,
+        standby_after: at("postgres.standby_after", standby_after)?,
     })
 }
 

@@ -57,6 +57,9 @@ impl TwoServers {
             let app = App::new(env!("CARGO_BIN_EXE_curt"))?.ready_within(PATIENCE * 2);
             let quiet = app
                 .setting("store.links", links)
+                // Late answers are to arrive.
+                .setting("postgres.lookup_timeout", "60s")
+                .setting("postgres.connect_timeout", "60s")
                 .setting("log.level", "error");
             Ok(quiet
                 .setting("limits.misses_per_address", "")

@@ -7,6 +7,7 @@ mod handover;
 mod key_files;
 mod kills;
 mod line;
+mod links_faults;
 mod plant;
 mod pools;
 mod refills;

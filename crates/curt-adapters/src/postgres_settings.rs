@@ -1,0 +1,53 @@
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+/// How a PostgreSQL is used. The defaults suit a server; see each field for when to change it.
+///
+/// A process has three pools of connections, so that kinds of work do not wait for each other: one for look-ups, one for
+/// the writes that requests wait for, and one for everything else. Each has a deadline over whole calls: the wait for a
+/// connection, the login and the statements together.
+#[derive(Clone, Debug)]
+pub struct PostgresSettings {
+    /// Most connections for look-ups by key, and as many to standbys while the primary does not answer.
+    pub lookup_connections: NonZeroUsize,
+    /// Most connections for writes that a request waits for. Writes that do not come to an end hold no others.
+    pub write_connections: NonZeroUsize,
+    /// Most connections for lists, reports, counts, keys and upkeep.
+    pub background_connections: NonZeroUsize,
+    pub lookup_timeout: Duration,
+    pub write_timeout: Duration,
+    pub background_timeout: Duration,
+    /// How long one host may take to accept a login.
+    pub connect_timeout: Duration,
+    /// How long a look-up waits for the primary before it asks a standby as well. `None`: standbys are not read.
+    pub standby_after: Option<Duration>,
+}
+
+impl Default for PostgresSettings {
+    fn default() -> Self {
+        let connections = NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN);
+        Self {
+            lookup_connections: connections,
+            write_connections: connections,
+            background_connections: connections,
+            lookup_timeout: Duration::from_millis(1_500),
+            write_timeout: Duration::from_millis(1_500),
+            background_timeout: Duration::from_secs(6),
+            connect_timeout: Duration::from_secs(2),
+            standby_after: Some(Duration::from_millis(250)),
+        }
+    }
+}
+
+impl PostgresSettings {
+    /// The same deadline for every call.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self {
+            lookup_timeout: timeout,
+            write_timeout: timeout,
+            background_timeout: timeout,
+            ..self
+        }
+    }
+}
