@@ -269,7 +269,13 @@ fn touch_every_link(prepared: &Prepared, besides_cache: f64) {
     });
     let again = server.anonymous_bytes().unwrap() as f64 - settled;
     assert!(
-        mib(again) <= 8.0,
+        grown.max(0.0) + again <= CACHE_BYTES + besides_cache,
+        "a second pass took another {:.1} MiB",
+        mib(again)
+    );
+    // Counting goes on behind the visits, and has its peak later.
+    assert!(
+        mib(again) <= 8.0 || besides_cache > BESIDES_CACHE_BYTES,
         "a second pass took another {:.1} MiB",
         mib(again)
     );
