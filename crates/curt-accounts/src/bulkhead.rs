@@ -9,7 +9,7 @@ use curt_core::OwnerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::audit::Origin;
-use crate::limits::household;
+use crate::limits::rate_limit_prefix;
 use crate::principal::Principal;
 
 /// How much of one kind of work there may be.
@@ -36,7 +36,7 @@ pub enum CallerId {
 impl CallerId {
     #[must_use]
     pub fn address(address: IpAddr) -> Self {
-        Self::Address(household(address))
+        Self::Address(rate_limit_prefix(address))
     }
 
     /// The user whose credentials were shown, or else the address.

@@ -30,7 +30,9 @@ pub use audit::{Audit, Origin};
 pub use bulkhead::{Bulkhead, BulkheadSettings, CallerId, Place, Turn};
 pub use error::AccountError;
 pub use even_time::EvenTime;
-pub use limits::{Decision, Guess, LimitSettings, Limits, RedirectionRules, policy};
+pub use limits::{
+    Decision, Guess, LimitSettings, Limits, RedirectionRules, policy, rate_limit_prefix,
+};
 pub use passwords::{PasswordCostError, Passwords, generate_password};
 pub use people::{EditPerson, Invited, NewPerson, OPERATOR_EMAIL, People, SignIn, SignedIn, Whom};
 pub use permissions::{Granted, Permissions};

@@ -11,7 +11,7 @@ use curt_core::names::event;
 use curt_core::{LinkId, OwnerId, PortResult};
 use quick_cache::sync::Cache;
 
-use super::address::household;
+use super::address::rate_limit_prefix;
 use super::{Buckets, Decision, Limits, policy};
 use crate::admit::folded_email;
 use crate::token;
@@ -51,7 +51,7 @@ impl Limits {
             self.settings.sign_ins_per_address,
             self.settings.sign_ins_per_account,
         );
-        let address = household(address);
+        let address = rate_limit_prefix(address);
         // Somebody chose this text: hashed, it has a length that we chose.
         let account = digest(&folded_email(email));
         let source = (account, address);

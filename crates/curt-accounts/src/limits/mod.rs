@@ -15,7 +15,7 @@ use curt_core::names::event;
 use curt_core::ports::{Accounts, Bucket, QuotaReply, QuotaRule, Quotas};
 use curt_core::{ApiKeyNumber, Clock, OwnerId, PortResult};
 
-pub(crate) use self::address::household;
+pub use self::address::rate_limit_prefix;
 use self::address::site;
 pub use self::guesses::Guess;
 use self::guesses::KnownAddresses;
@@ -90,6 +90,33 @@ impl Limits {
         address: IpAddr,
         count: u64,
     ) -> PortResult<Option<Decision>> {
+        let buckets = self.creation_buckets(by, address);
+        self.take(policy::CREATE, &buckets, count).await
+    }
+
+    /// Returns the refusal of a maker who cannot make a single link now, and takes nothing from one who can.
+    pub async fn creations_exhausted(
+        &self,
+        by: Option<&Principal>,
+        address: IpAddr,
+    ) -> PortResult<Option<Decision>> {
+        let buckets = self.creation_buckets(by, address);
+        let left = self.take(policy::CREATE, &buckets, 0).await?;
+        if left.is_none_or(|left| left.remaining > 0) {
+            return Ok(None);
+        }
+        // What is refused takes nothing, and tells when to come again.
+        let decision = self.take(policy::CREATE, &buckets, 1).await?;
+        if decision.is_some_and(|decision| !decision.granted) {
+            return Ok(decision);
+        }
+        // The bucket got one back in between.
+        let asked = buckets.borrowed();
+        self.quotas.give_back(&asked, 1, self.clock.now()).await?;
+        Ok(None)
+    }
+
+    fn creation_buckets(&self, by: Option<&Principal>, address: IpAddr) -> Buckets {
         let mut buckets = Buckets::default();
         match by {
             Some(principal) => {
@@ -109,7 +136,7 @@ impl Limits {
                 self.add_address(&mut buckets, rule, "create", address);
             }
         }
-        self.take(policy::CREATE, &buckets, count).await
+        buckets
     }
 
     /// Takes `count` new passwords of links from what their maker may set, before any is hashed. A failing engine is an
@@ -159,7 +186,7 @@ impl Limits {
         if !decision.granted {
             let is_sites = Some(decision.rule) != rule;
             let prefix = site(address).filter(|_| is_sites);
-            let prefix = prefix.unwrap_or_else(|| household(address));
+            let prefix = prefix.unwrap_or_else(|| rate_limit_prefix(address));
             self.held.hold(prefix, decision, self.clock.now());
         }
         Some(decision)
@@ -173,7 +200,7 @@ impl Limits {
         what: &str,
         address: IpAddr,
     ) {
-        buckets.add(rule, || format!("{what}/address/{}", household(address)));
+        buckets.add(rule, || format!("{what}/address/{}", rate_limit_prefix(address)));
         if let Some(site) = site(address) {
             let times = self.settings.ipv6_site_factor.into();
             buckets.add(rule.and_then(|rule| widened(rule, times)), || {

@@ -122,7 +122,7 @@ fn an_address_makes_exactly_the_links_that_it_may_without_an_account() {
     ];
     let site = Site::start(&settings);
     let creation_from = |address: &str| from(address, create_request(&plain_link()));
-    // The hosts of one IPv6 network are one household.
+    // The hosts of one IPv6 network are one address to limits.
     let found = rush(&site, 201, |client| {
         creation_from(&format!("2001:db8:1:2::{client:x}"))
     });
