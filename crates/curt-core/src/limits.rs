@@ -102,12 +102,10 @@ pub const REPORT_YEARS_MAX: u64 = 10;
 pub const REPORT_POINTS_MAX: usize = 5_000;
 /// Most values that are ranked in one report.
 pub const REPORT_VALUES_MAX: usize = 1_000;
-/// Most live feeds at once: each reads its sums every second.
-pub const LIVE_FEEDS_MAX: usize = 256;
-/// Most of them for one user.
-pub const LIVE_FEEDS_PER_USER_MAX: usize = 16;
 /// How long a live feed lasts at most.
 pub const LIVE_FEED_LASTS_MAX: Duration = Duration::from_secs(3_600);
+/// How long after its last event a live feed can be gone on with.
+pub const LIVE_FEED_RESUMES_WITHIN: Duration = Duration::from_secs(24 * 3_600);
 
 const _: () = assert!(GENERATED_KEY_BYTES_MIN < GENERATED_KEY_BYTES_MAX);
 const _: () = assert!(GENERATED_KEY_BYTES_MAX <= KEY_BYTES_MAX);
@@ -118,6 +116,5 @@ const _: () = assert!(HTTP_URI_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(PAGE_LINKS_MAX < PAGE_ROWS_SCANNED_MAX);
 const _: () = assert!(PAGE_VISITS_MAX < PAGE_ROWS_SCANNED_MAX);
 const _: () = assert!(VISITS_RANKED_MAX.is_multiple_of(PAGE_VISITS_MAX));
-const _: () = assert!(LIVE_FEEDS_PER_USER_MAX < LIVE_FEEDS_MAX);
 const _: () = assert!(BULK_LINKS_MAX <= COMMIT_GROUP_MAX);
 const _: () = assert!(BULK_LINKS_MAX * TARGET_BYTES_DEFAULT < HTTP_BULK_BODY_BYTES_MAX);

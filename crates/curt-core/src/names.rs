@@ -15,8 +15,12 @@ pub mod metric {
     /// Connections open now.
     pub const HTTP_CONNECTIONS: &str = "curt_http_connections";
     /// Connections closed by us, by reason: `header_timeout`, `body_timeout`, `write_timeout`, `idle`, `limit`,
-    /// `overload`, `head_too_large`, `malformed`, `shutdown`.
+    /// `address_limit`, `overload`, `head_too_large`, `malformed`, `shutdown`.
     pub const HTTP_CONNECTIONS_CUT: &str = "curt_http_connections_cut";
+    /// Bytes of `server.bodies_max` in use now.
+    pub const HTTP_BODY_BYTES: &str = "curt_http_body_bytes";
+    /// Requests refused before their body was read, by reason: `body_budget`, `body_share`, `bulk_at_once`.
+    pub const HTTP_REQUESTS_REFUSED: &str = "curt_http_requests_refused";
     /// Links created, by the origin of their key.
     pub const LINKS_CREATED: &str = "curt_links_created";
     /// Links edited.

@@ -11,7 +11,9 @@ use curt_adapters::memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, M
 use curt_clicks::report::Reports;
 use curt_core::{Allowance, Alphabet, Clock, Scopes, SystemClock};
 use curt_http::server::Server;
-use curt_http::{App, HttpMetrics, HttpSettings, PublicUrl, Readiness, Scans, admin, api};
+use curt_http::{
+    App, BodyBudget, HttpMetrics, HttpSettings, PublicUrl, Readiness, Scans, admin, api,
+};
 use curt_keys::KeySupply;
 use curt_links::{
     LinkMetrics, LinkSettings, Links, OwnHost, ResolveMetrics, Resolver, ResolverSettings,
@@ -79,6 +81,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         accounts,
         clock: Arc::clone(&clock),
         public: PublicUrl::new(settings.api.public_url.as_deref()),
+        bodies: BodyBudget::new(&settings.server, metrics.clone()),
         metrics: metrics.clone(),
         ready: Readiness::new(),
         scans: Scans::new(settings.scans),

@@ -5,6 +5,8 @@
 
 pub mod admin;
 pub mod api;
+mod body_budget;
+mod body_rate;
 mod caller;
 mod limited_visits;
 pub mod metrics;
@@ -21,10 +23,13 @@ pub mod state;
 mod tasks;
 mod visits;
 
+pub use body_budget::BodyBudget;
 pub use limited_visits::limit_visits;
 pub use metrics::HttpMetrics;
 pub use readiness::{Check, Failure, Impact, Readiness};
 pub use scans::{AbandonedReads, ScanSettings, Scans};
-pub use settings::{ApiSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings};
+pub use settings::{
+    ApiSettings, FeedSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings,
+};
 pub use state::{App, PublicUrl};
 pub use visits::{RouterVisits, Visits};

@@ -26,6 +26,8 @@ pub struct HttpMetrics {
     pub requests_shed: Counter,
     pub connections: Gauge,
     pub connections_cut: Family<CutLabels, Counter>,
+    pub body_bytes: Gauge,
+    pub requests_refused: Family<RefusalLabels, Counter>,
 }
 
 impl HttpMetrics {
@@ -67,6 +69,16 @@ impl HttpMetrics {
             "Connections closed by the server, by reason",
             metrics.connections_cut.clone(),
         );
+        registry.register(
+            metric::HTTP_BODY_BYTES,
+            "Bytes of the body budget in use now",
+            metrics.body_bytes.clone(),
+        );
+        registry.register(
+            metric::HTTP_REQUESTS_REFUSED,
+            "Requests refused before their body was read, by reason",
+            metrics.requests_refused.clone(),
+        );
         metrics
     }
 
@@ -81,6 +93,8 @@ impl HttpMetrics {
             requests_shed: Counter::default(),
             connections: Gauge::default(),
             connections_cut: Family::default(),
+            body_bytes: Gauge::default(),
+            requests_refused: Family::default(),
         }
     }
 
@@ -90,6 +104,12 @@ impl HttpMetrics {
                 .get_or_create(&RedirectLabels { outcome })
                 .inc_by(count);
         }
+    }
+
+    pub(crate) fn refused(&self, reason: RefusalReason) {
+        self.requests_refused
+            .get_or_create(&RefusalLabels { reason })
+            .inc();
     }
 
     pub(crate) fn cut(&self, reason: CutReason) {
@@ -152,6 +172,8 @@ pub enum CutReason {
     Idle,
     /// More connections than the setting allows.
     Limit,
+    /// More connections of one address than the setting allows.
+    AddressLimit,
     /// More requests for the API than can be taken over.
     Overload,
     HeadTooLarge,
@@ -169,6 +191,7 @@ impl CutReason {
             Self::WriteTimeout => "write_timeout",
             Self::Idle => "idle",
             Self::Limit => "limit",
+            Self::AddressLimit => "address_limit",
             Self::Overload => "overload",
             Self::HeadTooLarge => "head_too_large",
             Self::Malformed => "malformed",
@@ -186,6 +209,39 @@ impl EncodeLabelValue for CutReason {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CutLabels {
     pub reason: CutReason,
+}
+
+/// Why a request was refused for what it would hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefusalReason {
+    /// The bodies of all clients together.
+    BodyBudget,
+    /// Those of one client.
+    BodyShare,
+    /// More bulk requests of one client than the setting allows.
+    BulkAtOnce,
+}
+
+impl RefusalReason {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BodyBudget => "body_budget",
+            Self::BodyShare => "body_share",
+            Self::BulkAtOnce => "bulk_at_once",
+        }
+    }
+}
+
+impl EncodeLabelValue for RefusalReason {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+        self.as_str().encode(encoder)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RefusalLabels {
+    pub reason: RefusalReason,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -15,6 +15,7 @@ pub struct HttpSettings {
     pub redirect: RedirectSettings,
     pub api: ApiSettings,
     pub scans: ScanSettings,
+    pub feeds: FeedSettings,
 }
 
 impl HttpSettings {
@@ -40,6 +41,29 @@ pub struct ApiSettings {
     pub trusted_proxies: Vec<IpNet>,
 }
 
+/// How many live feeds may be open at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedSettings {
+    /// Of everybody together.
+    pub max: usize,
+    pub per_user_max: usize,
+    /// Of all users behind one address who are no administrators.
+    pub per_address_max: usize,
+    /// Of `max`, those that only administrators get.
+    pub reserved_for_admins: usize,
+}
+
+impl Default for FeedSettings {
+    fn default() -> Self {
+        Self {
+            max: 256,
+            per_user_max: 16,
+            per_address_max: 64,
+            reserved_for_admins: 32,
+        }
+    }
+}
+
 /// Sockets, threads and patience.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
@@ -51,19 +75,43 @@ pub struct ServerSettings {
     pub io_uring: bool,
     /// Connections open at once, over all threads. One more is answered with 503 and closed.
     pub connections_max: usize,
+    /// How many of them one address may have (one /64 in IPv6), other than a trusted proxy. `None`: a quarter.
+    pub connections_per_address: Option<usize>,
     /// From the first byte of a request to the end of its header.
     pub header_timeout: Duration,
     /// How long a connection may stay open without a request.
     pub idle_timeout: Duration,
-    /// From the end of the header to the end of the body, for a client that sends nothing; every 64 KiB received
-    /// give it one second more.
+    /// How long a client may send nothing of a body; one that sends something has to send 64 KiB a second on average.
     pub body_timeout: Duration,
+    /// Bytes of all bodies whose requests are under way, altogether.
+    pub bodies_max: u64,
+    /// Bulk requests of one user or one address that are under way at once.
+    pub bulk_per_client: usize,
     /// How long a client may take to accept an answer that is ready.
     pub write_timeout: Duration,
     /// How long a server that was asked to stop goes on taking connections, so that balancers see it leave.
     pub drain_delay: Duration,
     /// What requests under way get after that before they are cut.
     pub shutdown_grace: Duration,
+}
+
+/// Connections of operators, at most: health checks and metrics.
+const ADMIN_CONNECTIONS_MAX: usize = 256;
+const ADMIN_CONNECTIONS_MIN: usize = 16;
+
+impl ServerSettings {
+    /// Connections that one address may have, at least one.
+    #[must_use]
+    pub fn connections_per_address(&self) -> usize {
+        let share = self.connections_per_address;
+        share.unwrap_or(self.connections_max / 4).max(1)
+    }
+
+    /// Connections to the administrator's port: few, because they are files as well, and beyond `connections_max`.
+    #[must_use]
+    pub fn admin_connections_max(&self) -> usize {
+        (self.connections_max / 4).clamp(ADMIN_CONNECTIONS_MIN, ADMIN_CONNECTIONS_MAX)
+    }
 }
 
 impl Default for ServerSettings {
@@ -73,9 +121,12 @@ impl Default for ServerSettings {
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             io_uring: true,
             connections_max: 20_000,
+            connections_per_address: None,
             header_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(10),
+            bodies_max: 64 << 20,
+            bulk_per_client: 8,
             write_timeout: Duration::from_secs(10),
             drain_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(10),

@@ -8,6 +8,7 @@ use curt_clicks::report::Reports;
 use curt_core::Clock;
 use curt_links::{Links, Resolver};
 
+use crate::body_budget::BodyBudget;
 use crate::metrics::HttpMetrics;
 use crate::readiness::Readiness;
 use crate::scans::Scans;
@@ -23,6 +24,8 @@ pub struct App {
     pub settings: HttpSettings,
     pub metrics: HttpMetrics,
     pub ready: Arc<Readiness>,
+    /// What request bodies may hold.
+    pub bodies: Arc<BodyBudget>,
     pub public: PublicUrl,
     /// Lists and reports that are being read.
     pub scans: Arc<Scans>,

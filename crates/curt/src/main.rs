@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod first_start;
 mod health;
+mod open_files;
 mod pipe;
 mod private_files;
 mod roles;

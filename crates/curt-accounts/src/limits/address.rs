@@ -10,14 +10,15 @@ pub fn rate_limit_prefix(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The network that is given to one site, which divides it into as many as 65,536 rate_limit_prefixs: the first 48 bits of IPv6.
+/// The network that is given to one site, which divides it into as many as 65,536 of /64: the first 48
+/// bits of IPv6.
 pub(super) fn site(address: IpAddr) -> Option<IpAddr> {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
             let IpAddr::V6(network) = first_bits(v6, 48) else {
                 return None;
             };
-            // Marked by its last bit, so that it is not taken for its own first rate_limit_prefix.
+            // Marked by its last bit, so that it is not taken for its own first /64.
             Some(IpAddr::V6(Ipv6Addr::from_bits(network.to_bits() | 1)))
         }
         IpAddr::V4(_) => None,
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_limit_prefixs_of_one_site_are_one_network() {
+    fn networks_of_one_site_are_one_network() {
         let of = |text: &str| site(text.parse().unwrap());
         assert_eq!(of("2001:db8:1:2:3:4:5:6"), of("2001:db8:1:ffff::9"));
         assert_ne!(of("2001:db8:1:2::"), of("2001:db8:2:2::"));

@@ -200,7 +200,9 @@ impl Limits {
         what: &str,
         address: IpAddr,
     ) {
-        buckets.add(rule, || format!("{what}/address/{}", rate_limit_prefix(address)));
+        buckets.add(rule, || {
+            format!("{what}/address/{}", rate_limit_prefix(address))
+        });
         if let Some(site) = site(address) {
             let times = self.settings.ipv6_site_factor.into();
             buckets.add(rule.and_then(|rule| widened(rule, times)), || {

@@ -453,7 +453,7 @@ async fn with_the_counter_away_nothing_is_made_or_guessed_but_links_work() {
 }
 
 #[tokio::test]
-async fn the_rate_limit_prefixs_of_one_site_have_a_limit_together() {
+async fn the_networks_of_one_site_have_a_limit_together() {
     let world = counted(LimitSettings {
         misses_per_address: per_minute(2),
         ipv6_site_factor: 3,
@@ -461,10 +461,10 @@ async fn the_rate_limit_prefixs_of_one_site_have_a_limit_together() {
     });
     let limits = &world.accounts.limits;
     let miss = async |text: &str| limits.misses(address(text)).await.unwrap().granted;
-    for rate_limit_prefix in 0..6 {
-        assert!(miss(&format!("2001:db8:1:{rate_limit_prefix:x}::1")).await);
+    for network in 0..6 {
+        assert!(miss(&format!("2001:db8:1:{network:x}::1")).await);
     }
-    assert!(!miss("2001:db8:1:ffff::1").await, "the seventh rate_limit_prefix");
+    assert!(!miss("2001:db8:1:ffff::1").await, "the seventh network");
     assert!(miss("2001:db8:2::1").await, "another site");
     let now = world.clock.now();
     let is_held = |text: &str| limits.held(address(text), now).is_some();

@@ -1,23 +1,26 @@
-//! Reading request bodies: bounded in bytes and in time, with errors that name the field.
+//! Reading request bodies: bounded in bytes and in time, within the [budget](crate::body_budget), with errors that name
+//! the field.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::time::Duration;
+use std::ops::Deref;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use curt_core::limits::HTTP_BODY_BYTES_MAX;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName};
 use http_body_util::BodyExt;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::error::Category;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
+use crate::body_budget::{BodyPermit, BodySource};
+use crate::body_rate::BodyRate;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 
@@ -25,30 +28,57 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
 pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A client earns one second for every so many bytes, so that a large body over a slow line still arrives.
-const BYTES_PER_EXTRA_SECOND: u64 = 64 * 1_024;
+/// What a body of unknown length is counted by as it grows.
+const GROWTH_BYTES: usize = 64 * 1_024;
 
-/// The whole body, if it has at most `bytes_max` bytes and arrives in time.
+/// A body that arrived, with the room that it takes in the budget.
+pub(crate) struct Whole {
+    bytes: BytesMut,
+    permit: BodyPermit,
+}
+
+impl Whole {
+    /// Returns the room without the bytes, for what was made of them.
+    pub(crate) fn into_permit(self) -> BodyPermit {
+        self.permit
+    }
+}
+
+impl Deref for Whole {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Reads the whole body, if it has at most `bytes_max` bytes, arrives in time and the budget has room for it. A body of
+/// known length is refused before its first byte is read.
 pub(crate) async fn read(
+    app: &App,
+    source: BodySource,
     mut body: Body,
     bytes_max: usize,
-    patience: Duration,
-) -> Result<Bytes, Problem> {
+) -> Result<Whole, Problem> {
     let too_large = || {
         Problem::new(ProblemCode::BodyTooLarge)
             .detail(format!("The body may have at most {bytes_max} bytes."))
     };
-    if body.size_hint().lower() > bytes_max as u64 {
+    let known = body.size_hint().lower();
+    if known > bytes_max as u64 {
         return Err(too_large());
     }
-    let mut deadline = Instant::now() + patience;
-    let mut whole = BytesMut::new();
+    let mut permit = app.bodies.reserve(source, known)?;
+    // Memory that nothing was written to yet costs nothing, and a buffer that grows costs twice.
+    let mut bytes = BytesMut::with_capacity(usize::try_from(known).unwrap_or(bytes_max));
+    let mut reserved = bytes.capacity();
+    let mut rate = BodyRate::new(app.settings.server.body_timeout);
     loop {
-        let frame = timeout_at(deadline, body.frame())
+        let frame = timeout_at(rate.deadline(), body.frame())
             .await
             .map_err(|_| Problem::new(ProblemCode::BodyTimeout))?;
         let Some(frame) = frame else {
-            return Ok(whole.freeze());
+            return Ok(Whole { bytes, permit });
         };
         let frame = frame.map_err(|_| {
             Problem::new(ProblemCode::MalformedRequest).detail("The body broke off.")
@@ -56,12 +86,17 @@ pub(crate) async fn read(
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        if whole.len() + data.len() > bytes_max {
+        let length = bytes.len() + data.len();
+        if length > bytes_max {
             return Err(too_large());
         }
-        whole.extend_from_slice(&data);
-        let earned = data.len() as u64 * 1_000 / BYTES_PER_EXTRA_SECOND;
-        deadline += Duration::from_millis(earned);
+        if length > reserved {
+            reserved = length.next_multiple_of(GROWTH_BYTES).min(bytes_max);
+            permit.resize(reserved as u64)?;
+            bytes.reserve(reserved - bytes.len());
+        }
+        bytes.extend_from_slice(&data);
+        rate.received(data.len());
     }
 }
 
@@ -124,6 +159,8 @@ fn refused<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> Probl
         ("duplicate", rest.split('`').next())
     } else if message.starts_with("invalid value") {
         ("value", None)
+    } else if message.starts_with("invalid length") {
+        ("count", None)
     } else {
         ("type", None)
     };
@@ -191,38 +228,92 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
+/// Reads a list of at most `MAX` elements. It is refused at the first one too many: a body of a few megabytes could hold
+/// values of hundreds.
+pub(crate) fn bounded_list<'de, const MAX: usize, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    struct Bounded<T, const MAX: usize>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for Bounded<T, MAX> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a sequence of at most {MAX} elements")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+            let mut kept = Vec::new();
+            while let Some(element) = list.next_element()? {
+                if kept.len() == MAX {
+                    return Err(A::Error::invalid_length(MAX + 1, &self));
+                }
+                kept.push(element);
+            }
+            Ok(kept)
+        }
+    }
+    deserializer.deserialize_seq(Bounded::<T, MAX>(PhantomData))
+}
+
+/// As [`bounded_list`], where `null` stands for no list.
+pub(crate) fn bounded_list_or_null<'de, const MAX: usize, T, D>(
+    deserializer: D,
+) -> Result<Option<Vec<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    struct List<T, const MAX: usize>(Vec<T>);
+    impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for List<T, MAX> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            bounded_list::<MAX, T, D>(deserializer).map(List)
+        }
+    }
+    let list = Option::<List<T, MAX>>::deserialize(deserializer)?;
+    Ok(list.map(|List(list)| list))
+}
+
 /// The whole body as one JSON object.
-pub(crate) async fn json<T: DeserializeOwned>(app: &App, request: Request) -> Result<T, Problem> {
-    object(app, request, &[JSON]).await
+pub(crate) async fn json<T: DeserializeOwned>(
+    app: &App,
+    source: BodySource,
+    request: Request,
+) -> Result<T, Problem> {
+    object(app, source, request, &[JSON]).await
 }
 
 /// As [`json`], for changes.
 pub(crate) async fn merge_patch<T: DeserializeOwned>(
     app: &App,
+    source: BodySource,
     request: Request,
 ) -> Result<T, Problem> {
-    object(app, request, &[MERGE_PATCH, JSON]).await
+    object(app, source, request, &[MERGE_PATCH, JSON]).await
 }
 
 /// As [`json`], where no body at all stands for an empty object.
 pub(crate) async fn json_or_default<T: DeserializeOwned + Default>(
     app: &App,
+    source: BodySource,
     request: Request,
 ) -> Result<T, Problem> {
     if !request.headers().contains_key(CONTENT_TYPE) && request.body().is_end_stream() {
         return Ok(T::default());
     }
-    json(app, request).await
+    json(app, source, request).await
 }
 
 async fn object<T: DeserializeOwned>(
     app: &App,
+    source: BodySource,
     request: Request,
     accepted: &[&'static str],
 ) -> Result<T, Problem> {
     let (parts, raw) = request.into_parts();
     media_type(&parts.headers, accepted)?;
-    let raw = read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
+    let raw = read(app, source, raw, HTTP_BODY_BYTES_MAX).await?;
     let Object(read) = from_json(&raw)?;
     Ok(read)
 }

@@ -62,9 +62,12 @@ fn headers(codes: &[ProblemCode]) -> Vec<(&'static str, &'static str)> {
             vec![("WWW-Authenticate", "How to send an API key.")]
         }
         [
-            ProblemCode::StoreUnavailable | ProblemCode::TooManyFeeds,
+            ProblemCode::StoreUnavailable | ProblemCode::TooManyBodies | ProblemCode::TooManyFeeds,
             ..,
         ] => {
+            vec![("Retry-After", "Seconds after which to try again.")]
+        }
+        [ProblemCode::TooManyAtOnce, ..] => {
             vec![("Retry-After", "Seconds after which to try again.")]
         }
         [ProblemCode::RateLimited, ..] => vec![
@@ -112,68 +115,72 @@ macro_rules! documented {
 
 documented! {
     CreateProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
-        BodyTimeout AliasTaken CreatedLinkGone BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch RateLimited Internal
-        StoreUnavailable KeysExhausted;
+        BodyTimeout AliasTaken CreatedLinkGone BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch
+        RateLimited TooManyAtOnce Internal StoreUnavailable TooManyBodies KeysExhausted;
     BulkProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
-        BodyTimeout BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch RateLimited Internal
-        StoreUnavailable KeysExhausted;
+        BodyTimeout BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch RateLimited TooManyAtOnce
+        Internal StoreUnavailable TooManyBodies KeysExhausted;
     ListProblems: CredentialsMissing CredentialsInvalid ScopeMissing InvalidInput UriTooLong Internal
         StoreUnavailable;
-    ReadProblems: MalformedRequest CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong Internal
-        StoreUnavailable;
+    ReadProblems: MalformedRequest CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong
+        Internal StoreUnavailable;
     ChangeProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
         LinkNotFound BodyTimeout StaleRevision BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited
-        Internal StoreUnavailable;
+        TooManyAtOnce Internal StoreUnavailable TooManyBodies;
     DeleteProblems: MalformedRequest CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound
         StaleRevision UriTooLong Internal StoreUnavailable;
     SwitchProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound UriTooLong Internal
         StoreUnavailable;
     ListPermissionsProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong Internal
         StoreUnavailable;
-    GrantProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound BodyTimeout
-        TooMany BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+    GrantProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound
+        BodyTimeout TooMany BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput TooManyAtOnce Internal
+        StoreUnavailable TooManyBodies;
     DeletePermissionProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound NotFound
         UriTooLong Internal StoreUnavailable;
     NewUserProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing SignUpClosed
-        InviteInvalid BodyTimeout EmailTaken BodyTooLarge UnsupportedMediaType InvalidInput RateLimited Internal
-        StoreUnavailable;
+        InviteInvalid BodyTimeout EmailTaken BodyTooLarge UnsupportedMediaType InvalidInput RateLimited
+        TooManyAtOnce Internal StoreUnavailable TooManyBodies;
     AdminListProblems: CredentialsMissing CredentialsInvalid ScopeMissing UriTooLong InvalidInput Internal
         StoreUnavailable;
     ReadUserProblems: CredentialsMissing CredentialsInvalid ScopeMissing NotFound UriTooLong Internal
         StoreUnavailable;
-    UserChangeProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound BodyTimeout
-        WrongCredentials EmailTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited Internal
-        StoreUnavailable;
+    UserChangeProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound
+        BodyTimeout WrongCredentials EmailTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput
+        RateLimited TooManyAtOnce Internal StoreUnavailable TooManyBodies;
     PasswordProblems: MalformedJson CredentialsMissing CredentialsInvalid WrongCredentials CrossSite ScopeMissing
-        NotFound BodyTimeout StaleAccount BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited Internal
-        StoreUnavailable;
-    SignInProblems: MalformedJson WrongCredentials CrossSite BodyTimeout BodyTooLarge UnsupportedMediaType InvalidInput
-        RateLimited Internal StoreUnavailable;
+        NotFound BodyTimeout StaleAccount BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited
+        TooManyAtOnce Internal StoreUnavailable TooManyBodies;
+    SignInProblems: MalformedJson WrongCredentials CrossSite BodyTimeout BodyTooLarge UnsupportedMediaType
+        InvalidInput RateLimited TooManyAtOnce Internal StoreUnavailable TooManyBodies;
     ListSessionsProblems: CredentialsMissing CredentialsInvalid ScopeMissing Internal StoreUnavailable;
     EndProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound UriTooLong Internal
         StoreUnavailable;
     NewKeyProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound BodyTimeout
-        KeyNameTaken TooMany BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+        KeyNameTaken TooMany BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput TooManyAtOnce Internal
+        StoreUnavailable TooManyBodies;
     RotateProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound BodyTimeout
-        BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
-    InviteProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing BodyTimeout BodyTooLarge
-        UnsupportedMediaType InvalidInput Internal StoreUnavailable;
-    LinkStatsProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound NotFound UriTooLong InvalidInput
-        Internal StoreUnavailable;
+        BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput TooManyAtOnce Internal StoreUnavailable
+        TooManyBodies;
+    InviteProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing BodyTimeout
+        BodyTooLarge UnsupportedMediaType InvalidInput TooManyAtOnce Internal StoreUnavailable TooManyBodies;
+    LinkStatsProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound NotFound UriTooLong
+        InvalidInput Internal StoreUnavailable;
     StatsProblems: CredentialsMissing CredentialsInvalid ScopeMissing NotFound UriTooLong InvalidInput Internal
         StoreUnavailable;
-    LinkLiveProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound NotFound UriTooLong InvalidInput
-        TooManyFeeds Internal StoreUnavailable;
+    LinkLiveProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound NotFound UriTooLong
+        InvalidInput TooManyFeeds Internal StoreUnavailable;
     LiveProblems: CredentialsMissing CredentialsInvalid ScopeMissing NotFound UriTooLong InvalidInput TooManyFeeds
         Internal StoreUnavailable;
     CreateUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
-        BodyTimeout AliasTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited Internal
-        StoreUnavailable KeysExhausted;
+        BodyTimeout AliasTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited TooManyAtOnce
+        Internal StoreUnavailable TooManyBodies KeysExhausted;
     DeleteUrlProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
-        LinkNotFound BodyTimeout BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput Internal StoreUnavailable;
+        LinkNotFound BodyTimeout BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput TooManyAtOnce Internal
+        StoreUnavailable TooManyBodies;
     FollowProblems: SignInNeeded CredentialsInvalid LinkPasswordWrong ScopeMissing LinkForbidden BrowserNeeded
-        LinkNotFound LinkGone
-        LinkBlocked UriTooLong RateLimited Internal StoreUnavailable;
-    UnlockProblems: MalformedRequest LinkPasswordWrong CrossSite BrowserNeeded LinkNotFound MethodNotAllowed BodyTimeout LinkGone
-        LinkBlocked BodyTooLarge UriTooLong UnsupportedMediaType RateLimited Internal StoreUnavailable;
+        LinkNotFound LinkGone LinkBlocked UriTooLong RateLimited Internal StoreUnavailable;
+    UnlockProblems: MalformedRequest LinkPasswordWrong CrossSite BrowserNeeded LinkNotFound MethodNotAllowed
+        BodyTimeout LinkGone LinkBlocked BodyTooLarge UriTooLong UnsupportedMediaType RateLimited TooManyAtOnce
+        Internal StoreUnavailable TooManyBodies;
 }

@@ -71,7 +71,8 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<Response, Problem> {
     let principal = caller.needs(&app, Scope::Admin).await?;
-    let asked: NewInviteBody = body::json(&app, request).await?;
+    let asked: NewInviteBody =
+        body::json(&app, caller.body_source(Some(&principal)), request).await?;
     let role = asked.role.map_or(Role::Member, Role::from);
     let ttl = until_key_ends(&app, &principal, ttl(asked.ttl_seconds)?).await?;
     let origin = caller.origin().by(principal.user);

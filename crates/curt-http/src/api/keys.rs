@@ -75,7 +75,7 @@ pub(crate) async fn create(
 ) -> Result<Response, Problem> {
     let principal = caller.needs(&app, Scope::Manage).await?;
     let user = whose(&principal, &uri)?;
-    let new: NewKeyBody = body::json(&app, request).await?;
+    let new: NewKeyBody = body::json(&app, caller.body_source(Some(&principal)), request).await?;
     let allowance = Allowance {
         creations: rule("creations", new.creations)?,
         redirections: rule("redirections", new.redirections)?,
@@ -132,7 +132,8 @@ pub(crate) async fn rotate(
 ) -> Result<Response, Problem> {
     let principal = caller.needs(&app, Scope::Manage).await?;
     let prefix = known(prefix)?;
-    let asked: RotateBody = body::json_or_default(&app, request).await?;
+    let asked: RotateBody =
+        body::json_or_default(&app, caller.body_source(Some(&principal)), request).await?;
     let overlap = overlap(asked.overlap_seconds)?;
     let whose = reach(&principal);
     covers(&app, &principal, whose, &prefix).await?;

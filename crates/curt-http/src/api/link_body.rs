@@ -11,7 +11,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::body::{Object, present};
+use super::body::{Object, bounded_list, bounded_list_or_null, present};
 use super::link_access::VisibilityName;
 use super::names::UserId;
 use super::revision::tag;
@@ -23,6 +23,9 @@ use crate::state::PublicUrl;
 // The schemas below can hold only literal numbers.
 const _: () = assert!(TARGET_BYTES_MAX == 8_192 && TITLE_BYTES_MAX == 512);
 const _: () = assert!(TAGS_MAX == 32 && BULK_LINKS_MAX == 1_000 && CLICKS_MAX == 1_000_000_000);
+
+/// Tags that are read of one link: equal ones count as one, so that there may be a few more than a link can have.
+const TAGS_READ_MAX: usize = 2 * TAGS_MAX;
 
 /// A link to be made.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -47,7 +50,11 @@ pub(crate) struct NewLinkBody {
     #[schema(max_length = 512, example = "Spring sale")]
     pub title: Option<String>,
     /// Words to find the link by; at most 32 of at most 64 bytes. Kept in lower case, with hyphens for spaces.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "bounded_list_or_null::<TAGS_READ_MAX, _, _>",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schema(max_items = 32, example = json!(["spring", "mail"]))]
     pub tags: Option<Vec<String>>,
     /// From this instant on the link answers 410. `null`: never. Absent: the server's default.
@@ -347,6 +354,7 @@ pub(crate) struct PageBody {
 #[serde(deny_unknown_fields)]
 #[schema(as = NewLinks)]
 pub(crate) struct BulkBody {
+    #[serde(deserialize_with = "bounded_list::<BULK_LINKS_MAX, _, _>")]
     #[schema(value_type = Vec<NewLinkBody>, min_items = 1, max_items = 1000)]
     pub links: Vec<Object<NewLinkBody>>,
 }

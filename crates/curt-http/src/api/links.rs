@@ -11,7 +11,7 @@ use curt_core::limits::{BULK_LINKS_MAX, HTTP_BODY_BYTES_MAX, HTTP_BULK_BODY_BYTE
 use curt_core::names::audit;
 use curt_core::ports::ListQuery;
 use curt_core::{ErrorKind, Link, Revision, Scope};
-use curt_links::{LinkError, Who};
+use curt_links::{Created, LinkError, Who};
 use http::header::{ETAG, LINK, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
@@ -27,6 +27,7 @@ use super::list_query::{self, Asked, ListParams, OwnerFilter};
 use super::once::{REPLAYED, once};
 use super::readable::if_readable;
 use super::revision::{Condition, etag};
+use crate::body_budget::HeldByAnswer;
 use crate::caller::{self, Caller, permit};
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
@@ -69,8 +70,10 @@ pub(crate) async fn create(
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
     let principal = caller.maker(&app, None).await?;
+    caller.may_create_any(&app, principal.as_ref()).await?;
     body::media_type(&parts.headers, &[JSON])?;
-    let raw = body::read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
+    let source = caller.body_source(principal.as_ref());
+    let raw = body::read(&app, source, raw, HTTP_BODY_BYTES_MAX).await?;
     let new: Object<NewLinkBody> = body::from_json(&raw)?;
     let maker = principal.as_ref();
     let once = once(
@@ -104,7 +107,8 @@ pub(crate) async fn create(
 ///
 /// Up to 1,000 links in one request, stored together. The answer has one result per link, in order; a link that is
 /// refused does not hold up the others. At most 20 of them may have a password. With an `Idempotency-Key` the whole request
-/// can be repeated safely: each result is the link as it is now, or 410 `created-link-gone` if it is no more.
+/// can be repeated safely: each result is the link as it is now, or 410 `created-link-gone` if it is no more. A user, and an
+/// address, have only so many such requests under way at once; one more is answered 429 `too-many-at-once`.
 #[utoipa::path(
     post,
     path = "/api/v1/links/bulk",
@@ -126,10 +130,14 @@ pub(crate) async fn bulk(
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
     let principal = caller.maker(&app, None).await?;
+    caller.may_create_any(&app, principal.as_ref()).await?;
     body::media_type(&parts.headers, &[JSON])?;
-    let patience = app.settings.server.body_timeout;
-    let raw = body::read(raw, HTTP_BULK_BODY_BYTES_MAX, patience).await?;
+    let source = caller.body_source(principal.as_ref());
+    let under_way = app.bodies.begin_bulk(source)?;
+    let raw = body::read(&app, source, raw, HTTP_BULK_BODY_BYTES_MAX).await?;
+    let _working = app.bodies.begin_work(raw.len()).await;
     let Object(bulk): Object<BulkBody> = body::from_json(&raw)?;
+    let body_permit = raw.into_permit();
     if bulk.links.is_empty() || bulk.links.len() > BULK_LINKS_MAX {
         return Err(Problem::invalid_field(
             "links",
@@ -156,6 +164,21 @@ pub(crate) async fn bulk(
     let may_read = principal
         .as_ref()
         .is_none_or(|principal| principal.may(Scope::Read));
+    let mut response = Json(bulk_results(&app, outcomes, may_read)).into_response();
+    if replayed {
+        response.headers_mut().insert(REPLAYED, YES);
+    }
+    rate_limit::note(&mut response, limit.as_ref());
+    let held = HeldByAnswer::new(body_permit, under_way);
+    response.extensions_mut().insert(held);
+    Ok(response)
+}
+
+fn bulk_results(
+    app: &App,
+    outcomes: Vec<Result<Created, LinkError>>,
+    may_read: bool,
+) -> BulkResultsBody {
     let results: Vec<_> = outcomes
         .into_iter()
         .map(|outcome| match outcome {
@@ -180,17 +203,11 @@ pub(crate) async fn bulk(
         .iter()
         .filter(|result| !matches!(result, BulkResult::Failed { .. }))
         .count();
-    let body = BulkResultsBody {
+    BulkResultsBody {
         created,
         failed: results.len() - created,
         results,
-    };
-    let mut response = Json(body).into_response();
-    if replayed {
-        response.headers_mut().insert(REPLAYED, YES);
     }
-    rate_limit::note(&mut response, limit.as_ref());
-    Ok(response)
 }
 
 /// List links
@@ -320,7 +337,8 @@ pub(crate) async fn edit(
     let who = caller::reachable_links(&principal);
     body::media_type(&parts.headers, &[MERGE_PATCH, JSON])?;
     let condition = Condition::if_match(&parts.headers)?;
-    let raw = body::read(raw, HTTP_BODY_BYTES_MAX, app.settings.server.body_timeout).await?;
+    let source = caller.body_source(Some(&principal));
+    let raw = body::read(&app, source, raw, HTTP_BODY_BYTES_MAX).await?;
     let Object(changes): Object<EditLinkBody> = body::from_json(&raw)?;
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;

@@ -75,7 +75,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/{key}/", get(follow::follow).post(follow::unlock))
         .merge(pages::routes(&document))
         .layer(Extension(fields))
-        .layer(Extension(Arc::<stats::Feeds>::default()))
+        .layer(Extension(Arc::new(stats::Feeds::new(app.settings.feeds))))
         .with_state(Arc::clone(&app));
     finished(app, routes)
 }

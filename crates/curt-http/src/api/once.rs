@@ -1,5 +1,6 @@
 //! `Idempotency-Key`: a create that can be repeated safely.
 
+use std::io;
 use std::net::IpAddr;
 
 use curt_accounts::Principal;
@@ -57,10 +58,24 @@ pub(crate) fn bind_to_client(key: String, maker: Option<&Principal>, address: Ip
 
 /// A digest of operation and body.
 pub(crate) fn fingerprint(operation: &str, body: &impl Serialize) -> Result<[u8; 32], Problem> {
-    let canonical = serde_json::to_vec(body).map_err(|_| Problem::new(ProblemCode::Internal))?;
-    let mut hash = Sha256::new();
-    hash.update(operation.as_bytes());
-    hash.update([0]);
-    hash.update(&canonical);
-    Ok(hash.finalize().into())
+    let mut hash = HashWriter(Sha256::new());
+    hash.0.update(operation.as_bytes());
+    hash.0.update([0]);
+    // Not by way of a text: a bulk body is large, and is in memory already.
+    serde_json::to_writer(&mut hash, body).map_err(|_| Problem::new(ProblemCode::Internal))?;
+    Ok(hash.0.finalize().into())
+}
+
+/// Hashes what is written.
+struct HashWriter(Sha256);
+
+impl io::Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -122,7 +122,7 @@ pub(crate) async fn grant(
     request: Request,
 ) -> Result<Response, Problem> {
     let principal = caller.needs(&app, Scope::Manage).await?;
-    let asked: GrantBody = body::json(&app, request).await?;
+    let asked: GrantBody = body::json(&app, caller.body_source(Some(&principal)), request).await?;
     let key = known_key(key)?;
     let link = link(&app, &principal, &key).await?;
     let permissions = Arc::clone(&app.accounts.permissions);

@@ -110,7 +110,7 @@ pub(crate) async fn sign_in(
 ) -> Result<Response, Problem> {
     caller.refuse_other_sites()?;
     let agent = agent(request.headers());
-    let shown: SignInBody = body::json(&app, request).await?;
+    let shown: SignInBody = body::json(&app, caller.body_source(None), request).await?;
     let people = Arc::clone(&app.accounts.people);
     let origin = caller.origin();
     let replaces = caller.session_token().map(str::to_owned);

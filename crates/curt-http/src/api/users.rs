@@ -51,7 +51,8 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<Response, Problem> {
     let principal = caller.principal(&app, None).await?;
-    let new: NewUserBody = body::json(&app, request).await?;
+    let new: NewUserBody =
+        body::json(&app, caller.body_source(principal.as_ref()), request).await?;
     let user = match principal {
         Some(principal) if principal.may(Scope::Admin) => {
             add(&app, &caller, &principal, new).await?
@@ -178,7 +179,8 @@ pub(crate) async fn edit(
 ) -> Result<Response, Problem> {
     let principal = caller.needs(&app, Scope::Manage).await?;
     let id = whom(&principal, id)?;
-    let changes: EditUserBody = body::merge_patch(&app, request).await?;
+    let changes: EditUserBody =
+        body::merge_patch(&app, caller.body_source(Some(&principal)), request).await?;
     if changes.is_for_administrators() {
         permit(&principal, Scope::Admin)?;
     }
@@ -278,7 +280,7 @@ pub(crate) async fn change_password(
         old_password,
         new_password,
         revoke_api_keys,
-    } = body::json(&app, request).await?;
+    } = body::json(&app, caller.body_source(Some(&principal)), request).await?;
     let origin = caller.origin().by(principal.user);
     let services = app.accounts.clone();
     let changed = match old_password {

@@ -22,6 +22,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 
 use self::site::Site;
+use crate::body_budget::BodySource;
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
 use crate::state::App;
@@ -132,6 +133,27 @@ impl Caller {
             return Err(Problem::new(ProblemCode::CrossSite));
         }
         Ok(None)
+    }
+
+    /// Whom a request body counts for.
+    pub(crate) fn body_source(&self, principal: Option<&Principal>) -> BodySource {
+        BodySource::new(self.address, principal)
+    }
+
+    /// Whether the request shows an API key in a header, which counts whatever else it shows.
+    pub(crate) fn shows_key(&self) -> bool {
+        matches!(self.header, Shown::Token(_))
+    }
+
+    /// Refuses a maker who could not make a single link now, so that their body need not be read.
+    pub(crate) async fn may_create_any(
+        &self,
+        app: &App,
+        principal: Option<&Principal>,
+    ) -> Result<(), Problem> {
+        let limits = &app.accounts.limits;
+        let exhausted = limits.creations_exhausted(principal, self.address).await?;
+        rate_limit::granted(exhausted).map(drop)
     }
 
     /// Takes so many new links from what their maker may make.

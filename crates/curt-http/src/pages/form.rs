@@ -8,6 +8,8 @@ use http::{HeaderValue, StatusCode};
 use url::form_urlencoded;
 
 use crate::api::{form_only, read_body};
+use crate::body_budget::BodySource;
+use crate::caller::address;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 
@@ -18,8 +20,9 @@ impl Form {
     pub(super) async fn read(app: &App, request: Request) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         form_only(&parts.headers)?;
-        let patience = app.settings.server.body_timeout;
-        let raw = read_body(body, HTTP_BODY_BYTES_MAX, patience).await?;
+        let address = address::of(&parts, &app.settings.api.trusted_proxies);
+        let source = BodySource::new(address, None);
+        let raw = read_body(app, source, body, HTTP_BODY_BYTES_MAX).await?;
         Ok(Self::parse(&raw))
     }
 

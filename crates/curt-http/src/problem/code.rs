@@ -38,19 +38,21 @@ pub enum ProblemCode {
     InvalidInput,
     IdempotencyMismatch,
     RateLimited,
+    TooManyAtOnce,
     HeadTooLarge,
     Internal,
     StoreUnavailable,
     KeysExhausted,
     Overloaded,
     TooManyConnections,
+    TooManyBodies,
     TooManyFeeds,
     VersionNotSupported,
 }
 
 impl ProblemCode {
     /// In the order of their statuses.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 43] = [
         Self::MalformedRequest,
         Self::MalformedJson,
         Self::CredentialsMissing,
@@ -84,12 +86,14 @@ impl ProblemCode {
         Self::InvalidInput,
         Self::IdempotencyMismatch,
         Self::RateLimited,
+        Self::TooManyAtOnce,
         Self::HeadTooLarge,
         Self::Internal,
         Self::StoreUnavailable,
         Self::KeysExhausted,
         Self::Overloaded,
         Self::TooManyConnections,
+        Self::TooManyBodies,
         Self::TooManyFeeds,
         Self::VersionNotSupported,
     ];
@@ -161,7 +165,7 @@ impl ProblemCode {
             Self::HeaderTimeout => ("header-timeout", StatusCode::REQUEST_TIMEOUT, "The header took too long to arrive",
                 "Send request line and headers within five seconds."),
             Self::BodyTimeout => ("body-timeout", StatusCode::REQUEST_TIMEOUT, "The body took too long to arrive",
-                "Send the whole body within ten seconds."),
+                "Send the body without a pause of ten seconds, and at 64 KiB a second or more."),
             Self::AliasTaken => ("alias-taken", StatusCode::CONFLICT, "The alias is already taken",
                 "Choose another alias, or leave it out to get a generated key. The alias of a deleted link stays taken for a while."),
             Self::EmailTaken => ("email-taken", StatusCode::CONFLICT, "Another account has this email",
@@ -192,6 +196,8 @@ impl ProblemCode {
                 "Use a new Idempotency-Key for each new request, and the same one only to repeat a request unchanged."),
             Self::RateLimited => ("rate-limited", StatusCode::TOO_MANY_REQUESTS, "Too many requests",
                 "Wait for as many seconds as Retry-After says. RateLimit and RateLimit-Policy tell what is left of which limit."),
+            Self::TooManyAtOnce => ("too-many-at-once", StatusCode::TOO_MANY_REQUESTS, "Too many requests at once",
+                "Wait for the answers to your requests under way before you send more, or try again after the time in Retry-After."),
             Self::HeadTooLarge => ("head-too-large", StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers are too large",
                 "Request line and headers together have at most 16 KiB and 64 fields."),
             Self::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong on our side",
@@ -204,8 +210,10 @@ impl ProblemCode {
                 "More is asked for at the same time than the server takes on, by you or by all together: lists, searches, reports, passwords. Ask for fewer at once, and try again after the time in Retry-After."),
             Self::TooManyConnections => ("too-many-connections", StatusCode::SERVICE_UNAVAILABLE, "The server is busy",
                 "There are more connections than the server may hold. Try again after the time in Retry-After."),
+            Self::TooManyBodies => ("too-many-bodies", StatusCode::SERVICE_UNAVAILABLE, "The server receives too much at once",
+                "Requests under way hold as much as the server gives them. Try again after the time in Retry-After, or send less at once: small requests find room first."),
             Self::TooManyFeeds => ("too-many-feeds", StatusCode::SERVICE_UNAVAILABLE, "Too many live feeds are open",
-                "Close feeds that nobody looks at: a user has at most 16, a server 256. Or try again after the time in Retry-After."),
+                "A user, an address and the server have only so many at once. Close feeds that nobody looks at, or try again after the time in Retry-After."),
             Self::VersionNotSupported => ("version-not-supported", StatusCode::HTTP_VERSION_NOT_SUPPORTED, "The HTTP version is not supported",
                 "This server speaks HTTP/1.1 and HTTP/1.0."),
         }

@@ -110,6 +110,8 @@ impl Problem {
             ProblemCode::StoreUnavailable
             | ProblemCode::KeysExhausted
             | ProblemCode::Overloaded
+            | ProblemCode::TooManyAtOnce
+            | ProblemCode::TooManyBodies
             | ProblemCode::TooManyFeeds => {
                 problem = problem.header(RETRY_AFTER, RETRY_AFTER_SECONDS);
             }

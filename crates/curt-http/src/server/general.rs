@@ -30,6 +30,7 @@ use super::linger::linger;
 use super::patience::Patience;
 use super::request_reader::{RequestReader, SharedRefusal};
 use super::stop::StopSteps;
+use crate::body_budget::HeldByAnswer;
 use crate::metrics::{CutReason, HttpMetrics};
 use crate::redirect::Refusal;
 use crate::settings::ServerSettings;
@@ -164,7 +165,12 @@ async fn route(
         response.headers_mut().insert(CONNECTION, close);
     }
     patience.answering();
-    Ok(response.map(|body| Answer { body, patience }))
+    let held = response.extensions_mut().remove::<HeldByAnswer>();
+    Ok(response.map(|body| Answer {
+        body,
+        patience,
+        _held: held,
+    }))
 }
 
 /// A request body that reports its progress.
@@ -208,6 +214,7 @@ impl HttpBody for Arriving {
 struct Answer {
     body: Body,
     patience: Arc<Patience>,
+    _held: Option<HeldByAnswer>,
 }
 
 impl HttpBody for Answer {

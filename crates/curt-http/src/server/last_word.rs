@@ -86,6 +86,12 @@ impl LastWord {
                 "The header was still incomplete when its time was over.",
                 CutReason::HeaderTimeout,
             ),
+            Self::Busy(CutReason::AddressLimit) => (
+                ProblemCode::TooManyConnections,
+                "Your address has as many connections open as it may. Close some, or try again after the time in \
+                 Retry-After.",
+                CutReason::AddressLimit,
+            ),
             Self::Busy(reason) => (
                 ProblemCode::TooManyConnections,
                 "There are more connections than the server may hold. Try again after the time in Retry-After.",
@@ -111,6 +117,7 @@ mod tests {
             LastWord::Refused(Refusal::Version),
             LastWord::HeaderTimeout,
             LastWord::Busy(CutReason::Limit),
+            LastWord::Busy(CutReason::AddressLimit),
         ] {
             let mut out = Vec::new();
             word.write(&mut out, UnixMillis(0));

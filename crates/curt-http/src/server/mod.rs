@@ -145,6 +145,10 @@ impl Server {
             self.settings.connections_max,
             self.metrics.connections.clone(),
         );
+        let limit = Arc::new(limit.share(
+            self.settings.connections_per_address(),
+            Arc::clone(&self.trusted_proxies),
+        ));
         let mut ends = Vec::new();
         let mut captures = self.captures.into_iter();
         for (number, listener) in self.listeners.into_iter().enumerate() {

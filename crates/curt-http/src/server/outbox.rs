@@ -239,7 +239,8 @@ mod tests {
             .unwrap();
         let (stream, _) = listener.accept().await.unwrap();
         let slot = Slots::new(&ServerSettings::default()).take();
-        let permit = ConnectionLimit::new(1, Gauge::default()).admit().unwrap();
+        let limit = std::sync::Arc::new(ConnectionLimit::new(1, Gauge::default()));
+        let permit = limit.admit(client.local_addr().unwrap().ip()).unwrap();
         (Line::new(stream, slot, permit), client)
     }
 

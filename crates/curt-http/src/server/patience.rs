@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::body_rate::BYTES_PER_SECOND;
 use crate::metrics::CutReason;
 use crate::settings::ServerSettings;
 
 const NEVER: u64 = u64::MAX;
-/// Body bytes that earn a client one more second.
-const BODY_BYTES_PER_SECOND: u64 = 64 * 1_024;
 
 /// What the client owes. Touched by one task at a time, so relaxed operations are enough.
 #[derive(Debug)]
@@ -67,10 +66,13 @@ impl Patience {
         }
     }
 
+    /// Moves the deadline of a body as [`BodyRate`](crate::body_rate::BodyRate) does.
     pub(super) fn received_body(&self, bytes: usize) {
         if self.phase.load(Ordering::Relaxed) == BODY {
-            let earned = (bytes as u64).saturating_mul(1_000) / BODY_BYTES_PER_SECOND;
-            self.read_by.fetch_add(earned, Ordering::Relaxed);
+            let earned = (bytes as u64).saturating_mul(1_000) / BYTES_PER_SECOND;
+            let latest = self.now().saturating_add(millis(self.body));
+            let by = self.read_by.load(Ordering::Relaxed).saturating_add(earned);
+            self.read_by.store(by.min(latest), Ordering::Relaxed);
         }
     }
 
@@ -183,13 +185,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_earns_time_by_arriving() {
+    async fn a_body_earns_time_by_arriving_and_none_for_silence() {
         let patience = Patience::new(&ServerSettings::default());
         patience.asked(true);
-        patience.received_body(128 * 1_024);
-        pass(11).await;
+        for _ in 0..60 {
+            pass(1).await;
+            patience.received_body(64 * 1_024);
+        }
+        pass(8).await;
         assert_eq!(patience.exhausted(), None);
+        patience.received_body(4 * 1_024 * 1_024);
+        pass(9).await;
         patience.received_body(1);
+        assert_eq!(patience.exhausted(), None);
         pass(1).await;
         assert_eq!(patience.exhausted(), Some(CutReason::BodyTimeout));
     }

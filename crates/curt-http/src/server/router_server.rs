@@ -17,7 +17,7 @@ use super::handover::HandedOver;
 use super::limit::ConnectionLimit;
 use super::listener;
 use super::stop::StopSteps;
-use crate::metrics::{CutReason, HttpMetrics};
+use crate::metrics::HttpMetrics;
 use crate::settings::ServerSettings;
 
 /// Pause after a failed accept.
@@ -58,10 +58,9 @@ impl RouterServer {
     /// Serves until `stop`, then as [`Server::run`](super::Server::run).
     pub async fn run(self, stop: CancellationToken) -> io::Result<Drained> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
-        let limit = ConnectionLimit::new(
-            self.settings.connections_max,
-            self.metrics.connections.clone(),
-        );
+        let connections_max = self.settings.admin_connections_max();
+        let limit = ConnectionLimit::new(connections_max, self.metrics.connections.clone());
+        let limit = Arc::new(limit);
         let grace = self.settings.shutdown_grace;
         let general = General {
             router: self.router,
@@ -77,8 +76,8 @@ impl RouterServer {
                 () = stop.cancelled() => break,
             };
             match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
-                Ok((stream, peer)) => match limit.admit() {
-                    Some(permit) => {
+                Ok((stream, peer)) => match limit.admit(peer.ip()) {
+                    Ok(permit) => {
                         let handed = HandedOver {
                             stream,
                             peer,
@@ -87,7 +86,7 @@ impl RouterServer {
                         };
                         tracker.spawn(general.clone().serve(handed));
                     }
-                    None => general.metrics.cut(CutReason::Limit),
+                    Err(reason) => general.metrics.cut(reason),
                 },
                 Err(error) => {
                     tracing::warn!(event = event::CONNECTION_FAILED, %error, "no connection can be accepted for now");

@@ -305,15 +305,17 @@ impl Acceptor<'_> {
 
     fn admit(&self, stream: TcpStream, peer: SocketAddr) {
         let worker = self.worker;
-        if let Some(permit) = self.limit.admit() {
-            let serve = connection::serve(stream, peer, permit, Rc::clone(worker));
-            tokio::task::spawn_local(serve);
-            return;
-        }
-        worker.metrics.cut(CutReason::Limit);
+        let reason = match self.limit.admit(peer.ip()) {
+            Ok(permit) => {
+                let serve = connection::serve(stream, peer, permit, Rc::clone(worker));
+                tokio::task::spawn_local(serve);
+                return;
+            }
+            Err(reason) => reason,
+        };
+        worker.metrics.cut(reason);
         if let Ok(stream) = stream.into_std() {
-            let word = LastWord::Busy(CutReason::Limit);
-            turn_away(&stream, word, worker.clock.now());
+            turn_away(&stream, LastWord::Busy(reason), worker.clock.now());
         }
     }
 }

@@ -19,7 +19,8 @@ use curt_core::{
     UnixMillis, User,
 };
 use curt_http::{
-    App, HttpMetrics, HttpSettings, PrivateDenied, PublicUrl, Readiness, Scans, admin, api,
+    App, BodyBudget, HttpMetrics, HttpSettings, PrivateDenied, PublicUrl, Readiness, Scans, admin,
+    api,
 };
 use curt_keys::KeySupply;
 use curt_links::{LinkMetrics, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings};
@@ -164,6 +165,7 @@ impl World {
             clock: shared,
             public: PublicUrl::new(settings.api.public_url.as_deref()),
             scans: Scans::new(settings.scans),
+            bodies: BodyBudget::new(&settings.server, metrics.clone()),
             settings,
             metrics,
             ready: Arc::clone(&ready),

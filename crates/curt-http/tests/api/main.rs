@@ -8,6 +8,7 @@
 mod accounts;
 mod api_keys;
 mod bad_input;
+mod bodies;
 mod both_ways;
 mod follow;
 mod harness;

@@ -108,6 +108,8 @@ impl Host {
         let mut settings = HttpSettings::default();
         settings.server.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         settings.server.workers = 2;
+        // Every client of these tests has the same address.
+        settings.server.connections_per_address = Some(usize::MAX);
         adjust(&mut settings.server);
         let metrics = HttpMetrics::unregistered();
         let gate = Arc::new(Semaphore::new(0));

@@ -1,9 +1,10 @@
 //! What the server refuses, and how it says so.
 
-use std::net::TcpStream;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use curt_core::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
 use curt_http::metrics::CutReason;
+use socket2::{Domain, Socket, Type};
 
 use crate::client::Client;
 use crate::host::Host;
@@ -143,4 +144,44 @@ fn one_connection_too_many_is_turned_away_and_room_comes_back() {
         assert_eq!(next.get("/plain").status, 302);
         open.push(next);
     }
+}
+
+fn connect_from(source: &str, address: SocketAddr) -> Client {
+    let source: IpAddr = source.parse().unwrap();
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::new(source, 0).into()).unwrap();
+    socket.connect(&address.into()).unwrap();
+    Client::over(socket.into())
+}
+
+#[test]
+fn one_address_cannot_take_every_connection() {
+    let host = Host::with(|settings| {
+        settings.connections_max = 8;
+        settings.connections_per_address = None;
+    });
+    let mut own: Vec<_> = (0..2).map(|_| Client::connect(host.address)).collect();
+    for client in &mut own {
+        assert_eq!(client.get("/plain").status, 302);
+    }
+    // One of them is with the router: it counts like the other.
+    assert_eq!(own[0].get("/").status, 200);
+    let mut surplus = Client::over(TcpStream::connect(host.address).unwrap());
+    let response = surplus.response();
+    assert_eq!(
+        (response.status, response.field("retry-after")),
+        (503, Some("1"))
+    );
+    assert!(response.text().contains("Your address"), "{response:?}");
+    surplus.closed();
+    assert_eq!(host.cut(CutReason::AddressLimit), 1);
+    assert_eq!(
+        connect_from("127.0.0.2", host.address).get("/plain").status,
+        302
+    );
+    drop(own);
+    while host.metrics.connections.get() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(Client::connect(host.address).get("/plain").status, 302);
 }

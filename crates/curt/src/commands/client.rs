@@ -126,15 +126,20 @@ impl Client {
         }
     }
 
-    /// Lines of an answer without an end, as they come.
+    /// Lines of an answer without an end, as they come. `last_event_id` is the last event that was seen before.
     pub(super) fn lines(
         &self,
         path: &[&str],
         query: &[(&str, String)],
-    ) -> anyhow::Result<impl Iterator<Item = std::io::Result<String>>> {
+        last_event_id: Option<&str>,
+    ) -> anyhow::Result<impl Iterator<Item = std::io::Result<String>> + use<>> {
         let mut url = self.at(path)?;
         url.query_pairs_mut().extend_pairs(query);
-        let endless = self.signed(self.agent.get(url.as_str())).config();
+        let mut request = self.signed(self.agent.get(url.as_str()));
+        if let Some(id) = last_event_id {
+            request = request.header("Last-Event-ID", id);
+        }
+        let endless = request.config();
         let endless = endless.timeout_global(None).build();
         let answer = self.reached(endless.call())?;
         if !answer.status().is_success() {

@@ -11,7 +11,9 @@ use curt_adapters::wrap::PortErrors;
 use curt_clicks::capture::Capture;
 use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
-use curt_http::{App, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api, limit_visits};
+use curt_http::{
+    App, BodyBudget, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api, limit_visits,
+};
 use curt_keys::{KeyMetrics, KeySupply};
 use curt_links::{BlocklistFile, LinkMetrics, Links, Purger, ResolveMetrics, Resolver};
 use prometheus_client::registry::Registry;
@@ -25,7 +27,7 @@ use crate::health::LinkHealth;
 use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
 use crate::wiring::{KeyStores, Stores};
-use crate::{account_tasks, first_start, health, private_files, telemetry};
+use crate::{account_tasks, first_start, health, open_files, private_files, telemetry};
 
 /// Serve links; every role by default, in one process
 #[derive(Args, Debug)]
@@ -47,10 +49,11 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let config = Config::load(&self.config)?;
+        let mut config = Config::load(&self.config)?;
         let roles = Roles::new(self.roles, &config)?;
         telemetry::start(&config.log)?;
-        raise_file_limit(config.http.server.connections_max);
+        let connections_max = &mut config.http.server.connections_max;
+        *connections_max = open_files::fit_connections(*connections_max);
         private_files::tighten(&config);
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.api_threads)
@@ -59,21 +62,6 @@ impl Serve {
             .build()
             .context("could not start the runtime")?
             .block_on(serve(config, roles, self.ready_file))
-    }
-}
-
-/// Connections are file descriptors, and the usual limit of 1,024 would be met long before `connections_max`.
-fn raise_file_limit(connections: usize) {
-    let wanted = connections as u64 + 1_024;
-    match rlimit::increase_nofile_limit(wanted) {
-        Ok(got) if got < wanted => {
-            warn!(
-                limit = got,
-                wanted, "the system allows fewer open files than server.connections_max needs"
-            );
-        }
-        Ok(_) => {}
-        Err(error) => warn!(%error, "could not raise the limit of open files"),
     }
 }
 
@@ -205,6 +193,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         accounts: accounts.clone(),
         clock,
         settings: config.http.clone(),
+        bodies: BodyBudget::new(&config.http.server, http_metrics.clone()),
         metrics: http_metrics.clone(),
         ready: ready.clone(),
         public: PublicUrl::new(config.http.api.public_url.as_deref()),

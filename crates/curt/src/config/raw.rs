@@ -31,9 +31,12 @@ pub(super) struct Server {
     pub(super) api_threads: u64,
     pub(super) io_uring: bool,
     pub(super) connections_max: u64,
+    pub(super) connections_per_address: u64,
     pub(super) header_timeout: String,
     pub(super) idle_timeout: String,
     pub(super) body_timeout: String,
+    pub(super) bodies_max: String,
+    pub(super) bulk_per_client: u64,
     pub(super) write_timeout: String,
     pub(super) drain_delay: String,
     pub(super) shutdown_grace: String,
@@ -42,6 +45,10 @@ pub(super) struct Server {
     pub(super) anonymous_create: bool,
     pub(super) public_metrics: bool,
     pub(super) trusted_proxies: Vec<String>,
+    pub(super) live_feeds_max: u64,
+    pub(super) live_feeds_per_user: u64,
+    pub(super) live_feeds_per_address: u64,
+    pub(super) live_feeds_for_admins: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -223,7 +223,10 @@ fn idle_connections_cost_little() {
     for before in [Before::Nothing, Before::Redirect, Before::Api] {
         // A process for each: what an allocator keeps of the connections before would be free for those after them.
         // A minute is the default; on a busy machine the first may be closed before the last is opened.
-        let site = Site::start(&["server.idle_timeout=300s"]);
+        let site = Site::start(&[
+            "server.idle_timeout=300s",
+            "server.connections_per_address=16000",
+        ]);
         let key = site.api().create("https://example.com/").unwrap().json()["key"].clone();
         let key = key.as_str().unwrap();
         // The first ones pay for what all share.

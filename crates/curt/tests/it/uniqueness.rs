@@ -22,7 +22,8 @@ fn generated_keys_of_64_clients_are_distinct_k1() {
     // Single creates are slower by far, so most links come in bulk.
     let singles = links / 10 / SINGLE_CLIENTS;
     let in_bulk = links - singles * SINGLE_CLIENTS;
-    let site = Site::start(&[]);
+    let bulk_clients = CLIENTS - SINGLE_CLIENTS;
+    let site = Site::start(&[&format!("server.bulk_per_client={bulk_clients}")]);
     let began = Instant::now();
     let made: Vec<(String, String)> = thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)

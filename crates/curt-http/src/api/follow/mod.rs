@@ -106,8 +106,8 @@ pub(crate) async fn unlock(
         let link = visit.locked(text(&key)).await?;
         caller.refuse_other_sites()?;
         body::form_only(&parts.headers)?;
-        let patience = app.settings.server.body_timeout;
-        let raw = body::read(raw, HTTP_BODY_BYTES_MAX, patience).await?;
+        let source = caller.body_source(None);
+        let raw = body::read(&app, source, raw, HTTP_BODY_BYTES_MAX).await?;
         Ok((link, password_in(&raw)))
     };
     match shown.await {

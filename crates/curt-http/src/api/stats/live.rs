@@ -2,7 +2,8 @@
 //!
 //! A feed asks the store every second what the sums are and tells what has been added. So it shows what was flushed by
 //! whichever process, nothing can be missed between two events, and a client that reads slowly gets fewer events with
-//! larger numbers instead of a queue.
+//! larger numbers instead of a queue. Events carry the feed's [position](super::position) as their id, from which a
+//! client that comes back goes on.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,9 +12,8 @@ use std::time::Duration;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use curt_clicks::report::Counts;
-use curt_core::UnixMillis;
 use curt_core::VisitKind;
-use curt_core::ports::HourRange;
+use curt_core::limits::LIVE_FEED_RESUMES_WITHIN;
 use futures_util::stream;
 use http::header::CACHE_CONTROL;
 use http::{HeaderName, HeaderValue};
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::CountsBody;
 use super::feeds::Slot;
+use super::position::{Gap, Position, Resumed};
 use super::query::LiveQuery;
 use super::subject::{Subject, Wanted};
 use crate::api::time::Rfc3339;
@@ -33,10 +34,11 @@ use crate::state::App;
 const ASKS_EVERY: Duration = Duration::from_secs(1);
 /// Proxies and browsers give up on a connection that is silent for long.
 const SPEAKS_EVERY: Duration = Duration::from_secs(15);
+/// When a client whose connection broke off should come back: soon, because it misses nothing, and not at once, because
+/// all clients of a server that restarts do.
+const RETRY: Duration = Duration::from_secs(3);
 /// Whoever may not see the numbers any more is not shown them for long.
 const CHECKS_EVERY: Duration = Duration::from_secs(5);
-/// What a visit that is counted late may be old.
-const LATE: Duration = Duration::from_secs(24 * 3_600);
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// What a feed is made of.
@@ -45,6 +47,8 @@ pub(super) struct Opening {
     pub(super) caller: Caller,
     pub(super) wanted: Wanted,
     pub(super) query: LiveQuery,
+    /// The id of the event that the client saw last.
+    pub(super) last_event_id: Option<String>,
     pub(super) slot: Slot,
     pub(super) stop: CancellationToken,
 }
@@ -52,8 +56,8 @@ pub(super) struct Opening {
 struct Feed {
     from: Opening,
     subject: Subject,
-    hours: HourRange,
-    seen: Counts,
+    position: Position,
+    resumed: Resumed,
     asks: Interval,
     checked: Instant,
     ends: Instant,
@@ -62,18 +66,18 @@ struct Feed {
 
 enum State {
     New,
+    /// What was missed is to be told.
+    Resuming,
     Open,
     Ended,
 }
 
 impl Opening {
-    pub(super) async fn open(self, subject: Subject) -> Result<Response, Problem> {
-        let hours = HourRange {
-            from: self.app.clock.now().minus(LATE),
-            before: UnixMillis::MAX,
-        };
+    pub(super) async fn open(self) -> Result<Response, Problem> {
+        let subject = self.wanted.allowed(&self.app, &self.caller).await?;
+        let last_id = self.last_event_id.as_deref();
         let turn = self.slot.turn().await;
-        let seen = subject.reports.totals(&subject.clicks, hours).await?;
+        let found = Position::find(&subject, last_id, self.app.clock.now()).await?;
         drop(turn);
         let now = Instant::now();
         let mut asks = tokio::time::interval_at(now + ASKS_EVERY, ASKS_EVERY);
@@ -83,8 +87,8 @@ impl Opening {
             checked: now,
             from: self,
             subject,
-            hours,
-            seen,
+            position: found.0,
+            resumed: found.1,
             asks,
             state: State::New,
         };
@@ -110,8 +114,20 @@ impl Feed {
     async fn next(&mut self) -> Option<Event> {
         match self.state {
             State::New => {
+                self.state = State::Resuming;
+                let open = Event::default().comment("open").retry(RETRY);
+                // A client whose connection breaks off before the first visit comes back with this id. But where something
+                // was missed, only the event that tells it has the id: it could be lost on the way.
+                return Some(match self.missed() {
+                    None => open.id(self.position.id(&self.subject.clicks)),
+                    Some(_) => open,
+                });
+            }
+            State::Resuming => {
                 self.state = State::Open;
-                return Some(Event::default().comment("open").retry(SPEAKS_EVERY));
+                if let Some(event) = self.missed() {
+                    return Some(event);
+                }
             }
             State::Open => {}
             State::Ended => return None,
@@ -135,19 +151,38 @@ impl Feed {
     /// What has been counted since the last event. A store that is away for now has no news; what it counted comes later.
     async fn news(&mut self) -> Option<Event> {
         let turn = self.from.slot.turn().await;
-        let totals = self
-            .subject
-            .reports
-            .totals(&self.subject.clicks, self.hours);
-        let totals = totals.await.ok()?;
+        let new = self.position.advance(&self.subject).await.ok()?;
         drop(turn);
-        let new = of_kind(totals.since(&self.seen), self.from.query.kind);
-        self.seen = totals;
+        self.told(new)
+    }
+
+    fn missed(&self) -> Option<Event> {
+        match self.resumed {
+            Resumed::Fresh => None,
+            Resumed::Missed(missed) => self.told(missed),
+            Resumed::Gap(gap) => Some(self.gap(gap)),
+        }
+    }
+
+    fn told(&self, new: Counts) -> Option<Event> {
+        let new = of_kind(new, self.from.query.kind);
         (new.total() > 0).then(|| {
             let at = Rfc3339(self.from.app.clock.now());
             let data = json!({ "at": at, "counts": CountsBody::from(new) });
-            Event::default().event("visits").data(data.to_string())
+            self.event("visits").data(data.to_string())
         })
+    }
+
+    /// Says that something may have been missed: the reports have it.
+    fn gap(&self, gap: Gap) -> Event {
+        let kept = LIVE_FEED_RESUMES_WITHIN.as_secs();
+        let data = json!({ "reason": gap.as_str(), "kept_seconds": kept });
+        self.event("gap").data(data.to_string())
+    }
+
+    fn event(&self, name: &str) -> Event {
+        let id = self.position.id(&self.subject.clicks);
+        Event::default().event(name).id(id)
     }
 
     /// Whether the caller may still see this. A store that is away is no reason to end.
@@ -163,6 +198,8 @@ impl Feed {
             ..
         } = &self.from;
         match wanted.allowed(app, caller).await {
+            // A key that was given to another link meanwhile is not what was asked for.
+            Ok(subject) if subject.clicks != self.subject.clicks => false,
             Ok(subject) => {
                 self.subject = subject;
                 true

@@ -15,6 +15,7 @@ mod csv;
 mod feeds;
 mod live;
 mod live_routes;
+mod position;
 mod query;
 mod routes;
 mod subject;

@@ -18,14 +18,23 @@ use crate::harness::{ADA, NOW, World};
 struct Feed {
     body: BodyDataStream,
     stop: CancellationToken,
+    /// What a client would come back with.
+    last_id: String,
 }
 
 async fn follow(world: &World, path: &str) -> Feed {
+    follow_from(world, path, "").await
+}
+
+async fn follow_from(world: &World, path: &str, last_id: &str) -> Feed {
     let stop = CancellationToken::new();
-    let request = Request::get(path)
+    let mut request = Request::get(path)
         .header("x-api-key", &world.key)
-        .extension(Stopping(stop.clone()))
-        .body(Body::empty());
+        .extension(Stopping(stop.clone()));
+    if !last_id.is_empty() {
+        request = request.header("last-event-id", last_id);
+    }
+    let request = request.body(Body::empty());
     let response = world
         .router
         .clone()
@@ -38,16 +47,22 @@ async fn follow(world: &World, path: &str) -> Feed {
     let mut feed = Feed {
         body: response.into_body().into_data_stream(),
         stop,
+        last_id: last_id.to_owned(),
     };
     let first = feed.chunk().await.unwrap();
     assert!(first.starts_with(": open"), "{first}");
+    assert!(first.contains("retry: 3000\n"), "{first}");
     feed
 }
 
 impl Feed {
     async fn chunk(&mut self) -> Option<String> {
         let chunk = self.body.next().await?.unwrap();
-        Some(String::from_utf8(chunk.to_vec()).unwrap())
+        let chunk = String::from_utf8(chunk.to_vec()).unwrap();
+        if let Some(id) = chunk.lines().find_map(|line| line.strip_prefix("id:")) {
+            self.last_id = id.trim().to_owned();
+        }
+        Some(chunk)
     }
 
     /// The next event's name and data.
@@ -104,6 +119,62 @@ async fn a_feed_shows_only_the_kind_and_the_links_that_were_asked_for() {
     assert_eq!(bots.event().await.1["counts"], counts(0, 3));
     humans(&world, &ClickSubject::tag(ADA, "x"), NOW, 1).await;
     assert_eq!(tagged.event().await.1["counts"], counts(1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_comes_back_gets_what_it_missed() {
+    let world = World::new().await;
+    world.link("abc").await;
+    let path = "/api/v1/links/abc/live?kind=human";
+    humans(&world, &link("abc"), NOW, 100).await;
+    // Also before the first event.
+    let feed = follow(&world, path).await;
+    humans(&world, &link("abc"), NOW, 2).await;
+    let mut feed = follow_from(&world, path, &feed.last_id).await;
+    assert_eq!(feed.event().await.1["counts"], counts(2, 0));
+    humans(&world, &link("abc"), NOW, 3).await;
+    assert_eq!(feed.event().await.1["counts"], counts(3, 0));
+    // Hours that a feed does not look at any more when it goes on, and those that it does.
+    world.clock.advance(Duration::from_secs(20 * 3_600));
+    humans(&world, &link("abc"), UnixMillis(NOW.0 - 23 * 3_600_000), 1).await;
+    humans(&world, &link("abc"), UnixMillis(NOW.0 + 19 * 3_600_000), 4).await;
+    count(&world, &link("abc"), NOW, Dimension::Kind, "bot", 9).await;
+    let mut feed = follow_from(&world, path, &feed.last_id).await;
+    let (name, data) = feed.event().await;
+    assert_eq!((name.as_str(), &data["counts"]), ("visits", &counts(5, 0)));
+    // What was told once is not told again.
+    let mut feed = follow_from(&world, path, &feed.last_id).await;
+    humans(&world, &link("abc"), UnixMillis(NOW.0 + 20 * 3_600_000), 1).await;
+    assert_eq!(feed.event().await.1["counts"], counts(1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_may_have_missed_something_is_told() {
+    let world = World::new().await;
+    world.link("abc").await;
+    world.link("other").await;
+    let gap = |reason: &str| {
+        let data = json!({"reason": reason, "kept_seconds": 86_400});
+        ("gap".to_owned(), data)
+    };
+    let path = "/api/v1/links/abc/live";
+    let other = follow(&world, "/api/v1/links/other/live").await;
+    for id in [other.last_id.as_str(), "7", "x-y"] {
+        let mut feed = follow_from(&world, path, id).await;
+        assert_eq!(feed.event().await, gap("unknown_id"), "{id}");
+        // And goes on from now.
+        humans(&world, &link("abc"), NOW, 1).await;
+        assert_eq!(feed.event().await.1["counts"], counts(1, 0));
+    }
+    let feed = follow(&world, path).await;
+    world.clock.advance(Duration::from_secs(25 * 3_600));
+    let mut late = follow_from(&world, path, &feed.last_id).await;
+    assert_eq!(late.event().await, gap("too_old"));
+    // From then on it can be gone on with again.
+    let now = UnixMillis(NOW.0 + 25 * 3_600_000);
+    humans(&world, &link("abc"), now, 2).await;
+    let mut again = follow_from(&world, path, &late.last_id).await;
+    assert_eq!(again.event().await.1["counts"], counts(2, 0));
 }
 
 #[tokio::test(start_paused = true)]

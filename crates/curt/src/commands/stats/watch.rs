@@ -13,8 +13,9 @@ pub(super) fn follow(
     query: &[(&str, String)],
     json: bool,
 ) -> anyhow::Result<()> {
+    let mut last_event_id = None;
     loop {
-        match one_feed(client, path, query, json)?.as_deref() {
+        match one_feed(client, path, query, json, &mut last_event_id)?.as_deref() {
             Some("time") => {}
             Some("shutdown") => bail!("the server stops; run the command again when it is back"),
             Some(_) => bail!("these visits may not be seen any more"),
@@ -23,16 +24,20 @@ pub(super) fn follow(
     }
 }
 
-/// Prints the events of one feed and returns the reason that it gave for its end.
+/// Prints the events of one feed, behind the last one that was seen, and returns the reason that it gave for its end.
 fn one_feed(
     client: &Client,
     path: &[&str],
     query: &[(&str, String)],
     json: bool,
+    last_event_id: &mut Option<String>,
 ) -> anyhow::Result<Option<String>> {
     let mut event = String::new();
-    for line in client.lines(path, query)? {
+    for line in client.lines(path, query, last_event_id.as_deref())? {
         let line = line.context("the connection broke off")?;
+        if let Some(id) = line.strip_prefix("id:") {
+            *last_event_id = Some(id.trim().to_owned());
+        }
         if let Some(name) = line.strip_prefix("event:") {
             name.trim().clone_into(&mut event);
         }
@@ -43,6 +48,7 @@ fn one_feed(
         match event.as_str() {
             "visits" if json => println!("{data}"),
             "visits" => println!("{}", told(&data)),
+            "gap" => eprintln!("visits may be missing here; the totals have them all"),
             "end" => return Ok(data["reason"].as_str().map(str::to_owned)),
             _ => {}
         }

@@ -1,9 +1,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use curt_core::limits::HTTP_BULK_BODY_BYTES_MAX;
 use curt_http::settings::UnknownReferrerPolicy;
 use curt_http::{
-    ApiSettings, HttpSettings, PrivateDenied, RedirectSettings, ScanSettings, ServerSettings,
+    ApiSettings, FeedSettings, HttpSettings, PrivateDenied, RedirectSettings, ScanSettings,
+    ServerSettings,
 };
 use curt_links::{OwnHost, OwnHostError};
 use ipnet::IpNet;
@@ -27,9 +29,20 @@ pub(super) fn http(
             workers: if workers == 0 { cores } else { workers },
             io_uring: raw.io_uring,
             connections_max: within("server.connections_max", raw.connections_max, 1, 10_000_000)?,
+            connections_per_address: match within(
+                "server.connections_per_address",
+                raw.connections_per_address,
+                0,
+                10_000_000,
+            )? {
+                0 => None,
+                share => Some(share),
+            },
             header_timeout: positive("server.header_timeout", &raw.header_timeout)?,
             idle_timeout: positive("server.idle_timeout", &raw.idle_timeout)?,
             body_timeout: positive("server.body_timeout", &raw.body_timeout)?,
+            bodies_max: at("server.bodies_max", bodies_max(&raw.bodies_max))?,
+            bulk_per_client: within("server.bulk_per_client", raw.bulk_per_client, 1, 10_000)?,
             write_timeout: positive("server.write_timeout", &raw.write_timeout)?,
             drain_delay: drain_delay(raw, store)?,
             shutdown_grace: at(
@@ -57,6 +70,42 @@ pub(super) fn http(
             trusted_proxies: trusted_proxies(raw)?,
         },
         scans,
+        feeds: feeds(raw)?,
+    })
+}
+
+/// One client gets a quarter, in which the largest body must have room.
+const BODIES_MIN: u64 = 4 * HTTP_BULK_BODY_BYTES_MAX as u64;
+
+fn bodies_max(text: &str) -> Result<u64, String> {
+    match units::size(text)? {
+        bytes if bytes < BODIES_MIN => {
+            Err(format!("{text:?} is too small: write \"16MiB\" or more"))
+        }
+        bytes => Ok(bytes),
+    }
+}
+
+/// Feeds beyond this would keep a database busy with nothing else.
+const LIVE_FEEDS_MAX: u64 = 100_000;
+
+fn feeds(raw: &raw::Server) -> Result<FeedSettings, ConfigError> {
+    let bounded = |key, value, least| within(key, value, least, LIVE_FEEDS_MAX);
+    let max = bounded("server.live_feeds_max", raw.live_feeds_max, 1)?;
+    Ok(FeedSettings {
+        max,
+        per_user_max: bounded("server.live_feeds_per_user", raw.live_feeds_per_user, 1)?,
+        per_address_max: bounded(
+            "server.live_feeds_per_address",
+            raw.live_feeds_per_address,
+            1,
+        )?,
+        reserved_for_admins: within(
+            "server.live_feeds_for_admins",
+            raw.live_feeds_for_admins,
+            0,
+            raw.live_feeds_max,
+        )?,
     })
 }
 

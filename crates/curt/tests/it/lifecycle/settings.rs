@@ -4,7 +4,7 @@ use crate::site::Site;
 /// From sysexits.h, so that a service manager can tell a wrong setting from a crash.
 const BAD_CONFIGURATION: i32 = 78;
 
-const BAD_SETTINGS: [&str; 80] = [
+const BAD_SETTINGS: [&str; 85] = [
     "server.listen=nowhere",
     "server.listen=127.0.0.1:99999",
     "server.listen=",
@@ -19,10 +19,13 @@ const BAD_SETTINGS: [&str; 80] = [
     "server.workers=two",
     "server.api_threads=0",
     "server.connections_max=0",
+    "server.connections_per_address=-1",
     "server.header_timeout=5",
     "server.header_timeout=0s",
     "server.idle_timeout=soon",
     "server.body_timeout=-1s",
+    "server.bodies_max=1MiB",
+    "server.bulk_per_client=0",
     "server.referrer_policy=none",
     "server.anonymous_create=yes",
     "store.links=curt.db",
@@ -66,6 +69,8 @@ const BAD_SETTINGS: [&str; 80] = [
     "links.blocklist_reload=0s",
     "server.trusted_proxies=proxy.example.com",
     "server.trusted_proxies=10.0.0.0/33",
+    "server.live_feeds_max=0",
+    "server.live_feeds_for_admins=257",
     "accounts.sign_up=maybe",
     "accounts.session_idle=10s",
     "accounts.session_max=0s",
