@@ -173,13 +173,9 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     };
     roles::start_keys(roles, &config.store, &supervisor, &supply);
     if roles.has(Role::Purge) {
-        let purger = Purger::new(
-            config.purge.clone(),
-            stores.purge_ports(),
-            supply.clone(),
-            resolver.clone(),
-            link_metrics,
-        );
+        let (settings, ports) = (config.purge.clone(), stores.purge_ports());
+        let (supply, resolver) = (supply.clone(), resolver.clone());
+        let purger = Purger::new(settings, ports, supply, resolver, link_metrics);
         supervisor.start("purge", |stop| purger.run(stop));
     }
     let ready = starting();

@@ -41,10 +41,22 @@ impl Site {
 
     /// The same with these variables, each the path of something.
     pub(crate) fn with_environment(settings: &[&str], environment: &[(&str, &Path)]) -> Self {
-        let company = Company::join();
-        let app = App::new(env!("CARGO_BIN_EXE_curt")).unwrap();
         let set = |app: App, (name, value): &(&str, &Path)| app.env(name, value);
-        let app = environment.iter().fold(app, set);
+        Self::of(settings, |app| environment.iter().fold(app, set))
+    }
+
+    /// As [`start`](Self::start), with so many files that the process may have open at most.
+    pub(crate) fn start_with_files(settings: &[&str], files_max: u32) -> Self {
+        let script = format!("ulimit -n {files_max} && exec \"$0\" \"$@\"");
+        let mut site = Self::of(settings, |app| app.behind(["sh", "-c", &script]));
+        site.token = site.new_token("tests");
+        site.restart();
+        site
+    }
+
+    fn of(settings: &[&str], adjust: impl FnOnce(App) -> App) -> Self {
+        let company = Company::join();
+        let app = adjust(App::new(env!("CARGO_BIN_EXE_curt")).unwrap());
         Self {
             app: app.ready_within(Duration::from_secs(120)),
             settings: settings.iter().map(|text| (*text).to_owned()).collect(),
