@@ -35,8 +35,11 @@ pub mod metric {
     pub const CACHE_BYTES: &str = "curt_cache_bytes";
     /// Links that the process's cache holds.
     pub const CACHE_LINKS: &str = "curt_cache_links";
-    /// Keys by stage: `minted`, `recycled`, `free`, `open`, `moving`, `pooled`, `buffered`, `used`, `quarantined`, `leaked` (K-2).
+    /// Keys by stage: `minted`, `recycled`, `free`, `open`, `moving`, `pooled`, `buffered`, `used`, `quarantined`,
+    /// `duplicated`, `leaked` (K-2).
     pub const KEYS: &str = "curt_keys";
+    /// Keys that are found more often than they were made, confirmed over several looks (K-2).
+    pub const KEYS_UNBALANCED: &str = "curt_keys_unbalanced";
     /// Keys that this process holds, by stage: `buffered`, `moving`.
     pub const KEYS_HELD: &str = "curt_keys_held";
     /// Free keys in each shard of the keys database.
@@ -87,8 +90,12 @@ pub mod event {
     pub const TASK_FAILED: &str = "task_failed";
     pub const TASK_ABANDONED: &str = "task_abandoned";
     pub const STORE_FAILED: &str = "store_failed";
+    pub const STORE_RECOVERED: &str = "store_recovered";
+    pub const ENGINE_AWAITED: &str = "engine_awaited";
     pub const MIGRATION_APPLIED: &str = "migration_applied";
     pub const KEYS_MINTED: &str = "keys_minted";
+    pub const KEYS_UNBALANCED: &str = "keys_unbalanced";
+    pub const KEYS_BALANCED: &str = "keys_balanced";
     pub const KEYS_MOVED: &str = "keys_moved";
     pub const KEYS_RETURNED: &str = "keys_returned";
     pub const KEYS_RECOVERED: &str = "keys_recovered";

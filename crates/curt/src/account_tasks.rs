@@ -4,30 +4,57 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_accounts::AccountServices;
-use curt_core::PortResult;
 use curt_core::names::event;
-use curt_http::limit_visits;
+use curt_core::{PortError, PortResult};
+use curt_http::{Impact, Readiness, limit_visits};
 use curt_links::Resolver;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{info, warn};
 
+use crate::backoff::Backoff;
 use crate::supervisor::Supervisor;
 
 /// How soon a changed limit on visits counts.
 const LIMITS_EVERY: Duration = Duration::from_millis(500);
+/// How often limits are asked for at least while the store fails.
+const LIMITS_EVERY_MAX: Duration = Duration::from_secs(4);
+/// The check that fails from the start on until the links database has answered once.
+const ACCOUNTS: &str = "read_accounts";
 /// How old "last used" may be after a crash.
 const USED_EVERY: Duration = Duration::from_secs(60);
 const SESSIONS_EVERY: Duration = Duration::from_secs(600);
 
-pub(crate) fn start(supervisor: &Supervisor, accounts: &AccountServices, resolver: &Arc<Resolver>) {
-    let (services, resolver) = (accounts.clone(), resolver.clone());
-    supervisor.start("account-limits", |stop| async move {
-        let mut clock = Ticks::every(LIMITS_EVERY, stop);
-        while clock.ticks().await {
-            report(limit_visits(&services, &resolver).await);
+/// Reads whose visits are limited, which has to be known before the first redirect. A links database that is away
+/// does not keep the process from starting: then no link is served until [`start`]'s task has read them.
+pub(crate) async fn read_limits(
+    accounts: &AccountServices,
+    resolver: &Resolver,
+    ready: &Readiness,
+) -> PortResult<()> {
+    resolver.await_limits();
+    match limit_visits(accounts, resolver).await {
+        Err(failure) if failure.is_transient() => {
+            ready.fail(ACCOUNTS, Impact::Unavailable, failure.to_string());
+            warn!(event = event::ENGINE_AWAITED, %failure, "starting without links database");
+            Ok(())
         }
-    });
+        read => read,
+    }
+}
+
+pub(crate) fn start(
+    supervisor: &Supervisor,
+    accounts: &AccountServices,
+    resolver: &Arc<Resolver>,
+    ready: &Arc<Readiness>,
+) {
+    let limits = LimitsTask {
+        accounts: accounts.clone(),
+        resolver: resolver.clone(),
+        ready: ready.clone(),
+    };
+    supervisor.start("account-limits", |stop| limits.run(stop));
     let api_keys = accounts.api_keys.clone();
     supervisor.start("api-key-use", |stop| async move {
         let mut clock = Ticks::every(USED_EVERY, stop);
@@ -43,6 +70,55 @@ pub(crate) fn start(supervisor: &Supervisor, accounts: &AccountServices, resolve
             report(people.purge_sessions().await.map(drop));
         }
     });
+}
+
+/// Keeps the limits on visits up to date.
+struct LimitsTask {
+    accounts: AccountServices,
+    resolver: Arc<Resolver>,
+    ready: Arc<Readiness>,
+}
+
+impl LimitsTask {
+    async fn run(self, stop: CancellationToken) {
+        let mut backoff = Backoff::new(LIMITS_EVERY, LIMITS_EVERY_MAX);
+        let mut is_failing = false;
+        loop {
+            let pause = match limit_visits(&self.accounts, &self.resolver).await {
+                Ok(()) => {
+                    self.note_read(std::mem::take(&mut is_failing));
+                    backoff.reset();
+                    LIMITS_EVERY
+                }
+                Err(failure) => {
+                    self.note_failure(&failure, !std::mem::replace(&mut is_failing, true));
+                    backoff.next_pause()
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    fn note_read(&self, has_failed: bool) {
+        self.ready.pass(ACCOUNTS);
+        if has_failed {
+            info!(event = event::STORE_RECOVERED, "account limits read again");
+        }
+    }
+
+    /// What was read once stays in force; a process that has read nothing yet goes on waiting, and says for what.
+    fn note_failure(&self, failure: &PortError, is_first: bool) {
+        if self.resolver.awaits_limits() {
+            self.ready
+                .fail(ACCOUNTS, Impact::Unavailable, failure.to_string());
+        }
+        if is_first {
+            warn!(event = event::STORE_FAILED, %failure, "account limits not read");
+        }
+    }
 }
 
 /// A clock for work that is done again and again until the process stops.

@@ -9,6 +9,7 @@ use curt_core::names::event;
 use curt_core::ports::LinkStore;
 use curt_core::{ErrorKind, PortError, PortResult};
 use curt_http::{Impact, Readiness};
+use curt_keys::KeySupply;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -27,6 +28,7 @@ const ENGINES_EVERY: Duration = Duration::from_secs(5);
 const READ_LINKS: &str = "read_links";
 const CREATE_LINKS: &str = "create_links";
 const ENGINES: &str = "engines";
+const KEY_SUPPLY: &str = "key_supply";
 
 /// Watches the links database.
 pub(crate) struct LinkHealth {
@@ -88,6 +90,12 @@ impl LinkHealth {
     }
 }
 
+/// Lets a process that only makes or moves keys not be ready before [`watch_engines`] has reached one.
+pub(crate) fn await_engines(ready: &Readiness) {
+    let reason = "no engine has answered yet";
+    ready.fail(ENGINES, Impact::Unavailable, reason);
+}
+
 /// Watches the engines of a process that only makes or moves keys: it can work while one of them answers.
 pub(crate) async fn watch_engines(
     engines: Arc<Engines>,
@@ -112,6 +120,25 @@ pub(crate) async fn watch_engines(
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(ENGINES_EVERY) => {}
+        }
+    }
+}
+
+/// Shows what the key supply has noticed about its accounts (K-2).
+pub(crate) async fn watch_keys(
+    supply: Arc<KeySupply>,
+    ready: Arc<Readiness>,
+    stop: CancellationToken,
+) {
+    loop {
+        match supply.imbalance() {
+            // It logs both by itself.
+            Some(reason) => ready.fail(KEY_SUPPLY, Impact::Degraded, reason),
+            None => ready.pass(KEY_SUPPLY),
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(EVERY) => {}
         }
     }
 }

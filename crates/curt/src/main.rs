@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod account_tasks;
+mod backoff;
 mod cli;
 mod clicks;
 mod commands;

@@ -158,7 +158,7 @@ impl Resolver {
                 Boarding::Lead(lead) => {
                     // Read on board: whoever replaces it from now on voids this flight.
                     let policy = self.policy.now();
-                    let loaded = self.load(&id).await;
+                    let loaded = self.load(&policy, &id).await;
                     let now = self.clock.now();
                     let (result, keeping) = match &loaded {
                         Ok(found) => {
@@ -184,10 +184,10 @@ impl Resolver {
             }
         }
         // The link changes faster than it can be loaded: one answer from the store, which is not kept.
-        let began = self.clock.now();
-        let found = self.load(&id).await?;
+        let (began, policy) = (self.clock.now(), self.policy.now());
+        let found = self.load(&policy, &id).await?;
         let now = self.clock.now();
-        let verdict = self.judge(&self.policy.now(), found.as_ref(), began, now);
+        let verdict = self.judge(&policy, found.as_ref(), began, now);
         Ok(verdict.resolution)
     }
 
@@ -223,6 +223,18 @@ impl Resolver {
             self.forget_all();
         }
         is_new
+    }
+
+    /// Lets no link be served, as `Unavailable`, until [`limit`](Self::limit) is called for the first time: a server that
+    /// starts without its database does not know yet whose links are limited. To be called before the first request.
+    pub fn await_limits(&self) {
+        self.policy.await_limits();
+    }
+
+    /// Whether [`limit`](Self::limit) has still to be called.
+    #[must_use]
+    pub fn awaits_limits(&self) -> bool {
+        self.policy.now().is_pending()
     }
 
     /// Replaces the accounts whose links are [`Resolution::Guarded`] or [`Resolution::Gone`], and says whether they are others. When this
@@ -324,7 +336,11 @@ impl Resolver {
         });
     }
 
-    async fn load(&self, id: &LinkId) -> PortResult<Option<Link>> {
+    async fn load(&self, policy: &Policy, id: &LinkId) -> PortResult<Option<Link>> {
+        if policy.is_pending() {
+            let detail = "the accounts have not been read since the start";
+            return Err(PortError::new(ErrorKind::Unavailable, BACKEND, OP, detail));
+        }
         let turn = tokio::time::timeout(self.settings.load_wait_max, self.loads.acquire());
         let Ok(Ok(_turn)) = turn.await else {
             return Err(PortError::new(

@@ -46,9 +46,15 @@ pub(super) enum Service {
 pub(super) struct Policy {
     pub(super) blocklist: Arc<Blocklist>,
     limited: Arc<LimitedAccounts>,
+    /// The accounts have not been read yet: how a link is to be served cannot be told.
+    is_pending: bool,
 }
 
 impl Policy {
+    pub(super) fn is_pending(&self) -> bool {
+        self.is_pending
+    }
+
     pub(super) fn service(&self, link: &Link) -> Service {
         if self.blocklist.blocks_address(link.target.as_str()) {
             Service::Blocked
@@ -87,12 +93,18 @@ impl InForce {
         is_new
     }
 
+    pub(super) fn await_limits(&self) {
+        let mut policy = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        policy.is_pending = true;
+    }
+
     /// Says whether that changed anything.
     pub(super) fn limit(&self, accounts: LimitedAccounts) -> bool {
         let mut policy = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let is_new = *policy.limited != accounts;
+        let is_new = policy.is_pending || *policy.limited != accounts;
         if is_new {
             policy.limited = Arc::new(accounts);
+            policy.is_pending = false;
         }
         is_new
     }

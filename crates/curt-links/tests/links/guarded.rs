@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use curt_core::ports::{LinkStore, SpendReply};
-use curt_core::{ApiKeyNumber, Clock, Link, LinkState, OwnerId, Visibility};
+use curt_core::{ApiKeyNumber, Clock, ErrorKind, Link, LinkState, OwnerId, Visibility};
 use curt_links::{
     EditLink, LimitedAccounts, LinkError, Maker, NewLink, Resolution, ResolverSettings, Who,
 };
@@ -294,6 +294,21 @@ async fn administrators_reach_everybodys_links() {
     assert_eq!(edited.unwrap().owner, ANN.owner);
     world.links.delete(Who::Anybody, "a", None).await.unwrap();
     assert_eq!(world.resolve("a").await, Resolution::Gone);
+}
+
+#[tokio::test]
+async fn no_link_is_served_before_it_is_known_whose_are_limited() {
+    let world = World::new();
+    world.alias("a", TARGET).await;
+    world.resolver.await_limits();
+    let id = world.stored("a").await.unwrap().id;
+    let early = world.resolver.resolve(id.as_ref()).await.unwrap_err();
+    assert_eq!(early.kind, ErrorKind::Unavailable);
+    world.resolver.limit(LimitedAccounts {
+        users: [ANN.owner].into(),
+        ..LimitedAccounts::default()
+    });
+    assert!(matches!(world.resolve("a").await, Resolution::Guarded(_)));
 }
 
 /// The link as a limit of `most` visits leaves it.

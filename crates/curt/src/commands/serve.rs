@@ -11,9 +11,7 @@ use curt_adapters::wrap::PortErrors;
 use curt_clicks::capture::Capture;
 use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
-use curt_http::{
-    App, BodyBudget, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api, limit_visits,
-};
+use curt_http::{App, BodyBudget, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api};
 use curt_keys::{KeyMetrics, KeySupply};
 use curt_links::{BlocklistFile, LinkMetrics, Links, Purger, ResolveMetrics, Resolver};
 use prometheus_client::registry::Registry;
@@ -42,7 +40,7 @@ pub(crate) struct Serve {
     #[arg(value_enum, value_name = "ROLE")]
     roles: Vec<Role>,
 
-    /// Write the addresses to this file once everything is served (http=…, admin=…)
+    /// Write the addresses to this file once all are listened on (http=…, admin=…)
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
 }
@@ -128,8 +126,8 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
     if let Some(front) = &running.front
         && roles.serve_http()
     {
-        first_start::show_key_once(&front.accounts).await?;
-        first_start::show_setup(&front.accounts, front.app.public.base()).await?;
+        let base = front.app.public.base();
+        first_start::show(&running.supervisor, &front.accounts, base).await?;
     }
     announce(&addresses, &running, &roles, ready_file.as_deref())?;
 
@@ -164,8 +162,9 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         link_metrics.clone(),
     );
     let accounts = stores.account_services(config)?;
-    limit_visits(&accounts, &resolver).await?;
-    account_tasks::start(&supervisor, &accounts, &resolver);
+    let ready = starting();
+    account_tasks::read_limits(&accounts, &resolver, &ready).await?;
+    account_tasks::start(&supervisor, &accounts, &resolver, &ready);
     block(config, &supervisor, &resolver)?;
     let clicks = match &config.clicks {
         Some(settings) => ClickLine::start(roles, settings, &stores, &supervisor, &mut registry)?,
@@ -178,8 +177,8 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         let purger = Purger::new(settings, ports, supply, resolver, link_metrics);
         supervisor.start("purge", |stop| purger.run(stop));
     }
-    let ready = starting();
     watch_links(config, &stores, errors, &supervisor, &ready);
+    watch_keys(&supply, &supervisor, &ready);
     let http_metrics = HttpMetrics::register(&mut registry);
     let app = Arc::new(App {
         visits: clicks.router,
@@ -226,6 +225,11 @@ fn watch_links(
     supervisor.start("health", |stop| health.watch(stop));
 }
 
+fn watch_keys(supply: &Arc<KeySupply>, supervisor: &Supervisor, ready: &Arc<Readiness>) {
+    let (supply, ready) = (supply.clone(), ready.clone());
+    supervisor.start("key-health", |stop| health::watch_keys(supply, ready, stop));
+}
+
 /// Keys to give, where links are created; elsewhere only what makes and moves them.
 async fn open_supply(
     config: &Config,
@@ -249,6 +253,7 @@ fn start_behind(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let supply = KeySupply::open_behind(&config.keys, stores.keys, metrics)?;
     let supervisor = Supervisor::default();
     let ready = starting();
+    health::await_engines(&ready);
     let http_metrics = HttpMetrics::register(&mut registry);
     roles::start_keys(roles, &config.store, &supervisor, &supply);
     let engines = Arc::new(stores.engines);

@@ -7,6 +7,7 @@ pub(crate) mod health;
 mod masking;
 mod settings;
 mod shutdown;
+mod starts;
 mod stats;
 mod stops;
 
