@@ -12,7 +12,7 @@ pub enum ErrorKind {
     Throttled,
     /// No answer in time: it is unknown whether the effect happened.
     Timeout,
-    /// The engine cannot be reached, is read-only, or its disk is full.
+    /// The engine cannot be reached, is read-only, or its disk is full. Nothing was changed.
     Unavailable,
     /// What was read is not what was written.
     Corrupt,
@@ -27,6 +27,12 @@ impl ErrorKind {
     #[must_use]
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Throttled | Self::Timeout | Self::Unavailable)
+    }
+
+    /// Whether a write that failed so has certainly changed nothing, so that what it would have used up is still free.
+    #[must_use]
+    pub fn is_without_effect(self) -> bool {
+        matches!(self, Self::Throttled | Self::Unavailable | Self::Invalid)
     }
 
     #[must_use]

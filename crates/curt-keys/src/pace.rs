@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use curt_core::PortError;
 use curt_core::names::event;
+use curt_core::{PortError, RepeatLimiter};
 use rand::RngExt;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -116,12 +116,16 @@ impl RefillPace {
 
 /// Background work swallows a failure after this line: the next pass tries again.
 pub(crate) fn report(error: &PortError) {
-    tracing::warn!(
-        event = event::STORE_FAILED,
-        backend = error.backend,
-        kind = error.kind.as_str(),
-        "{error}"
-    );
+    static FAILURES: RepeatLimiter = RepeatLimiter::new();
+    if let Some(left_out) = FAILURES.admit(error) {
+        tracing::warn!(
+            event = event::STORE_FAILED,
+            backend = error.backend,
+            kind = error.kind.as_str(),
+            left_out,
+            "{error}"
+        );
+    }
 }
 
 #[cfg(test)]

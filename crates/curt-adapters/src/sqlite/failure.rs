@@ -161,7 +161,7 @@ fn explain(code: ffi::Error, path: &Path) -> (ErrorKind, Reach, String) {
 fn explain_io(code: ffi::Error, file: &str) -> (ErrorKind, Reach, String) {
     match code.extended_code {
         ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => (
-            ErrorKind::Unavailable,
+            ErrorKind::Timeout,
             Reach::Engine,
             format!(
                 "the disk under {file} failed to keep a write, so it is unknown whether it happened: \

@@ -2,11 +2,14 @@
 
 use curt_accounts::AccountError;
 use curt_core::names::event;
-use curt_core::{ErrorKind, PortError, Revision};
+use curt_core::{ErrorKind, PortError, RepeatLimiter, Revision};
 use curt_links::LinkError;
 
 use super::{InvalidField, Problem, ProblemCode};
 use crate::api::{REPLAYED, revision::etag, sentence};
+
+/// One line per kind of failure and ten seconds; `curt_port_errors_total` counts all.
+static FAILURES: RepeatLimiter = RepeatLimiter::new();
 
 impl From<LinkError> for Problem {
     fn from(error: LinkError) -> Self {
@@ -89,13 +92,16 @@ impl From<PortError> for Problem {
             ErrorKind::Timeout | ErrorKind::Unavailable => ProblemCode::StoreUnavailable,
             ErrorKind::Corrupt | ErrorKind::Invalid | ErrorKind::Bug => ProblemCode::Internal,
         };
-        tracing::error!(
-            event = event::REQUEST_FAILED,
-            kind = error.kind.as_str(),
-            backend = error.backend,
-            %error,
-            "request failed in a store"
-        );
+        if let Some(left_out) = FAILURES.admit(&error) {
+            tracing::error!(
+                event = event::REQUEST_FAILED,
+                kind = error.kind.as_str(),
+                backend = error.backend,
+                left_out,
+                %error,
+                "request failed in a store"
+            );
+        }
         Self::new(code)
     }
 }

@@ -3,7 +3,7 @@
 use curt_core::clock::UnixMillis;
 use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, KEY_TRIES_MAX};
 use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted, Once, Replay};
-use curt_core::{KeyOrigin, Link, LinkState, OwnerId};
+use curt_core::{KeyOrigin, Link, LinkState, OwnerId, PortError};
 
 use super::place::{any_key, unexpected};
 use super::{Created, Maker, Outcome, as_stored, supplied};
@@ -77,7 +77,11 @@ impl Links {
                 once: Some(once.clone()),
                 now,
             };
-            let inserted = match self.insert(request).await? {
+            let reply = self.insert(request).await;
+            if let Err(failure) = &reply {
+                self.put_back_after(failure, &links);
+            }
+            let inserted = match reply? {
                 InsertReply::Stored(inserted) if inserted.len() == links.len() => inserted,
                 InsertReply::Replayed(replay) => {
                     self.put_back(&links);
@@ -113,6 +117,14 @@ impl Links {
                 Inserted::Conflict | Inserted::Withheld => Err(LinkError::AliasTaken),
             })
             .collect()
+    }
+
+    /// Returns the keys of an insert that was clearly refused. After any other failure it may have happened, and then a
+    /// key would be handed out that is on a link.
+    pub(super) fn put_back_after(&self, failure: &PortError, links: &[Link]) {
+        if failure.kind.is_without_effect() {
+            self.put_back(links);
+        }
     }
 
     /// Returns keys that certainly went into no link.

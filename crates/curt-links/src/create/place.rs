@@ -65,7 +65,13 @@ impl Links {
                 let key = self.key_for(draft, by.owner, attempt).await;
                 links.push(self.build(draft, by, key, now));
             }
-            let inserted = self.insert_each(links.clone(), now).await?;
+            let inserted = match self.insert_each(links.clone(), now).await {
+                Ok(inserted) => inserted,
+                Err(failure) => {
+                    self.put_back_after(&failure, &links);
+                    return Err(failure);
+                }
+            };
             let mut left = Vec::new();
             for ((item, link), inserted) in pending.drain(..).zip(links).zip(inserted) {
                 match inserted {

@@ -302,3 +302,45 @@ async fn a_claim_with_an_idempotency_key_happens_once() {
         assert_eq!(outcome.unwrap().link.origin, KeyOrigin::Random);
     }
 }
+
+fn once_keys() -> [Option<OnceKey>; 2] {
+    let once = OnceKey {
+        key: "again".into(),
+        fingerprint: [7; 32],
+    };
+    [None, Some(once)]
+}
+
+#[tokio::test]
+async fn a_create_that_is_clearly_refused_gives_its_keys_back_k2() {
+    for once in once_keys() {
+        let world = scripted(&["abc1234", "abc1235"]);
+        world.store.fail(true);
+        for _ in 0..10 {
+            let both = vec![new(TARGET), new(TARGET), aliased("mine")];
+            let refused = world.links.create_many(ANN, both, once.clone()).await;
+            assert!(matches!(refused, Err(LinkError::Store(_))), "{refused:?}");
+        }
+        world.store.fail(false);
+        let both = vec![new(TARGET), new(TARGET)];
+        let made = world.links.create_many(ANN, both, once).await.unwrap();
+        let keys: HashSet<String> = made
+            .into_iter()
+            .map(|one| one.unwrap().link.id.key.to_string())
+            .collect();
+        assert_eq!(keys, ["abc1234", "abc1235"].map(str::to_owned).into());
+    }
+}
+
+#[tokio::test]
+async fn a_create_of_unknown_outcome_keeps_its_key() {
+    for once in once_keys() {
+        let world = scripted(&["abc1234"]);
+        world.store.fail_after_inserts(0);
+        let unknown = world.links.create(ANN, new(TARGET), once.clone()).await;
+        assert!(matches!(unknown, Err(LinkError::Store(_))), "{unknown:?}");
+        world.store.fail_after_inserts(u64::MAX);
+        let made = world.links.create(ANN, new(TARGET), once).await.unwrap();
+        assert_ne!(made.link.id, id("abc1234"), "it may be on a link");
+    }
+}
