@@ -39,7 +39,7 @@ mod strategy;
 mod supply;
 mod sync;
 
-pub use account::KeyAccounts;
+pub use account::{BalanceWatch, Duplicates, KeyAccounts, KeyAudit};
 pub use drive::{Driven, drive};
 pub use error::KeyError;
 pub use metrics::KeyMetrics;

@@ -39,6 +39,7 @@ pub struct KeyMetrics {
     refused: Family<ReasonLabel, Counter>,
     keys: Family<StageLabel, Gauge>,
     held: Family<StageLabel, Gauge>,
+    surplus: Gauge,
     ledger_free: Family<ShardLabel, Gauge>,
     pool_depth: Family<ShardLabel, Gauge>,
 }
@@ -55,6 +56,11 @@ impl KeyMetrics {
             metric::KEYS_HELD,
             "Keys that this process holds, by stage",
             metrics.held.clone(),
+        );
+        registry.register(
+            metric::KEYS_UNBALANCED,
+            "Keys that are found more often than they were made, confirmed over several looks (K-2)",
+            metrics.surplus.clone(),
         );
         registry.register(
             metric::KEY_LEDGER_FREE,
@@ -127,6 +133,10 @@ impl KeyMetrics {
         let free = status.ledgers.iter().map(|l| l.counts.map(|c| c.free));
         show_each(&self.ledger_free, free);
         show_each(&self.pool_depth, status.pools.iter().map(|p| p.depth));
+    }
+
+    pub(crate) fn show_surplus(&self, keys: u64) {
+        self.surplus.set(i64::try_from(keys).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn show_held(&self, held: &Held) {

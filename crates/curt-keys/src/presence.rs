@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::PortResult;
 use curt_core::ports::{Member, Roster};
+use curt_core::{Key, PortResult};
 use rand::Rng;
 
 use crate::metrics::KeyMetrics;
 use crate::pace::report;
 use crate::supply::KeyPorts;
+
+/// Keys of a buffer that are told to an audit at most: an entry in the roster must not grow beyond what engines take.
+const TOLD_MAX: usize = 50_000;
 
 /// How long the roster keeps what a process said that has fallen silent.
 const KEPT: Duration = Duration::from_secs(15);
@@ -80,6 +83,39 @@ impl Presence {
         }
     }
 
+    /// Answers the audits that ask for it with the keys of this process's buffer, and takes the answers to former ones
+    /// back. `answered` is what was answered before.
+    pub(crate) async fn answer_audits(
+        &self,
+        asked: &[Box<str>],
+        answered: &mut Vec<Box<str>>,
+        buffer: impl Fn() -> Vec<Key>,
+    ) {
+        for over in answered.extract_if(.., |number| !asked.contains(number)) {
+            if let Err(error) = self.roster.leave(&self.answer_name(&over)).await {
+                report(&error);
+            }
+        }
+        for number in asked {
+            let keys = buffer();
+            if keys.len() > TOLD_MAX {
+                continue;
+            }
+            let keys: Vec<&str> = keys.iter().map(Key::as_str).collect();
+            let says = format!("buffer {number} {} {}", self.name, keys.join(" "));
+            let name = self.answer_name(number);
+            match self.roster.announce(&name, &says, KEPT).await {
+                Ok(()) if !answered.contains(number) => answered.push(number.clone()),
+                Ok(()) => {}
+                Err(error) => report(&error),
+            }
+        }
+    }
+
+    fn answer_name(&self, number: &str) -> String {
+        format!("{}-{number}", self.name)
+    }
+
     pub(crate) async fn leave(&self) {
         if let Err(error) = self.roster.leave(&self.name).await {
             report(&error);
@@ -103,6 +139,39 @@ impl Presence {
 pub(crate) async fn processes(roster: &dyn Roster) -> PortResult<Vec<Process>> {
     let members = roster.members().await?;
     Ok(members.into_iter().filter_map(Process::read).collect())
+}
+
+/// The same, and the numbers of the audits that ask for what is in the buffers.
+pub(crate) async fn processes_and_audits(
+    roster: &dyn Roster,
+) -> PortResult<(Vec<Process>, Vec<Box<str>>)> {
+    let members = roster.members().await?;
+    let audits = members.iter().filter_map(|member| {
+        let number = member.says.strip_prefix("audit ")?;
+        Some(number.into())
+    });
+    let audits = audits.collect();
+    let processes = members.into_iter().filter_map(Process::read);
+    Ok((processes.collect(), audits))
+}
+
+/// What a process told an audit.
+pub(crate) struct Told {
+    /// Its name in the roster.
+    pub(crate) process: Box<str>,
+    pub(crate) keys: Vec<Key>,
+}
+
+/// `None` for an entry that does not answer the audit of this number.
+pub(crate) fn told(member: &Member, number: &str) -> Option<Told> {
+    let mut words = member.says.strip_prefix("buffer ")?.split(' ');
+    if words.next()? != number {
+        return None;
+    }
+    Some(Told {
+        process: words.next()?.into(),
+        keys: words.filter_map(|word| Key::parse(word).ok()).collect(),
+    })
 }
 
 #[cfg(test)]

@@ -3,15 +3,18 @@
 use curt_core::ports::{KeyPool, LedgerCounts, LinkCounts};
 use curt_core::{PortError, PortResult};
 
-use crate::account::{self, KeyAccounts};
+use crate::account::{self, KeyAccounts, KeyAudit};
 use crate::mint::ledger_lock;
-use crate::presence::{Held, Process, processes};
+use crate::presence::{Held, Process, processes_and_audits};
 use crate::settings::KeySettings;
 use crate::supply::KeyPorts;
 use crate::sync::pool_lock;
 
-/// Takes are said to slow down from about here (the tests print by how much), and a vacuum that keeps up stays below.
-const DEAD_ROWS_MAX: u64 = 20_000;
+/// Takes slow down from about here (the tests print by how much), and a vacuum that keeps up stays below: it comes once a
+/// minute, and the first fill of an installation leaves as many dead rows as the pools hold.
+const DEAD_ROWS_MAX: u64 = 100_000;
+/// The same for large ledgers, in high marks.
+const DEAD_ROWS_HIGH_MARKS: u64 = 5;
 
 /// What could be seen of a supply of the strategies `pool` and `status`. A part that did not answer is `None`, and why
 /// is among the failures.
@@ -21,7 +24,11 @@ pub struct KeyStatus {
     pub pools: Vec<PoolStatus>,
     pub processes: Option<Vec<Process>>,
     pub links: Option<LinkCounts>,
+    /// Which keys are in two stages, if that was looked at.
+    pub audit: Option<KeyAudit>,
     pub failures: Vec<PortError>,
+    /// Audits that ask processes for their buffers.
+    pub(crate) audits: Vec<Box<str>>,
 }
 
 /// One shard of the keys database.
@@ -67,7 +74,11 @@ impl KeyStatus {
             let owner = status.noted(owner).flatten();
             status.pools.push(PoolStatus { depth, owner });
         }
-        status.processes = status.noted(processes(&*ports.roster).await);
+        if let Some((processes, audits)) = status.noted(processes_and_audits(&*ports.roster).await)
+        {
+            status.processes = Some(processes);
+            status.audits = audits;
+        }
         if let Some(links) = &ports.links {
             status.links = status.noted(links.counts().await);
         }
@@ -100,28 +111,41 @@ impl KeyStatus {
     /// K-2, if every part is known.
     #[must_use]
     pub fn accounts(&self) -> Option<KeyAccounts> {
-        let counts: Option<Vec<LedgerCounts>> = self.ledgers.iter().map(|l| l.counts).collect();
-        let pooled: Option<u64> = self.pools.iter().map(|pool| pool.depth).sum();
+        let (counts, pooled) = (self.ledger_counts()?, self.pooled()?);
         let (held, links) = (self.held()?, self.links.as_ref()?);
-        Some(account::total(counts?.into_iter(), pooled?, held, links))
+        let accounts = account::total(counts.into_iter(), pooled, held, links);
+        Some(match &self.audit {
+            Some(audit) => accounts.with_audit(&audit.duplicates),
+            None => accounts,
+        })
     }
 
-    /// What somebody should look at.
+    pub(crate) fn ledger_counts(&self) -> Option<Vec<LedgerCounts>> {
+        self.ledgers.iter().map(|ledger| ledger.counts).collect()
+    }
+
+    /// Keys in all pools together.
+    pub(crate) fn pooled(&self) -> Option<u64> {
+        self.pools.iter().map(|pool| pool.depth).sum()
+    }
+
+    /// What somebody should look at. Whether `is_unbalanced` takes several looks, or an audit, to tell.
     #[must_use]
-    pub fn alarms(&self, settings: &KeySettings) -> Vec<String> {
+    pub fn alarms(&self, settings: &KeySettings, is_unbalanced: bool) -> Vec<String> {
         let mut alarms = Vec::new();
         for (shard, ledger) in self.ledgers.iter().enumerate() {
             let free = ledger.counts.map(|counts| counts.free);
             alarms.extend(low_water("keys-db", shard, free, settings.ledger.low));
-            alarms.extend(too_many_dead(shard, ledger.dead_rows));
+            let most = DEAD_ROWS_MAX.max(DEAD_ROWS_HIGH_MARKS * settings.ledger.high);
+            alarms.extend(too_many_dead(shard, ledger.dead_rows, most));
         }
         for (shard, pool) in self.pools.iter().enumerate() {
             alarms.extend(low_water("keys-pool", shard, pool.depth, settings.pool.low));
         }
-        let leaked = self.accounts().map_or(0, |accounts| accounts.leaked);
-        if leaked > 0 {
-            alarms.push(format!("{leaked} keys leaked: no stage knows them"));
+        if let Some(accounts) = self.accounts() {
+            alarms.extend(imbalance(&accounts, is_unbalanced));
         }
+        alarms.extend(self.audit.as_ref().and_then(inexact));
         for process in self.processes.iter().flatten() {
             if process.conflicts > 0 {
                 let (who, conflicts) = (&process.who, process.conflicts);
@@ -135,6 +159,48 @@ impl KeyStatus {
     }
 }
 
+fn imbalance(accounts: &KeyAccounts, is_unbalanced: bool) -> Vec<String> {
+    let mut alarms = Vec::new();
+    if accounts.leaked > 0 {
+        let leaked = accounts.leaked;
+        alarms.push(format!("{leaked} keys leaked: no stage knows them"));
+    }
+    let duplicated = accounts.duplicated;
+    if duplicated > 0 && accounts.is_audited {
+        alarms.push(format!(
+            "{duplicated} keys are in two places: a pool came back with keys that had been taken from it. Each is \
+             passed over when it meets its link"
+        ));
+    } else if duplicated > 0 && is_unbalanced {
+        alarms.push(too_many(duplicated));
+    }
+    if accounts.is_audited && is_unbalanced {
+        alarms.push(
+            "the keys do not balance even so: a keys database does not know keys that it has made"
+                .to_owned(),
+        );
+    }
+    alarms
+}
+
+/// The text of an imbalance that was not looked into.
+pub(crate) fn too_many(keys: u64) -> String {
+    format!(
+        "{keys} keys more are found than were made: a pool came back with old keys, or a keys database lost some; \
+         curt keys status --audit counts them"
+    )
+}
+
+fn inexact(audit: &KeyAudit) -> Option<String> {
+    if let Some(who) = audit.silent.first() {
+        return Some(format!(
+            "the audit is not exact: {who} did not tell its keys"
+        ));
+    }
+    let text = "the audit is not exact: keys moved meanwhile";
+    audit.has_moved.then(|| text.to_owned())
+}
+
 /// A refill starts at the low mark; half of it means that none came in time.
 fn low_water(name: &str, shard: usize, keys: Option<u64>, low: u64) -> Option<String> {
     let keys = keys.filter(|&keys| keys < low / 2)?;
@@ -143,8 +209,8 @@ fn low_water(name: &str, shard: usize, keys: Option<u64>, low: u64) -> Option<St
     ))
 }
 
-fn too_many_dead(shard: usize, rows: Option<u64>) -> Option<String> {
-    let rows = rows.filter(|&rows| rows > DEAD_ROWS_MAX)?;
+fn too_many_dead(shard: usize, rows: Option<u64>, most: u64) -> Option<String> {
+    let rows = rows.filter(|&rows| rows > most)?;
     Some(format!(
         "keys-db-{shard} steps over {rows} dead rows at every take: look for a transaction that stays open, or for an \
          autovacuum that is off or comes too rarely"

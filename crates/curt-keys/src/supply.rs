@@ -1,5 +1,6 @@
 //! The front of the KEYS line: one object that hands out keys, whatever the strategy.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,13 +17,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::account::KeyAccounts;
+use crate::account::{BalanceWatch, KeyAccounts};
 use crate::error::KeyError;
 use crate::metrics::KeyMetrics;
 use crate::mint::Minter;
 use crate::pace::{NextPass, Nudges, next_pass, report};
 use crate::presence::{Held, Presence};
 use crate::settings::{KeySettings, Strategy};
+use crate::status::too_many;
 use crate::strategy::{self, Line, NoLine, Taking};
 
 /// How long [`KeySupply::close`] waits for a refill that is under way.
@@ -32,7 +34,8 @@ const REFILL_ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// on links already, and a random one is the better guess then.
 const SUPPLIED_TRIES_MAX: u32 = 4;
 
-/// How often the metric of K-2 is brought up to date.
+/// How often the metric of K-2 is brought up to date: in ticks, and at most.
+const ACCOUNTS_EVERY_TICKS: u32 = 5;
 const ACCOUNTS_EVERY: Duration = Duration::from_secs(5);
 
 /// What a key is wanted for.
@@ -99,6 +102,9 @@ pub struct KeySupply {
     line: Box<dyn Line>,
     presence: Option<Presence>,
     shown_at: Mutex<Option<Instant>>,
+    balance: Mutex<BalanceWatch>,
+    /// Keys that are surely found twice.
+    surplus: AtomicU64,
     /// Keeps the ring filled; ends with the supply.
     refiller: Mutex<Option<AbortOnDropHandle<()>>>,
 }
@@ -152,6 +158,8 @@ impl KeySupply {
             line,
             presence: Some(presence),
             shown_at: Mutex::new(None),
+            balance: Mutex::default(),
+            surplus: AtomicU64::new(0),
             refiller: Mutex::new(None),
         })
     }
@@ -186,6 +194,8 @@ impl KeySupply {
             line: Box::new(NoLine),
             presence: None,
             shown_at: Mutex::new(None),
+            balance: Mutex::default(),
+            surplus: AtomicU64::new(0),
             refiller: Mutex::new(None),
         })
     }
@@ -230,10 +240,14 @@ impl KeySupply {
 
     /// Takes a key back that was not tried, or whose insert certainly did not happen, so that it is not lost (K-2).
     pub fn put_back(&self, unused: SuppliedKey) {
-        if let Taking::Ring { buffer, origin } = &self.taking
-            && unused.origin == *origin
-        {
-            buffer.put_back(unused.key);
+        match &self.taking {
+            Taking::Ring { buffer, origin } if unused.origin == *origin => {
+                buffer.put_back(unused.key);
+            }
+            Taking::Scripted(script) if unused.origin != KeyOrigin::Random => {
+                lock(script).push_front(unused);
+            }
+            _ => {}
         }
     }
 
@@ -330,10 +344,22 @@ impl KeySupply {
             return;
         };
         let never = Notify::new();
+        let mut answered = Vec::new();
         while !stop.is_cancelled() {
             presence.announce(self.held(), &self.metrics).await;
-            self.show_accounts().await;
+            if let Some(audits) = self.show_accounts().await {
+                let buffer = || self.buffered_keys();
+                presence.answer_audits(&audits, &mut answered, buffer).await;
+            }
             next_pass(&never, NextPass::AtTick, self.tick, &stop).await;
+        }
+        presence.answer_audits(&[], &mut answered, Vec::new).await;
+    }
+
+    fn buffered_keys(&self) -> Vec<Key> {
+        match &self.taking {
+            Taking::Ring { buffer, .. } => buffer.keys(),
+            _ => Vec::new(),
         }
     }
 
@@ -349,26 +375,59 @@ impl KeySupply {
         held
     }
 
-    async fn show_accounts(&self) {
+    /// Brings the metrics up to date from time to time, and returns then which audits ask for the buffers.
+    async fn show_accounts(&self) -> Option<Vec<Box<str>>> {
         let now = Instant::now();
+        let every = (self.tick * ACCOUNTS_EVERY_TICKS).min(ACCOUNTS_EVERY);
         {
             let mut shown_at = lock(&self.shown_at);
-            if shown_at.is_some_and(|at| now.duration_since(at) < ACCOUNTS_EVERY) {
-                return;
+            if shown_at.is_some_and(|at| now.duration_since(at) < every) {
+                return None;
             }
             *shown_at = Some(now);
         }
-        let Some(status) = self.line.status().await else {
+        let Some(mut status) = self.line.status().await else {
             match self.accounts().await {
                 Ok(accounts) => self.metrics.show(&accounts),
                 Err(error) => report(&error),
             }
-            return;
+            return None;
         };
         status.failures.iter().for_each(report);
         self.metrics.show_shards(&status);
         if let Some(accounts) = status.accounts() {
             self.metrics.show(&accounts);
+        }
+        let audits = std::mem::take(&mut status.audits);
+        if let Some(surplus) = lock(&self.balance).add(status) {
+            self.note_surplus(surplus);
+        }
+        Some(audits)
+    }
+
+    fn note_surplus(&self, keys: u64) {
+        let before = self.surplus.swap(keys, Ordering::Relaxed);
+        self.metrics.show_surplus(keys);
+        if keys > 0 && before == 0 {
+            let advice = too_many(keys);
+            tracing::warn!(
+                event = event::KEYS_UNBALANCED,
+                keys,
+                advice,
+                "keys found twice"
+            );
+        } else if keys == 0 && before > 0 {
+            tracing::info!(event = event::KEYS_BALANCED, "keys balance again");
+        }
+    }
+
+    /// What is wrong with the accounts of K-2, as this process has seen them over several looks: more keys are found
+    /// than were made.
+    #[must_use]
+    pub fn imbalance(&self) -> Option<String> {
+        match self.surplus.load(Ordering::Relaxed) {
+            0 => None,
+            keys => Some(too_many(keys)),
         }
     }
 

@@ -68,6 +68,12 @@ impl KeyPool for MemoryKeyPool {
         Ok(keys.drain(..count).collect())
     }
 
+    async fn peek(&self, first: u64, limit: usize) -> PortResult<Vec<Key>> {
+        let first = usize::try_from(first).unwrap_or(usize::MAX);
+        let keys = &locked(&self.queue).keys;
+        Ok(keys.iter().skip(first).take(limit).cloned().collect())
+    }
+
     async fn depth(&self) -> PortResult<u64> {
         Ok(locked(&self.queue).keys.len() as u64)
     }

@@ -87,6 +87,19 @@ impl KeyPool for RedisKeyPool {
         Ok(popped.into_iter().flatten().filter_map(checked).collect())
     }
 
+    async fn peek(&self, first: u64, limit: usize) -> PortResult<Vec<Key>> {
+        let Some(further) = limit.checked_sub(1) else {
+            return Ok(Vec::new());
+        };
+        let mut command = ::redis::cmd("LRANGE");
+        command
+            .arg(&self.list)
+            .arg(first)
+            .arg(first.saturating_add(further as u64));
+        let met: Vec<Vec<u8>> = self.redis.run("look at keys", &command).await?;
+        Ok(met.into_iter().filter_map(checked).collect())
+    }
+
     async fn depth(&self) -> PortResult<u64> {
         let mut command = ::redis::cmd("LLEN");
         command.arg(&self.list);

@@ -15,6 +15,10 @@ pub trait KeyPool: Send + Sync {
     /// Removes and returns up to `limit` keys from the front. Empty pool: an empty list, at once.
     async fn pop(&self, limit: usize) -> PortResult<Vec<Key>>;
 
+    /// Up to `limit` keys from position `first` on, which stay where they are. While others push and pop, one may be met
+    /// twice or not at all.
+    async fn peek(&self, first: u64, limit: usize) -> PortResult<Vec<Key>>;
+
     /// How many keys are waiting.
     async fn depth(&self) -> PortResult<u64>;
 

@@ -1,7 +1,7 @@
 //! K-2: where every key is, to the key.
 //!
 //! ```text
-//! minted + recycled = free + moving + pooled + buffered + used + quarantined + leaked
+//! minted + recycled + duplicated = free + moving + pooled + buffered + used + quarantined + leaked
 //! ```
 //! | stage | obtained from |
 //! |---|---|
@@ -12,7 +12,15 @@
 //! | buffered | the rings of all processes, as they say themselves |
 //! | used | links with a key of the supply, and the earlier lives of keys that were recycled |
 //! | quarantined | tombstones of such links |
+//! | duplicated | keys that are in two of these stages, because a pool came back with old data: by an [`audit`] |
 //! | leaked | the difference: everything that no stage knows |
+//!
+//! Counts alone cannot tell a key that leaked from one that is in two stages: the two cancel. So without an audit only
+//! their difference is known: `leaked` is how many more leaked than are duplicated, or `duplicated` how many more are
+//! duplicated than leaked, and then the accounts do not balance. An audit compares the keys themselves in pools,
+//! buffers and on links; where nothing moves meanwhile, it makes both numbers exact. It does not read the ledgers: a
+//! keys database that lost what it had minted, or has keys free again that it gave away, does not balance with an audit
+//! either.
 //!
 //! The numbers are read one after the other while work goes on. A key that was taken and whose link is being stored
 //! counts as leaked for that moment; what other processes hold is up to a tick old, and what a dead one held counts as
@@ -20,6 +28,12 @@
 //! outlives it, a key that met an existing link, a key whose create failed, a tombstone
 //! that was released and whose key never came back. (Recycled keys that were no ledger's before can hide some of the
 //! last kind.)
+
+mod audit;
+mod balance;
+
+pub use self::audit::{Duplicates, KeyAudit};
+pub use self::balance::BalanceWatch;
 
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{LedgerCounts, LinkCounts};
@@ -38,7 +52,10 @@ pub struct KeyAccounts {
     pub buffered: u64,
     pub used: u64,
     pub quarantined: u64,
+    pub duplicated: u64,
     pub leaked: u64,
+    /// The keys were compared: `duplicated` and `leaked` are numbers of their own, and not their difference.
+    pub is_audited: bool,
 }
 
 impl KeyAccounts {
@@ -54,23 +71,37 @@ impl KeyAccounts {
             ("buffered", self.buffered),
             ("used", self.used),
             ("quarantined", self.quarantined),
+            ("duplicated", self.duplicated),
             ("leaked", self.leaked),
         ]
         .into_iter()
     }
 
-    /// Whether both sides of K-2 are equal. They are, unless a count was read while it was ahead of the others.
+    /// Whether both sides of K-2 are equal. Without an audit they are not when more keys are found than were made.
     #[must_use]
     pub fn balances(&self) -> bool {
-        self.minted + self.recycled == self.found() + self.leaked
+        let made = self.minted + self.recycled + self.duplicated;
+        made == self.found() + self.leaked && (self.is_audited || self.duplicated == 0)
     }
 
     fn found(&self) -> u64 {
         self.free + self.moving + self.pooled + self.buffered + self.used + self.quarantined
     }
 
-    pub(crate) fn with_difference_as_leaked(mut self) -> Self {
-        self.leaked = (self.minted + self.recycled).saturating_sub(self.found());
+    /// Fills in what is left over by the counts.
+    pub(crate) fn with_difference(mut self) -> Self {
+        let (made, found) = (self.minted + self.recycled, self.found());
+        self.leaked = made.saturating_sub(found);
+        self.duplicated = found.saturating_sub(made);
+        self
+    }
+
+    /// Fills in what an audit has found.
+    pub(crate) fn with_audit(mut self, duplicates: &Duplicates) -> Self {
+        self.is_audited = true;
+        self.duplicated = duplicates.total();
+        let made = self.minted + self.recycled + self.duplicated;
+        self.leaked = made.saturating_sub(self.found());
         self
     }
 }
@@ -99,5 +130,5 @@ pub(crate) fn total(
     accounts.quarantined = links.deleted_from_ledger;
     let on_links = created.saturating_sub(accounts.quarantined + released);
     accounts.used = on_links + released.min(accounts.recycled);
-    accounts.with_difference_as_leaked()
+    accounts.with_difference()
 }

@@ -115,6 +115,11 @@ impl Buffer {
         self.ring().len()
     }
 
+    /// A copy of the keys, in their order.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.ring().keys()
+    }
+
     pub(crate) fn handed_out(&self) -> u64 {
         self.ring().handed_out()
     }

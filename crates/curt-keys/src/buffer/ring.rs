@@ -25,6 +25,10 @@ impl Ring {
         self.keys.len()
     }
 
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.keys.iter().cloned().collect()
+    }
+
     /// How many keys still fit.
     pub(crate) fn room(&self) -> usize {
         self.capacity.saturating_sub(self.keys.len())

@@ -115,7 +115,7 @@ impl Line for FileLine {
             used: links.created_from(KeyOrigin::File),
             ..KeyAccounts::default()
         };
-        Ok(accounts.with_difference_as_leaked())
+        Ok(accounts.with_difference())
     }
 
     async fn close(&self) -> PortResult<()> {

@@ -83,6 +83,6 @@ impl Line for IdLine {
             used,
             ..KeyAccounts::default()
         };
-        Ok(accounts.with_difference_as_leaked())
+        Ok(accounts.with_difference())
     }
 }

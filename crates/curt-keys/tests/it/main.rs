@@ -6,6 +6,7 @@
 )]
 
 mod accounts;
+mod balance;
 mod crash;
 mod distinct;
 mod dry;

@@ -181,6 +181,9 @@ impl KeyPool for DeadPool {
     async fn pop(&self, _: usize) -> PortResult<Vec<Key>> {
         Err(dead())
     }
+    async fn peek(&self, _: u64, _: usize) -> PortResult<Vec<Key>> {
+        Err(dead())
+    }
     async fn depth(&self) -> PortResult<u64> {
         Err(dead())
     }

@@ -180,6 +180,9 @@ impl KeyPool for SilentPool {
     async fn pop(&self, _: usize) -> PortResult<Vec<Key>> {
         std::future::pending().await
     }
+    async fn peek(&self, _: u64, _: usize) -> PortResult<Vec<Key>> {
+        std::future::pending().await
+    }
     async fn depth(&self) -> PortResult<u64> {
         std::future::pending().await
     }

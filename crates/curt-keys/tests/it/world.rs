@@ -327,6 +327,9 @@ impl KeyPool for Wire<dyn KeyPool> {
     async fn pop(&self, limit: usize) -> PortResult<Vec<Key>> {
         self.call("pop", self.inner.pop(limit)).await
     }
+    async fn peek(&self, first: u64, limit: usize) -> PortResult<Vec<Key>> {
+        self.call("peek", self.inner.peek(first, limit)).await
+    }
     async fn depth(&self) -> PortResult<u64> {
         self.call("depth", self.inner.depth()).await
     }
@@ -376,6 +379,9 @@ impl KeyPool for DurablePool {
     }
     async fn pop(&self, limit: usize) -> PortResult<Vec<Key>> {
         self.0.pop(limit).await
+    }
+    async fn peek(&self, first: u64, limit: usize) -> PortResult<Vec<Key>> {
+        self.0.peek(first, limit).await
     }
     async fn depth(&self) -> PortResult<u64> {
         self.0.depth().await

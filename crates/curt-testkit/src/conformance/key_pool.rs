@@ -24,6 +24,7 @@ pub async fn suite(make: impl AsyncFn(usize) -> Port) {
         make,
         an_empty_pool_gives_nothing,
         first_in_is_first_out,
+        keys_can_be_looked_at_and_stay,
         a_full_pool_takes_a_prefix,
         a_batch_is_pushed_once,
         keys_keep_their_case,
@@ -51,6 +52,18 @@ async fn first_in_is_first_out(pool: Port) -> Result<()> {
     same("depth", pool.depth().await?, 6)?;
     same("the rest", pool.pop(100).await?, all[4..].to_vec())?;
     same("depth", pool.depth().await?, 0)
+}
+
+async fn keys_can_be_looked_at_and_stay(pool: Port) -> Result<()> {
+    let all = keys("k", 10);
+    same("an empty pool", pool.peek(0, 5).await?, vec![])?;
+    pool.push(&batch("a"), &all).await?;
+    same("none asked for", pool.peek(0, 0).await?, vec![])?;
+    same("the first", pool.peek(0, 4).await?, all[..4].to_vec())?;
+    same("the rest", pool.peek(4, 100).await?, all[4..].to_vec())?;
+    same("past the end", pool.peek(10, 5).await?, vec![])?;
+    same("depth", pool.depth().await?, 10)?;
+    same("all are there", pool.pop(10).await?, all)
 }
 
 async fn a_full_pool_takes_a_prefix(pool: Port) -> Result<()> {

@@ -14,6 +14,8 @@ const NOBODY: &str = "-";
 pub(super) struct Shown {
     status: KeyStatus,
     accounts: Option<KeyAccounts>,
+    /// `false` only if that has been seen over several looks.
+    balances: Option<bool>,
     alarms: Vec<String>,
     ledgers: Vec<String>,
     pools: Vec<String>,
@@ -23,6 +25,7 @@ pub(super) fn sums_only(accounts: KeyAccounts) -> Shown {
     Shown {
         status: KeyStatus::default(),
         accounts: Some(accounts),
+        balances: Some(accounts.balances()),
         alarms: Vec::new(),
         ledgers: Vec::new(),
         pools: Vec::new(),
@@ -30,9 +33,15 @@ pub(super) fn sums_only(accounts: KeyAccounts) -> Shown {
 }
 
 impl Shown {
-    pub(super) fn new(status: KeyStatus, alarms: Vec<String>, store: &StoreSettings) -> Self {
+    pub(super) fn new(
+        status: KeyStatus,
+        balances: Option<bool>,
+        alarms: Vec<String>,
+        store: &StoreSettings,
+    ) -> Self {
         Self {
             accounts: status.accounts(),
+            balances,
             status,
             alarms,
             ledgers: store.keys.iter().map(ToString::to_string).collect(),
@@ -83,7 +92,12 @@ impl Shown {
             "pools": pools.collect::<Vec<_>>(),
             "processes": processes.collect::<Vec<_>>(),
             "keys": sums,
-            "balances": self.accounts.map(|accounts| accounts.balances()),
+            "balances": self.balances,
+            "audit": self.status.audit.as_ref().map(|audit| json!({
+                "exact": audit.is_exact(),
+                "on_links": audit.duplicates.on_links,
+                "waiting_twice": audit.duplicates.waiting_twice,
+            })),
             "alarms": self.alarms,
         })
     }

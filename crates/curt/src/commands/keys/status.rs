@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use clap::Args;
 use curt_adapters::sqlite::Access;
-use curt_keys::{KeyMetrics, KeyStatus, KeySupply, Strategy};
+use curt_keys::{BalanceWatch, KeyAudit, KeyMetrics, KeyStatus, KeySupply, Strategy};
 
 use super::show::{self, Shown};
 use crate::cli::ConfigArgs;
@@ -16,6 +16,11 @@ use crate::wiring::KeyStores;
 pub(super) struct Status {
     #[command(flatten)]
     config: ConfigArgs,
+
+    /// Compare the keys themselves in pools, buffers and on links: tells keys that are in two places from leaked ones.
+    /// Reads all pools and looks up a link for each key in them; exact while no links are created
+    #[arg(long, conflicts_with = "watch")]
+    audit: bool,
 
     /// Print it again and again
     #[arg(long)]
@@ -36,7 +41,7 @@ impl Status {
         block_on(async {
             let stores = KeyStores::open(&config, "curt keys status", Access::Command)?;
             loop {
-                self.print(&look(&config, &stores).await?)?;
+                self.print(&self.look(&config, &stores).await?)?;
                 if !self.watch {
                     break;
                 }
@@ -62,16 +67,44 @@ impl Status {
     }
 }
 
-/// Strategies without a ledger have sums and nothing else.
-async fn look(config: &Config, stores: &KeyStores) -> anyhow::Result<Shown> {
-    let has_line = matches!(config.keys.strategy, Strategy::Pool | Strategy::Status);
-    if !has_line {
-        let supply =
-            KeySupply::open_behind(&config.keys, stores.keys.clone(), KeyMetrics::default())?;
-        return Ok(show::sums_only(supply.accounts().await?));
+impl Status {
+    /// Strategies without a ledger have sums and nothing else.
+    async fn look(&self, config: &Config, stores: &KeyStores) -> anyhow::Result<Shown> {
+        let has_line = matches!(config.keys.strategy, Strategy::Pool | Strategy::Status);
+        if !has_line {
+            let supply =
+                KeySupply::open_behind(&config.keys, stores.keys.clone(), KeyMetrics::default())?;
+            return Ok(show::sums_only(supply.accounts().await?));
+        }
+        let audit = match self.audit {
+            true => Some(KeyAudit::run(&stores.keys).await?),
+            false => None,
+        };
+        let mut status = read(stores).await;
+        status.audit = audit;
+        let mut balances = status.accounts().map(|accounts| accounts.balances());
+        if balances == Some(false) && !self.audit {
+            balances = Some(!is_confirmed(stores, config.keys.tick).await);
+        }
+        let alarms = status.alarms(&config.keys, balances == Some(false));
+        Ok(Shown::new(status, balances, alarms, &config.store))
     }
+}
+
+async fn read(stores: &KeyStores) -> KeyStatus {
     let mut status = KeyStatus::read(&stores.keys).await;
     status.forget_foreign_pools(&stores.keys.pools);
-    let alarms = status.alarms(&config.keys);
-    Ok(Shown::new(status, alarms, &config.store))
+    status
+}
+
+/// Whether more keys than were made are found in several looks: one alone may meet a key twice that moves.
+async fn is_confirmed(stores: &KeyStores, tick: Duration) -> bool {
+    let mut watch = BalanceWatch::default();
+    for _ in 0..BalanceWatch::LOOKS_TO_CONFIRM {
+        tokio::time::sleep(tick).await;
+        if watch.add(read(stores).await).is_some_and(|keys| keys > 0) {
+            return true;
+        }
+    }
+    false
 }

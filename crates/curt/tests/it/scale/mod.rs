@@ -11,6 +11,8 @@ mod links_faults;
 mod plant;
 mod pools;
 mod refills;
+mod refused;
+mod returned;
 mod status;
 mod ten_times;
 mod yardstick;

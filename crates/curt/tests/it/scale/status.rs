@@ -20,7 +20,7 @@ const SHARDS: Shape = Shape {
 
 /// Leaves more dead rows than a take should have to step over.
 const DIE: &str = "alter table keys set (autovacuum_enabled = off); \
-    insert into keys (key) select 'dead-' || n from generate_series(1, 25000) n; \
+    insert into keys (key) select 'dead-' || n from generate_series(1, 110000) n; \
     delete from keys where key like 'dead-%'";
 
 /// Waits until the status warns of something.
