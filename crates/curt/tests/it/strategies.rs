@@ -1,16 +1,26 @@
 //! Every way to get keys, over the real binary: distinct keys in number and across crashes, accounts that add up.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use curt_testkit::http::Client;
+
 use crate::api::{Api, bulk_results};
 use crate::length::length;
+use crate::metrics::Metrics;
 use crate::site::Site;
-use crate::wait::eventually;
+use crate::wait::{awake, eventually};
 
+const FALLBACKS: &str = "curt_key_fallbacks_total";
+const CONFLICTS: &str = "curt_key_conflicts_total";
+/// How long clients give a supply that ran dry to be filled again.
+const DRY_PAUSE: Duration = Duration::from_secs(1);
 const CONNECTIONS: usize = 4;
+/// How long the creates of one round may take before the test gives up.
+const ROUND_TIME_MAX: Duration = Duration::from_secs(900);
 const BULK_LINKS: usize = 250;
 /// A block of a key file is gone with the process that claimed it: the one in use, and the next that is fetched early.
 const FILE_KEYS_HELD_MAX: u64 = 10_000 + 2_000;
@@ -34,6 +44,8 @@ struct Case {
     random_width: usize,
     /// Keys that may be lost whenever the process ends.
     lost_per_end: u64,
+    /// Links whose key must come from the strategy; the others may have a random one because the supply was dry.
+    share_min: f64,
 }
 
 fn case(name: &'static str) -> Case {
@@ -89,6 +101,11 @@ fn case(name: &'static str) -> Case {
             "sequence" => NUMBERS_HELD_MAX,
             _ => 0,
         },
+        share_min: match name {
+            // Computed from the request: there is nothing that could run dry.
+            "hash" => 1.0,
+            _ => 0.9,
+        },
     }
 }
 
@@ -138,15 +155,18 @@ fn run(case: &Case) {
     let mut site = Site::start(case.settings);
     let mut keys: HashSet<String> = HashSet::new();
     let mut loaded = Duration::ZERO;
+    let mut fallbacks = 0;
     for round in 0..=kills {
         let goal = links * (round + 1) / (kills + 1);
         let first = until_supplied(&site, case);
         let began = Instant::now();
         let made = create(
             &mut site,
+            case,
             round,
             goal.saturating_sub(keys.len()),
             round < kills,
+            &mut fallbacks,
         );
         loaded += began.elapsed();
         for key in first.into_iter().chain(made) {
@@ -175,13 +195,19 @@ fn run(case: &Case) {
     site.restart();
     let rest = balanced(&site, case, kills as u64 + 1);
     assert!(rest.used > 0.0, "no key came from {}", case.name);
+    let share = 1.0 - fallbacks as f64 / keys.len() as f64;
     println!(
-        "strategies: {:<10} {} distinct keys over {kills} kills, {:.0}/s, {} links from the strategy, {} keys leaked",
+        "strategies: {:<10} {} distinct keys over {kills} kills, {:.0}/s, {} links from the strategy (share {share:.3}), {} keys leaked",
         case.name,
         keys.len(),
         keys.len() as f64 / loaded.as_secs_f64(),
         rest.used,
         rest.leaked
+    );
+    assert!(
+        share >= case.share_min,
+        "only {share:.3} of the keys came from {}",
+        case.name
     );
 }
 
@@ -204,14 +230,23 @@ fn until_supplied(site: &Site, case: &Case) -> Vec<String> {
 }
 
 /// Creates `links` links in bulk over a few connections. With `kill` the server is killed while it still works on
-/// requests beyond those; the keys of every acknowledged request are returned.
-fn create(site: &mut Site, round: usize, links: usize, kill: bool) -> Vec<String> {
-    let acknowledged = AtomicUsize::new(0);
+/// requests beyond those; the keys of every acknowledged request are returned. Keys that were made on the spot because
+/// the supply was dry are added to `fallbacks`.
+fn create(
+    site: &mut Site,
+    case: &Case,
+    round: usize,
+    links: usize,
+    kill: bool,
+    fallbacks: &mut u64,
+) -> Vec<String> {
+    let (acknowledged, dry) = (AtomicUsize::new(0), AtomicU64::new(0));
     let (http, token) = (site.http(), site.token().to_owned());
+    let admin = site.server().admin().unwrap();
     thread::scope(|scope| {
         let clients: Vec<_> = (0..CONNECTIONS)
             .map(|client| {
-                let (acknowledged, token) = (&acknowledged, token.as_str());
+                let (acknowledged, dry, token) = (&acknowledged, &dry, token.as_str());
                 scope.spawn(move || {
                     let mut api = Api::new(http, token);
                     let mut keys = Vec::new();
@@ -228,22 +263,54 @@ fn create(site: &mut Site, round: usize, links: usize, kill: bool) -> Vec<String
                             Err(error) => panic!("{error}"),
                         }
                         acknowledged.fetch_add(BULK_LINKS, Ordering::Relaxed);
+                        // At a rate that the strategy can keep up with.
+                        let now = counter(admin, FALLBACKS).unwrap_or_default();
+                        if now > dry.fetch_max(now, Ordering::Relaxed) {
+                            thread::sleep(DRY_PAUSE);
+                        }
                     }
                     keys
                 })
             })
             .collect();
         if kill {
+            let end = awake() + ROUND_TIME_MAX;
             while acknowledged.load(Ordering::Relaxed) < links {
+                let is_dead = clients.iter().all(|client| client.is_finished());
+                assert!(!is_dead, "the server died: {}", site.server().logs());
+                assert!(awake() < end, "creates do not come on");
                 thread::sleep(Duration::from_millis(1));
             }
+            *fallbacks += counter(admin, FALLBACKS).unwrap();
+            assert_no_conflicts(site, case);
             site.kill();
         }
-        clients
-            .into_iter()
-            .flat_map(|client| client.join().unwrap())
-            .collect()
+        let made = clients.into_iter();
+        let made = made.flat_map(|client| client.join().unwrap()).collect();
+        if !kill {
+            *fallbacks += counter(admin, FALLBACKS).unwrap();
+            assert_no_conflicts(site, case);
+        }
+        made
     })
+}
+
+/// What a server counts, if it lives.
+fn counter(admin: SocketAddr, name: &str) -> Option<u64> {
+    let answer = Client::new(admin).get("/metrics").ok()?;
+    let count = Metrics::parse(&answer.text()).get(name)?;
+    Some(count as u64)
+}
+
+/// No key of the strategy was on a link already. Random keys and hashes of 7 symbols may meet once in a million.
+fn assert_no_conflicts(site: &Site, case: &Case) {
+    let conflicts = counter(site.server().admin().unwrap(), CONFLICTS);
+    let most = length(0, 3);
+    assert!(
+        conflicts.is_some_and(|conflicts| conflicts <= most),
+        "{}: {conflicts:?} keys were on links already",
+        case.name
+    );
 }
 
 /// What the accounts show when the line has come to rest.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use super::plant::Plant;
 use crate::api::Api;
 use crate::wait::awake;
 
@@ -33,6 +34,9 @@ impl Fronts {
     }
 }
 
+/// What every target of a crowd begins with.
+const TARGETS: &str = "https://example.com/crowd/";
+
 /// What the clients saw.
 #[derive(Default)]
 pub(crate) struct Seen {
@@ -42,8 +46,10 @@ pub(crate) struct Seen {
     pub(crate) duplicates: Vec<String>,
     /// Creates that no server answered in time, or not with 201, and why.
     pub(crate) failed: Vec<String>,
-    /// Answers that took a second server.
-    pub(crate) repeated: u64,
+    /// Answers other than 201, whether or not the create was answered with 201 later.
+    pub(crate) refused: Vec<String>,
+    /// Connections that broke off before the answer, or could not be made: each took another try.
+    pub(crate) lost: Vec<String>,
     /// Longest time without any success, over all clients.
     pub(crate) longest_gap: Duration,
 }
@@ -84,14 +90,14 @@ impl<'a> Crowd<'a> {
                             break;
                         }
                         let name = format!("{client}-{number}-{:x}", rand::random::<u64>());
-                        let target = format!("https://example.com/{name}");
+                        let target = format!("{TARGETS}{name}");
                         let begun = awake();
-                        while let Err(why) = one(&mut api, &target, &name, &mut seen) {
+                        while let Err(failure) = one(&mut api, &target, &name, &mut seen) {
+                            let why = failure.note(&mut seen);
                             if awake() > begun + PATIENCE {
                                 seen.failed.push(why);
                                 break;
                             }
-                            seen.repeated += 1;
                             thread::sleep(BREATH);
                             turn += 1;
                             api = Api::new(fronts.get(turn), token);
@@ -108,13 +114,31 @@ impl<'a> Crowd<'a> {
     }
 }
 
+/// Why a server did not create a link.
+enum Failure {
+    Refused(String),
+    Lost(String),
+}
+
+impl Failure {
+    fn note(self, seen: &mut Seen) -> String {
+        let (notes, why) = match self {
+            Self::Refused(why) => (&mut seen.refused, why),
+            Self::Lost(why) => (&mut seen.lost, why),
+        };
+        notes.push(why.clone());
+        why
+    }
+}
+
 /// One create by one server.
-fn one(api: &mut Api, target: &str, name: &str, seen: &mut Seen) -> Result<(), String> {
+fn one(api: &mut Api, target: &str, name: &str, seen: &mut Seen) -> Result<(), Failure> {
     let answer = api
         .create_once(target, name)
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| Failure::Lost(error.to_string()))?;
     if answer.status != 201 {
-        return Err(format!("{} {}", answer.status, answer.text()));
+        let why = format!("{} {}", answer.status, answer.text());
+        return Err(Failure::Refused(why));
     }
     let body = answer.json();
     assert_eq!(body["target"].as_str(), Some(target), "{body}");
@@ -139,8 +163,45 @@ pub(crate) fn together(clients: Vec<ScopedJoinHandle<'_, Seen>>) -> Seen {
         }
         all.duplicates.extend(seen.duplicates);
         all.failed.extend(seen.failed);
-        all.repeated += seen.repeated;
+        all.refused.extend(seen.refused);
+        all.lost.extend(seen.lost);
         all.longest_gap = all.longest_gap.max(seen.longest_gap);
     }
     all
+}
+
+impl Seen {
+    /// Nobody was refused, at most so many connections were lost, and what was acknowledged is what is stored: every
+    /// link with its target, and none beside them.
+    pub(crate) fn judge(&self, plant: &Plant, lost_max: usize) {
+        assert!(self.duplicates.is_empty(), "K-1: {:?}", self.duplicates);
+        assert!(self.failed.is_empty(), "{:?}", self.failed);
+        assert!(
+            self.refused.is_empty(),
+            "{} of {} creates were refused, such as {:?}",
+            self.refused.len(),
+            self.links.len(),
+            self.refused[0]
+        );
+        assert!(
+            self.lost.len() <= lost_max,
+            "{} connections were lost: {:?}",
+            self.lost.len(),
+            self.lost
+        );
+        assert!(self.links.len() > 100, "too few creates to say anything");
+        let sql = format!("select key || ' ' || target from links where target like '{TARGETS}%'");
+        let stored = plant.links.sql(&sql).unwrap();
+        let pairs = stored.lines().map(|line| line.split_once(' ').unwrap());
+        let stored: HashMap<&str, &str> = pairs.collect();
+        let mut acknowledged = self.links.iter();
+        let wrong =
+            acknowledged.find(|(key, target)| stored.get(key.as_str()) != Some(&target.as_str()));
+        assert_eq!(wrong, None, "L-1: acknowledged and not stored so");
+        assert_eq!(
+            stored.len(),
+            self.links.len(),
+            "more stored than acknowledged"
+        );
+    }
 }

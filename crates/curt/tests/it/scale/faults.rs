@@ -3,14 +3,16 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use curt_testkit::engines::redis::Sentinels;
 use curt_testkit::engines::{postgres, redis};
+use curt_testkit::length::is_full;
 use curt_testkit::need;
 use curt_testkit::process::Server;
+use curt_testkit::stop::SetOnDrop;
 use rustix::process::Signal;
 
 use super::crowd::{Crowd, Fronts, Seen, together};
@@ -20,23 +22,27 @@ use crate::api::Api;
 use crate::length::length;
 use crate::wait::eventually;
 
-const ONE: Shape = Shape {
+pub(super) const ONE: Shape = Shape {
     ledgers: 1,
     pools: 1,
 };
-/// How soon creates must be back.
-const BACK_WITHIN: Duration = Duration::from_secs(5);
+/// How soon creates must be back; longer where other tests use the machine, too.
+fn back_within() -> Duration {
+    Duration::from_secs(length(20, 5))
+}
+
 const CLIENTS: usize = 4;
+const OWNED_WITHIN: Duration = Duration::from_secs(60);
 
 /// One process of each kind, and a second of those that may look after the same shard.
-struct Running {
-    front: Server,
-    keysyncs: Vec<Server>,
-    keygen: Server,
+pub(super) struct Running {
+    pub(super) front: Server,
+    pub(super) keysyncs: Vec<Server>,
+    pub(super) keygen: Server,
 }
 
 impl Running {
-    fn start(plant: &Plant) -> Self {
+    pub(super) fn start(plant: &Plant) -> Self {
         let running = Self {
             keygen: plant.process(&["keygen"]),
             keysyncs: (0..2).map(|_| plant.process(&["keysync"])).collect(),
@@ -69,19 +75,20 @@ impl Running {
                 done: &done,
             };
             let clients = clients.start(scope);
+            let end = SetOnDrop::of(&stop);
             thread::sleep(Duration::from_secs(1));
             hurt();
             thread::sleep(Duration::from_secs(length(3, 20)));
-            stop.store(true, Ordering::Relaxed);
+            drop(end);
             together(clients)
         });
-        assert!(seen.duplicates.is_empty(), "K-1: {:?}", seen.duplicates);
-        assert!(seen.failed.is_empty(), "{:?}", seen.failed);
-        assert!(seen.longest_gap <= BACK_WITHIN, "{:?}", seen.longest_gap);
+        // The server lives and has the links database: every create is answered, at the first try.
+        seen.judge(plant, 0);
+        assert!(seen.longest_gap <= back_within(), "{:?}", seen.longest_gap);
         seen
     }
 
-    fn conflicts(&self) -> f64 {
+    pub(super) fn conflicts(&self) -> f64 {
         let name = "curt_key_conflicts_total";
         metrics(&self.front).get(name).unwrap_or_default()
     }
@@ -105,7 +112,16 @@ impl Running {
         });
     }
 
-    fn stop(self) {
+    /// Which of the keysyncs looks after the pool shard.
+    fn owner(&self, plant: &Plant) -> Result<usize, String> {
+        let status = plant.status().0;
+        let owner = status["pools"][0]["owner"].as_str().unwrap_or_default();
+        let is_owner = |one: &Server| owner.ends_with(&format!("/{} keysync", one.pid()));
+        let found = self.keysyncs.iter().position(is_owner);
+        found.ok_or_else(|| format!("no owner in {status}"))
+    }
+
+    pub(super) fn stop(self) {
         stop(self.front);
         self.keysyncs.into_iter().for_each(stop);
         stop(self.keygen);
@@ -139,7 +155,9 @@ fn a_server_starts_and_creates_at_once_with_keys_pool_and_locks_all_dead_r1() {
         took[100], took[199]
     );
     assert_eq!(fallbacks, Some(200.0));
-    assert!(took[100] < Duration::from_millis(100), "{:?}", took[100]);
+    if is_full() {
+        assert!(took[100] < Duration::from_millis(100), "{:?}", took[100]);
+    }
     stop(front);
 }
 
@@ -150,39 +168,87 @@ fn a_failover_that_brings_popped_keys_back_puts_no_key_on_two_links_k1() {
     let settings = [SMALL, &[("store.pool", url.as_str())]].concat();
     let plant = need!(Plant::start(ONE, &settings));
     let running = Running::start(&plant);
+    let mut came_back = 0;
     let seen = running.under_load(&plant, || {
         sentinels.pause_replication().unwrap();
-        // Long enough that the ring is refilled, from keys that will come back.
-        thread::sleep(Duration::from_secs(3));
+        let primary = &sentinels.servers()[sentinels.primary().unwrap()];
+        let copies: Vec<HashSet<String>> = sentinels.servers().iter().map(pooled).collect();
+        // Until the buffer was refilled, from keys that will come back.
+        eventually(Duration::from_secs(30), || {
+            let left = pooled(primary);
+            let followers = copies.iter().map(|copy| copy.difference(&left).count());
+            match followers.max().unwrap_or_default() {
+                popped if popped < 300 => Err(format!("only {popped} keys popped")),
+                _ => Ok(()),
+            }
+        });
+        // Nothing is popped between the look and the end.
+        let stop_writes = ["CLIENT", "PAUSE", "60000", "WRITE"];
+        primary.run_command(&stop_writes).unwrap();
+        let left = pooled(primary);
+        let copies: Vec<HashSet<String>> = sentinels.servers().iter().map(pooled).collect();
         let former = sentinels.kill_primary().unwrap();
-        sentinels.wait_for_failover(former).unwrap();
+        let now = sentinels.wait_for_failover(former).unwrap();
+        came_back = copies[now].difference(&left).count();
+    });
+    assert!(
+        came_back > 0,
+        "no key came back: replication was not paused"
+    );
+    // They are in front of all others: each is met once, and no other key is.
+    let mut api = Api::new(running.front.http().unwrap(), plant.token());
+    eventually(Duration::from_secs(60), || {
+        let answer = api.create("https://example.com/after").unwrap();
+        assert_eq!(answer.status, 201, "{answer:?}");
+        match running.conflicts() as usize {
+            met if met < came_back => Err(format!("{met} conflicts of {came_back}")),
+            _ => Ok(()),
+        }
     });
     running.wait_for_refills(&plant);
+    assert_eq!(running.conflicts() as usize, came_back);
     println!(
-        "scale: failover of Redis: {} creates, longest wait {:?}, {} conflicts",
+        "scale: failover of Redis: {} creates, longest wait {:?}, {came_back} keys came back and as many conflicts",
         seen.links.len(),
         seen.longest_gap,
-        running.conflicts()
     );
     running.stop();
 }
 
+/// Removes everything, and tells how many keys that were.
+const FORGET: &str = "local keys = redis.call('LLEN', KEYS[1]) redis.call('FLUSHALL') return keys";
+/// Removes the keys alone.
+const EMPTY: &str =
+    "local keys = redis.call('LLEN', KEYS[1]) redis.call('DEL', KEYS[1]) return keys";
+
+fn throw_away(plant: &Plant, script: &str) -> u64 {
+    let keys = plant.pools[0].run_command(&["EVAL", script, "1", &list(0)]);
+    keys.unwrap().trim().parse().unwrap()
+}
+
 #[test]
-fn a_pool_that_forgets_everything_is_filled_again() {
+fn a_pool_that_forgets_everything_again_and_again_is_filled_again_k2() {
     let plant = need!(Plant::start(ONE, SMALL));
     let running = Running::start(&plant);
-    let before = plant.status().keys("pooled").unwrap();
+    assert_eq!(reconciles(&plant, 0).keys("leaked"), Ok(0));
+    let mut forgotten = 0;
     let seen = running.under_load(&plant, || {
-        plant.pools[0].run_command(&["FLUSHALL"]).unwrap();
+        for _ in 0..length(3, 10) {
+            eventually(Duration::from_secs(30), || match plant.depth(0) {
+                0..500 => Err("the pool is not filled"),
+                _ => Ok(()),
+            });
+            forgotten += throw_away(&plant, FORGET);
+        }
     });
     running.wait_for_refills(&plant);
-    // What was forgotten is lost, and said to be.
-    let rest = reconciles(&plant, before + 1_000);
+    // What was forgotten is lost, and said to be, to the key.
+    let rest = reconciles(&plant, forgotten);
+    assert_eq!(rest.keys("leaked"), Ok(forgotten), "{}", rest.0);
     println!(
-        "scale: FLUSHALL: {} creates, longest wait {:?}, {} keys leaked",
+        "scale: FLUSHALL: {} creates, longest wait {:?}, {forgotten} keys forgotten and as many leaked",
         seen.links.len(),
         seen.longest_gap,
-        rest.keys("leaked").unwrap()
     );
     running.stop();
 }
@@ -231,11 +297,11 @@ fn keys_of_an_old_backup_meet_their_links_and_every_conflict_is_counted_k1() {
     assert_eq!(conflicts, (brought - left) as f64);
 }
 
-fn lines(text: &str) -> HashSet<String> {
+pub(super) fn lines(text: &str) -> HashSet<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn pooled(pool: &redis::Server) -> HashSet<String> {
+pub(super) fn pooled(pool: &redis::Server) -> HashSet<String> {
     let keys = pool.run_command(&["LRANGE", &list(0), "0", "-1"]);
     lines(&keys.unwrap())
 }
@@ -244,15 +310,32 @@ fn pooled(pool: &redis::Server) -> HashSet<String> {
 fn two_owners_of_a_pool_shard_overfill_it_at_worst_k1_k2() {
     let plant = need!(Plant::start(ONE, SMALL));
     let running = Running::start(&plant);
+    let (mut owners, mut thrown_away) = (Vec::new(), 0);
     let seen = running.under_load(&plant, || {
         // Whoever has the shard falls asleep; its session runs out, the other takes over, and both wake up.
-        for keysync in &running.keysyncs {
-            keysync.signal(Signal::STOP).unwrap();
-            thread::sleep(Duration::from_secs(4));
-            keysync.signal(Signal::CONT).unwrap();
+        for _ in 0..2 {
+            let owner = eventually(OWNED_WITHIN, || running.owner(&plant));
+            running.keysyncs[owner].signal(Signal::STOP).unwrap();
+            let next = eventually(OWNED_WITHIN, || match running.owner(&plant)? {
+                same if same == owner => Err("nobody took over".to_owned()),
+                other => Ok(other),
+            });
+            // Until the new owner has filled the shard, too.
+            thrown_away += throw_away(&plant, EMPTY);
+            eventually(OWNED_WITHIN, || match plant.depth(0) {
+                0..500 => Err("the new owner does not fill the shard"),
+                _ => Ok(()),
+            });
+            running.keysyncs[owner].signal(Signal::CONT).unwrap();
+            owners.push((owner, next));
         }
     });
-    let rest = reconciles(&plant, 0);
+    assert!(
+        owners == [(0, 1), (1, 0)] || owners == [(1, 0), (0, 1)],
+        "{owners:?}"
+    );
+    let rest = reconciles(&plant, thrown_away);
+    assert_eq!(rest.keys("leaked"), Ok(thrown_away), "{}", rest.0);
     let pooled = rest.keys("pooled").unwrap();
     assert!(pooled <= 6_000, "over its cap: {pooled}");
     println!(

@@ -36,6 +36,12 @@ pub(crate) fn created_from(server: &Server, origin: &str) -> f64 {
     metrics(server).get(&name).unwrap_or_default()
 }
 
+/// Keys in the buffer of a server, as it says itself.
+pub(crate) fn buffered(server: &Server) -> u64 {
+    let held = metrics(server).get("curt_keys_held{stage=\"buffered\"}");
+    held.unwrap_or_default() as u64
+}
+
 #[test]
 fn keygen_keysync_and_a_server_work_as_processes_of_their_own_k2() {
     let shape = Shape {
