@@ -398,6 +398,8 @@ fn key_files_that_run_out_are_reported_in_time() {
         "keys.file.refill_under=5",
         "keys.buffer.low=5",
         "keys.buffer.capacity=40",
+        // On a busy machine a refill may take longer than a create waits by default.
+        "keys.dry_wait=5s",
     ];
     let mut site = Site::new(&files);
     let mut fill: Vec<String> = ["keys", "fill", "--until", "400"].map(String::from).into();
