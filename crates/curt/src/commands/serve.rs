@@ -170,7 +170,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         Some(settings) => ClickLine::start(roles, settings, &stores, &supervisor, &mut registry)?,
         None => ClickLine::default(),
     };
-    roles::start_keys(roles, &config.store, &supervisor, &supply);
+    start_keys(config, roles, &supervisor, &supply, &ready);
     if roles.has(Role::Purge) {
         let (settings, ports) = (config.purge.clone(), stores.purge_ports());
         let (supply, resolver) = (supply.clone(), resolver.clone());
@@ -178,7 +178,6 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         supervisor.start("purge", |stop| purger.run(stop));
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
-    watch_keys(&supply, &supervisor, &ready);
     let http_metrics = HttpMetrics::register(&mut registry);
     let app = Arc::new(App {
         visits: clicks.router,
@@ -225,7 +224,15 @@ fn watch_links(
     supervisor.start("health", |stop| health.watch(stop));
 }
 
-fn watch_keys(supply: &Arc<KeySupply>, supervisor: &Supervisor, ready: &Arc<Readiness>) {
+/// Starts the roles around keys, and watches what they notice.
+fn start_keys(
+    config: &Config,
+    roles: &Roles,
+    supervisor: &Supervisor,
+    supply: &Arc<KeySupply>,
+    ready: &Arc<Readiness>,
+) {
+    roles::start_keys(roles, &config.store, supervisor, supply);
     let (supply, ready) = (supply.clone(), ready.clone());
     supervisor.start("key-health", |stop| health::watch_keys(supply, ready, stop));
 }
