@@ -111,11 +111,16 @@ pub(crate) fn is_scheme(text: &str) -> bool {
 
 /// Whether each host has a port that is one, if any: where the host was left out, a password stands in its place.
 fn has_ports_only(place: &str) -> bool {
-    let hosts = place.split('/').next().unwrap_or_default().split(',');
-    let mut ports = hosts
-        .filter(|host| !host.ends_with(']'))
-        .filter_map(|host| host.rsplit_once(':'));
-    ports.all(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let mut hosts = place.split('/').next().unwrap_or_default().split(',');
+    hosts.all(|host| {
+        // Without the brackets of an IPv6 address, whose colons are no ports.
+        let behind = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((_, behind)) => behind,
+            None => host.find(':').map_or("", |at| &host[at..]),
+        };
+        behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port)
+    })
 }
 
 fn masked_parameter(pair: &str) -> String {
@@ -206,7 +211,8 @@ mod tests {
                     format!("{scheme}://:{secret}@h1:1,h2:2/x?sslmode=require"),
                     // What stands before a colon is a user's name, and shown.
                     format!("{scheme}://{}@h", secret.replace(':', "")),
-                    format!("{scheme}://u:{secret}"),
+                    // Without a host; what stands behind an @ would be one.
+                    format!("{scheme}://u:{}", secret.replace('@', "")),
                     format!("{scheme}://h/x?sentinel_password={secret}&prefix=p"),
                     format!("{scheme}://h/x?password={secret}"),
                     format!("{scheme}:{secret}"),
