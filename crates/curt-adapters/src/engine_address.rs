@@ -25,6 +25,7 @@ pub enum EngineKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     Links,
+    Clicks,
     Keys,
     Pool,
     Locks,
@@ -92,7 +93,7 @@ impl Part {
     fn engines(self) -> &'static [EngineKind] {
         use EngineKind::{Files, Hdfs, Memory, Mysql, Postgres, Redis, S3, Sqlite, ZooKeeper};
         match self {
-            Self::Links => &[Sqlite, Postgres, Memory],
+            Self::Links | Self::Clicks => &[Sqlite, Postgres, Memory],
             Self::Keys => &[Sqlite, Postgres, Mysql, Memory],
             Self::Pool => &[Memory, Redis],
             Self::Locks => &[Memory, Redis, ZooKeeper],
@@ -169,6 +170,15 @@ impl EngineAddress {
     #[must_use]
     pub fn kind(&self) -> EngineKind {
         self.kind
+    }
+
+    /// A file of SQLite.
+    #[must_use]
+    pub fn sqlite(path: PathBuf) -> Self {
+        Self {
+            kind: EngineKind::Sqlite,
+            place: Place::Path(path),
+        }
     }
 
     /// The file or folder of an engine that has one.

@@ -7,14 +7,12 @@ use std::sync::Arc;
 use curt_adapters::memory::{MemoryClickStore, MemoryLinkStore};
 use curt_adapters::sqlite::{Sqlite, SqliteSettings, Synchronous};
 use curt_testkit::conformance::{click_store, link_store};
-use tempfile::TempDir;
 
-fn open(folder: &TempDir) -> Arc<Sqlite> {
-    let settings = SqliteSettings {
+fn quick() -> SqliteSettings {
+    SqliteSettings {
         synchronous: Synchronous::Normal,
         ..SqliteSettings::default()
-    };
-    Sqlite::open(folder.path().join("curt.db"), settings).unwrap()
+    }
 }
 
 /// Histories that every engine is asked, and their length.
@@ -26,7 +24,8 @@ async fn links_in_sqlite_agree() {
     for seed in 0..HISTORIES {
         let folder = tempfile::tempdir().unwrap();
         let memory = Arc::new(MemoryLinkStore::new());
-        link_store::agreement(seed, STEPS, memory, open(&folder).links()).await;
+        let db = Sqlite::open(folder.path().join("curt.db"), quick()).unwrap();
+        link_store::agreement(seed, STEPS, memory, db.links()).await;
     }
 }
 
@@ -35,7 +34,8 @@ async fn clicks_in_sqlite_agree() {
     for seed in 0..HISTORIES {
         let folder = tempfile::tempdir().unwrap();
         let memory = Arc::new(MemoryClickStore::new());
-        click_store::agreement(seed, STEPS, memory, open(&folder).clicks()).await;
+        let db = Sqlite::open_clicks(folder.path().join("clicks.db"), quick()).unwrap();
+        click_store::agreement(seed, STEPS, memory, db.clicks()).await;
     }
 }
 

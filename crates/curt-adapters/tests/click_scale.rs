@@ -247,7 +247,7 @@ mod sqlite {
     use super::*;
 
     fn open(folder: &tempfile::TempDir) -> Arc<Sqlite> {
-        Sqlite::open(folder.path().join("curt.db"), SqliteSettings::default()).unwrap()
+        Sqlite::open_clicks(folder.path().join("clicks.db"), SqliteSettings::default()).unwrap()
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -259,11 +259,14 @@ mod sqlite {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_flush_holds_creates_up_for_a_moment() {
+    async fn creates_go_on_beside_flushes() {
         let folder = tempfile::tempdir().unwrap();
         let db = open(&folder);
-        flush_beside_creates(&*db.clicks(), db.links()).await;
+        let main = folder.path().join("curt.db");
+        let main = Sqlite::open(main, SqliteSettings::default()).unwrap();
+        flush_beside_creates(&*db.clicks(), main.links()).await;
         db.close().await;
+        main.close().await;
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 #![cfg(feature = "sqlite")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use curt_adapters::sqlite::{LedgerForm, Sqlite, SqliteSettings, Synchronous};
@@ -12,11 +12,18 @@ use tempfile::TempDir;
 
 /// Opens the data file of a folder, without the syncs that only power loss would show.
 fn open(folder: &Path) -> Arc<Sqlite> {
-    let settings = SqliteSettings {
+    Sqlite::open(folder.join("curt.db"), quick()).unwrap()
+}
+
+fn open_clicks(folder: &Path) -> Arc<Sqlite> {
+    Sqlite::open_clicks(folder.join("clicks.db"), quick()).unwrap()
+}
+
+fn quick() -> SqliteSettings {
+    SqliteSettings {
         synchronous: Synchronous::Normal,
         ..SqliteSettings::default()
-    };
-    Sqlite::open(folder.join("curt.db"), settings).unwrap()
+    }
 }
 
 fn new_folder() -> TempDir {
@@ -32,8 +39,12 @@ impl Fresh {
     }
 
     fn open(&self) -> Arc<Sqlite> {
+        open(&self.folder())
+    }
+
+    fn folder(&self) -> PathBuf {
         let n = self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        open(&self.0.path().join(n.to_string()))
+        self.0.path().join(n.to_string())
     }
 }
 
@@ -85,8 +96,8 @@ async fn accounts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn click_store() {
     let fresh = Fresh::new();
-    conformance::click_store::suite(async || fresh.open().clicks()).await;
+    conformance::click_store::suite(async || open_clicks(&fresh.folder()).clicks()).await;
     let folder = new_folder();
-    conformance::click_store::suite_durable(folder.path(), async |folder| open(folder).clicks())
-        .await;
+    let open = async |folder: &Path| open_clicks(folder).clicks();
+    conformance::click_store::suite_durable(folder.path(), open).await;
 }

@@ -233,7 +233,8 @@ async fn nothing_of_the_old_tables_is_left() {
             "click streams",
             "keys",
             "API key parents",
-            "key generations"
+            "key generations",
+            "clicks moved"
         ]
     );
 
@@ -245,8 +246,7 @@ async fn nothing_of_the_old_tables_is_left() {
     );
     assert_eq!(
         tables,
-        "api_keys audit click_days click_positions click_salts click_subjects click_visits counters cursors \
-         idempotency invites key_batches key_generations keys keys_used link_tags link_visits links permissions sessions \
-         sqlite_sequence users"
+        "api_keys audit counters cursors idempotency invites key_batches key_generations keys keys_used link_tags link_visits \
+         links permissions sessions sqlite_sequence users"
     );
 }

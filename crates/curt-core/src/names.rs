@@ -120,6 +120,7 @@ pub mod event {
     pub const CLICKS_PURGED: &str = "clicks_purged";
     pub const ENCRYPTION_LACKED: &str = "encryption_lacked";
     pub const FILES_TIGHTENED: &str = "files_tightened";
+    pub const CLICKS_MOVED: &str = "clicks_moved";
     pub const REQUEST_ANSWERED: &str = "request_answered";
     pub const REQUEST_FAILED: &str = "request_failed";
     pub const CONNECTION_FAILED: &str = "connection_failed";

@@ -11,10 +11,11 @@ use curt_clicks::classify::Countries;
 use curt_clicks::flush::{FlushMetrics, FlushPorts, Pipeline, Retention};
 use curt_clicks::report::Reports;
 use curt_clicks::spool::{Spool, SpoolMetrics};
+use curt_core::ports::ClickStore;
 use curt_http::RouterVisits;
 use prometheus_client::registry::Registry;
 
-use crate::config::ClickSettings;
+use crate::config::{ClickSettings, Config};
 use crate::roles::{Role, Roles};
 use crate::supervisor::Supervisor;
 use crate::wiring::Stores;
@@ -29,17 +30,32 @@ pub(crate) struct ClickLine {
 }
 
 impl ClickLine {
-    /// Opens the spool for what this process does with it, and starts to count what is in it where that is its role.
+    /// Starts what the configuration and the roles of this process ask for.
     pub(crate) fn start(
+        config: &Config,
+        roles: &Roles,
+        stores: &mut Stores,
+        supervisor: &Supervisor,
+        registry: &mut Registry,
+    ) -> anyhow::Result<Self> {
+        match &config.clicks {
+            Some(settings) if roles.need_clicks() => {
+                let store = stores.open_clicks(config)?;
+                Self::open(roles, settings, store, stores, supervisor, registry)
+            }
+            _ => Ok(Self::default()),
+        }
+    }
+
+    /// Opens the spool for what this process does with it, and starts to count what is in it where that is its role.
+    fn open(
         roles: &Roles,
         settings: &ClickSettings,
+        store: Arc<dyn ClickStore>,
         stores: &Stores,
         supervisor: &Supervisor,
         registry: &mut Registry,
     ) -> anyhow::Result<Self> {
-        if !roles.serve_http() && !roles.has(Role::Clicks) {
-            return Ok(Self::default());
-        }
         let metrics = SpoolMetrics::register(registry);
         let now = stores.clock.now();
         let spool = Spool::open(&settings.folder, &settings.spool, now, &metrics)
@@ -50,12 +66,12 @@ impl ClickLine {
             workers: workers.collect::<Result<_, _>>()?,
             router: Some(RouterVisits::new(spool.capture(router)?)),
             reports: Some(Arc::new(Reports::new(
-                stores.main.clicks.clone(),
+                store.clone(),
                 settings.retention.visits_kept,
             ))),
         };
         if roles.has(Role::Clicks) {
-            count(settings, spool, stores, supervisor, registry)?;
+            count(settings, spool, &store, stores, supervisor, registry)?;
         } else {
             supervisor.start("spool", |stop| async move {
                 stop.cancelled().await;
@@ -69,6 +85,7 @@ impl ClickLine {
 fn count(
     settings: &ClickSettings,
     spool: Spool,
+    store: &Arc<dyn ClickStore>,
     stores: &Stores,
     supervisor: &Supervisor,
     registry: &mut Registry,
@@ -78,17 +95,13 @@ fn count(
         stream: spool.clone(),
         rejects: spool,
         links: stores.main.links.clone(),
-        store: stores.main.clicks.clone(),
+        store: store.clone(),
         clock: stores.clock.clone(),
         countries: Arc::new(countries(settings)?),
     };
     let pipeline = Pipeline::new(ports, settings.flush, FlushMetrics::register(registry));
     supervisor.start("clicks", |stop| pipeline.run(stop));
-    let retention = Retention::new(
-        stores.main.clicks.clone(),
-        stores.clock.clone(),
-        settings.retention,
-    );
+    let retention = Retention::new(store.clone(), stores.clock.clone(), settings.retention);
     supervisor.start("click-retention", |stop| retention.run(stop));
     Ok(())
 }

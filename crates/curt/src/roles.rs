@@ -82,6 +82,11 @@ impl Roles {
             .any(|role| self.has(role))
     }
 
+    /// Whether the process counts clicks or reports on them.
+    pub(crate) fn need_clicks(&self) -> bool {
+        self.serve_http() || self.has(Role::Clicks)
+    }
+
     /// How the process describes itself to others: where it is and what it does.
     pub(crate) fn description(&self) -> String {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

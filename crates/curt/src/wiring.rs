@@ -1,5 +1,6 @@
 //! The composition root: from configuration to ports.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -9,13 +10,13 @@ use curt_adapters::open::{Coordination, EngineSettings, Engines, LinksDatabase};
 use curt_adapters::sqlite::Access;
 use curt_adapters::wrap::{ObservedLinks, PortErrors};
 use curt_adapters::{EngineAddress, EngineKind};
-use curt_core::ports::{Accounts, Cursor, KeyFile};
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile};
 use curt_core::{Clock, ErrorKind, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
 use curt_links::PurgePorts;
 use jiff::Timestamp;
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, StoreSettings};
 
 /// Everything that the configuration's addresses lead to, for a process that serves links.
 pub(crate) struct Stores {
@@ -38,6 +39,11 @@ impl Stores {
             clock: opening.clock,
             engines: opening.engines,
         })
+    }
+
+    /// Opens the clicks database, for a process that counts clicks or reports on them.
+    pub(crate) fn open_clicks(&mut self, config: &Config) -> anyhow::Result<Arc<dyn ClickStore>> {
+        open_clicks(&mut self.engines, config)
     }
 
     /// Everything around accounts, over this store.
@@ -69,6 +75,9 @@ impl KeyStores {
             true => Some(opening.links()?),
             false => None,
         };
+        if access == Access::Command && config.store.clicks.kind().is_shared() {
+            open_clicks(&mut opening.engines, config)?;
+        }
         let keys = opening.keys(main.as_ref())?;
         Ok(Self {
             keys,
@@ -84,6 +93,9 @@ pub(crate) fn check_addresses(config: &Config) -> anyhow::Result<()> {
     let mut engines = engines(config, "a check", Access::Command, Arc::new(SystemClock));
     if is_elsewhere(&store.links) {
         named("store.links", engines.links(&store.links))?;
+    }
+    if is_elsewhere(&store.clicks) {
+        named("store.clicks", engines.clicks(&store.clicks))?;
     }
     for shard in store.keys.iter().filter(|address| is_elsewhere(address)) {
         named("store.keys", engines.ledger(shard, store.keys_form))?;
@@ -118,10 +130,18 @@ fn engines(config: &Config, who: &str, access: Access, clock: Arc<dyn Clock>) ->
     Engines::new(EngineSettings {
         sqlite,
         postgres: config.store.postgres.clone(),
+        clicks_move: clicks_move(&config.store),
         holder: who.into(),
         lock_ttl: config.keys.lock_ttl,
         clock,
     })
+}
+
+/// The links database and the file that clicks of earlier versions go to, where both are files.
+fn clicks_move(store: &StoreSettings) -> Option<(EngineAddress, PathBuf)> {
+    let are_files = [&store.links, &store.clicks].map(|address| address.kind());
+    let path = || store.clicks.path().to_path_buf();
+    (are_files == [EngineKind::Sqlite; 2]).then(|| (store.links.clone(), path()))
 }
 
 /// Stores while they are being opened.
@@ -201,6 +221,10 @@ impl<'a> Opening<'a> {
         let files = self.engines.files(&self.config.store.files);
         named("store.files", files).map(Some)
     }
+}
+
+fn open_clicks(engines: &mut Engines, config: &Config) -> anyhow::Result<Arc<dyn ClickStore>> {
+    named("store.clicks", engines.clicks(&config.store.clicks))
 }
 
 /// Says which setting led to a store that cannot be opened. An address that cannot be used is a wrong setting.

@@ -8,10 +8,11 @@ mod form;
 mod ports;
 mod upkeep;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile, LinkStore, Locks, Roster};
+use curt_core::ports::{Accounts, Cursor, KeyFile, LinkStore, Locks, Roster};
 use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
 use crate::engine_address::{EngineAddress, EngineKind};
@@ -40,6 +41,9 @@ pub use upkeep::Migrated;
 pub struct EngineSettings {
     pub sqlite: SqliteSettings,
     pub postgres: PostgresSettings,
+    /// The links database and the clicks database, where both are files: clicks that an earlier version kept in the
+    /// first are moved to the second.
+    pub clicks_move: Option<(EngineAddress, PathBuf)>,
     /// How this process describes itself as the holder of a lock.
     pub holder: Box<str>,
     /// How long a lock should outlive its holder at most.
@@ -52,7 +56,6 @@ pub struct EngineSettings {
 pub struct LinksDatabase {
     pub links: Arc<dyn LinkStore>,
     pub accounts: Arc<dyn Accounts>,
-    pub clicks: Arc<dyn ClickStore>,
     pub cursor: Arc<dyn Cursor>,
 }
 
@@ -114,7 +117,12 @@ impl Engines {
     fn open(&self, address: &EngineAddress) -> PortResult<Opened> {
         Ok(match address.kind() {
             EngineKind::Sqlite => {
-                let settings = self.settings.sqlite.clone();
+                let moves = self.settings.clicks_move.as_ref();
+                let moves = moves.filter(|(links, _)| links == address);
+                let settings = SqliteSettings {
+                    clicks_file: moves.map(|(_, clicks)| clicks.clone()),
+                    ..self.settings.sqlite.clone()
+                };
                 Opened::Sqlite(Sqlite::open(address.path(), settings)?)
             }
             #[cfg(feature = "postgres")]

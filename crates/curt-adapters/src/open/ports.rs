@@ -1,20 +1,26 @@
 //! Which engine serves which port.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use curt_core::ports::{Cursor, KeyFile, KeyLedger, KeyPool};
+use curt_core::ports::{ClickStore, Cursor, KeyFile, KeyLedger, KeyPool};
 use curt_core::{PortError, PortResult};
 
 use super::{Coordination, Engines, KeysForm, LinksDatabase, Opened, invalid};
 use crate::bare::BareKeys;
-use crate::engine_address::EngineAddress;
+use crate::engine_address::{EngineAddress, EngineKind};
 use crate::memory::{
     MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool,
     MemoryLinkStore, MemoryLocks, MemoryRoster,
 };
 
 #[cfg(feature = "postgres")]
-use crate::postgres;
+use crate::postgres::{self, Postgres, PostgresSettings};
+use crate::sqlite::{Sqlite, SqliteSettings};
+
+/// One for the flush, the others for reports.
+#[cfg(feature = "postgres")]
+const CLICK_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 
 impl Engines {
     pub fn links(&mut self, address: &EngineAddress) -> PortResult<LinksDatabase> {
@@ -22,27 +28,58 @@ impl Engines {
             Opened::Memory => Ok(LinksDatabase {
                 links: Arc::new(MemoryLinkStore::new()),
                 accounts: Arc::new(MemoryAccounts::new()),
-                clicks: Arc::new(MemoryClickStore::new()),
                 cursor: Arc::new(MemoryCursor::new()),
             }),
             Opened::Sqlite(database) => Ok(LinksDatabase {
                 links: database.links(),
                 accounts: database.accounts(),
-                clicks: database.clicks(),
                 cursor: database.cursor(),
             }),
             #[cfg(feature = "postgres")]
             Opened::Postgres(database) => {
                 let (links, accounts) = (&postgres::LINKS, &postgres::ACCOUNTS);
-                for set in [links, accounts, &postgres::CLICKS, &postgres::CURSORS] {
+                for set in [links, accounts, &postgres::CURSORS] {
                     self.tables.push((address.clone(), set));
                 }
                 Ok(LinksDatabase {
                     links: database.links(),
                     accounts: database.accounts(),
-                    clicks: database.clicks(),
                     cursor: database.cursor(),
                 })
+            }
+            _ => Err(does_not_serve(address)),
+        }
+    }
+
+    /// The clicks database: a file, or connections, of its own, so that nothing else waits for counting (C-2). Called
+    /// after [`links`](Self::links).
+    pub fn clicks(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn ClickStore>> {
+        match address.kind() {
+            EngineKind::Memory => Ok(Arc::new(MemoryClickStore::new())),
+            EngineKind::Sqlite => {
+                let settings = SqliteSettings {
+                    // Positions and salts are all that is looked up: one at a time.
+                    readers: NonZeroUsize::MIN,
+                    ..self.settings.sqlite.clone()
+                };
+                let database = Sqlite::open_clicks(address.path(), settings)?;
+                let clicks = database.clicks();
+                self.opened
+                    .push((address.clone(), Opened::Sqlite(database)));
+                Ok(clicks)
+            }
+            #[cfg(feature = "postgres")]
+            EngineKind::Postgres => {
+                let settings = PostgresSettings {
+                    connections: CLICK_CONNECTIONS,
+                    ..PostgresSettings::default()
+                };
+                let database = Postgres::open(address.secret_text(), &settings)?;
+                let clicks = database.clicks();
+                self.opened
+                    .push((address.clone(), Opened::Postgres(database)));
+                self.tables.push((address.clone(), &postgres::CLICKS));
+                Ok(clicks)
             }
             _ => Err(does_not_serve(address)),
         }

@@ -19,7 +19,14 @@ impl Engines {
     /// Asks every engine that was opened for a sign of life.
     pub async fn reach(&self) -> Vec<(EngineAddress, PortResult<()>)> {
         let mut reached = Vec::with_capacity(self.opened.len());
-        for (address, opened) in &self.opened {
+        for (number, (address, opened)) in self.opened.iter().enumerate() {
+            // An engine may have connections for links and others for clicks: one answer will do.
+            if self.opened[..number]
+                .iter()
+                .any(|(known, _)| known == address)
+            {
+                continue;
+            }
             let answer = match opened {
                 Opened::Memory | Opened::Sqlite(_) => Ok(()),
                 #[cfg(feature = "postgres")]

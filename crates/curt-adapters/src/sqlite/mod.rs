@@ -1,4 +1,7 @@
-//! One SQLite file behind five ports: links, minted keys, cursors, accounts and clicks.
+//! SQLite behind five ports: one file for links, minted keys, cursors and accounts, and one for clicks.
+//!
+//! Each file has its own write-ahead log and its own writer: a flush of clicks may take as long as it takes, and no create
+//! and no visit of a link with `max_clicks` waits for it (C-2).
 //!
 //! # Writes
 //! A commit costs a sync of the disk whatever it holds. So one thread writes, and all calls that wait for it share its
@@ -37,11 +40,13 @@ mod accounts;
 mod clicks;
 mod cursor;
 mod decode;
+mod disk;
 mod engine;
 mod failure;
 mod ledger;
 mod links;
 mod lock_file;
+mod move_clicks;
 mod schema;
 mod settings;
 mod tags;
@@ -58,6 +63,9 @@ use engine::readers::Readers;
 use engine::writer::Writer;
 use failure::{BACKEND, port_error};
 use lock_file::LockFile;
+use move_clicks::copy_clicks;
+use rusqlite::Connection;
+use schema::{CLICKS, MAIN, Schema};
 
 pub use engine::writer::SqliteStats;
 pub use ledger::LedgerForm;
@@ -85,10 +93,23 @@ struct Held {
 }
 
 impl Sqlite {
-    /// Opens the file, makes it and its folder when they are absent, and brings its tables up to date.
+    /// Opens the file of links, accounts, minted keys and cursors; makes it and its folder when they are absent, and
+    /// brings its tables up to date.
     pub fn open(path: impl AsRef<Path>, settings: SqliteSettings) -> PortResult<Arc<Self>> {
+        Self::open_as(&MAIN, path.as_ref(), settings)
+    }
+
+    /// Does the same for the file of clicks, which serves [`clicks`](Self::clicks) and nothing else.
+    pub fn open_clicks(path: impl AsRef<Path>, settings: SqliteSettings) -> PortResult<Arc<Self>> {
+        Self::open_as(&CLICKS, path.as_ref(), settings)
+    }
+
+    fn open_as(
+        schema: &'static Schema,
+        path: &Path,
+        settings: SqliteSettings,
+    ) -> PortResult<Arc<Self>> {
         const OP: &str = "open the data file";
-        let path = path.as_ref();
         check_version()?;
         make_folder(path)?;
         let mut lock = match settings.access {
@@ -96,19 +117,19 @@ impl Sqlite {
             Access::Command => None,
         };
         let failed = |error| port_error(OP, path, &error);
-        let connection = open_writer(path, &settings).map_err(failed)?;
-        if !schema::pending(&connection, path)?.is_empty() {
+        let connection = open_writer(path, &settings, schema).map_err(failed)?;
+        if !schema.pending(&connection, path)?.is_empty() {
             // The tables must not change under a running server.
             let guard = match lock.take() {
                 Some(lock) => lock,
                 None => LockFile::acquire(path)?,
             };
-            schema::migrate(&connection, path)?;
+            migrate_file(schema, &connection, path, &settings)?;
             lock = (settings.access == Access::Server).then_some(guard);
         }
         let readers = Readers::open(path, &settings).map_err(failed)?;
         let folding = open_folder(path, &settings).map_err(failed)?;
-        let (writer, thread) = Writer::start(connection, folding, path, &settings)?;
+        let (writer, thread) = Writer::start(connection, folding, path, &settings, schema.thread)?;
         Ok(Arc::new(Self {
             path: path.to_path_buf(),
             settings,
@@ -121,31 +142,49 @@ impl Sqlite {
         }))
     }
 
-    /// Brings the file's tables up to date and says what that took. Refused while a server has it open.
+    /// Brings the tables of a file of links up to date and says what that took. Refused while a server has it open.
     pub fn migrate(path: impl AsRef<Path>) -> PortResult<&'static [Migration]> {
-        let path = path.as_ref();
+        Self::migrate_as(&MAIN, path.as_ref(), SqliteSettings::default())
+    }
+
+    /// Does the same where earlier versions kept clicks in the file: they go to the file `clicks`.
+    pub fn migrate_with_clicks(
+        path: impl AsRef<Path>,
+        clicks: impl AsRef<Path>,
+    ) -> PortResult<&'static [Migration]> {
+        let settings = SqliteSettings {
+            clicks_file: Some(clicks.as_ref().to_path_buf()),
+            ..SqliteSettings::default()
+        };
+        Self::migrate_as(&MAIN, path.as_ref(), settings)
+    }
+
+    /// Brings the tables of a file of clicks up to date and says what that took.
+    pub fn migrate_clicks(path: impl AsRef<Path>) -> PortResult<&'static [Migration]> {
+        Self::migrate_as(&CLICKS, path.as_ref(), SqliteSettings::default())
+    }
+
+    fn migrate_as(
+        schema: &'static Schema,
+        path: &Path,
+        settings: SqliteSettings,
+    ) -> PortResult<&'static [Migration]> {
         check_version()?;
         make_folder(path)?;
         let _lock = LockFile::acquire(path)?;
-        let connection = open_writer(path, &SqliteSettings::default())
+        let connection = open_writer(path, &settings, schema)
             .map_err(|error| port_error("migrate the data file", path, &error))?;
-        schema::migrate(&connection, path)
+        migrate_file(schema, &connection, path, &settings)
     }
 
     /// What [`migrate`](Self::migrate) would do; everything when the file is absent.
     pub fn pending(path: impl AsRef<Path>) -> PortResult<&'static [Migration]> {
-        const OP: &str = "look at the data file";
-        let path = path.as_ref();
-        check_version()?;
-        let connection = if path.exists() {
-            open_reader(path, &SqliteSettings::default())
-        } else {
-            rusqlite::Connection::open_in_memory()
-        };
-        schema::pending(
-            &connection.map_err(|error| port_error(OP, path, &error))?,
-            path,
-        )
+        pending_as(&MAIN, path.as_ref())
+    }
+
+    /// What [`migrate_clicks`](Self::migrate_clicks) would do; everything when the file is absent.
+    pub fn pending_clicks(path: impl AsRef<Path>) -> PortResult<&'static [Migration]> {
+        pending_as(&CLICKS, path.as_ref())
     }
 
     #[must_use]
@@ -168,6 +207,7 @@ impl Sqlite {
         Arc::new(accounts::SqliteAccounts::new(Arc::clone(self)))
     }
 
+    /// Of a file that [`open_clicks`](Self::open_clicks) opened.
     #[must_use]
     pub fn clicks(self: &Arc<Self>) -> Arc<dyn ClickStore> {
         Arc::new(clicks::SqliteClicks::new(Arc::clone(self)))
@@ -222,6 +262,32 @@ impl Sqlite {
             tracing::error!(backend = BACKEND, "the writer ended with a panic");
         }
     }
+}
+
+fn migrate_file(
+    schema: &'static Schema,
+    connection: &Connection,
+    path: &Path,
+    settings: &SqliteSettings,
+) -> PortResult<&'static [Migration]> {
+    let clicks_file = settings.clicks_file.as_deref();
+    schema.migrate(connection, path, || {
+        copy_clicks(connection, path, clicks_file, settings)
+    })
+}
+
+fn pending_as(schema: &'static Schema, path: &Path) -> PortResult<&'static [Migration]> {
+    const OP: &str = "look at the data file";
+    check_version()?;
+    let connection = if path.exists() {
+        open_reader(path, &SqliteSettings::default())
+    } else {
+        Connection::open_in_memory()
+    };
+    schema.pending(
+        &connection.map_err(|error| port_error(OP, path, &error))?,
+        path,
+    )
 }
 
 fn check_version() -> PortResult<()> {

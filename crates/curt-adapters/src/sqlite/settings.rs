@@ -1,4 +1,5 @@
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a data file is opened. The defaults suit a server; see each field for when to change it.
@@ -23,6 +24,8 @@ pub struct SqliteSettings {
     pub busy_timeout: Duration,
     /// Most pages that the file may have; `None`: as many as fit on the disk.
     pub pages_max: Option<u32>,
+    /// Where clicks go that an earlier version kept in this file; `None`: such a file is refused.
+    pub clicks_file: Option<PathBuf>,
 }
 
 /// Who opens the file.
@@ -59,6 +62,7 @@ impl Default for SqliteSettings {
             wal_bytes_max: 64 << 20,
             busy_timeout: Duration::from_secs(5),
             pages_max: None,
+            clicks_file: None,
         }
     }
 }

@@ -1,10 +1,10 @@
 use clap::Args;
-use curt_adapters::EngineKind;
 use curt_adapters::sqlite::{Access, Sqlite};
+use curt_adapters::{EngineAddress, EngineKind};
 
 use crate::cli::ConfigArgs;
 use crate::commands::block_on;
-use crate::config::Config;
+use crate::config::{Config, StoreSettings};
 use crate::wiring::KeyStores;
 
 /// Bring the databases to this version's schema; `curt serve` does the same at its start
@@ -28,7 +28,7 @@ impl Migrate {
                 EngineKind::Memory => println!("memory: nothing to do"),
                 EngineKind::Sqlite if !files.contains(&address.path()) => {
                     files.push(address.path());
-                    self.migrate_file(address.path())?;
+                    self.migrate_file(address, &config.store)?;
                 }
                 _ => {}
             }
@@ -36,10 +36,19 @@ impl Migrate {
         block_on(self.migrate_servers(&config))
     }
 
-    fn migrate_file(&self, path: &std::path::Path) -> anyhow::Result<()> {
-        let pending = Sqlite::pending(path)?;
+    fn migrate_file(&self, address: &EngineAddress, store: &StoreSettings) -> anyhow::Result<()> {
+        let (path, clicks) = (address.path(), &store.clicks);
+        let pending = match address == clicks {
+            true => Sqlite::pending_clicks(path)?,
+            false => Sqlite::pending(path)?,
+        };
         if !self.dry_run && !pending.is_empty() {
-            Sqlite::migrate(path)?;
+            let takes_clicks = *address == store.links && clicks.kind() == EngineKind::Sqlite;
+            match address == clicks {
+                true => Sqlite::migrate_clicks(path)?,
+                false if takes_clicks => Sqlite::migrate_with_clicks(path, clicks.path())?,
+                false => Sqlite::migrate(path)?,
+            };
         }
         let steps: Vec<_> = pending
             .iter()

@@ -143,7 +143,7 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
 async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut registry = Registry::default();
     let errors = PortErrors::register(&mut registry);
-    let stores = Stores::open(config, &roles.description(), errors.clone())?;
+    let mut stores = Stores::open(config, &roles.description(), errors.clone())?;
     let (clock, supervisor) = (stores.clock.clone(), Supervisor::default());
     let supply = open_supply(config, roles, &stores, &mut registry).await?;
     let resolver = Resolver::new(
@@ -166,10 +166,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     account_tasks::read_limits(&accounts, &resolver, &ready).await?;
     account_tasks::start(&supervisor, &accounts, &resolver, &ready);
     block(config, &supervisor, &resolver)?;
-    let clicks = match &config.clicks {
-        Some(settings) => ClickLine::start(roles, settings, &stores, &supervisor, &mut registry)?,
-        None => ClickLine::default(),
-    };
+    let clicks = ClickLine::start(config, roles, &mut stores, &supervisor, &mut registry)?;
     start_keys(config, roles, &supervisor, &supply, &ready);
     if roles.has(Role::Purge) {
         let (settings, ports) = (config.purge.clone(), stores.purge_ports());

@@ -55,6 +55,7 @@ pub(super) struct Server {
 #[serde(deny_unknown_fields)]
 pub(super) struct Store {
     pub(super) links: String,
+    pub(super) clicks: String,
     pub(super) keys: Vec<String>,
     pub(super) keys_form: String,
     pub(super) pool: Vec<String>,

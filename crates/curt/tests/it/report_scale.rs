@@ -120,6 +120,8 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
         .build()
         .unwrap();
     let db = Sqlite::open(file, SqliteSettings::default()).unwrap();
+    let clicks_file = file.with_file_name("clicks.db");
+    let clicks_db = Sqlite::open_clicks(clicks_file, SqliteSettings::default()).unwrap();
     runtime.block_on(async {
         let today = Day::of(SystemClock.now());
         let made = Link {
@@ -130,7 +132,7 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
         let stored = db.links().insert(sample::request(vec![made])).await;
         let stored = stored.unwrap();
         assert_eq!(stored, InsertReply::Stored(vec![Inserted::Created]));
-        let clicks = db.clicks();
+        let clicks = clicks_db.clicks();
         let link = ClickSubject::Link(sample::id("busy"), 1);
         for ago in 1..=days {
             let day = today.minus(ago);
@@ -141,6 +143,7 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
             let visits = (0..VISITS_A_FLUSH).map(|number| visit(owner, number));
             add(&*clicks, Vec::new(), visits.collect()).await;
         }
+        clicks_db.close().await;
         db.close().await;
     });
 }

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::sqlite::schema::Schema;
 use crate::sqlite::settings::{SqliteSettings, Synchronous};
 
 /// More than the distinct statements of this adapter, so that none is prepared twice.
@@ -11,6 +12,7 @@ const STATEMENTS_KEPT: usize = 96;
 pub(in crate::sqlite) fn open_writer(
     path: &Path,
     settings: &SqliteSettings,
+    schema: &Schema,
 ) -> rusqlite::Result<Connection> {
     let connection = open(
         path,
@@ -18,6 +20,10 @@ pub(in crate::sqlite) fn open_writer(
         settings,
         settings.writer_cache_bytes,
     )?;
+    if schema.shrinks {
+        // Counts only before the first table; later it is what the file has.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     set_synchronous(&connection, settings)?;
     // Otherwise a commit would fold the log before it returns.

@@ -17,7 +17,11 @@ impl CounterChanges {
         }
     }
 
+    /// A file without totals has no table for them.
     pub(super) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
         let mut statement = connection.prepare_cached(
             "INSERT INTO counters (name, value) VALUES (?1, ?2) \
              ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",

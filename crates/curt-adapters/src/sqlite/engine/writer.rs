@@ -107,6 +107,7 @@ impl Writer {
         folding: Connection,
         path: &Path,
         settings: &SqliteSettings,
+        name: &str,
     ) -> PortResult<(Self, JoinHandle<()>)> {
         let page_bytes: u32 = connection
             .pragma_query_value(None, "page_size", |row| row.get(0))
@@ -129,7 +130,7 @@ impl Writer {
         )
         .map_err(no_thread)?;
         let handle = std::thread::Builder::new()
-            .name("curt-sqlite".to_owned())
+            .name(name.to_owned())
             .spawn(move || thread.serve(log, messages))
             .map_err(no_thread)?;
         Ok((Self { queue, tally }, handle))
@@ -351,11 +352,12 @@ mod tests {
 
     use super::*;
     use crate::sqlite::engine::connection::{open_folder, open_writer};
+    use crate::sqlite::schema::MAIN;
 
     fn start(folder: &Path) -> (Arc<Writer>, JoinHandle<()>) {
         let path = folder.join("curt.db");
         let settings = SqliteSettings::default();
-        let connection = open_writer(&path, &settings).unwrap();
+        let connection = open_writer(&path, &settings, &MAIN).unwrap();
         connection
             .execute_batch(
                 "CREATE TABLE t (x INTEGER NOT NULL);
@@ -363,7 +365,8 @@ mod tests {
             )
             .unwrap();
         let folding = open_folder(&path, &settings).unwrap();
-        let (writer, thread) = Writer::start(connection, folding, &path, &settings).unwrap();
+        let (writer, thread) =
+            Writer::start(connection, folding, &path, &settings, "writer").unwrap();
         (Arc::new(writer), thread)
     }
 

@@ -14,6 +14,7 @@ use crate::config::{ConfigError, units};
 #[derive(Debug)]
 pub(crate) struct StoreSettings {
     pub(crate) links: EngineAddress,
+    pub(crate) clicks: EngineAddress,
     /// Shards of the keys database; never empty.
     pub(crate) keys: Vec<EngineAddress>,
     pub(crate) keys_form: KeysForm,
@@ -30,7 +31,7 @@ pub(crate) struct StoreSettings {
 impl StoreSettings {
     /// Every address with the setting that it is from.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &EngineAddress)> {
-        [("store.links", &self.links)]
+        [("store.links", &self.links), ("store.clicks", &self.clicks)]
             .into_iter()
             .chain(self.keys.iter().map(|shard| ("store.keys", shard)))
             .chain(self.pool.iter().map(|shard| ("store.pool", shard)))
@@ -69,12 +70,18 @@ pub(super) fn resolve(
         "" => None,
         text => Some(parse("store.cursor", Part::Cursor, text)?),
     };
+    let clicks = match written.clicks.as_str() {
+        "" => clicks_beside(&links),
+        text => parse("store.clicks", Part::Clicks, text)?,
+    };
+    check_clicks(&clicks, [&links].into_iter().chain(&keys).chain(&cursor))?;
     Ok(StoreSettings {
         files: parse("store.files", Part::Files, &written.files)?,
         locks: parse("store.locks", Part::Locks, &written.locks)?,
         sqlite: sqlite(&raw.sqlite)?,
         postgres: postgres(&raw.postgres)?,
         links,
+        clicks,
         keys,
         keys_form,
         pool,
@@ -101,6 +108,29 @@ fn postgres(raw: &raw::Postgres) -> Result<PostgresSettings, ConfigError> {
         connect_timeout: positive("postgres.connect_timeout", &raw.connect_timeout)?,
         standby_after: at("postgres.standby_after", standby_after)?,
     })
+}
+
+/// Name of the clicks database's file where none is chosen.
+const CLICKS_FILE: &str = "clicks.db";
+
+/// Where clicks are counted unless the configuration says otherwise.
+fn clicks_beside(links: &EngineAddress) -> EngineAddress {
+    match links.kind() {
+        EngineKind::Sqlite => EngineAddress::sqlite(links.path().with_file_name(CLICKS_FILE)),
+        _ => links.clone(),
+    }
+}
+
+/// A file has one writer, and clicks need one that nothing else waits for.
+fn check_clicks<'a>(
+    clicks: &EngineAddress,
+    mut others: impl Iterator<Item = &'a EngineAddress>,
+) -> Result<(), ConfigError> {
+    if clicks.kind() == EngineKind::Sqlite && others.any(|other| other == clicks) {
+        let why = format!("{clicks} holds links or keys; clicks need a file of their own");
+        return at("store.clicks", Err(why));
+    }
+    Ok(())
 }
 
 /// A batch in a volatile pool is found again in the ledger, one in a lasting pool in the pool: a mixture would need

@@ -113,7 +113,7 @@ fn visit_until_captured(site: &Site, key: &str, more: u64) -> u64 {
 
 /// Nothing can be written as long as this lives.
 fn hold_the_store(site: &Site) -> Connection {
-    let held = Connection::open(site.folder().join("data/curt.db")).unwrap();
+    let held = Connection::open(site.folder().join("data/clicks.db")).unwrap();
     held.busy_timeout(Duration::from_secs(10)).unwrap();
     held.execute_batch("BEGIN IMMEDIATE").unwrap();
     held

@@ -9,6 +9,8 @@ mod full_spool;
 mod kills;
 mod many_servers;
 mod max_clicks;
+mod moved;
+mod own_writer;
 mod poison;
 mod privacy;
 mod roles;

@@ -1,0 +1,83 @@
+-- The clicks database: what is counted about clicks, and the clicks themselves. A file of its own, with a writer of its
+-- own, so that no link ever waits for counting (C-2).
+
+-- Up to where each partition of a stream is counted, moved in the same transaction as the counts (C-1).
+CREATE TABLE click_positions (
+    stream    INTEGER NOT NULL,
+    partition INTEGER NOT NULL,
+    position  INTEGER NOT NULL,
+    PRIMARY KEY (stream, partition)
+) STRICT, WITHOUT ROWID;
+
+-- What is reported on. Rows stay: clicks and days refer to them.
+CREATE TABLE click_subjects (
+    id     INTEGER PRIMARY KEY,
+    kind   INTEGER NOT NULL,                -- 0 everything, 1 orphans, 2 an owner, 3 a tag of an owner, 4 a link
+    number INTEGER NOT NULL,                -- the owner, or the link's domain
+    name   TEXT    NOT NULL COLLATE BINARY, -- the tag, or the link's key
+    UNIQUE (kind, number, name)
+) STRICT;
+
+-- One subject on one day. The id is subject × 2^22 + day, so that the days of a subject are neighbours. All counts of
+-- the day are one value (see click_days): a report on a year reads 365 rows, whatever was counted, and a
+-- flush writes one row per subject instead of one per hour, dimension and value.
+CREATE TABLE click_days (
+    id       INTEGER PRIMARY KEY,
+    counts   BLOB    NOT NULL,
+    visitors BLOB    NOT NULL
+) STRICT;
+
+CREATE INDEX click_days_by_day ON click_days (id & 4194303);
+
+-- One click. The id is its milliseconds × 2^15 + a running number, so that rows lie in the order of time and every
+-- index over another column ends in it.
+CREATE TABLE click_visits (
+    id       INTEGER PRIMARY KEY,
+    subject  INTEGER NOT NULL, -- the link, or the orphans
+    owner    INTEGER,
+    asked    TEXT,             -- the key that no link has; NULL: there is a link, or the base URL was asked for
+    tags     TEXT,             -- one per line
+    kind     INTEGER NOT NULL, -- 0 human, 1 bot, 2 prefetch, 3 head
+    country  TEXT    NOT NULL,
+    browser  TEXT    NOT NULL,
+    system   TEXT    NOT NULL,
+    device   TEXT    NOT NULL,
+    referrer TEXT    NOT NULL,
+    language TEXT    NOT NULL,
+    address  TEXT              -- NULL unless the configuration keeps it
+) STRICT;
+
+CREATE INDEX click_visits_by_subject ON click_visits (subject);
+CREATE INDEX click_visits_by_owner ON click_visits (owner) WHERE owner IS NOT NULL;
+
+-- What a day's visitors are hashed with; removed when the day is over.
+CREATE TABLE click_salts (
+    day  INTEGER PRIMARY KEY,
+    salt BLOB    NOT NULL
+) STRICT;
+
+-- Rows of click_days that could not be decoded, as they were found; counting went on with a new row in their place.
+CREATE TABLE click_days_damaged (
+    id       INTEGER NOT NULL, -- of click_days
+    found_at INTEGER NOT NULL, -- seconds since 1970
+    counts   BLOB    NOT NULL,
+    visitors BLOB    NOT NULL
+) STRICT;
+
+-- Counts whose row of click_days or click_subjects lies on a page that the engine cannot read. Reports add them to what
+-- click_days has.
+CREATE TABLE click_days_aside (
+    kind     INTEGER NOT NULL, -- as in click_subjects
+    number   INTEGER NOT NULL,
+    name     TEXT    NOT NULL COLLATE BINARY,
+    day      INTEGER NOT NULL,
+    counts   BLOB    NOT NULL,
+    visitors BLOB    NOT NULL,
+    PRIMARY KEY (kind, number, name, day)
+) STRICT, WITHOUT ROWID;
+
+-- How far the clicks of a links database that used to hold them have been copied. No row: there were none.
+CREATE TABLE click_move (
+    id       INTEGER PRIMARY KEY CHECK (id = 1),
+    finished INTEGER NOT NULL -- 0 or 1
+) STRICT;
