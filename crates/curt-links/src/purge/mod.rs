@@ -5,6 +5,8 @@
 //! - *Scheduled*: the oldest expired links, batch by batch while there are full batches, and a long nap after a short
 //!   one. Two purgers at once do not harm each other: the store looks at every link again before it changes it, so an
 //!   expiry that was extended in between holds.
+//! - *A clock that jumped ahead* ends nothing for good: see [`ClockGuard`]. What it expired is served again when it is
+//!   right again.
 //! - *Recycling*, off by default: keys whose quarantine has ended go back to the supply (L-3). Nothing of the links that
 //!   had them stays: the store remembers their generation, so that the next link has another, and permissions go.
 
@@ -17,7 +19,7 @@ use std::time::Duration;
 use curt_core::limits::PURGE_BATCH_MAX;
 use curt_core::names::event;
 use curt_core::ports::{LinkStore, Permissions, Released};
-use curt_core::{Clock, LinkId, PortError, PortResult};
+use curt_core::{Clock, ClockGuard, LinkId, PortError, PortResult, UnixMillis};
 use curt_keys::KeySupply;
 use tokio_util::sync::CancellationToken;
 
@@ -68,6 +70,18 @@ pub struct PurgePorts {
     pub links: Arc<dyn LinkStore>,
     pub permissions: Arc<dyn Permissions>,
     pub clock: Arc<dyn Clock>,
+    /// Asked before anything is removed by time; `None` trusts the clock.
+    pub clock_guard: Option<Arc<ClockGuard>>,
+}
+
+impl PurgePorts {
+    /// What the clock says; `None` while it is not trusted.
+    fn trusted_now(&self) -> Option<UnixMillis> {
+        match &self.clock_guard {
+            Some(guard) => guard.trusted_now(),
+            None => Some(self.clock.now()),
+        }
+    }
 }
 
 pub struct Purger {
@@ -121,7 +135,9 @@ impl Purger {
 
     /// One batch of expired links, oldest first.
     pub async fn sweep(&self) -> PortResult<Pass> {
-        let now = self.ports.clock.now();
+        let Some(now) = self.ports.trusted_now() else {
+            return Ok(Pass::Short);
+        };
         let expired = self.ports.links.expired(now, self.settings.batch).await?;
         let purged = self.purge(&expired, "schedule").await?;
         Ok(Pass::of(expired.len(), purged, self.settings.batch))
@@ -129,7 +145,10 @@ impl Purger {
 
     /// One batch of tombstones whose quarantine has ended.
     pub async fn recycle(&self) -> PortResult<Pass> {
-        let before = self.ports.clock.now().minus(self.settings.quarantine);
+        let Some(now) = self.ports.trusted_now() else {
+            return Ok(Pass::Short);
+        };
+        let before = now.minus(self.settings.quarantine);
         let mut keys = std::mem::take(&mut *self.released());
         let wanted = self.settings.batch.saturating_sub(keys.len());
         match self.ports.links.release(before, wanted).await {
@@ -196,11 +215,11 @@ impl Purger {
         if batch.is_empty() {
             return Ok(0);
         }
-        let purged = self
-            .ports
-            .links
-            .purge(batch, self.ports.clock.now())
-            .await?;
+        // Asked again: what a visitor met may have been met under another time.
+        let Some(now) = self.ports.trusted_now() else {
+            return Ok(0);
+        };
+        let purged = self.ports.links.purge(batch, now).await?;
         for id in &purged {
             self.resolver.changed(id);
         }

@@ -90,6 +90,7 @@ impl World {
                 links: self.store.clone(),
                 permissions: self.permissions.clone(),
                 clock: self.clock.clone(),
+                clock_guard: None,
             },
             self.supply.clone(),
             self.resolver.clone(),

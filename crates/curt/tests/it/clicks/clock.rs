@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use curt_testkit::http::Client;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::json;
@@ -15,22 +16,31 @@ use super::{CAPTURED, DROPPED, Kind, metric, new_link, report, wait_until_counte
 use crate::api::Api;
 use crate::length::length;
 use crate::site::Site;
+use crate::wait::eventually;
 
 const VISITORS: usize = 4;
+const TWO_HOURS: u64 = 7_200;
+const THREE_YEARS: u64 = 3 * 365 * 86_400;
 
-/// Stands between the server and the C library: while the file is there, it is two hours later.
+/// Stands between the server and the C library: while the file is there, it is as many seconds later as it says. The
+/// monotonic clock stays as it is.
 const CLOCK: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 int clock_gettime(clockid_t id, struct timespec *now) {
     int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
     const char *ahead = getenv("CLOCK_AHEAD_FILE");
     int result = real(id, now);
-    if (id == CLOCK_REALTIME && ahead && access(ahead, F_OK) == 0) now->tv_sec += 7200;
+    FILE *file = id == CLOCK_REALTIME && ahead ? fopen(ahead, "r") : NULL;
+    long seconds = 0;
+    if (file) {
+        if (fscanf(file, "%ld", &seconds) == 1) now->tv_sec += seconds;
+        fclose(file);
+    }
     return result;
 }
 "#;
@@ -50,7 +60,7 @@ fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
     site.use_token(&token);
     site.restart();
     // Made while the clock is ahead: half of all visits are dated before that.
-    fs::write(&ahead, "").unwrap();
+    set_ahead(&ahead, TWO_HOURS);
     let key = new_link(&site, &json!({}));
     fs::remove_file(&ahead).unwrap();
     let http = site.http();
@@ -69,7 +79,7 @@ fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
             })
         });
         for _ in 0..length(5, 50) {
-            fs::write(&ahead, "").unwrap();
+            set_ahead(&ahead, TWO_HOURS);
             thread::sleep(Duration::from_millis(120));
             fs::remove_file(&ahead).unwrap();
             thread::sleep(Duration::from_millis(120));
@@ -119,6 +129,88 @@ fn check_without_a_range(api: &mut Api, key: &str, answered: u64) {
     let page = api.get(&format!("/api/v1/links/{key}/visits?limit=1000"));
     let single = page.unwrap().json()["visits"].as_array().unwrap().len() as u64;
     assert_eq!(single, answered.min(1_000));
+}
+
+/// A clock that was wrong for some seconds, while running or at a start, ends no link for good.
+#[test]
+fn a_clock_that_was_years_ahead_purges_nothing() {
+    let links = length(100, 1_000);
+    let folder = tempfile::tempdir().unwrap();
+    let ahead = folder.path().join("ahead");
+    let mut site = Site::with_environment(
+        &["purge.every=100ms", "clicks.flush_every=50ms"],
+        &[
+            ("LD_PRELOAD", built(folder.path()).as_path()),
+            ("CLOCK_AHEAD_FILE", ahead.as_path()),
+        ],
+    );
+    let token = site.new_token("tests");
+    site.use_token(&token);
+    site.restart();
+    let keys: Vec<String> = (0..links).map(|_| new_link(&site, &json!({}))).collect();
+    follow_all(&site, &keys, 302);
+    wait_until_counted(&site);
+
+    set_ahead(&ahead, THREE_YEARS);
+    expire_all(&site, &keys);
+    fs::remove_file(&ahead).unwrap();
+    follow_all(&site, &keys, 302);
+    wait_for_clock(&site, true);
+
+    // The same for a process that knows the clock only as it is wrong.
+    site.kill();
+    set_ahead(&ahead, THREE_YEARS);
+    site.restart();
+    expire_all(&site, &keys);
+    assert!(site.terminate().success());
+    fs::remove_file(&ahead).unwrap();
+    site.restart();
+    follow_all(&site, &keys, 302);
+    wait_for_clock(&site, true);
+    // Neither are single clicks removed, which are kept for 30 days.
+    let page = site.api().get(&format!("/api/v1/links/{}/visits", keys[0]));
+    let visits = page.unwrap().json()["visits"].as_array().unwrap().len();
+    assert!(visits >= 1, "{visits}");
+}
+
+/// Visitors meet every link while it is expired, and the schedule has many turns.
+fn expire_all(site: &Site, keys: &[String]) {
+    wait_for_clock(site, false);
+    follow_all(site, keys, 410);
+    thread::sleep(Duration::from_secs(2));
+    follow_all(site, keys, 410);
+    assert_eq!(metric(site, "curt_links_purged_total"), 0);
+}
+
+fn wait_for_clock(site: &Site, is_trusted: bool) {
+    let admin = site.server().admin().unwrap();
+    eventually(super::PATIENCE, || {
+        let health = Client::new(admin).get("/health/ready").unwrap();
+        assert_eq!(health.status, 200, "links are followed by whatever clock");
+        let health = health.json().unwrap();
+        let mut checks = health["checks"].as_array().unwrap().iter();
+        let clock = checks.find(|check| check["name"] == "clock");
+        match clock.is_some_and(|clock| clock["ok"] == is_trusted) {
+            true => Ok(()),
+            false => Err(health.to_string()),
+        }
+    });
+    assert_eq!(metric(site, "curt_clock_trusted"), u64::from(is_trusted));
+}
+
+fn follow_all(site: &Site, keys: &[String], status: u16) {
+    let mut api = Api::new(site.http(), "");
+    for key in keys {
+        let answer = api.send(&Kind::Human.request(&format!("/{key}"))).unwrap();
+        assert_eq!(answer.status, status, "/{key}: {answer:?}");
+    }
+}
+
+/// Whole or not at all: the server reads it at any moment.
+fn set_ahead(file: &Path, seconds: u64) {
+    let draft = file.with_extension("new");
+    fs::write(&draft, seconds.to_string()).unwrap();
+    fs::rename(&draft, file).unwrap();
 }
 
 /// The library, made with the C compiler that building the product needs too.
