@@ -5,6 +5,7 @@ use curt_adapters::{EngineAddress, EngineKind};
 use crate::cli::ConfigArgs;
 use crate::commands::block_on;
 use crate::config::{Config, StoreSettings};
+use crate::lost_database;
 use crate::wiring::KeyStores;
 
 /// Bring the databases to this version's schema; `curt serve` does the same at its start
@@ -17,11 +18,18 @@ pub(crate) struct Migrate {
     /// Only say what would be done
     #[arg(long)]
     dry_run: bool,
+
+    /// Begin with an empty database where one is gone, although the spool shows that it was in use
+    #[arg(long)]
+    new: bool,
 }
 
 impl Migrate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = Config::load(&self.config)?;
+        if !self.new && !self.dry_run {
+            lost_database::refuse(&config)?;
+        }
         let mut files = Vec::new();
         for (_, address) in config.store.addresses() {
             match address.kind() {

@@ -15,6 +15,8 @@ fn a_second_server_on_the_spool_is_refused_and_the_first_counts_on() {
     visit(&site, &key);
     let spool = site.folder().join("data/spool");
     let other = Site::new(&[&format!("clicks.spool={}", spool.display())]);
+    // With databases of its own: an installation without them is refused for that.
+    assert!(other.output(&["migrate"]).status.success());
     let mut arguments = vec!["serve".to_owned()];
     arguments.extend(["--set".to_owned(), "server.listen=127.0.0.1:0".to_owned()]);
     arguments.extend(["--set".to_owned(), "server.admin_listen=".to_owned()]);
