@@ -13,7 +13,10 @@
 ))]
 mod address;
 pub mod bare;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres")),
+    allow(dead_code, unused_imports)
+)]
 mod click_days;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod effect;

@@ -25,9 +25,7 @@ impl StoredDay {
         let mut counts = DayCounts::decode(&self.counts)?;
         let mut visitors = Sketch::from_bytes(&self.visitors).map_err(|_| Damaged)?;
         for new in news {
-            for sum in &new.sums {
-                counts.add(new.day, sum);
-            }
+            counts.add(new.day, &new.sums);
             visitors.merge(&new.visitors);
         }
         Ok(Self {

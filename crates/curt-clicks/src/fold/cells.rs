@@ -1,6 +1,6 @@
 //! The hours of the subjects of one window.
 
-use curt_core::{Day, Dimension, Sketch, VisitKind};
+use curt_core::{Day, Sketch, VisitKind};
 
 use super::table::SubjectNumber;
 use crate::classify::Device;
@@ -14,8 +14,6 @@ pub(super) struct Cell {
     pub(super) day: Day,
     pub(super) kinds: [u64; VisitKind::ALL.len()],
     pub(super) devices: [u64; Device::ALL.len()],
-    /// How many values the other dimensions have.
-    pub(super) values: [u32; Dimension::ALL.len()],
     /// Place of the visitors of the subject's day.
     pub(super) visitors: u32,
     /// The subject's cell that was made before this one.
@@ -59,7 +57,6 @@ impl Cells {
             day,
             kinds: Default::default(),
             devices: Default::default(),
-            values: Default::default(),
             visitors,
             before: newest,
         });

@@ -78,8 +78,6 @@ pub struct Folded {
     pub days: Vec<AttributedDay>,
     /// In the order in which they came.
     pub visits: Vec<VisitRow>,
-    /// Counts that went to [`OTHER`](curt_core::click::OTHER) because a dimension had too many values.
-    pub crowded_out: u64,
 }
 
 impl Folded {
@@ -174,6 +172,12 @@ impl Fold {
             || self.held_bytes() >= self.settings.bytes_max
     }
 
+    /// How many sums the window holds.
+    #[must_use]
+    pub fn sums(&self) -> usize {
+        self.sums.len()
+    }
+
     /// Memory that the window holds, about.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
@@ -189,11 +193,9 @@ impl Fold {
 
     /// Gives the window away and starts the next one. What was read about agents and referrers stays remembered.
     pub fn take(&mut self) -> Folded {
-        let (days, crowded_out) = self.sums.take();
         Folded {
-            days,
+            days: self.sums.take(),
             visits: std::mem::take(&mut self.visits),
-            crowded_out,
         }
     }
 

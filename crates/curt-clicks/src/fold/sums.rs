@@ -7,7 +7,6 @@ use std::iter::Peekable;
 use std::vec;
 
 use curt_core::click::OTHER;
-use curt_core::limits::VALUES_PER_DAY_MAX;
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, LinkRef, SubjectDay, UnixMillis, VisitKind,
 };
@@ -29,7 +28,6 @@ pub(super) struct Sums {
     in_cells: usize,
     /// Of what grows besides the tables: texts, links, sketches.
     grown_bytes: usize,
-    crowded_out: u64,
 }
 
 /// A value of a dimension in a cell: the numbers of the cell, the dimension and the value, in this order and in one word,
@@ -139,20 +137,11 @@ impl Sums {
             *count += 1;
             return;
         }
-        let values = &mut self.cells.get_mut(cell).values[dimension as usize];
-        if *values < VALUES_PER_DAY_MAX as u32 {
-            *values += 1;
-            self.counts.insert(slot, 1);
-        } else {
-            self.crowded_out += 1;
-            let other = Slot::new(cell, dimension, OTHER_NUMBER);
-            *self.counts.entry(other).or_insert(0) += 1;
-        }
+        self.counts.insert(slot, 1);
     }
 
-    /// Gives the sums away by subject and day, with how many counts had to share the value of others. The tables keep
-    /// their room: the next window is likely to need as much.
-    pub(super) fn take(&mut self) -> (Vec<AttributedDay>, u64) {
+    /// Gives the sums away by subject and day. The tables keep their room: the next window is likely to need as much.
+    pub(super) fn take(&mut self) -> Vec<AttributedDay> {
         let order = self.cells.in_order();
         let mut counts = self.counts_in(&order);
         let mut days: Vec<AttributedDay> = Vec::new();
@@ -171,7 +160,7 @@ impl Sums {
         self.texts.clear();
         self.cells.clear();
         (self.in_cells, self.grown_bytes) = (0, 0);
-        (days, std::mem::take(&mut self.crowded_out))
+        days
     }
 
     /// Takes the table's counts, with ranks in this order instead of the numbers of cells, and sorted.

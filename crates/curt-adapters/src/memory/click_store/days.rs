@@ -1,34 +1,20 @@
 use std::collections::BTreeMap;
 
-use curt_core::click::OTHER;
-use curt_core::limits::VALUES_PER_DAY_MAX;
 use curt_core::ports::HourRange;
-use curt_core::{ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay};
+use curt_core::{ClickSubject, ClickSum, Day, Dimension, SubjectDay};
 
-/// What is counted, by subject and day.
+use crate::click_days::{Damaged, Series, StoredDay, estimate};
+
+/// What is counted, by subject and day, as SQL engines store it.
 #[derive(Debug, Default)]
-pub(super) struct Days(BTreeMap<(ClickSubject, Day), Counted>);
-
-#[derive(Debug, Default)]
-struct Counted {
-    counts: BTreeMap<Dimension, Values>,
-    visitors: Sketch,
-}
-
-/// Counts of each hour, by value.
-type Values = BTreeMap<Box<str>, [u64; 24]>;
+pub(super) struct Days(BTreeMap<(ClickSubject, Day), StoredDay>);
 
 impl Days {
-    pub(super) fn add(&mut self, new: SubjectDay) {
-        let day = new.day;
-        let counted = self.0.entry((new.subject, day)).or_default();
-        for sum in new.sums.into_iter().filter(|sum| sum.count > 0) {
-            let values = counted.counts.entry(sum.dimension).or_default();
-            let counts = values.entry(kept_value(values, sum.value)).or_default();
-            let count = &mut counts[usize::from(day.hour_of(sum.hour))];
-            *count = count.saturating_add(sum.count);
-        }
-        counted.visitors.merge(&new.visitors);
+    pub(super) fn add(&mut self, new: &SubjectDay) -> Result<(), Damaged> {
+        let place = (new.subject.clone(), new.day);
+        let stored = self.0.entry(place).or_insert_with(StoredDay::empty);
+        *stored = stored.plus([new])?;
+        Ok(())
     }
 
     pub(super) fn series(
@@ -36,24 +22,12 @@ impl Days {
         subject: &ClickSubject,
         dimension: Dimension,
         range: HourRange,
-    ) -> Vec<ClickSum> {
-        let mut sums = Vec::new();
-        for (day, counted) in self.of(subject, Day::FIRST, None) {
-            let Some(values) = counted.counts.get(&dimension) else {
-                continue;
-            };
-            for hour in (0..24).filter(|hour| range.contains(day.hour(*hour))) {
-                let of_hour = |counts: &[u64; 24]| counts[usize::from(hour)];
-                let counted = values.iter().filter(|(_, counts)| of_hour(counts) > 0);
-                sums.extend(counted.map(|(value, counts)| ClickSum {
-                    hour: day.hour(hour),
-                    dimension,
-                    value: value.clone(),
-                    count: of_hour(counts),
-                }));
-            }
+    ) -> Result<Vec<ClickSum>, Damaged> {
+        let mut series = Series::new(dimension, range);
+        for (day, stored) in self.of(subject, Day::FIRST, None) {
+            series.add(day, &stored.counts)?;
         }
-        sums
+        Ok(series.finish())
     }
 
     pub(super) fn visitors(
@@ -61,11 +35,12 @@ impl Days {
         subject: &ClickSubject,
         from: Day,
         before: Day,
-    ) -> Vec<(Day, u64)> {
-        self.of(subject, from, Some(before))
-            .filter(|(_, counted)| !counted.visitors.is_empty())
-            .map(|(day, counted)| (day, counted.visitors.estimate()))
-            .collect()
+    ) -> Result<Vec<(Day, u64)>, Damaged> {
+        let mut days = Vec::new();
+        for (day, stored) in self.of(subject, from, Some(before)) {
+            days.extend(estimate(&stored.visitors)?.map(|count| (day, count)));
+        }
+        Ok(days)
     }
 
     pub(super) fn purge(&mut self, before: Day, limit: usize) -> u64 {
@@ -82,20 +57,11 @@ impl Days {
         subject: &ClickSubject,
         from: Day,
         before: Option<Day>,
-    ) -> impl Iterator<Item = (Day, &Counted)> {
+    ) -> impl Iterator<Item = (Day, &StoredDay)> {
         self.0
             .range((subject.clone(), from)..)
             .take_while(move |((of, _), _)| of == subject)
-            .map(|((_, day), counted)| (*day, counted))
+            .map(|((_, day), stored)| (*day, stored))
             .take_while(move |(day, _)| before.is_none_or(|before| *day < before))
-    }
-}
-
-fn kept_value(values: &Values, value: Box<str>) -> Box<str> {
-    let kept = values.len() - usize::from(values.contains_key(OTHER));
-    if kept < VALUES_PER_DAY_MAX || values.contains_key(&value) {
-        value
-    } else {
-        OTHER.into()
     }
 }
