@@ -9,5 +9,5 @@ export TEST_TIME_MAX=${TEST_TIME_MAX:-21600}
 runner="target.'cfg(all())'.runner=['$PWD/scripts/test-runner.sh']"
 echo "==> soak: optimised build, full lengths"
 packages=(curt curt-adapters curt-clicks curt-http)
-tests=(it click_scale spool postgres postgres_links postgres_clicks postgres_timing zookeeper_faults redis_faults mysql hdfs s3 server)
+tests=(it click_scale fold_scale spool postgres postgres_links postgres_clicks postgres_timing zookeeper_faults redis_faults mysql hdfs s3 server)
 exec cargo test --locked --config "$runner" --profile release-check "${packages[@]/#/--package=}" "${tests[@]/#/--test=}" -- --nocapture --test-threads=1 "$@"

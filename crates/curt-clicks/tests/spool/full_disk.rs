@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use curt_clicks::capture::Capture;
 use curt_clicks::spool::{Spool, SpoolSettings};
+use curt_testkit::skipped;
 
 use crate::world::{drain, numbers, open_at, record};
 
@@ -52,7 +53,10 @@ async fn a_full_disk_drops_clicks_and_nothing_else_and_heals() {
     let disk = match SmallDisk::mount(folder.path()) {
         Ok(disk) => disk,
         Err(reason) => {
-            println!("SKIPPED full_disk: no small file system can be mounted here: {reason}");
+            skipped::say(
+                "spool full_disk",
+                &format!("no small file system can be mounted here: {reason}"),
+            );
             return;
         }
     };
@@ -93,7 +97,10 @@ async fn a_spool_opens_on_a_full_disk_and_keeps_what_is_there() {
     let disk = match SmallDisk::mount(folder.path()) {
         Ok(disk) => disk,
         Err(reason) => {
-            println!("SKIPPED full_disk: no small file system can be mounted here: {reason}");
+            skipped::say(
+                "spool full_disk",
+                &format!("no small file system can be mounted here: {reason}"),
+            );
             return;
         }
     };
@@ -135,7 +142,10 @@ async fn the_last_room_on_a_disk_is_left_to_others() {
     let disk = match SmallDisk::mount(folder.path()) {
         Ok(disk) => disk,
         Err(reason) => {
-            println!("SKIPPED full_disk: no small file system can be mounted here: {reason}");
+            skipped::say(
+                "spool full_disk",
+                &format!("no small file system can be mounted here: {reason}"),
+            );
             return;
         }
     };

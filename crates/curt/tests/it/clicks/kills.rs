@@ -12,6 +12,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
 use super::{Kind, new_link, visits_of};
+use crate::api::Api;
 use crate::length::length;
 use crate::site::Site;
 use crate::wait::eventually;
@@ -20,22 +21,18 @@ const LINKS: usize = 4;
 const VISITORS: usize = 8;
 const RESTARTED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Visits by key.
+/// Visits of one visitor, each by its own referrer.
 #[derive(Debug, Default)]
 struct Diary {
-    answered: BTreeMap<String, u64>,
+    answered: Vec<String>,
     /// Asked for, and the kill came first.
-    open: BTreeMap<String, u64>,
+    open: Vec<String>,
 }
 
 impl Diary {
     fn add(&mut self, other: Self) {
-        for (key, count) in other.answered {
-            *self.answered.entry(key).or_default() += count;
-        }
-        for (key, count) in other.open {
-            *self.open.entry(key).or_default() += count;
-        }
+        self.answered.extend(other.answered);
+        self.open.extend(other.open);
     }
 }
 
@@ -63,23 +60,29 @@ fn count_over_kills(name: &str, flush: &str, alive_millis: std::ops::Range<u64>)
             site.restart();
         }
         let alive = Duration::from_millis(random.random_range(alive_millis.clone()));
-        for seen in visit_until_killed(&mut site, &keys, alive) {
+        for seen in visit_until_killed(&mut site, &keys, kill, alive) {
             diary.add(seen);
         }
     }
     site.restart();
-    let total = wait_for_answered(&site, &diary);
+    wait_for_answered(&site, &keys, &diary);
     // What is left in the spool is counted before the end.
     assert!(site.terminate().success());
     site.restart();
-    let open: u64 = diary.open.values().sum();
-    judge(&site, &diary);
+    judge(&site, &keys, &diary);
     println!(
-        "{name}: {total} visits answered over {kills} kills, {open} were not, 0 lost, 0 double"
+        "{name}: {} visits answered over {kills} kills, {} were not, 0 lost, 0 double",
+        diary.answered.len(),
+        diary.open.len()
     );
 }
 
-fn visit_until_killed(site: &mut Site, keys: &[String], alive: Duration) -> Vec<Diary> {
+fn visit_until_killed(
+    site: &mut Site,
+    keys: &[String],
+    kill: usize,
+    alive: Duration,
+) -> Vec<Diary> {
     let http = site.http();
     thread::scope(|scope| {
         let visitors = (0..VISITORS).map(|visitor| {
@@ -87,7 +90,8 @@ fn visit_until_killed(site: &mut Site, keys: &[String], alive: Duration) -> Vec<
                 let mut diary = Diary::default();
                 if let Ok(mut connection) = Connection::open(http) {
                     // The error is the kill; what counts is in the diary.
-                    let ended = visit_on(&mut connection, keys, visitor, &mut diary);
+                    let name = format!("k{kill}-v{visitor}");
+                    let ended = visit_on(&mut connection, keys, visitor, &name, &mut diary);
                     drop(ended);
                 }
                 diary
@@ -105,43 +109,78 @@ fn visit_on(
     connection: &mut Connection,
     keys: &[String],
     first: usize,
+    name: &str,
     diary: &mut Diary,
 ) -> io::Result<()> {
-    for key in keys.iter().cycle().skip(first) {
-        diary.open.insert(key.clone(), 1);
-        let answer = connection.send(&Kind::Human.request(&format!("/{key}")))?;
+    for (number, key) in keys.iter().cycle().skip(first).enumerate() {
+        let referrer = format!("{name}-n{number}.example");
+        let request = Kind::Human.request(&format!("/{key}"));
+        let request = request.header("Referer", format!("https://{referrer}/"));
+        diary.open.push(referrer);
+        let answer = connection.send(&request)?;
         assert_eq!(answer.status, 302, "{answer:?}");
-        diary.open.remove(key);
-        *diary.answered.entry(key.clone()).or_default() += 1;
+        diary.answered.extend(diary.open.pop());
     }
     Ok(())
 }
 
-fn wait_for_answered(site: &Site, diary: &Diary) -> u64 {
+fn wait_for_answered(site: &Site, keys: &[String], diary: &Diary) {
+    let answered = diary.answered.len() as u64;
+    assert!(answered > 0, "nobody was answered before the kills");
     let mut api = site.api();
-    for (key, answered) in &diary.answered {
-        eventually(RESTARTED_WITHIN, || {
-            match visits_of(&mut api, key).total() {
-                counted if counted >= *answered => Ok(()),
-                counted => Err(format!(
-                    "lost: {counted} of {answered} visits of /{key} are counted"
-                )),
-            }
-        });
-    }
-    let total = diary.answered.values().sum();
-    assert!(total > 0, "nobody was answered before the kills");
-    total
+    eventually(RESTARTED_WITHIN, || {
+        let counted: u64 = keys
+            .iter()
+            .map(|key| visits_of(&mut api, key).total())
+            .sum();
+        match counted >= answered {
+            true => Ok(()),
+            false => Err(format!("lost: {counted} of {answered} visits are counted")),
+        }
+    });
 }
 
-fn judge(site: &Site, diary: &Diary) {
+/// Every visit is told by its referrer, so that one that is lost does not make up for one that is counted twice.
+fn judge(site: &Site, keys: &[String], diary: &Diary) {
     let mut api = site.api();
-    for (key, answered) in &diary.answered {
-        let most = answered + diary.open.get(key).copied().unwrap_or_default();
+    let mut stored = BTreeMap::<String, u64>::new();
+    for key in keys {
+        let single = single_visits(&mut api, key);
         let counted = visits_of(&mut api, key).total();
-        assert!(
-            (*answered..=most).contains(&counted),
-            "C-1: /{key} has {counted} visits, but {answered} were answered and at most {most} asked for"
+        assert_eq!(
+            counted,
+            single.len() as u64,
+            "C-1: sums and visits of /{key}"
         );
+        for referrer in single {
+            *stored.entry(referrer).or_default() += 1;
+        }
+    }
+    let twice: Vec<_> = stored.iter().filter(|(_, count)| **count > 1).collect();
+    assert!(twice.is_empty(), "C-1: counted more than once: {twice:?}");
+    let lost = |referrer: &&String| !stored.contains_key(*referrer);
+    let lost: Vec<_> = diary.answered.iter().filter(lost).collect();
+    assert!(lost.is_empty(), "C-1: answered and not counted: {lost:?}");
+    for referrer in diary.answered.iter().chain(&diary.open) {
+        stored.remove(referrer);
+    }
+    assert!(stored.is_empty(), "C-1: never asked for: {stored:?}");
+}
+
+/// The referrers of all visits that are kept.
+fn single_visits(api: &mut Api, key: &str) -> Vec<String> {
+    let mut referrers = Vec::new();
+    let mut next = String::new();
+    loop {
+        let path = format!("/api/v1/links/{key}/visits?limit=1000{next}");
+        let answer = api.get(&path).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let page = answer.json();
+        let visits = page["visits"].as_array().unwrap().iter();
+        referrers.extend(visits.map(|visit| visit["referrer"].as_str().unwrap().to_owned()));
+        match page["next"].as_str() {
+            Some(cursor) => next = format!("&cursor={cursor}"),
+            None => return referrers,
+        }
     }
 }

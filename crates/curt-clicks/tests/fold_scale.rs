@@ -1,0 +1,139 @@
+//! A day of clicks: decoded and folded in bounded memory, at a rate that one core can promise.
+//!
+//! The only test of this binary, because it looks at the memory of the process.
+#![cfg(target_os = "linux")]
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_clicks::classify::Countries;
+use curt_clicks::fold::{Fold, FoldSettings, SaltWanted};
+use curt_clicks::record::{self, Method, Outcome, Visit};
+use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
+use curt_testkit::length::{is_full, length};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use rustix::time::{ClockId, clock_gettime};
+
+/// The server's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const START: UnixMillis = UnixMillis(1_800_000_000_000);
+const DAY_MILLIS: u64 = 24 * 3_600_000;
+/// Different records; they come again and again.
+const RECORDS: usize = 200_000;
+const LINKS: u64 = 100_000;
+const AGENTS: u64 = 5_000;
+const REFERRERS: u64 = 2_000;
+/// Beyond what the window may hold: the tables' free room, and what is given away while the next window begins.
+const MEMORY_BEYOND: u64 = 64 << 20;
+const RATE_MIN: f64 = 1_000_000.0;
+
+#[test]
+fn a_day_of_clicks_is_folded_in_bounded_memory_and_a_million_per_cpu_second() {
+    let clicks: u64 = length(400_000, 100_000_000);
+    let records = records();
+    let settings = FoldSettings::default();
+    let mut fold = Fold::new(settings, Arc::new(Countries::none()));
+    // What is remembered about agents and referrers is bounded, and is not what is asked here.
+    for bytes in &records {
+        add(&mut fold, bytes);
+        if fold.is_full() {
+            drop(fold.take());
+        }
+    }
+    drop(fold.take());
+    let before = resident_bytes();
+    let (mut counted, mut windows, mut peak) = (0, 0, before);
+    let began = cpu_time();
+    for bytes in records.iter().cycle().take(clicks as usize) {
+        add(&mut fold, bytes);
+        if fold.is_full() {
+            counted += fold.take().visits.len() as u64;
+            windows += 1;
+            if windows % 10 == 0 {
+                peak = peak.max(resident_bytes());
+            }
+        }
+    }
+    counted += fold.take().visits.len() as u64;
+    let rate = clicks as f64 / (cpu_time() - began).as_secs_f64();
+    println!(
+        "fold: {clicks} clicks in {windows} windows, {rate:.0} per CPU-second, {} MiB more at the peak",
+        (peak - before) >> 20
+    );
+    assert_eq!(counted, clicks);
+    let allowed = settings.bytes_max as u64 + MEMORY_BEYOND;
+    assert!(peak - before <= allowed, "{} bytes more", peak - before);
+    // An unoptimised build says nothing about it.
+    if is_full() {
+        assert!(rate >= RATE_MIN, "{rate:.0} clicks per CPU-second");
+    }
+}
+
+fn add(fold: &mut Fold, bytes: &[u8]) {
+    let visit = record::decode(bytes).unwrap();
+    while let Err(SaltWanted(day)) = fold.add(&visit, START.plus(Duration::from_secs(86_400))) {
+        fold.salts().give(day, &[7; 32]);
+    }
+}
+
+/// Links and agents follow Zipf's law, about: the n-th most popular is asked for in proportion to 1/n.
+fn records() -> Vec<Box<[u8]>> {
+    let mut random = StdRng::seed_from_u64(1);
+    let mut zipf = move |of: u64| {
+        let exponent: f64 = random.random_range(0.0..1.0);
+        ((of as f64).powf(exponent) as u64).clamp(1, of)
+    };
+    let mut bytes = Vec::new();
+    (0..RECORDS)
+        .map(|number| {
+            let key = format!("k{:06}", zipf(LINKS));
+            let agent = format!(
+                "Mozilla/5.0 (X11; Linux x86_64; rv:{0}.0) Gecko/20100101 Firefox/{0}.0",
+                zipf(AGENTS)
+            );
+            let referrer = format!("https://site-{}.example/page", zipf(REFERRERS));
+            let millis = number as u64 * DAY_MILLIS / RECORDS as u64;
+            let visit = Visit {
+                at: START.plus(Duration::from_millis(millis)),
+                domain: DomainId::DEFAULT,
+                key: key.as_bytes(),
+                generation: 1,
+                outcome: Outcome::Redirected,
+                method: Method::Get,
+                prefetch: false,
+                address: Ipv4Addr::from_bits(0x0a00_0000 + zipf(1 << 20) as u32).into(),
+                agent: agent.as_bytes(),
+                referrer: referrer.as_bytes(),
+                language: b"de-DE,de;q=0.9,en;q=0.8",
+                attribution: Some(Attribution {
+                    owner: OwnerId(1 + zipf(100)),
+                    ..Attribution::default()
+                }),
+            };
+            bytes.clear();
+            record::encode(&visit, &mut bytes);
+            bytes.as_slice().into()
+        })
+        .collect()
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib: u64 = line
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    kib << 10
+}
