@@ -25,6 +25,7 @@ mod dead_letters;
 mod frame;
 mod identity;
 mod keeper;
+mod late;
 mod lock_file;
 mod map;
 mod metrics;
@@ -52,6 +53,7 @@ use crate::record::RecordError;
 use budget::Budget;
 use dead_letters::DeadLetters;
 use keeper::{Bell, Keeper};
+use late::LateDrops;
 use lock_file::LockFile;
 use partition::Partition;
 use poison::Poison;
@@ -77,6 +79,7 @@ struct Core {
     writers: Vec<Mutex<Option<Writer>>>,
     budget: Budget,
     poison: Poison,
+    late: LateDrops,
     bell: Arc<Bell>,
     _lock: Arc<LockFile>,
 }
@@ -134,6 +137,7 @@ impl Spool {
             writers: Vec::new(),
             budget: Budget::new(settings),
             poison: Poison::new(letters),
+            late: LateDrops::default(),
             bell: Arc::default(),
             _lock: Arc::clone(&lock),
         };
@@ -194,6 +198,8 @@ impl Core {
         for partition in self.partitions.iter().take(self.writers.len()) {
             partition.make_room(&self.budget);
         }
+        let late = |partition: &Partition| partition.pulse.dropped(Lack::Late);
+        self.late.tell(self.partitions.iter().map(late).sum());
     }
 
     /// A disk that fails is met again at the next tick: what is not durable stays in the page cache.
