@@ -69,8 +69,16 @@ pub mod metric {
     pub const CLICKS_POISONED: &str = "curt_clicks_poisoned";
     /// Visits counted in the store, of every kind.
     pub const CLICKS_COUNTED: &str = "curt_clicks_counted";
-    /// Values counted as "other" because a link had too many of them.
-    pub const CLICKS_CROWDED_OUT: &str = "curt_clicks_crowded_out";
+    /// Single clicks that were removed because all of them took more than `clicks.visits_max`.
+    pub const CLICK_VISITS_TRIMMED: &str = "curt_click_visits_trimmed";
+    /// Single clicks that were counted and not kept because the disk had too little room.
+    pub const CLICK_VISITS_SKIPPED: &str = "curt_click_visits_skipped";
+    /// Whether clicks are counted: 1, or 0 while something stops it.
+    pub const CLICKS_COUNTING: &str = "curt_clicks_counting";
+    /// Days of subjects and single clicks that damage to the clicks database cost, by what.
+    pub const CLICKS_DAMAGED: &str = "curt_clicks_damaged";
+    /// Whether the clock is trusted to purge by: 1, or 0 after a jump.
+    pub const CLOCK_TRUSTED: &str = "curt_clock_trusted";
     /// Writes of click counts, by result: `applied`, `refused`, `failed`.
     pub const CLICK_FLUSHES: &str = "curt_click_flushes";
     /// Time to write click counts, seconds.
@@ -119,6 +127,10 @@ pub mod event {
     pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
     pub const CLICKS_PURGED: &str = "clicks_purged";
     pub const ENCRYPTION_LACKED: &str = "encryption_lacked";
+    pub const CLICKS_SET_ASIDE: &str = "clicks_set_aside";
+    pub const CLICK_COUNTING_CHANGED: &str = "click_counting_changed";
+    pub const CLICKS_LATE: &str = "clicks_late";
+    pub const CLOCK_JUMPED: &str = "clock_jumped";
     pub const FILES_TIGHTENED: &str = "files_tightened";
     pub const CLICKS_MOVED: &str = "clicks_moved";
     pub const REQUEST_ANSWERED: &str = "request_answered";

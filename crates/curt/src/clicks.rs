@@ -8,17 +8,34 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use curt_clicks::capture::Capture;
 use curt_clicks::classify::Countries;
-use curt_clicks::flush::{FlushMetrics, FlushPorts, Pipeline, Retention};
+use curt_clicks::flush::{CountingState, FlushMetrics, FlushPorts, Pipeline, Retention};
 use curt_clicks::report::Reports;
 use curt_clicks::spool::{Spool, SpoolMetrics};
+use curt_core::ClockGuard;
 use curt_core::ports::ClickStore;
-use curt_http::RouterVisits;
+use curt_http::{Readiness, RouterVisits};
 use prometheus_client::registry::Registry;
 
+use crate::click_health::ClickHealth;
 use crate::config::{ClickSettings, Config};
 use crate::roles::{Role, Roles};
 use crate::supervisor::Supervisor;
 use crate::wiring::Stores;
+
+/// What sees to it that counting is told about and does no harm.
+pub(crate) struct ClickWatchers {
+    pub(crate) ready: Arc<Readiness>,
+    pub(crate) clock_guard: Arc<ClockGuard>,
+}
+
+impl ClickWatchers {
+    pub(crate) fn new(ready: &Arc<Readiness>, clock_guard: &Arc<ClockGuard>) -> Self {
+        Self {
+            ready: ready.clone(),
+            clock_guard: clock_guard.clone(),
+        }
+    }
+}
 
 /// What the server writes and reads visits with.
 #[derive(Default)]
@@ -37,11 +54,14 @@ impl ClickLine {
         stores: &mut Stores,
         supervisor: &Supervisor,
         registry: &mut Registry,
+        watchers: ClickWatchers,
     ) -> anyhow::Result<Self> {
         match &config.clicks {
             Some(settings) if roles.need_clicks() => {
                 let store = stores.open_clicks(config)?;
-                Self::open(roles, settings, store, stores, supervisor, registry)
+                Self::open(
+                    roles, settings, store, stores, supervisor, registry, watchers,
+                )
             }
             _ => Ok(Self::default()),
         }
@@ -55,6 +75,7 @@ impl ClickLine {
         stores: &Stores,
         supervisor: &Supervisor,
         registry: &mut Registry,
+        watchers: ClickWatchers,
     ) -> anyhow::Result<Self> {
         let metrics = SpoolMetrics::register(registry);
         let now = stores.clock.now();
@@ -71,7 +92,18 @@ impl ClickLine {
             ))),
         };
         if roles.has(Role::Clicks) {
-            count(settings, spool, &store, stores, supervisor, registry)?;
+            let ClickWatchers { ready, clock_guard } = watchers;
+            let counting = count(
+                settings,
+                spool,
+                &store,
+                stores,
+                supervisor,
+                registry,
+                clock_guard,
+            )?;
+            let health = ClickHealth::new(counting, store, ready, registry);
+            supervisor.start("click-health", |stop| health.watch(stop));
         } else {
             supervisor.start("spool", |stop| async move {
                 stop.cancelled().await;
@@ -89,7 +121,8 @@ fn count(
     stores: &Stores,
     supervisor: &Supervisor,
     registry: &mut Registry,
-) -> anyhow::Result<()> {
+    clock_guard: Arc<ClockGuard>,
+) -> anyhow::Result<CountingState> {
     let spool = Arc::new(spool);
     let ports = FlushPorts {
         stream: spool.clone(),
@@ -99,11 +132,19 @@ fn count(
         clock: stores.clock.clone(),
         countries: Arc::new(countries(settings)?),
     };
-    let pipeline = Pipeline::new(ports, settings.flush, FlushMetrics::register(registry));
+    let metrics = FlushMetrics::register(registry);
+    let pipeline = Pipeline::new(ports, settings.flush, metrics.clone());
+    let counting = pipeline.state();
     supervisor.start("clicks", |stop| pipeline.run(stop));
-    let retention = Retention::new(store.clone(), stores.clock.clone(), settings.retention);
+    let retention = Retention::new(
+        store.clone(),
+        stores.clock.clone(),
+        settings.retention,
+        metrics,
+    )
+    .guarded_by(clock_guard);
     supervisor.start("click-retention", |stop| retention.run(stop));
-    Ok(())
+    Ok(counting)
 }
 
 fn countries(settings: &ClickSettings) -> anyhow::Result<Countries> {

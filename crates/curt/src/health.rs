@@ -156,13 +156,18 @@ async fn within_timeout<T>(
         .unwrap_or_else(|_| Err(late()))
 }
 
-fn note_pass(ready: &Readiness, check: &'static str) {
+pub(crate) fn note_pass(ready: &Readiness, check: &'static str) {
     if ready.pass(check) {
         info!(event = event::HEALTH_CHANGED, check, "health check passed");
     }
 }
 
-fn note_fail(ready: &Readiness, check: &'static str, impact: Impact, failure: &PortError) {
+pub(crate) fn note_fail(
+    ready: &Readiness,
+    check: &'static str,
+    impact: Impact,
+    failure: &impl std::fmt::Display,
+) {
     if ready.fail(check, impact, failure.to_string()) {
         let impact = impact.as_str();
         warn!(event = event::HEALTH_CHANGED, check, impact, error = %failure, "health check failed");

@@ -5,11 +5,14 @@
 mod account_tasks;
 mod backoff;
 mod cli;
+mod click_health;
 mod clicks;
+mod clock_watch;
 mod commands;
 mod config;
 mod first_start;
 mod health;
+mod lost_database;
 mod open_files;
 mod pipe;
 mod private_files;

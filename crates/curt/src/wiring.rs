@@ -11,12 +11,13 @@ use curt_adapters::sqlite::Access;
 use curt_adapters::wrap::{ObservedLinks, PortErrors};
 use curt_adapters::{EngineAddress, EngineKind};
 use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile};
-use curt_core::{Clock, ErrorKind, PortResult, SystemClock, UnixMillis};
+use curt_core::{Clock, ClockGuard, ErrorKind, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
 use curt_links::PurgePorts;
 use jiff::Timestamp;
 
 use crate::config::{Config, ConfigError, StoreSettings};
+use crate::lost_database;
 
 /// Everything that the configuration's addresses lead to, for a process that serves links.
 pub(crate) struct Stores {
@@ -51,11 +52,12 @@ impl Stores {
         account_services(config, self.main.accounts.clone(), self.clock.clone())
     }
 
-    pub(crate) fn purge_ports(&self) -> PurgePorts {
+    pub(crate) fn purge_ports(&self, clock_guard: Arc<ClockGuard>) -> PurgePorts {
         PurgePorts {
             links: self.main.links.clone(),
             permissions: self.main.accounts.clone(),
             clock: self.clock.clone(),
+            clock_guard: Some(clock_guard),
         }
     }
 }
@@ -263,6 +265,7 @@ impl Beside {
                 "store.links is memory: there is nothing that outlives the server; use sqlite:PATH"
             );
         }
+        lost_database::refuse(config)?;
         let mut opening = Opening::new(config, "a command", Access::Command)?;
         let main = opening.links()?;
         Ok(Self {

@@ -56,25 +56,39 @@ CREATE TABLE click_salts (
     salt BLOB    NOT NULL
 ) STRICT;
 
--- Rows of click_days that could not be decoded, as they were found; counting went on with a new row in their place.
+-- About how many bytes the single clicks take, with their indexes; changed with them.
+CREATE TABLE click_visits_size (
+    id    INTEGER PRIMARY KEY CHECK (id = 1),
+    bytes INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO click_visits_size (id, bytes) VALUES (1, 0);
+
+-- Dead letters: rows of click_days that could not be decoded, as they were found; a new row took their place.
 CREATE TABLE click_days_damaged (
     id       INTEGER NOT NULL, -- of click_days
-    found_at INTEGER NOT NULL, -- seconds since 1970
+    found_at INTEGER NOT NULL, -- milliseconds since 1970
     counts   BLOB    NOT NULL,
     visitors BLOB    NOT NULL
 ) STRICT;
 
--- Counts whose row of click_days or click_subjects lies on a page that the engine cannot read. Reports add them to what
--- click_days has.
+-- Dead letters: counts whose row of click_days or click_subjects lies on a page that the engine cannot read.
 CREATE TABLE click_days_aside (
     kind     INTEGER NOT NULL, -- as in click_subjects
     number   INTEGER NOT NULL,
     name     TEXT    NOT NULL COLLATE BINARY,
     day      INTEGER NOT NULL,
+    found_at INTEGER NOT NULL, -- milliseconds since 1970
     counts   BLOB    NOT NULL,
     visitors BLOB    NOT NULL,
     PRIMARY KEY (kind, number, name, day)
 ) STRICT, WITHOUT ROWID;
+
+-- How many single clicks were lost because a page that they go to cannot be read.
+CREATE TABLE click_visits_lost (
+    found_at INTEGER NOT NULL, -- milliseconds since 1970
+    visits   INTEGER NOT NULL
+) STRICT;
 
 -- How far the clicks of a links database that used to hold them have been copied. No row: there were none.
 CREATE TABLE click_move (

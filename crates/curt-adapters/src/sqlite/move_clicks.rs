@@ -10,6 +10,7 @@ use std::path::Path;
 use curt_core::{ErrorKind, PortError, PortResult, names};
 use rusqlite::{Connection, OptionalExtension};
 
+use super::clicks::VISIT_BYTES;
 use super::disk;
 use super::engine::connection::open_writer;
 use super::failure::{BACKEND, port_error};
@@ -178,6 +179,10 @@ fn copy_all(connection: &Connection, from: &Path, to: &Path) -> PortResult<()> {
             check_copy(connection, table, from)?;
         }
     }
+    let size = format!(
+        "UPDATE moved.click_visits_size SET bytes = (SELECT coalesce(sum({VISIT_BYTES}), 0) FROM moved.click_visits)"
+    );
+    connection.execute(&size, ()).map_err(failed)?;
     connection
         .execute("UPDATE moved.click_move SET finished = 1", ())
         .map(drop)

@@ -4,6 +4,7 @@
 #![cfg(feature = "postgres")]
 
 mod crowd;
+mod damaged;
 mod odd_texts;
 mod pages;
 mod suites;

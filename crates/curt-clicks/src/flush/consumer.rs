@@ -1,14 +1,20 @@
 //! One partition, from where the store has counted it.
 
 use curt_core::ports::{ClickFlush, StreamPartition, StreamRecord};
-use curt_core::{Attribution, Day, LinkRef, PackedTags, PortResult, names};
+use curt_core::{Attribution, Day, ErrorKind, LinkRef, PackedTags, PortError, PortResult, names};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::metrics::Counted;
+use super::room::{Admission, admit};
 use super::{Pipeline, attribute, report};
 use crate::fold::Fold;
 use crate::record::{self, Outcome, Visit};
+
+/// Sums after which a window ends while the disk is short of room: what one writes at a time stays small.
+const TIGHT_SUMS_MAX: usize = 2_000;
+/// Visits that go at a time when there are too many; at least twice as many as came.
+const TRIM_BATCH: usize = 1_000;
 
 pub(super) struct Consumer<'a> {
     pipeline: &'a Pipeline,
@@ -22,6 +28,8 @@ pub(super) struct Consumer<'a> {
     window_end: Option<Instant>,
     /// A window that the store has not acknowledged. It may have been applied.
     unapplied: Option<Window>,
+    /// Whether the last window met too little room on the disk.
+    is_tight: bool,
 }
 
 struct Window {
@@ -48,6 +56,7 @@ impl<'a> Consumer<'a> {
             fold: Fold::new(pipeline.settings.fold, countries),
             window_end: None,
             unapplied: None,
+            is_tight: false,
         }
     }
 
@@ -65,7 +74,7 @@ impl<'a> Consumer<'a> {
                 Ok(Found::Some) => tokio::task::yield_now().await,
                 Ok(Found::Nothing) => wait_until(self.next_look(), stop).await,
                 Err(error) => {
-                    report(&error);
+                    self.note_failure(&error);
                     wait_until(Instant::now() + self.pipeline.settings.retry, stop).await;
                 }
             }
@@ -88,6 +97,14 @@ impl<'a> Consumer<'a> {
                 report(&error);
             }
             return;
+        }
+    }
+
+    fn note_failure(&self, error: &PortError) {
+        let pipeline = self.pipeline;
+        let now = pipeline.ports.clock.now();
+        if pipeline.state.failed(self.partition, error, now) {
+            report(error);
         }
     }
 
@@ -129,7 +146,7 @@ impl<'a> Consumer<'a> {
         }
         for record in &records {
             self.take_in_one(record).await?;
-            if self.fold.is_full() {
+            if self.fold.is_full() || (self.is_tight && self.fold.sums() >= TIGHT_SUMS_MAX) {
                 self.flush().await?;
             }
         }
@@ -216,24 +233,85 @@ impl<'a> Consumer<'a> {
         self.apply_rest().await
     }
 
-    /// Writes the window that waits for it, if one does.
+    /// Writes the window that waits for it, if one does and there is room for it.
     async fn apply_rest(&mut self) -> PortResult<()> {
+        self.make_fit().await?;
         let Some(window) = &self.unapplied else {
             return Ok(());
         };
-        let to = window.flush.to;
+        let (to, visits) = (window.flush.to, window.flush.visits.len());
         let started = Instant::now();
         let applied = self.apply(window).await;
-        self.pipeline.metrics.tried(&applied, started.elapsed());
+        let pipeline = self.pipeline;
+        pipeline.metrics.tried(&applied, started.elapsed());
         if applied? {
-            self.pipeline.metrics.counted(&window.counted);
+            pipeline.metrics.counted(&window.counted);
+            pipeline
+                .state
+                .goes_on(self.partition, pipeline.ports.clock.now());
             self.counted = Some(to);
             self.unapplied = None;
             self.commit(to).await;
+            self.trim(visits).await;
         } else {
             self.give_way();
         }
         Ok(())
+    }
+
+    /// Leaves the single clicks out of the window that waits, or refuses it, when the disk has too little room.
+    async fn make_fit(&mut self) -> PortResult<()> {
+        let Some(window) = &mut self.unapplied else {
+            return Ok(());
+        };
+        let pipeline = self.pipeline;
+        let (store, reserve) = (&pipeline.ports.store, pipeline.settings.disk_reserve);
+        let mut admission = admit(&window.flush, store.room().await?, reserve);
+        if admission != Admission::All {
+            store.checkpoint().await?;
+            admission = admit(&window.flush, store.room().await?, reserve);
+        }
+        self.is_tight = admission != Admission::All;
+        match admission {
+            Admission::All => {
+                pipeline.state.keeps();
+                Ok(())
+            }
+            Admission::CountsOnly => {
+                let skipped = std::mem::take(&mut window.flush.visits);
+                if !skipped.is_empty() {
+                    pipeline.metrics.skipped(skipped.len());
+                    pipeline.state.skips(pipeline.ports.clock.now());
+                }
+                Ok(())
+            }
+            Admission::Wait => {
+                let detail = format!(
+                    "the disk of the clicks database has less than clicks.disk_reserve ({reserve} bytes) to spare: \
+                     free space; clicks wait in the spool, links are made and followed"
+                );
+                let kind = ErrorKind::Throttled;
+                Err(PortError::new(kind, "disk", "add clicks", detail))
+            }
+        }
+    }
+
+    /// Removes the oldest single clicks beyond what they may take, after so many came.
+    async fn trim(&self, came: usize) {
+        let Some(bytes_max) = self.pipeline.settings.visits_bytes_max else {
+            return;
+        };
+        let limit = came.saturating_mul(2).max(TRIM_BATCH);
+        match self
+            .pipeline
+            .ports
+            .store
+            .trim_visits(bytes_max, limit)
+            .await
+        {
+            Ok(trimmed) => self.pipeline.metrics.trimmed(trimmed),
+            Err(error) => report(&error),
+        }
     }
 
     /// Says whether the store has the window now.

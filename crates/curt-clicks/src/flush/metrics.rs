@@ -16,7 +16,8 @@ const SECONDS: [f64; 9] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0
 #[derive(Clone, Debug)]
 pub struct FlushMetrics {
     counted: Counter,
-    crowded_out: Counter,
+    trimmed: Counter,
+    skipped: Counter,
     flushes: Family<[(&'static str, &'static str); 1], Counter>,
     seconds: Histogram,
 }
@@ -25,7 +26,8 @@ impl Default for FlushMetrics {
     fn default() -> Self {
         Self {
             counted: Counter::default(),
-            crowded_out: Counter::default(),
+            trimmed: Counter::default(),
+            skipped: Counter::default(),
             flushes: Family::default(),
             seconds: Histogram::new(SECONDS),
         }
@@ -41,9 +43,14 @@ impl FlushMetrics {
             metrics.counted.clone(),
         );
         registry.register(
-            metric::CLICKS_CROWDED_OUT,
-            "Values counted as \"other\" because a link had too many of them",
-            metrics.crowded_out.clone(),
+            metric::CLICK_VISITS_TRIMMED,
+            "Oldest single clicks that were removed because all of them took more than clicks.visits_max",
+            metrics.trimmed.clone(),
+        );
+        registry.register(
+            metric::CLICK_VISITS_SKIPPED,
+            "Single clicks that were counted and not kept because the disk had too little room",
+            metrics.skipped.clone(),
         );
         registry.register(
             metric::CLICK_FLUSHES,
@@ -70,9 +77,16 @@ impl FlushMetrics {
         self.seconds.observe(took.as_secs_f64());
     }
 
+    pub(super) fn trimmed(&self, visits: u64) {
+        self.trimmed.inc_by(visits);
+    }
+
+    pub(super) fn skipped(&self, visits: usize) {
+        self.skipped.inc_by(visits as u64);
+    }
+
     pub(super) fn counted(&self, counted: &Counted) {
         self.counted.inc_by(counted.visits);
-        self.crowded_out.inc_by(counted.crowded_out);
     }
 }
 
@@ -80,7 +94,6 @@ impl FlushMetrics {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
     visits: u64,
-    crowded_out: u64,
 }
 
 impl Counted {
@@ -89,7 +102,6 @@ impl Counted {
         let visits = sums.filter(|sum| sum.dimension == Dimension::Kind);
         Self {
             visits: visits.map(|sum| sum.count).sum(),
-            crowded_out: folded.crowded_out,
         }
     }
 }
@@ -98,10 +110,6 @@ impl Counted {
 impl FlushMetrics {
     pub(super) fn counted_now(&self) -> u64 {
         self.counted.get()
-    }
-
-    pub(super) fn crowded_out_now(&self) -> u64 {
-        self.crowded_out.get()
     }
 
     pub(super) fn flushes_now(&self, result: &'static str) -> u64 {

@@ -15,6 +15,8 @@ mod attribute;
 mod consumer;
 mod metrics;
 mod retention;
+mod room;
+mod state;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use metrics::FlushMetrics;
 pub use retention::{Retention, RetentionSettings};
+pub use state::{CountingProblem, CountingState};
 
 use crate::classify::Countries;
 use crate::fold::FoldSettings;
@@ -45,6 +48,10 @@ pub struct FlushSettings {
     pub retry: Duration,
     /// How long visits are still counted after the stop; the rest stays in the stream.
     pub drain_max: Duration,
+    /// Room on the store's disk that clicks leave to links, in bytes.
+    pub disk_reserve: u64,
+    /// What single visits may take together, in bytes; `None`: as much as there is room for.
+    pub visits_bytes_max: Option<u64>,
     pub fold: FoldSettings,
 }
 
@@ -56,6 +63,8 @@ impl Default for FlushSettings {
             idle: Duration::from_millis(100),
             retry: Duration::from_secs(1),
             drain_max: Duration::from_secs(5),
+            disk_reserve: 0,
+            visits_bytes_max: None,
             fold: FoldSettings::default(),
         }
     }
@@ -88,6 +97,7 @@ pub struct Pipeline {
     ports: FlushPorts,
     settings: FlushSettings,
     metrics: FlushMetrics,
+    state: CountingState,
 }
 
 impl Pipeline {
@@ -97,7 +107,14 @@ impl Pipeline {
             ports,
             settings,
             metrics,
+            state: CountingState::default(),
         })
+    }
+
+    /// Tells whether clicks are counted.
+    #[must_use]
+    pub fn state(&self) -> CountingState {
+        self.state.clone()
     }
 
     /// Counts the visits of every partition until `stop`, and then what is still in the stream.

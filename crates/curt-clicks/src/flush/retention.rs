@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::ports::ClickStore;
-use curt_core::{Clock, Day, PortResult, names};
+use curt_core::{Clock, ClockGuard, Day, PortResult, UnixMillis, names};
 use tokio_util::sync::CancellationToken;
 
-use super::report;
+use super::{FlushMetrics, report};
 
 /// Between two batches, so that others can write.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -18,6 +18,10 @@ pub struct RetentionSettings {
     pub visits_kept: Option<Duration>,
     /// How long counts are kept; `None`: for ever.
     pub sums_kept: Option<Duration>,
+    /// What visits may take together, in bytes; `None`: as much as there is room for.
+    pub visits_bytes_max: Option<u64>,
+    /// Room on the store's disk below which nothing is changed, in bytes: a removal is written down first, too.
+    pub disk_reserve: u64,
     /// How often to look.
     pub every: Duration,
     /// Rows that go at a time.
@@ -29,6 +33,8 @@ impl Default for RetentionSettings {
         Self {
             visits_kept: Some(Duration::from_secs(30 * 24 * 3_600)),
             sums_kept: None,
+            visits_bytes_max: None,
+            disk_reserve: 0,
             every: Duration::from_secs(600),
             batch: 1_000,
         }
@@ -40,6 +46,8 @@ pub struct Retention {
     store: Arc<dyn ClickStore>,
     clock: Arc<dyn Clock>,
     settings: RetentionSettings,
+    metrics: FlushMetrics,
+    clock_guard: Option<Arc<ClockGuard>>,
 }
 
 impl Retention {
@@ -48,12 +56,34 @@ impl Retention {
         store: Arc<dyn ClickStore>,
         clock: Arc<dyn Clock>,
         settings: RetentionSettings,
+        metrics: FlushMetrics,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
             clock,
             settings,
+            metrics,
+            clock_guard: None,
         })
+    }
+
+    /// Removes nothing by time while the guard does not trust the clock.
+    #[must_use]
+    pub fn guarded_by(self: Arc<Self>, guard: Arc<ClockGuard>) -> Arc<Self> {
+        Arc::new(Self {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            settings: self.settings,
+            metrics: self.metrics.clone(),
+            clock_guard: Some(guard),
+        })
+    }
+
+    fn trusted_now(&self) -> Option<UnixMillis> {
+        match &self.clock_guard {
+            Some(guard) => guard.trusted_now(),
+            None => Some(self.clock.now()),
+        }
     }
 
     /// Works until `stop`; a batch under way is finished.
@@ -76,13 +106,24 @@ impl Retention {
 
     /// One batch of each; says how many rows went.
     pub async fn pass(&self) -> PortResult<u64> {
-        let now = self.clock.now();
+        let room = self.store.room().await?;
+        if room.is_some_and(|room| room < self.settings.disk_reserve) {
+            return Ok(0);
+        }
+        let Some(now) = self.trusted_now() else {
+            return Ok(0);
+        };
         // Yesterday's salt stays: visits of its last minutes may still be in the stream.
         self.store.forget_salts(Day::of(now).minus(1)).await?;
         let batch = self.settings.batch.max(1);
         let mut gone = 0;
         if let Some(kept) = self.settings.visits_kept {
             gone += self.store.purge_visits(now.minus(kept), batch).await?;
+        }
+        if let Some(bytes_max) = self.settings.visits_bytes_max {
+            let trimmed = self.store.trim_visits(bytes_max, batch).await?;
+            self.metrics.trimmed(trimmed);
+            gone += trimmed;
         }
         if let Some(kept) = self.settings.sums_kept {
             let before = Day::of(now.minus(kept));

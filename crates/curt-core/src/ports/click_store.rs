@@ -19,9 +19,12 @@ pub trait ClickStore: Send + Sync {
     ///
     /// - *Called twice*: the second is refused and adds nothing.
     /// - *Timed out*: unknown; calling again with the same flush is safe, and `position` tells what happened.
-    /// - *Too many values*: a dimension of a subject keeps the first
-    ///   [`VALUES_PER_DAY_MAX`](crate::limits::VALUES_PER_DAY_MAX) values of a day; counts of further ones are added to
-    ///   [`OTHER`](crate::click::OTHER), which comes on top. The sum over all values stays exact.
+    /// - *Too many values*: a dimension of a subject keeps the
+    ///   [`VALUES_PER_DAY_MAX`](crate::limits::VALUES_PER_DAY_MAX) most frequent values of a day; counts of others are
+    ///   added to [`OTHER`](crate::click::OTHER), which comes on top. The sum over all values stays exact. A value that
+    ///   has more than a thousandth of the day's counts is kept, and what is told of it may lack as much at most.
+    /// - *Damaged*: where a stored row cannot be read, its counts go to the dead letters, everything else is added, and
+    ///   [`damage`](Self::damage) says so.
     /// - *Out of range*: a sum whose hour is not of its day is counted in the day's nearest hour, and a visit before 1970
     ///   or after year 9999 is kept at the nearest instant.
     async fn apply(&self, flush: ClickFlush) -> PortResult<bool>;
@@ -68,8 +71,39 @@ pub trait ClickStore: Send + Sync {
     /// Removes up to `limit` visits that are older than `before`, oldest first, and says how many. Sums stay.
     async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64>;
 
+    /// Removes up to `limit` visits, oldest first, while all of them take more than `bytes_max`, and says how many. What
+    /// they take is estimated from the length of their texts. Sums stay, and the room is used again.
+    async fn trim_visits(&self, bytes_max: u64, limit: usize) -> PortResult<u64>;
+
+    /// Bytes that can still be written before the store's disk is full, without those that it has promised already;
+    /// `None` where this process cannot tell, as for an engine that runs elsewhere.
+    async fn room(&self) -> PortResult<Option<u64>> {
+        Ok(None)
+    }
+
+    /// Gives back room on the disk that is held without need, such as that of a write-ahead log.
+    async fn checkpoint(&self) -> PortResult<()> {
+        Ok(())
+    }
+
+    /// What was set aside or lost because stored rows are damaged, since the database was made; `None`: nothing was.
+    async fn damage(&self) -> PortResult<Option<ClickDamage>> {
+        Ok(None)
+    }
+
     /// Removes up to `limit` days of subjects, sums and visitors alike, that are before `before`, and says how many.
     async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64>;
+}
+
+/// What damage to the stored rows cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClickDamage {
+    /// When it was met first.
+    pub since: UnixMillis,
+    /// Days of subjects that are among the dead letters.
+    pub days: u64,
+    /// Single clicks that could not be kept. Their counts are not affected.
+    pub visits: u64,
 }
 
 /// 32 random bytes.

@@ -9,6 +9,7 @@ use curt_adapters::open::Engines;
 use curt_adapters::sqlite::Access;
 use curt_adapters::wrap::PortErrors;
 use curt_clicks::capture::Capture;
+use curt_core::ClockGuard;
 use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
 use curt_http::{App, BodyBudget, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api};
@@ -19,13 +20,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::ConfigArgs;
-use crate::clicks::ClickLine;
+use crate::clicks::{ClickLine, ClickWatchers};
+use crate::clock_watch::ClockWatch;
 use crate::config::Config;
 use crate::health::LinkHealth;
 use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
 use crate::wiring::{KeyStores, Stores};
-use crate::{account_tasks, first_start, health, open_files, private_files, telemetry};
+use crate::{
+    account_tasks, first_start, health, lost_database, open_files, private_files, telemetry,
+};
 
 /// Serve links; every role by default, in one process
 #[derive(Args, Debug)]
@@ -143,6 +147,7 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
 async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut registry = Registry::default();
     let errors = PortErrors::register(&mut registry);
+    lost_database::refuse(config)?;
     let mut stores = Stores::open(config, &roles.description(), errors.clone())?;
     let (clock, supervisor) = (stores.clock.clone(), Supervisor::default());
     let supply = open_supply(config, roles, &stores, &mut registry).await?;
@@ -166,12 +171,20 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     account_tasks::read_limits(&accounts, &resolver, &ready).await?;
     account_tasks::start(&supervisor, &accounts, &resolver, &ready);
     block(config, &supervisor, &resolver)?;
-    let clicks = ClickLine::start(config, roles, &mut stores, &supervisor, &mut registry)?;
+    let clock_guard = watch_clock(config, &stores, &supervisor, &ready, &mut registry).await;
+    let clicks = ClickLine::start(
+        config,
+        roles,
+        &mut stores,
+        &supervisor,
+        &mut registry,
+        ClickWatchers::new(&ready, &clock_guard),
+    )?;
     start_keys(config, roles, &supervisor, &supply, &ready);
     if roles.has(Role::Purge) {
-        let (settings, ports) = (config.purge.clone(), stores.purge_ports());
+        let ports = stores.purge_ports(clock_guard);
         let (supply, resolver) = (supply.clone(), resolver.clone());
-        let purger = Purger::new(settings, ports, supply, resolver, link_metrics);
+        let purger = Purger::new(config.purge.clone(), ports, supply, resolver, link_metrics);
         supervisor.start("purge", |stop| purger.run(stop));
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
@@ -203,6 +216,19 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
             captures: clicks.workers,
         }),
     })
+}
+
+async fn watch_clock(
+    config: &Config,
+    stores: &Stores,
+    supervisor: &Supervisor,
+    ready: &Arc<Readiness>,
+    registry: &mut Registry,
+) -> Arc<ClockGuard> {
+    let watch = ClockWatch::open(config.clock_guard, stores, ready.clone(), registry).await;
+    let guard = watch.guard();
+    supervisor.start("clock", |stop| watch.watch(stop));
+    guard
 }
 
 fn watch_links(

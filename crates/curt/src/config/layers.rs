@@ -156,9 +156,15 @@ fn listed(text: &str) -> Value {
     Value::Array(items.into_iter().map(Value::String).collect())
 }
 
+/// Settings of earlier versions that have another name now.
+const RENAMED: [(&str, &str); 1] = [("clicks.spool_reserve", "clicks.disk_reserve")];
+
 fn set(settings: &mut Table, key: &str, value: Value) -> Result<(), ConfigError> {
     let known = leaves(&defaults());
     let Some(default) = known.get(key) else {
+        if let Some((_, now)) = RENAMED.iter().find(|(before, _)| *before == key) {
+            return Err(ConfigError::new(format!("{key} is called {now} now")));
+        }
         let hint = nearest(key, known.keys());
         return Err(ConfigError::new(format!("unknown setting {key:?}{hint}")));
     };
@@ -267,6 +273,12 @@ mod tests {
                 .contains("did you mean CURT_SERVER_LISTEN?")
         );
         assert!(overlay_flag(&mut settings, "nonsense").is_err());
+        let renamed = overlay_flag(&mut settings, "clicks.spool_reserve=1MiB").unwrap_err();
+        assert!(
+            renamed
+                .to_string()
+                .contains("clicks.spool_reserve is called clicks.disk_reserve now")
+        );
     }
 
     #[test]

@@ -228,9 +228,10 @@ pub(super) struct Clicks {
     pub(super) spool_max: String,
     pub(super) spool_segment: String,
     pub(super) spool_sync: String,
-    pub(super) spool_reserve: String,
+    pub(super) disk_reserve: String,
     pub(super) flush_every: String,
     pub(super) visits_kept: String,
+    pub(super) visits_max: String,
     pub(super) counts_kept: String,
     pub(super) addresses: bool,
     pub(super) dead_letters_max: String,
@@ -247,6 +248,8 @@ pub(super) struct Purge {
     pub(super) rate_max: u64,
     pub(super) recycle: bool,
     pub(super) quarantine: String,
+    pub(super) clock_jump_max: String,
+    pub(super) clock_settle: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -51,6 +51,16 @@ pub(super) fn duration_or_never(text: &str) -> Result<Option<Duration>, String> 
     }
 }
 
+/// A size, or `"never"` or `""` for no bound.
+pub(super) fn size_or_never(text: &str) -> Result<Option<u64>, String> {
+    match text {
+        "never" | "" => Ok(None),
+        _ => size(text)
+            .map(Some)
+            .map_err(|problem| format!("{problem}, or \"never\"")),
+    }
+}
+
 /// `"256MiB"`.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     scaled(text, &SIZE_UNITS).ok_or_else(|| {

@@ -16,24 +16,34 @@ pub(crate) struct SmallDisk(PathBuf);
 impl SmallDisk {
     /// With a ballast that makes room later; `None`, and said so, where nothing can be mounted.
     pub(crate) fn mount(place: &Path) -> Option<Self> {
-        match Self::try_mount(place) {
+        match Self::try_mount(place, DISK_MIB) {
             Ok(disk) => {
                 fs::write(disk.0.join("ballast"), vec![0; BALLAST_MIB << 20]).unwrap();
                 Some(disk)
             }
             Err(reason) => {
-                skipped::say(
-                    "full_disk",
-                    &format!("no small file system can be mounted here: {reason}"),
-                );
+                say_skipped(&reason);
                 None
             }
         }
     }
 
-    fn try_mount(place: &Path) -> Result<Self, String> {
+    /// Of this size and empty.
+    pub(crate) fn mount_empty(place: &Path, mib: usize) -> Option<Self> {
+        Self::try_mount(place, mib)
+            .map_err(|reason| say_skipped(&reason))
+            .ok()
+    }
+
+    /// What can still be written.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        let disk = rustix::fs::statvfs(&self.0).unwrap();
+        disk.f_bavail * disk.f_frsize
+    }
+
+    fn try_mount(place: &Path, mib: usize) -> Result<Self, String> {
         fs::create_dir_all(place).map_err(|error| error.to_string())?;
-        let size = format!("size={DISK_MIB}m");
+        let size = format!("size={mib}m");
         let output = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
             .arg(place)
@@ -65,6 +75,13 @@ impl SmallDisk {
             fs::remove_file(self.0.join(name)).unwrap();
         }
     }
+}
+
+fn say_skipped(reason: &str) {
+    skipped::say(
+        "full_disk",
+        &format!("no small file system can be mounted here: {reason}"),
+    );
 }
 
 impl Drop for SmallDisk {

@@ -8,11 +8,14 @@ use async_trait::async_trait;
 use curt_core::ports::{
     ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage, VisitQuery,
 };
-use curt_core::{ClickSubject, ClickSum, Day, Dimension, PortResult, UnixMillis};
+use curt_core::{
+    ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
+};
 
 use self::days::Days;
 use self::visits::Visits;
-use super::locked;
+use super::{BACKEND, locked};
+use crate::click_days::Damaged;
 
 #[derive(Debug, Default)]
 pub struct MemoryClickStore {
@@ -48,8 +51,8 @@ impl ClickStore for MemoryClickStore {
             return Ok(false);
         }
         *position = flush.to;
-        for day in flush.days {
-            tables.days.add(day);
+        for day in &flush.days {
+            tables.days.add(day).map_err(broken)?;
         }
         for visit in flush.visits {
             tables.visits.add(visit);
@@ -63,7 +66,9 @@ impl ClickStore for MemoryClickStore {
         dimension: Dimension,
         range: HourRange,
     ) -> PortResult<Vec<ClickSum>> {
-        Ok(locked(&self.tables).days.series(subject, dimension, range))
+        let tables = locked(&self.tables);
+        let series = tables.days.series(subject, dimension, range);
+        series.map_err(broken)
     }
 
     async fn top(
@@ -88,7 +93,9 @@ impl ClickStore for MemoryClickStore {
         from: Day,
         before: Day,
     ) -> PortResult<Vec<(Day, u64)>> {
-        Ok(locked(&self.tables).days.visitors(subject, from, before))
+        let tables = locked(&self.tables);
+        let days = tables.days.visitors(subject, from, before);
+        days.map_err(broken)
     }
 
     async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage> {
@@ -108,7 +115,17 @@ impl ClickStore for MemoryClickStore {
         Ok(locked(&self.tables).visits.purge(before, limit))
     }
 
+    async fn trim_visits(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
+        Ok(locked(&self.tables).visits.trim(bytes_max, limit))
+    }
+
     async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
         Ok(locked(&self.tables).days.purge(before, limit))
     }
+}
+
+/// Nobody else writes to this memory.
+fn broken(damaged: Damaged) -> PortError {
+    let detail = "counts in memory are damaged; please report this";
+    PortError::new(ErrorKind::Bug, BACKEND, "read counts", detail).with_source(damaged)
 }

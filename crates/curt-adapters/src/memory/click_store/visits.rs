@@ -11,6 +11,7 @@ use crate::memory::BACKEND;
 pub(super) struct Visits {
     rows: BTreeMap<Place, VisitRow>,
     came: u64,
+    bytes: u64,
 }
 
 type Place = (UnixMillis, u64);
@@ -19,6 +20,7 @@ impl Visits {
     pub(super) fn add(&mut self, visit: VisitRow) {
         let at = visit.at.clamp(UnixMillis(0), UnixMillis::MAX);
         self.came += 1;
+        self.bytes += bytes_of(&visit);
         self.rows.insert((at, self.came), VisitRow { at, ..visit });
     }
 
@@ -54,10 +56,43 @@ impl Visits {
         let old = self.rows.range(..(before, 0)).take(limit);
         let old: Vec<Place> = old.map(|(place, _)| *place).collect();
         for place in &old {
-            self.rows.remove(place);
+            self.remove(*place);
         }
         old.len() as u64
     }
+
+    pub(super) fn trim(&mut self, bytes_max: u64, limit: usize) -> u64 {
+        let mut trimmed = 0;
+        while self.bytes > bytes_max && trimmed < limit as u64 {
+            let Some((&oldest, _)) = self.rows.first_key_value() else {
+                break;
+            };
+            self.remove(oldest);
+            trimmed += 1;
+        }
+        trimmed
+    }
+
+    fn remove(&mut self, place: Place) {
+        let removed = self.rows.remove(&place);
+        let bytes = removed.as_ref().map_or(0, bytes_of);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+/// About what a visit takes.
+fn bytes_of(visit: &VisitRow) -> u64 {
+    let texts = [
+        &visit.country,
+        &visit.browser,
+        &visit.system,
+        &visit.device,
+        &visit.referrer,
+        &visit.language,
+    ];
+    let texts: usize = texts.iter().map(|text| text.len()).sum();
+    let tags: usize = visit.tags.iter().map(|tag| tag.len()).sum();
+    (size_of::<VisitRow>() + texts + tags) as u64
 }
 
 fn is_of(visit: &VisitRow, subject: &ClickSubject) -> bool {

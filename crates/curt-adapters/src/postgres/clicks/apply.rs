@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use curt_core::ports::{ClickFlush, StreamPartition};
-use curt_core::{ErrorKind, PortError, PortResult, SubjectDay};
+use curt_core::ports::{ClickDamage, ClickFlush, StreamPartition};
+use curt_core::{ErrorKind, PortError, PortResult, SubjectDay, UnixMillis, names};
 use deadpool_postgres::Transaction;
 use tokio_postgres::{Error, Row};
 
@@ -53,6 +53,25 @@ const WRITE_DAYS: &str = "UPDATE click_days AS stored SET counts = new.counts, v
      AS new (kind, number, name, day, counts, visitors) \
      WHERE (stored.kind, stored.number, stored.name, stored.day) = (new.kind, new.number, new.name, new.day)";
 
+const SET_ASIDE: &str = "INSERT INTO click_days_damaged (kind, number, name, day, counts, visitors) \
+     VALUES ($1, $2, $3, $4, $5, $6)";
+const DAMAGE: &str =
+    "SELECT (extract(epoch FROM min(found_at)) * 1000)::bigint, count(*) FROM click_days_damaged";
+
+pub(super) async fn damage(engine: &Engine) -> PortResult<Option<ClickDamage>> {
+    const OP: &str = "ask for damage";
+    let rows = engine.read(OP, DAMAGE, &[]).await?;
+    let Some(row) = rows.first() else {
+        return Ok(None);
+    };
+    let (since, days): (Option<i64>, i64) = (column(OP, row, 0)?, column(OP, row, 1)?);
+    Ok(since.map(|since| ClickDamage {
+        since: UnixMillis(since),
+        days: days.cast_unsigned(),
+        visits: 0,
+    }))
+}
+
 pub(super) async fn position(
     engine: &Engine,
     StreamPartition { stream, number }: StreamPartition,
@@ -83,11 +102,15 @@ async fn run(
         transaction.rollback().await?;
         return Ok(Ok(false));
     }
-    visits::add(&transaction, &flush.visits).await?;
+    let bytes = visits::add(&transaction, &flush.visits).await?;
     let locked = days.lock(&transaction).await?;
     match days.plus(&locked) {
-        Ok(sums) => {
+        Ok(Sums { sums, damaged }) => {
+            for (place, stored) in damaged {
+                days.set_aside(&transaction, place, &stored).await?;
+            }
             days.write(&transaction, &sums).await?;
+            visits::grow(&transaction, bytes).await?;
             transaction.commit().await?;
             Ok(Ok(true))
         }
@@ -120,6 +143,12 @@ pub(super) async fn query(
 ) -> Result<Vec<Row>, Error> {
     let statement = transaction.prepare_cached(sql).await?;
     transaction.query(&statement, values).await
+}
+
+/// What the days of a flush hold from now on, and what those held that cannot be decoded.
+struct Sums {
+    sums: Vec<StoredDay>,
+    damaged: Vec<(usize, StoredDay)>,
 }
 
 /// The days of a flush, each once, in the order in which they are locked; by column.
@@ -164,23 +193,56 @@ impl<'a> Days<'a> {
         query(transaction, LOCK_DAYS, &self.names()).await
     }
 
-    /// What each row holds from now on.
-    fn plus(&self, locked: &[Row]) -> PortResult<Vec<StoredDay>> {
+    /// What each row holds from now on. One that cannot be decoded begins anew.
+    fn plus(&self, locked: &[Row]) -> PortResult<Sums> {
         if locked.len() != self.news.len() {
             let detail =
                 "a day was purged in the moment in which it was added to; nothing was changed";
             return Err(PortError::new(ErrorKind::Throttled, BACKEND, OP, detail));
         }
         let mut sums = Vec::with_capacity(locked.len());
-        for (row, news) in locked.iter().zip(&self.news) {
+        let mut damaged = Vec::new();
+        for (place, (row, news)) in locked.iter().zip(&self.news).enumerate() {
             let stored = StoredDay {
                 counts: column(OP, row, 1)?,
                 visitors: column(OP, row, 2)?,
             };
-            let sum = stored.plus(news.iter().copied());
+            let sum = match stored.plus(news.iter().copied()) {
+                Ok(sum) => Ok(sum),
+                Err(_) => {
+                    damaged.push((place, stored));
+                    StoredDay::empty().plus(news.iter().copied())
+                }
+            };
             sums.push(sum.map_err(|damaged| corrupt(OP, "a day").with_source(damaged))?);
         }
-        Ok(sums)
+        Ok(Sums { sums, damaged })
+    }
+
+    /// Keeps a row that cannot be decoded among the dead letters.
+    async fn set_aside(
+        &self,
+        transaction: &Transaction<'_>,
+        place: usize,
+        stored: &StoredDay,
+    ) -> Result<(), Error> {
+        tracing::error!(
+            event = names::event::CLICKS_SET_ASIDE,
+            backend = BACKEND,
+            kind = self.kind[place],
+            name = %self.name[place],
+            day = self.day[place],
+            "counts of a day are damaged"
+        );
+        let values: [Value<'_>; 6] = [
+            &self.kind[place],
+            &self.number[place],
+            &self.name[place],
+            &self.day[place],
+            &stored.counts,
+            &stored.visitors,
+        ];
+        query(transaction, SET_ASIDE, &values).await.map(drop)
     }
 
     async fn write(&self, transaction: &Transaction<'_>, sums: &[StoredDay]) -> Result<(), Error> {

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage, VisitQuery,
+    ClickDamage, ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage,
+    VisitQuery,
 };
 use curt_core::{ClickSubject, ClickSum, Day, Dimension, PortResult, UnixMillis};
 use tokio::sync::Mutex;
@@ -94,6 +95,14 @@ impl ClickStore for PostgresClicks {
 
     async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
         purge::visits(self.tables.engine().await?, before, limit).await
+    }
+
+    async fn trim_visits(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
+        purge::trim(self.tables.engine().await?, bytes_max, limit).await
+    }
+
+    async fn damage(&self) -> PortResult<Option<ClickDamage>> {
+        apply::damage(self.tables.engine().await?).await
     }
 
     async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {

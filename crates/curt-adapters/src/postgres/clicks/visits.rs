@@ -29,13 +29,29 @@ const LIST: &str = "postgres-visits";
 /// What is read first for a query with filters; most of them fill a page with it.
 const FILTERED_WINDOW: usize = 1_000;
 
-const ADD: &str = "INSERT INTO click_visits (at, domain, key, owner, kind, country, browser, system, device, referrer, \
+/// About what a row takes, with its entries in the indexes.
+macro_rules! visit_bytes {
+    () => {
+        "(200 + 2 * octet_length(coalesce(key, '')) + octet_length(country) + octet_length(browser) \
+         + octet_length(system) + octet_length(device) + octet_length(referrer) + octet_length(language) \
+         + octet_length(array_to_string(coalesce(tags, '{}'), ',')))::bigint"
+    };
+}
+pub(super) use visit_bytes;
+
+const ADD: &str = concat!(
+    "WITH added AS (INSERT INTO click_visits (at, domain, key, owner, kind, country, browser, system, device, referrer, \
      language, tags, address) \
      SELECT at, domain, key, owner, kind, country, browser, system, device, referrer, language, tags::text[], address \
      FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::smallint[], $6::text[], $7::text[], \
      $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::inet[]) WITH ORDINALITY \
      AS new (at, domain, key, owner, kind, country, browser, system, device, referrer, language, tags, address, place) \
-     ORDER BY place";
+     ORDER BY place RETURNING ",
+    visit_bytes!(),
+    " AS bytes) SELECT coalesce(sum(bytes), 0)::bigint FROM added"
+);
+/// Everybody's row: changed last, like the counts of everything.
+const GROW: &str = "UPDATE click_visits_size SET bytes = bytes + $1";
 
 macro_rules! select {
     ($condition:literal) => {
@@ -53,15 +69,25 @@ const OF_ORPHANS: &str = select!("domain IS NULL");
 const OF_OWNER: &str = select!("owner = $5");
 const OF_LINK: &str = select!("domain = $5 AND key = $6");
 
-pub(super) async fn add(transaction: &Transaction<'_>, visits: &[VisitRow]) -> Result<(), Error> {
+/// Says about how many bytes they take.
+pub(super) async fn add(transaction: &Transaction<'_>, visits: &[VisitRow]) -> Result<i64, Error> {
     if visits.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     let mut columns = Columns::default();
     for visit in visits {
         columns.push(visit);
     }
-    query(transaction, ADD, &columns.values()).await.map(drop)
+    let rows = query(transaction, ADD, &columns.values()).await?;
+    rows.first().map_or(Ok(0), |row| row.try_get(0))
+}
+
+/// Notes that the visits take so many bytes more.
+pub(super) async fn grow(transaction: &Transaction<'_>, bytes: i64) -> Result<(), Error> {
+    match bytes {
+        0 => Ok(()),
+        _ => query(transaction, GROW, &[&bytes]).await.map(drop),
+    }
 }
 
 /// Visits by column.

@@ -24,6 +24,18 @@ pub(super) fn position(
 }
 
 pub(super) fn apply(connection: &Connection, flush: &ClickFlush) -> rusqlite::Result<bool> {
+    if !move_position(connection, flush)? {
+        return Ok(false);
+    }
+    for day in &flush.days {
+        add_day(connection, day)?;
+    }
+    visits::add(connection, &flush.visits)?;
+    Ok(true)
+}
+
+/// Says whether the position was where the flush begins.
+pub(super) fn move_position(connection: &Connection, flush: &ClickFlush) -> rusqlite::Result<bool> {
     let partition = flush.partition;
     if position(connection, partition)? != flush.from {
         return Ok(false);
@@ -38,14 +50,10 @@ pub(super) fn apply(connection: &Connection, flush: &ClickFlush) -> rusqlite::Re
             partition.number,
             flush.to.cast_signed(),
         ))?;
-    for day in &flush.days {
-        add_day(connection, day)?;
-    }
-    visits::add(connection, &flush.visits)?;
     Ok(true)
 }
 
-fn add_day(connection: &Connection, new: &SubjectDay) -> rusqlite::Result<()> {
+pub(super) fn add_day(connection: &Connection, new: &SubjectDay) -> rusqlite::Result<()> {
     let row_id = subjects::find_or_add(connection, &new.subject)?.on(new.day);
     let stored: Option<StoredDay> = connection
         .prepare_cached("SELECT counts, visitors FROM click_days WHERE id = ?1")?

@@ -17,32 +17,83 @@
 //! | the slowest create beside 19 such flushes | 150 ms |
 
 mod apply;
+mod damage;
 mod report;
 mod salts;
 mod subjects;
 mod visits;
 
-use std::sync::Arc;
+use std::fs;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage, VisitQuery,
+    ClickDamage, ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage,
+    VisitQuery,
 };
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
+    ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis, names,
 };
 
 use super::Sqlite;
+use super::disk;
 use super::failure::BACKEND;
+use damage::{Damaged, Progress};
+
+pub(super) use visits::VISIT_BYTES;
 
 pub(super) struct SqliteClicks {
     db: Arc<Sqlite>,
+    /// What this process has found damaged; `None` until it met some.
+    damaged: Mutex<Option<Damaged>>,
 }
+
+/// Damaged things that are found one by one before everything is set aside.
+const TRIES_MAX: usize = 64;
 
 impl SqliteClicks {
     pub(super) fn new(db: Arc<Sqlite>) -> Self {
-        Self { db }
+        Self {
+            db,
+            damaged: Mutex::default(),
+        }
     }
+
+    fn damaged(&self) -> MutexGuard<'_, Option<Damaged>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a flush to a file in which damage was met.
+    async fn apply_past_damage(&self, flush: &Arc<ClickFlush>) -> PortResult<bool> {
+        let rows = flush.days.len() + flush.visits.len();
+        for tries in 1.. {
+            let progress = Arc::new(Progress::default());
+            let (flush, at) = (Arc::clone(flush), Arc::clone(&progress));
+            let damaged = self.damaged().clone().unwrap_or_default();
+            let of_call = Arc::clone(&flush);
+            let write = self.db.writer.write("add clicks", rows, move |work| {
+                damage::apply_past(work.connection, &of_call, &damaged, &at)
+            });
+            let added = write.await;
+            match &added {
+                Err(error) if is_damage(error) && tries <= TRIES_MAX => {
+                    let mut known = self.damaged();
+                    let known = known.get_or_insert_default();
+                    known.learn(&flush, &progress);
+                    if tries == TRIES_MAX {
+                        known.give_up(&flush, &progress);
+                    }
+                }
+                _ => return added,
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// A constraint that is violated, or a call that breaks off, is taken for damage, too: one row must not stop all counting.
+fn is_damage(error: &PortError) -> bool {
+    matches!(error.kind, ErrorKind::Corrupt | ErrorKind::Bug)
 }
 
 #[async_trait]
@@ -56,13 +107,30 @@ impl ClickStore for SqliteClicks {
     }
 
     async fn apply(&self, flush: ClickFlush) -> PortResult<bool> {
+        let flush = Arc::new(flush);
+        if self.damaged().is_some() {
+            return self.apply_past_damage(&flush).await;
+        }
         let rows = flush.days.len() + flush.visits.len();
-        self.db
-            .writer
-            .write("add clicks", rows, move |work| {
-                apply::apply(work.connection, &flush)
-            })
-            .await
+        let of_call = Arc::clone(&flush);
+        let write = self.db.writer.write("add clicks", rows, move |work| {
+            apply::apply(work.connection, &of_call)
+        });
+        let added = write.await;
+        let Some(error) = added.as_ref().err().filter(|error| is_damage(error)) else {
+            return added;
+        };
+        let is_news = self.damaged().replace(Damaged::default()).is_none();
+        if is_news {
+            tracing::error!(
+                event = names::event::CLICKS_SET_ASIDE,
+                backend = BACKEND,
+                file = %self.db.path.display(),
+                %error,
+                "clicks database is damaged"
+            );
+        }
+        self.apply_past_damage(&flush).await
     }
 
     async fn series(
@@ -159,6 +227,40 @@ impl ClickStore for SqliteClicks {
                 visits::purge(work.connection, before, limit)
             })
             .await
+    }
+
+    async fn trim_visits(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
+        const OP: &str = "trim visits";
+        if self.db.readers.look_up(OP, visits::size)? <= bytes_max {
+            return Ok(0);
+        }
+        self.db
+            .writer
+            .write(OP, limit, move |work| {
+                visits::trim(work.connection, bytes_max, limit)
+            })
+            .await
+    }
+
+    /// The file grows only when its log is folded into it: what is in the log and not in the file is promised.
+    async fn room(&self) -> PortResult<Option<u64>> {
+        const OP: &str = "ask how much room there is";
+        let bytes: u64 = self.db.readers.look_up(OP, |connection| {
+            let read = |pragma| connection.pragma_query_value(None, pragma, |row| row.get(0));
+            let (pages, page_bytes): (u32, u32) = (read("page_count")?, read("page_size")?);
+            Ok(u64::from(pages) * u64::from(page_bytes))
+        })?;
+        let in_file = fs::metadata(&self.db.path).map_or(0, |file| file.len());
+        let promised = bytes.saturating_sub(in_file);
+        Ok(disk::free_bytes(&self.db.path).map(|free| free.saturating_sub(promised)))
+    }
+
+    async fn checkpoint(&self) -> PortResult<()> {
+        self.db.writer.checkpoint("fold the log of clicks").await
+    }
+
+    async fn damage(&self) -> PortResult<Option<ClickDamage>> {
+        self.db.readers.look_up("ask for damage", damage::damage)
     }
 
     async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {

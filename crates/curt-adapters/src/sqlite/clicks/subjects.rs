@@ -28,7 +28,7 @@ pub(super) fn day_of(row_id: i64) -> Day {
 
 pub(super) const LINK_KIND: u8 = 4;
 
-fn columns(subject: &ClickSubject) -> (u8, i64, &str) {
+pub(super) fn columns(subject: &ClickSubject) -> (u8, i64, &str) {
     match subject {
         ClickSubject::Everything => (0, 0, ""),
         ClickSubject::Orphans => (1, 0, ""),

@@ -7,7 +7,7 @@ use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{VisitPage, VisitQuery};
 use curt_core::{ClickSubject, LinkId, OwnerId, UnixMillis, VisitKind, VisitRow, Visited};
 use rusqlite::types::{Type, Value};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::subjects::{self, LINK_KIND, SubjectNumber};
 use crate::click_days::link_of_number;
@@ -27,13 +27,18 @@ fn first_id(at: UnixMillis) -> i64 {
     at.0.clamp(0, UnixMillis::MAX.0) << NUMBER_BITS
 }
 
+/// About what a row takes, with its entries in the indexes; the same as [`bytes_of`] says.
+pub(in crate::sqlite) const VISIT_BYTES: &str = "100 + octet_length(coalesce(asked, '')) \
+     + octet_length(coalesce(tags, '')) + octet_length(country) + octet_length(browser) + octet_length(system) \
+     + octet_length(device) + octet_length(referrer) + octet_length(language) + octet_length(coalesce(address, ''))";
+/// Beyond the texts: the row itself is 44, its index entries are 42, and pages are not quite full.
+const ROW_BYTES: usize = 100;
+
 pub(super) fn add(connection: &Connection, visits: &[VisitRow]) -> rusqlite::Result<()> {
     let mut subjects = HashMap::new();
+    let mut bytes = 0;
     for visit in visits {
-        let subject = match &visit.visited {
-            Visited::Link(id, generation) => ClickSubject::Link(id.clone(), *generation),
-            Visited::Absent(_) | Visited::BaseUrl => ClickSubject::Orphans,
-        };
+        let subject = subject_of(visit);
         let number = match subjects.get(&subject) {
             Some(number) => *number,
             None => {
@@ -42,20 +47,51 @@ pub(super) fn add(connection: &Connection, visits: &[VisitRow]) -> rusqlite::Res
                 number
             }
         };
-        insert(connection, number, visit)?;
+        bytes += insert(connection, number, visit)?;
     }
-    Ok(())
+    grow(connection, i64::try_from(bytes).unwrap_or(i64::MAX))
+}
+
+/// Under what the visit is found.
+pub(super) fn subject_of(visit: &VisitRow) -> ClickSubject {
+    match &visit.visited {
+        Visited::Link(id, generation) => ClickSubject::Link(id.clone(), *generation),
+        Visited::Absent(_) | Visited::BaseUrl => ClickSubject::Orphans,
+    }
+}
+
+/// Notes that the visits take so many bytes more.
+fn grow(connection: &Connection, bytes: i64) -> rusqlite::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    connection
+        .prepare_cached("UPDATE click_visits_size SET bytes = max(bytes + ?1, 0)")?
+        .execute([bytes])
+        .map(drop)
+}
+
+pub(super) fn size(connection: &Connection) -> rusqlite::Result<u64> {
+    let bytes: Option<i64> = connection
+        .prepare_cached("SELECT bytes FROM click_visits_size")?
+        .query_row((), |row| row.get(0))
+        .optional()?;
+    Ok(bytes.map_or(0, |bytes| bytes.max(0).cast_unsigned()))
 }
 
 fn insert(
     connection: &Connection,
     subject: SubjectNumber,
     visit: &VisitRow,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<usize> {
     let asked = match &visit.visited {
         Visited::Absent(key) => Some(&**key),
         Visited::Link(..) | Visited::BaseUrl => None,
     };
+    let (tags, address) = (
+        join_tags(&visit.tags),
+        visit.address.map(|address| address.to_string()),
+    );
     connection
         .prepare_cached(
             "INSERT INTO click_visits (id, subject, owner, asked, tags, kind, country, browser, system, device, \
@@ -66,7 +102,7 @@ fn insert(
             subject.0,
             visit.owner.map(|owner| owner.0.cast_signed()),
             asked,
-            join_tags(&visit.tags),
+            tags,
             visit.kind as u8,
             &*visit.country,
             &*visit.browser,
@@ -74,9 +110,24 @@ fn insert(
             &*visit.device,
             &*visit.referrer,
             &*visit.language,
-            visit.address.map(|address| address.to_string()),
-        ])
-        .map(drop)
+            address,
+        ])?;
+    let optional = [asked, tags.as_deref(), address.as_deref()];
+    Ok(bytes_of(visit, optional))
+}
+
+fn bytes_of(visit: &VisitRow, optional: [Option<&str>; 3]) -> usize {
+    let texts = [
+        &visit.country,
+        &visit.browser,
+        &visit.system,
+        &visit.device,
+        &visit.referrer,
+        &visit.language,
+    ];
+    let texts = texts.iter().map(|text| text.len());
+    let optional = optional.iter().flatten().map(|text| text.len());
+    ROW_BYTES + texts.chain(optional).sum::<usize>()
 }
 
 /// The first row id from the visit's millisecond on behind all others of it.
@@ -206,11 +257,35 @@ pub(super) fn purge(
     before: UnixMillis,
     limit: usize,
 ) -> rusqlite::Result<u64> {
+    remove(connection, first_id(before), i64::MAX, limit)
+}
+
+/// Removes the oldest visits until the rest takes no more than `bytes_max`, but `limit` of them at most.
+pub(super) fn trim(connection: &Connection, bytes_max: u64, limit: usize) -> rusqlite::Result<u64> {
+    let excess = size(connection)?.saturating_sub(bytes_max);
+    let excess = i64::try_from(excess).unwrap_or(i64::MAX);
+    match excess {
+        0 => Ok(0),
+        _ => remove(connection, i64::MAX, excess, limit),
+    }
+}
+
+/// Removes visits before an id, oldest first, until they made so many bytes or were so many; says how many went.
+fn remove(connection: &Connection, before: i64, bytes: i64, limit: usize) -> rusqlite::Result<u64> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let purged = connection
-        .prepare_cached(
-            "DELETE FROM click_visits WHERE id IN (SELECT id FROM click_visits WHERE id < ?1 ORDER BY id LIMIT ?2)",
-        )?
-        .execute((first_id(before), limit))?;
-    Ok(purged as u64)
+    let sql = format!(
+        "DELETE FROM click_visits WHERE id IN (SELECT id FROM (SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS gone \
+         FROM (SELECT id, {VISIT_BYTES} AS bytes FROM click_visits WHERE id < ?1 ORDER BY id LIMIT ?2)) \
+         WHERE gone < ?3) RETURNING {VISIT_BYTES}"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query((before, limit, bytes))?;
+    let (mut count, mut freed) = (0, 0_i64);
+    while let Some(row) = rows.next()? {
+        count += 1;
+        freed = freed.saturating_add(row.get(0)?);
+    }
+    drop(rows);
+    grow(connection, -freed)?;
+    Ok(count)
 }

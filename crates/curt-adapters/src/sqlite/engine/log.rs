@@ -119,7 +119,8 @@ impl LogKeeper {
         }
     }
 
-    fn cut(&self, connection: &Connection) {
+    /// Folds everything and empties the log, if readers let go of it in time.
+    pub(super) fn cut(&self, connection: &Connection) {
         let patience = connection.busy_timeout(CUT_PATIENCE);
         self.checkpoints.cut(connection);
         if let Err(error) = patience.and_then(|()| connection.busy_timeout(self.busy_timeout)) {

@@ -89,7 +89,12 @@ where
 }
 
 enum Message {
-    Write { rows: usize, call: Box<dyn Call> },
+    Write {
+        rows: usize,
+        call: Box<dyn Call>,
+    },
+    /// Between two groups.
+    Checkpoint(oneshot::Sender<()>),
     Close,
 }
 
@@ -165,6 +170,16 @@ impl Writer {
             .unwrap_or_else(|_| Err(panicked().for_call(op)))
     }
 
+    /// Folds the log into the file and cuts it back, as far as readers let it.
+    pub(in crate::sqlite) async fn checkpoint(&self, op: &'static str) -> PortResult<()> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.queue.send(Message::Checkpoint(reply)).await;
+        if sent.is_err() || answer.await.is_err() {
+            return Err(closed().for_call(op));
+        }
+        Ok(())
+    }
+
     /// Lets the thread finish what is queued and end. Called again: no change.
     pub(in crate::sqlite) async fn close(&self) {
         if self.queue.send(Message::Close).await.is_err() {
@@ -214,9 +229,14 @@ impl WriterThread {
         while let Some(message) = carried.take().or_else(|| messages.blocking_recv()) {
             let mut group: Vec<Box<dyn Call>> = Vec::new();
             let mut rows_waiting: usize = 0;
+            let mut checkpoint = None;
             let mut next = Some(message);
             while let Some(message) = next {
                 match message {
+                    Message::Checkpoint(reply) => {
+                        checkpoint = Some(reply);
+                        break;
+                    }
                     Message::Write { rows, call }
                         if group.is_empty()
                             || rows_waiting.saturating_add(rows) <= COMMIT_GROUP_MAX =>
@@ -235,6 +255,12 @@ impl WriterThread {
             }
             self.commit(group);
             log.tend(&self.connection);
+            if let Some(reply) = checkpoint {
+                log.cut(&self.connection);
+                if reply.send(()).is_err() {
+                    tracing::trace!(backend = BACKEND, "nobody waits for the checkpoint");
+                }
+            }
         }
         log.finish();
     }

@@ -153,6 +153,10 @@ impl ClickStore for Troubled<dyn ClickStore> {
         self.inner.purge_visits(before, limit).await
     }
 
+    async fn trim_visits(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
+        self.inner.trim_visits(bytes_max, limit).await
+    }
+
     async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
         self.inner.purge_sums(before, limit).await
     }

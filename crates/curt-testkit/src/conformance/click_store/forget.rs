@@ -19,6 +19,8 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
         racers_get_one_salt,
         forgotten_salts_are_gone,
         old_visits_go_oldest_first,
+        the_oldest_visits_go_beyond_a_size,
+        what_is_purged_takes_no_room,
         old_days_go_and_others_stay,
     );
 }
@@ -106,6 +108,70 @@ async fn old_visits_go_oldest_first(store: Port) -> Result<()> {
     same("visits", visit_days(&store).await?, vec![2])?;
     let sums = series(&store, &link("a"), KIND).await?;
     same("sums stay", sums.len(), 3)
+}
+
+async fn the_oldest_visits_go_beyond_a_size(store: Port) -> Result<()> {
+    fill(&store).await?;
+    same("there is room", store.trim_visits(1 << 20, 9).await?, 0)?;
+    same("at most a batch", store.trim_visits(0, 1).await?, 1)?;
+    same("the oldest is gone", visit_days(&store).await?, vec![2, 1])?;
+    same("the rest", store.trim_visits(0, 9).await?, 2)?;
+    same("called again", store.trim_visits(0, 9).await?, 0)?;
+    same("visits", visit_days(&store).await?, vec![])?;
+    let sums = series(&store, &link("a"), KIND).await?;
+    same("sums stay", sums.len(), 3)?;
+
+    // As many stay as there is room for: a thousand of about 150 to 400 bytes, in 100 KiB.
+    let mut visits: Vec<_> = (0..1_000).map(|n| visit("a", n)).collect();
+    for (n, visit) in visits.iter_mut().enumerate() {
+        visit.referrer = format!("{n:04}.example").into();
+        visit.tags = vec!["ünïcode".into(), "two".into()];
+    }
+    store.apply(flush_of_visits(1, 2, visits)).await?;
+    let trimmed = store.trim_visits(100 << 10, 2_000).await?;
+    let left = walk(&store, &all_of(link("a"))).await?.len() as u64;
+    same("trimmed or left", trimmed + left, 1_000)?;
+    anyhow::ensure!((200..800).contains(&left), "{left} are left");
+    same("enough went", store.trim_visits(100 << 10, 2_000).await?, 0)
+}
+
+/// Otherwise room would be lost with every purge until nothing is kept any more.
+async fn what_is_purged_takes_no_room(store: Port) -> Result<()> {
+    for round in 0..3 {
+        let mut visits: Vec<_> = (0..100).map(|n| visit("a", n)).collect();
+        for visit in &mut visits {
+            visit.tags = vec!["ünïcode".into(), "two".into()];
+            visit.address = Some([203, 0, 113, 7].into());
+        }
+        visits[0].visited = curt_core::Visited::Absent("nosuchkey".into());
+        visits[1].visited = curt_core::Visited::BaseUrl;
+        visits[2].owner = None;
+        store
+            .apply(flush_of_visits(round, round + 1, visits))
+            .await?;
+        same(
+            "purged",
+            store.purge_visits(UnixMillis(100), 200).await?,
+            100,
+        )?;
+        store
+            .apply(flush_of_visits(round + 1, round + 1, vec![visit("a", 1)]))
+            .await?;
+        // Two would not fit.
+        same("one fits", store.trim_visits(400, 9).await?, 0)?;
+        same("and goes", store.trim_visits(0, 9).await?, 1)?;
+    }
+    Ok(())
+}
+
+fn flush_of_visits(from: u64, to: u64, visits: Vec<curt_core::VisitRow>) -> ClickFlush {
+    ClickFlush {
+        partition: partition(0),
+        from,
+        to,
+        days: Vec::new(),
+        visits,
+    }
 }
 
 async fn old_days_go_and_others_stay(store: Port) -> Result<()> {

@@ -31,12 +31,15 @@ pub(super) fn resolve(
     if raw.spool.is_empty() {
         return at("clicks.spool", Err("name a folder".to_owned()));
     }
+    let disk_reserve = at("clicks.disk_reserve", units::size(&raw.disk_reserve))?;
+    let visits_bytes_max = at("clicks.visits_max", units::size_or_never(&raw.visits_max))?;
     let spool = SpoolSettings {
         writers: u32::try_from(workers + 1).unwrap_or(u32::MAX),
         segment_bytes: at("clicks.spool_segment", units::size(&raw.spool_segment))?,
         total_bytes: at("clicks.spool_max", units::size(&raw.spool_max))?,
         sync_every: positive("clicks.spool_sync", &raw.spool_sync)?,
-        disk_reserve_bytes: at("clicks.spool_reserve", units::size(&raw.spool_reserve))?,
+        // Twice: what is in the spool can be counted only while the counts themselves have room.
+        disk_reserve_bytes: disk_reserve.saturating_mul(2),
         dead_letter_bytes: at(
             "clicks.dead_letters_max",
             units::size(&raw.dead_letters_max),
@@ -57,6 +60,8 @@ pub(super) fn resolve(
         spool,
         flush: FlushSettings {
             window: positive("clicks.flush_every", &raw.flush_every)?,
+            disk_reserve,
+            visits_bytes_max,
             fold: FoldSettings {
                 visits_max: FoldSettings::default()
                     .visits_max
@@ -68,6 +73,8 @@ pub(super) fn resolve(
         },
         retention: RetentionSettings {
             visits_kept,
+            visits_bytes_max,
+            disk_reserve,
             sums_kept: at(
                 "clicks.counts_kept",
                 units::duration_or_never(&raw.counts_kept),

@@ -14,7 +14,7 @@ use curt_accounts::{AccountSettings, LimitSettings};
 use curt_adapters::masked;
 use curt_adapters::sqlite::{SqliteSettings, Synchronous};
 use curt_core::limits::{PURGE_BATCH_MAX, TARGET_BYTES_MAX};
-use curt_core::{KeyRules, RedirectStatus};
+use curt_core::{ClockGuardSettings, KeyRules, RedirectStatus};
 use curt_http::{HttpSettings, PrivateDenied};
 use curt_keys::KeySettings;
 use curt_links::resolve::MISS_TTL_MAX;
@@ -44,6 +44,7 @@ pub(crate) struct Config {
     /// `None`: visits are not counted.
     pub(crate) clicks: Option<ClickSettings>,
     pub(crate) purge: PurgeSettings,
+    pub(crate) clock_guard: ClockGuardSettings,
     pub(crate) log: LogSettings,
     written: Table,
 }
@@ -96,6 +97,13 @@ impl Config {
             limits: accounts::limits(&raw.limits)?,
             clicks: clicks::resolve(&raw.clicks, &data_dir, http.server.workers)?,
             purge: purge(&raw.purge)?,
+            clock_guard: ClockGuardSettings {
+                jump_max: positive("purge.clock_jump_max", &raw.purge.clock_jump_max)?,
+                settle: at(
+                    "purge.clock_settle",
+                    units::duration(&raw.purge.clock_settle),
+                )?,
+            },
             log: log(&raw.log)?,
             data_dir,
             http,

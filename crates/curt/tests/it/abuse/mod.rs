@@ -6,6 +6,7 @@
 
 mod bodies;
 mod connections;
+mod disk;
 mod feeds;
 mod open_files;
 mod password_links;

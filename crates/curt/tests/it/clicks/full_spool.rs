@@ -58,6 +58,7 @@ fn on_a_full_disk_redirects_go_on_and_drops_are_counted_exactly_c2() {
         "server.workers=2",
         "clicks.flush_every=50ms",
         "clicks.spool_segment=128KiB",
+        "clicks.disk_reserve=4MiB",
         "keys.ledger.low=2000",
         "keys.ledger.high=4000",
     ]);

@@ -100,3 +100,35 @@ fn one_report_has_the_visits_of_every_server_c1() {
     let streams = "select count(distinct stream) from click_positions";
     assert_eq!(database.sql(streams).unwrap(), "3");
 }
+
+/// As default.toml says: what a server left in its spool is counted by any other process over the same store.
+#[test]
+fn the_spool_of_a_server_that_is_gone_is_counted_elsewhere_c1() {
+    let server = need!(shared());
+    let database = server.database("recovered").unwrap();
+    let mut gone = server_over(&database);
+    let key = new_link(&gone, &json!({}));
+    let rounds = length(50, 2_000);
+    // Half of it is counted already, and must not be counted again.
+    visit(&gone, &key, rounds);
+    wait_until_told(std::slice::from_ref(&gone), &key, rounds_of(rounds));
+    assert!(gone.terminate().success());
+    gone.restart_as(&["redirect", "api"]);
+    visit(&gone, &key, rounds);
+    gone.kill();
+
+    let reporter = server_over(&database);
+    assert_eq!(visits_of(&mut reporter.api(), &key), rounds_of(rounds));
+    let links = database.url();
+    let store = [("CURT_STORE_LINKS", Path::new(&links))];
+    let spool = format!(
+        "clicks.spool={}",
+        gone.folder().join("data/spool").display()
+    );
+    let mut helper = Site::with_environment(&["clicks.flush_every=50ms", &spool], &store);
+    for _ in 0..2 {
+        helper.restart_as(&["clicks"]);
+        wait_until_told(std::slice::from_ref(&reporter), &key, rounds_of(2 * rounds));
+        assert!(helper.terminate().success());
+    }
+}

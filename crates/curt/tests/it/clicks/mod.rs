@@ -4,9 +4,12 @@
 mod attribution;
 #[cfg(target_os = "linux")]
 mod clock;
+mod crowded_out;
+mod damaged;
 mod exact;
 mod full_spool;
 mod kills;
+mod lost_database;
 mod many_servers;
 mod max_clicks;
 mod moved;

@@ -1,0 +1,186 @@
+//! Counting past damaged rows: what cannot be added where it belongs goes to the dead letters, and the rest is added.
+//!
+//! SQLite refuses every further write of a transaction that has met a damaged page. So each try tells how far it came;
+//! what it could not add is remembered, for this flush and all later ones, and the next try leaves it out.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use curt_core::ports::{ClickDamage, ClickFlush};
+use curt_core::{ClickSubject, Day, SubjectDay, UnixMillis, VisitRow};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::apply::{add_day, move_position};
+use super::{subjects, visits};
+use crate::click_days::StoredDay;
+
+const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+/// Things that are remembered; more than that are found again each time.
+const KNOWN_MAX: usize = 10_000;
+
+/// How far a try came: the number of the day that it was at, or of the visit behind them; past all, it is through.
+#[derive(Debug, Default)]
+pub(super) struct Progress(AtomicUsize);
+
+/// What cannot be added.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Damaged {
+    days: HashSet<(ClickSubject, Day)>,
+    /// Subjects whose single clicks cannot be kept.
+    visits: HashSet<ClickSubject>,
+}
+
+impl Damaged {
+    /// Learns from a try that failed where `progress` says; `false` when it was not this flush's fault.
+    pub(super) fn learn(&mut self, flush: &ClickFlush, progress: &Progress) -> bool {
+        let at = progress.0.load(Ordering::Acquire);
+        if self.days.len() + self.visits.len() >= KNOWN_MAX {
+            self.days.clear();
+            self.visits.clear();
+        }
+        if let Some(day) = flush.days.get(at) {
+            return self.days.insert((day.subject.clone(), day.day));
+        }
+        match flush.visits.get(at - flush.days.len()) {
+            Some(visit) => self.visits.insert(visits::subject_of(visit)),
+            None => false,
+        }
+    }
+
+    /// Gives up on everything of the kind that the last try failed at.
+    pub(super) fn give_up(&mut self, flush: &ClickFlush, progress: &Progress) {
+        if progress.0.load(Ordering::Acquire) < flush.days.len() {
+            let days = flush.days.iter();
+            self.days
+                .extend(days.map(|day| (day.subject.clone(), day.day)));
+        } else {
+            self.visits
+                .extend(flush.visits.iter().map(visits::subject_of));
+        }
+    }
+
+    fn has_day(&self, day: &SubjectDay) -> bool {
+        !self.days.is_empty() && self.days.contains(&(day.subject.clone(), day.day))
+    }
+
+    fn has_visit(&self, visit: &VisitRow) -> bool {
+        !self.visits.is_empty() && self.visits.contains(&visits::subject_of(visit))
+    }
+}
+
+/// Does what `apply` does, and sets aside what is damaged.
+pub(super) fn apply_past(
+    connection: &Connection,
+    flush: &ClickFlush,
+    damaged: &Damaged,
+    progress: &Progress,
+) -> rusqlite::Result<bool> {
+    progress.0.store(usize::MAX, Ordering::Release);
+    if !move_position(connection, flush)? {
+        return Ok(false);
+    }
+    for (at, day) in flush.days.iter().enumerate() {
+        progress.0.store(at, Ordering::Release);
+        if damaged.has_day(day) {
+            add_aside(connection, day)?;
+            continue;
+        }
+        match add_day(connection, day) {
+            Err(error) if is_undecodable(&error) => begin_anew(connection, day)?,
+            added => added?,
+        }
+    }
+    let mut lost = 0;
+    for (at, visit) in flush.visits.iter().enumerate() {
+        progress.0.store(flush.days.len() + at, Ordering::Release);
+        match damaged.has_visit(visit) {
+            true => lost += 1,
+            false => visits::add(connection, std::slice::from_ref(visit))?,
+        }
+    }
+    progress.0.store(usize::MAX, Ordering::Release);
+    if lost > 0 {
+        let sql = format!("INSERT INTO click_visits_lost (found_at, visits) VALUES ({NOW}, ?1)");
+        connection.prepare_cached(&sql)?.execute([lost])?;
+    }
+    Ok(true)
+}
+
+/// Whether a row could be read and does not hold what this product writes.
+fn is_undecodable(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..)
+    )
+}
+
+/// Moves a row that can be read but not decoded to the dead letters and begins a new one.
+fn begin_anew(connection: &Connection, day: &SubjectDay) -> rusqlite::Result<()> {
+    let row_id = subjects::find_or_add(connection, &day.subject)?.on(day.day);
+    let sql = format!(
+        "INSERT INTO click_days_damaged (id, found_at, counts, visitors) \
+         SELECT id, {NOW}, counts, visitors FROM click_days WHERE id = ?1"
+    );
+    connection.prepare_cached(&sql)?.execute([row_id])?;
+    connection
+        .prepare_cached("DELETE FROM click_days WHERE id = ?1")?
+        .execute([row_id])?;
+    add_day(connection, day)
+}
+
+fn add_aside(connection: &Connection, day: &SubjectDay) -> rusqlite::Result<()> {
+    let (kind, number, name) = subjects::columns(&day.subject);
+    let stored: Option<StoredDay> = connection
+        .prepare_cached(
+            "SELECT counts, visitors FROM click_days_aside WHERE kind = ?1 AND number = ?2 AND name = ?3 AND day = ?4",
+        )?
+        .query_row((kind, number, name, day.day.number()), |row| {
+            Ok(StoredDay {
+                counts: row.get(0)?,
+                visitors: row.get(1)?,
+            })
+        })
+        .optional()?;
+    let sum = stored
+        .and_then(|stored| stored.plus([day]).ok())
+        .or_else(|| StoredDay::empty().plus([day]).ok());
+    let Some(sum) = sum else { return Ok(()) };
+    let sql = format!(
+        "INSERT INTO click_days_aside (kind, number, name, day, found_at, counts, visitors) \
+         VALUES (?1, ?2, ?3, ?4, {NOW}, ?5, ?6) ON CONFLICT (kind, number, name, day) \
+         DO UPDATE SET counts = excluded.counts, visitors = excluded.visitors"
+    );
+    connection
+        .prepare_cached(&sql)?
+        .execute((
+            kind,
+            number,
+            name,
+            day.day.number(),
+            sum.counts,
+            sum.visitors,
+        ))
+        .map(drop)
+}
+
+pub(super) fn damage(connection: &Connection) -> rusqlite::Result<Option<ClickDamage>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT min(found_at), coalesce(sum(days), 0), coalesce(sum(visits), 0) FROM ( \
+         SELECT min(found_at) AS found_at, count(*) AS days, 0 AS visits FROM click_days_damaged \
+         UNION ALL SELECT min(found_at), count(*), 0 FROM click_days_aside \
+         UNION ALL SELECT min(found_at), 0, sum(visits) FROM click_visits_lost)",
+    )?;
+    statement.query_row((), |row| {
+        let since: Option<i64> = row.get(0)?;
+        let since = since.map(UnixMillis);
+        let (days, visits): (i64, i64) = (row.get(1)?, row.get(2)?);
+        Ok(since.map(|since| ClickDamage {
+            since,
+            days: days.cast_unsigned(),
+            visits: visits.cast_unsigned(),
+        }))
+    })
+}

@@ -1,0 +1,116 @@
+//! Tells whether clicks are counted, for `/health/ready` and the metrics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_clicks::flush::CountingState;
+use curt_core::names::metric;
+use curt_core::ports::{ClickDamage, ClickStore};
+use curt_http::{Impact, Readiness};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::health::{note_fail, note_pass};
+use crate::wiring::rfc3339;
+
+const EVERY: Duration = Duration::from_secs(1);
+/// Less often: the engine is asked.
+const DAMAGE_EVERY: Duration = Duration::from_secs(5);
+const COUNT_CLICKS: &str = "count_clicks";
+const CLICKS_DATABASE: &str = "clicks_database";
+
+/// Watches the consumers of this process and what they count into.
+pub(crate) struct ClickHealth {
+    counting: CountingState,
+    store: Arc<dyn ClickStore>,
+    ready: Arc<Readiness>,
+    is_counting: Gauge,
+    damaged: Family<[(&'static str, &'static str); 1], Gauge>,
+}
+
+impl ClickHealth {
+    pub(crate) fn new(
+        counting: CountingState,
+        store: Arc<dyn ClickStore>,
+        ready: Arc<Readiness>,
+        registry: &mut Registry,
+    ) -> Self {
+        let (is_counting, damaged) = (Gauge::default(), Family::default());
+        is_counting.set(1);
+        registry.register(
+            metric::CLICKS_COUNTING,
+            "Whether clicks are counted: 1, or 0 while something stops it",
+            is_counting.clone(),
+        );
+        registry.register(
+            metric::CLICKS_DAMAGED,
+            "Days of subjects and single clicks that damage to the clicks database cost",
+            damaged.clone(),
+        );
+        Self {
+            counting,
+            store,
+            ready,
+            is_counting,
+            damaged,
+        }
+    }
+
+    pub(crate) async fn watch(self, stop: CancellationToken) {
+        let mut damage_asked: Option<Instant> = None;
+        loop {
+            self.tell_counting();
+            if damage_asked.is_none_or(|asked| asked.elapsed() >= DAMAGE_EVERY) {
+                damage_asked = Some(Instant::now());
+                // An engine that does not answer is told by the consumers.
+                if let Ok(damage) = self.store.damage().await {
+                    self.tell_damage(damage);
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(EVERY) => {}
+            }
+        }
+    }
+
+    fn tell_counting(&self) {
+        let stopped = self.counting.stopped();
+        self.is_counting.set(i64::from(stopped.is_none()));
+        let reason = match (stopped, self.counting.skipping_since()) {
+            (Some(stopped), _) => {
+                let since = rfc3339(stopped.since);
+                format!("clicks are not counted since {since}: {}", stopped.reason)
+            }
+            (None, Some(since)) => format!(
+                "clicks are counted and not kept one by one since {}: the disk has less than twice clicks.disk_reserve",
+                rfc3339(since)
+            ),
+            (None, None) => return note_pass(&self.ready, COUNT_CLICKS),
+        };
+        note_fail(&self.ready, COUNT_CLICKS, Impact::Degraded, &reason);
+    }
+
+    fn tell_damage(&self, damage: Option<ClickDamage>) {
+        let Some(damage) = damage else {
+            return note_pass(&self.ready, CLICKS_DATABASE);
+        };
+        for (what, count) in [("days", damage.days), ("visits", damage.visits)] {
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.damaged
+                .get_or_create_owned(&[("what", what)])
+                .set(count);
+        }
+        let reason = format!(
+            "damaged since {}: the counts of {} days of links, owners or tags are among its dead letters, {} single \
+             clicks are lost; restore the clicks database from a backup",
+            rfc3339(damage.since),
+            damage.days,
+            damage.visits
+        );
+        note_fail(&self.ready, CLICKS_DATABASE, Impact::Degraded, &reason);
+    }
+}
