@@ -105,7 +105,7 @@ impl World {
         links.insert(request(vec![link("new")])).await.unwrap();
         let db = Sqlite::open_clicks(self.clicks_file(), SqliteSettings::default()).unwrap();
         let clicks = db.clicks();
-        let subject = ClickSubject::Link(id("busy"));
+        let subject = ClickSubject::Link(id("busy"), 1);
         let position = clicks.position(partition(0)).await.unwrap();
         assert_eq!(position, POSITION.cast_unsigned(), "C-1");
         let top = clicks.top(&subject, Dimension::Kind, HourRange::ALL, 9);

@@ -172,14 +172,9 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     account_tasks::start(&supervisor, &accounts, &resolver, &ready);
     block(config, &supervisor, &resolver)?;
     let clock_guard = watch_clock(config, &stores, &supervisor, &ready, &mut registry).await;
-    let clicks = ClickLine::start(
-        config,
-        roles,
-        &mut stores,
-        &supervisor,
-        &mut registry,
-        ClickWatchers::new(&ready, &clock_guard),
-    )?;
+    let watchers = ClickWatchers::new(&ready, &clock_guard);
+    let (tasks, metrics) = (&supervisor, &mut registry);
+    let clicks = ClickLine::start(config, roles, &mut stores, tasks, metrics, watchers)?;
     start_keys(config, roles, &supervisor, &supply, &ready);
     if roles.has(Role::Purge) {
         let ports = stores.purge_ports(clock_guard);

@@ -47,6 +47,22 @@ impl Damaged {
         }
     }
 
+    /// Learns what cannot be read of all that the flush adds to: a page that is damaged may hold hundreds of rows. Not for
+    /// a connection that is within a transaction.
+    pub(super) fn probe(&mut self, connection: &Connection, flush: &ClickFlush) {
+        for day in &flush.days {
+            if read_day(connection, day).is_err_and(|error| !is_undecodable(&error)) {
+                self.days.insert((day.subject.clone(), day.day));
+            }
+        }
+        let subjects: HashSet<_> = flush.visits.iter().map(visits::subject_of).collect();
+        for subject in subjects {
+            if subjects::find(connection, &subject).is_err() {
+                self.visits.insert(subject);
+            }
+        }
+    }
+
     /// Gives up on everything of the kind that the last try failed at.
     pub(super) fn give_up(&mut self, flush: &ClickFlush, progress: &Progress) {
         if progress.0.load(Ordering::Acquire) < flush.days.len() {
@@ -104,6 +120,20 @@ pub(super) fn apply_past(
         connection.prepare_cached(&sql)?.execute([lost])?;
     }
     Ok(true)
+}
+
+fn read_day(connection: &Connection, day: &SubjectDay) -> rusqlite::Result<()> {
+    let Some(subject) = subjects::find(connection, &day.subject)? else {
+        return Ok(());
+    };
+    let mut statement =
+        connection.prepare_cached("SELECT counts, visitors FROM click_days WHERE id = ?1")?;
+    let read = statement.query_row([subject.on(day.day)], |row| {
+        row.get_ref(0)?.as_blob()?;
+        row.get_ref(1)?.as_blob()?;
+        Ok(())
+    });
+    read.optional().map(drop)
 }
 
 /// Whether a row could be read and does not hold what this product writes.

@@ -80,6 +80,12 @@ impl SqliteClicks {
                     let mut known = self.damaged();
                     let known = known.get_or_insert_default();
                     known.learn(&flush, &progress);
+                    if tries == 1 {
+                        self.db.readers.look_up("look for damage", |connection| {
+                            known.probe(connection, &flush);
+                            Ok(())
+                        })?;
+                    }
                     if tries == TRIES_MAX {
                         known.give_up(&flush, &progress);
                     }
