@@ -15,7 +15,9 @@ use crate::memory::{
 };
 
 #[cfg(feature = "postgres")]
-use crate::postgres::{self, Postgres, PostgresSettings};
+use crate::postgres::{self, Postgres};
+#[cfg(feature = "postgres")]
+use crate::postgres_settings::PostgresSettings;
 use crate::sqlite::{Sqlite, SqliteSettings};
 
 /// One for the flush, the others for reports.
@@ -71,8 +73,10 @@ impl Engines {
             #[cfg(feature = "postgres")]
             EngineKind::Postgres => {
                 let settings = PostgresSettings {
-                    connections: CLICK_CONNECTIONS,
-                    ..PostgresSettings::default()
+                    lookup_connections: CLICK_CONNECTIONS,
+                    write_connections: CLICK_CONNECTIONS,
+                    background_connections: CLICK_CONNECTIONS,
+                    ..self.settings.postgres.clone()
                 };
                 let database = Postgres::open(address.secret_text(), &settings)?;
                 let clicks = database.clicks();
