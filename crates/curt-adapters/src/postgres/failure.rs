@@ -24,27 +24,19 @@ pub(super) fn no_answer(op: &'static str, address: &Address) -> PortError {
     PortError::new(ErrorKind::Unavailable, BACKEND, op, detail)
 }
 
-/// Why one host refuses a login. However wrong a setting or a password is, it was right when the process started, or
-/// nobody could know: others may mend it while this process waits.
-pub(super) fn login_refusal(error: &Error) -> (ErrorKind, String) {
+/// Why one host refuses a login. Such a failure is always transient: however wrong a setting or a password is, it may have
+/// been right before, and others may mend it while this process waits.
+pub(super) fn login_refusal(error: &Error) -> String {
     let Some(told) = error.as_db_error() else {
-        return (ErrorKind::Unavailable, words_of(error));
+        return words_of(error);
     };
-    let (kind, way_out) = match told.code().code() {
-        "53300" => (
-            ErrorKind::Throttled,
-            ": raise its max_connections, or use fewer ([postgres] in the settings)",
-        ),
-        "3D000" => (
-            ErrorKind::Unavailable,
-            ": make the database, or name another one",
-        ),
-        code if code.starts_with("28") => {
-            (ErrorKind::Unavailable, ": check user, password and LOGIN")
-        }
-        _ => (ErrorKind::Unavailable, ""),
+    let way_out = match told.code().code() {
+        "53300" => ": raise its max_connections, or use fewer ([postgres] in the settings)",
+        "3D000" => ": make the database, or name another one",
+        code if code.starts_with("28") => ": check user, password and LOGIN",
+        _ => "",
     };
-    (kind, format!("{}{way_out}", told.message()))
+    format!("{}{way_out}", told.message())
 }
 
 /// The innermost words: the driver's own say only at which step it was.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use curt_core::ErrorKind;
 use deadpool_postgres::ClientWrapper;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -38,8 +37,9 @@ pub(super) struct Login {
 /// Why no host serves us, in one line that names each.
 #[derive(Clone, Debug)]
 pub(super) struct Unreachable {
-    pub(super) kind: ErrorKind,
     pub(super) detail: String,
+    /// Whether a host gave its own reason: connections that it has let in before may still work.
+    pub(super) is_answer: bool,
 }
 
 pub(super) struct Hosts {
@@ -103,7 +103,7 @@ impl Hosts {
             Ok(outcome) => outcome,
             Err(_) => Err(Refusal {
                 host,
-                kind: ErrorKind::Unavailable,
+                is_answer: false,
                 words: format!("no answer within {:?}", self.connect_timeout),
             }),
         }
@@ -122,8 +122,13 @@ impl Hosts {
         match connected {
             Ok(client) => Ok(Login { client, host }),
             Err(error) => {
-                let (kind, words) = login_refusal(&error);
-                Err(Refusal { host, kind, words })
+                let is_answer = error.as_db_error().is_some();
+                let words = login_refusal(&error);
+                Err(Refusal {
+                    host,
+                    is_answer,
+                    words,
+                })
             }
         }
     }
@@ -137,11 +142,8 @@ impl Hosts {
                 format!("{}: {words}", host_label(&self.configs[*host]))
             })
             .collect();
-        let kinds = refusals.iter().map(|refusal| refusal.kind);
         Unreachable {
-            kind: kinds
-                .max_by_key(|kind| *kind == ErrorKind::Throttled)
-                .unwrap_or(ErrorKind::Unavailable),
+            is_answer: refusals.iter().any(|refusal| refusal.is_answer),
             detail: format!("{} cannot be used ({})", self.label, lines.join("; ")),
         }
     }
@@ -150,7 +152,7 @@ impl Hosts {
 /// Why one host does not serve us.
 struct Refusal {
     host: usize,
-    kind: ErrorKind,
+    is_answer: bool,
     words: String,
 }
 

@@ -143,7 +143,9 @@ impl Engine {
                 lane.route().search();
                 no_answer(op, &self.address)
             }
-            NoConnection::Unreachable(why) => PortError::new(why.kind, BACKEND, op, why.detail),
+            NoConnection::Unreachable(why) => {
+                PortError::new(ErrorKind::Unavailable, BACKEND, op, why.detail)
+            }
         })
     }
 

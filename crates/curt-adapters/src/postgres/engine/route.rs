@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use curt_core::ErrorKind;
 use deadpool_postgres::ClientWrapper;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -202,7 +201,7 @@ impl Route {
             Ok(login) => Ok(self.arrive(login)),
             Err(reason) => {
                 self.go_down(&reason);
-                if doubt == Doubt::Silent && reason.kind == ErrorKind::Unavailable {
+                if doubt == Doubt::Silent && !reason.is_answer {
                     self.epoch.send_modify(|epoch| *epoch += 1);
                 }
                 Err(reason)
