@@ -62,6 +62,8 @@ impl PostgresLinks {
 impl LinkStore for PostgresLinks {
     async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
         check_texts(OP_INSERT, &request)?;
+        // Before the deadline begins: tables are made once, and take their time.
+        self.tables.engine().await?;
         let tables = Arc::clone(&self.tables);
         let timeout = tables.write_timeout();
         match request.once {

@@ -64,6 +64,9 @@ impl Plant {
                 list(pools.iter().map(redis::Server::url).collect()),
             )
             .setting("store.locks", locks)
+            // The machine may be busy, and nothing is done to the links database here.
+            .setting("postgres.lookup_timeout", "30s")
+            .setting("postgres.write_timeout", "30s")
             // There is no balancer that would have to notice.
             .setting("server.drain_delay", "0s")
             .setting("log.level", "warn");

@@ -20,6 +20,13 @@ use crate::wait::eventually;
 
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
+/// The machine may be busy: what is refused here is refused by the engine.
+const PATIENT: &[(&str, &str)] = &[
+    ("log.level", "error"),
+    ("postgres.lookup_timeout", "30s"),
+    ("postgres.write_timeout", "30s"),
+];
+
 fn start(url: &str, settings: &[(&str, &str)]) -> (App, Server, Api) {
     let app = App::new(env!("CARGO_BIN_EXE_curt"))
         .unwrap()
@@ -102,7 +109,7 @@ fn an_engine_that_refuses_us_is_503_with_its_cause_until_it_does_not() {
         "postgres://{role}@127.0.0.1:{},127.0.0.1:1/{name}",
         server.port()
     );
-    let (_app, curt, mut api) = start(&url, &[("log.level", "error")]);
+    let (_app, curt, mut api) = start(&url, PATIENT);
     let key = create(&mut api, "https://example.com/kept");
     for Refusal {
         name: refusal,
