@@ -22,6 +22,7 @@ mod lifecycle;
 mod metrics;
 mod people;
 mod power_cut;
+mod preload;
 mod private_files;
 mod recycled;
 mod report_scale;

@@ -10,12 +10,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::durability::{Expected, is_as_expected, load_until_killed};
 use crate::length::length;
+use crate::preload::build_library;
 use crate::site::Site;
 
 const DISK: &str = r#"
@@ -113,7 +113,7 @@ struct Machine {
 impl Machine {
     fn start(settings: &[&str]) -> Self {
         let library = tempfile::tempdir().unwrap();
-        let preload = build(library.path());
+        let preload = build_library(library.path(), DISK);
         let mut site = Site::with_environment(settings, &[("LD_PRELOAD", preload.as_path())]);
         let token = site.new_token("tests");
         site.use_token(&token);
@@ -132,19 +132,6 @@ impl Machine {
         copy_kept(&kept, &data);
         self.site.restart();
     }
-}
-
-/// The library, made with the C compiler that building the product needs too.
-fn build(folder: &Path) -> PathBuf {
-    let (source, library) = (folder.join("disk.c"), folder.join("disk.so"));
-    fs::write(&source, DISK).unwrap();
-    let made = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .args([&library, &source])
-        .arg("-ldl")
-        .status();
-    assert!(made.unwrap().success());
-    library
 }
 
 /// Copies what was kept, without copies that the kill interrupted.

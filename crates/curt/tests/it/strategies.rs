@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use curt_testkit::http::Client;
+use curt_testkit::stop::SetOnDrop;
 
 use crate::api::{Api, bulk_results};
 use crate::length::length;
@@ -243,15 +244,18 @@ fn create(
     let (acknowledged, dry) = (AtomicUsize::new(0), AtomicU64::new(0));
     let (http, token) = (site.http(), site.token().to_owned());
     let admin = site.server().admin().unwrap();
+    let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let clients: Vec<_> = (0..CONNECTIONS)
             .map(|client| {
                 let (acknowledged, dry, token) = (&acknowledged, &dry, token.as_str());
+                let is_over = &is_over;
                 scope.spawn(move || {
                     let mut api = Api::new(http, token);
                     let mut keys = Vec::new();
                     for number in 0.. {
-                        if !kill && acknowledged.load(Ordering::Relaxed) >= links {
+                        let is_done = !kill && acknowledged.load(Ordering::Relaxed) >= links;
+                        if is_done || is_over.load(Ordering::Relaxed) {
                             break;
                         }
                         let targets: Vec<String> = (0..BULK_LINKS)
@@ -274,6 +278,8 @@ fn create(
             })
             .collect();
         if kill {
+            // Clients of a server that is not killed would go on for ever.
+            let _end = SetOnDrop::of(&is_over);
             let end = awake() + ROUND_TIME_MAX;
             while acknowledged.load(Ordering::Relaxed) < links {
                 let is_dead = clients.iter().all(|client| client.is_finished());

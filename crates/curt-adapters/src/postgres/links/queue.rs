@@ -240,12 +240,16 @@ mod tests {
         }
         let queue = Arc::new(Queue::default());
         let begun = tokio::time::Instant::now();
-        let calls: Vec<_> = (0..GROUPS_MAX + 3)
-            .map(|_| {
-                let queue = Arc::clone(&queue);
-                tokio::spawn(async move { queue.call("test", request(), TIMEOUT, hang).await })
-            })
-            .collect();
+        let mut calls = Vec::new();
+        for _ in 0..GROUPS_MAX + 3 {
+            let queue = Arc::clone(&queue);
+            let call = async move { queue.call("test", request(), TIMEOUT, hang).await };
+            calls.push(tokio::spawn(call));
+            // A group that begins takes all that wait: each of the first ones is to find a group of its own.
+            for _ in 0..8 {
+                tokio::task::yield_now().await;
+            }
+        }
         let mut kinds = Vec::new();
         for call in calls {
             kinds.push(call.await.unwrap().unwrap_err().kind);

@@ -1,13 +1,13 @@
 //! The clock may step back: nothing is lost, and nothing waits.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use curt_testkit::http::Client;
+use curt_testkit::stop::SetOnDrop;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::json;
@@ -15,6 +15,7 @@ use serde_json::json;
 use super::{CAPTURED, DROPPED, Kind, metric, new_link, report, wait_until_counted};
 use crate::api::Api;
 use crate::length::length;
+use crate::preload::build_library;
 use crate::site::Site;
 use crate::wait::eventually;
 
@@ -52,7 +53,7 @@ fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
     let mut site = Site::with_environment(
         &["server.workers=2", "clicks.flush_every=50ms"],
         &[
-            ("LD_PRELOAD", built(folder.path()).as_path()),
+            ("LD_PRELOAD", build_library(folder.path(), CLOCK).as_path()),
             ("CLOCK_AHEAD_FILE", ahead.as_path()),
         ],
     );
@@ -78,13 +79,14 @@ fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
                 answered
             })
         });
+        let end = SetOnDrop::of(&over);
         for _ in 0..length(5, 50) {
             set_ahead(&ahead, TWO_HOURS);
             thread::sleep(Duration::from_millis(120));
             fs::remove_file(&ahead).unwrap();
             thread::sleep(Duration::from_millis(120));
         }
-        over.store(true, Ordering::Relaxed);
+        drop(end);
         visitors.map(|visitor| visitor.join().unwrap()).iter().sum()
     });
     wait_until_counted(&site);
@@ -140,7 +142,7 @@ fn a_clock_that_was_years_ahead_purges_nothing() {
     let mut site = Site::with_environment(
         &["purge.every=100ms", "clicks.flush_every=50ms"],
         &[
-            ("LD_PRELOAD", built(folder.path()).as_path()),
+            ("LD_PRELOAD", build_library(folder.path(), CLOCK).as_path()),
             ("CLOCK_AHEAD_FILE", ahead.as_path()),
         ],
     );
@@ -211,17 +213,4 @@ fn set_ahead(file: &Path, seconds: u64) {
     let draft = file.with_extension("new");
     fs::write(&draft, seconds.to_string()).unwrap();
     fs::rename(&draft, file).unwrap();
-}
-
-/// The library, made with the C compiler that building the product needs too.
-fn built(folder: &Path) -> PathBuf {
-    let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
-    fs::write(&source, CLOCK).unwrap();
-    let made = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .args([&library, &source])
-        .arg("-ldl")
-        .status();
-    assert!(made.unwrap().success());
-    library
 }

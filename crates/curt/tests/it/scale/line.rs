@@ -7,7 +7,7 @@ use curt_testkit::http::Client;
 use curt_testkit::need;
 use curt_testkit::process::Server;
 
-use super::plant::{FRONT, Plant, Shape, stop};
+use super::plant::{FRONT, Plant, Shape, Status, stop};
 use crate::api::Api;
 use crate::metrics::Metrics;
 use crate::wait::eventually;
@@ -98,12 +98,22 @@ fn keygen_keysync_and_a_server_work_as_processes_of_their_own_k2() {
 }
 
 /// Waits until the sums of all processes agree, with at most so many keys lost.
-pub(crate) fn reconciles(plant: &Plant, leaked_max: u64) -> super::plant::Status {
+pub(crate) fn reconciles(plant: &Plant, leaked_max: u64) -> Status {
+    wait_for_sums(plant, |leaked| leaked <= leaked_max)
+}
+
+/// Waits until they agree with exactly so many keys lost. Processes tell what they hold every few seconds: until they have,
+/// keys that are on links already still count as theirs, and fewer seem to be lost.
+pub(crate) fn reconciles_with(plant: &Plant, leaked: u64) -> Status {
+    wait_for_sums(plant, |told| told == leaked)
+}
+
+fn wait_for_sums(plant: &Plant, is_expected: impl Fn(u64) -> bool) -> Status {
     eventually(Duration::from_secs(30), || {
         let status = plant.status();
         let leaked = status.keys("leaked")?;
         let is_settled = status.keys("open")? == 0 && status.keys("moving")? == 0;
-        match status.0["balances"].as_bool() == Some(true) && leaked <= leaked_max && is_settled {
+        match status.0["balances"].as_bool() == Some(true) && is_expected(leaked) && is_settled {
             true => Ok(status),
             false => Err(format!("K-2: {}", status.0)),
         }
