@@ -298,8 +298,11 @@ impl WriterThread {
     /// Commits the whole group and answers it, or changes nothing and says what stood in the way.
     fn try_commit(&self, group: &mut Vec<Box<dyn Call>>) -> Option<Obstacle> {
         if let Some(failure) = self.halted.get() {
+            // Of the write that met the failed sync the outcome is unknown. These have not been tried.
+            let mut failure = failure.clone();
+            failure.kind = ErrorKind::Unavailable;
             return Some(Obstacle {
-                failure: failure.clone(),
+                failure,
                 call: None,
             });
         }
