@@ -7,6 +7,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use curt_accounts::{AccountError, EditPerson, Principal, Whom};
+use curt_core::limits::PASSWORD_BYTES_MAX;
 use curt_core::{OwnerId, Role, Scope, User};
 use http::header::LOCATION;
 use http::{StatusCode, Uri};
@@ -217,6 +218,12 @@ async fn check_email(
     id: OwnerId,
     changes: &EditUserBody,
 ) -> Result<(), Problem> {
+    // Also where it is not needed: it is no password of anybody, and the documented schema says so.
+    let password = changes.current_password.as_ref();
+    if password.is_some_and(|password| password.reveal().len() > PASSWORD_BYTES_MAX) {
+        let why = format!("A password has at most {PASSWORD_BYTES_MAX} bytes.");
+        return Err(Problem::invalid_field("current_password", "too_long", why));
+    }
     let Some(email) = changes.email.as_deref().filter(|_| id == principal.user) else {
         return Ok(());
     };
@@ -224,7 +231,7 @@ async fn check_email(
     if !people.changes_email(id, email).await? {
         return Ok(());
     }
-    let Some(password) = &changes.current_password else {
+    let Some(password) = password else {
         let why = "Your email is changed with your password.";
         return Err(Problem::invalid_field("current_password", "missing", why));
     };
