@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,11 +49,17 @@ fn tree(folder: &Path) -> Vec<PathBuf> {
 
 /// What is open to others, but for the list that the operator keeps.
 fn open_to_others(folder: &Path) -> Vec<String> {
-    let open = |path: &PathBuf| mode(path) & 0o077 != 0 && !path.ends_with("blocked.txt");
-    let found = tree(folder).into_iter().filter(open);
-    found
-        .map(|path| format!("{:o} {}", mode(&path), path.display()))
-        .collect()
+    let open = |path: &PathBuf| match fs::symlink_metadata(path) {
+        // The server works on: a segment of the spool may be gone since the folder was read.
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        found => {
+            let mode = found.unwrap().permissions().mode() & 0o7777;
+            (mode & 0o077 != 0).then(|| format!("{mode:o} {}", path.display()))
+        }
+    };
+    let kept = |path: &PathBuf| !path.ends_with("blocked.txt");
+    let found = tree(folder).into_iter().filter(kept);
+    found.filter_map(|path| open(&path)).collect()
 }
 
 #[test]
