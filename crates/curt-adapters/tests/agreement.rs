@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use curt_adapters::memory::{MemoryClickStore, MemoryLinkStore};
 use curt_adapters::sqlite::{Sqlite, SqliteSettings, Synchronous};
+use curt_memory::{MemoryClickStore, MemoryLinkStore};
 use curt_testkit::conformance::{click_store, link_store};
 
 fn quick() -> SqliteSettings {

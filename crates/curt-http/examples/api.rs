@@ -7,7 +7,6 @@ use std::env;
 use std::sync::Arc;
 
 use curt_accounts::{AccountServices, AccountSettings, LimitSettings, NewKey, Origin};
-use curt_adapters::memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
 use curt_clicks::report::Reports;
 use curt_core::{Allowance, Alphabet, Clock, Scopes, SystemClock};
 use curt_http::server::Server;
@@ -18,6 +17,7 @@ use curt_keys::KeySupply;
 use curt_links::{
     LinkMetrics, LinkSettings, Links, OwnHost, ResolveMetrics, Resolver, ResolverSettings,
 };
+use curt_memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 

@@ -7,7 +7,6 @@ use std::env;
 use std::sync::Arc;
 
 use axum::Router;
-use curt_adapters::memory::MemoryLinkStore;
 use curt_core::ports::{InsertRequest, LinkStore};
 use curt_core::{
     Clock, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
@@ -16,6 +15,7 @@ use curt_core::{
 use curt_http::server::Server;
 use curt_http::{HttpMetrics, HttpSettings};
 use curt_links::{ResolveMetrics, Resolver, ResolverSettings};
+use curt_memory::MemoryLinkStore;
 use tokio_util::sync::CancellationToken;
 
 #[global_allocator]

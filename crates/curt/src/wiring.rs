@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use curt_accounts::AccountServices;
-use curt_adapters::memory::MemoryQuotas;
 use curt_adapters::open::{Coordination, EngineSettings, Engines, LinksDatabase};
 use curt_adapters::sqlite::Access;
 use curt_adapters::wrap::{ObservedLinks, PortErrors};
@@ -14,6 +13,7 @@ use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile};
 use curt_core::{Clock, ClockGuard, ErrorKind, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
 use curt_links::PurgePorts;
+use curt_memory::MemoryQuotas;
 use jiff::Timestamp;
 
 use crate::config::{Config, ConfigError, StoreSettings};

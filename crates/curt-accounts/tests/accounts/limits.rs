@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use curt_accounts::{
     AccountServices, AccountSettings, Guess, LimitSettings, Principal, Via, policy,
 };
-use curt_adapters::memory::{MemoryAccounts, MemoryQuotas};
 use curt_core::clock::{Clock as _, ManualClock};
 use curt_core::ports::{ApiKeys as _, Bucket, NewApiKey, QuotaReply, QuotaRule, Quotas};
 use curt_core::{
     Allowance, ApiKeyNumber, DomainId, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult,
     Role, Scopes, UnixMillis,
 };
+use curt_memory::{MemoryAccounts, MemoryQuotas};
 
 use crate::world::START;
 

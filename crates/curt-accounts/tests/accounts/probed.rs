@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use curt_adapters::memory::MemoryAccounts;
 use curt_core::ports::{
     ApiKey, ApiKeys, AuditEntry, AuditLog, Invite, Invites, KeysToRevoke, NewApiKey, Permission,
     PermissionId, Permissions, RedirectionLimits, Released, Session, Sessions, UserChange, Users,
@@ -13,6 +12,7 @@ use curt_core::ports::{
 use curt_core::{
     ApiKeyNumber, ErrorKind, LinkId, OwnerId, PortError, PortResult, UnixMillis, User,
 };
+use curt_memory::MemoryAccounts;
 
 #[derive(Default)]
 pub(crate) struct Probed {

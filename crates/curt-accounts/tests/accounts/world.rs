@@ -8,10 +8,10 @@ use curt_accounts::{
     AccountError, AccountServices, AccountSettings, IssuedKey, LimitSettings, NewKey, NewPerson,
     Origin, PasswordSettings, SignIn, SignUp, SignedIn,
 };
-use curt_adapters::memory::MemoryQuotas;
 use curt_core::clock::ManualClock;
 use curt_core::ports::AuditLog as _;
 use curt_core::{Allowance, Role, Scopes, UnixMillis, User};
+use curt_memory::MemoryQuotas;
 
 use crate::probed::Probed;
 

@@ -10,7 +10,6 @@ use curt_core::{Key, PortResult};
 use super::asked;
 use super::folder::{Folder, FolderLock, remove_if_there};
 use crate::key_layout::{self, Sums, Tally};
-use crate::off_runtime::off_runtime;
 
 /// A key file being written.
 pub(super) struct DiskKeyFileWriter {
@@ -65,7 +64,7 @@ impl KeyFileWriter for DiskKeyFileWriter {
         const OP: &str = "append keys";
         let bytes = key_layout::join(keys, self.layout.width, asked(OP))?;
         let mut draft = self.take_draft(OP)?;
-        let draft = off_runtime(asked(OP), move || {
+        let draft = asked(OP).off_runtime(move || {
             draft
                 .append(&bytes)
                 .map_err(|error| draft.folder.failed(OP, &draft.name, error))?;
@@ -78,7 +77,7 @@ impl KeyFileWriter for DiskKeyFileWriter {
     async fn publish(mut self: Box<Self>) -> PortResult<KeyFileStat> {
         const OP: &str = "publish a key file";
         let draft = self.take_draft(OP)?;
-        off_runtime(asked(OP), move || draft.publish(OP)).await
+        asked(OP).off_runtime(move || draft.publish(OP)).await
     }
 }
 

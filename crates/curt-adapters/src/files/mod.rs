@@ -29,7 +29,6 @@ use curt_core::{ErrorKind, Key, PortError, PortResult};
 use self::draft::DiskKeyFileWriter;
 use self::folder::Folder;
 use crate::key_layout::{self, Asked, Sums, checked_name};
-use crate::off_runtime::off_runtime;
 
 /// The adapter's name in errors.
 const BACKEND: &str = "files";
@@ -61,9 +60,7 @@ impl KeyFile for DiskKeyFile {
         let name = checked_name(name, asked(OP))?;
         key_layout::check_layout(layout, asked(OP))?;
         let folder = Arc::clone(&self.folder);
-        let writer = off_runtime(asked(OP), move || {
-            DiskKeyFileWriter::start(folder, name, layout)
-        });
+        let writer = asked(OP).off_runtime(move || DiskKeyFileWriter::start(folder, name, layout));
         Ok(Box::new(writer.await?))
     }
 
@@ -71,29 +68,33 @@ impl KeyFile for DiskKeyFile {
         const OP: &str = "look at a key file";
         let name = checked_name(name, asked(OP))?;
         let folder = Arc::clone(&self.folder);
-        off_runtime(asked(OP), move || {
-            let published = Published::open(&folder, &name, OP)?;
-            Ok(published.map(|file| file.sums.stat()))
-        })
-        .await
+        asked(OP)
+            .off_runtime(move || {
+                let published = Published::open(&folder, &name, OP)?;
+                Ok(published.map(|file| file.sums.stat()))
+            })
+            .await
     }
 
     async fn read(&self, name: &str, first: u64, count: usize) -> PortResult<Vec<Key>> {
         const OP: &str = "read keys";
         let name = checked_name(name, asked(OP))?;
         let folder = Arc::clone(&self.folder);
-        off_runtime(asked(OP), move || {
-            let published = Published::open(&folder, &name, OP)?;
-            let mut file = published.ok_or_else(|| asked(OP).absent(&name))?;
-            file.read(first, count)
-        })
-        .await
+        asked(OP)
+            .off_runtime(move || {
+                let published = Published::open(&folder, &name, OP)?;
+                let mut file = published.ok_or_else(|| asked(OP).absent(&name))?;
+                file.read(first, count)
+            })
+            .await
     }
 
     async fn names(&self) -> PortResult<Vec<Box<str>>> {
         const OP: &str = "list key files";
         let folder = Arc::clone(&self.folder);
-        off_runtime(asked(OP), move || folder.published_names(OP)).await
+        asked(OP)
+            .off_runtime(move || folder.published_names(OP))
+            .await
     }
 }
 

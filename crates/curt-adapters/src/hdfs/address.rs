@@ -2,8 +2,8 @@ use curt_core::PortResult;
 use hdfs_native::{Client, ClientBuilder};
 
 use super::{HdfsSettings, asked, failure};
-use crate::address::Address;
 use crate::key_layout::Asked;
+use curt_adapter_kit::address::Address;
 
 const NAME_NODE_PORT: u16 = 8020;
 const PARAMETERS: [&str; 1] = ["conf"];

@@ -1,4 +1,4 @@
-use curt_core::{ErrorKind, PortError};
+use curt_core::{ErrorKind, PortError, PortResult};
 
 /// Who was asked for what: both stand in every error.
 #[derive(Clone, Copy, Debug)]
@@ -8,6 +8,14 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// Runs blocking work on a thread that may block.
+    pub(crate) async fn off_runtime<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> PortResult<T> + Send + 'static,
+    ) -> PortResult<T> {
+        curt_adapter_kit::off_runtime(self.backend, self.op, work).await
+    }
+
     pub(crate) fn error(self, kind: ErrorKind, detail: impl Into<String>) -> PortError {
         PortError::new(kind, self.backend, self.op, detail)
     }

@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable as _;
 use super::engine::Engine;
 use super::ledger::keys;
 use super::schema;
-use crate::bare::BareKeys;
+use curt_adapter_kit::bare::BareKeys;
 
 const TAKE: &str =
     "SELECT id, name FROM bare_keys WHERE status = 0 ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED";

@@ -12,8 +12,8 @@ use mysql_async::{
 
 use super::failure::{BACKEND, away, failed, no_connection, too_late};
 use super::settings::MysqlSettings;
-use crate::effect::Effect;
-use crate::plain_text;
+use curt_adapter_kit::Effect;
+use curt_adapter_kit::plain_text;
 
 /// Work inside a transaction, which others do not see before it is committed.
 pub(super) type Work<'t, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 't>>;

@@ -3,7 +3,7 @@
 use curt_core::{ErrorKind, PortError};
 use mysql_async::{Error, ServerError};
 
-use crate::effect::Effect;
+use curt_adapter_kit::Effect;
 
 pub(super) const BACKEND: &str = "mysql";
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use curt_core::PortResult;
 use curt_core::ports::KeyLedger;
 
-use crate::bare::BareKeys;
+use curt_adapter_kit::bare::BareKeys;
 use engine::Engine;
 
 pub use ledger::LedgerForm;

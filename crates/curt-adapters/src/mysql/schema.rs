@@ -6,7 +6,7 @@ use mysql_async::{Conn, Error};
 
 use super::engine::Engine;
 use super::failure::{BACKEND, failed};
-use crate::effect::Effect;
+use curt_adapter_kit::Effect;
 
 const OP: &str = "bring the tables up to date";
 

@@ -7,9 +7,9 @@ use curt_core::ports::{ClickStore, Cursor, KeyFile, KeyLedger, KeyPool};
 use curt_core::{PortError, PortResult};
 
 use super::{Coordination, Engines, KeysForm, LinksDatabase, Opened, invalid};
-use crate::bare::BareKeys;
 use crate::engine_address::{EngineAddress, EngineKind};
-use crate::memory::{
+use curt_adapter_kit::bare::BareKeys;
+use curt_memory::{
     MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool,
     MemoryLinkStore, MemoryLocks, MemoryRoster,
 };

@@ -11,7 +11,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 use super::failure::BACKEND;
-use crate::plain_text;
+use curt_adapter_kit::plain_text;
 
 const OP: &str = "read the address";
 

@@ -6,7 +6,7 @@ use curt_core::{Key, PortResult};
 use super::by_index::BY_INDEX;
 use super::engine::{Engine, Step};
 use super::schema::{self, KEYS};
-use crate::bare::BareKeys;
+use curt_adapter_kit::bare::BareKeys;
 
 const PUT: &str =
     "insert into bare_keys (key) select key from unnest($1::text[]) key on conflict do nothing";

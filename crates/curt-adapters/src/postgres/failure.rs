@@ -5,7 +5,7 @@ use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
 use super::address::Address;
-use crate::effect::Effect;
+use curt_adapter_kit::Effect;
 
 pub(super) const BACKEND: &str = "postgres";
 

@@ -33,8 +33,8 @@ use std::sync::Arc;
 use curt_core::PortResult;
 use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LinkStore};
 
-use crate::bare::BareKeys;
 use address::Address;
+use curt_adapter_kit::bare::BareKeys;
 use engine::Engine;
 
 pub use crate::postgres_settings::PostgresSettings;

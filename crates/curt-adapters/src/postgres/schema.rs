@@ -10,7 +10,7 @@ use tokio_postgres::Error;
 
 use super::engine::{Engine, Session, column};
 use super::failure::{BACKEND, failed};
-use crate::effect::Effect;
+use curt_adapter_kit::Effect;
 
 const OP: &str = "bring the tables up to date";
 

@@ -2,11 +2,11 @@ use ::redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, TlsCertif
 use curt_core::{ErrorKind, PortError, PortResult};
 
 use super::{BACKEND, failure};
-use crate::address::{Address, Host};
-use crate::plain_text;
+use curt_adapter_kit::address::{Address, Host};
+use curt_adapter_kit::plain_text;
 
-const SERVER_PORT: u16 = 6379;
-const SENTINEL_PORT: u16 = 26379;
+pub(super) const SERVER_PORT: u16 = 6379;
+pub(super) const SENTINEL_PORT: u16 = 26379;
 const PARAMETERS: [&str; 4] = ["prefix", "ca", "sentinel_user", "sentinel_password"];
 
 /// What an address says, ready to connect.
@@ -163,16 +163,6 @@ fn invalid(detail: impl Into<String>) -> PortError {
     PortError::new(ErrorKind::Invalid, BACKEND, "read the address", detail)
 }
 
-impl Host {
-    pub(super) fn server_port(&self) -> u16 {
-        self.port.unwrap_or(SERVER_PORT)
-    }
-
-    pub(super) fn sentinel_port(&self) -> u16 {
-        self.port.unwrap_or(SENTINEL_PORT)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,7 +177,7 @@ mod tests {
         let To::Server(host) = route.to else {
             panic!("no Sentinels were named");
         };
-        assert_eq!((&*host.name, host.server_port()), ("h", 6379));
+        assert_eq!((&*host.name, host.port_or(SERVER_PORT)), ("h", 6379));
     }
 
     #[test]
@@ -207,7 +197,10 @@ mod tests {
             panic!("Sentinels were named");
         };
         assert_eq!(name, "main");
-        let ports: Vec<u16> = sentinels.iter().map(Host::sentinel_port).collect();
+        let ports: Vec<u16> = sentinels
+            .iter()
+            .map(|host| host.port_or(SENTINEL_PORT))
+            .collect();
         assert_eq!(ports, [26379, 7, 26379]);
         assert_eq!(
             (account.username(), account.password()),

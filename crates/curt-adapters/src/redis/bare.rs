@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use curt_core::{Key, PortResult};
 
 use super::Redis;
-use crate::bare::BareKeys;
+use curt_adapter_kit::bare::BareKeys;
 
 /// Names that a scan looks at with each step.
 const SCANNED_AT_ONCE: usize = 1_000;

@@ -4,7 +4,7 @@ use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, Client, FromRedisValue, RedisResult, Value};
 use curt_core::{ErrorKind, PortError, PortResult};
 
-use super::address::{Route, To};
+use super::address::{Route, SERVER_PORT, To};
 use super::{BACKEND, RedisSettings, failure, sentinel};
 
 pub(super) const OP: &str = "connect";
@@ -16,7 +16,7 @@ pub(super) async fn connect(
 ) -> PortResult<MultiplexedConnection> {
     match &route.to {
         To::Server(host) => {
-            let client = route.client(&host.name, host.server_port(), &route.server)?;
+            let client = route.client(&host.name, host.port_or(SERVER_PORT), &route.server)?;
             open(&client, settings).await
         }
         To::Primary { name, .. } => {

@@ -42,9 +42,9 @@ use ::redis::{Cmd, FromRedisValue, ScriptInvocation};
 use curt_core::PortResult;
 use curt_core::ports::{KeyPool, Locks, Roster};
 
-use crate::bare::BareKeys;
-use crate::reconnect::Reconnecting;
 use address::Route;
+use curt_adapter_kit::bare::BareKeys;
+use curt_adapter_kit::reconnect::Reconnecting;
 
 /// The adapter's name in errors.
 const BACKEND: &str = "redis";

@@ -10,10 +10,10 @@ use std::time::Duration;
 use curt_core::{ErrorKind, PortError, PortResult};
 use tokio::task::JoinSet;
 
-use super::address::{Route, To};
+use super::address::{Route, SENTINEL_PORT, To};
 use super::connect::{OP, open};
 use super::{BACKEND, RedisSettings, failure};
-use crate::address::Host;
+use curt_adapter_kit::address::Host;
 
 /// What a Sentinel says about the primary.
 struct Answer {
@@ -59,7 +59,7 @@ async fn ask_in_time(
     settings: RedisSettings,
 ) -> PortResult<Answer> {
     let patience: Duration = settings.connect_timeout;
-    let name = sentinel.with_port(sentinel.sentinel_port());
+    let name = sentinel.with_port(SENTINEL_PORT);
     match tokio::time::timeout(patience, ask(&route, &sentinel, settings)).await {
         Ok(answer) => answer,
         Err(_) => Err(unavailable(format!(
@@ -72,7 +72,7 @@ async fn ask(route: &Route, sentinel: &Host, settings: RedisSettings) -> PortRes
     let To::Primary { name, account, .. } = &route.to else {
         return Err(unavailable("the address names no Sentinels".into()));
     };
-    let client = route.client(&sentinel.name, sentinel.sentinel_port(), account)?;
+    let client = route.client(&sentinel.name, sentinel.port_or(SENTINEL_PORT), account)?;
     let mut connection = open(&client, settings).await?;
     let mut command = ::redis::cmd("SENTINEL");
     command.arg("MASTER").arg(name);

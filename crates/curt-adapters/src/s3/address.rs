@@ -5,7 +5,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts};
 
 use super::asked;
 use super::sign::{Credentials, encode};
-use crate::address::Address;
+use curt_adapter_kit::address::Address;
 
 const PARAMETERS: [&str; 3] = ["region", "endpoint", "ca"];
 const DEFAULT_REGION: &str = "us-east-1";

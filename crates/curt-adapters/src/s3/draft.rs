@@ -9,7 +9,6 @@ use super::client::{Client, Reply, Request};
 use super::uploads::{self, Upload};
 use super::{asked, failure, xml};
 use crate::key_layout::{self, Asked, Tally};
-use crate::off_runtime::off_runtime;
 use crate::sealed::seal;
 
 /// What goes up at once. Stores take no less than 5 MiB, except for the last part, and no more than 10,000 parts.
@@ -47,7 +46,7 @@ impl KeyFileWriter for S3KeyFileWriter {
                 draft.send_part(asked)?;
                 Ok(draft)
             };
-            draft = off_runtime(asked, sending).await?;
+            draft = asked.off_runtime(sending).await?;
         }
         self.draft = Some(draft);
         Ok(())
@@ -56,7 +55,7 @@ impl KeyFileWriter for S3KeyFileWriter {
     async fn publish(mut self: Box<Self>) -> PortResult<KeyFileStat> {
         let asked = asked("publish a key file");
         let draft = self.draft.take().ok_or_else(|| asked.half_written())?;
-        off_runtime(asked, move || draft.publish(asked)).await
+        asked.off_runtime(move || draft.publish(asked)).await
     }
 }
 

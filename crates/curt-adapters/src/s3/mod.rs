@@ -47,7 +47,6 @@ use self::client::{Client, Request};
 use self::draft::{Draft, S3KeyFileWriter};
 use self::source::S3Source;
 use crate::key_layout::{self, Asked, checked_name, is_name};
-use crate::off_runtime::off_runtime;
 use crate::sealed::Sealed;
 
 /// The adapter's name in errors.
@@ -90,7 +89,7 @@ impl S3KeyFile {
         let name = checked_name(name, asked)?;
         let object = self.client.object(&name);
         let client = Arc::clone(&self.client);
-        let source = off_runtime(asked, move || S3Source::open(client, object, asked));
+        let source = asked.off_runtime(move || S3Source::open(client, object, asked));
         match source.await? {
             Some(source) => Ok(Some(Sealed::open(source, &name, asked).await?)),
             None => Ok(None),
@@ -115,7 +114,7 @@ impl KeyFile for S3KeyFile {
             draft.sweep(asked);
             Ok(draft)
         };
-        let draft = off_runtime(asked, start).await?;
+        let draft = asked.off_runtime(start).await?;
         Ok(Box::new(S3KeyFileWriter::new(draft, layout)))
     }
 
@@ -134,7 +133,7 @@ impl KeyFile for S3KeyFile {
     async fn names(&self) -> PortResult<Vec<Box<str>>> {
         let asked = asked("list key files");
         let client = Arc::clone(&self.client);
-        off_runtime(asked, move || client.names(asked)).await
+        asked.off_runtime(move || client.names(asked)).await
     }
 }
 

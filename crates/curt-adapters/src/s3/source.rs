@@ -7,7 +7,6 @@ use ureq::http::Method;
 use super::client::{Client, Reply, Request};
 use super::{failure, xml};
 use crate::key_layout::Asked;
-use crate::off_runtime::off_runtime;
 use crate::sealed::{Source, TAIL_BYTES};
 
 /// An object whose end has been read.
@@ -67,7 +66,9 @@ impl Source for S3Source {
         }
         let (client, object, asked) = (Arc::clone(&self.client), self.object.clone(), self.asked);
         let range = format!("bytes={start}-{}", start + length as u64 - 1);
-        let reply = off_runtime(asked, move || get(&client, &object, range, asked)).await?;
+        let reply = asked
+            .off_runtime(move || get(&client, &object, range, asked))
+            .await?;
         if reply.status != 206 {
             return Err(failure::of_reply(asked, &reply));
         }

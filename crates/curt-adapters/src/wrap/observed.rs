@@ -162,7 +162,7 @@ mod tests {
     use curt_core::ports::ListQuery;
 
     use super::*;
-    use crate::memory::MemoryLinkStore;
+    use curt_memory::MemoryLinkStore;
 
     #[tokio::test]
     async fn a_failure_is_passed_on_and_counted() {

@@ -2,7 +2,7 @@ use curt_core::{ErrorKind, PortError, PortResult};
 
 use super::BACKEND;
 use super::nodes::segment;
-use crate::address::Address;
+use curt_adapter_kit::address::Address;
 
 const PORT: u16 = 2181;
 

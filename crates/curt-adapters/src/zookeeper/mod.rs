@@ -37,8 +37,8 @@ use curt_core::ports::{Cursor, Locks, Roster};
 use curt_core::{ErrorKind, PortError, PortResult};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error};
 
-use crate::reconnect::{Current, Reconnecting};
 use address::Route;
+use curt_adapter_kit::reconnect::{Current, Reconnecting};
 
 /// The adapter's name in errors.
 const BACKEND: &str = "zookeeper";

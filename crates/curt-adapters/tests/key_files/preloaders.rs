@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use curt_adapters::memory::{MemoryLocks, MemoryRoster};
 use curt_adapters::postgres::{Postgres, PostgresSettings};
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{Cursor, KeyFile};
 use curt_core::{OwnerId, SystemClock, Target};
 use curt_keys::{FileSettings, KeyHint, KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy};
+use curt_memory::{MemoryLocks, MemoryRoster};
 use curt_testkit::length::length;
 use curt_testkit::process::Guarded;
 use rand::RngExt;

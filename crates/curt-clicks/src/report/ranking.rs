@@ -115,9 +115,9 @@ impl Ranking<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use curt_adapters::memory::MemoryClickStore;
     use curt_core::ports::ClickFlush;
     use curt_core::{Day, DomainId, Key, LinkId, Sketch, SubjectDay, VisitRow, Visited};
+    use curt_memory::MemoryClickStore;
     use curt_testkit::sample::partition;
 
     use super::super::{Edge, ReportError, Reports, Zone};

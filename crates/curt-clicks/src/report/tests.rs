@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use curt_adapters::memory::MemoryClickStore;
 use curt_core::ports::{ClickFlush, ClickStore};
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, DomainId, Key, LinkId, Sketch, SubjectDay, UnixMillis,
 };
+use curt_memory::MemoryClickStore;
 use curt_testkit::sample::partition;
 use jiff::Timestamp;
 

@@ -10,7 +10,6 @@ use axum::body::Body;
 use curt_accounts::{
     AccountServices, AccountSettings, LimitSettings, NewKey, Origin, PasswordSettings, SignIn, Whom,
 };
-use curt_adapters::memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
 use curt_clicks::report::Reports;
 use curt_core::clock::ManualClock;
 use curt_core::ports::Users;
@@ -24,6 +23,7 @@ use curt_http::{
 };
 use curt_keys::KeySupply;
 use curt_links::{LinkMetrics, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings};
+use curt_memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
 use curt_testkit::attended::{Attendant, AttendedLinks, Call};
 use curt_testkit::sample;
 use http::{HeaderMap, Method, Request, StatusCode};

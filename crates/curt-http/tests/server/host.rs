@@ -9,7 +9,6 @@ use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use curt_adapters::memory::MemoryLinkStore;
 use curt_core::ports::{InsertRequest, LinkStore};
 use curt_core::{
     Clock, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
@@ -19,6 +18,7 @@ use curt_http::metrics::{CutLabels, CutReason};
 use curt_http::server::{Drained, Server};
 use curt_http::{HttpMetrics, HttpSettings, ServerSettings};
 use curt_links::{ResolveMetrics, Resolver, ResolverSettings};
+use curt_memory::MemoryLinkStore;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;

@@ -132,9 +132,9 @@ mod tests {
     use std::collections::HashSet;
     use std::time::Duration;
 
-    use curt_adapters::memory::MemoryCursor;
     use curt_core::Alphabet;
     use curt_core::clock::ManualClock;
+    use curt_memory::MemoryCursor;
 
     use super::*;
 

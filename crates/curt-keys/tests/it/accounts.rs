@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_adapters::memory::MemoryKeyPool;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{ClaimReply, InsertRequest};
 use curt_core::{DomainId, Key, LinkId, UnixMillis};
 use curt_keys::{KeyAccounts, KeyMetrics, KeySupply, Strategy, SuppliedKey};
+use curt_memory::MemoryKeyPool;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;

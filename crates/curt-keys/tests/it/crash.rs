@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use curt_adapters::memory::MemoryKeyPool;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::Inserted;
 use curt_keys::{KeyMetrics, KeySettings, KeySupply, Strategy};
+use curt_memory::MemoryKeyPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{DurablePool, Fault, World, small, take};

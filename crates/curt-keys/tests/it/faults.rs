@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_adapters::memory::MemoryKeyPool;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::Inserted;
 use curt_keys::{KeyMetrics, KeySupply, Strategy};
+use curt_memory::MemoryKeyPool;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio_util::sync::CancellationToken;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_adapters::memory::{MemoryKeyLedger, MemoryKeyPool};
 use curt_core::link::KeyOrigin;
 use curt_core::place::Modulo;
 use curt_core::ports::{BatchId, KeyLedger, KeyPool, LedgerCounts, OpenBatch};
 use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult, UnixMillis};
 use curt_keys::{KeyMetrics, KeySupply, Strategy};
+use curt_memory::{MemoryKeyLedger, MemoryKeyPool};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{Running, World, small, take};

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_adapters::memory::MemoryKeyPool;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{BatchId, KeyPool};
 use curt_core::{Key, OwnerId, PortResult, Target};
 use curt_keys::{KeyHint, KeyMetrics, KeySupply, Strategy};
+use curt_memory::MemoryKeyPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{DurablePool, World, small, take};

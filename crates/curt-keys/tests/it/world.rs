@@ -6,10 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_adapters::memory::{
-    MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
-    MemoryRoster,
-};
 use curt_core::clock::ManualClock;
 use curt_core::link::{Link, LinkState, RedirectStatus, Revision, Visibility};
 use curt_core::ports::{
@@ -22,6 +18,10 @@ use curt_core::{
 use curt_keys::{
     BufferSettings, ClaimSettings, FileSettings, KeyHint, KeyMetrics, KeyPorts, KeySettings,
     KeySupply, LedgerSettings, PoolSettings, Strategy, SuppliedKey,
+};
+use curt_memory::{
+    MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
+    MemoryRoster,
 };
 use tokio::sync::Notify;
 use tokio::task::JoinSet;

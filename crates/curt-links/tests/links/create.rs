@@ -1,12 +1,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use curt_adapters::memory::MemoryKeyPool;
 use curt_core::limits::{BULK_LINKS_MAX, KEY_TRIES_MAX};
 use curt_core::ports::LinkStore;
 use curt_core::{ErrorKind, KeyOrigin, LinkState, Revision};
 use curt_keys::{KeySupply, Strategy};
 use curt_links::{LinkError, NewLink, OnceKey, Resolution};
+use curt_memory::MemoryKeyPool;
 
 use crate::world::*;
 

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use curt_adapters::memory::MemoryLinkStore;
 use curt_core::clock::{ManualClock, UnixMillis};
 use curt_core::{Alphabet, Clock};
 use curt_keys::KeySupply;
@@ -16,6 +15,7 @@ use curt_links::{
     LinkMetrics, LinkSettings, Links, NewLink, Resolution, ResolveMetrics, Resolver,
     ResolverSettings,
 };
+use curt_memory::MemoryLinkStore;
 use curt_testkit::attended::AttendedLinks;
 use tokio::runtime::Runtime;
 

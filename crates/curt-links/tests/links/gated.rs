@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use curt_adapters::memory::MemoryLinkStore;
 use curt_core::{ErrorKind, PortError, PortResult};
+use curt_memory::MemoryLinkStore;
 use curt_testkit::attended::{Attendant, AttendedLinks, Call};
 use tokio::sync::Semaphore;
 

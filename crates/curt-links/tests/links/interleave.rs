@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
-use curt_adapters::memory::MemoryLinkStore;
 use curt_core::clock::ManualClock;
 use curt_core::{Alphabet, Clock, PortResult, Visibility};
 use curt_keys::KeySupply;
@@ -21,6 +20,7 @@ use curt_links::{
     Blocklist, EditLink, LimitedAccounts, LinkMetrics, LinkSettings, Links, NewLink, Resolution,
     ResolveMetrics, Resolver, ResolverSettings,
 };
+use curt_memory::MemoryLinkStore;
 use curt_testkit::attended::{Attendant, AttendedLinks, Call};
 use tokio::runtime::Runtime;
 

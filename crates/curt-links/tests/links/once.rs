@@ -1,9 +1,9 @@
-use curt_adapters::memory::MemoryKeyPool;
 use curt_core::limits::IDEMPOTENCY_KEPT;
 use curt_core::ports::{BatchId, KeyPool, LinkStore};
 use curt_core::{Alphabet, Clock, KeyOrigin, LinkState};
 use curt_keys::{KeySupply, Strategy};
 use curt_links::{EditLink, LinkError, NewLink, OnceKey};
+use curt_memory::MemoryKeyPool;
 
 use crate::world::*;
 

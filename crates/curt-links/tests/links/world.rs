@@ -3,10 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_adapters::memory::{
-    MemoryAccounts, MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
-    MemoryRoster,
-};
 use curt_core::clock::ManualClock;
 use curt_core::ports::LinkStore;
 use curt_core::{Alphabet, Clock, DomainId, Key, KeyOrigin, LinkId, LinkRef, OwnerId, UnixMillis};
@@ -14,6 +10,10 @@ use curt_keys::{KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy, Supplied
 use curt_links::{
     Created, Expiry, LinkError, LinkMetrics, LinkSettings, Links, Maker, NewLink, PurgePorts,
     PurgeSettings, Purger, Resolution, ResolveMetrics, Resolver, ResolverSettings, Who,
+};
+use curt_memory::{
+    MemoryAccounts, MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
+    MemoryRoster,
 };
 
 use crate::gated::{GatedStore, gated_store};

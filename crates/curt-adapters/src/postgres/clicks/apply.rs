@@ -13,11 +13,11 @@ use tokio_postgres::{Error, Row};
 
 use super::subject::{Subject, stored_day};
 use super::visits;
-use crate::click_days::StoredDay;
-use crate::effect::Effect;
 use crate::postgres::decode::corrupt;
 use crate::postgres::engine::{Engine, Session, Value, column};
 use crate::postgres::failure::BACKEND;
+use curt_adapter_kit::Effect;
+use curt_adapter_kit::click_days::StoredDay;
 
 const OP: &str = "add clicks";
 

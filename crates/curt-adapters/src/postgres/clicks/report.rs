@@ -5,12 +5,10 @@ use curt_core::{ClickSubject, ClickSum, Day, Dimension, PortResult};
 use tokio_postgres::Row;
 
 use super::subject::{Subject, day_of, stored_day};
-use crate::click_days::{Damaged, Ranking, Series, estimate};
-use crate::key_layout::Asked;
-use crate::off_runtime::off_runtime;
 use crate::postgres::decode::corrupt;
 use crate::postgres::engine::{Engine, Value, column};
 use crate::postgres::failure::BACKEND;
+use curt_adapter_kit::click_days::{Damaged, Ranking, Series, estimate};
 
 /// Days from `$4` to `$5`, both included.
 const COUNTS: &str = "SELECT day, counts FROM click_days \
@@ -27,7 +25,8 @@ pub(super) async fn series(
 ) -> PortResult<Vec<ClickSum>> {
     const OP: &str = "read clicks by the hour";
     let rows = counts(engine, OP, subject, range).await?;
-    off_runtime(asked(OP), move || {
+    // A busy subject has hundreds of thousands of counts in a season.
+    curt_adapter_kit::off_runtime(BACKEND, OP, move || {
         let mut series = Series::new(dimension, range);
         each(OP, &rows, |day, counts| series.add(day, counts))?;
         Ok(series.finish())
@@ -44,7 +43,7 @@ pub(super) async fn top(
 ) -> PortResult<Top> {
     const OP: &str = "rank clicks";
     let rows = counts(engine, OP, subject, range).await?;
-    off_runtime(asked(OP), move || {
+    curt_adapter_kit::off_runtime(BACKEND, OP, move || {
         let mut ranking = Ranking::new(dimension, range);
         each(OP, &rows, |day, counts| ranking.add(day, counts))?;
         Ok(ranking.finish(limit))
@@ -66,12 +65,6 @@ pub(super) async fn visitors(
         Ok(())
     })?;
     Ok(counted)
-}
-
-/// A busy subject has hundreds of thousands of counts in a season.
-fn asked(op: &'static str) -> Asked {
-    let backend = BACKEND;
-    Asked { backend, op }
 }
 
 /// The counts of each day that the range touches.

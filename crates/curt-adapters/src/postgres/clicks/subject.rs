@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use curt_core::{ClickSubject, Day, PortResult};
 use tokio_postgres::Row;
 
-use crate::click_days::link_number;
 use crate::postgres::decode::corrupt;
 use crate::postgres::engine::column;
+use curt_adapter_kit::click_days::link_number;
 
 /// The columns that name a subject.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

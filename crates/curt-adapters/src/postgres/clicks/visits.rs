@@ -14,13 +14,13 @@ use tokio_postgres::{Error, Row};
 
 use super::apply::query;
 use super::subject::without_nul;
-use crate::click_days::{link_number, link_of_number};
-use crate::page_cursor;
 use crate::postgres::array_text::array_text;
 use crate::postgres::by_index::BY_INDEX;
 use crate::postgres::decode::{corrupt, number, owner_or_none, parse_key, rows_max, time};
 use crate::postgres::engine::{Engine, Step, Value, column};
 use crate::postgres::failure::BACKEND;
+use curt_adapter_kit::click_days::{link_number, link_of_number};
+use curt_adapter_kit::page_cursor;
 
 const OP: &str = "list visits";
 /// Part of the cursors that clients hold.

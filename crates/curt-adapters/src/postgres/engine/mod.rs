@@ -27,8 +27,8 @@ use self::standby::Standby;
 use super::address::Address;
 use super::failure::{BACKEND, all_busy, failed, no_answer, spoils_connection, too_late};
 use super::tls::Tls;
-use crate::effect::Effect;
 use crate::postgres_settings::PostgresSettings;
+use curt_adapter_kit::Effect;
 
 pub(super) use self::lane::Session;
 

@@ -23,8 +23,8 @@ use tokio_postgres::{Error, Row};
 
 use super::lane::{Lane, Session};
 use super::{Engine, Step};
-use crate::effect::Effect;
 use crate::postgres::failure::BACKEND;
+use curt_adapter_kit::Effect;
 
 /// Whether a host may be believed, given the position that it must have reached. A standby that was restarted and has not
 /// reached its primary since does not know what it has received.

@@ -3,7 +3,7 @@
 use curt_core::ports::{ListOrder, ListQuery};
 use curt_core::{DomainId, Key, Link, LinkId, UnixMillis};
 
-use crate::page_cursor;
+use curt_adapter_kit::page_cursor;
 
 /// A link that pages end at, whether or not it is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::subjects;
 use super::visits;
-use crate::click_days::StoredDay;
 use crate::sqlite::decode::unknown;
+use curt_adapter_kit::click_days::StoredDay;
 
 pub(super) fn position(
     connection: &Connection,

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::apply::{add_day, move_position};
 use super::{subjects, visits};
-use crate::click_days::StoredDay;
+use curt_adapter_kit::click_days::StoredDay;
 
 const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 /// Things that are remembered; more than that are found again each time.

@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use rusqlite::types::Type;
 
 use super::subjects::{self, day_of};
-use crate::click_days::{Damaged, Ranking, Series, estimate};
 use crate::sqlite::decode::unknown;
+use curt_adapter_kit::click_days::{Damaged, Ranking, Series, estimate};
 
 pub(super) fn series(
     connection: &Connection,

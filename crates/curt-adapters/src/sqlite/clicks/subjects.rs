@@ -2,7 +2,7 @@
 
 use curt_core::{ClickSubject, Day};
 
-use crate::click_days::link_number;
+use curt_adapter_kit::click_days::link_number;
 use rusqlite::{Connection, OptionalExtension};
 
 /// Bits of a row id of `click_days` that are the day.

@@ -10,10 +10,10 @@ use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::subjects::{self, LINK_KIND, SubjectNumber};
-use crate::click_days::link_of_number;
-use crate::page_cursor;
 use crate::sqlite::decode;
 use crate::sqlite::tags::{join_tags, split_tags};
+use curt_adapter_kit::click_days::link_of_number;
+use curt_adapter_kit::page_cursor;
 
 /// Bits of a row id that number the visits of one millisecond. When they do not suffice, the visit moves to the next.
 const NUMBER_BITS: u32 = 15;

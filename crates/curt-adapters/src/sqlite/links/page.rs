@@ -3,7 +3,7 @@
 use curt_core::ports::{ListOrder, ListQuery};
 use curt_core::{DomainId, Key, LinkId};
 
-use crate::page_cursor;
+use curt_adapter_kit::page_cursor;
 
 /// Where a page begins. Links are listed in the order in which they came to be, or in that of their ids.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_adapters::memory::MemoryClickStream;
 use curt_core::ports::LinkStore as _;
 use curt_core::ports::{ClickStore, ClickStream, HourRange};
 use curt_core::{Attribution, ClickSubject, Day, Dimension, OwnerId, PackedTags, Visited};
+use curt_memory::MemoryClickStream;
 use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 

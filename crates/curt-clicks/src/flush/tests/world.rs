@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use curt_adapters::memory::{MemoryClickStore, MemoryClickStream, MemoryLinkStore};
 use curt_core::clock::ManualClock;
 use curt_core::ports::{
     ClickStore, ClickStream, HourRange, LinkStore, StreamPartition, StreamRecord, VisitFilter,
@@ -14,6 +13,7 @@ use curt_core::{
     Attribution, ClickSubject, Day, Dimension, DomainId, Link, OwnerId, PackedTags, UnixMillis,
     VisitRow,
 };
+use curt_memory::{MemoryClickStore, MemoryClickStream, MemoryLinkStore};
 use curt_testkit::sample::{self, NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use comfy_table::{CellAlignment, Table, presets};
-use curt_adapters::bare::BareKeys;
+use curt_adapter_kit::bare::BareKeys;
 use curt_adapters::sqlite::Access;
 use curt_core::place::Modulo;
 use curt_core::ports::{BatchId, KeyLedger, KeyPool};

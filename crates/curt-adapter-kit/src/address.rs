@@ -7,21 +7,21 @@ use std::fmt;
 
 /// An address in its parts.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Address {
-    pub(crate) scheme: String,
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<String>,
-    pub(crate) hosts: Vec<Host>,
+pub struct Address {
+    pub scheme: String,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub hosts: Vec<Host>,
     /// The path's segments, empty ones left out.
-    pub(crate) path: Vec<String>,
-    pub(crate) query: Vec<(String, String)>,
+    pub path: Vec<String>,
+    pub query: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Host {
+pub struct Host {
     /// Without the brackets of an IPv6 address.
-    pub(crate) name: String,
-    pub(crate) port: Option<u16>,
+    pub name: String,
+    pub port: Option<u16>,
 }
 
 impl fmt::Debug for Address {
@@ -35,7 +35,7 @@ impl fmt::Debug for Address {
 }
 
 impl Address {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text
             .split_once("://")
             .ok_or("an address begins with a scheme and ://")?;
@@ -75,7 +75,7 @@ impl Address {
     }
 
     /// Refuses parameters that the engine does not know: a misspelt one must not be ignored.
-    pub(crate) fn refuse_unknown(&self, known: &[&str]) -> Result<(), String> {
+    pub fn refuse_unknown(&self, known: &[&str]) -> Result<(), String> {
         match self
             .query
             .iter()
@@ -86,7 +86,7 @@ impl Address {
         }
     }
 
-    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+    pub fn parameter(&self, name: &str) -> Option<&str> {
         let pair = self.query.iter().find(|(known, _)| known == name)?;
         Some(&pair.1)
     }
@@ -120,9 +120,14 @@ impl Host {
         })
     }
 
+    #[must_use]
+    pub fn port_or(&self, port: u16) -> u16 {
+        self.port.unwrap_or(port)
+    }
+
     /// With `port` where the address names none, in the form that connects.
-    pub(crate) fn with_port(&self, port: u16) -> String {
-        let port = self.port.unwrap_or(port);
+    pub fn with_port(&self, port: u16) -> String {
+        let port = self.port_or(port);
         if self.name.contains(':') {
             format!("[{}]:{port}", self.name)
         } else {

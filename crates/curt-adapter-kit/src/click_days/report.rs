@@ -8,14 +8,14 @@ use curt_core::{ClickSum, Day, Dimension, Sketch};
 use super::counts::{self, Damaged, Hours};
 
 /// The sums of one dimension by hour and then value.
-pub(crate) struct Series {
+pub struct Series {
     dimension: Dimension,
     range: HourRange,
     sums: Vec<ClickSum>,
 }
 
 impl Series {
-    pub(crate) fn new(dimension: Dimension, range: HourRange) -> Self {
+    pub fn new(dimension: Dimension, range: HourRange) -> Self {
         Self {
             dimension,
             range,
@@ -23,7 +23,7 @@ impl Series {
         }
     }
 
-    pub(crate) fn add(&mut self, day: Day, bytes: &[u8]) -> Result<(), Damaged> {
+    pub fn add(&mut self, day: Day, bytes: &[u8]) -> Result<(), Damaged> {
         let asked = hours_asked(self.range, day);
         let first = self.sums.len();
         counts::each_of(bytes, self.dimension, |value, hours| {
@@ -40,20 +40,20 @@ impl Series {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Vec<ClickSum> {
+    pub fn finish(self) -> Vec<ClickSum> {
         self.sums
     }
 }
 
 /// The sums of one dimension by value.
-pub(crate) struct Ranking {
+pub struct Ranking {
     dimension: Dimension,
     range: HourRange,
     counts: HashMap<Box<str>, u64>,
 }
 
 impl Ranking {
-    pub(crate) fn new(dimension: Dimension, range: HourRange) -> Self {
+    pub fn new(dimension: Dimension, range: HourRange) -> Self {
         Self {
             dimension,
             range,
@@ -61,7 +61,7 @@ impl Ranking {
         }
     }
 
-    pub(crate) fn add(&mut self, day: Day, bytes: &[u8]) -> Result<(), Damaged> {
+    pub fn add(&mut self, day: Day, bytes: &[u8]) -> Result<(), Damaged> {
         let asked = hours_asked(self.range, day);
         counts::each_of(bytes, self.dimension, |value, hours| {
             let mut new = 0_u64;
@@ -80,13 +80,13 @@ impl Ranking {
         })
     }
 
-    pub(crate) fn finish(self, limit: usize) -> Top {
+    pub fn finish(self, limit: usize) -> Top {
         Top::of(self.counts, limit)
     }
 }
 
 /// How many came on a day; `None`: nobody did.
-pub(crate) fn estimate(visitors: &[u8]) -> Result<Option<u64>, Damaged> {
+pub fn estimate(visitors: &[u8]) -> Result<Option<u64>, Damaged> {
     let sketch = Sketch::from_bytes(visitors).map_err(|_| Damaged)?;
     Ok((!sketch.is_empty()).then(|| sketch.estimate()))
 }

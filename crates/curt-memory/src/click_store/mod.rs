@@ -15,7 +15,7 @@ use curt_core::{
 use self::days::Days;
 use self::visits::Visits;
 use super::{BACKEND, locked};
-use crate::click_days::Damaged;
+use curt_adapter_kit::click_days::Damaged;
 
 #[derive(Debug, Default)]
 pub struct MemoryClickStore {

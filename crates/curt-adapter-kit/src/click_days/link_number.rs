@@ -5,13 +5,13 @@ const DOMAIN_BITS: u32 = 32;
 
 /// The domain and the generation of a link in one number. That of the first generation is the domain alone, which is
 /// what was stored before generations were told apart.
-pub(crate) fn link_number(domain: DomainId, generation: u32) -> i64 {
+pub fn link_number(domain: DomainId, generation: u32) -> i64 {
     let later = u64::from(generation.wrapping_sub(1));
     (later << DOMAIN_BITS | u64::from(domain.0)).cast_signed()
 }
 
 /// Reads what [`link_number`] made.
-pub(crate) fn link_of_number(number: i64) -> (DomainId, u32) {
+pub fn link_of_number(number: i64) -> (DomainId, u32) {
     let number = number.cast_unsigned();
     let later = (number >> DOMAIN_BITS) as u32;
     (DomainId(number as u32), later.wrapping_add(1))

@@ -19,7 +19,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 type Connect<C> = dyn Fn() -> Pin<Box<dyn Future<Output = PortResult<C>> + Send>> + Send + Sync;
 
-pub(crate) struct Reconnecting<C> {
+pub struct Reconnecting<C> {
     connect: Arc<Connect<C>>,
     state: Arc<watch::Sender<State<C>>>,
     /// The attempts under way, ended with the adapter.
@@ -28,8 +28,8 @@ pub(crate) struct Reconnecting<C> {
 
 /// A connection, and which one of all that were made.
 #[derive(Clone, Debug)]
-pub(crate) struct Current<C> {
-    pub(crate) connection: C,
+pub struct Current<C> {
+    pub connection: C,
     number: u64,
 }
 
@@ -60,7 +60,7 @@ struct Reason {
 
 impl<C: Clone + Send + Sync + 'static> Reconnecting<C> {
     /// `connect` makes one attempt and must come to an end by itself.
-    pub(crate) fn new<F>(connect: impl Fn() -> F + Send + Sync + 'static) -> Self
+    pub fn new<F>(connect: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = PortResult<C>> + Send + 'static,
     {
@@ -72,7 +72,7 @@ impl<C: Clone + Send + Sync + 'static> Reconnecting<C> {
     }
 
     /// The connection for `op`. Nothing was sent when this fails.
-    pub(crate) async fn get(&self, op: &'static str) -> PortResult<Current<C>> {
+    pub async fn get(&self, op: &'static str) -> PortResult<Current<C>> {
         self.begin(|state| matches!(state, State::Unasked { .. }));
         let mut seen = self.state.subscribe();
         // The sender lives in `self`, so that waiting ends with a state.
@@ -103,7 +103,7 @@ impl<C: Clone + Send + Sync + 'static> Reconnecting<C> {
     }
 
     /// Tells that `current` is not to be used any more. The first to tell starts the attempts.
-    pub(crate) fn lost(&self, current: &Current<C>) {
+    pub fn lost(&self, current: &Current<C>) {
         self.begin(|state| matches!(state, State::Open(open) if open.number == current.number));
     }
 

@@ -6,7 +6,7 @@ mod link_number;
 mod report;
 mod stored;
 
-pub(crate) use counts::Damaged;
-pub(crate) use link_number::{link_number, link_of_number};
-pub(crate) use report::{Ranking, Series, estimate};
-pub(crate) use stored::StoredDay;
+pub use counts::Damaged;
+pub use link_number::{link_number, link_of_number};
+pub use report::{Ranking, Series, estimate};
+pub use stored::StoredDay;

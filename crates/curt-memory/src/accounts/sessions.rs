@@ -5,7 +5,7 @@ use curt_core::ports::{Session, Sessions};
 use curt_core::{OwnerId, PortResult, UnixMillis};
 
 use super::MemoryAccounts;
-use crate::memory::locked;
+use crate::locked;
 
 #[derive(Debug, Default)]
 pub(super) struct SessionTable {

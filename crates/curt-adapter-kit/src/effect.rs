@@ -4,7 +4,7 @@ use curt_core::ErrorKind;
 
 /// What may have happened to the data of an SQL engine when a call breaks off without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub enum Effect {
     /// Nothing: the call only reads, or its transaction was not asked to commit.
     None,
     /// Unknown: the commit may have been done and only its answer lost.
@@ -12,7 +12,7 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    pub(crate) fn of_breaking_off(self, address: &impl Display) -> (ErrorKind, String) {
+    pub fn of_breaking_off(self, address: &impl Display) -> (ErrorKind, String) {
         match self {
             Self::None => (
                 ErrorKind::Unavailable,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use curt_core::names::event;
 
 /// Whether a host is this machine: what is sent there crosses no network.
-pub(crate) fn is_this_machine(host: &str) -> bool {
+pub fn is_this_machine(host: &str) -> bool {
     let bare = host
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
@@ -17,7 +17,7 @@ pub(crate) fn is_this_machine(host: &str) -> bool {
 }
 
 /// Tells the operator. `place` holds no secrets.
-pub(crate) fn warn(engine: &'static str, place: &str) {
+pub fn warn(engine: &'static str, place: &str) {
     tracing::warn!(
         event = event::ENCRYPTION_LACKED,
         engine,

@@ -6,7 +6,7 @@ use curt_core::ports::{ApiKey, ApiKeys, KeysToRevoke, NewApiKey, RedirectionLimi
 use curt_core::{ErrorKind, OwnerId, PortError, PortResult, UnixMillis};
 
 use super::MemoryAccounts;
-use crate::memory::{BACKEND, locked};
+use crate::{BACKEND, locked};
 
 /// Keys are never removed, so that a key's place in the list says its number.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use curt_core::ports::{Permission, PermissionId, Permissions, Released};
 use curt_core::{LinkId, OwnerId, PortResult, UnixMillis};
 
 use super::MemoryAccounts;
-use crate::memory::locked;
+use crate::locked;
 
 #[derive(Debug, Default)]
 pub(super) struct PermissionTable {

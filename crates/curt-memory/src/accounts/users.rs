@@ -7,7 +7,7 @@ use curt_core::ports::{QuotaRule, UserChange, Users};
 use curt_core::{OwnerId, PortResult, UnixMillis};
 
 use super::MemoryAccounts;
-use crate::memory::locked;
+use crate::locked;
 
 #[derive(Debug, Default)]
 pub(super) struct UserTable {

@@ -5,7 +5,7 @@ use curt_core::PortResult;
 use curt_core::ports::{AuditEntry, AuditLog};
 
 use super::MemoryAccounts;
-use crate::memory::locked;
+use crate::locked;
 
 #[derive(Debug, Default)]
 pub(super) struct AuditTable {

@@ -4,7 +4,7 @@ use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{VisitPage, VisitQuery};
 use curt_core::{ClickSubject, ErrorKind, PortError, PortResult, UnixMillis, VisitRow, Visited};
 
-use crate::memory::BACKEND;
+use crate::BACKEND;
 
 /// Visits by their time and, within an instant, in the order in which they came.
 #[derive(Debug, Default)]

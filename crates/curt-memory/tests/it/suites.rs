@@ -1,21 +1,19 @@
 //! The memory adapters against the suites of their ports.
 
-#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_adapters::memory::{
-    MemoryAccounts, MemoryClickCounters, MemoryClickStore, MemoryClickStream, MemoryCursor,
-    MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkCache, MemoryLinkStore, MemoryLocks,
-    MemoryQuotas, MemoryRoster,
-};
 use curt_core::ErrorKind;
 use curt_core::clock::ManualClock;
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{
     Bucket, CachedLink, ClickStream, LinkCache, LinkStore, ListOrder, ListQuery, QuotaReply,
     QuotaRule, Quotas,
+};
+use curt_memory::{
+    MemoryAccounts, MemoryClickCounters, MemoryClickStore, MemoryClickStream, MemoryCursor,
+    MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkCache, MemoryLinkStore, MemoryLocks,
+    MemoryQuotas, MemoryRoster,
 };
 use curt_testkit::conformance;
 use curt_testkit::conformance::locks::Holders;

@@ -5,7 +5,7 @@ use curt_core::ports::{ListOrder, ListPage, ListQuery};
 use curt_core::{DomainId, ErrorKind, Key, Link, LinkId, PortError, PortResult, UnixMillis};
 
 use super::rows::{Rows, is_shown};
-use crate::memory::BACKEND;
+use crate::BACKEND;
 
 /// Where a page ended: the last row that was read, shown or not.
 struct Position {

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use curt_core::ports::HourRange;
 use curt_core::{ClickSubject, ClickSum, Day, Dimension, SubjectDay};
 
-use crate::click_days::{Damaged, Series, StoredDay, estimate};
+use curt_adapter_kit::click_days::{Damaged, Series, StoredDay, estimate};
 
 /// What is counted, by subject and day, as SQL engines store it.
 #[derive(Debug, Default)]

@@ -32,13 +32,13 @@ const HOURS: usize = 24;
 /// The bytes are not what [`DayCounts::encode`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("these bytes are not the counts of a day")]
-pub(crate) struct Damaged;
+pub struct Damaged;
 
 /// The count of each hour.
 pub(super) type Hours = [u64; HOURS];
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct DayCounts<'a>(BTreeMap<u8, Values<'a>>);
+pub(super) struct DayCounts<'a>(BTreeMap<u8, Values<'a>>);
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Values<'a> {
@@ -96,7 +96,7 @@ impl Values<'_> {
 }
 
 impl<'a> DayCounts<'a> {
-    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, Damaged> {
+    pub(super) fn decode(bytes: &'a [u8]) -> Result<Self, Damaged> {
         let mut counts = Self::default();
         let (version, mut rest) = sections(bytes)?;
         while let Some((dimension, section)) = next_section(&mut rest)? {
@@ -111,7 +111,7 @@ impl<'a> DayCounts<'a> {
     }
 
     /// Adds sums of the day. All that belong together should come at once: only then values give way to others.
-    pub(crate) fn add(&mut self, day: Day, sums: impl IntoIterator<Item = &'a ClickSum>) {
+    pub(super) fn add(&mut self, day: Day, sums: impl IntoIterator<Item = &'a ClickSum>) {
         for sum in sums.into_iter().filter(|sum| sum.count > 0) {
             let values = self.0.entry(sum.dimension as u8).or_default();
             let credit = match *sum.value == *OTHER {
@@ -133,7 +133,7 @@ impl<'a> DayCounts<'a> {
         }
     }
 
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let is_exact = |values: &Values<'_>| {
             values.floor == 0 && values.by_text.values().all(|value| value.credit == 0)
         };

@@ -5,7 +5,7 @@ use curt_core::ports::{Invite, Invites};
 use curt_core::{PortResult, UnixMillis};
 
 use super::MemoryAccounts;
-use crate::memory::locked;
+use crate::locked;
 
 #[derive(Debug, Default)]
 pub(super) struct InviteTable {

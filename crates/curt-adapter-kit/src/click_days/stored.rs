@@ -4,13 +4,13 @@ use super::counts::{Damaged, DayCounts};
 
 /// A day as an engine stores it: in two columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StoredDay {
-    pub(crate) counts: Vec<u8>,
-    pub(crate) visitors: Vec<u8>,
+pub struct StoredDay {
+    pub counts: Vec<u8>,
+    pub visitors: Vec<u8>,
 }
 
 impl StoredDay {
-    pub(crate) fn empty() -> Self {
+    pub fn empty() -> Self {
         Self {
             counts: DayCounts::default().encode(),
             visitors: Sketch::new().to_bytes(),
@@ -18,7 +18,7 @@ impl StoredDay {
     }
 
     /// The day with everything that is new about it.
-    pub(crate) fn plus<'a>(
+    pub fn plus<'a>(
         &'a self,
         news: impl IntoIterator<Item = &'a SubjectDay>,
     ) -> Result<Self, Damaged> {

@@ -1,0 +1,18 @@
+//! What adapters share. A module is here when at least two engines use it.
+//!
+//! Adapters are naive on purpose: they keep a port's promises and know no policy. Retries, deadlines and metrics are
+//! wrappers of the same trait, and errors say what happened as a [`PortError`](curt_core::PortError).
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod bare;
+pub mod click_days;
+mod effect;
+mod off_runtime;
+pub mod page_cursor;
+pub mod plain_text;
+pub mod reconnect;
+
+pub use effect::Effect;
+pub use off_runtime::off_runtime;

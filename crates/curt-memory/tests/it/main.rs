@@ -1,0 +1,5 @@
+//! The memory adapters.
+
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
+
+mod suites;
