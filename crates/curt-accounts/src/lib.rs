@@ -33,7 +33,7 @@ pub use even_time::EvenTime;
 pub use limits::{
     Decision, Guess, LimitSettings, Limits, RedirectionRules, policy, rate_limit_prefix,
 };
-pub use passwords::{PasswordCostError, Passwords, generate_password};
+pub use passwords::{HashPriority, PasswordCostError, Passwords, generate_password};
 pub use people::{EditPerson, Invited, NewPerson, OPERATOR_EMAIL, People, SignIn, SignedIn, Whom};
 pub use permissions::{Granted, Permissions};
 pub use principal::{Principal, Via};

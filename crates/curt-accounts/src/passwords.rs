@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use argon2::password_hash::phc::{Output, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version};
-use curt_core::{ErrorKind, PortError, PortResult};
+use curt_core::{ErrorKind, PortError, PortResult, spawn_low_priority};
 use rand::RngExt;
+use tokio::sync::oneshot;
 
 use crate::bulkhead::{Bulkhead, BulkheadSettings, CallerId, Place, Turn};
 use crate::settings::PasswordSettings;
@@ -28,10 +29,23 @@ pub struct Passwords {
     /// A hash of no password, at the same cost as a true one.
     nobody: Box<str>,
     hashers: Arc<Bulkhead>,
+    priority: HashPriority,
+}
+
+/// Which threads hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashPriority {
+    /// Threads for blocking work.
+    Normal,
+    /// Threads that yield to those that serve requests.
+    Low,
 }
 
 impl Passwords {
-    pub fn new(settings: PasswordSettings) -> Result<Arc<Self>, PasswordCostError> {
+    pub fn new(
+        settings: PasswordSettings,
+        priority: HashPriority,
+    ) -> Result<Arc<Self>, PasswordCostError> {
         let wrong = |problem: argon2::Error| PasswordCostError(problem.to_string());
         let params = Params::new(settings.memory_kib, settings.passes, 1, None).map_err(wrong)?;
         Ok(Arc::new(Self {
@@ -42,6 +56,7 @@ impl Passwords {
                 waiting: WAITING_MAX,
                 per_caller: PER_CALLER_MAX,
             }),
+            priority,
         }))
     }
 
@@ -62,7 +77,7 @@ impl Passwords {
     pub async fn hash_in(&self, place: &Place, password: &str) -> PortResult<Box<str>> {
         let argon2 = self.argon2.clone();
         let password = password.to_owned();
-        work(place.turn().await, move || {
+        self.run(place.turn().await, move || {
             let hash: PasswordHash = argon2
                 .hash_password(password.as_bytes())
                 .map_err(|problem| failed(ErrorKind::Bug, problem))?;
@@ -83,13 +98,36 @@ impl Passwords {
         let password = password.to_owned();
         let is_somebody = hash.is_some();
         let hash = hash.unwrap_or(&self.nobody).to_owned();
-        work(place.turn().await, move || {
+        self.run(place.turn().await, move || {
             let hash =
                 PasswordHash::new(&hash).map_err(|problem| failed(ErrorKind::Corrupt, problem))?;
             let matches = argon2.verify_password(password.as_bytes(), &hash).is_ok();
             Ok(matches && is_somebody)
         })
         .await
+    }
+
+    /// Runs `work` off the runtime. The turn goes with the work, which nothing can stop.
+    async fn run<T: Send + 'static>(
+        &self,
+        turn: Turn,
+        work: impl FnOnce() -> PortResult<T> + Send + 'static,
+    ) -> PortResult<T> {
+        let (sender, done) = oneshot::channel();
+        let work = move || {
+            let result = work();
+            // Before the result: whoever gets it may have the next turn.
+            drop(turn);
+            // The client may have left.
+            let _sent = sender.send(result);
+        };
+        match self.priority {
+            HashPriority::Normal => drop(tokio::task::spawn_blocking(work)),
+            HashPriority::Low => spawn_low_priority("curt-hash", work)
+                .map_err(|problem| failed(ErrorKind::Unavailable, problem))?,
+        }
+        done.await
+            .map_err(|problem| failed(ErrorKind::Bug, problem))?
     }
 
     /// Whether the hash was made at another cost than today's.
@@ -107,22 +145,6 @@ impl Passwords {
         };
         cost(hash) != cost(&self.nobody)
     }
-}
-
-/// Runs on a thread for blocking work, of which no more are taken than there are hashers. The turn goes with the work,
-/// which nothing can stop.
-async fn work<T: Send + 'static>(
-    turn: Turn,
-    work: impl FnOnce() -> PortResult<T> + Send + 'static,
-) -> PortResult<T> {
-    let working = tokio::task::spawn_blocking(move || {
-        let done = work();
-        drop(turn);
-        done
-    });
-    working
-        .await
-        .map_err(|problem| failed(ErrorKind::Bug, problem))?
 }
 
 /// A password that nobody has to think of.

@@ -8,7 +8,7 @@ use crate::audit::{Audit, Origin};
 use crate::credentials::Credentials;
 use crate::error::AccountError;
 use crate::limits::{LimitSettings, Limits};
-use crate::passwords::{PasswordCostError, Passwords};
+use crate::passwords::{HashPriority, PasswordCostError, Passwords};
 use crate::people::People;
 use crate::permissions::Permissions;
 use crate::settings::AccountSettings;
@@ -47,8 +47,9 @@ impl AccountServices {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, PasswordCostError> {
         let audit = Audit::new(accounts.clone(), clock.clone());
-        let passwords = Passwords::new(settings.passwords)?;
-        let link_passwords = Passwords::new(settings.passwords.of_links())?;
+        let passwords = Passwords::new(settings.passwords, HashPriority::Normal)?;
+        // Who unlocks or makes links with passwords must not slow down redirects and sign-ins.
+        let link_passwords = Passwords::new(settings.passwords.of_links(), HashPriority::Low)?;
         let credentials = Arc::new(Credentials::new());
         Ok(Self {
             api_keys: ApiKeys::new(

@@ -1,4 +1,4 @@
-//! Words and promises of curt: no I/O, no runtime, no driver, no HTTP.
+//! Words and promises of curt: no I/O, no async runtime, no driver, no HTTP.
 //!
 //! # Glossary
 //! - **key**: the last part of a short URL. **alias**: a key that a person chose.
@@ -23,6 +23,7 @@ pub mod key;
 pub mod key_rules;
 pub mod limits;
 pub mod link;
+mod low_priority;
 pub mod names;
 pub mod owner;
 pub mod permute;
@@ -44,6 +45,7 @@ pub use error::{ErrorKind, PortError, PortResult};
 pub use key::{DomainId, Key, LinkId, LinkRef};
 pub use key_rules::{KeyRefusal, KeyRules};
 pub use link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
+pub use low_priority::spawn_low_priority;
 pub use owner::OwnerId;
 pub use repeats::RepeatLimiter;
 pub use sketch::Sketch;

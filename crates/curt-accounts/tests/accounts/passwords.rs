@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use curt_accounts::{CallerId, PasswordSettings, Passwords, generate_password};
+use curt_accounts::{CallerId, HashPriority, PasswordSettings, Passwords, generate_password};
 use curt_core::{ErrorKind, OwnerId};
 
 use crate::world::CHEAP;
@@ -9,7 +9,7 @@ const CALLER: CallerId = CallerId::Operator;
 
 #[tokio::test]
 async fn a_password_matches_its_own_hash_only() {
-    let passwords = Passwords::new(CHEAP).unwrap();
+    let passwords = Passwords::new(CHEAP, HashPriority::Normal).unwrap();
     let hash = passwords.hash(CALLER, "secret words").await.unwrap();
     assert!(hash.starts_with("$argon2id$v=19$m=8,t=1,p=1$"), "{hash}");
     assert_ne!(
@@ -33,13 +33,13 @@ async fn a_password_matches_its_own_hash_only() {
 
 #[tokio::test]
 async fn a_hash_of_another_cost_still_matches_and_is_known_as_outdated() {
-    let before = Passwords::new(CHEAP).unwrap();
+    let before = Passwords::new(CHEAP, HashPriority::Normal).unwrap();
     let dearer = PasswordSettings {
         memory_kib: 16,
         passes: 2,
         ..CHEAP
     };
-    let now = Passwords::new(dearer).unwrap();
+    let now = Passwords::new(dearer, HashPriority::Normal).unwrap();
     let old = before.hash(CALLER, "secret words").await.unwrap();
     assert!(
         now.verify(CALLER, "secret words", Some(&old))
@@ -85,7 +85,7 @@ async fn refused_of(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_at_once_are_refused_and_not_queued_without_end() {
-    let passwords = Passwords::new(SLOW).unwrap();
+    let passwords = Passwords::new(SLOW, HashPriority::Normal).unwrap();
     let refused = refused_of(&passwords, 200, |number| CallerId::User(OwnerId(number))).await;
     assert!((1..=200 - 65).contains(&refused), "{refused}");
     let room_again = passwords.verify(CALLER, "x", None).await;
@@ -94,7 +94,7 @@ async fn too_many_at_once_are_refused_and_not_queued_without_end() {
 
 #[tokio::test]
 async fn one_caller_leaves_room_for_others() {
-    let passwords = Passwords::new(CHEAP).unwrap();
+    let passwords = Passwords::new(CHEAP, HashPriority::Normal).unwrap();
     let held: Vec<_> = std::iter::from_fn(|| passwords.admit(CALLER).ok()).collect();
     assert_eq!(held.len(), 16);
     let own = passwords.verify(CALLER, "x", None).await;
@@ -111,7 +111,7 @@ fn impossible_costs_are_refused_and_generated_passwords_differ() {
         memory_kib: 1,
         ..CHEAP
     };
-    assert!(Passwords::new(too_little).is_err());
+    assert!(Passwords::new(too_little, HashPriority::Normal).is_err());
     assert_eq!(generate_password().len(), 20);
     assert_ne!(generate_password(), generate_password());
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use curt_core::{ErrorKind, PortResult};
+use curt_core::{ErrorKind, PortResult, spawn_low_priority};
 use rusqlite::Connection;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::readers::{Slot, closed};
 use crate::sqlite::failure::{Failure, Reach, port_error};
@@ -55,20 +55,19 @@ impl Scanner {
             ends: [Arc::clone(&left.0), Arc::clone(&self.is_closed)],
             _turn: turn,
         };
-        let task = tokio::task::spawn_blocking(move || match scan.run(read) {
-            None => Err(closed().for_call(op)),
-            Some(read) => read.map_err(|error| port_error(op, &path, &error)),
-        });
-        match task.await {
-            Ok(result) => result,
-            Err(error) => Err(Failure::new(
-                ErrorKind::Bug,
-                Reach::Call,
-                "the read did not finish; please report this",
-            )
-            .for_call(op)
-            .with_source(error)),
-        }
+        let (sender, done) = oneshot::channel();
+        let work = move || {
+            let result = match scan.run(read) {
+                None => Err(closed().for_call(op)),
+                Some(read) => read.map_err(|error| port_error(op, &path, &error)),
+            };
+            // The caller may have left.
+            let _sent = sender.send(result);
+        };
+        spawn_low_priority("curt-scan", work)
+            .map_err(|error| no_thread().for_call(op).with_source(error))?;
+        done.await
+            .unwrap_or_else(|error| Err(unfinished().for_call(op).with_source(error)))
     }
 
     /// Ends the read that runs, refuses those that wait and those that come, and closes the connection.
@@ -103,8 +102,14 @@ impl Scan {
         if is_over() {
             return None;
         }
+        let look = move || {
+            // A low priority alone does not help: the scheduler lets a thread use up its milliseconds, and every
+            // thread that a request passes through would wait for them.
+            std::thread::yield_now();
+            is_over()
+        };
         // Replaces that of the read before, whose caller may have left at its end.
-        let watched = connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(is_over));
+        let watched = connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(look));
         Some(watched.and_then(|()| read(connection)))
     }
 }
@@ -124,6 +129,22 @@ fn overloaded() -> Failure {
         ErrorKind::Throttled,
         Reach::Call,
         "too many long reads are waiting: try again later",
+    )
+}
+
+fn no_thread() -> Failure {
+    Failure::new(
+        ErrorKind::Unavailable,
+        Reach::Call,
+        "no thread for a long read: the system refused one",
+    )
+}
+
+fn unfinished() -> Failure {
+    Failure::new(
+        ErrorKind::Bug,
+        Reach::Call,
+        "the read did not finish; please report this",
     )
 }
 

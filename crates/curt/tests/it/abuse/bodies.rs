@@ -1,6 +1,5 @@
 //! Clients that begin large requests and do not finish them.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use curt_testkit::http::{Connection, Request};
 use serde_json::{Value, json};
 
-use super::{Bystander, is_turned_away};
+use super::{Bystander, is_turned_away, yield_to_server};
 use crate::length::length;
 use crate::site::Site;
 use crate::wait::eventually;
@@ -19,8 +18,10 @@ use crate::wait::eventually;
 const BODIES: usize = 150;
 const BODY_BYTES: usize = 4_100_000;
 const SENT_BYTES: usize = 4_000_000;
-/// Threads that send them.
+/// Threads that send them, together about as fast as a line of a gigabit per second: what is attacked is the memory.
 const SENDERS: usize = 8;
+const CHUNK_BYTES: usize = 250_000;
+const CHUNK_PAUSE: Duration = Duration::from_millis(16);
 /// `server.bodies_max`, and what bodies in work may take beyond it.
 const BUDGET_BYTES: u64 = (64 + 32) << 20;
 /// A quarter of the budget is for one client, three quarters for all large bodies.
@@ -42,8 +43,13 @@ fn begin_bulk(site: &Site, from: IpAddr, token: Option<&str>) -> Connection {
     connection
         .write_raw(format!("{head}\r\n").as_bytes())
         .unwrap();
-    // An error is the server's refusal.
-    let _sent: io::Result<()> = connection.write_raw(&vec![b' '; SENT_BYTES]);
+    for _ in 0..SENT_BYTES / CHUNK_BYTES {
+        // An error is the server's refusal.
+        if connection.write_raw(&[b' '; CHUNK_BYTES]).is_err() {
+            break;
+        }
+        thread::sleep(CHUNK_PAUSE);
+    }
     connection
 }
 
@@ -52,6 +58,7 @@ fn begin_all(site: &Site, from: fn(usize) -> IpAddr, token: Option<&str>) -> Vec
     thread::scope(|scope| {
         for _ in 0..SENDERS {
             scope.spawn(|| {
+                yield_to_server();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= BODIES {

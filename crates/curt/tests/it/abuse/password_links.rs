@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use curt_testkit::http::{Connection, Request};
 use serde_json::json;
 
-use super::Bystander;
+use super::{Bystander, yield_to_server};
 use crate::length::length;
 use crate::site::Site;
 
@@ -60,6 +60,7 @@ fn bulk_requests_full_of_passwords_keep_nobody_from_signing_in() {
 
 /// Sends a bulk request until it is answered otherwise than by "come again".
 fn attack(site: &Site, token: &str, passwords: usize, answered: &Answered) {
+    yield_to_server();
     let link = json!({
         "target": "https://example.com/locked",
         "visibility": "password",

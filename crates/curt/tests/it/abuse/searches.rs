@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use curt_testkit::http::{Connection, Request};
 use curt_testkit::stop::SetOnDrop;
 
-use super::Bystander;
 use super::probe::SETTINGS;
+use super::{Bystander, yield_to_server};
 use crate::api::{Api, bulk_results};
 use crate::length::length;
 use crate::site::Site;
@@ -100,6 +100,7 @@ impl<'a> Attack<'a> {
 
     /// Sends searches and hangs up without waiting for an answer, over and over.
     fn run(&self) {
+        yield_to_server();
         let address = self.site.http();
         let bytes = self.search.encode(&address.to_string());
         while !self.over.load(Ordering::Relaxed) {
