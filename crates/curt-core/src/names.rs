@@ -91,50 +91,95 @@ pub mod metric {
 
 /// Log events: the `event` field of a structured log line. Noun, then past verb.
 pub mod event {
+    /// All roles run; `addresses` says where they listen.
     pub const SERVER_STARTED: &str = "server_started";
+    /// The process ends by itself, after a drain.
     pub const SERVER_STOPPED: &str = "server_stopped";
+    /// A phase of the shutdown ended, with the time that it took.
     pub const SHUTDOWN_PHASE_REACHED: &str = "shutdown_phase_reached";
+    /// A health check passed or failed that had the other result before.
     pub const HEALTH_CHANGED: &str = "health_changed";
+    /// A background task, a worker or a listener ended with an error.
     pub const TASK_FAILED: &str = "task_failed";
+    /// A background task did not stop within the grace of the shutdown.
     pub const TASK_ABANDONED: &str = "task_abandoned";
+    /// An engine refused a call or did not answer; `backend` names it.
     pub const STORE_FAILED: &str = "store_failed";
+    /// An engine answers again after failures.
     pub const STORE_RECOVERED: &str = "store_recovered";
+    /// The process started without an engine, and goes on asking for it.
     pub const ENGINE_AWAITED: &str = "engine_awaited";
+    /// A migration brought a schema up to date.
     pub const MIGRATION_APPLIED: &str = "migration_applied";
+    /// Keys were minted into a ledger shard, or rows seeded.
     pub const KEYS_MINTED: &str = "keys_minted";
+    /// More keys were found than were made, in several looks (K-2).
     pub const KEYS_UNBALANCED: &str = "keys_unbalanced";
+    /// The keys add up again after `keys_unbalanced`.
     pub const KEYS_BALANCED: &str = "keys_balanced";
+    /// A keysync moved keys from the ledger to a pool shard.
     pub const KEYS_MOVED: &str = "keys_moved";
+    /// Unused keys of this process went back to the supply.
     pub const KEYS_RETURNED: &str = "keys_returned";
+    /// Unused keys of a process that died went back to the supply.
     pub const KEYS_RECOVERED: &str = "keys_recovered";
+    /// The ledger refused a lease holder that was replaced.
     pub const KEY_OWNER_REFUSED: &str = "key_owner_refused";
+    /// The supply is dry: new links get random keys.
     pub const KEY_SUPPLY_DRIED: &str = "key_supply_dried";
+    /// The supply gives keys again.
     pub const KEY_SUPPLY_REFILLED: &str = "key_supply_refilled";
+    /// Progress of a key file that is being written.
     pub const KEY_FILE_GREW: &str = "key_file_grew";
+    /// A key file is complete and may be read.
     pub const KEY_FILE_PUBLISHED: &str = "key_file_published";
+    /// Key files run out and no new one was written.
     pub const KEY_FILES_LOW: &str = "key_files_low";
+    /// A damaged block of a key file was skipped.
     pub const KEY_BLOCK_SKIPPED: &str = "key_block_skipped";
+    /// A key of the supply breaks the rules for keys and was dropped.
     pub const KEY_REFUSED: &str = "key_refused";
+    /// A pool held something that is no key.
     pub const FOREIGN_KEY_DROPPED: &str = "foreign_key_dropped";
+    /// Expired links were purged.
     pub const LINKS_PURGED: &str = "links_purged";
+    /// The blocklist was read again after a change.
     pub const BLOCKLIST_LOADED: &str = "blocklist_loaded";
+    /// The blocklist cannot be read; the one before stays in force.
     pub const BLOCKLIST_REFUSED: &str = "blocklist_refused";
+    /// The spool holds clicks of an earlier run, which are counted now.
     pub const SPOOL_RECOVERED: &str = "spool_recovered";
+    /// The spool has no further segment: clicks are dropped and counted as dropped.
     pub const SPOOL_ROOM_LACKED: &str = "spool_room_lacked";
+    /// The spool has room again.
     pub const SPOOL_ROOM_FOUND: &str = "spool_room_found";
+    /// The spool cannot keep its id on disk.
     pub const SPOOL_UNNAMED: &str = "spool_unnamed";
+    /// A click record cannot be read and is among the dead letters.
     pub const CLICK_RECORD_POISONED: &str = "click_record_poisoned";
+    /// Another process counts the same clicks; this one gives way.
     pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
+    /// Single clicks or counts past their retention were removed.
     pub const CLICKS_PURGED: &str = "clicks_purged";
+    /// A connection to an engine on another machine is plain text.
     pub const ENCRYPTION_LACKED: &str = "encryption_lacked";
+    /// Stored counts are damaged; new ones are kept apart from them.
     pub const CLICKS_SET_ASIDE: &str = "clicks_set_aside";
+    /// Counting stopped, went on, or keeps single clicks again or no longer.
     pub const CLICK_COUNTING_CHANGED: &str = "click_counting_changed";
+    /// Clicks were dropped because the next spool segment was not ready.
     pub const CLICKS_LATE: &str = "clicks_late";
+    /// The clock is not trusted to purge by, or is again.
     pub const CLOCK_JUMPED: &str = "clock_jumped";
+    /// Files of the data folder were open to other users.
     pub const FILES_TIGHTENED: &str = "files_tightened";
+    /// Clicks of an earlier version are being moved to their own file.
     pub const CLICKS_MOVED: &str = "clicks_moved";
+    /// An API request was answered.
     pub const REQUEST_ANSWERED: &str = "request_answered";
+    /// A request failed for a reason of ours: a store, a panic, load.
     pub const REQUEST_FAILED: &str = "request_failed";
+    /// Connections cannot be accepted for now.
     pub const CONNECTION_FAILED: &str = "connection_failed";
 }
 
