@@ -10,7 +10,7 @@ RUNNER := --config "target.'cfg(all())'.runner=['$(CURDIR)/scripts/test-runner.s
 export SKIPPED_TESTS_LIST := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test engines lint format-check unit api-fuzz soak bench geoip clean
+.PHONY: help run build test engines lint format-check tidy unit api-fuzz soak bench geoip clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,13 +32,17 @@ test: need-rust engines lint unit api-fuzz ## Everything a change must pass: for
 engines: ## Install the databases, queues and other engines that tests start
 	@scripts/engines.sh
 
-lint: format-check ## Formatting and lints, warnings are errors
+lint: format-check tidy ## Formatting, lints and the rules of the repository, warnings are errors
 	@echo "==> clippy"
 	@$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
 
 format-check:
 	@echo "==> rustfmt"
 	@$(CARGO) fmt --all --check
+
+tidy: need-rust ## Rules that the compiler does not know: crate direction, names, sizes, licences
+	@echo "==> tidy"
+	@$(CARGO) xtask tidy
 
 unit: need-rust ## The Rust tests
 	@echo "==> tests"
