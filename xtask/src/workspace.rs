@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::lex::Layers;
 
 /// Crates that are never part of what is shipped.
-const TEST_CRATES: [&str; 2] = ["curt-testkit", "xtask"];
+pub(crate) const TEST_CRATES: [&str; 2] = ["curt-testkit", "xtask"];
 const TEST_FOLDERS: [&str; 3] = ["tests", "benches", "examples"];
 const SKIPPED_FOLDERS: [&str; 3] = ["target", "data", "work"];
 const KINDS: [&str; 4] = ["rs", "toml", "md", "sql"];

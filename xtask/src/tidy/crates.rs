@@ -6,7 +6,7 @@ use toml::Table;
 
 use super::Finding;
 use super::lists::{CrateRow, Lists, PATH};
-use crate::workspace::Workspace;
+use crate::workspace::{TEST_CRATES, Workspace};
 
 pub(super) fn check(workspace: &Workspace, lists: &Lists) -> Result<Vec<Finding>> {
     let own: Vec<&str> = workspace
@@ -20,11 +20,13 @@ pub(super) fn check(workspace: &Workspace, lists: &Lists) -> Result<Vec<Finding>
         };
         let file = format!("{folder}/Cargo.toml");
         let manifest: Table = toml::from_str(text).with_context(|| format!("read {file}"))?;
-        let Some(row) = lists
-            .crates
-            .iter()
-            .find(|row| row.names.iter().any(|row| row == name))
-        else {
+        let row_of = |name: &str| {
+            lists
+                .crates
+                .iter()
+                .find(|row| row.names.iter().any(|row| row == name))
+        };
+        let Some(row) = row_of(name).or_else(|| row_of("*")) else {
             let mend = format!("add a [[crate]] row to {PATH} that says what it may depend on");
             findings.push(Finding::new(
                 &file,
@@ -70,7 +72,10 @@ fn judge(
         .lines()
         .position(|line| line.split([' ', '.', '=']).next() == Some(dependency))
         .unwrap_or(0);
-    if own.contains(&dependency) && !row.may.iter().any(|may| may == dependency) {
+    // `*` is for the executable, which connects everything that is shipped.
+    let is_allowed =
+        |may: &String| may == dependency || (may == "*" && !TEST_CRATES.contains(&dependency));
+    if own.contains(&dependency) && !row.may.iter().any(is_allowed) {
         let mend = format!(
             "move the shared part below both, or let the executable connect them; {PATH} has the table"
         );
@@ -102,12 +107,14 @@ mod tests {
         libraries = { drivers = ["rusqlite"] }
         crate = [
             { names = ["core"], may = [], not = ["drivers"] },
-            { names = ["engine"], may = ["core"], not = [] },
+            { names = ["*"], may = ["core"], not = [] },
+            { names = ["curt"], may = ["*"], not = [] },
         ]"#;
 
     fn findings(core: &str) -> Vec<String> {
         let workspace = Workspace::of(&[
             ("crates/core/Cargo.toml", core),
+            ("crates/curt/Cargo.toml", "[dependencies]\nengine = {}"),
             (
                 "crates/engine/Cargo.toml",
                 "[dependencies]\ncore = {}\nrusqlite = {}",
@@ -141,9 +148,18 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_row_is_found() {
+    fn a_crate_without_a_row_and_a_product_with_the_testkit_are_found() {
         let workspace = Workspace::of(&[("crates/new/Cargo.toml", "")]);
-        let findings = check(&workspace, &Lists::of(LISTS)).unwrap();
+        let findings = check(&workspace, &Lists::of("")).unwrap();
         assert_eq!(findings[0].what, "crate new has no direction");
+        let workspace = Workspace::of(&[
+            (
+                "crates/curt/Cargo.toml",
+                "[dependencies]\ncurt-testkit = {}",
+            ),
+            ("crates/curt-testkit/Cargo.toml", ""),
+        ]);
+        let findings = check(&workspace, &Lists::of(LISTS)).unwrap();
+        assert_eq!(findings[0].what, "may not depend on curt-testkit");
     }
 }

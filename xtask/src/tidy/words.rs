@@ -7,7 +7,7 @@ use super::{Finding, ratchet};
 use crate::workspace::{Workspace, crate_of};
 
 /// Names of the standard library.
-const FOREIGN: [&str; 1] = ["PoisonError"];
+const FOREIGN: [&str; 2] = ["PoisonError", "fold"];
 
 pub(super) fn check(workspace: &Workspace, lists: &Lists) -> Vec<Finding> {
     let mut places: BTreeMap<&str, Vec<Finding>> = BTreeMap::new();
