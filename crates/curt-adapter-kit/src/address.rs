@@ -151,8 +151,10 @@ fn decode(text: &str) -> Result<String, String> {
             rest = after;
             continue;
         }
+        // Checked before: a number may also have a sign.
         let digits = after
             .get(..2)
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
             .and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         bytes.push(byte.ok_or(WRONG)?);
@@ -215,5 +217,47 @@ mod tests {
             let problem = Address::parse(wrong).unwrap_err();
             assert!(!problem.contains("secret"), "{wrong}: {problem}");
         }
+    }
+
+    #[test]
+    fn mutated_addresses_are_exact_or_refused_without_their_secrets() {
+        let samples = [
+            "postgres://user:secret@a,b:5433/curt?sslmode=require",
+            "redis://[::1]:6379/0",
+            "zookeeper://z1,z2,z3/curt/%41",
+            "s3://b?x=%20&y",
+        ];
+        let words = [
+            "://", "@", ":", "%", "%zz", "%+1", "%ff", ",", "[", "]", "/", "?", "&", "=", "65536",
+        ];
+        curt_testkit::fuzz::Fuzz::new("addresses", samples)
+            .with_words(words)
+            .run_texts(|text| {
+                let Ok(address) = Address::parse(text) else {
+                    return false;
+                };
+                assert!(
+                    !address.hosts.is_empty()
+                        && address.hosts.iter().all(|host| !host.name.is_empty())
+                );
+                let (_, rest) = text.split_once("://").expect("a scheme");
+                let (_, before_hosts) = rest.split_once('@').unwrap_or(("", ""));
+                let decoded_part = before_hosts
+                    .split_once(['/', '?'])
+                    .map_or("", |(_, rest)| rest);
+                for after in decoded_part.split('%').skip(1) {
+                    let digits = after.as_bytes().get(..2).unwrap_or_default();
+                    assert!(
+                        digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit),
+                        "{text:?}"
+                    );
+                }
+                let shown = format!("{address:?}");
+                let password = address.password.as_deref().unwrap_or_default();
+                let is_secret =
+                    password.len() > 5 && !text.replacen(password, "", 1).contains(password);
+                assert!(!is_secret || !shown.contains(password), "{shown}");
+                true
+            });
     }
 }

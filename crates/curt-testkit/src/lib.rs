@@ -3,6 +3,7 @@
 //! - [`conformance`]: one suite per port; an adapter is done when it passes.
 //! - [`attended`]: a link store that tests can slow down and make fail.
 //! - [`sample`]: values to test with.
+//! - [`fuzz`]: seeded mutation of samples, for parsers of outside bytes.
 //! - [`length`]: how much of everything a test does.
 //! - [`process`]: the real binary in a folder of its own, killed and started again.
 //! - [`engines`]: real databases, queues and the like, started, hurt and cleaned away; [`skipped`] where they are missing.
@@ -14,6 +15,7 @@
 pub mod attended;
 pub mod conformance;
 pub mod engines;
+pub mod fuzz;
 pub mod http;
 pub mod length;
 pub mod process;

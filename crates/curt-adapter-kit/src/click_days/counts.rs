@@ -100,12 +100,17 @@ impl<'a> DayCounts<'a> {
         let mut counts = Self::default();
         let (version, mut rest) = sections(bytes)?;
         while let Some((dimension, section)) = next_section(&mut rest)? {
-            let values = counts.0.entry(dimension).or_default();
+            let mut values = Values::default();
+            // Twice the same cannot be told apart from a fault: writing it back would make that final.
+            let mut is_repeated = false;
             values.floor = each_value(version, section, |text, credit, hours| {
                 let hours = *hours;
                 let value = Value { credit, hours };
-                values.by_text.insert(Cow::Borrowed(text), value);
+                is_repeated |= values.by_text.insert(Cow::Borrowed(text), value).is_some();
             })?;
+            if is_repeated || counts.0.insert(dimension, values).is_some() {
+                return Err(Damaged);
+            }
         }
         Ok(counts)
     }
