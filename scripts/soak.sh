@@ -10,4 +10,8 @@ runner="target.'cfg(all())'.runner=['$PWD/scripts/test-runner.sh']"
 echo "==> soak: optimised build, full lengths"
 packages=(curt curt-adapters curt-clicks curt-http)
 tests=(it click_scale fold_scale spool postgres postgres_links postgres_clicks postgres_timing zookeeper_faults redis_faults mysql hdfs s3 server)
+if [ $# = 0 ]; then
+  echo "==> soak: parsers of outside bytes, a minute each with a new seed"
+  cargo test --locked --config "$runner" --profile release-check --workspace --lib --bins -- --nocapture --test-threads=1 mutated_
+fi
 exec cargo test --locked --config "$runner" --profile release-check "${packages[@]/#/--package=}" "${tests[@]/#/--test=}" -- --nocapture --test-threads=1 "$@"

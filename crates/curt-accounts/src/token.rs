@@ -168,4 +168,31 @@ mod tests {
         assert!(matches(Some(&[7; 32]), &[7; 32]));
         assert!(!matches(Some(&[7; 32]), &[8; 32]));
     }
+
+    #[test]
+    fn mutated_tokens_have_the_exact_form_or_are_refused() {
+        let forms = [API_KEY, SESSION, BROWSER];
+        let samples: Vec<String> = forms
+            .iter()
+            .map(|form| {
+                form.brand.to_owned() + &"a".repeat(form.id_len) + "_" + &"Z".repeat(SECRET_LEN)
+            })
+            .collect();
+        let fuzz = curt_testkit::fuzz::Fuzz::new("tokens", samples)
+            .with_words(["curt_", "curts_", "curtb_", "_", "\u{e4}"]);
+        fuzz.run_texts(|text| {
+            let split: Vec<(&str, &str)> =
+                forms.iter().filter_map(|form| form.split(text)).collect();
+            for (id, secret) in &split {
+                let form = forms
+                    .iter()
+                    .find(|form| form.id_len == id.len() && text.starts_with(form.brand));
+                let brand = form.expect("one of the forms").brand;
+                assert_eq!(format!("{brand}{id}_{secret}"), text);
+                assert!(is_base62(id) && is_base62(secret) && secret.len() == SECRET_LEN);
+            }
+            assert!(split.len() <= 1, "two forms");
+            !split.is_empty()
+        });
+    }
 }

@@ -152,4 +152,48 @@ mod tests {
         std::fs::write(&path, b"not a list").unwrap();
         assert!(Countries::open(&path).is_err());
     }
+
+    #[test]
+    fn mutated_lists_are_refused_or_name_codes_of_two_letters() {
+        let nested = Value::map([("country", Value::map([("iso_code", Value::from("SE"))]))]);
+        let mut writer = Writer::new("test");
+        for (network, record) in [
+            ("81.2.69.0/24", flat("GB")),
+            ("89.160.20.0/24", nested),
+            ("2001:4860::/32", flat("us")),
+        ] {
+            writer
+                .insert_value(network.parse::<ipnet::IpNet>().unwrap(), record)
+                .unwrap();
+        }
+        let words: [&[u8]; 5] = [
+            b"country_code",
+            b"iso_code",
+            b"\x42GB",
+            b"\xe1\x47country",
+            b"\x20\x00",
+        ];
+        let samples = [writer.to_bytes().unwrap()];
+        curt_testkit::fuzz::Fuzz::new("countries", samples)
+            .with_words(words)
+            .run(|input| {
+                let Ok(countries) = Countries::from_bytes(input.to_vec()) else {
+                    return false;
+                };
+                let mut lookups = CountryLookups::new(Arc::new(countries));
+                for address in [
+                    "81.2.69.142",
+                    "89.160.20.128",
+                    "2001:4860:4860::8888",
+                    "127.0.0.1",
+                ] {
+                    let code = country(&mut lookups, address);
+                    assert!(
+                        code == "unknown" || code.len() == 2 && code.is_ascii(),
+                        "{code:?}"
+                    );
+                }
+                true
+            });
+    }
 }

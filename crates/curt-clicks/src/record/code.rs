@@ -429,4 +429,40 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn mutated_records_are_read_or_refused_and_read_again_the_same() {
+        let long = Visit {
+            agent: &[0xff; 512],
+            address: IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ..sample()
+        };
+        let samples = [
+            sample(),
+            attributed(sample(), b"\x01a\x02bc"),
+            attributed(long, b""),
+        ];
+        let words: [&[u8]; 5] = [
+            b"\x80\x80",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            b"\x80\x00",
+            b"\x02\x3a",
+            b"\x01\x00",
+        ];
+        let samples = samples.iter().map(encoded);
+        curt_testkit::fuzz::Fuzz::new("click record", samples)
+            .with_words(words)
+            .run(|input| match decode(input) {
+                Ok(visit) => {
+                    let again = encoded(&visit);
+                    assert!(again.len() <= input.len().min(RECORD_BYTES_MAX), "grew");
+                    assert_eq!(decode(&again), Ok(visit));
+                    true
+                }
+                Err(error) => {
+                    assert!(!error.reason().is_empty());
+                    false
+                }
+            });
+    }
 }

@@ -136,4 +136,49 @@ mod tests {
             assert_eq!(scanned, Scanned::Broken(good), "{text:?}");
         }
     }
+
+    #[test]
+    fn mutated_chunks_end_at_the_same_byte_however_they_arrive() {
+        let samples = [BODY, "0\r\n\r\n", "1;a\r\nb\r\n0\r\n\r\nGET / HTTP/1.1"];
+        let words = [
+            "\r\n",
+            "0\r\n\r\n",
+            "ffffffffffffffff",
+            "10000000000000000",
+            ";",
+            "\t",
+        ];
+        let fuzz = curt_testkit::fuzz::Fuzz::new("chunks", samples).with_words(words);
+        fuzz.run(|input| {
+            let whole = ChunkScanner::new().scan(input);
+            for cut in [1, input.len() / 2, input.len().saturating_sub(1)] {
+                let (first, rest) = input.split_at(cut.min(input.len()));
+                let mut scanner = ChunkScanner::new();
+                let in_two = match scanner.scan(first) {
+                    Scanned::All => match scanner.scan(rest) {
+                        Scanned::All => Scanned::All,
+                        Scanned::End(at) => Scanned::End(first.len() + at),
+                        Scanned::Broken(at) => Scanned::Broken(first.len() + at),
+                    },
+                    ended => ended,
+                };
+                assert_eq!(in_two, whole, "cut at {cut}");
+            }
+            match whole {
+                Scanned::All => false,
+                Scanned::Broken(at) => {
+                    assert!(at < input.len());
+                    false
+                }
+                Scanned::End(bytes) => {
+                    assert!(
+                        input[..bytes].ends_with(b"\r\n\r\n")
+                            || input[..bytes].ends_with(b"\n\r\n")
+                    );
+                    assert_eq!(ChunkScanner::new().scan(&input[..bytes]), whole);
+                    true
+                }
+            }
+        });
+    }
 }

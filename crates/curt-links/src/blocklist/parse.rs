@@ -218,4 +218,43 @@ mod tests {
         }
         assert!(start.elapsed() < Duration::from_secs(60));
     }
+
+    #[test]
+    fn mutated_lists_are_read_or_refused_with_their_line() {
+        let samples = [
+            "# bad\nexample.com\n=a.example\n*.b.example\n",
+            "/^https?:\\/\\/x/\n",
+            "[2001:db8::1]\r\n192.0.2.1 # one\n",
+            "\u{feff}b\u{fc}cher.example\n",
+        ];
+        let words = [
+            "/.*/", "(a|b)*", "{1,1000}", "*.", "=", "[", "]", "\\", "#", "\n", "xn--", ".",
+            "\u{e4}",
+        ];
+        let urls = [
+            "https://example.com/",
+            "http://[2001:db8::1]/x",
+            "https://b.b.example./?q",
+        ];
+        let urls: Vec<Url> = urls.iter().map(|url| url.parse().expect("a URL")).collect();
+        let fuzz = curt_testkit::fuzz::Fuzz::new("blocklist", samples).with_words(words);
+        fuzz.run(|input| match Blocklist::parse(input) {
+            Ok(list) => {
+                let lines = input.split(|byte| *byte == b'\n').count();
+                assert!(list.entries() <= lines, "more entries than lines");
+                for url in &urls {
+                    assert!(
+                        !list.is_empty() || !list.blocks(url),
+                        "an empty list blocks"
+                    );
+                }
+                true
+            }
+            Err(error) => {
+                let lines = input.split(|byte| *byte == b'\n').count();
+                assert!((1..=lines).contains(&error.line), "{error:?}");
+                false
+            }
+        });
+    }
 }

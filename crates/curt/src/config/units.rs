@@ -133,4 +133,44 @@ mod tests {
             assert!(rate(text).is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn mutated_units_are_exact_or_refused() {
+        let samples = [
+            "500ms",
+            "5s",
+            "10m",
+            "24h",
+            "730d",
+            "64KiB",
+            "2 GiB",
+            "7B",
+            "1000/1h",
+            "1 / 500ms",
+        ];
+        let words = [
+            "ms",
+            "KiB",
+            "/",
+            " ",
+            "18446744073709551615",
+            "99999999999999999999",
+            "-",
+            "+",
+            "\u{b5}s",
+        ];
+        let fuzz = curt_testkit::fuzz::Fuzz::new("units", samples).with_words(words);
+        fuzz.run_texts(|text| {
+            let read = (duration(text), size(text), rate(text));
+            if let Ok(read) = read.0 {
+                assert_eq!(duration(&shown(read)), Ok(read), "{text:?}");
+            }
+            if let Ok(read) = &read.2 {
+                assert!(!read.period.is_zero(), "{text:?}");
+            }
+            let is_number = text.starts_with(|sign: char| sign.is_ascii_digit());
+            assert!(is_number || read.0.is_err() && read.1.is_err(), "{text:?}");
+            read.0.is_ok() || read.1.is_ok() || read.2.is_ok()
+        });
+    }
 }

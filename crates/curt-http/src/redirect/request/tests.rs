@@ -1,3 +1,5 @@
+mod fuzz;
+
 use curt_core::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
 
 use super::head::{FORWARDED_LINES_MAX, ForwardedFor, is_host};
