@@ -39,7 +39,9 @@ impl Fuzz {
     #[must_use]
     pub fn new<S: AsRef<[u8]>>(name: &'static str, samples: impl IntoIterator<Item = S>) -> Self {
         let seed = match std::env::var("CURT_FUZZ_SEED") {
-            Ok(seed) => seed.parse().expect("CURT_FUZZ_SEED is a number"),
+            Ok(seed) => seed
+                .parse()
+                .unwrap_or_else(|_| panic!("CURT_FUZZ_SEED is no number: {seed:?}")),
             Err(_) if is_full() => rand::rng().random(),
             Err(_) => 1,
         };
