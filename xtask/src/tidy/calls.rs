@@ -1,4 +1,5 @@
-//! Calls that have one home: tasks are spawned by the supervisor, time is asked of the clock. Tests are free.
+//! Calls that have one home: tasks are spawned by the supervisor, time is asked of the clock. Casts that may cut numbers
+//! off have none. Tests are free.
 
 use super::lists::{Call, Lists};
 use super::{Finding, ratchet};
@@ -13,12 +14,8 @@ pub(super) fn check(workspace: &Workspace, lists: &Lists) -> Vec<Finding> {
 }
 
 fn check_call(workspace: &Workspace, call: &Call) -> Vec<Finding> {
-    let path: Vec<&str> = call
-        .path
-        .split("::")
-        .flat_map(|part| [":", ":", part])
-        .skip(2)
-        .collect();
+    let spaced = call.path.replace("::", " : : ");
+    let path: Vec<&str> = spaced.split(' ').collect();
     let home: Vec<&str> = call.home.split(' ').collect();
     let mut places = Vec::new();
     for (file, source) in workspace
@@ -29,7 +26,7 @@ fn check_call(workspace: &Workspace, call: &Call) -> Vec<Finding> {
             places.push(Finding::new(
                 file,
                 line,
-                format!("calls {}", call.path),
+                format!("has `{}`", call.path),
                 &call.mend,
             ));
         }
@@ -81,5 +78,12 @@ mod tests {
             ("crates/a/src/lib.rs", 2)
         );
         assert_eq!(check(&workspace, &lists(1)), []);
+        let workspace = Workspace::of(&[(
+            "crates/a/src/lib.rs",
+            "use a as u8;\nlet b = c as u32 as u64;",
+        )]);
+        let lists =
+            Lists::of("call = [{ path = \"as u32\", home = \"\", left = 0, mend = \"x\" }]");
+        assert_eq!(check(&workspace, &lists)[0].line, 2);
     }
 }
