@@ -9,10 +9,12 @@ pub mod address;
 pub mod bare;
 pub mod click_days;
 mod effect;
+mod ledger_form;
 mod off_runtime;
 pub mod page_cursor;
 pub mod plain_text;
 pub mod reconnect;
 
 pub use effect::Effect;
+pub use ledger_form::refuse_cursor_form;
 pub use off_runtime::off_runtime;

@@ -2,6 +2,8 @@
 //!
 //! - [`conformance`]: one suite per port; an adapter is done when it passes.
 //! - [`attended`]: a link store that tests can slow down and make fail.
+//! - [`click_scale`]: reports and flushes of full size, for every click store.
+//! - [`holder`]: a process that holds a lock.
 //! - [`sample`]: values to test with.
 //! - [`fuzz`]: seeded mutation of samples, for parsers of outside bytes.
 //! - [`length`]: how much of everything a test does.
@@ -13,9 +15,11 @@
 #![forbid(unsafe_code)]
 
 pub mod attended;
+pub mod click_scale;
 pub mod conformance;
 pub mod engines;
 pub mod fuzz;
+pub mod holder;
 pub mod http;
 pub mod length;
 pub mod process;

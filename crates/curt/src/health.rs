@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_adapters::open::Engines;
-use curt_adapters::wrap::PortErrors;
 use curt_core::names::event;
 use curt_core::ports::LinkStore;
 use curt_core::{ErrorKind, PortError, PortResult};
@@ -13,6 +11,8 @@ use curt_keys::KeySupply;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+
+use crate::wiring::{Engines, PortErrors};
 
 const EVERY: Duration = Duration::from_secs(1);
 /// A look that takes longer has failed: what waits for the same engine gets no answer either.

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use curt_adapters::sqlite::Sqlite;
-use curt_adapters::{EngineAddress, EngineKind};
+use curt_sqlite::Sqlite;
 
 use crate::config::Config;
+use crate::wiring::{EngineAddress, EngineKind};
 
 /// The step of the links database after which its clicks are in a file of their own.
 const CLICKS_MOVED: &str = "clicks moved";

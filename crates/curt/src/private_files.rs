@@ -5,12 +5,12 @@ use std::fs::{self, Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use curt_adapters::EngineKind;
 use curt_core::names::event;
 use rustix::fs::Mode;
 use tracing::warn;
 
 use crate::config::Config;
+use crate::wiring::EngineKind;
 
 /// What anybody but the owner may do with a file.
 const OTHERS: u32 = 0o077;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use curt_adapters::sqlite::{Sqlite, SqliteSettings, Synchronous};
 use curt_core::ports::{Accounts, NewApiKey, QuotaRule, Session};
 use curt_core::{Allowance, Clock as _, OwnerId, Role, Scopes, SystemClock, UnixMillis, User};
+use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
 
 const USERS: u64 = 1_000;
 /// The owner of the prepared links is 1.

@@ -89,7 +89,7 @@ impl RowWriter {
 
 #[cfg(test)]
 mod tests {
-    use curt_adapters::sqlite::Sqlite;
+    use curt_sqlite::Sqlite;
 
     use super::*;
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use curt_adapters::sqlite::{Sqlite, SqliteSettings, Synchronous};
 use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkStore};
 use curt_core::{
     Clock as _, DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
     SystemClock, Target, UnixMillis, Visibility,
 };
+use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{Advice, fadvise};
 

@@ -4,6 +4,20 @@ use crate::clock::UnixMillis;
 use crate::error::PortResult;
 use crate::key::Key;
 
+/// What becomes of keys that were taken from a ledger. Not every engine has every form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LedgerForm {
+    /// Their rows are deleted: the smallest ledger.
+    #[default]
+    Delete,
+    /// Their rows are marked as used: the ledger never mints those keys again.
+    Status,
+    /// Their rows move to a table of used keys: as `Status`, and the unused keys stay together.
+    UsedTable,
+    /// Their rows stay and a cursor moves past them: never minted again, and no dead rows, whatever the load.
+    Cursor,
+}
+
 /// The durable inventory of minted keys: one shard of the keys database.
 ///
 /// A key is *free* until a batch takes it. A batch is *open* from `take` until `close`; a process that dies leaves its

@@ -1,5 +1,5 @@
 use clap::Args;
-use curt_adapters::sqlite::Access;
+use curt_sqlite::Access;
 
 use crate::cli::ConfigArgs;
 use crate::commands::block_on;

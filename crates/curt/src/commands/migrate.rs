@@ -1,12 +1,11 @@
 use clap::Args;
-use curt_adapters::sqlite::{Access, Sqlite};
-use curt_adapters::{EngineAddress, EngineKind};
+use curt_sqlite::{Access, Sqlite};
 
 use crate::cli::ConfigArgs;
 use crate::commands::block_on;
 use crate::config::{Config, StoreSettings};
 use crate::lost_database;
-use crate::wiring::KeyStores;
+use crate::wiring::{EngineAddress, EngineKind, KeyStores};
 
 /// Bring the databases to this version's schema; `curt serve` does the same at its start
 #[derive(Args, Debug)]

@@ -5,9 +5,6 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use curt_accounts::AccountServices;
-use curt_adapters::open::Engines;
-use curt_adapters::sqlite::Access;
-use curt_adapters::wrap::PortErrors;
 use curt_clicks::capture::Capture;
 use curt_core::ClockGuard;
 use curt_core::names::event;
@@ -15,6 +12,7 @@ use curt_http::server::{Drained, RouterServer, Server};
 use curt_http::{App, BodyBudget, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api};
 use curt_keys::{KeyMetrics, KeySupply};
 use curt_links::{BlocklistFile, LinkMetrics, Links, Purger, ResolveMetrics, Resolver};
+use curt_sqlite::Access;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -26,7 +24,7 @@ use crate::config::Config;
 use crate::health::LinkHealth;
 use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
-use crate::wiring::{KeyStores, Stores};
+use crate::wiring::{Engines, KeyStores, PortErrors, Stores};
 use crate::{
     account_tasks, first_start, health, lost_database, open_files, private_files, telemetry,
 };

@@ -8,7 +8,9 @@ mod resolved;
 pub(crate) mod units;
 
 pub(crate) use layers::default_text;
-pub(crate) use resolved::{ClickSettings, Config, LogFormat, LogSettings, StoreSettings};
+pub(crate) use resolved::{
+    ClickSettings, Config, LogFormat, LogSettings, PostgresConfig, StoreSettings,
+};
 
 use crate::cli::ConfigArgs;
 

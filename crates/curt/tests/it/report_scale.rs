@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use curt_adapters::sqlite::{Sqlite, SqliteSettings};
 use curt_core::ports::{ClickFlush, ClickStore, InsertReply, Inserted};
 use curt_core::{
     ClickSubject, ClickSum, Clock as _, Day, Dimension, Link, OwnerId, Sketch, SubjectDay,
     SystemClock, VisitKind, VisitRow, Visited,
 };
+use curt_sqlite::{Sqlite, SqliteSettings};
 use curt_testkit::sample;
 use serde_json::Value;
 

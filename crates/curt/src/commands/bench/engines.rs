@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use comfy_table::{CellAlignment, Table, presets};
 use curt_adapter_kit::bare::BareKeys;
-use curt_adapters::sqlite::Access;
 use curt_core::place::Modulo;
 use curt_core::ports::{BatchId, KeyLedger, KeyPool};
 use curt_core::{Clock as _, Key, SystemClock};
 use curt_keys::Minter;
+use curt_sqlite::Access;
 
 use crate::cli::ConfigArgs;
 use crate::commands::block_on;

@@ -3,7 +3,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use curt_adapters::wrap::PortErrors;
 use curt_keys::{Driven, KeyMetrics, KeySupply, Strategy, drive};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -12,7 +11,7 @@ use crate::cli::ConfigArgs;
 use crate::commands::block_on;
 use crate::config::Config;
 use crate::supervisor::Supervisor;
-use crate::wiring::Stores;
+use crate::wiring::{PortErrors, Stores};
 
 /// How long background work may take to end between two strategies.
 const STOP_GRACE: Duration = Duration::from_secs(10);

@@ -1,6 +1,6 @@
 use clap::Args;
-use curt_adapters::sqlite::Access;
 use curt_keys::{KeyMetrics, KeySupply};
+use curt_sqlite::Access;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use tokio_util::sync::CancellationToken;
 

@@ -2,8 +2,8 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use clap::Args;
-use curt_adapters::sqlite::Access;
 use curt_keys::{BalanceWatch, KeyAudit, KeyMetrics, KeyStatus, KeySupply, Strategy};
+use curt_sqlite::Access;
 
 use super::show::{self, Shown};
 use crate::cli::ConfigArgs;

@@ -11,21 +11,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use curt_accounts::{AccountSettings, LimitSettings};
-use curt_adapters::masked;
-use curt_adapters::sqlite::{SqliteSettings, Synchronous};
 use curt_core::limits::{PURGE_BATCH_MAX, TARGET_BYTES_MAX};
 use curt_core::{ClockGuardSettings, KeyRules, RedirectStatus};
 use curt_http::{HttpSettings, PrivateDenied};
 use curt_keys::KeySettings;
 use curt_links::resolve::MISS_TTL_MAX;
 use curt_links::{LinkSettings, PurgeSettings, ResolverSettings};
+use curt_sqlite::{SqliteSettings, Synchronous};
 use toml::Table;
 
 pub(crate) use self::clicks::ClickSettings;
 use super::raw::{self, Raw};
 use super::{ConfigError, units};
+use crate::wiring::masked;
 
-pub(crate) use store::StoreSettings;
+pub(crate) use store::{PostgresConfig, StoreSettings};
 
 /// The whole configuration.
 #[derive(Debug)]

@@ -1,14 +1,15 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::time::Duration;
 
-use curt_adapters::open::KeysForm;
-use curt_adapters::sqlite::SqliteSettings;
-use curt_adapters::{EngineAddress, EngineKind, Part, PostgresSettings};
+use curt_core::ports::LedgerForm;
 use curt_keys::Strategy;
+use curt_sqlite::SqliteSettings;
 
 use super::{at, positive, sqlite, within};
 use crate::config::raw::{self, Raw};
 use crate::config::{ConfigError, units};
+use crate::wiring::{EngineAddress, EngineKind, Part};
 
 /// Which engine serves what.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct StoreSettings {
     pub(crate) clicks: EngineAddress,
     /// Shards of the keys database; never empty.
     pub(crate) keys: Vec<EngineAddress>,
-    pub(crate) keys_form: KeysForm,
+    pub(crate) keys_form: LedgerForm,
     /// Shards of the pool; never empty.
     pub(crate) pool: Vec<EngineAddress>,
     pub(crate) files: EngineAddress,
@@ -25,7 +26,20 @@ pub(crate) struct StoreSettings {
     /// `None`: the links database.
     pub(crate) cursor: Option<EngineAddress>,
     pub(crate) sqlite: SqliteSettings,
-    pub(crate) postgres: PostgresSettings,
+    pub(crate) postgres: PostgresConfig,
+}
+
+/// How PostgreSQL is used, whether or not it is in this build.
+#[derive(Clone, Debug)]
+pub(crate) struct PostgresConfig {
+    pub(crate) lookup_connections: NonZeroUsize,
+    pub(crate) write_connections: NonZeroUsize,
+    pub(crate) background_connections: NonZeroUsize,
+    pub(crate) lookup_timeout: Duration,
+    pub(crate) write_timeout: Duration,
+    pub(crate) background_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) standby_after: Option<Duration>,
 }
 
 impl StoreSettings {
@@ -89,13 +103,13 @@ pub(super) fn resolve(
     })
 }
 
-fn postgres(raw: &raw::Postgres) -> Result<PostgresSettings, ConfigError> {
+fn postgres(raw: &raw::Postgres) -> Result<PostgresConfig, ConfigError> {
     let connections = |key, count| {
         let count = within(key, count, 1, 1_000)?;
         Ok(NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN))
     };
     let standby_after = units::duration_or_never(&raw.standby_after);
-    Ok(PostgresSettings {
+    Ok(PostgresConfig {
         lookup_connections: connections("postgres.lookup_connections", raw.lookup_connections)?,
         write_connections: connections("postgres.write_connections", raw.write_connections)?,
         background_connections: connections(
@@ -155,20 +169,20 @@ fn keys_form(
     text: &str,
     strategy: Strategy,
     keys: &[EngineAddress],
-) -> Result<KeysForm, ConfigError> {
+) -> Result<LedgerForm, ConfigError> {
     let key = "store.keys_form";
     let form = match (text, strategy) {
-        ("delete", Strategy::Status) | ("status", _) => KeysForm::Status,
-        ("delete", _) => KeysForm::Delete,
-        ("used-table", _) => KeysForm::UsedTable,
-        ("cursor", _) => KeysForm::Cursor,
+        ("delete", Strategy::Status) | ("status", _) => LedgerForm::Status,
+        ("delete", _) => LedgerForm::Delete,
+        ("used-table", _) => LedgerForm::UsedTable,
+        ("cursor", _) => LedgerForm::Cursor,
         (other, _) => {
             let known = format!("{other:?}: use delete, status, used-table or cursor");
             return at(key, Err(known));
         }
     };
     let has_cursors = |shard: &EngineAddress| shard.kind() == EngineKind::Postgres;
-    if form == KeysForm::Cursor && !keys.iter().all(has_cursors) {
+    if form == LedgerForm::Cursor && !keys.iter().all(has_cursors) {
         let why = "the form \"cursor\" is PostgreSQL's: use delete, status or used-table";
         return at(key, Err(why.to_owned()));
     }

@@ -13,11 +13,11 @@ use crate::site::Site;
 
 /// The steps of the last version that kept clicks in the links database.
 const STEPS: [&str; 5] = [
-    include_str!("../../../../curt-adapters/migrations/sqlite/0001_first.sql"),
-    include_str!("../../../../curt-adapters/migrations/sqlite/0002_accounts.sql"),
-    include_str!("../../../../curt-adapters/migrations/sqlite/0003_clicks.sql"),
-    include_str!("../../../../curt-adapters/migrations/sqlite/0004_click_streams.sql"),
-    include_str!("../../../../curt-adapters/migrations/sqlite/0005_keys.sql"),
+    include_str!("../../../../curt-sqlite/migrations/0001_first.sql"),
+    include_str!("../../../../curt-sqlite/migrations/0002_accounts.sql"),
+    include_str!("../../../../curt-sqlite/migrations/0003_clicks.sql"),
+    include_str!("../../../../curt-sqlite/migrations/0004_click_streams.sql"),
+    include_str!("../../../../curt-sqlite/migrations/0005_keys.sql"),
 ];
 
 /// Everything that must not get lost, as one line: positions, counts, single clicks, and salts.

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use curt_adapters::sqlite::{Sqlite, SqliteSettings, Synchronous};
 use curt_bench::keys::{KeySet, Pick, target_for};
 use curt_bench::load::{Limit, LoadReport, Plan, RedirectLoad, redirect};
 use curt_bench::median::Spread;
@@ -14,6 +13,7 @@ use curt_core::{
     Clock as _, DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
     SystemClock, Target, UnixMillis, Visibility,
 };
+use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
 
 use crate::alone::alone;
 use crate::length::{is_full, length};

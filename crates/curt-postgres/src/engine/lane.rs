@@ -1,0 +1,238 @@
+//! A pool of connections for one kind of work.
+//!
+//! A connection whose call was given up, at its deadline or because its caller went away, is neither used again nor
+//! closed while the engine still works on the call: the next call would wait behind it, and a closed connection leaves
+//! its process behind in the engine, where a commit that waits for a standby cannot be stopped. It keeps its place in the
+//! pool until the engine has answered. So calls that do not come to an end take no more of the engine than this pool.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use deadpool_postgres::ClientWrapper;
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use super::hosts::Unreachable;
+use super::route::{Connection, Route};
+
+pub(super) struct Lane {
+    route: Arc<Route>,
+    size: usize,
+    places: Arc<Semaphore>,
+    idle: Mutex<Vec<Connection>>,
+    /// Places that are held by calls which were given up.
+    abandoned: AtomicUsize,
+    /// Run on every new connection.
+    setup: String,
+    timeout: Duration,
+}
+
+/// Why there is no connection for a call. Nothing was asked of the engine.
+pub(super) enum NoConnection {
+    Busy,
+    Unreachable(Unreachable),
+    /// No login came to an end before the deadline.
+    Late,
+}
+
+impl Lane {
+    /// `timeout`: of a whole call. The engine ends a statement by itself somewhat earlier, so that its clear answer
+    /// comes first.
+    pub(super) fn new(route: Arc<Route>, size: usize, timeout: Duration) -> Arc<Self> {
+        // Set here and not at start-up: poolers between us and the engine refuse start-up options.
+        let setup = format!(
+            "SET statement_timeout = {}; SET idle_in_transaction_session_timeout = 10000",
+            (timeout * 5 / 6).as_millis().max(1)
+        );
+        Arc::new(Self {
+            route,
+            size,
+            places: Arc::new(Semaphore::new(size)),
+            idle: Mutex::default(),
+            abandoned: AtomicUsize::new(0),
+            setup,
+            timeout,
+        })
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.timeout
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(super) fn route(&self) -> &Arc<Route> {
+        &self.route
+    }
+
+    pub(super) async fn session(
+        self: &Arc<Self>,
+        deadline: Instant,
+    ) -> Result<Session, NoConnection> {
+        let place = self.place(deadline).await?;
+        if let Some((client, connection)) = self.pop_idle() {
+            return Ok(self.session_of(client, connection, place));
+        }
+        let login = timeout_at(deadline, self.route.connect()).await;
+        let connection = login
+            .map_err(|_| NoConnection::Late)?
+            .map_err(NoConnection::Unreachable)?;
+        let client = connection.lock().ok_or(NoConnection::Late)?;
+        match timeout_at(deadline, client.batch_execute(&self.setup)).await {
+            Ok(Ok(())) => Ok(self.session_of(client, connection, place)),
+            _ => Err(NoConnection::Late),
+        }
+    }
+
+    async fn place(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, NoConnection> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Ok(place);
+        }
+        // Nothing to wait for: the engine answers nobody.
+        if self.route.is_down()
+            && self.abandoned.load(Ordering::Relaxed) == self.size
+            && let Some(reason) = self.route.down()
+        {
+            return Err(NoConnection::Unreachable(reason));
+        }
+        let place = Arc::clone(&self.places).acquire_owned();
+        match timeout_at(deadline, place).await {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(NoConnection::Busy),
+        }
+    }
+
+    /// The connection that was used last: those beyond what is needed stay idle.
+    fn pop_idle(&self) -> Option<(OwnedMutexGuard<ClientWrapper>, Connection)> {
+        let epoch = self.route.epoch();
+        let mut idle = self.lock();
+        while let Some(connection) = idle.pop() {
+            match connection.lock() {
+                Some(client) if connection.epoch == epoch && !client.is_closed() => {
+                    return Some((client, connection));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn session_of(
+        self: &Arc<Self>,
+        client: OwnedMutexGuard<ClientWrapper>,
+        connection: Connection,
+        place: OwnedSemaphorePermit,
+    ) -> Session {
+        Session {
+            client,
+            ticket: Ticket {
+                lane: Arc::clone(self),
+                held: Some((connection, place)),
+            },
+        }
+    }
+
+    fn keep(&self, connection: Connection) {
+        self.lock().push(connection);
+    }
+
+    /// Waits for the engine's answer to a call that was given up, behind the back of everybody.
+    fn abandon(self: &Arc<Self>, connection: Connection, place: OwnedSemaphorePermit) {
+        let Some(client) = connection.lock() else {
+            return;
+        };
+        if client.is_closed() || connection.epoch != self.route.epoch() {
+            return;
+        }
+        let abandoned = Abandoned::count(self);
+        self.route.runtime().spawn(async move {
+            let is_answered = tokio::select! {
+                // Comes after everything that was sent before, and ends a transaction that was left open.
+                ended = client.batch_execute("ROLLBACK") => ended.is_ok(),
+                // Another host took over, and nobody waits for this one.
+                () = abandoned.0.route.leave(connection.epoch) => false,
+            };
+            drop(client);
+            if is_answered {
+                abandoned.0.keep(connection);
+            }
+            drop(abandoned);
+            drop(place);
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place that is held by a call which was given up.
+struct Abandoned(Arc<Lane>);
+
+impl Abandoned {
+    fn count(lane: &Arc<Lane>) -> Self {
+        lane.abandoned.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(lane))
+    }
+}
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        self.0.abandoned.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection for one call. One that is dropped before [`release`](Self::release) was in the middle of it.
+pub(crate) struct Session {
+    // First: the ticket, which goes after it, takes it again.
+    client: OwnedMutexGuard<ClientWrapper>,
+    ticket: Ticket,
+}
+
+struct Ticket {
+    lane: Arc<Lane>,
+    /// `None` when the call has come to an end.
+    held: Option<(Connection, OwnedSemaphorePermit)>,
+}
+
+impl Session {
+    /// Gives the connection back: everything that was sent has been answered.
+    pub(crate) fn release(self) {
+        let Self { client, mut ticket } = self;
+        drop(client);
+        if let Some((connection, _place)) = ticket.held.take() {
+            ticket.lane.keep(connection);
+        }
+    }
+
+    /// Closes the connection: it is not to be trusted.
+    pub(crate) fn close(mut self) {
+        self.ticket.held = None;
+    }
+}
+
+impl Deref for Session {
+    type Target = ClientWrapper;
+
+    fn deref(&self) -> &ClientWrapper {
+        &self.client
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut ClientWrapper {
+        &mut self.client
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some((connection, place)) = self.held.take() {
+            self.lane.abandon(connection, place);
+        }
+    }
+}

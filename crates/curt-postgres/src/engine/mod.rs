@@ -1,0 +1,380 @@
+//! The pools of connections, and the ways to use one: look-up, read, write, and several steps as one transaction.
+//!
+//! Look-ups, writes of requests and everything else have pools of their own ([`Lane`]) on one way to the primary
+//! ([`Route`]). A deadline is over a whole call. Look-ups go on at a standby while the primary does not answer
+//! ([`Standby`]).
+
+mod hosts;
+mod lane;
+mod route;
+mod standby;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::{ErrorKind, PortError, PortResult};
+use futures_util::future::{join_all, join3, try_join_all};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_postgres::types::{FromSql, ToSql};
+use tokio_postgres::{Error, Row};
+
+use self::hosts::Hosts;
+use self::lane::{Lane, NoConnection};
+use self::route::Route;
+use self::standby::Standby;
+use super::address::Address;
+use super::failure::{BACKEND, all_busy, failed, no_answer, spoils_connection, too_late};
+use super::tls::Tls;
+use crate::settings::PostgresSettings;
+use curt_adapter_kit::Effect;
+
+pub(super) use self::lane::Session;
+
+/// How long a call may take before it is asked whether its host still lets anybody in.
+const SILENT_AFTER: Duration = Duration::from_secs(1);
+
+pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
+
+/// One statement of a transaction.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'a> {
+    pub(super) sql: &'a str,
+    pub(super) values: &'a [Value<'a>],
+}
+
+/// A call whose outcome the driver told, or that was given up.
+pub(super) type Outcome<T> = PortResult<Result<T, Error>>;
+
+pub(super) struct Engine {
+    lookups: Arc<Lane>,
+    /// Of calls that change something, or read what such a call needs.
+    writes: Arc<Lane>,
+    background: Arc<Lane>,
+    standby: Option<Arc<Standby>>,
+    address: Arc<Address>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Engine({})", self.address)
+    }
+}
+
+impl Engine {
+    /// Connects to nothing yet.
+    pub(super) fn new(address: Address, settings: &PostgresSettings) -> PortResult<Arc<Self>> {
+        let tls = match address.encrypted {
+            true => Some(Tls::new(address.roots.as_deref())?),
+            false => None,
+        };
+        let hosts = Arc::new(Hosts::new(&address, tls, settings));
+        let primary = Route::to_primary(Arc::clone(&hosts));
+        let lane = |size, timeout| Lane::new(Arc::clone(&primary), size, timeout);
+        let lookups = settings.lookup_connections.get();
+        let standby = match settings.standby_after {
+            Some(after) if hosts.count() > 1 => {
+                let route = Route::to_standby(&primary);
+                let lane = Lane::new(route, lookups, settings.lookup_timeout);
+                Some(Standby::new(lane, after))
+            }
+            _ => None,
+        };
+        Ok(Arc::new(Self {
+            lookups: lane(lookups, settings.lookup_timeout),
+            writes: lane(settings.write_connections.get(), settings.write_timeout),
+            background: lane(
+                settings.background_connections.get(),
+                settings.background_timeout,
+            ),
+            standby,
+            address: Arc::new(address),
+        }))
+    }
+
+    /// The same engine for work that no request waits for: everything by the pool and the deadline of such work.
+    pub(super) fn in_background(&self) -> Arc<Self> {
+        Arc::new(Self {
+            lookups: Arc::clone(&self.background),
+            writes: Arc::clone(&self.background),
+            background: Arc::clone(&self.background),
+            standby: None,
+            address: Arc::clone(&self.address),
+        })
+    }
+
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// How long a write may take.
+    pub(super) fn write_timeout(&self) -> Duration {
+        self.writes.timeout()
+    }
+
+    /// Remembers where the primary is in its log, about once a second: a standby must have come as far.
+    pub(super) fn note_primary(&self, position: i64) {
+        if let Some(standby) = &self.standby {
+            standby.note_primary(position);
+        }
+    }
+
+    /// Whether look-ups go on without the primary.
+    pub(super) fn has_standby(&self) -> bool {
+        self.standby.is_some()
+    }
+
+    /// A connection for what the other methods do not fit. [`finish`](Self::finish) its work.
+    pub(super) async fn client(&self, op: &'static str) -> PortResult<Session> {
+        let deadline = self.background.deadline();
+        self.session(op, &self.background, deadline).await
+    }
+
+    async fn session(
+        &self,
+        op: &'static str,
+        lane: &Arc<Lane>,
+        deadline: Instant,
+    ) -> PortResult<Session> {
+        lane.session(deadline).await.map_err(|why| match why {
+            NoConnection::Busy => all_busy(op, &self.address),
+            NoConnection::Late => {
+                lane.route().search();
+                no_answer(op, &self.address)
+            }
+            NoConnection::Unreachable(why) => {
+                PortError::new(ErrorKind::Unavailable, BACKEND, op, why.detail)
+            }
+        })
+    }
+
+    /// Finds the one row that a key leads to. Where the primary does not answer, a standby may; a row that is missing
+    /// there is a failure and not an answer, because it may be on its way.
+    pub(super) async fn look_up(
+        &self,
+        op: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> PortResult<Option<Row>> {
+        let deadline = self.lookups.deadline();
+        let step = Step { sql, values };
+        let primary = async {
+            let rows = self.ask(op, &self.lookups, step, deadline).await?;
+            Ok(rows.into_iter().next())
+        };
+        match &self.standby {
+            None => primary.await,
+            Some(standby) => {
+                let is_up = !self.lookups.route().is_down();
+                let asked = standby.ask(self, op, step, deadline);
+                let (found, is_silent) = standby.race(is_up, primary, asked).await;
+                if is_silent {
+                    self.lookups.route().search();
+                }
+                found
+            }
+        }
+    }
+
+    /// Reads a few rows as they are now: from the primary alone.
+    pub(super) async fn read_latest(
+        &self,
+        op: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> PortResult<Vec<Row>> {
+        let deadline = self.lookups.deadline();
+        let step = Step { sql, values };
+        self.ask(op, &self.lookups, step, deadline).await
+    }
+
+    /// Runs a statement that changes nothing and may take a while.
+    pub(super) async fn read(
+        &self,
+        op: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> PortResult<Vec<Row>> {
+        let deadline = self.background.deadline();
+        let step = Step { sql, values };
+        self.ask(op, &self.background, step, deadline).await
+    }
+
+    async fn ask(
+        &self,
+        op: &'static str,
+        lane: &Arc<Lane>,
+        step: Step<'_>,
+        deadline: Instant,
+    ) -> PortResult<Vec<Row>> {
+        let session = self.session(op, lane, deadline).await?;
+        let done = self
+            .within(op, Effect::None, (lane, deadline), run(&session, step))
+            .await;
+        self.finish(op, Effect::None, session, done)
+    }
+
+    /// Runs a statement that is a transaction of its own. If the connection breaks, it is unknown whether it happened.
+    pub(super) async fn write(
+        &self,
+        op: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> PortResult<Vec<Row>> {
+        let deadline = self.writes.deadline();
+        let session = self.session(op, &self.writes, deadline).await?;
+        let work = run(&session, Step { sql, values });
+        let until = (&*self.writes, deadline);
+        let done = self.within(op, Effect::Unknown, until, work).await;
+        self.finish(op, Effect::Unknown, session, done)
+    }
+
+    /// Runs the steps as one transaction, with the answers of each. All of it is sent at once: one round trip, and no
+    /// lock is held while we think. A step sees what was committed before it began.
+    pub(super) async fn transact(
+        &self,
+        op: &'static str,
+        steps: &[Step<'_>],
+    ) -> PortResult<Vec<Vec<Row>>> {
+        self.run_steps(op, &self.writes, Effect::Unknown, steps)
+            .await
+    }
+
+    /// As [`transact`](Self::transact), for steps that change nothing but the settings of their transaction.
+    pub(super) async fn read_in_steps(
+        &self,
+        op: &'static str,
+        steps: &[Step<'_>],
+    ) -> PortResult<Vec<Vec<Row>>> {
+        self.run_steps(op, &self.background, Effect::None, steps)
+            .await
+    }
+
+    async fn run_steps(
+        &self,
+        op: &'static str,
+        lane: &Arc<Lane>,
+        effect: Effect,
+        steps: &[Step<'_>],
+    ) -> PortResult<Vec<Vec<Row>>> {
+        let deadline = lane.deadline();
+        let session = self.session(op, lane, deadline).await?;
+        let work = run_all(&session, steps);
+        let done = self.within(op, effect, (lane, deadline), work).await;
+        self.finish(op, effect, session, done)
+    }
+
+    /// Waits no longer than the deadline of background work. The inner error is the driver's, the outer one ours.
+    pub(super) async fn within_deadline<T>(
+        &self,
+        op: &'static str,
+        effect: Effect,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Outcome<T> {
+        let until = (&*self.background, self.background.deadline());
+        self.within(op, effect, until, work).await
+    }
+
+    /// Waits as long as the host lets anybody in.
+    pub(super) async fn without_deadline<T>(
+        &self,
+        op: &'static str,
+        work: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        let mut work = pin!(work);
+        let route = self.background.route();
+        let epoch = route.epoch();
+        loop {
+            tokio::select! {
+                done = timeout(SILENT_AFTER, &mut work) => match done {
+                    Ok(done) => return done,
+                    Err(_) => route.search(),
+                },
+                () = route.leave(epoch) => {
+                    return Err(too_late(op, &self.address, Effect::Unknown));
+                }
+            }
+        }
+    }
+
+    /// Waits until the deadline, or until it is known that the host answers nobody.
+    async fn within<T>(
+        &self,
+        op: &'static str,
+        effect: Effect,
+        (lane, deadline): (&Lane, Instant),
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Outcome<T> {
+        let mut work = pin!(work);
+        let route = lane.route();
+        let epoch = route.epoch();
+        let silent_at = deadline.min(Instant::now() + SILENT_AFTER);
+        if let Ok(done) = timeout_at(silent_at, &mut work).await {
+            return Ok(done);
+        }
+        route.search();
+        tokio::select! {
+            done = timeout_at(deadline, work) => {
+                done.map_err(|_| too_late(op, &self.address, effect))
+            }
+            () = route.leave(epoch) => Err(too_late(op, &self.address, effect)),
+        }
+    }
+
+    /// Gives the connection back, or away if it is not to be trusted, and says what an error means.
+    pub(super) fn finish<T>(
+        &self,
+        op: &'static str,
+        effect: Effect,
+        session: Session,
+        done: Outcome<T>,
+    ) -> PortResult<T> {
+        match &done {
+            Ok(Ok(_)) => session.release(),
+            Ok(Err(error)) if spoils_connection(error) => session.close(),
+            Ok(Err(_)) => session.release(),
+            // Its answer is still to come, for nobody.
+            Err(_) => drop(session),
+        }
+        done?.map_err(|error| failed(op, &self.address, effect, error))
+    }
+}
+
+async fn run(client: &Session, step: Step<'_>) -> Result<Vec<Row>, Error> {
+    let statement = client.prepare_cached(step.sql).await?;
+    client.query(&statement, step.values).await
+}
+
+async fn run_all(client: &Session, steps: &[Step<'_>]) -> Result<Vec<Vec<Row>>, Error> {
+    let prepared = steps.iter().map(|step| client.prepare_cached(step.sql));
+    let statements = try_join_all(prepared).await?;
+    let work = steps
+        .iter()
+        .zip(&statements)
+        .map(|(step, statement)| client.query(statement, step.values));
+    // Requests go out in the order in which they are polled first, which is this one. After a step that failed the
+    // engine refuses the rest and turns the commit into a rollback.
+    let (begun, answers, committed) = join3(
+        client.batch_execute("BEGIN"),
+        join_all(work),
+        client.batch_execute("COMMIT"),
+    )
+    .await;
+    begun?;
+    let answers = answers.into_iter().collect::<Result<_, _>>()?;
+    committed?;
+    Ok(answers)
+}
+
+/// A column of an answer. Another type than expected means that the tables are not ours.
+pub(super) fn column<'a, T: FromSql<'a>>(
+    op: &'static str,
+    row: &'a Row,
+    index: usize,
+) -> PortResult<T> {
+    row.try_get(index).map_err(|error| {
+        let detail = "an answer does not hold what this version writes";
+        PortError::new(ErrorKind::Corrupt, BACKEND, op, detail).with_source(error)
+    })
+}

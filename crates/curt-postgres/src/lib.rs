@@ -1,0 +1,102 @@
+//! PostgreSQL behind five ports: links, accounts, clicks, minted keys and cursors.
+//!
+//! # Connections
+//! Several hosts may be named; the one that takes writes is used, and looked for again after a failure, so that a
+//! promoted standby is found. While there is none, or it does not answer, look-ups go on at a standby. Nothing is
+//! connected at start. Tables are brought up to date before their first use.
+//!
+//! Look-ups, writes that requests wait for, and everything else have pools of their own, each with a deadline over whole
+//! calls (`engine/`): a commit that waits for a standby keeps other commits waiting, and no look-up.
+//!
+//! # Transactions
+//! A call is one statement, or several that are sent together with their BEGIN and COMMIT: one round trip, and no lock
+//! is held while the network carries an answer. If the connection breaks in between, nobody knows whether it committed:
+//! such a failure has the kind `Timeout`, and callers repeat the call under the same name.
+
+#![forbid(unsafe_code)]
+
+mod accounts;
+mod address;
+mod array_text;
+mod bare;
+mod by_index;
+mod clicks;
+mod cursor;
+mod decode;
+mod engine;
+mod failure;
+mod ledger;
+mod links;
+mod schema;
+mod settings;
+mod tls;
+
+use std::sync::Arc;
+
+use curt_core::PortResult;
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LedgerForm, LinkStore};
+
+use address::Address;
+use curt_adapter_kit::bare::BareKeys;
+use engine::Engine;
+
+pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, Migration, MigrationSet};
+pub use settings::PostgresSettings;
+
+/// A PostgreSQL at an address.
+#[derive(Clone, Debug)]
+pub struct Postgres {
+    engine: Arc<Engine>,
+}
+
+impl Postgres {
+    /// Reads the address and connects to nothing yet.
+    pub fn open(address: &str, settings: &PostgresSettings) -> PortResult<Self> {
+        let engine = Engine::new(Address::parse(address)?, settings)?;
+        Ok(Self { engine })
+    }
+
+    /// Brings the tables of a set up to date and says what that took. Many processes may do so at once.
+    pub async fn migrate(&self, set: &'static MigrationSet) -> PortResult<&'static [Migration]> {
+        schema::migrate(&self.engine, set).await
+    }
+
+    /// What [`migrate`](Self::migrate) would do.
+    pub async fn pending(&self, set: &'static MigrationSet) -> PortResult<&'static [Migration]> {
+        schema::pending(&self.engine, set).await
+    }
+
+    #[must_use]
+    pub fn ledger(&self, form: LedgerForm) -> Arc<dyn KeyLedger> {
+        Arc::new(ledger::PostgresLedger::new(
+            self.engine.in_background(),
+            form,
+        ))
+    }
+
+    /// The yardstick of [`ledger`](Self::ledger).
+    pub async fn bare_keys(&self) -> PortResult<Arc<dyn BareKeys>> {
+        let bare = bare::PostgresBareKeys::make(self.engine.in_background()).await?;
+        Ok(Arc::new(bare))
+    }
+
+    #[must_use]
+    pub fn links(&self) -> Arc<dyn LinkStore> {
+        Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
+    }
+
+    #[must_use]
+    pub fn accounts(&self) -> Arc<dyn Accounts> {
+        Arc::new(accounts::PostgresAccounts::new(Arc::clone(&self.engine)))
+    }
+
+    #[must_use]
+    pub fn clicks(&self) -> Arc<dyn ClickStore> {
+        Arc::new(clicks::PostgresClicks::new(self.engine.in_background()))
+    }
+
+    #[must_use]
+    pub fn cursor(&self) -> Arc<dyn Cursor> {
+        Arc::new(cursor::PostgresCursor::new(self.engine.in_background()))
+    }
+}

@@ -1,0 +1,266 @@
+//! The numbered steps that make and change the tables: forward only. Each part of the product that may have a database
+//! of its own has a set of its own, and the table `curt_schema` says how far each set has come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::{ErrorKind, PortError, PortResult, names};
+use tokio::sync::OnceCell;
+use tokio_postgres::Error;
+
+use super::engine::{Engine, Session, column};
+use super::failure::{BACKEND, failed};
+use curt_adapter_kit::Effect;
+
+const OP: &str = "bring the tables up to date";
+
+/// "curt" in ASCII: the advisory lock under which tables are changed, so that many processes can start at once.
+const LOCK: i64 = 0x6375_7274;
+
+/// One step of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migration {
+    pub number: u32,
+    pub name: &'static str,
+    pub(super) sql: &'static str,
+}
+
+/// The tables of one part of the product.
+#[derive(Debug)]
+pub struct MigrationSet {
+    pub name: &'static str,
+    pub(super) steps: &'static [Migration],
+}
+
+/// Minted keys.
+pub static KEYS: MigrationSet = MigrationSet {
+    name: "keys",
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../migrations/keys_0001_first.sql"),
+    }],
+};
+
+/// Offsets into key files.
+pub static CURSORS: MigrationSet = MigrationSet {
+    name: "cursors",
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../migrations/cursors_0001_first.sql"),
+    }],
+};
+
+/// Links, and the answers to idempotent requests.
+pub static LINKS: MigrationSet = MigrationSet {
+    name: "links",
+    steps: &[
+        Migration {
+            number: 1,
+            name: "first",
+            sql: include_str!("../migrations/links_0001_first.sql"),
+        },
+        Migration {
+            number: 2,
+            name: "key generations",
+            sql: include_str!("../migrations/links_0002_key_generations.sql"),
+        },
+    ],
+};
+
+/// Users, and everything that belongs to one.
+pub static ACCOUNTS: MigrationSet = MigrationSet {
+    name: "accounts",
+    steps: &[
+        Migration {
+            number: 1,
+            name: "first",
+            sql: include_str!("../migrations/accounts_0001_first.sql"),
+        },
+        Migration {
+            number: 2,
+            name: "API key parents",
+            sql: include_str!("../migrations/accounts_0002_api_key_parents.sql"),
+        },
+    ],
+};
+
+/// What is counted about visits, and the visits.
+pub static CLICKS: MigrationSet = MigrationSet {
+    name: "clicks",
+    steps: &[
+        Migration {
+            number: 1,
+            name: "first",
+            sql: include_str!("../migrations/clicks_0001_first.sql"),
+        },
+        Migration {
+            number: 2,
+            name: "size and damage",
+            sql: include_str!("../migrations/clicks_0002_size_and_damage.sql"),
+        },
+    ],
+};
+
+/// An engine whose tables of one set are brought up to date before the first use. Not at start: a server must start,
+/// and live on its buffers, while the keys database is away.
+#[derive(Debug)]
+pub(super) struct Tables {
+    engine: Arc<Engine>,
+    set: &'static MigrationSet,
+    ready: OnceCell<()>,
+}
+
+impl Tables {
+    pub(super) fn new(engine: Arc<Engine>, set: &'static MigrationSet) -> Self {
+        Self {
+            engine,
+            set,
+            ready: OnceCell::new(),
+        }
+    }
+
+    pub(super) fn write_timeout(&self) -> Duration {
+        self.engine.write_timeout()
+    }
+
+    /// The engine for look-ups. A standby has the tables when the primary, which is away, had them.
+    pub(super) async fn lookups(&self) -> PortResult<&Engine> {
+        match self.engine().await {
+            Err(failure) if failure.is_transient() && self.engine.has_standby() => Ok(&self.engine),
+            ready => ready,
+        }
+    }
+
+    pub(super) async fn engine(&self) -> PortResult<&Engine> {
+        let ready = || async { migrate(&self.engine, self.set).await.map(drop) };
+        self.ready.get_or_try_init(ready).await?;
+        Ok(&self.engine)
+    }
+}
+
+/// The steps that the database has not seen yet.
+pub(super) async fn pending(
+    engine: &Engine,
+    set: &'static MigrationSet,
+) -> PortResult<&'static [Migration]> {
+    let known = "SELECT to_regclass('curt_schema') IS NOT NULL";
+    let rows = engine.read(OP, known, &[]).await?;
+    if !rows.first().map_or(Ok(false), |row| column(OP, row, 0))? {
+        return Ok(set.steps);
+    }
+    let rows = engine.read(OP, VERSION, &[&set.name]).await?;
+    let version = rows.first().map_or(Ok(0), |row| column(OP, row, 0))?;
+    rest(engine, set, version)
+}
+
+const VERSION: &str = "SELECT version FROM curt_schema WHERE part = $1";
+
+fn rest(
+    engine: &Engine,
+    set: &'static MigrationSet,
+    version: i32,
+) -> PortResult<&'static [Migration]> {
+    let rest = usize::try_from(version)
+        .ok()
+        .and_then(|done| set.steps.get(done..));
+    rest.ok_or_else(|| {
+        PortError::new(
+            ErrorKind::Invalid,
+            BACKEND,
+            OP,
+            format!(
+                "the tables for {} at {} are of a newer curt (schema {version}, this one knows {}): use that one",
+                set.name,
+                engine.address(),
+                set.steps.len()
+            ),
+        )
+    })
+}
+
+/// Applies what is pending and returns it.
+pub(super) async fn migrate(
+    engine: &Engine,
+    set: &'static MigrationSet,
+) -> PortResult<&'static [Migration]> {
+    if pending(engine, set).await?.is_empty() {
+        return Ok(&[]);
+    }
+    let client = engine.client(OP).await?;
+    let work = apply(engine, &client, set);
+    let done = engine.without_deadline(OP, work).await;
+    match &done {
+        Ok(_) => client.release(),
+        // Ends the transaction with the session, whatever state it is in.
+        Err(_) => client.close(),
+    }
+    for step in done.as_deref().unwrap_or_default() {
+        tracing::info!(
+            event = names::event::MIGRATION_APPLIED,
+            backend = BACKEND,
+            set = set.name,
+            number = step.number,
+            name = step.name,
+        );
+    }
+    done
+}
+
+/// Has no deadline of ours: building an index over many rows takes as long as it takes.
+async fn apply(
+    engine: &Engine,
+    client: &Session,
+    set: &'static MigrationSet,
+) -> PortResult<&'static [Migration]> {
+    let effect = |effect| move |error: Error| failed(OP, engine.address(), effect, error);
+    let begin = format!(
+        "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '60s'; \
+         SELECT pg_advisory_xact_lock({LOCK}); \
+         CREATE TABLE IF NOT EXISTS curt_schema (part text PRIMARY KEY, version integer NOT NULL)"
+    );
+    client
+        .batch_execute(&begin)
+        .await
+        .map_err(effect(Effect::None))?;
+    let found = client.query_opt(VERSION, &[&set.name]).await;
+    let found = found.map_err(effect(Effect::None))?;
+    let version = found.as_ref().map_or(Ok(0), |row| column(OP, row, 0))?;
+    // Another process may have been faster.
+    let steps = rest(engine, set, version)?;
+    for step in steps {
+        client
+            .batch_execute(step.sql)
+            .await
+            .map_err(effect(Effect::None))?;
+    }
+    let number = i32::try_from(set.steps.len()).unwrap_or(i32::MAX);
+    client
+        .execute(
+            "INSERT INTO curt_schema (part, version) VALUES ($1, $2) \
+             ON CONFLICT (part) DO UPDATE SET version = excluded.version",
+            &[&set.name, &number],
+        )
+        .await
+        .map_err(effect(Effect::None))?;
+    client
+        .batch_execute("COMMIT")
+        .await
+        .map_err(effect(Effect::Unknown))?;
+    Ok(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_each_other_from_one() {
+        for set in [&KEYS, &CURSORS, &LINKS, &ACCOUNTS, &CLICKS] {
+            for (index, step) in set.steps.iter().enumerate() {
+                assert_eq!(step.number as usize, index + 1, "{}", step.name);
+            }
+        }
+    }
+}

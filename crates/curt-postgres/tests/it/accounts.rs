@@ -1,0 +1,105 @@
+//! The accounts of PostgreSQL on a real server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::OwnerId;
+use curt_core::ports::{Accounts, KeysToRevoke};
+use curt_postgres::{Postgres, PostgresSettings};
+use curt_testkit::engines::postgres::shared;
+use curt_testkit::sample::{NOW, api_key, audit_entry, later, user};
+use curt_testkit::{conformance, need};
+use tokio::task::JoinSet;
+
+fn open(url: &str) -> Arc<dyn Accounts> {
+    let settings = PostgresSettings {
+        // The machine may be busy with other tests.
+        connect_timeout: Duration::from_secs(30),
+        ..PostgresSettings::default().with_timeout(Duration::from_secs(30))
+    };
+    Postgres::open(url, &settings).unwrap().accounts()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts() {
+    let server = need!(shared());
+    let fresh = || server.database("accounts").unwrap();
+    conformance::accounts::suite(async || open(&fresh().url())).await;
+    let database = fresh();
+    conformance::accounts::suite_durable("".as_ref(), async |_| open(&database.url())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_process_takes_away_is_gone_for_the_other() {
+    let server = need!(shared());
+    let database = server.database("processes").unwrap();
+    let (one, other) = (open(&database.url()), open(&database.url()));
+    assert!(one.add_user(&user(1, "ann@example.com")).await.unwrap());
+    let taken = user(2, "ann@example.com");
+    assert!(!other.add_user(&taken).await.unwrap(), "the email is taken");
+    one.add_api_key(&api_key("p", 1, "x")).await.unwrap();
+    assert!(other.api_key("p").await.unwrap().is_some());
+    let ended = other.revoke_api_keys(KeysToRevoke::Prefix("p"), NOW).await;
+    assert_eq!(ended.unwrap(), ["p"].map(Box::<str>::from));
+    let seen = one.api_key("p").await.unwrap().unwrap();
+    assert!(!seen.is_in_force(NOW));
+}
+
+/// Processes note what was used at the same moments, in whatever order they remember it.
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_note_the_same_keys_do_not_wait_in_a_circle() {
+    const KEYS: usize = 50;
+    let server = need!(shared());
+    let database = server.database("noting").unwrap();
+    let accounts = open(&database.url());
+    for n in 0..KEYS {
+        let name = format!("k{n}");
+        accounts
+            .add_api_key(&api_key(&name, 1, &name))
+            .await
+            .unwrap();
+    }
+    // So many more that the noted ones are looked up one by one, in the order in which they are named.
+    let others = "insert into api_keys (prefix, secret_hash, user_id, name, scopes, created_at) \
+        select 'other' || n, '', 2, n, 0, 0 from generate_series(1, 20000) n; analyze api_keys";
+    database.sql(others).unwrap();
+    let mut work = JoinSet::new();
+    for n in 0..16 {
+        let accounts = open(&database.url());
+        work.spawn(async move {
+            for round in 0..20 {
+                let mut used: Vec<_> = (0..KEYS)
+                    .map(|k| {
+                        (
+                            format!("k{}", (k + n as usize * 3) % KEYS).into(),
+                            later(round * 16 + n),
+                        )
+                    })
+                    .collect();
+                if n % 2 == 0 {
+                    used.reverse();
+                }
+                accounts.touch_api_keys(&used).await.unwrap();
+            }
+        });
+    }
+    work.join_all().await;
+    for key in accounts.api_keys(Some(OwnerId(1))).await.unwrap() {
+        assert_eq!(key.last_used_at, Some(later(319)), "{}", key.prefix);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_engine_cannot_hold_is_absent_and_still_logged() {
+    let server = need!(shared());
+    let database = server.database("nul").unwrap();
+    let accounts = open(&database.url());
+    let typed = "ann\0@example.com";
+    assert_eq!(accounts.user_by_email(typed).await.unwrap(), None);
+    accounts
+        .record(&audit_entry("sign-in", typed))
+        .await
+        .unwrap();
+    let log = accounts.audit(None, 1).await.unwrap();
+    assert_eq!(&*log[0].1.subject, "ann\u{fffd}@example.com");
+}

@@ -1,0 +1,104 @@
+//! What the tests share.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use curt_core::ports::{ClickFlush, ClickStore, HourRange, StreamId, StreamPartition};
+use curt_core::{
+    ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay, UnixMillis, VisitKind, VisitRow,
+    Visited,
+};
+use curt_postgres::{Postgres, PostgresSettings};
+use curt_testkit::sample::{NOW, OWNER, id};
+
+/// How long a store may be away, or something take on a busy machine, before a test gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) type Clicks = Arc<dyn ClickStore>;
+
+pub(crate) fn open(url: &str) -> Clicks {
+    let settings = PostgresSettings {
+        // The machine may be busy with other tests.
+        connect_timeout: Duration::from_secs(30),
+        ..PostgresSettings::default().with_timeout(Duration::from_secs(30))
+    };
+    Postgres::open(url, &settings).unwrap().clicks()
+}
+
+/// The only partition of a server's stream.
+pub(crate) fn stream(server: u64) -> StreamPartition {
+    StreamPartition {
+        stream: StreamId(server),
+        number: 0,
+    }
+}
+
+pub(crate) fn link(key: &str) -> ClickSubject {
+    ClickSubject::Link(id(key), 1)
+}
+
+/// One visit of a human, today.
+pub(crate) fn counted(subject: ClickSubject) -> SubjectDay {
+    SubjectDay {
+        subject,
+        day: Day::of(NOW),
+        sums: vec![ClickSum {
+            hour: NOW.hour(),
+            dimension: Dimension::Kind,
+            value: "human".into(),
+            count: 1,
+        }],
+        visitors: Sketch::new(),
+    }
+}
+
+pub(crate) fn visit(key: &str, at: UnixMillis) -> VisitRow {
+    VisitRow {
+        at,
+        visited: Visited::Link(id(key), 1),
+        owner: Some(OWNER),
+        tags: Vec::new(),
+        kind: VisitKind::Human,
+        country: "DE".into(),
+        browser: "Firefox".into(),
+        system: "Linux".into(),
+        device: "desktop".into(),
+        referrer: "direct".into(),
+        language: "de".into(),
+        address: None,
+    }
+}
+
+/// One visit of the link "a": its days and itself.
+pub(crate) fn one_visit(server: u64, from: u64) -> ClickFlush {
+    ClickFlush {
+        partition: stream(server),
+        from,
+        to: from + 1,
+        days: vec![counted(link("a")), counted(ClickSubject::Everything)],
+        visits: vec![visit("a", NOW)],
+    }
+}
+
+pub(crate) async fn total(clicks: &Clicks, subject: &ClickSubject) -> u64 {
+    let top = clicks.top(subject, Dimension::Kind, HourRange::ALL, 9);
+    top.await.unwrap().total()
+}
+
+/// Repeats a flush until it is there, as the consumer of a stream does.
+pub(crate) async fn apply_surely(clicks: &Clicks, flush: ClickFlush) {
+    let started = Instant::now();
+    loop {
+        let applied = match clicks.apply(flush.clone()).await {
+            Ok(true) => return,
+            Ok(false) => clicks.position(flush.partition).await,
+            Err(error) => Err(error),
+        };
+        match applied {
+            Ok(position) => return assert_eq!(position, flush.to, "C-1"),
+            Err(error) => assert!(error.is_transient(), "{error:?}"),
+        }
+        assert!(started.elapsed() < PATIENCE, "still away");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

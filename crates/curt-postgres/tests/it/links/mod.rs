@@ -1,0 +1,12 @@
+//! The links of PostgreSQL on real servers.
+
+mod claims;
+mod deadlines;
+mod lists;
+mod races;
+mod records;
+mod replays;
+mod standby;
+mod suites;
+mod unknown;
+mod world;

@@ -1,0 +1,156 @@
+//! Redis behind three ports: pools of keys on lists, locks, and the roster.
+//!
+//! # Addresses
+//! | address | means |
+//! |---|---|
+//! | `redis://host:6379/0` | one server; the port and the database's number may be left out |
+//! | `redis://user:password@host` | with an account; `redis://:password@host` for the default one |
+//! | `rediss://host?ca=/etc/curt/ca.pem` | over TLS; `ca` names the authority where the system does not know it |
+//! | `redis+sentinel://h1,h2:26380,h3/mymaster/0` | the primary that the Sentinels call `mymaster`; their port is 26379 |
+//! | `rediss+sentinel://…` | the same, with TLS to servers and Sentinels |
+//!
+//! Parameters: `prefix` goes before every name that curt uses in the database, so that several installations can share
+//! one; `ca` see above; `sentinel_user` and `sentinel_password` where the Sentinels ask for an account of their own.
+//! Special characters in a password are percent-encoded. Redis 6.2 or later, not Redis Cluster.
+//!
+//! # Failures
+//! After any failure the connection is given up and a new one made in the background, with the primary looked up again:
+//! a fail-over shows as a refusal, as a closed connection or as silence, and only the first says so. Nobody waits for a
+//! connection longer than its timeout. What fails before a command was sent is `Unavailable`; a command without an
+//! answer is `Timeout`, because it may have been carried out. A primary that has too few replicas (`NOREPLICAS`) or
+//! cannot write (`MISCONF`, `OOM`) counts as unavailable, too.
+//!
+//! # What a fail-over costs
+//! Replicas lag. A new primary may bring keys back that were popped, forget keys and batches that were pushed, and
+//! forget locks that are held: all of them hints, and only the insert of a link decides. For fewer of these surprises
+//! set `min-replicas-to-write 1` and `min-replicas-max-lag 10` on the servers.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod bare;
+mod connect;
+mod failure;
+mod key_pool;
+mod locks;
+mod roster;
+mod sentinel;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::PortResult;
+use curt_core::ports::{KeyPool, Locks, Roster};
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, FromRedisValue, ScriptInvocation};
+
+use address::Route;
+use curt_adapter_kit::bare::BareKeys;
+use curt_adapter_kit::reconnect::Reconnecting;
+
+/// The adapter's name in errors.
+const BACKEND: &str = "redis";
+
+/// How long to wait for Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedisSettings {
+    /// For a connection, and again for each further step on the way to the primary.
+    pub connect_timeout: Duration,
+    /// For an answer.
+    pub command_timeout: Duration,
+}
+
+impl Default for RedisSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(1),
+            command_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// A Redis server or the primary among several. One connection serves all calls.
+pub struct Redis {
+    prefix: Box<str>,
+    link: Reconnecting<MultiplexedConnection>,
+}
+
+impl Redis {
+    /// Reads the address. Connects with the first call, so that a server that is away keeps nobody from starting.
+    pub fn open(address: &str, settings: RedisSettings) -> PortResult<Arc<Self>> {
+        let route = Route::parse(address)?;
+        let prefix = route.prefix.clone();
+        let route = Arc::new(route);
+        let connect = move || connect::connect(Arc::clone(&route), settings);
+        Ok(Arc::new(Self {
+            prefix,
+            link: Reconnecting::new(connect),
+        }))
+    }
+
+    /// The pool shard with this number, which holds at most `cap` keys.
+    #[must_use]
+    pub fn pool(self: &Arc<Self>, shard: usize, cap: usize) -> Arc<dyn KeyPool> {
+        Arc::new(key_pool::RedisKeyPool::new(Arc::clone(self), shard, cap))
+    }
+
+    /// The yardstick of the pool shard with this number, which is removed with it.
+    #[must_use]
+    pub fn bare_keys(self: &Arc<Self>, shard: usize) -> Arc<dyn BareKeys> {
+        let pool = key_pool::list(self, shard);
+        Arc::new(bare::RedisBareKeys::new(Arc::clone(self), pool))
+    }
+
+    /// The locks as seen by a holder who describes itself as `holder`.
+    #[must_use]
+    pub fn locks(self: &Arc<Self>, holder: &str) -> Arc<dyn Locks> {
+        Arc::new(locks::RedisLocks::new(Arc::clone(self), holder))
+    }
+
+    /// The processes that announce themselves here.
+    #[must_use]
+    pub fn roster(self: &Arc<Self>) -> Arc<dyn Roster> {
+        Arc::new(roster::RedisRoster::new(Arc::clone(self)))
+    }
+
+    /// Whether the primary can be asked.
+    pub async fn ping(&self) -> PortResult<()> {
+        self.run("answer a ping", &redis::cmd("PING")).await
+    }
+
+    /// A name in the database.
+    fn name(&self, rest: &str) -> String {
+        format!("{}{rest}", self.prefix)
+    }
+
+    async fn run<T: FromRedisValue>(&self, op: &'static str, command: &Cmd) -> PortResult<T> {
+        let mut current = self.link.get(op).await?;
+        let answer = command.query_async(&mut current.connection).await;
+        answer.map_err(|error| {
+            self.link.lost(&current);
+            failure::of_command(op, error)
+        })
+    }
+
+    /// Runs a script by its hash, and sends it whole to a server that does not know it.
+    async fn run_script<T: FromRedisValue>(
+        &self,
+        op: &'static str,
+        script: &ScriptInvocation<'_>,
+    ) -> PortResult<T> {
+        let mut current = self.link.get(op).await?;
+        let answer = script.invoke_async(&mut current.connection).await;
+        answer.map_err(|error| {
+            self.link.lost(&current);
+            failure::of_command(op, error)
+        })
+    }
+}
+
+impl std::fmt::Debug for Redis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redis")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}

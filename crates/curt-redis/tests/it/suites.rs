@@ -1,0 +1,155 @@
+//! The Redis adapter against the suites of its ports: plain, over TLS with an account, and through Sentinels.
+
+use std::sync::Arc;
+
+use curt_core::ErrorKind;
+use curt_core::ports::KeyPool;
+use curt_redis::{Redis, RedisSettings};
+use curt_testkit::conformance;
+use curt_testkit::conformance::locks::Holders;
+use curt_testkit::conformance::roster::Lookers;
+use curt_testkit::engines::redis::{Sentinels, Server, shared};
+use curt_testkit::engines::unique;
+use curt_testkit::need;
+use curt_testkit::sample::{batch, keys};
+
+fn open(address: &str) -> Arc<Redis> {
+    Redis::open(address, RedisSettings::default()).unwrap()
+}
+
+/// The address with a prefix that nobody else uses, after the parameters that it has.
+fn apart(address: &str) -> String {
+    let joint = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{joint}prefix={}:", unique("test"))
+}
+
+async fn key_pool_suite(address: &str) {
+    conformance::key_pool::suite(async |cap| open(&apart(address)).pool(0, cap)).await;
+}
+
+async fn locks_suite(address: &str) {
+    let make = async || {
+        let address = apart(address);
+        Holders {
+            first: open(&address).locks("first"),
+            second: open(&address).locks("second"),
+        }
+    };
+    conformance::locks::suite(make, tokio::time::sleep).await;
+}
+
+fn secured_url(server: &Server) -> String {
+    let authority = server.authority().unwrap().display();
+    format!("{}?ca={authority}", server.url())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_pool() {
+    let server = need!(shared());
+    key_pool_suite(&server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roster() {
+    let server = need!(shared());
+    let make = async || {
+        let address = apart(&server.url());
+        Lookers {
+            first: open(&address).roster(),
+            second: open(&address).roster(),
+        }
+    };
+    conformance::roster::suite(make).await;
+    let roster = open(&apart(&server.url())).roster();
+    conformance::roster::who_falls_silent_is_forgotten(roster, tokio::time::sleep).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn locks() {
+    let server = need!(shared());
+    locks_suite(&server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_over_tls_with_an_account() {
+    let server = need!(Server::start_secured());
+    key_pool_suite(&secured_url(&server)).await;
+    locks_suite(&secured_url(&server)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_through_sentinels() {
+    let redis = need!(Sentinels::start(2));
+    key_pool_suite(&redis.url()).await;
+    locks_suite(&redis.url()).await;
+}
+
+/// A setting that cannot work is not worth trying again, and says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_account_or_name_is_the_operators_to_mend() {
+    let secured = need!(Server::start_secured());
+    let sentinels = need!(Sentinels::start(1));
+    let url = secured_url(&secured);
+    let wrong_name = sentinels.url().replace("/mymaster", "/nobody");
+    for wrong in [
+        url.replace("only-for-tests", "wrong"),
+        url.replace("curt:only-for-tests@", ""),
+        wrong_name,
+    ] {
+        let error = open(&wrong).ping().await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Invalid, "{wrong}: {error}");
+        assert!(!error.to_string().contains("only-for-tests"), "{error}");
+    }
+    let untrusted = open(&secured.url()).ping().await.unwrap_err();
+    assert_eq!(untrusted.kind, ErrorKind::Unavailable, "{untrusted}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_prefixes_and_shards_are_apart() {
+    let server = need!(shared());
+    let prefix = unique("apart");
+    let address =
+        |database: u8, more: &str| format!("{}/{database}?prefix={prefix}{more}:", server.url());
+    let base = open(&address(0, ""));
+    let pools: [Arc<dyn KeyPool>; 4] = [
+        base.pool(0, 100),
+        base.pool(1, 100),
+        open(&address(1, "")).pool(0, 100),
+        open(&address(0, "x")).pool(0, 100),
+    ];
+    for (count, pool) in (1..).zip(&pools) {
+        let pushed = pool.push(&batch("same"), &keys("k", count)).await;
+        assert_eq!(pushed.unwrap(), count);
+    }
+    for (count, pool) in (1..).zip(&pools) {
+        assert_eq!(pool.depth().await.unwrap(), count);
+        assert!(pool.survives_restart());
+    }
+}
+
+/// The list has the name that the documents give it, and what remembers batches does not pile up.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_in_the_database_are_documented_and_markers_run_out() {
+    let server = need!(Server::start());
+    let pool = open(&server.url()).pool(3, 10_000);
+    let pushed = pool.push(&batch("f00d.3.1"), &keys("k", 5_000)).await;
+    assert_eq!(pushed.unwrap(), 5_000, "more than one call of Lua takes");
+    let run = |words: &[&str]| server.run_command(words).unwrap();
+    assert_eq!(run(&["LLEN", "available_keys:{3}"]), "5000");
+    let left = run(&["PTTL", "available_keys:{3}:batch:f00d.3.1"]);
+    let left: i64 = left.parse().unwrap();
+    assert!((1..=24 * 3_600 * 1_000).contains(&left), "{left}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_a_key_is_left_out() {
+    let server = need!(Server::start());
+    let pool = open(&server.url()).pool(0, 100);
+    pool.push(&batch("a"), &keys("k", 2)).await.unwrap();
+    let foreign = "return redis.call('RPUSH', KEYS[1], 'not a key', '', '\\255')";
+    let words = ["EVAL", foreign, "1", "available_keys:{0}"];
+    server.run_command(&words).unwrap();
+    pool.push(&batch("b"), &keys("l", 1)).await.unwrap();
+    let want = [keys("k", 2), keys("l", 1)].concat();
+    assert_eq!(pool.pop(100).await.unwrap(), want);
+}

@@ -1,0 +1,84 @@
+//! Open batches: what was taken and is not known to be used or handed on.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use curt_core::ports::{BatchId, OpenBatch};
+use curt_core::{Key, UnixMillis};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::keys::SlottedKey;
+use crate::decode;
+
+pub(super) fn open(
+    connection: &Connection,
+    batch: &BatchId,
+    now: UnixMillis,
+    keys: &[Key],
+) -> rusqlite::Result<()> {
+    let lines: Vec<&str> = keys.iter().map(Key::as_str).collect();
+    connection
+        .prepare_cached("INSERT INTO key_batches (name, taken_at, keys) VALUES (?1, ?2, ?3)")?
+        .execute((&*batch.0, now.0, lines.join("\n")))
+        .map(drop)
+}
+
+pub(super) fn find(connection: &Connection, batch: &BatchId) -> rusqlite::Result<Option<Vec<Key>>> {
+    connection
+        .prepare_cached("SELECT keys FROM key_batches WHERE name = ?1")?
+        .query_row([&*batch.0], |row| decode::keys(row, 0))
+        .optional()
+}
+
+/// Forgets the batch and returns its keys.
+pub(super) fn close(
+    connection: &Connection,
+    batch: &BatchId,
+) -> rusqlite::Result<Option<Vec<Key>>> {
+    connection
+        .prepare_cached("DELETE FROM key_batches WHERE name = ?1 RETURNING keys")?
+        .query_row([&*batch.0], |row| decode::keys(row, 0))
+        .optional()
+}
+
+/// The keys without those that are in an open batch.
+pub(super) fn without_open<'a>(
+    connection: &Connection,
+    keys: &'a [SlottedKey],
+) -> rusqlite::Result<Cow<'a, [SlottedKey]>> {
+    // There are many more open keys than asked ones, and hardly ever one that is both.
+    let asked: HashSet<&str> = keys.iter().map(|slotted| slotted.key.as_str()).collect();
+    let mut open: HashSet<String> = HashSet::new();
+    let mut statement = connection.prepare_cached("SELECT keys FROM key_batches")?;
+    let mut rows = statement.query(())?;
+    while let Some(row) = rows.next()? {
+        let lines = row.get_ref(0)?.as_str()?.lines();
+        open.extend(lines.filter(|line| asked.contains(line)).map(str::to_owned));
+    }
+    if open.is_empty() {
+        return Ok(Cow::Borrowed(keys));
+    }
+    let is_known = |slotted: &&SlottedKey| open.contains(slotted.key.as_str());
+    let others = keys.iter().filter(|slotted| !is_known(slotted));
+    Ok(others.cloned().collect())
+}
+
+pub(super) fn open_before(
+    connection: &Connection,
+    before: UnixMillis,
+    limit: usize,
+) -> rusqlite::Result<Vec<OpenBatch>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached(
+            "SELECT name, taken_at, keys FROM key_batches WHERE taken_at <= ?1 ORDER BY taken_at, seq LIMIT ?2",
+        )?
+        .query_map((before.0, limit), |row| {
+            Ok(OpenBatch {
+                id: BatchId(row.get(0)?),
+                taken_at: UnixMillis(row.get(1)?),
+                keys: decode::keys(row, 2)?,
+            })
+        })?
+        .collect()
+}

@@ -1,0 +1,152 @@
+//! Edits, tombstones and what becomes of them.
+
+use curt_core::ports::{ChangeReply, Released};
+use curt_core::{KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
+use rusqlite::Connection;
+
+use super::record::{self, StoredLink};
+use super::{generations, spend, totals};
+use crate::decode;
+use crate::engine::writer::Work;
+
+pub(super) fn update(
+    work: &mut Work<'_>,
+    link: &Link,
+    seen: Revision,
+) -> rusqlite::Result<ChangeReply> {
+    let Some(before) = find_live(work.connection, &link.id)? else {
+        return Ok(ChangeReply::Absent);
+    };
+    if before.link.revision != seen {
+        return Ok(ChangeReply::Stale(before.link.revision));
+    }
+    let after = Link {
+        owner: before.link.owner,
+        made_with: before.link.made_with,
+        origin: before.link.origin,
+        created_at: before.link.created_at,
+        revision: seen.edited(),
+        ..link.clone()
+    };
+    record::replace(work.connection, &before, &after)?;
+    Ok(ChangeReply::Changed(Box::new(after)))
+}
+
+pub(super) fn delete(
+    work: &mut Work<'_>,
+    id: &LinkId,
+    seen: Option<Revision>,
+    now: UnixMillis,
+) -> rusqlite::Result<ChangeReply> {
+    let Some(before) = find_live(work.connection, id)? else {
+        return Ok(ChangeReply::Absent);
+    };
+    if seen.is_some_and(|seen| seen != before.link.revision) {
+        return Ok(ChangeReply::Stale(before.link.revision));
+    }
+    let tombstone = bury(work, &before, now)?;
+    Ok(ChangeReply::Changed(Box::new(tombstone)))
+}
+
+pub(super) fn expired(
+    connection: &Connection,
+    now: UnixMillis,
+    limit: usize,
+) -> rusqlite::Result<Vec<(LinkId, Revision)>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached(
+            "SELECT domain, key, generation, version FROM links INDEXED BY links_by_expiry \
+             WHERE state = 0 AND expires_at <= ?1 ORDER BY expires_at, id LIMIT ?2",
+        )?
+        .query_map((now.0, limit), |row| {
+            let revision = Revision {
+                generation: row.get(2)?,
+                version: row.get(3)?,
+            };
+            Ok((record::id_of(row)?, revision))
+        })?
+        .collect()
+}
+
+pub(super) fn purge(
+    work: &mut Work<'_>,
+    batch: &[(LinkId, Revision)],
+    now: UnixMillis,
+) -> rusqlite::Result<Vec<LinkId>> {
+    let mut purged = Vec::new();
+    for (id, revision) in batch {
+        let Some(before) = record::find(work.connection, id)? else {
+            continue;
+        };
+        let link = &before.link;
+        let still_due = link.state == LinkState::Active
+            && link.revision == *revision
+            && link.expires_at.is_some_and(|at| at <= now);
+        if still_due {
+            bury(work, &before, now)?;
+            purged.push(id.clone());
+        }
+    }
+    Ok(purged)
+}
+
+pub(super) fn release(
+    work: &mut Work<'_>,
+    before: UnixMillis,
+    limit: usize,
+) -> rusqlite::Result<Vec<Released>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let due: Vec<(Released, KeyOrigin, i64)> = work
+        .connection
+        .prepare_cached(
+            "SELECT domain, key, origin, id, generation FROM links INDEXED BY links_in_quarantine \
+             WHERE state = 2 AND origin <> 0 AND was_permanent = 0 AND updated_at <= ?1 \
+             ORDER BY updated_at, id LIMIT ?2",
+        )?
+        .query_map((before.0, limit), |row| {
+            let origin = decode::number(row, 2, KeyOrigin::from_stored)?;
+            let released = Released {
+                id: record::id_of(row)?,
+                generation: row.get(4)?,
+            };
+            Ok((released, origin, row.get(3)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut remove = work
+        .connection
+        .prepare_cached("DELETE FROM links WHERE id = ?1")?;
+    for (released, origin, row_id) in &due {
+        generations::remember(work.connection, released)?;
+        remove.execute([row_id])?;
+        spend::forget(work.connection, *row_id)?;
+        totals::add_in_state(work.counters, LinkState::Deleted, *origin, -1);
+        if *origin == KeyOrigin::Ledger {
+            work.counters.add(totals::RELEASED_FROM_LEDGER, 1);
+        }
+    }
+    Ok(due.into_iter().map(|(released, _, _)| released).collect())
+}
+
+/// The link under `id` unless it is a tombstone or nobody's yet.
+fn find_live(connection: &Connection, id: &LinkId) -> rusqlite::Result<Option<StoredLink>> {
+    let found = record::find(connection, id)?;
+    Ok(found.filter(|stored| matches!(stored.link.state, LinkState::Active | LinkState::Disabled)))
+}
+
+/// Turns a link into its tombstone (L-3).
+fn bury(work: &mut Work<'_>, before: &StoredLink, now: UnixMillis) -> rusqlite::Result<Link> {
+    let tombstone = Link {
+        state: LinkState::Deleted,
+        revision: before.link.revision.edited(),
+        updated_at: now,
+        title: None,
+        tags: Vec::new(),
+        password_hash: None,
+        ..before.link.clone()
+    };
+    record::replace(work.connection, before, &tombstone)?;
+    totals::add_in_state(work.counters, before.link.state, before.link.origin, -1);
+    totals::add_in_state(work.counters, LinkState::Deleted, before.link.origin, 1);
+    Ok(tombstone)
+}

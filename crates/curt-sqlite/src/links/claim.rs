@@ -1,0 +1,118 @@
+//! Rows that are seeded ahead of time and claimed one by one.
+
+use std::collections::HashMap;
+
+use curt_core::ports::{ClaimReply, InsertRequest};
+use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::once::{self, Recorded};
+use super::{record, totals};
+use crate::decode;
+use crate::engine::writer::Work;
+
+/// Adds rows that are nobody's. Their generation is that of the last link which had the key, 0 for a new one: the first
+/// owner gets the next, like that of any new link.
+pub(super) fn seed(work: &mut Work<'_>, ids: &[LinkId]) -> rusqlite::Result<u64> {
+    let mut statement = work.connection.prepare_cached(
+        "INSERT INTO links (domain, key, target, owner, state, origin, generation, version, created_at, visibility, \
+         was_permanent, forward_query) VALUES (?1, ?2, '', 0, ?3, ?4, coalesce((SELECT generation \
+         FROM key_generations AS g WHERE g.domain = ?1 AND g.key = ?2), 0), 0, 0, 0, 0, 0) \
+         ON CONFLICT (domain, key) DO NOTHING",
+    )?;
+    let mut seeded = 0;
+    for id in ids {
+        seeded += statement.execute((
+            id.domain.0,
+            id.key.as_str(),
+            LinkState::Seeded as u8,
+            KeyOrigin::Claim as u8,
+        ))?;
+    }
+    let count = i64::try_from(seeded).unwrap_or(i64::MAX);
+    totals::add_in_state(work.counters, LinkState::Seeded, KeyOrigin::Claim, count);
+    Ok(seeded as u64)
+}
+
+pub(super) fn claim(work: &mut Work<'_>, request: &InsertRequest) -> rusqlite::Result<ClaimReply> {
+    let Some(once) = &request.once else {
+        return Ok(ClaimReply::Claimed(claim_each(work, &request.links)?));
+    };
+    match once::find(work.connection, once, request.now)? {
+        Some(Recorded::Same(outcome)) => return Ok(ClaimReply::Replayed(outcome)),
+        Some(Recorded::Other) => return Ok(ClaimReply::Mismatch),
+        None => {}
+    }
+    // As a whole or not at all: too few seeds serve nobody, and nothing is recorded.
+    if !enough_seeds(work.connection, &request.links)? {
+        return Ok(ClaimReply::Claimed(Vec::new()));
+    }
+    let claimed = claim_each(work, &request.links)?;
+    let outcome: Vec<_> = claimed.iter().map(|link| Some(&link.id)).collect();
+    once::record(work.connection, once, &outcome, request.now)?;
+    Ok(ClaimReply::Claimed(claimed))
+}
+
+fn claim_each(work: &mut Work<'_>, links: &[Link]) -> rusqlite::Result<Vec<Link>> {
+    let mut claimed = Vec::with_capacity(links.len());
+    for link in links {
+        let Some(seed) = next_seed(work.connection, link.id.domain)? else {
+            break;
+        };
+        let link = Link {
+            id: seed.id,
+            revision: seed.revision.reborn(),
+            ..link.clone()
+        };
+        record::give(work.connection, seed.row_id, &link)?;
+        totals::add_in_state(work.counters, LinkState::Seeded, KeyOrigin::Claim, -1);
+        totals::add_in_state(work.counters, link.state, link.origin, 1);
+        totals::add_created(work.counters, link.origin, 1);
+        claimed.push(link);
+    }
+    Ok(claimed)
+}
+
+struct Seed {
+    row_id: i64,
+    id: LinkId,
+    revision: Revision,
+}
+
+fn next_seed(connection: &Connection, domain: DomainId) -> rusqlite::Result<Option<Seed>> {
+    connection
+        .prepare_cached(
+            "SELECT id, key, generation, version FROM links INDEXED BY links_seeded \
+             WHERE state = 3 AND domain = ?1 ORDER BY id LIMIT 1",
+        )?
+        .query_row([domain.0], |row| {
+            Ok(Seed {
+                row_id: row.get(0)?,
+                id: LinkId::new(domain, decode::key(row, 1)?),
+                revision: Revision {
+                    generation: row.get(2)?,
+                    version: row.get(3)?,
+                },
+            })
+        })
+        .optional()
+}
+
+fn enough_seeds(connection: &Connection, links: &[Link]) -> rusqlite::Result<bool> {
+    let mut wanted: HashMap<DomainId, i64> = HashMap::new();
+    for link in links {
+        *wanted.entry(link.id.domain).or_default() += 1;
+    }
+    for (domain, wanted) in wanted {
+        let found: i64 = connection
+            .prepare_cached(
+                "SELECT count(*) FROM (SELECT 1 FROM links INDEXED BY links_seeded \
+                 WHERE state = 3 AND domain = ?1 LIMIT ?2)",
+            )?
+            .query_row((domain.0, wanted), |row| row.get(0))?;
+        if found < wanted {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,66 @@
+//! What [`LinkCounts`] adds up, moved by every change of a link.
+
+use curt_core::ports::LinkCounts;
+use curt_core::{KeyOrigin, LinkState};
+use rusqlite::Connection;
+
+use crate::engine::counters::{CounterChanges, CounterName, Counters};
+
+pub(super) const PINGS: CounterName = "pings";
+pub(super) const RELEASED_FROM_LEDGER: CounterName = "links.released_from_ledger";
+const LIVE: CounterName = "links.live";
+const DELETED: CounterName = "links.deleted";
+const DELETED_FROM_LEDGER: CounterName = "links.deleted_from_ledger";
+const SEEDED: CounterName = "links.seeded";
+
+fn created(origin: KeyOrigin) -> CounterName {
+    match origin {
+        KeyOrigin::Alias => "links.created.alias",
+        KeyOrigin::Ledger => "links.created.ledger",
+        KeyOrigin::File => "links.created.file",
+        KeyOrigin::Claim => "links.created.claim",
+        KeyOrigin::Id => "links.created.id",
+        KeyOrigin::Hash => "links.created.hash",
+        KeyOrigin::Random => "links.created.random",
+    }
+}
+
+/// A link came to be.
+pub(super) fn add_created(counters: &mut CounterChanges, origin: KeyOrigin, count: i64) {
+    counters.add(created(origin), count);
+}
+
+/// `count` more rows (or fewer, when negative) are in `state`.
+pub(super) fn add_in_state(
+    counters: &mut CounterChanges,
+    state: LinkState,
+    origin: KeyOrigin,
+    count: i64,
+) {
+    match state {
+        LinkState::Active | LinkState::Disabled => counters.add(LIVE, count),
+        LinkState::Seeded => counters.add(SEEDED, count),
+        LinkState::Deleted => {
+            counters.add(DELETED, count);
+            if origin == KeyOrigin::Ledger {
+                counters.add(DELETED_FROM_LEDGER, count);
+            }
+        }
+    }
+}
+
+pub(super) fn read(connection: &Connection) -> rusqlite::Result<LinkCounts> {
+    let counters = Counters::read(connection)?;
+    Ok(LinkCounts {
+        created: KeyOrigin::ALL
+            .into_iter()
+            .map(|origin| (origin, counters.get(created(origin))))
+            .filter(|(_, count)| *count > 0)
+            .collect(),
+        live: counters.get(LIVE),
+        deleted: counters.get(DELETED),
+        deleted_from_ledger: counters.get(DELETED_FROM_LEDGER),
+        released_from_ledger: counters.get(RELEASED_FROM_LEDGER),
+        seeded: counters.get(SEEDED),
+    })
+}

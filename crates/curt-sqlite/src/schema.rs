@@ -1,0 +1,199 @@
+//! The numbered steps that make and change the tables: forward only, each in one transaction with its number.
+
+use std::path::Path;
+
+use curt_core::{ErrorKind, PortError, PortResult, names};
+use rusqlite::Connection;
+
+use super::failure::{BACKEND, port_error};
+
+/// One step of the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migration {
+    pub number: u32,
+    pub name: &'static str,
+    sql: &'static str,
+}
+
+/// The tables of one kind of file.
+#[derive(Debug)]
+pub(super) struct Schema {
+    /// Tells our files from those of other programs, and from each other.
+    application_id: i32,
+    /// What such a file holds, for messages.
+    holds: &'static str,
+    /// Name of the thread that writes to it; 15 characters at most.
+    pub(super) thread: &'static str,
+    /// Whether pages that deletions free are given back to the disk.
+    pub(super) shrinks: bool,
+    /// The step before which clicks leave the file.
+    clicks_leave: Option<u32>,
+    steps: &'static [Migration],
+}
+
+/// Links, accounts, minted keys and cursors.
+pub(super) static MAIN: Schema = Schema {
+    // "curt" in ASCII.
+    application_id: 0x6375_7274,
+    holds: "links",
+    thread: "curt-sqlite",
+    shrinks: false,
+    clicks_leave: Some(8),
+    steps: &[
+        Migration {
+            number: 1,
+            name: "first",
+            sql: include_str!("../migrations/0001_first.sql"),
+        },
+        Migration {
+            number: 2,
+            name: "accounts",
+            sql: include_str!("../migrations/0002_accounts.sql"),
+        },
+        Migration {
+            number: 3,
+            name: "clicks",
+            sql: include_str!("../migrations/0003_clicks.sql"),
+        },
+        Migration {
+            number: 4,
+            name: "click streams",
+            sql: include_str!("../migrations/0004_click_streams.sql"),
+        },
+        Migration {
+            number: 5,
+            name: "keys",
+            sql: include_str!("../migrations/0005_keys.sql"),
+        },
+        Migration {
+            number: 6,
+            name: "API key parents",
+            sql: include_str!("../migrations/0006_api_key_parents.sql"),
+        },
+        Migration {
+            number: 7,
+            name: "key generations",
+            sql: include_str!("../migrations/0007_key_generations.sql"),
+        },
+        Migration {
+            number: 8,
+            name: "clicks moved",
+            sql: include_str!("../migrations/0008_clicks_moved.sql"),
+        },
+    ],
+};
+
+/// What is counted about clicks, and the clicks.
+pub(super) static CLICKS: Schema = Schema {
+    // "curc" in ASCII.
+    application_id: 0x6375_7263,
+    holds: "clicks",
+    thread: "curt-clicks-db",
+    shrinks: true,
+    clicks_leave: None,
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../migrations/clicks_0001_first.sql"),
+    }],
+};
+
+const OP: &str = "bring the tables up to date";
+
+impl Schema {
+    /// The steps that the file has not seen yet.
+    pub(super) fn pending(
+        &self,
+        connection: &Connection,
+        path: &Path,
+    ) -> PortResult<&'static [Migration]> {
+        let failed = |error| port_error(OP, path, &error);
+        let version: u32 = connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .map_err(failed)?;
+        let application: i32 = connection
+            .pragma_query_value(None, "application_id", |row| row.get(0))
+            .map_err(failed)?;
+        let tables: u32 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(failed)?;
+        if application != self.application_id && tables > 0 {
+            return Err(self.foreign(application, path));
+        }
+        let known = self.steps.len();
+        match self.steps.get(version as usize..) {
+            Some(rest) => Ok(rest),
+            None => Err(invalid(format!(
+                "{} was written by a newer curt (schema {version}, this one knows {known}): use that one, or a backup \
+                 from before its update",
+                path.display()
+            ))),
+        }
+    }
+
+    fn foreign(&self, application: i32, path: &Path) -> PortError {
+        let ours = [&MAIN, &CLICKS].map(|schema| (schema.application_id, schema.holds));
+        let found = ours.iter().find(|(id, _)| *id == application);
+        let what = match found {
+            Some((_, holds)) => format!("holds {holds} of curt"),
+            None => "is the database of another program".to_owned(),
+        };
+        invalid(format!(
+            "{} {what}: name another file for {}",
+            path.display(),
+            self.holds
+        ))
+    }
+
+    /// Applies what is pending and returns it. `move_clicks` is called before the step that drops them from the file.
+    pub(super) fn migrate(
+        &self,
+        connection: &Connection,
+        path: &Path,
+        move_clicks: impl Fn() -> PortResult<()>,
+    ) -> PortResult<&'static [Migration]> {
+        let steps = self.pending(connection, path)?;
+        for step in steps {
+            if self.clicks_leave == Some(step.number) {
+                move_clicks()?;
+            }
+            let batch = format!(
+                "BEGIN EXCLUSIVE;\n{}\nPRAGMA application_id = {};\nPRAGMA user_version = {};\nCOMMIT;",
+                step.sql, self.application_id, step.number
+            );
+            connection.execute_batch(&batch).map_err(|error| {
+                // A step that failed half way leaves its transaction open.
+                if let Err(undo) = connection.execute_batch("ROLLBACK") {
+                    tracing::debug!(error = %undo, "nothing to roll back");
+                }
+                port_error(OP, path, &error)
+            })?;
+            tracing::info!(
+                event = names::event::MIGRATION_APPLIED,
+                backend = BACKEND,
+                file = %path.display(),
+                number = step.number,
+                name = step.name,
+            );
+        }
+        Ok(steps)
+    }
+}
+
+fn invalid(detail: String) -> PortError {
+    PortError::new(ErrorKind::Invalid, BACKEND, OP, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_each_other_from_one() {
+        for schema in [&MAIN, &CLICKS] {
+            for (index, step) in schema.steps.iter().enumerate() {
+                assert_eq!(step.number as usize, index + 1, "{}", step.name);
+            }
+        }
+    }
+}

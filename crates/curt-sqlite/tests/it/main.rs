@@ -1,0 +1,11 @@
+//! The SQLite adapter.
+
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
+
+mod agreement;
+mod click_scale;
+mod clicks_move;
+mod commits;
+mod faults;
+mod migration;
+mod suites;

@@ -1,0 +1,101 @@
+//! The SQLite adapter against the suites of its ports.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use curt_core::ports::LedgerForm;
+use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
+use curt_testkit::conformance;
+use tempfile::TempDir;
+
+/// Opens the data file of a folder, without the syncs that only power loss would show.
+fn open(folder: &Path) -> Arc<Sqlite> {
+    Sqlite::open(folder.join("curt.db"), quick()).unwrap()
+}
+
+fn open_clicks(folder: &Path) -> Arc<Sqlite> {
+    Sqlite::open_clicks(folder.join("clicks.db"), quick()).unwrap()
+}
+
+fn quick() -> SqliteSettings {
+    SqliteSettings {
+        synchronous: Synchronous::Normal,
+        ..SqliteSettings::default()
+    }
+}
+
+fn new_folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// A fresh database for each clause; the folders go at the end of the test.
+struct Fresh(TempDir, std::sync::atomic::AtomicUsize);
+
+impl Fresh {
+    fn new() -> Self {
+        Self(new_folder(), std::sync::atomic::AtomicUsize::new(0))
+    }
+
+    fn open(&self) -> Arc<Sqlite> {
+        open(&self.folder())
+    }
+
+    fn folder(&self) -> PathBuf {
+        let n = self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.0.path().join(n.to_string())
+    }
+}
+
+const FORMS: [LedgerForm; 3] = [
+    LedgerForm::Delete,
+    LedgerForm::Status,
+    LedgerForm::UsedTable,
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn link_store() {
+    let fresh = Fresh::new();
+    conformance::link_store::suite(async || fresh.open().links()).await;
+    let folder = new_folder();
+    conformance::link_store::suite_durable(folder.path(), async |folder| open(folder).links())
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_ledger_in_every_form() {
+    for form in FORMS {
+        let fresh = Fresh::new();
+        conformance::key_ledger::suite(async || fresh.open().ledger(form).unwrap()).await;
+        let folder = new_folder();
+        conformance::key_ledger::suite_durable(folder.path(), async |folder| {
+            open(folder).ledger(form).unwrap()
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cursor() {
+    let fresh = Fresh::new();
+    conformance::cursor::suite(async || fresh.open().cursor()).await;
+    let folder = new_folder();
+    conformance::cursor::suite_durable(folder.path(), async |folder| open(folder).cursor()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts() {
+    let fresh = Fresh::new();
+    conformance::accounts::suite(async || fresh.open().accounts()).await;
+    let folder = new_folder();
+    conformance::accounts::suite_durable(folder.path(), async |folder| open(folder).accounts())
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn click_store() {
+    let fresh = Fresh::new();
+    conformance::click_store::suite(async || open_clicks(&fresh.folder()).clicks()).await;
+    let folder = new_folder();
+    let open = async |folder: &Path| open_clicks(folder).clicks();
+    conformance::click_store::suite_durable(folder.path(), open).await;
+}

@@ -1,0 +1,154 @@
+//! The ZooKeeper adapter against the suites of its ports.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curt_core::ErrorKind;
+use curt_testkit::conformance;
+use curt_testkit::conformance::locks::Holders;
+use curt_testkit::conformance::roster::Lookers;
+use curt_testkit::engines::unique;
+use curt_testkit::engines::zookeeper::{Ensemble, shared};
+use curt_testkit::need;
+use curt_zookeeper::{ZooKeeper, ZooKeeperSettings};
+
+const TTL: Duration = Duration::from_secs(60);
+
+fn open(address: &str) -> Arc<ZooKeeper> {
+    ZooKeeper::open(address, ZooKeeperSettings::default()).unwrap()
+}
+
+/// An address with a path that nobody else uses.
+fn apart(servers: &Ensemble, account: &str) -> String {
+    let (servers, path) = (servers.addresses(), unique("test"));
+    format!("zookeeper://{account}{servers}/{path}/below")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn locks() {
+    let servers = need!(shared());
+    let make = async || {
+        let address = apart(&servers, "");
+        Holders {
+            first: open(&address).locks("first"),
+            second: open(&address).locks("second"),
+        }
+    };
+    conformance::locks::suite(make, tokio::time::sleep).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roster() {
+    let servers = need!(shared());
+    let make = async || {
+        let address = apart(&servers, "");
+        Lookers {
+            first: open(&address).roster(),
+            second: open(&address).roster(),
+        }
+    };
+    conformance::roster::suite(make).await;
+}
+
+/// Without anything that it says itself, as after a kill.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_leaves_the_roster_with_its_session() {
+    let servers = need!(shared());
+    let address = apart(&servers, "");
+    let (left, stays) = (open(&address), open(&address));
+    left.roster().announce("left", "x", TTL).await.unwrap();
+    stays.roster().announce("stays", "y", TTL).await.unwrap();
+    assert_eq!(stays.roster().members().await.unwrap().len(), 2);
+    drop(left);
+    let gone = async {
+        while stays.roster().members().await.unwrap().len() > 1 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let patience = ZooKeeperSettings::default().session_timeout * 2;
+    tokio::time::timeout(patience, gone).await.unwrap();
+    assert_eq!(&*stays.roster().members().await.unwrap()[0].name, "stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cursor() {
+    let servers = need!(shared());
+    conformance::cursor::suite(async || open(&apart(&servers, "")).cursor()).await;
+    let address = apart(&servers, "");
+    let folder = tempfile::tempdir().unwrap();
+    conformance::cursor::suite_durable(folder.path(), async |_| open(&address).cursor()).await;
+}
+
+/// Both holders are tasks of one process, and share its session.
+#[tokio::test(flavor = "multi_thread")]
+async fn locks_within_one_session() {
+    let servers = need!(shared());
+    let make = async || {
+        let zookeeper = open(&apart(&servers, ""));
+        Holders {
+            first: zookeeper.locks("first"),
+            second: zookeeper.locks("second"),
+        }
+    };
+    conformance::locks::suite(make, tokio::time::sleep).await;
+}
+
+/// The documented place, and what an operator reads there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_lies_where_its_name_says() {
+    let servers = need!(shared());
+    let address = apart(&servers, "");
+    let locks = open(&address).locks("keygen at host-1");
+    let name = "shard-locks/keys-db-0";
+    let lease = locks.acquire(name, TTL).await.unwrap().unwrap();
+    let path = address.split_once("/below").unwrap().0;
+    let path = path.rsplit_once('/').unwrap().1;
+    let client = zookeeper_client::Client::connect(&servers.addresses())
+        .await
+        .unwrap();
+    let node = format!("/{path}/below/shard-locks/keys-db-0");
+    let (data, stat) = client.get_data(&node).await.unwrap();
+    let text = format!("{} keygen at host-1", lease.token);
+    assert_eq!(String::from_utf8(data).unwrap(), text);
+    assert_eq!(stat.czxid.unsigned_abs(), lease.fence);
+    assert_ne!(stat.ephemeral_owner, 0, "it ends with the session");
+    assert!(locks.renew(&lease, TTL).await.unwrap());
+    client.delete(&node, None).await.unwrap();
+    assert!(!locks.renew(&lease, TTL).await.unwrap(), "taken away");
+    let lease = locks.acquire(name, TTL).await.unwrap().unwrap();
+    locks.release(lease).await.unwrap();
+    assert_eq!(client.check_stat(&node).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accounts_nodes_are_its_own() {
+    let servers = need!(shared());
+    let address = apart(&servers, "curt:secret@");
+    let cursor = open(&address).cursor();
+    assert!(cursor.advance("a", 0, 7).await.unwrap());
+    let stranger = open(&address.replace("secret", "wrong")).cursor();
+    let error = stranger.get("a").await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
+    assert_eq!(open(&address).cursor().get("a").await.unwrap(), 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_a_number_is_damage() {
+    let servers = need!(shared());
+    let address = apart(&servers, "");
+    let zookeeper = open(&address);
+    assert!(zookeeper.cursor().advance("a", 0, 7).await.unwrap());
+    let path = address.rsplit_once(':').unwrap().1;
+    let path = path.split_once('/').unwrap().1;
+    let client = zookeeper_client::Client::connect(&servers.addresses())
+        .await
+        .unwrap();
+    let node = format!("/{path}/cursors/a");
+    client.set_data(&node, b"seven", None).await.unwrap();
+    let read = zookeeper.cursor().get("a").await.unwrap_err();
+    let moved = zookeeper.cursor().advance("a", 7, 8).await.unwrap_err();
+    assert_eq!(
+        (read.kind, moved.kind),
+        (ErrorKind::Corrupt, ErrorKind::Corrupt)
+    );
+}

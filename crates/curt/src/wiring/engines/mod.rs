@@ -1,0 +1,202 @@
+//! From an address to a port. With [`table`](super::table) the one place that knows which engines were compiled in;
+//! SQLite always is, because it is what a process without any other engine runs on.
+//!
+//! An engine is opened once and shared by the ports that name it. Those that are reached over a network connect with
+//! their first call: a process starts, and lives on what it holds, while they are away.
+
+mod ports;
+mod upkeep;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[cfg(feature = "objects")]
+use curt_core::ports::KeyFile;
+use curt_core::ports::{Accounts, Cursor, LinkStore, Locks, Roster};
+use curt_core::{Clock, ErrorKind, PortError, PortResult};
+
+#[cfg(feature = "mysql")]
+use curt_mysql::{Mysql, MysqlSettings};
+#[cfg(feature = "objects")]
+use curt_objects::{DiskKeyFile, HdfsKeyFile, HdfsSettings, S3KeyFile, S3Settings};
+#[cfg(feature = "postgres")]
+use curt_postgres::{MigrationSet, Postgres, PostgresSettings};
+#[cfg(feature = "redis")]
+use curt_redis::{Redis, RedisSettings};
+use curt_sqlite::{Sqlite, SqliteSettings};
+#[cfg(feature = "zookeeper")]
+use curt_zookeeper::{ZooKeeper, ZooKeeperSettings};
+
+use super::address::EngineAddress;
+use super::table::{EngineKind, Part};
+use crate::config::PostgresConfig;
+
+const OP: &str = "open a store";
+
+/// How engines are used.
+#[derive(Clone)]
+pub(crate) struct EngineSettings {
+    pub(crate) sqlite: SqliteSettings,
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "there is no PostgreSQL")
+    )]
+    pub(crate) postgres: PostgresConfig,
+    /// The links database and the clicks database, where both are files: clicks that an earlier version kept in the
+    /// first are moved to the second.
+    pub(crate) clicks_move: Option<(EngineAddress, PathBuf)>,
+    /// How this process describes itself as the holder of a lock.
+    pub(crate) holder: Box<str>,
+    /// How long a lock should outlive its holder at most.
+    pub(crate) lock_ttl: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// The ports of a links database.
+#[derive(Clone)]
+pub(crate) struct LinksDatabase {
+    pub(crate) links: Arc<dyn LinkStore>,
+    pub(crate) accounts: Arc<dyn Accounts>,
+    pub(crate) cursor: Arc<dyn Cursor>,
+}
+
+/// Who works on what, and who is there.
+#[derive(Clone)]
+pub(crate) struct Coordination {
+    pub(crate) locks: Arc<dyn Locks>,
+    pub(crate) roster: Arc<dyn Roster>,
+}
+
+/// The engines of one process.
+pub(crate) struct Engines {
+    settings: EngineSettings,
+    opened: Vec<(EngineAddress, Opened)>,
+    #[cfg(feature = "postgres")]
+    tables: Vec<(EngineAddress, &'static MigrationSet)>,
+}
+
+#[derive(Clone)]
+enum Opened {
+    Memory,
+    Sqlite(Arc<Sqlite>),
+    #[cfg(feature = "postgres")]
+    Postgres(Postgres),
+    #[cfg(feature = "mysql")]
+    Mysql(Mysql),
+    #[cfg(feature = "redis")]
+    Redis(Arc<Redis>),
+    #[cfg(feature = "zookeeper")]
+    ZooKeeper(Arc<ZooKeeper>),
+    #[cfg(feature = "objects")]
+    Files(Arc<dyn KeyFile>),
+}
+
+impl Engines {
+    #[must_use]
+    pub(crate) fn new(settings: EngineSettings) -> Self {
+        Self {
+            settings,
+            opened: Vec::new(),
+            #[cfg(feature = "postgres")]
+            tables: Vec::new(),
+        }
+    }
+
+    /// Opens the engine, or finds it among the opened ones, for a part that the table says it serves.
+    fn engine(&mut self, part: Part, address: &EngineAddress) -> PortResult<Opened> {
+        require(part, address)?;
+        // No engine to be shared: every port has its own.
+        if address.kind() == EngineKind::Memory {
+            return Ok(Opened::Memory);
+        }
+        let known = self.opened.iter().find(|(known, _)| known == address);
+        if let Some((_, opened)) = known {
+            return Ok(opened.clone());
+        }
+        let opened = self.open(address)?;
+        self.opened.push((address.clone(), opened.clone()));
+        Ok(opened)
+    }
+
+    fn open(&self, address: &EngineAddress) -> PortResult<Opened> {
+        Ok(match address.kind() {
+            EngineKind::Sqlite => {
+                let moves = self.settings.clicks_move.as_ref();
+                let moves = moves.filter(|(links, _)| links == address);
+                let settings = SqliteSettings {
+                    clicks_file: moves.map(|(_, clicks)| clicks.clone()),
+                    ..self.settings.sqlite.clone()
+                };
+                Opened::Sqlite(Sqlite::open(address.path(), settings)?)
+            }
+            #[cfg(feature = "postgres")]
+            EngineKind::Postgres => Opened::Postgres(Postgres::open(
+                address.secret_text(),
+                &self.postgres_settings(),
+            )?),
+            #[cfg(feature = "mysql")]
+            EngineKind::Mysql => Opened::Mysql(Mysql::open(
+                address.secret_text(),
+                &MysqlSettings::default(),
+            )?),
+            #[cfg(feature = "redis")]
+            EngineKind::Redis => Opened::Redis(Redis::open(
+                address.secret_text(),
+                RedisSettings::default(),
+            )?),
+            #[cfg(feature = "zookeeper")]
+            EngineKind::ZooKeeper => {
+                let mut settings = ZooKeeperSettings::default();
+                settings.session_timeout = settings.session_timeout.min(self.settings.lock_ttl);
+                Opened::ZooKeeper(ZooKeeper::open(address.secret_text(), settings)?)
+            }
+            #[cfg(feature = "objects")]
+            EngineKind::Hdfs => {
+                let files = HdfsKeyFile::open(address.secret_text(), HdfsSettings::default())?;
+                Opened::Files(Arc::new(files))
+            }
+            #[cfg(feature = "objects")]
+            EngineKind::S3 => Opened::Files(Arc::new(S3KeyFile::open(
+                address.secret_text(),
+                S3Settings::default(),
+            )?)),
+            #[cfg(feature = "objects")]
+            EngineKind::Files => Opened::Files(Arc::new(DiskKeyFile::open(address.path())?)),
+            _ => return Err(unserved(address)),
+        })
+    }
+
+    #[cfg(feature = "postgres")]
+    fn postgres_settings(&self) -> PostgresSettings {
+        let config = &self.settings.postgres;
+        PostgresSettings {
+            lookup_connections: config.lookup_connections,
+            write_connections: config.write_connections,
+            background_connections: config.background_connections,
+            lookup_timeout: config.lookup_timeout,
+            write_timeout: config.write_timeout,
+            background_timeout: config.background_timeout,
+            connect_timeout: config.connect_timeout,
+            standby_after: config.standby_after,
+        }
+    }
+}
+
+/// Refuses an engine that cannot serve the part or is not in this build.
+fn require(part: Part, address: &EngineAddress) -> PortResult<()> {
+    let kind = address.kind();
+    let fits = kind
+        .require_serves(part)
+        .and_then(|()| kind.require_built());
+    fits.map_err(|detail| PortError::new(ErrorKind::Invalid, "curt", OP, detail))
+}
+
+/// What [`require`] lets through has an arm wherever it is opened; a test opens all of the table.
+fn unserved(address: &EngineAddress) -> PortError {
+    let detail = format!("the table of engines promises more of {address} than there is");
+    PortError::new(ErrorKind::Bug, "curt", OP, detail)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! Opens ports on the engines that serve them.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use curt_adapter_kit::bare::BareKeys;
+use curt_core::PortResult;
+use curt_core::ports::{ClickStore, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm};
+use curt_memory::{
+    MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool,
+    MemoryLinkStore, MemoryLocks, MemoryRoster,
+};
+#[cfg(feature = "postgres")]
+use curt_postgres::{Postgres, PostgresSettings};
+use curt_sqlite::{Sqlite, SqliteSettings};
+
+use super::{Coordination, EngineAddress, EngineKind, Engines, LinksDatabase, Opened, Part};
+use super::{require, unserved};
+
+/// One for the flush, the others for reports.
+#[cfg(feature = "postgres")]
+const CLICK_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+
+impl Engines {
+    pub(crate) fn links(&mut self, address: &EngineAddress) -> PortResult<LinksDatabase> {
+        match self.engine(Part::Links, address)? {
+            Opened::Memory => Ok(LinksDatabase {
+                links: Arc::new(MemoryLinkStore::new()),
+                accounts: Arc::new(MemoryAccounts::new()),
+                cursor: Arc::new(MemoryCursor::new()),
+            }),
+            Opened::Sqlite(database) => Ok(LinksDatabase {
+                links: database.links(),
+                accounts: database.accounts(),
+                cursor: database.cursor(),
+            }),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => {
+                let (links, accounts) = (&curt_postgres::LINKS, &curt_postgres::ACCOUNTS);
+                for set in [links, accounts, &curt_postgres::CURSORS] {
+                    self.tables.push((address.clone(), set));
+                }
+                Ok(LinksDatabase {
+                    links: database.links(),
+                    accounts: database.accounts(),
+                    cursor: database.cursor(),
+                })
+            }
+            _ => Err(unserved(address)),
+        }
+    }
+
+    /// The clicks database: a file, or connections, of its own, so that nothing else waits for counting (C-2). Called
+    /// after [`links`](Self::links).
+    pub(crate) fn clicks(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn ClickStore>> {
+        require(Part::Clicks, address)?;
+        match address.kind() {
+            EngineKind::Memory => Ok(Arc::new(MemoryClickStore::new())),
+            EngineKind::Sqlite => {
+                let settings = SqliteSettings {
+                    // Positions and salts are all that is looked up: one at a time.
+                    readers: NonZeroUsize::MIN,
+                    ..self.settings.sqlite.clone()
+                };
+                let database = Sqlite::open_clicks(address.path(), settings)?;
+                let clicks = database.clicks();
+                self.opened
+                    .push((address.clone(), Opened::Sqlite(database)));
+                Ok(clicks)
+            }
+            #[cfg(feature = "postgres")]
+            EngineKind::Postgres => {
+                let settings = PostgresSettings {
+                    lookup_connections: CLICK_CONNECTIONS,
+                    write_connections: CLICK_CONNECTIONS,
+                    background_connections: CLICK_CONNECTIONS,
+                    ..self.postgres_settings()
+                };
+                let database = Postgres::open(address.secret_text(), &settings)?;
+                let clicks = database.clicks();
+                self.opened
+                    .push((address.clone(), Opened::Postgres(database)));
+                self.tables.push((address.clone(), &curt_postgres::CLICKS));
+                Ok(clicks)
+            }
+            _ => Err(unserved(address)),
+        }
+    }
+
+    /// One shard of the keys database.
+    pub(crate) fn ledger(
+        &mut self,
+        address: &EngineAddress,
+        form: LedgerForm,
+    ) -> PortResult<Arc<dyn KeyLedger>> {
+        match self.engine(Part::Keys, address)? {
+            Opened::Memory => Ok(Arc::new(MemoryKeyLedger::new())),
+            Opened::Sqlite(database) => database.ledger(form),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => {
+                self.tables.push((address.clone(), &curt_postgres::KEYS));
+                Ok(database.ledger(form))
+            }
+            #[cfg(feature = "mysql")]
+            Opened::Mysql(database) => database.ledger(form),
+            _ => Err(unserved(address)),
+        }
+    }
+
+    /// The pool shard with this number, which holds at most `cap` keys.
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(unused_variables, reason = "memory has no numbers")
+    )]
+    pub(crate) fn pool(
+        &mut self,
+        address: &EngineAddress,
+        shard: usize,
+        cap: usize,
+    ) -> PortResult<Arc<dyn KeyPool>> {
+        match self.engine(Part::Pool, address)? {
+            Opened::Memory => Ok(Arc::new(MemoryKeyPool::new(cap))),
+            #[cfg(feature = "redis")]
+            Opened::Redis(redis) => Ok(redis.pool(shard, cap)),
+            _ => Err(unserved(address)),
+        }
+    }
+
+    /// The yardstick of the engine that a keys database is at; `None` where there is none.
+    pub(crate) async fn bare_ledger(
+        &mut self,
+        address: &EngineAddress,
+    ) -> PortResult<Option<Arc<dyn BareKeys>>> {
+        match self.engine(Part::Keys, address)? {
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => database.bare_keys().await.map(Some),
+            #[cfg(feature = "mysql")]
+            Opened::Mysql(database) => database.bare_keys().await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The yardstick of the pool shard with this number, which is removed with it; `None` where there is none.
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(unused_variables, reason = "memory has no numbers")
+    )]
+    pub(crate) fn bare_pool(
+        &mut self,
+        address: &EngineAddress,
+        shard: usize,
+    ) -> PortResult<Option<Arc<dyn BareKeys>>> {
+        match self.engine(Part::Pool, address)? {
+            #[cfg(feature = "redis")]
+            Opened::Redis(redis) => Ok(Some(redis.bare_keys(shard))),
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn coordination(&mut self, address: &EngineAddress) -> PortResult<Coordination> {
+        let opened = self.engine(Part::Locks, address)?;
+        let holder = &self.settings.holder;
+        match opened {
+            Opened::Memory => {
+                let clock = || Arc::clone(&self.settings.clock);
+                Ok(Coordination {
+                    locks: Arc::new(MemoryLocks::new(clock()).for_holder(holder)),
+                    roster: Arc::new(MemoryRoster::new(clock())),
+                })
+            }
+            #[cfg(feature = "redis")]
+            Opened::Redis(redis) => Ok(Coordination {
+                locks: redis.locks(holder),
+                roster: redis.roster(),
+            }),
+            #[cfg(feature = "zookeeper")]
+            Opened::ZooKeeper(zookeeper) => Ok(Coordination {
+                locks: zookeeper.locks(holder),
+                roster: zookeeper.roster(),
+            }),
+            _ => Err(unserved(address)),
+        }
+    }
+
+    pub(crate) fn cursor(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn Cursor>> {
+        match self.engine(Part::Cursor, address)? {
+            Opened::Memory => Ok(Arc::new(MemoryCursor::new())),
+            Opened::Sqlite(database) => Ok(database.cursor()),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => {
+                self.tables.push((address.clone(), &curt_postgres::CURSORS));
+                Ok(database.cursor())
+            }
+            #[cfg(feature = "zookeeper")]
+            Opened::ZooKeeper(zookeeper) => Ok(zookeeper.cursor()),
+            _ => Err(unserved(address)),
+        }
+    }
+
+    pub(crate) fn files(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn KeyFile>> {
+        match self.engine(Part::Files, address)? {
+            Opened::Memory => Ok(Arc::new(MemoryKeyFile::new())),
+            #[cfg(feature = "objects")]
+            Opened::Files(files) => Ok(files),
+            _ => Err(unserved(address)),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What is done with all engines of a process: asked for a sign of life, brought up to date, closed.
+
+use curt_core::PortResult;
+
+use super::{EngineAddress, Engines, Opened};
+
+/// A database and what of its tables was, or would be, brought up to date.
+#[derive(Clone, Debug)]
+pub(crate) struct Migrated {
+    pub(crate) address: EngineAddress,
+    /// Number and name of each step.
+    pub(crate) steps: Vec<(u32, &'static str)>,
+}
+
+impl Engines {
+    /// Asks every engine that was opened for a sign of life.
+    pub(crate) async fn reach(&self) -> Vec<(EngineAddress, PortResult<()>)> {
+        let mut reached = Vec::with_capacity(self.opened.len());
+        for (number, (address, opened)) in self.opened.iter().enumerate() {
+            // An engine may have connections for links and others for clicks: one answer will do.
+            if self.opened[..number]
+                .iter()
+                .any(|(known, _)| known == address)
+            {
+                continue;
+            }
+            let answer = match opened {
+                Opened::Memory | Opened::Sqlite(_) => Ok(()),
+                #[cfg(feature = "postgres")]
+                Opened::Postgres(database) => {
+                    database.pending(&curt_postgres::KEYS).await.map(drop)
+                }
+                #[cfg(feature = "mysql")]
+                Opened::Mysql(database) => database.pending().await.map(drop),
+                #[cfg(feature = "redis")]
+                Opened::Redis(redis) => redis.ping().await,
+                #[cfg(feature = "zookeeper")]
+                Opened::ZooKeeper(zookeeper) => zookeeper.ping().await,
+                #[cfg(feature = "objects")]
+                Opened::Files(files) => files.names().await.map(drop),
+            };
+            reached.push((address.clone(), answer));
+        }
+        reached
+    }
+
+    /// Brings the tables of the opened databases up to date, or only says what that would take. SQLite has done so
+    /// when it was opened.
+    #[cfg_attr(
+        not(any(feature = "postgres", feature = "mysql")),
+        expect(unused, reason = "there is nothing to migrate")
+    )]
+    pub(crate) async fn migrate(&self, dry_run: bool) -> PortResult<Vec<Migrated>> {
+        let mut migrated = Vec::new();
+        #[cfg(feature = "postgres")]
+        for (address, set) in &self.tables {
+            let Some((_, Opened::Postgres(database))) =
+                self.opened.iter().find(|(opened, _)| opened == address)
+            else {
+                continue;
+            };
+            let steps = match dry_run {
+                true => database.pending(set).await?,
+                false => database.migrate(set).await?,
+            };
+            let steps = steps.iter().map(|step| (step.number, step.name)).collect();
+            migrated.push(Migrated {
+                address: address.clone(),
+                steps,
+            });
+        }
+        #[cfg(feature = "mysql")]
+        for (address, opened) in &self.opened {
+            let Opened::Mysql(database) = opened else {
+                continue;
+            };
+            let steps = match dry_run {
+                true => database.pending().await?,
+                false => database.migrate().await?,
+            };
+            let steps = steps.iter().map(|step| (step.number, step.name)).collect();
+            migrated.push(Migrated {
+                address: address.clone(),
+                steps,
+            });
+        }
+        Ok(migrated)
+    }
+
+    /// Waits for what is being written and closes the files.
+    pub(crate) async fn close(&self) {
+        for (_, opened) in &self.opened {
+            if let Opened::Sqlite(database) = opened {
+                database.close().await;
+            }
+        }
+    }
+}

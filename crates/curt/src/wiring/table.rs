@@ -1,0 +1,246 @@
+//! The one table of engines: how each is addressed, which cargo feature has it, and which settings it can serve.
+//! Reading addresses, opening, `curt check`, error messages and `ARCHITECTURE.md` follow it.
+
+/// An engine that ports can be served by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum EngineKind {
+    Sqlite,
+    Postgres,
+    Mysql,
+    Redis,
+    ZooKeeper,
+    Files,
+    Hdfs,
+    S3,
+    Memory,
+}
+
+/// What an engine is wanted for: one setting of `[store]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    Links,
+    Clicks,
+    Keys,
+    Pool,
+    Locks,
+    Files,
+    Cursor,
+}
+
+/// A row of the table.
+struct EngineRow {
+    kind: EngineKind,
+    schemes: &'static [&'static str],
+    /// How its addresses look.
+    form: &'static str,
+    feature: Feature,
+    serves: &'static [Part],
+}
+
+/// How an engine gets into a build.
+enum Feature {
+    Always,
+    Named { name: &'static str, is_on: bool },
+}
+
+macro_rules! feature {
+    ($name:literal) => {
+        Feature::Named {
+            name: $name,
+            is_on: cfg!(feature = $name),
+        }
+    };
+}
+
+use Part::{Clicks, Cursor, Files, Keys, Links, Locks, Pool};
+
+/// In the order of [`EngineKind`], in which error messages propose them.
+const ENGINES: [EngineRow; 9] = [
+    EngineRow {
+        kind: EngineKind::Sqlite,
+        schemes: &["sqlite"],
+        form: "sqlite:PATH",
+        feature: Feature::Always,
+        serves: &[Links, Clicks, Keys, Cursor],
+    },
+    EngineRow {
+        kind: EngineKind::Postgres,
+        schemes: &["postgres", "postgresql"],
+        form: "postgres://…",
+        feature: feature!("postgres"),
+        serves: &[Links, Clicks, Keys, Cursor],
+    },
+    EngineRow {
+        kind: EngineKind::Mysql,
+        schemes: &["mysql"],
+        form: "mysql://…",
+        feature: feature!("mysql"),
+        serves: &[Keys],
+    },
+    EngineRow {
+        kind: EngineKind::Redis,
+        schemes: &["redis", "rediss", "redis+sentinel", "rediss+sentinel"],
+        form: "redis://…, rediss://…, redis+sentinel://…",
+        feature: feature!("redis"),
+        serves: &[Pool, Locks],
+    },
+    EngineRow {
+        kind: EngineKind::ZooKeeper,
+        schemes: &["zookeeper"],
+        form: "zookeeper://…",
+        feature: feature!("zookeeper"),
+        serves: &[Locks, Cursor],
+    },
+    EngineRow {
+        kind: EngineKind::Files,
+        schemes: &["file"],
+        form: "file:FOLDER",
+        feature: feature!("objects"),
+        serves: &[Files],
+    },
+    EngineRow {
+        kind: EngineKind::Hdfs,
+        schemes: &["hdfs"],
+        form: "hdfs://…",
+        feature: feature!("objects"),
+        serves: &[Files],
+    },
+    EngineRow {
+        kind: EngineKind::S3,
+        schemes: &["s3"],
+        form: "s3://…",
+        feature: feature!("objects"),
+        serves: &[Files],
+    },
+    EngineRow {
+        kind: EngineKind::Memory,
+        schemes: &["memory"],
+        form: "memory:",
+        feature: Feature::Always,
+        serves: &[Links, Clicks, Keys, Pool, Locks, Files, Cursor],
+    },
+];
+
+const _: () = {
+    let mut number = 0;
+    while number < ENGINES.len() {
+        assert!(ENGINES[number].kind as usize == number);
+        number += 1;
+    }
+};
+
+/// Engines that other versions may serve; naming one says so instead of "unknown".
+const PLANNED: [&str; 5] = ["cassandra", "dynamodb", "memcached", "kafka", "etcd"];
+
+impl EngineKind {
+    /// Finds the engine for a scheme, if it can serve the part. The error names those that can.
+    pub(super) fn find(scheme: &str, part: Part) -> Result<Self, String> {
+        let found = ENGINES.iter().find(|row| row.schemes.contains(&scheme));
+        match found {
+            Some(row) => row.kind.require_serves(part).map(|()| row.kind),
+            None if PLANNED.contains(&scheme) => Err(format!(
+                "this version cannot use {scheme}: use {}",
+                part.forms()
+            )),
+            None => Err(format!("unknown scheme {scheme:?}: use {}", part.forms())),
+        }
+    }
+
+    /// Refuses an engine that cannot serve the part.
+    pub(super) fn require_serves(self, part: Part) -> Result<(), String> {
+        let row = self.row();
+        match row.serves.contains(&part) {
+            true => Ok(()),
+            false => Err(format!(
+                "{} cannot be used here: use {}",
+                row.schemes[0],
+                part.forms()
+            )),
+        }
+    }
+
+    /// Refuses an engine that is not in this build.
+    pub(super) fn require_built(self) -> Result<(), String> {
+        let row = self.row();
+        match row.feature {
+            Feature::Named { name, is_on: false } => Err(format!(
+                "this build has no {}: build it with the cargo feature {name:?}",
+                row.schemes[0]
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// How its addresses look.
+    pub(super) fn form(self) -> &'static str {
+        self.row().form
+    }
+
+    /// Whether processes on other machines, or only on this one, can use the same.
+    #[must_use]
+    pub(crate) fn is_shared(self) -> bool {
+        !matches!(self, Self::Memory | Self::Sqlite)
+    }
+
+    fn row(self) -> &'static EngineRow {
+        &ENGINES[self as usize]
+    }
+}
+
+impl Part {
+    /// The addresses that can serve it, as an operator writes them.
+    pub(super) fn forms(self) -> String {
+        let rows = ENGINES.iter().filter(|row| row.serves.contains(&self));
+        let forms: Vec<&str> = rows.map(|row| row.form).collect();
+        forms.join(" or ")
+    }
+}
+
+/// Every part and its setting.
+#[cfg(test)]
+pub(super) const PARTS: [(Part, &str); 7] = [
+    (Links, "`store.links`"),
+    (Clicks, "`store.clicks`"),
+    (Keys, "`store.keys`"),
+    (Pool, "`store.pool`"),
+    (Locks, "`store.locks`"),
+    (Files, "`store.files`"),
+    (Cursor, "`store.cursor`"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table as `ARCHITECTURE.md` has it.
+    fn print_table() -> String {
+        let mut lines = vec!["| engine | feature |".to_owned(), "|---|---|".to_owned()];
+        for (_, setting) in PARTS {
+            lines[0] += &format!(" {setting} |");
+            lines[1] += "---|";
+        }
+        for row in &ENGINES {
+            let feature = match row.feature {
+                Feature::Always => "always there",
+                Feature::Named { name, .. } => name,
+            };
+            let mut line = format!("| `{}` | {feature} |", row.form);
+            for (part, _) in PARTS {
+                line += if row.serves.contains(&part) {
+                    " ✓ |"
+                } else {
+                    "  |"
+                };
+            }
+            lines.push(line);
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn the_architecture_shows_the_table() {
+        let table = print_table();
+        let shown = include_str!("../../../../ARCHITECTURE.md");
+        assert!(shown.contains(&table), "ARCHITECTURE.md lacks\n{table}");
+    }
+}
