@@ -10,6 +10,7 @@ pub mod bare;
 pub mod click_days;
 mod effect;
 mod ledger_form;
+mod lock_file;
 mod off_runtime;
 pub mod page_cursor;
 pub mod plain_text;
@@ -17,4 +18,5 @@ pub mod reconnect;
 
 pub use effect::Effect;
 pub use ledger_form::refuse_cursor_form;
+pub use lock_file::LockFile;
 pub use off_runtime::off_runtime;

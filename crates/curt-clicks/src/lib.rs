@@ -12,4 +12,3 @@ pub mod flush;
 pub mod fold;
 pub mod record;
 pub mod report;
-pub mod spool;

@@ -57,7 +57,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use curt_adapter_kit::refuse_cursor_form;
+use curt_adapter_kit::{LockFile, refuse_cursor_form};
 use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LedgerForm, LinkStore};
 use curt_core::{ErrorKind, PortError, PortResult};
 
@@ -65,7 +65,6 @@ use engine::connection::{open_folder, open_reader, open_writer};
 use engine::readers::Readers;
 use engine::writer::Writer;
 use failure::{BACKEND, port_error};
-use lock_file::LockFile;
 use move_clicks::copy_clicks;
 use rusqlite::Connection;
 use schema::{CLICKS, MAIN, Schema};
@@ -115,7 +114,7 @@ impl Sqlite {
         check_version()?;
         make_folder(path)?;
         let mut lock = match settings.access {
-            Access::Server => Some(LockFile::acquire(path)?),
+            Access::Server => Some(lock_file::acquire(path)?),
             Access::Command => None,
         };
         let failed = |error| port_error(OP, path, &error);
@@ -124,7 +123,7 @@ impl Sqlite {
             // The tables must not change under a running server.
             let guard = match lock.take() {
                 Some(lock) => lock,
-                None => LockFile::acquire(path)?,
+                None => lock_file::acquire(path)?,
             };
             migrate_file(schema, &connection, path, &settings)?;
             lock = (settings.access == Access::Server).then_some(guard);
@@ -173,7 +172,7 @@ impl Sqlite {
     ) -> PortResult<&'static [Migration]> {
         check_version()?;
         make_folder(path)?;
-        let _lock = LockFile::acquire(path)?;
+        let _lock = lock_file::acquire(path)?;
         let connection = open_writer(path, &settings, schema)
             .map_err(|error| port_error("migrate the data file", path, &error))?;
         migrate_file(schema, &connection, path, &settings)

@@ -14,7 +14,7 @@ use super::clicks::VISIT_BYTES;
 use super::disk;
 use super::engine::connection::open_writer;
 use super::failure::{BACKEND, port_error};
-use super::lock_file::LockFile;
+use super::lock_file;
 use super::schema::CLICKS;
 use super::settings::SqliteSettings;
 
@@ -57,7 +57,7 @@ pub(super) fn copy_clicks(
         )));
     };
     check_room(connection, from, to)?;
-    let _lock = LockFile::acquire(to)?;
+    let _lock = lock_file::acquire(to)?;
     prepare(to, settings)?;
     tracing::info!(
         event = names::event::CLICKS_MOVED,

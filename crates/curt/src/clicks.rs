@@ -10,10 +10,10 @@ use curt_clicks::capture::Capture;
 use curt_clicks::classify::Countries;
 use curt_clicks::flush::{CountingState, FlushMetrics, FlushPorts, Pipeline, Retention};
 use curt_clicks::report::Reports;
-use curt_clicks::spool::{Spool, SpoolMetrics};
 use curt_core::ClockGuard;
 use curt_core::ports::ClickStore;
 use curt_http::{Readiness, RouterVisits};
+use curt_spool::{Spool, SpoolMetrics};
 use prometheus_client::registry::Registry;
 
 use crate::click_health::ClickHealth;
@@ -82,10 +82,10 @@ impl ClickLine {
         let spool = Spool::open(&settings.folder, &settings.spool, now, &metrics)
             .with_context(|| format!("could not open the spool {}", settings.folder.display()))?;
         let router = settings.spool.writers - 1;
-        let workers = (0..router).map(|number| spool.capture(number));
+        let capture = |number| spool.take_writer(number).map(Capture::new);
         let line = Self {
-            workers: workers.collect::<Result<_, _>>()?,
-            router: Some(RouterVisits::new(spool.capture(router)?)),
+            workers: (0..router).map(capture).collect::<Result<_, _>>()?,
+            router: Some(RouterVisits::new(capture(router)?)),
             reports: Some(Arc::new(Reports::new(
                 store.clone(),
                 settings.retention.visits_kept,
@@ -126,7 +126,7 @@ fn count(
     let spool = Arc::new(spool);
     let ports = FlushPorts {
         stream: spool.clone(),
-        rejects: spool,
+        dead_letters: spool,
         links: stores.main.links.clone(),
         store: store.clone(),
         clock: stores.clock.clone(),

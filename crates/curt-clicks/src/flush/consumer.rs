@@ -157,8 +157,9 @@ impl<'a> Consumer<'a> {
         match record::decode(&record.bytes) {
             Ok(visit) => self.add(&visit).await?,
             Err(error) => {
-                let rejects = &self.pipeline.ports.rejects;
-                rejects.reject(self.partition, record, error);
+                let dead_letters = &self.pipeline.ports.dead_letters;
+                let reason = error.reason();
+                dead_letters.put(self.partition, record.offset, reason, &record.bytes);
             }
         }
         self.next = record.offset.saturating_add(1);

@@ -21,7 +21,7 @@ mod state;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{ClickStore, ClickStream, LinkStore, StreamRecord};
+use curt_core::ports::{ClickStore, ClickStream, DeadLetters, LinkStore};
 use curt_core::{Clock, PortError, names};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -32,8 +32,6 @@ pub use state::{CountingProblem, CountingState};
 
 use crate::classify::Countries;
 use crate::fold::FoldSettings;
-use crate::record::RecordError;
-use crate::spool::Spool;
 use consumer::Consumer;
 
 #[derive(Clone, Copy, Debug)]
@@ -70,22 +68,11 @@ impl Default for FlushSettings {
     }
 }
 
-/// Where records go that are no visits. After a crash the same one may come again.
-pub trait Rejects: Send + Sync {
-    fn reject(&self, partition: u32, record: &StreamRecord, error: RecordError);
-}
-
-impl Rejects for Spool {
-    fn reject(&self, partition: u32, record: &StreamRecord, error: RecordError) {
-        Self::reject(self, partition, record.offset, error, &record.bytes);
-    }
-}
-
 /// What the pipeline works with.
 #[derive(Clone)]
 pub struct FlushPorts {
     pub stream: Arc<dyn ClickStream>,
-    pub rejects: Arc<dyn Rejects>,
+    pub dead_letters: Arc<dyn DeadLetters>,
     /// Asked whose a link is and which tags it has where a record of an older release does not say.
     pub links: Arc<dyn LinkStore>,
     pub store: Arc<dyn ClickStore>,

@@ -23,6 +23,20 @@ pub trait ClickStream: Send + Sync {
     async fn commit(&self, partition: u32, offset: u64) -> PortResult<()>;
 }
 
+/// The write end of one partition of a click stream, for the one worker that owns it.
+pub trait ClickWriter: Send + std::fmt::Debug {
+    /// Appends an encoded click without waiting for anything (C-2). True: it outlives the process. False: there was no
+    /// room, and the stream has counted that.
+    fn write(&mut self, record: &[u8]) -> bool;
+}
+
+/// Where records go that were polled and cannot be decoded.
+pub trait DeadLetters: Send + Sync {
+    /// Counts the record and keeps what helps to find out why, without failing or waiting. Called twice, as happens
+    /// after a crash: counted twice.
+    fn put(&self, partition: u32, offset: u64, reason: &'static str, record: &[u8]);
+}
+
 /// Tells streams apart whose records are counted in one store: every process on a machine of its own has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use curt_core::clock::ManualClock;
 use curt_core::ports::{
-    ClickStore, ClickStream, HourRange, LinkStore, StreamPartition, StreamRecord, VisitFilter,
+    ClickStore, ClickStream, DeadLetters, HourRange, LinkStore, StreamPartition, VisitFilter,
     VisitQuery,
 };
 use curt_core::{
@@ -18,8 +18,8 @@ use curt_testkit::sample::{self, NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
 use crate::classify::Countries;
-use crate::flush::{FlushMetrics, FlushPorts, FlushSettings, Pipeline, Rejects};
-use crate::record::{self, Method, Outcome, RecordError, Visit};
+use crate::flush::{FlushMetrics, FlushPorts, FlushSettings, Pipeline};
+use crate::record::{self, Method, Outcome, Visit};
 
 pub(super) const BROWSER: &[u8] =
     b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
@@ -38,10 +38,9 @@ pub(super) fn quick() -> FlushSettings {
 #[derive(Default)]
 pub(super) struct Rejected(Mutex<Vec<(u64, &'static str)>>);
 
-impl Rejects for Rejected {
-    fn reject(&self, _: u32, record: &StreamRecord, error: RecordError) {
-        let mut rejected = self.0.lock().unwrap();
-        rejected.push((record.offset, error.reason()));
+impl DeadLetters for Rejected {
+    fn put(&self, _: u32, offset: u64, reason: &'static str, _: &[u8]) {
+        self.0.lock().unwrap().push((offset, reason));
     }
 }
 
@@ -82,7 +81,7 @@ impl World {
     pub(super) fn ports(&self) -> FlushPorts {
         FlushPorts {
             stream: self.stream.clone(),
-            rejects: self.rejected.clone(),
+            dead_letters: self.rejected.clone(),
             links: self.links.clone(),
             store: self.store.clone(),
             clock: self.clock.clone(),

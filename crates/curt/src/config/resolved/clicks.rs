@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use curt_clicks::flush::{FlushSettings, RetentionSettings};
 use curt_clicks::fold::FoldSettings;
-use curt_clicks::spool::SpoolSettings;
+use curt_spool::SpoolSettings;
 
 use super::{at, positive};
 use crate::config::{ConfigError, raw, units};

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use curt_clicks::record;
-use curt_clicks::spool::{Spool, SpoolMetrics, SpoolSettings};
 use curt_core::ports::ClickStream as _;
 use curt_core::{DomainId, UnixMillis};
+use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 use serde_json::json;
 
 use super::{DROPPED, Kind, PATIENCE, metric, new_link, visits_of};

@@ -10,7 +10,7 @@ use curt_core::ports::ClickStream;
 use curt_testkit::length::length;
 use curt_testkit::process::Guarded;
 
-use crate::world::{World, drain, numbers, open_at, record_surely};
+use crate::world::{World, drain, numbers, open_at, open_capture, record_surely};
 
 const CHILD_FOLDER: &str = "CURT_TEST_SPOOL_FOLDER";
 const CHILD_START: &str = "CURT_TEST_SPOOL_START";
@@ -39,7 +39,7 @@ fn child_that_records_until_killed() {
     let mut world = World::new();
     world.settings.segment_bytes = 256 << 10;
     let spool = open_at(&folder.join("spool"), &world.settings);
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     let mut acknowledged = File::create(folder.join(ACKNOWLEDGED)).unwrap();
     for number in start.. {
         record_surely(&mut capture, number);
@@ -104,9 +104,9 @@ fn a_second_process_is_refused_and_a_killed_one_is_not_in_the_way() {
     wait_until(|| acknowledged(folder) > 10);
     let world = World::new();
     let path = folder.join("spool");
-    let metrics = curt_clicks::spool::SpoolMetrics::default();
+    let metrics = curt_spool::SpoolMetrics::default();
     let now = crate::world::NOW;
-    let refused = curt_clicks::spool::Spool::open(&path, &world.settings, now, &metrics);
+    let refused = curt_spool::Spool::open(&path, &world.settings, now, &metrics);
     let refused = refused.unwrap_err().to_string();
     assert!(
         refused.contains(&format!("process {}", child.id())),

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use curt_clicks::capture::Capture;
 use curt_clicks::record::{Method, Outcome, Visit, decode};
-use curt_clicks::spool::{Spool, SpoolMetrics, SpoolSettings};
 use curt_core::ports::{ClickStream, StreamRecord};
-use curt_core::{Attribution, DomainId, UnixMillis};
+use curt_core::{Attribution, DomainId, PortResult, UnixMillis};
+use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 use tempfile::TempDir;
 
 pub(crate) const NOW: UnixMillis = UnixMillis(1_790_000_000_000);
@@ -53,7 +53,7 @@ impl World {
     /// With a number of visits, closed again.
     pub(crate) fn written(&self, count: u32) {
         let spool = self.open();
-        let mut capture = spool.capture(0).unwrap();
+        let mut capture = open_capture(&spool, 0).unwrap();
         for number in 0..count {
             assert!(record(&mut capture, number));
         }
@@ -100,6 +100,11 @@ pub(crate) fn visit(number: u32) -> Visit<'static> {
         language: b"de-CH,de;q=0.9,en;q=0.5",
         attribution: Some(Attribution::default()),
     }
+}
+
+/// The capture that writes to a partition.
+pub(crate) fn open_capture(spool: &Spool, partition: u32) -> PortResult<Capture> {
+    spool.take_writer(partition).map(Capture::new)
 }
 
 pub(crate) fn record(capture: &mut Capture, number: u32) -> bool {

@@ -1,7 +1,8 @@
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
-use curt_core::ports::{ClickStream, StreamId, StreamRecord};
+use curt_adapter_kit::off_runtime;
+use curt_core::ports::{ClickStream, ClickWriter, StreamId, StreamRecord};
 use curt_core::{ErrorKind, PortError, PortResult};
 
 use super::frame::{PAYLOAD_BYTES_MAX, framed_bytes};
@@ -22,7 +23,7 @@ impl ClickStream for Spool {
     /// Goes to a partition whose writer no capture has taken; all records or none.
     async fn append(&self, records: &[Box<[u8]>]) -> PortResult<()> {
         let (core, records) = (Arc::clone(&self.core), records.to_vec());
-        off_runtime(APPEND, move || core.append(&records)).await
+        off_runtime(BACKEND, APPEND, move || core.append(&records)).await
     }
 
     async fn partitions(&self) -> PortResult<u32> {
@@ -31,7 +32,7 @@ impl ClickStream for Spool {
 
     async fn poll(&self, partition: u32, from: u64, limit: usize) -> PortResult<Vec<StreamRecord>> {
         let core = Arc::clone(&self.core);
-        off_runtime(POLL, move || {
+        off_runtime(BACKEND, POLL, move || {
             let partition = core.partition(POLL, partition)?;
             let records = partition.poll(from, limit, &core.poison);
             records.map_err(|error| failed(POLL, error))
@@ -41,7 +42,7 @@ impl ClickStream for Spool {
 
     async fn commit(&self, partition: u32, offset: u64) -> PortResult<()> {
         let core = Arc::clone(&self.core);
-        off_runtime(COMMIT, move || {
+        off_runtime(BACKEND, COMMIT, move || {
             let partition = core.partition(COMMIT, partition)?;
             let committed = partition.commit(offset, &core.budget);
             core.bell.ring();
@@ -106,17 +107,4 @@ impl Core {
 fn failed(op: &'static str, error: std::io::Error) -> PortError {
     let detail = "a file of the spool failed: check the disk";
     PortError::new(ErrorKind::Unavailable, BACKEND, op, detail).with_source(error)
-}
-
-/// Runs file I/O on a thread that may block.
-async fn off_runtime<T: Send + 'static>(
-    op: &'static str,
-    work: impl FnOnce() -> PortResult<T> + Send + 'static,
-) -> PortResult<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| {
-            let detail = format!("the task that does the work ended early: {error}");
-            Err(PortError::new(ErrorKind::Bug, BACKEND, op, detail))
-        })
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use curt_core::ports::ClickStream;
 use tokio::task::JoinSet;
 
-use crate::world::{World, number_of, record_surely};
+use crate::world::{World, number_of, open_capture, record_surely};
 
 const RECORDS: u32 = 1_000_000;
 
@@ -12,7 +12,7 @@ async fn a_reader_beside_the_writer_sees_every_record_once_and_in_order() {
     let mut world = World::new();
     world.settings.segment_bytes = 1 << 20;
     let spool = Arc::new(world.open());
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     let writing = std::thread::spawn(move || {
         for number in 0..RECORDS {
             record_surely(&mut capture, number);
@@ -50,7 +50,7 @@ async fn readers_that_their_writers_overtake_miss_no_end_of_a_segment() {
     let spool = Arc::new(world.open());
     let mut reading = JoinSet::new();
     for partition in 0..world.settings.writers {
-        let mut capture = spool.capture(partition).unwrap();
+        let mut capture = open_capture(&spool, partition).unwrap();
         std::thread::spawn(move || {
             for number in 0..EACH {
                 record_surely(&mut capture, number);

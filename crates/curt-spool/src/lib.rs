@@ -19,6 +19,8 @@
 //! - What is **committed** is removed with its segment, and wiped in the one that is still written: no visitor's address
 //!   outlives the counting.
 
+#![deny(unsafe_code)]
+
 mod budget;
 mod contents;
 mod dead_letters;
@@ -26,7 +28,6 @@ mod frame;
 mod identity;
 mod keeper;
 mod late;
-mod lock_file;
 mod map;
 mod metrics;
 mod partition;
@@ -42,25 +43,23 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use curt_core::ports::StreamId;
+use curt_adapter_kit::LockFile;
+use curt_core::ports::{ClickWriter, DeadLetters, StreamId};
 use curt_core::{ErrorKind, PortError, PortResult, UnixMillis};
 
 pub use metrics::SpoolMetrics;
 pub use settings::SpoolSettings;
 
-use crate::capture::Capture;
-use crate::record::RecordError;
 use budget::Budget;
-use dead_letters::DeadLetters;
+use dead_letters::DeadLetterFile;
 use keeper::{Bell, Keeper};
 use late::LateDrops;
-use lock_file::LockFile;
 use partition::Partition;
 use poison::Poison;
-use writer::Lack;
-pub(crate) use writer::Writer;
+use writer::{Lack, Writer};
 
 const BACKEND: &str = "spool";
+const LOCK: &str = "lock";
 const DEAD_LETTERS: &str = "dead-letters";
 
 /// The spool of this process. Dropping it ends its threads, after everything that was written is durable.
@@ -129,8 +128,13 @@ impl Spool {
         settings.check()?;
         let failed = |error| unusable(OP, folder, error);
         fs::create_dir_all(folder).map_err(failed)?;
-        let lock = Arc::new(LockFile::acquire(folder)?);
-        let letters = DeadLetters::new(folder.join(DEAD_LETTERS), settings);
+        let lock = Arc::new(LockFile::acquire(
+            BACKEND,
+            "spool",
+            &folder.join(LOCK),
+            folder,
+        )?);
+        let letters = DeadLetterFile::new(folder.join(DEAD_LETTERS), settings);
         let mut core = Core {
             id: identity::of(folder),
             partitions: Vec::new(),
@@ -162,28 +166,32 @@ impl Spool {
         })
     }
 
-    /// The handle with which a redirect worker writes to its partition. Each can be taken once.
-    pub fn capture(&self, partition: u32) -> PortResult<Capture> {
+    /// Takes the writer of a partition, for one redirect worker. Each can be taken once.
+    pub fn take_writer(&self, partition: u32) -> PortResult<Box<dyn ClickWriter>> {
         let writer = self.core.writers.get(partition as usize);
         let writer = writer.and_then(|slot| {
             let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
             slot.take()
         });
-        writer.map(Capture::new).ok_or_else(|| {
-            let detail = format!("partition {partition} has no writer to give, or gave it");
-            PortError::new(ErrorKind::Invalid, BACKEND, "capture clicks", detail)
-        })
-    }
-
-    /// Counts and keeps a record that was polled and is no visit.
-    pub fn reject(&self, partition: u32, offset: u64, error: RecordError, bytes: &[u8]) {
-        let reason = error.reason();
-        self.core.poison.report(partition, offset, reason, bytes);
+        match writer {
+            Some(writer) => Ok(Box::new(writer)),
+            None => {
+                let detail = format!("partition {partition} has no writer to give, or gave it");
+                let op = "capture clicks";
+                Err(PortError::new(ErrorKind::Invalid, BACKEND, op, detail))
+            }
+        }
     }
 
     #[must_use]
     pub fn counts(&self) -> SpoolCounts {
         self.core.counts()
+    }
+}
+
+impl DeadLetters for Spool {
+    fn put(&self, partition: u32, offset: u64, reason: &'static str, record: &[u8]) {
+        self.core.poison.report(partition, offset, reason, record);
     }
 }
 

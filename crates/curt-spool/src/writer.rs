@@ -6,9 +6,10 @@ use std::sync::mpsc::Receiver;
 
 use super::frame;
 use super::keeper::Bell;
-use super::lock_file::LockFile;
 use super::map::Pen;
 use super::segment::{HEADER_BYTES, Segment};
+use curt_adapter_kit::LockFile;
+use curt_core::ports::ClickWriter;
 
 /// Why a record found no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +130,7 @@ impl Room {
 
 /// The one that writes to a partition.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(super) struct Writer {
     pulse: Arc<Pulse>,
     room: Option<Room>,
     ready: Receiver<Room>,
@@ -152,19 +153,6 @@ impl Writer {
             bell,
             _lock: lock,
         }
-    }
-
-    /// Writes a record of at most [`frame::PAYLOAD_BYTES_MAX`] bytes; says whether there was room for it.
-    pub(crate) fn write(&mut self, payload: &[u8]) -> bool {
-        let Some(room) = self.room_for(frame::framed_bytes(payload.len())) else {
-            self.count_drop();
-            return false;
-        };
-        room.write(payload);
-        let tail = room.address();
-        self.pulse.tail.store(tail, Ordering::Release);
-        add_one(&self.pulse.written);
-        true
     }
 
     /// Whether that many bytes would go into one segment now.
@@ -198,5 +186,20 @@ impl Writer {
     fn count_drop(&self) {
         let lack = self.pulse.lack.load(Ordering::Relaxed);
         add_one(&self.pulse.dropped[usize::from(lack)]);
+    }
+}
+
+impl ClickWriter for Writer {
+    /// Writes a record of at most [`frame::PAYLOAD_BYTES_MAX`] bytes.
+    fn write(&mut self, payload: &[u8]) -> bool {
+        let Some(room) = self.room_for(frame::framed_bytes(payload.len())) else {
+            self.count_drop();
+            return false;
+        };
+        room.write(payload);
+        let tail = room.address();
+        self.pulse.tail.store(tail, Ordering::Release);
+        add_one(&self.pulse.written);
+        true
     }
 }

@@ -1,11 +1,11 @@
 use std::time::{Duration, Instant};
 
-use curt_clicks::spool::{Spool, SpoolMetrics};
 use curt_core::ErrorKind;
 use curt_core::ports::ClickStream;
+use curt_spool::{Spool, SpoolMetrics};
 use prometheus_client::registry::Registry;
 
-use crate::world::{NOW, World, drain, numbers, record};
+use crate::world::{NOW, World, drain, numbers, open_capture, record};
 
 /// Records until the spool has refused many, and says how many were recorded in all.
 fn record_until_full(
@@ -32,7 +32,7 @@ async fn over_a_full_spool_clicks_are_dropped_and_counted_exactly_c2() {
     let mut registry = Registry::default();
     let metrics = SpoolMetrics::register(&mut registry);
     let spool = Spool::open(&world.path(), &world.settings, NOW, &metrics).unwrap();
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     let recorded = record_until_full(&spool, &mut capture, 0);
     let counts = spool.counts();
     assert_eq!(counts.captured + counts.dropped(), u64::from(recorded));
@@ -98,7 +98,7 @@ async fn an_append_without_room_is_refused_whole() {
         let refused = spool.append(&too_much).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Invalid);
     }
-    let capture = spool.capture(0).unwrap();
+    let capture = open_capture(&spool, 0).unwrap();
     let refused = spool.append(&batch).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Invalid);
     drop(capture);
@@ -109,7 +109,7 @@ async fn an_append_without_room_is_refused_whole() {
 async fn a_reader_that_is_too_slow_costs_clicks_and_no_mistake() {
     let world = World::with_small_segments(1 << 20);
     let spool = std::sync::Arc::new(world.open());
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     let writing = std::thread::spawn(move || {
         let kept = (0..200_000).filter(|number| record(&mut capture, *number));
         kept.collect::<Vec<u32>>()

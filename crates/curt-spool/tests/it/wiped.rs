@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use curt_clicks::spool::Spool;
 use curt_core::ports::{ClickStream, StreamRecord};
+use curt_spool::Spool;
 
-use crate::world::{World, drain, numbers, record, record_surely};
+use crate::world::{World, drain, numbers, open_capture, record, record_surely};
 
 /// How many visits' agents stand in the files.
 fn traces(world: &World) -> usize {
@@ -27,7 +27,7 @@ async fn commit_after(spool: &Spool, record: &StreamRecord) {
 async fn a_committed_record_leaves_no_trace_and_the_others_stay() {
     let world = World::new();
     let spool = world.open();
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     for number in 0..1_000 {
         record_surely(&mut capture, number);
     }
@@ -48,7 +48,7 @@ async fn a_committed_record_leaves_no_trace_and_the_others_stay() {
     let position = records[399].offset + 1;
     assert_eq!(numbers(&drain(&spool, 0, position).await), rest);
     assert_eq!(spool.counts().poisoned.len(), 0, "zeros are no damage");
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     assert!(record(&mut capture, 1_000));
     // Further than anything is written: the next record must come through whole.
     spool.commit(0, u64::MAX).await.unwrap();

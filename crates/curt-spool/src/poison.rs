@@ -1,17 +1,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::dead_letters::DeadLetters;
+use super::dead_letters::DeadLetterFile;
 
 /// Counts the records that cannot be read, by reason, and notes which they were.
 #[derive(Debug)]
 pub(super) struct Poison {
-    letters: DeadLetters,
+    letters: DeadLetterFile,
     counts: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Poison {
-    pub(super) fn new(letters: DeadLetters) -> Self {
+    pub(super) fn new(letters: DeadLetterFile) -> Self {
         Self {
             letters,
             counts: Mutex::default(),

@@ -1,7 +1,7 @@
 //! What writing a visit down costs the redirect path.
 //!
 //! ```sh
-//! cargo run --release -p curt-clicks --example capture -- [VISITS] [FOLDER]
+//! cargo run --release -p curt-spool --example capture -- [VISITS] [FOLDER]
 //! ```
 //! Prints wall time and CPU time of the writing thread per visit, alone and with a reader beside it.
 
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use curt_clicks::capture::Capture;
 use curt_clicks::record::{Method, Outcome, Visit};
-use curt_clicks::spool::{Spool, SpoolMetrics, SpoolSettings};
 use curt_core::ports::ClickStream;
 use curt_core::{Attribution, Clock, DomainId, OwnerId, PortResult, SystemClock, UnixMillis};
+use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 
 type Outcomes<T> = Result<T, Box<dyn Error>>;
 
@@ -57,7 +57,7 @@ fn measure(name: &str, with_reader: bool, folder: &Path, visits: u32) -> Outcome
         now,
         &SpoolMetrics::default(),
     )?);
-    let capture = spool.capture(0)?;
+    let capture = Capture::new(spool.take_writer(0)?);
     let done = Arc::new(AtomicBool::new(false));
     let reader = with_reader.then(|| {
         let (spool, done) = (Arc::clone(&spool), Arc::clone(&done));

@@ -1,9 +1,11 @@
 use curt_clicks::record::{Visit, decode};
-use curt_clicks::spool::{Spool, SpoolMetrics, SpoolSettings};
 use curt_core::ports::ClickStream;
 use curt_core::{ErrorKind, UnixMillis};
+use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 
-use crate::world::{NOW, World, drain, number_of, numbers, open_at, record, record_surely, visit};
+use crate::world::{
+    NOW, World, drain, number_of, numbers, open_at, open_capture, record, record_surely, visit,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn offsets_go_on_over_restarts_whatever_was_read_and_whatever_the_clock_says() {
@@ -14,7 +16,7 @@ async fn offsets_go_on_over_restarts_whatever_was_read_and_whatever_the_clock_sa
         let now = NOW.minus(std::time::Duration::from_secs(3_600 * u64::from(round)));
         let metrics = SpoolMetrics::default();
         let spool = Spool::open(&world.path(), &world.settings, now, &metrics).unwrap();
-        let mut capture = spool.capture(0).unwrap();
+        let mut capture = open_capture(&spool, 0).unwrap();
         for _ in 0..round * 100 {
             record_surely(&mut capture, written);
             written += 1;
@@ -41,7 +43,7 @@ async fn a_spool_that_was_deleted_does_not_use_old_offsets_again() {
     let later = UnixMillis(NOW.0 + 1);
     let metrics = SpoolMetrics::default();
     let spool = Spool::open(&world.path(), &world.settings, later, &metrics).unwrap();
-    assert!(record(&mut spool.capture(0).unwrap(), 7));
+    assert!(record(&mut open_capture(&spool, 0).unwrap(), 7));
     let records = drain(&spool, 0, end + 1).await;
     assert_eq!(numbers(&records), [7]);
 }
@@ -74,7 +76,7 @@ fn a_damaged_id_is_replaced_for_good() {
 async fn visits_keep_their_order_when_the_clock_steps_back() {
     let world = World::new();
     let spool = world.open();
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     let times = [NOW.0, NOW.0 + 5, NOW.0 - 3_600_000, -1, i64::MIN, i64::MAX];
     for time in times {
         let at = UnixMillis(time);
@@ -92,7 +94,7 @@ async fn visits_keep_their_order_when_the_clock_steps_back() {
 async fn a_commit_deletes_the_files_that_are_read_and_no_others() {
     let world = World::with_small_segments(8 << 20);
     let spool = world.open();
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     for number in 0..20_000 {
         record_surely(&mut capture, number);
     }
@@ -132,7 +134,7 @@ async fn restarts_without_a_reader_do_not_use_up_the_bound() {
     for number in 0..100 {
         let spool = world.open();
         assert!(
-            record(&mut spool.capture(0).unwrap(), number),
+            record(&mut open_capture(&spool, 0).unwrap(), number),
             "start {number}"
         );
     }
@@ -148,7 +150,10 @@ async fn fewer_workers_still_read_what_more_of_them_wrote() {
     world.settings.writers = 4;
     let spool = world.open();
     for partition in 0..4 {
-        assert!(record(&mut spool.capture(partition).unwrap(), partition));
+        assert!(record(
+            &mut open_capture(&spool, partition).unwrap(),
+            partition
+        ));
     }
     drop(spool);
     world.settings.writers = 1;
@@ -161,7 +166,7 @@ async fn fewer_workers_still_read_what_more_of_them_wrote() {
         positions.push(records[0].offset + 1);
         spool.commit(partition, u64::MAX).await.unwrap();
     }
-    assert!(spool.capture(1).is_err());
+    assert!(open_capture(&spool, 1).is_err());
     let refused = spool.poll(4, 0, 1).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Invalid);
 
@@ -170,7 +175,7 @@ async fn fewer_workers_still_read_what_more_of_them_wrote() {
     world.settings.writers = 4;
     let spool = world.open();
     for (partition, position) in (0..).zip(positions) {
-        assert!(record(&mut spool.capture(partition).unwrap(), 9));
+        assert!(record(&mut open_capture(&spool, partition).unwrap(), 9));
         assert_eq!(numbers(&drain(&spool, partition, position).await), [9]);
     }
 }
@@ -187,7 +192,7 @@ fn a_second_spool_in_the_folder_is_refused_as_long_as_anybody_writes() {
         assert_eq!(error.kind, ErrorKind::Unavailable);
     };
     refused();
-    let capture = spool.capture(0).unwrap();
+    let capture = open_capture(&spool, 0).unwrap();
     drop(spool);
     refused();
     drop(capture);
@@ -198,9 +203,15 @@ fn a_second_spool_in_the_folder_is_refused_as_long_as_anybody_writes() {
 fn each_partition_has_one_writer() {
     let world = World::new();
     let spool = world.open();
-    let capture = spool.capture(0).unwrap();
-    assert_eq!(spool.capture(0).unwrap_err().kind, ErrorKind::Invalid);
-    assert_eq!(spool.capture(1).unwrap_err().kind, ErrorKind::Invalid);
+    let capture = open_capture(&spool, 0).unwrap();
+    assert_eq!(
+        open_capture(&spool, 0).unwrap_err().kind,
+        ErrorKind::Invalid
+    );
+    assert_eq!(
+        open_capture(&spool, 1).unwrap_err().kind,
+        ErrorKind::Invalid
+    );
     drop(capture);
 }
 
@@ -232,7 +243,10 @@ fn settings_that_cannot_work_are_refused() {
     };
     let spool = open_at(folder.path(), &many);
     for partition in 0..64 {
-        assert!(record(&mut spool.capture(partition).unwrap(), partition));
+        assert!(record(
+            &mut open_capture(&spool, partition).unwrap(),
+            partition
+        ));
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();
     for partition in 0..64 {

@@ -4,10 +4,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use curt_clicks::record::RecordError;
-use curt_core::ports::ClickStream;
+use curt_core::ports::{ClickStream, DeadLetters as _};
 
 use crate::world::{
-    World, drain, folder_in_memory, number_of, numbers, open_at, record, record_surely, visit,
+    World, drain, folder_in_memory, number_of, numbers, open_at, open_capture, record,
+    record_surely, visit,
 };
 
 /// The segment's bytes and where each record ends in it.
@@ -35,7 +36,7 @@ fn found_in(world: &World, bytes: &[u8]) -> Vec<u32> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let found = numbers(&runtime.block_on(drain(&spool, 0, 0)));
     // And the next click is taken, after what is there.
-    assert!(record(&mut spool.capture(0).unwrap(), 1_000_000));
+    assert!(record(&mut open_capture(&spool, 0).unwrap(), 1_000_000));
     let after = runtime.block_on(drain(&spool, 0, 0));
     assert_eq!(after.len(), found.len() + 1);
     assert_eq!(number_of(after.last().unwrap()), 1_000_000);
@@ -108,7 +109,7 @@ fn place_of(world: &World, address: u64) -> (std::path::PathBuf, u64) {
 async fn one_percent_of_poison_costs_one_percent() {
     let world = World::with_small_segments(16 << 20);
     let spool = world.open();
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     for number in 0..10_000 {
         record_surely(&mut capture, number);
     }
@@ -148,7 +149,7 @@ async fn one_percent_of_poison_costs_one_percent() {
 async fn a_lost_length_costs_its_record_alone() {
     let world = World::new();
     let spool = world.open();
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     for number in 0..100 {
         assert!(record(&mut capture, number));
     }
@@ -174,7 +175,7 @@ async fn a_damaged_header_costs_its_segment_and_no_offset() {
     let spool = world.open();
     assert_eq!(drain(&spool, 0, 0).await, []);
     assert_eq!(spool.counts().poisoned["segment"], 1);
-    assert!(record(&mut spool.capture(0).unwrap(), 4));
+    assert!(record(&mut open_capture(&spool, 0).unwrap(), 4));
     let after = drain(&spool, 0, before[2].offset + 1).await;
     assert_eq!(numbers(&after), [4]);
     let kept = fs::read_dir(world.path().join("0")).unwrap();
@@ -197,7 +198,7 @@ async fn rejected_records_are_counted_and_kept_up_to_the_bound() {
     let error = curt_clicks::record::decode(&polled.bytes).unwrap_err();
     assert_eq!(error, RecordError::Version(9));
     for _ in 0..100 {
-        spool.reject(0, polled.offset, error, &polled.bytes);
+        spool.put(0, polled.offset, error.reason(), &polled.bytes);
     }
     assert_eq!(spool.counts().poisoned["version"], 100);
     let letters = world.dead_letters();
@@ -222,7 +223,7 @@ async fn a_visitor_cannot_forge_a_record() {
     world.written(1);
     let forged = fs::read(&world.segments()[0]).unwrap();
     let spool = world.open();
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     let agent = &forged[64..];
     assert!(capture.record(&curt_clicks::record::Visit { agent, ..visit(5) }));
     assert!(record(&mut capture, 6));

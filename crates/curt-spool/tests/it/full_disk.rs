@@ -6,10 +6,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use curt_clicks::capture::Capture;
-use curt_clicks::spool::{Spool, SpoolSettings};
+use curt_spool::{Spool, SpoolSettings};
 use curt_testkit::skipped;
 
-use crate::world::{drain, numbers, open_at, record};
+use crate::world::{drain, numbers, open_at, open_capture, record};
 
 /// A small file system of its own; unmounted when dropped.
 struct SmallDisk(PathBuf);
@@ -68,7 +68,7 @@ async fn a_full_disk_drops_clicks_and_nothing_else_and_heals() {
         ..SpoolSettings::default()
     };
     let spool = open_at(&disk.0.join("spool"), &settings);
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     let mut recorded = record_until_refused(&spool, &mut capture, 0);
     let counts = spool.counts();
     assert_eq!(counts.captured + counts.dropped(), u64::from(recorded));
@@ -111,7 +111,7 @@ async fn a_spool_opens_on_a_full_disk_and_keeps_what_is_there() {
     };
     let path = disk.0.join("spool");
     let spool = open_at(&path, &settings);
-    assert!(record(&mut spool.capture(0).unwrap(), 1));
+    assert!(record(&mut open_capture(&spool, 0).unwrap(), 1));
     drop(spool);
     let rest = disk.0.join("rest");
     for chunk in [64 << 10, 4 << 10] {
@@ -127,12 +127,12 @@ async fn a_spool_opens_on_a_full_disk_and_keeps_what_is_there() {
     for start in 0..3 {
         let spool = open_at(&path, &settings);
         assert_eq!(numbers(&drain(&spool, 0, 0).await), [1], "start {start}");
-        assert!(!record(&mut spool.capture(0).unwrap(), 2));
+        assert!(!record(&mut open_capture(&spool, 0).unwrap(), 2));
         assert_eq!(spool.counts().dropped_disk, 1);
     }
     fs::remove_file(&rest).unwrap();
     let spool = open_at(&path, &settings);
-    assert!(record(&mut spool.capture(0).unwrap(), 3));
+    assert!(record(&mut open_capture(&spool, 0).unwrap(), 3));
     assert_eq!(numbers(&drain(&spool, 0, 0).await), [1, 3]);
 }
 
@@ -155,7 +155,7 @@ async fn the_last_room_on_a_disk_is_left_to_others() {
         ..SpoolSettings::default()
     };
     let spool = open_at(&disk.0.join("spool"), &settings);
-    let mut capture = spool.capture(0).unwrap();
+    let mut capture = open_capture(&spool, 0).unwrap();
     let recorded = record_until_refused(&spool, &mut capture, 0);
     let counts = spool.counts();
     assert_eq!(counts.captured + counts.dropped(), u64::from(recorded));

@@ -15,7 +15,7 @@ const LETTER_BYTES_MAX: usize = 2_048;
 
 /// A file that grows to its bound and no further: the first letters tell what went wrong.
 #[derive(Debug)]
-pub(super) struct DeadLetters {
+pub(super) struct DeadLetterFile {
     path: PathBuf,
     bytes_max: u64,
     /// Whether the records themselves are kept, in which a visitor's address stands.
@@ -23,7 +23,7 @@ pub(super) struct DeadLetters {
     file: Mutex<Option<File>>,
 }
 
-impl DeadLetters {
+impl DeadLetterFile {
     pub(super) fn new(path: PathBuf, settings: &SpoolSettings) -> Self {
         Self {
             path,
