@@ -198,7 +198,7 @@ pub async fn flush_beside_creates(store: &dyn ClickStore, beside: Arc<dyn LinkSt
 }
 
 /// A page of an owner's or a link's visits is found by its index, and not by reading everybody's.
-pub async fn page_among_many_visits(store: &dyn ClickStore) {
+pub async fn page_among_many_clicks(store: &dyn ClickStore) {
     let count = if is_full() { 1_000_000 } else { 60_000 };
     for (from, first) in (0..count).step_by(10_000).enumerate() {
         let mut visits: Vec<_> = (first..first + 10_000).map(|n| visit("busy", n)).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::click_scale::{
-    flush_beside_creates, page_among_many_visits, report_on_ten_million_clicks,
+    flush_beside_creates, page_among_many_clicks, report_on_ten_million_clicks,
 };
 use curt_testkit::engines::postgres::{Server, shared};
 use curt_testkit::need;
@@ -28,7 +28,7 @@ async fn a_flush_holds_creates_up_for_a_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_visits_reads_its_own_rows() {
+async fn a_page_of_clicks_reads_its_own_rows() {
     let server = need!(shared());
-    page_among_many_visits(&*open(&server).clicks()).await;
+    page_among_many_clicks(&*open(&server).clicks()).await;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use curt_sqlite::{Sqlite, SqliteSettings};
 use curt_testkit::click_scale::{
-    flush_beside_creates, page_among_many_visits, report_on_ten_million_clicks,
+    flush_beside_creates, page_among_many_clicks, report_on_ten_million_clicks,
 };
 
 fn open(folder: &tempfile::TempDir) -> Arc<Sqlite> {
@@ -31,9 +31,9 @@ async fn creates_go_on_beside_flushes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_visits_reads_its_own_rows() {
+async fn a_page_of_clicks_reads_its_own_rows() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(&folder);
-    page_among_many_visits(&*db.clicks()).await;
+    page_among_many_clicks(&*db.clicks()).await;
     db.close().await;
 }
