@@ -17,6 +17,8 @@ pub struct PostgresSettings {
     pub lookup_timeout: Duration,
     pub write_timeout: Duration,
     pub background_timeout: Duration,
+    /// Of adding a window of clicks, which is retried as it is: what does not fit into it would never be counted.
+    pub flush_timeout: Duration,
     /// How long one host may take to accept a login.
     pub connect_timeout: Duration,
     /// How long a look-up waits for the primary before it asks a standby as well. `None`: standbys are not read.
@@ -33,6 +35,7 @@ impl Default for PostgresSettings {
             lookup_timeout: Duration::from_millis(1_500),
             write_timeout: Duration::from_millis(1_500),
             background_timeout: Duration::from_secs(6),
+            flush_timeout: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(2),
             standby_after: Some(Duration::from_millis(250)),
         }
@@ -47,6 +50,7 @@ impl PostgresSettings {
             lookup_timeout: timeout,
             write_timeout: timeout,
             background_timeout: timeout,
+            flush_timeout: timeout,
             ..self
         }
     }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use curt_core::ports::{ClickDamage, ClickFlush, StreamPartition};
 use curt_core::{ErrorKind, PortError, PortResult, SubjectDay, UnixMillis, names};
@@ -86,9 +87,18 @@ pub(super) async fn position(
 pub(super) async fn apply(engine: &Engine, flush: &ClickFlush) -> PortResult<bool> {
     let days = Days::of(&flush.days);
     let mut client = engine.client(OP).await?;
-    let work = run(&mut client, flush, &days);
-    let done = engine.within_deadline(OP, Effect::Unknown, work).await;
+    let timeout = statement_timeout(engine.flush_timeout());
+    let work = run(&mut client, flush, &days, &timeout);
+    let done = engine
+        .within_flush_timeout(OP, Effect::Unknown, work)
+        .await;
     engine.finish(OP, Effect::Unknown, client, done)?
+}
+
+/// Lets the engine end a statement by itself before the deadline, so that its clear answer comes first.
+fn statement_timeout(deadline: Duration) -> String {
+    let timeout = (deadline * 5 / 6).as_millis().max(1);
+    format!("SET LOCAL statement_timeout = {timeout}")
 }
 
 /// The inner error is ours. A transaction that is dropped is rolled back.
@@ -96,8 +106,11 @@ async fn run(
     client: &mut Session,
     flush: &ClickFlush,
     days: &Days<'_>,
+    timeout: &str,
 ) -> Result<PortResult<bool>, Error> {
     let transaction = client.transaction().await?;
+    // The session's own is that of lists and reports.
+    transaction.batch_execute(timeout).await?;
     if !move_position(&transaction, flush).await? {
         transaction.rollback().await?;
         return Ok(Ok(false));

@@ -53,6 +53,7 @@ pub(super) struct Engine {
     writes: Arc<Lane>,
     background: Arc<Lane>,
     standby: Option<Arc<Standby>>,
+    flush_timeout: Duration,
     address: Arc<Address>,
 }
 
@@ -89,6 +90,7 @@ impl Engine {
                 settings.background_timeout,
             ),
             standby,
+            flush_timeout: settings.flush_timeout,
             address: Arc::new(address),
         }))
     }
@@ -100,6 +102,7 @@ impl Engine {
             writes: Arc::clone(&self.background),
             background: Arc::clone(&self.background),
             standby: None,
+            flush_timeout: self.flush_timeout,
             address: Arc::clone(&self.address),
         })
     }
@@ -265,14 +268,19 @@ impl Engine {
         self.finish(op, effect, session, done)
     }
 
-    /// Waits no longer than the deadline of background work. The inner error is the driver's, the outer one ours.
-    pub(super) async fn within_deadline<T>(
+    /// How long adding a window of clicks may take.
+    pub(super) fn flush_timeout(&self) -> Duration {
+        self.flush_timeout
+    }
+
+    /// Waits no longer than a flush may take. The inner error is the driver's, the outer one ours.
+    pub(super) async fn within_flush_timeout<T>(
         &self,
         op: &'static str,
         effect: Effect,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Outcome<T> {
-        let until = (&*self.background, self.background.deadline());
+        let until = (&*self.background, Instant::now() + self.flush_timeout);
         self.within(op, effect, until, work).await
     }
 

@@ -86,6 +86,7 @@ pub(super) struct Postgres {
     pub(super) lookup_timeout: String,
     pub(super) write_timeout: String,
     pub(super) background_timeout: String,
+    pub(super) flush_timeout: String,
     pub(super) connect_timeout: String,
     pub(super) standby_after: String,
 }

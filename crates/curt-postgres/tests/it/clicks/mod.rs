@@ -1,5 +1,6 @@
 //! The clicks of PostgreSQL on real servers.
 
+mod busy;
 mod crowd;
 mod damaged;
 mod odd_texts;

@@ -119,6 +119,7 @@ fn postgres(raw: &raw::Postgres) -> Result<PostgresConfig, ConfigError> {
         lookup_timeout: positive("postgres.lookup_timeout", &raw.lookup_timeout)?,
         write_timeout: positive("postgres.write_timeout", &raw.write_timeout)?,
         background_timeout: positive("postgres.background_timeout", &raw.background_timeout)?,
+        flush_timeout: positive("postgres.flush_timeout", &raw.flush_timeout)?,
         connect_timeout: positive("postgres.connect_timeout", &raw.connect_timeout)?,
         standby_after: at("postgres.standby_after", standby_after)?,
     })
