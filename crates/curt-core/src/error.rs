@@ -4,6 +4,7 @@
 //! error: ports return it as a value.
 
 use std::error::Error as StdError;
+use std::sync::Arc;
 
 /// What a failure means for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,8 +49,8 @@ impl ErrorKind {
     }
 }
 
-/// A failure of an engine behind a port.
-#[derive(Debug, thiserror::Error)]
+/// A failure of an engine behind a port. Clones share their source: one failure may be the answer to many requests.
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{backend} could not {op}: {detail}")]
 pub struct PortError {
     pub kind: ErrorKind,
@@ -60,7 +61,7 @@ pub struct PortError {
     /// One sentence for the operator, with the way out where one is known.
     pub detail: String,
     #[source]
-    pub source: Option<Box<dyn StdError + Send + Sync>>,
+    pub source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl PortError {
@@ -81,7 +82,7 @@ impl PortError {
 
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(source.into().into());
         self
     }
 

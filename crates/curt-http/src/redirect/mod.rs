@@ -14,16 +14,17 @@ mod request;
 use std::time::Duration;
 
 use axum::body::Body;
-use curt_core::{Link, RedirectStatus, UnixMillis, Visibility};
-use curt_links::Hit;
+use curt_accounts::EvenTime;
+use curt_core::{Link, PortResult, RedirectStatus, UnixMillis, Visibility};
+use curt_links::{Hit, Resolution};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
 pub(crate) use heads::{ResponseHeads, finish, http_date};
 pub(crate) use location::encode_query;
 pub use location::{FORWARDED_QUERY_BYTES_MAX, location};
 pub(crate) use request::{
-    Asked, BodyFraming, Framed, Persistence, PlainGet, Refusal, RequestFrame, Visitor,
-    frame_request, read_request,
+    Asked, BodyFraming, Framed, GetFrame, Persistence, PlainGet, Refusal, RequestFrame, Visitor,
+    build_request, frame_request, read_request,
 };
 
 use crate::settings::{HttpSettings, ReferrerPolicy};
@@ -32,6 +33,15 @@ const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 const NOT_KEPT: &str = "private, no-store";
 /// A year, as long as the lists of browsers ask for.
 pub(crate) const SECURE_ONLY: &str = "max-age=31536000";
+
+/// What a worker found before it passed a request on: an extension of the request, so that its handler does not look the
+/// link up again.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    pub(crate) resolution: PortResult<Resolution>,
+    /// When the look-up began.
+    pub(crate) begun: EvenTime,
+}
 
 /// The header fields of a redirect, apart from `Location`, `Date` and `Connection`.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! One connection on its worker: read, recognise, answer, and hand over what is not ours.
+//! One connection on its worker: read, recognise, answer, and pass on what is not a redirect.
 //!
 //! A turn reads into the worker's buffer and answers every complete request in it into the worker's
 //! [outbox](super::outbox), which is written once. What is left of either, a head that is still incomplete or an answer
@@ -10,11 +10,13 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use axum::extract::ConnectInfo;
 use curt_accounts::EvenTime;
 use curt_core::limits::HTTP_HEAD_BYTES_MAX;
 use curt_core::reserved::is_reserved;
 use curt_core::{DomainId, Key, LinkRef, UnixMillis};
 use curt_links::{Hit, Resolution};
+use http::header::CONNECTION;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
@@ -23,11 +25,13 @@ use super::last_word::LastWord;
 use super::limit::Permit;
 use super::linger::linger;
 use super::outbox::{Broken, Line, OUTBOX_BYTES_MAX};
+use super::routed::{RoutedRequest, write_response};
 use super::slots::Phase;
 use super::worker::{INPUT_BYTES, Scratch, Worker};
 use crate::metrics::{CutReason, RedirectOutcome};
 use crate::redirect::{
-    Asked, Persistence, PlainGet, ResponseHeads, finish, location, read_request,
+    Asked, GetFrame, Persistence, PlainGet, Resolved, ResponseHeads, build_request, finish,
+    location, read_request,
 };
 
 const _: () = assert!(HTTP_HEAD_BYTES_MAX < INPUT_BYTES);
@@ -45,7 +49,9 @@ enum Next {
     Read,
     /// Answer what is in `carry`, the first request with this link if there is one.
     Answer(Option<Hit>),
-    Load(Key),
+    Load(Key, GetFrame),
+    /// Have the router answer the first request in `carry`.
+    Route(GetFrame),
     HandOver,
     /// Close after the client has seen the answer.
     Linger,
@@ -73,22 +79,12 @@ pub(super) fn serve(
 async fn take_turns(mut connection: Connection, worker: Rc<Worker>) {
     loop {
         match poll_fn(|cx| connection.poll_turns(cx, &worker)).await {
-            Next::Load(key) => {
-                connection.line.slot.enter(Phase::Elsewhere);
-                let begun = EvenTime::begin();
-                // Boxed: a look-up in the store is rare, and its state would be part of every idle connection.
-                let loaded = Box::pin(worker.resolver.resolve(link(key.as_str()))).await;
-                connection.next = match loaded {
-                    Ok(Resolution::Live(hit)) => Next::Answer(Some(hit)),
-                    // The router looks it up once more, mostly from the cache of misses, and words the answer.
-                    Ok(_) | Err(_) => {
-                        // A private link is never remembered, a key that nobody has is: that must not show.
-                        if worker.hides_private {
-                            begun.even().await;
-                        }
-                        Next::HandOver
-                    }
-                };
+            // Boxed: a look-up in the store is rare, and its state would be part of every idle connection.
+            Next::Load(key, frame) => {
+                connection.next = Box::pin(connection.load(&worker, &key, frame)).await;
+            }
+            Next::Route(frame) => {
+                connection.next = Box::pin(connection.ask_router(&worker, frame, None)).await;
             }
             Next::HandOver => return connection.hand_over(&worker),
             Next::Linger => return connection.linger().await,
@@ -196,7 +192,7 @@ impl Connection {
             };
             // Before the cache: whoever has tried too many keys hears of none, live ones included.
             if worker.holds(&get, self.peer, now) {
-                break Next::HandOver;
+                break Next::Route(get.frame());
             }
             let found = match loaded.take() {
                 Some(hit) => Some((hit, RedirectOutcome::Loaded)),
@@ -206,7 +202,7 @@ impl Connection {
                     .map(|hit| (hit, RedirectOutcome::Hit)),
             };
             let Some((hit, outcome)) = found else {
-                break missing(get.key);
+                break missing(&get);
             };
             done += get.bytes;
             // The last answer before a shutdown closes; requests pipelined in front of it are answered first.
@@ -261,18 +257,82 @@ impl Connection {
         }
     }
 
+    /// Loads the link; the router answers unless it is live.
+    async fn load(&mut self, worker: &Worker, key: &Key, frame: GetFrame) -> Next {
+        self.line.slot.enter(Phase::Elsewhere);
+        let begun = EvenTime::begin();
+        match worker.resolver.resolve(link(key.as_str())).await {
+            Ok(Resolution::Live(hit)) => Next::Answer(Some(hit)),
+            resolution => {
+                let resolved = Resolved { resolution, begun };
+                self.ask_router(worker, frame, Some(resolved)).await
+            }
+        }
+    }
+
+    /// Has the router answer the first request in `carry`, with what the key was `resolved` to.
+    async fn ask_router(
+        &mut self,
+        worker: &Worker,
+        frame: GetFrame,
+        resolved: Option<Resolved>,
+    ) -> Next {
+        let Some(mut request) = build_request(&self.carry[..frame.bytes]) else {
+            return Next::HandOver;
+        };
+        self.line.slot.enter(Phase::Elsewhere);
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        if let Some(resolved) = resolved {
+            request.extensions_mut().insert(resolved);
+        }
+        let (routed, response) = RoutedRequest::new(request);
+        if !worker.handovers.send_request(routed) {
+            let word = LastWord::Busy(CutReason::Overload);
+            worker.metrics.cut(word.reason());
+            self.send(worker, |out| word.write(out, worker.clock.now()));
+            return Next::Linger;
+        }
+        let Ok(response) = response.await else {
+            return Next::Close;
+        };
+        self.carry.drain(..frame.bytes);
+        let is_last = self.carry.is_empty();
+        let closes = frame.persistence == Persistence::Close
+            || response.headers().contains_key(CONNECTION)
+            || (worker.answers_close.get() && is_last);
+        let now = worker.clock.now();
+        self.send(worker, |out| {
+            write_response(out, &response, frame, closes, now);
+        });
+        match (closes, is_last) {
+            (true, true) => Next::Close,
+            (true, false) => Next::Linger,
+            (false, _) => Next::Answer(None),
+        }
+    }
+
+    /// Sends what `write` writes, behind the responses before it.
+    fn send(&self, worker: &Worker, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut outbox = worker.outbox.borrow_mut();
+        write(outbox.open());
+        outbox.address(&self.line);
+        outbox.flush();
+    }
+
     fn hand_over(self, worker: &Worker) {
         let Some(line) = Rc::into_inner(self.line) else {
             debug_assert!(false, "the outbox is empty before a connection leaves");
             return;
         };
         if let Ok(stream) = line.stream.into_std() {
-            worker.hand_over(HandedOver {
+            let handed = HandedOver {
                 stream,
                 peer: self.peer,
                 prefix: self.carry,
                 permit: line.permit,
-            });
+            };
+            let now = worker.clock.now();
+            worker.handovers.send(handed, &worker.metrics, now);
         }
     }
 
@@ -319,9 +379,9 @@ fn redirect(
 }
 
 /// What to do about a key of which there is no copy. Names of routes are never links, so the store is not asked.
-fn missing(key: &str) -> Next {
-    match Key::parse(key) {
-        Ok(key) if !is_reserved(key.as_str()) => Next::Load(key),
+fn missing(get: &PlainGet<'_>) -> Next {
+    match Key::parse(get.key) {
+        Ok(key) if !is_reserved(key.as_str()) => Next::Load(key, get.frame()),
         _ => Next::HandOver,
     }
 }

@@ -1,4 +1,4 @@
-//! A connection on its way from a worker to the router.
+//! What a worker passes on to the router: connections, and requests without their connection.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -9,9 +9,10 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::last_word::LastWord;
 use super::limit::Permit;
+use super::routed::RoutedRequest;
 use crate::metrics::{CutReason, HttpMetrics};
 
-/// Connections that wait to be taken over.
+/// Handoffs that wait to be taken.
 const WAITING_MAX: usize = 1_024;
 
 /// A socket, and the bytes that were read from it and not answered.
@@ -23,10 +24,16 @@ pub(super) struct HandedOver {
     pub(super) permit: Permit,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Handovers(mpsc::Sender<HandedOver>);
+#[derive(Debug)]
+pub(super) enum Handoff {
+    Connection(HandedOver),
+    Request(RoutedRequest),
+}
 
-pub(super) fn channel() -> (Handovers, mpsc::Receiver<HandedOver>) {
+#[derive(Clone, Debug)]
+pub(super) struct Handovers(mpsc::Sender<Handoff>);
+
+pub(super) fn channel() -> (Handovers, mpsc::Receiver<Handoff>) {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     (Handovers(sender), receiver)
 }
@@ -34,13 +41,20 @@ pub(super) fn channel() -> (Handovers, mpsc::Receiver<HandedOver>) {
 impl Handovers {
     /// Passes the connection on; if too many wait already, its client is told to come again.
     pub(super) fn send(&self, handed: HandedOver, metrics: &HttpMetrics, now: UnixMillis) {
-        let Err(TrySendError::Full(handed) | TrySendError::Closed(handed)) =
-            self.0.try_send(handed)
+        let Err(TrySendError::Full(handoff) | TrySendError::Closed(handoff)) =
+            self.0.try_send(Handoff::Connection(handed))
         else {
             return;
         };
         metrics.cut(CutReason::Overload);
-        turn_away(&handed.stream, LastWord::Busy(CutReason::Overload), now);
+        if let Handoff::Connection(handed) = handoff {
+            turn_away(&handed.stream, LastWord::Busy(CutReason::Overload), now);
+        }
+    }
+
+    /// Passes a request on; false if too many wait already.
+    pub(super) fn send_request(&self, request: RoutedRequest) -> bool {
+        self.0.try_send(Handoff::Request(request)).is_ok()
     }
 }
 

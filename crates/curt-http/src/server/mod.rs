@@ -1,8 +1,9 @@
 //! The server: threads that redirect, and hyper for the rest.
 //!
 //! ```text
-//!  listener ─► worker 0 ─┬─ GET|HEAD /{key}, link known or found ─► answered on the spot
-//!  (SO_REUSEPORT)        └─ anything else ─► socket + bytes read ─► hyper + router, on the caller's runtime
+//!  listener ─► worker 0 ─┬─ GET|HEAD /{key}, live link ─► answered on the spot
+//!  (SO_REUSEPORT)        ├─ GET|HEAD /{key}, no live link ─► request + resolution ─► router ─► response to worker 0
+//!                        └─ anything else ─► socket + bytes read ─► hyper + router, on the caller's runtime
 //!  listener ─► worker 1 ─ …
 //! ```
 //! Each worker is a thread with its own listener and its own runtime, and shares with the others only the link cache.
@@ -21,6 +22,7 @@ mod outbox;
 mod patience;
 mod post;
 mod request_reader;
+mod routed;
 mod router_server;
 mod slots;
 mod stop;
@@ -45,14 +47,14 @@ use tokio_util::task::TaskTracker;
 
 use self::general::General;
 pub use self::general::Stopping;
-use self::handover::HandedOver;
+use self::handover::Handoff;
 use self::limit::ConnectionLimit;
 pub use self::router_server::RouterServer;
 use self::stop::StopSteps;
 use self::worker::WorkerParts;
 use crate::metrics::{CutReason, HttpMetrics};
 use crate::redirect::RedirectFields;
-use crate::settings::{HttpSettings, PrivateDenied, ServerSettings};
+use crate::settings::{HttpSettings, ServerSettings};
 
 /// A server whose sockets are bound and which serves nobody yet.
 pub struct Server {
@@ -67,7 +69,6 @@ pub struct Server {
     trusted_proxies: Arc<[IpNet]>,
     captures: Vec<Capture>,
     account_limits: Option<Arc<Limits>>,
-    hides_private: bool,
 }
 
 /// How a server ended.
@@ -103,7 +104,6 @@ impl Server {
             trusted_proxies: settings.api.trusted_proxies.as_slice().into(),
             captures: Vec::new(),
             account_limits: None,
-            hides_private: settings.redirect.private_denied == PrivateDenied::Hidden,
         })
     }
 
@@ -164,7 +164,6 @@ impl Server {
                 trusted_proxies: Arc::clone(&self.trusted_proxies),
                 capture: captures.next(),
                 account_limits: self.account_limits.clone(),
-                hides_private: self.hides_private,
             };
             ends.push(start(number, parts, steps.clone()));
         }
@@ -187,10 +186,15 @@ impl Server {
     }
 }
 
-/// Serves handed-over connections until no worker is left that could send one.
-async fn take_over(mut handed: mpsc::Receiver<HandedOver>, general: General, tracker: TaskTracker) {
-    while let Some(handed) = handed.recv().await {
-        tracker.spawn(general.clone().serve(handed));
+/// Serves what workers pass on until no worker is left.
+async fn take_over(mut handed: mpsc::Receiver<Handoff>, general: General, tracker: TaskTracker) {
+    // Their connections are with the workers, which count and await them.
+    let requests = TaskTracker::new();
+    while let Some(handoff) = handed.recv().await {
+        match handoff {
+            Handoff::Connection(handed) => tracker.spawn(general.clone().serve(handed)),
+            Handoff::Request(request) => requests.spawn(request.serve(general.router.clone())),
+        };
     }
 }
 

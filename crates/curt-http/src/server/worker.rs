@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::connection;
-use super::handover::{HandedOver, Handovers, turn_away};
+use super::handover::{Handovers, turn_away};
 use super::last_word::LastWord;
 use super::limit::ConnectionLimit;
 use super::outbox::Outbox;
@@ -54,7 +54,6 @@ pub(super) struct WorkerParts {
     pub(super) trusted_proxies: Arc<[IpNet]>,
     pub(super) capture: Option<Capture>,
     pub(super) account_limits: Option<Arc<Limits>>,
-    pub(super) hides_private: bool,
 }
 
 /// What the connections of one worker share. Nothing in it is seen by another thread.
@@ -68,11 +67,9 @@ pub(super) struct Worker {
     pub(super) tally: Tally,
     /// Set when the server stops: answers close their connection.
     pub(super) answers_close: Cell<bool>,
-    /// Whether visitors may be told that there is no link when there is one.
-    pub(super) hides_private: bool,
     /// Set later: connections close as soon as they owe no answer.
     pub(super) draining: Cell<bool>,
-    handovers: Handovers,
+    pub(super) handovers: Handovers,
     trusted_proxies: Arc<[IpNet]>,
     capture: RefCell<Option<Capture>>,
     account_limits: Option<Arc<Limits>>,
@@ -137,7 +134,6 @@ impl Worker {
             trusted_proxies: parts.trusted_proxies,
             capture: RefCell::new(parts.capture),
             account_limits: parts.account_limits,
-            hides_private: parts.hides_private,
         };
         (worker, parts.listener)
     }
@@ -171,10 +167,6 @@ impl Worker {
     fn address(&self, get: &PlainGet<'_>, peer: SocketAddr) -> IpAddr {
         let forwarded = get.visitor.forwarded_for.last_first();
         address::nearest(peer.ip(), forwarded, &self.trusted_proxies)
-    }
-
-    pub(super) fn hand_over(&self, handed: HandedOver) {
-        self.handovers.send(handed, &self.metrics, self.clock.now());
     }
 }
 

@@ -25,15 +25,15 @@ struct Fate {
     closed: bool,
 }
 
-struct Running {
-    address: SocketAddr,
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
     stop: CancellationToken,
     server: JoinHandle<std::io::Result<curt_http::server::Drained>>,
 }
 
 impl Running {
     /// Serves the world's router behind redirect workers, as the product does.
-    fn of(world: &World) -> Self {
+    pub(crate) fn of(world: &World) -> Self {
         let mut settings = world.app.settings.clone();
         settings.server.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         settings.server.workers = 1;
@@ -55,7 +55,7 @@ impl Running {
         }
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.server.await.unwrap().unwrap();
     }

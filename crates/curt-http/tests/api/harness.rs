@@ -1,7 +1,7 @@
 //! A whole app in memory, and requests to it without a socket.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -370,6 +370,7 @@ pub(crate) struct Outage {
     out: AtomicBool,
     panics: AtomicBool,
     lists_held: watch::Sender<bool>,
+    gets: AtomicUsize,
 }
 
 impl Outage {
@@ -382,6 +383,11 @@ impl Outage {
         self.lists_held.send_replace(held);
     }
 
+    /// Returns how often one link was asked for since the last call, answered or not.
+    pub(crate) fn take_gets(&self) -> usize {
+        self.gets.swap(0, Ordering::SeqCst)
+    }
+
     pub(crate) fn panics(&self, panics: bool) {
         self.panics.store(panics, Ordering::SeqCst);
     }
@@ -390,6 +396,9 @@ impl Outage {
 #[async_trait]
 impl Attendant for Outage {
     async fn before(&self, call: Call) -> PortResult<()> {
+        if call == Call::Get {
+            self.gets.fetch_add(1, Ordering::SeqCst);
+        }
         if call == Call::List {
             let mut held = self.lists_held.subscribe();
             held.wait_for(|held| !held).await.unwrap();

@@ -17,6 +17,7 @@ mod key_families;
 mod links;
 mod lockout;
 mod matrix;
+mod misses;
 mod original;
 mod overload;
 mod pages;

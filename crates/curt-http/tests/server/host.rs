@@ -68,7 +68,7 @@ pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     pub(crate) metrics: HttpMetrics,
     pub(crate) store: Arc<MemoryLinkStore>,
-    /// Requests to `/hold` wait until the test adds a permit.
+    /// Requests to `/api/hold` and to the key `held` wait until the test adds a permit.
     pub(crate) gate: Arc<Semaphore>,
     stop: CancellationToken,
     /// Listens, and nobody answers yet.
@@ -182,6 +182,10 @@ impl Host {
 
 /// Stands for the API: enough to see that requests arrive whole and in order.
 fn router(gate: Arc<Semaphore>) -> Router {
+    let hold = move || async move {
+        gate.acquire().await.unwrap().forget();
+        "held"
+    };
     Router::new()
         .route("/", get(|| async { "home" }))
         .route("/api/echo", post(|body: Bytes| async move { body }))
@@ -190,13 +194,8 @@ fn router(gate: Arc<Semaphore>) -> Router {
             get(|Path(name): Path<String>| async move { name }),
         )
         .route("/api/big", get(|| async { "x".repeat(4 * 1_024 * 1_024) }))
-        .route(
-            "/api/hold",
-            get(move || async move {
-                gate.acquire().await.unwrap().forget();
-                "held"
-            }),
-        )
+        .route("/api/hold", get(hold.clone()))
+        .route("/held", get(hold))
         .fallback(|| async { (StatusCode::NOT_FOUND, "nothing here") })
 }
 

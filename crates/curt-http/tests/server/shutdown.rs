@@ -25,11 +25,20 @@ fn idle_connections_are_closed_and_new_ones_refused() {
     assert!(TcpStream::connect(address).is_err());
 }
 
+/// One that hyper serves, and one whose connection stays with its worker.
+const HELD: [&str; 2] = ["/api/hold", "/held"];
+
 #[test]
 fn a_request_under_way_is_finished_first() {
+    for path in HELD {
+        finish_under_way(path);
+    }
+}
+
+fn finish_under_way(path: &str) {
     let host = Host::start();
     let mut held = Client::connect(host.address);
-    held.send("GET /api/hold HTTP/1.1\r\nHost: h\r\n\r\n");
+    held.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n"));
     let mut half = Client::connect(host.address);
     half.send("GET /plain HTTP/1.1\r\n");
     // Both have arrived when a later request on the same path has been answered.
@@ -49,24 +58,28 @@ fn a_request_under_way_is_finished_first() {
     );
     half.closed();
     host.gate.add_permits(1);
-    assert_eq!(held.response().text(), "held");
+    let response = held.response();
+    assert_eq!(response.text(), "held");
+    assert_eq!(response.field("connection"), Some("close"));
     held.closed();
     assert_eq!(host.stopped(), Drained { cut: 0 });
 }
 
 #[test]
 fn what_outlasts_the_grace_period_is_cut_and_counted() {
-    let host = Host::with(|settings| settings.shutdown_grace = Duration::from_millis(200));
-    let mut held = Client::connect(host.address);
-    held.send("GET /api/hold HTTP/1.1\r\nHost: h\r\n\r\n");
-    let mut half = Client::connect(host.address);
-    half.send("GET /plain HTTP/1.1\r\n");
-    for _ in 0..8 {
-        Client::connect(host.address).get("/plain");
-        Client::connect(host.address).get("/");
+    for path in HELD {
+        let host = Host::with(|settings| settings.shutdown_grace = Duration::from_millis(200));
+        let mut held = Client::connect(host.address);
+        held.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        let mut half = Client::connect(host.address);
+        half.send("GET /plain HTTP/1.1\r\n");
+        for _ in 0..8 {
+            Client::connect(host.address).get("/plain");
+            Client::connect(host.address).get("/");
+        }
+        assert_eq!(host.stopped(), Drained { cut: 2 });
+        half.closed();
     }
-    assert_eq!(host.stopped(), Drained { cut: 2 });
-    half.closed();
 }
 
 #[test]

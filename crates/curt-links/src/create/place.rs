@@ -36,7 +36,7 @@ impl Links {
             }
             // Some links exist already, and their creator must learn of them.
             for left in pending {
-                outcomes[left.place] = Some(Err(copy_of(&failure).into()));
+                outcomes[left.place] = Some(Err(failure.clone().into()));
             }
         }
         Ok(outcomes
@@ -180,14 +180,5 @@ pub(super) fn unexpected(op: &'static str, reply: &impl std::fmt::Debug) -> Port
         "links",
         op,
         format!("the store answered what it must not: {reply:?}"),
-    )
-}
-
-fn copy_of(failure: &PortError) -> PortError {
-    PortError::new(
-        failure.kind,
-        failure.backend,
-        failure.op,
-        failure.detail.as_str(),
     )
 }

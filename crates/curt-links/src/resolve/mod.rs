@@ -16,7 +16,6 @@
 //!   cache need not ask whether its key is one.
 //! - A failure of the store is an error for everybody who waited, never an "absent", and is not remembered.
 
-mod failure;
 mod flights;
 mod live;
 mod metrics;
@@ -35,7 +34,6 @@ use curt_core::reserved::is_reserved;
 use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision, Visibility};
 use tokio::sync::{Semaphore, mpsc};
 
-use self::failure::SharedFailure;
 use self::flights::{Boarding, Flights, Landed};
 use self::live::LiveCache;
 pub use self::metrics::ResolveMetrics;
@@ -92,7 +90,7 @@ pub struct Resolver {
     metrics: ResolveMetrics,
     live: Arc<LiveCache>,
     misses: MissCache,
-    flights: Flights<Result<Resolution, SharedFailure>>,
+    flights: Flights<PortResult<Resolution>>,
     policy: InForce,
     loads: Semaphore,
     expired: mpsc::Sender<ExpiredSeen>,
@@ -160,27 +158,22 @@ impl Resolver {
                     let policy = self.policy.now();
                     let loaded = self.load(&policy, &id).await;
                     let now = self.clock.now();
-                    let (result, keeping) = match &loaded {
+                    let (result, keeping) = match loaded {
                         Ok(found) => {
                             let verdict = self.judge(&policy, found.as_ref(), began, now);
                             (Ok(verdict.resolution), Some(verdict.keeping))
                         }
-                        Err(failure) => (Err(SharedFailure::of(failure)), None),
+                        Err(failure) => (Err(failure), None),
                     };
-                    let landed = lead.land(result, || {
+                    lead.land(result, || {
                         if let Some(keeping) = keeping {
                             self.keep(&id, keeping, began, now);
                         }
-                    });
-                    // Whoever loaded gets the failure itself, with its source.
-                    if let (Landed::With(_), Err(failure)) = (&landed, loaded) {
-                        return Err(failure);
-                    }
-                    landed
+                    })
                 }
             };
             if let Landed::With(result) = landed {
-                return result.map_err(SharedFailure::into_port_error);
+                return result;
             }
         }
         // The link changes faster than it can be loaded: one answer from the store, which is not kept.

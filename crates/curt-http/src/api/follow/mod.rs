@@ -19,7 +19,7 @@ use self::visit::Visit;
 use super::body;
 use super::documented::{FollowProblems, UnlockProblems};
 use crate::caller::Caller;
-use crate::redirect::RedirectFields;
+use crate::redirect::{RedirectFields, Resolved};
 use crate::state::App;
 use crate::visits::Client;
 
@@ -49,6 +49,7 @@ type Key = Result<Path<String>, PathRejection>;
 pub(crate) async fn follow(
     State(app): State<Arc<App>>,
     Extension(fields): Extension<Arc<RedirectFields>>,
+    resolved: Option<Extension<Resolved>>,
     caller: Caller,
     key: Key,
     method: Method,
@@ -57,7 +58,8 @@ pub(crate) async fn follow(
 ) -> Response {
     let client = Client::of(&method, &headers, caller.address);
     let visit = Visit::new(&app, &fields, &caller, client, &headers, uri.query());
-    visit.follow(text(&key)).await
+    let resolved = resolved.map(|Extension(resolved)| resolved);
+    visit.follow(text(&key), resolved).await
 }
 
 /// What opens a link that has a password.

@@ -18,7 +18,7 @@ use crate::metrics::RedirectOutcome;
 use crate::pages::{self, negotiate::prefers_html};
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
-use crate::redirect::RedirectFields;
+use crate::redirect::{RedirectFields, Resolved};
 use crate::settings::PrivateDenied;
 use crate::state::App;
 use crate::visits::{Asked, Client};
@@ -77,16 +77,23 @@ impl<'a> Visit<'a> {
     }
 
     /// The answer to `GET` and `HEAD`.
-    pub(super) async fn follow(&self, key: Option<&str>) -> Response {
+    pub(super) async fn follow(mut self, key: Option<&str>, known: Option<Resolved>) -> Response {
         if let Some(limited) = self.held() {
             return self.refuse(limited);
         }
-        let mut sent = self.followed(key).await;
+        let resolution = match known {
+            Some(Resolved { resolution, begun }) => {
+                self.begun = begun;
+                resolution
+            }
+            None => self.resolve(key).await,
+        };
+        let mut sent = self.followed(key, resolution).await;
         for _ in 1..TRIES_MAX {
             if !matches!(sent, Err(Refusal::Outdated)) {
                 break;
             }
-            sent = self.followed(key).await;
+            sent = self.followed(key, self.resolve(key).await).await;
         }
         if let Err(Refusal::Problem(problem)) = &sent
             && matches!(
@@ -104,8 +111,12 @@ impl<'a> Visit<'a> {
         self.answered(sent)
     }
 
-    async fn followed(&self, key: Option<&str>) -> Result<Response, Refusal> {
-        match self.resolve(key).await {
+    async fn followed(
+        &self,
+        key: Option<&str>,
+        resolution: PortResult<Resolution>,
+    ) -> Result<Response, Refusal> {
+        match resolution {
             Ok(Resolution::Live(hit)) => {
                 let (generation, attribution) = hit.attribution();
                 self.write_down(Asked {

@@ -6,11 +6,15 @@ mod tests;
 
 use std::ops::Range;
 
+use axum::body::Body;
+use bytes::Bytes;
 use curt_core::key;
-use curt_core::limits::HTTP_URI_BYTES_MAX;
+use curt_core::limits::{HTTP_HEADERS_MAX, HTTP_URI_BYTES_MAX};
+use http::{HeaderName, HeaderValue, Request, Uri};
 
 pub(crate) use self::head::{BodyFraming, Persistence, Refusal, Visitor};
 use self::head::{Head, Unfit};
+use super::location::encode_query;
 
 /// Longest request target that is answered on the redirect path. With every byte of it percent-encoded it still fits
 /// the limit, so that the router, which gets it encoded, gives the same answer.
@@ -38,6 +42,24 @@ pub(crate) struct PlainGet<'a> {
     pub(crate) visitor: Visitor<'a>,
     /// Bytes that the request takes up in the buffer.
     pub(crate) bytes: usize,
+}
+
+impl PlainGet<'_> {
+    pub(crate) fn frame(&self) -> GetFrame {
+        GetFrame {
+            bytes: self.bytes,
+            persistence: self.persistence,
+            is_head: self.visitor.head,
+        }
+    }
+}
+
+/// What is left to know of a [`PlainGet`] once its response is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GetFrame {
+    pub(crate) bytes: usize,
+    pub(crate) persistence: Persistence,
+    pub(crate) is_head: bool,
 }
 
 /// The first request in a buffer, as bytes: for whoever passes it on.
@@ -85,6 +107,24 @@ pub(crate) fn read_request(bytes: &[u8]) -> Asked<'_> {
         visitor,
         bytes: head.bytes,
     })
+}
+
+/// Builds the router's request from the head of a [`PlainGet`]; `None` if the router's types cannot express it.
+pub(crate) fn build_request(head: &[u8]) -> Option<Request<Body>> {
+    let mut fields = [httparse::EMPTY_HEADER; HTTP_HEADERS_MAX];
+    let mut parsed = httparse::Request::new(&mut fields);
+    parsed.parse(head).ok()?;
+    let target = parsed.path?.as_bytes();
+    let target = encode_query(target).unwrap_or_else(|| target.to_vec());
+    let mut request = Request::new(Body::empty());
+    *request.method_mut() = parsed.method?.parse().ok()?;
+    *request.uri_mut() = Uri::from_maybe_shared(Bytes::from(target)).ok()?;
+    for field in parsed.headers.iter() {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+        let value = HeaderValue::from_bytes(field.value).ok()?;
+        request.headers_mut().append(name, value);
+    }
+    Some(request)
 }
 
 /// Finds the first request in `bytes` by the rules of [`read_request`], whatever it asks for.
