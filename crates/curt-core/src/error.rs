@@ -4,6 +4,7 @@
 //! error: ports return it as a value.
 
 use std::error::Error as StdError;
+use std::fmt;
 use std::sync::Arc;
 
 /// What a failure means for the caller.
@@ -50,8 +51,7 @@ impl ErrorKind {
 }
 
 /// A failure of an engine behind a port. Clones share their source: one failure may be the answer to many requests.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{backend} could not {op}: {detail}")]
+#[derive(Clone, Debug)]
 pub struct PortError {
     pub kind: ErrorKind,
     /// What was asked, as a verb phrase: "insert links".
@@ -60,7 +60,6 @@ pub struct PortError {
     pub backend: &'static str,
     /// One sentence for the operator, with the way out where one is known.
     pub detail: String,
-    #[source]
     pub source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -89,6 +88,22 @@ impl PortError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.kind.is_transient()
+    }
+}
+
+impl fmt::Display for PortError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            backend, op, detail, ..
+        } = self;
+        write!(f, "{backend} could not {op}: {detail}")
+    }
+}
+
+impl StdError for PortError {
+    /// Returns the driver's error itself and not the [`Arc`] around it, so that it can be downcast.
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
     }
 }
 
