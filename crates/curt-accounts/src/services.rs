@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use curt_core::ports::{Accounts, Quotas};
-use curt_core::{Clock, OwnerId};
+use curt_core::{Clock, LimitedAccounts, OwnerId, PortResult};
 
 use crate::api_keys::ApiKeys;
 use crate::audit::{Audit, Origin};
@@ -37,6 +37,19 @@ impl AccountServices {
             self.api_keys.revoke_all(user, origin).await?;
         }
         Ok(())
+    }
+
+    /// Reads whose clicks are counted, and whose links are gone with them.
+    pub async fn read_limited(&self) -> PortResult<LimitedAccounts> {
+        let rules = self.limits.refresh_redirections().await?;
+        let gone = self.people.users_with_links_gone().await?;
+        Ok(LimitedAccounts {
+            users: rules.users.keys().copied().collect(),
+            keys: rules.keys.keys().copied().collect(),
+            every_user: rules.other_users.is_some(),
+            every_key: rules.other_keys.is_some(),
+            gone_users: gone.into_iter().collect(),
+        })
     }
 
     pub fn new(

@@ -1,8 +1,10 @@
 //! People, what stands for them, and what each of these may do.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::clock::UnixMillis;
+use crate::link::Link;
 use crate::owner::OwnerId;
 use crate::ports::QuotaRule;
 
@@ -166,6 +168,30 @@ pub struct Allowance {
 /// The number that a store gives to an API key when it is added. Links remember by it which key made them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApiKeyNumber(pub u32);
+
+/// Accounts with a limit on the clicks of their links, or without any link that is served.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LimitedAccounts {
+    pub users: HashSet<OwnerId>,
+    pub keys: HashSet<ApiKeyNumber>,
+    /// There is a limit for every user.
+    pub every_user: bool,
+    /// There is a limit for every API key.
+    pub every_key: bool,
+    /// Users whose links are gone while they are disabled.
+    pub gone_users: HashSet<OwnerId>,
+}
+
+impl LimitedAccounts {
+    /// Returns whether clicks on the link count against a limit of its owner or of the API key that made it.
+    #[must_use]
+    pub fn limits(&self, link: &Link) -> bool {
+        let has_owner = link.owner != OwnerId::ANONYMOUS;
+        let by_user = self.users.contains(&link.owner) || self.every_user && has_owner;
+        let by_key = |key| self.every_key || self.keys.contains(&key);
+        by_user || link.made_with.is_some_and(by_key)
+    }
+}
 
 #[cfg(test)]
 mod tests {

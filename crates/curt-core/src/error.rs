@@ -94,7 +94,10 @@ impl PortError {
 impl fmt::Display for PortError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            backend, op, detail, ..
+            backend,
+            op,
+            detail,
+            ..
         } = self;
         write!(f, "{backend} could not {op}: {detail}")
     }

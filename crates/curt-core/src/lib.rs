@@ -35,7 +35,7 @@ pub mod sketch;
 pub mod target;
 pub mod unwanted;
 
-pub use account::{Allowance, ApiKeyNumber, Role, Scope, Scopes, User};
+pub use account::{Allowance, ApiKeyNumber, LimitedAccounts, Role, Scope, Scopes, User};
 pub use alphabet::Alphabet;
 pub use attribution::{Attribution, PackedTags};
 pub use click::{ClickSubject, ClickSum, Day, Dimension, SubjectDay, VisitKind, VisitRow, Visited};

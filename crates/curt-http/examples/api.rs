@@ -15,7 +15,8 @@ use curt_http::{
 };
 use curt_keys::KeySupply;
 use curt_links::{
-    LinkMetrics, LinkSettings, Links, OwnHost, ResolveMetrics, Resolver, ResolverSettings,
+    LinkMetrics, LinkPolicy, LinkSettings, Links, OwnHost, ResolveMetrics, Resolver,
+    ResolverSettings,
 };
 use curt_memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
 use prometheus_client::registry::Registry;
@@ -36,9 +37,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut registry = Registry::default();
     let metrics = HttpMetrics::register(&mut registry);
     let store = Arc::new(MemoryLinkStore::new());
+    let policy = Arc::new(LinkPolicy::default());
     let resolver = Resolver::new(
         ResolverSettings::default(),
         store.clone(),
+        Arc::clone(&policy),
         Arc::clone(&clock),
         ResolveMetrics::register(&mut registry),
     );
@@ -49,6 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
         store,
         KeySupply::random(Alphabet::Base62, 7),
+        Arc::clone(&policy),
         Arc::clone(&resolver),
         Arc::clone(&clock),
         LinkMetrics::register(&mut registry),
@@ -78,6 +82,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         reports: Some(reports),
         links,
         resolver: Arc::clone(&resolver),
+        policy,
         accounts,
         clock: Arc::clone(&clock),
         public: PublicUrl::new(settings.api.public_url.as_deref()),

@@ -43,6 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             ..ResolverSettings::default()
         },
         store.clone(),
+        Arc::default(),
         Arc::clone(&clock),
         ResolveMetrics::default(),
     );

@@ -8,7 +8,6 @@ pub mod api;
 mod body_budget;
 mod body_rate;
 mod caller;
-mod limited_visits;
 pub mod metrics;
 mod openapi;
 mod pages;
@@ -24,7 +23,6 @@ mod tasks;
 mod visits;
 
 pub use body_budget::BodyBudget;
-pub use limited_visits::limit_visits;
 pub use metrics::HttpMetrics;
 pub use readiness::{Check, Failure, Impact, Readiness};
 pub use scans::{AbandonedReads, ScanSettings, Scans};

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use curt_accounts::AccountServices;
 use curt_clicks::report::Reports;
-use curt_core::Clock;
-use curt_links::{Links, Resolver};
+use curt_core::{Clock, PortResult};
+use curt_links::{LinkPolicy, Links, Resolver};
 
 use crate::body_budget::BodyBudget;
 use crate::metrics::HttpMetrics;
@@ -19,6 +19,7 @@ use crate::visits::RouterVisits;
 pub struct App {
     pub links: Arc<Links>,
     pub resolver: Arc<Resolver>,
+    pub policy: Arc<LinkPolicy>,
     pub accounts: AccountServices,
     pub clock: Arc<dyn Clock>,
     pub settings: HttpSettings,
@@ -33,6 +34,14 @@ pub struct App {
     pub visits: Option<RouterVisits>,
     /// What was counted of visits; `None`: nothing is.
     pub reports: Option<Arc<Reports>>,
+}
+
+impl App {
+    /// Puts changed limits on clicks in force. To be called after every change of an account's limits.
+    pub(crate) async fn refresh_limited(&self) -> PortResult<()> {
+        self.policy.limit(self.accounts.read_limited().await?);
+        Ok(())
+    }
 }
 
 /// The address that short URLs start with.

@@ -40,7 +40,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let store = Arc::new(MadeUp);
     let clock = Arc::new(SystemClock);
-    let resolver = Resolver::new(settings, store, clock, ResolveMetrics::default());
+    let resolver = Resolver::new(
+        settings,
+        store,
+        Arc::default(),
+        clock,
+        ResolveMetrics::default(),
+    );
     runtime.block_on(fill(&resolver, links))?;
     let (kept, weighed) = resolver.held();
     let grown = resident()?.saturating_sub(before);

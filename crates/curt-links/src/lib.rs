@@ -1,9 +1,9 @@
 //! The LINKS line: [`admit`], [`create`], [`resolve`], [`purge`], and beside them what owners do with their
 //! links (`manage`) and where nobody's may lead ([`blocklist`]).
 //!
-//! [`Links`] is the side that writes, [`Resolver`] the side that redirects. They meet in two places only: the store,
-//! and [`Resolver::changed`], which `Links` calls after every write, acknowledged or not, so that no copy from before
-//! it is served afterwards.
+//! [`Links`] is the side that writes, [`Resolver`] the side that redirects. They meet in three places only: the
+//! store, the [`LinkPolicy`] that both go by, and [`Resolver::changed`], which `Links` calls after every write,
+//! acknowledged or not, so that no copy from before it is served afterwards.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ pub mod create;
 mod error;
 mod manage;
 mod metrics;
+mod policy;
 pub mod purge;
 pub mod resolve;
 mod settings;
@@ -32,8 +33,9 @@ pub use create::{Created, Maker, OnceKey};
 pub use error::LinkError;
 pub use manage::Who;
 pub use metrics::LinkMetrics;
+pub use policy::LinkPolicy;
 pub use purge::{PurgePorts, PurgeSettings, Purger};
-pub use resolve::{Hit, LimitedAccounts, Resolution, ResolveMetrics, Resolver, ResolverSettings};
+pub use resolve::{Hit, Resolution, ResolveMetrics, Resolver, ResolverSettings};
 pub use settings::LinkSettings;
 
 /// Creates and manages links.
@@ -41,6 +43,7 @@ pub struct Links {
     settings: LinkSettings,
     store: Arc<dyn LinkStore>,
     supply: Arc<KeySupply>,
+    policy: Arc<LinkPolicy>,
     resolver: Arc<Resolver>,
     clock: Arc<dyn Clock>,
     metrics: LinkMetrics,
@@ -52,6 +55,7 @@ impl Links {
         settings: LinkSettings,
         store: Arc<dyn LinkStore>,
         supply: Arc<KeySupply>,
+        policy: Arc<LinkPolicy>,
         resolver: Arc<Resolver>,
         clock: Arc<dyn Clock>,
         metrics: LinkMetrics,
@@ -60,6 +64,7 @@ impl Links {
             settings,
             store,
             supply,
+            policy,
             resolver,
             clock,
             metrics,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use curt_accounts::AccountServices;
 use curt_core::names::event;
 use curt_core::{PortError, PortResult};
-use curt_http::{Impact, Readiness, limit_visits};
-use curt_links::Resolver;
+use curt_http::{Impact, Readiness};
+use curt_links::LinkPolicy;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use crate::backoff::Backoff;
 use crate::supervisor::Supervisor;
 
-/// How soon a changed limit on visits counts.
+/// How soon a changed limit on clicks counts.
 const LIMITS_EVERY: Duration = Duration::from_millis(500);
 /// How often limits are asked for at least while the store fails.
 const LIMITS_EVERY_MAX: Duration = Duration::from_secs(4);
@@ -25,33 +25,37 @@ const ACCOUNTS: &str = "read_accounts";
 const USED_EVERY: Duration = Duration::from_secs(60);
 const SESSIONS_EVERY: Duration = Duration::from_secs(600);
 
-/// Reads whose visits are limited, which has to be known before the first redirect. A links database that is away
+/// Reads whose clicks are limited, which has to be known before the first redirect. A links database that is away
 /// does not keep the process from starting: then no link is served until [`start`]'s task has read them.
 pub(crate) async fn read_limits(
     accounts: &AccountServices,
-    resolver: &Resolver,
+    policy: &LinkPolicy,
     ready: &Readiness,
 ) -> PortResult<()> {
-    resolver.await_limits();
-    match limit_visits(accounts, resolver).await {
+    policy.await_limits();
+    match accounts.read_limited().await {
+        Ok(limited) => {
+            policy.limit(limited);
+            Ok(())
+        }
         Err(failure) if failure.is_transient() => {
             ready.fail(ACCOUNTS, Impact::Unavailable, failure.to_string());
             warn!(event = event::ENGINE_AWAITED, %failure, "starting without links database");
             Ok(())
         }
-        read => read,
+        Err(failure) => Err(failure),
     }
 }
 
 pub(crate) fn start(
     supervisor: &Supervisor,
     accounts: &AccountServices,
-    resolver: &Arc<Resolver>,
+    policy: &Arc<LinkPolicy>,
     ready: &Arc<Readiness>,
 ) {
     let limits = LimitsTask {
         accounts: accounts.clone(),
-        resolver: resolver.clone(),
+        policy: policy.clone(),
         ready: ready.clone(),
     };
     supervisor.start("account-limits", |stop| limits.run(stop));
@@ -72,10 +76,10 @@ pub(crate) fn start(
     });
 }
 
-/// Keeps the limits on visits up to date.
+/// Keeps the limits on clicks up to date.
 struct LimitsTask {
     accounts: AccountServices,
-    resolver: Arc<Resolver>,
+    policy: Arc<LinkPolicy>,
     ready: Arc<Readiness>,
 }
 
@@ -84,8 +88,9 @@ impl LimitsTask {
         let mut backoff = Backoff::new(LIMITS_EVERY, LIMITS_EVERY_MAX);
         let mut is_failing = false;
         loop {
-            let pause = match limit_visits(&self.accounts, &self.resolver).await {
-                Ok(()) => {
+            let pause = match self.accounts.read_limited().await {
+                Ok(limited) => {
+                    self.policy.limit(limited);
                     self.note_read(std::mem::take(&mut is_failing));
                     backoff.reset();
                     LIMITS_EVERY
@@ -111,7 +116,7 @@ impl LimitsTask {
 
     /// What was read once stays in force; a process that has read nothing yet goes on waiting, and says for what.
     fn note_failure(&self, failure: &PortError, is_first: bool) {
-        if self.resolver.awaits_limits() {
+        if self.policy.awaits_limits() {
             self.ready
                 .fail(ACCOUNTS, Impact::Unavailable, failure.to_string());
         }

@@ -17,7 +17,6 @@ use super::key_body::{IssuedBody, KeyBody, KeysBody, NewKeyBody, RotateBody};
 use super::names::{UserId, rule};
 use super::query;
 use crate::caller::{Caller, permit};
-use crate::limited_visits::limit_visits;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use crate::tasks::to_the_end;
@@ -101,7 +100,7 @@ pub(crate) async fn create(
         let api_keys = &app.accounts.api_keys;
         let issued = api_keys.issue(new, &principal, origin).await?;
         if issued.key.allowance.redirections.is_some() {
-            limit_visits(&app.accounts, &app.resolver).await?;
+            app.refresh_limited().await?;
         }
         Ok::<_, AccountError>(issued)
     });
@@ -146,7 +145,7 @@ pub(crate) async fn rotate(
             .rotate(&prefix, whose, overlap, &principal, origin)
             .await?;
         if issued.key.allowance.redirections.is_some() {
-            limit_visits(&app.accounts, &app.resolver).await?;
+            app.refresh_limited().await?;
         }
         Ok::<_, AccountError>(issued)
     });

@@ -21,7 +21,6 @@ use super::query;
 use super::readable::if_readable;
 use super::user_body::{EditUserBody, NewUserBody, PasswordBody, UserBody, UsersBody};
 use crate::caller::{Caller, permit, scope_missing};
-use crate::limited_visits::limit_visits;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use crate::tasks::to_the_end;
@@ -202,7 +201,7 @@ pub(crate) async fn edit(
             None => people.get(whom).await?,
         };
         if limited || disabled.is_some() {
-            limit_visits(&app.accounts, &app.resolver).await?;
+            app.refresh_limited().await?;
         }
         Ok::<_, AccountError>(user)
     });

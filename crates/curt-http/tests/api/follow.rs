@@ -238,7 +238,7 @@ async fn make(world: &World, kind: Kind) {
         Kind::Blocked => assert!(
             world
                 .app
-                .resolver
+                .policy
                 .block(Blocklist::parse(b"example.com").unwrap())
         ),
         Kind::Disabled => drop(world.app.links.disable("it").await.unwrap()),
@@ -260,9 +260,8 @@ async fn allow(world: &World, visits: u64) {
     let people = &world.accounts.people;
     let editing = people.edit(Whom::Id(ADA), &edit, None, Origin::OPERATOR);
     editing.await.unwrap();
-    curt_http::limit_visits(&world.accounts, &world.app.resolver)
-        .await
-        .unwrap();
+    let limited = world.accounts.read_limited().await.unwrap();
+    world.app.policy.limit(limited);
 }
 
 #[tokio::test]

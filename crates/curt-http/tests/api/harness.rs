@@ -22,7 +22,9 @@ use curt_http::{
     api,
 };
 use curt_keys::KeySupply;
-use curt_links::{LinkMetrics, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings};
+use curt_links::{
+    LinkMetrics, LinkPolicy, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings,
+};
 use curt_memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
 use curt_testkit::attended::{Attendant, AttendedLinks, Call};
 use curt_testkit::sample;
@@ -134,16 +136,18 @@ impl World {
         let mut registry = Registry::default();
         let metrics = HttpMetrics::register(&mut registry);
         let store = AttendedLinks::new(Arc::new(MemoryLinkStore::new()), Outage::default());
+        let policy = Arc::new(LinkPolicy::default());
         let resolver = Resolver::new(
             ResolverSettings {
                 hides_private: settings.redirect.private_denied == PrivateDenied::Hidden,
                 ..ResolverSettings::default()
             },
             store.clone(),
+            Arc::clone(&policy),
             Arc::clone(&shared),
             ResolveMetrics::default(),
         );
-        let links = links(&store, &resolver, &shared);
+        let links = links(&store, &policy, &resolver, &shared);
         let accounts = Arc::new(MemoryAccounts::new());
         let quotas = Arc::new(MemoryQuotas::new());
         let services = AccountServices::new(
@@ -161,6 +165,7 @@ impl World {
             reports,
             links,
             resolver,
+            policy,
             accounts: services.clone(),
             clock: shared,
             public: PublicUrl::new(settings.api.public_url.as_deref()),
@@ -293,6 +298,7 @@ async fn add_people(accounts: &MemoryAccounts, services: &AccountServices) -> [S
 
 fn links(
     store: &Arc<AttendedLinks<Outage>>,
+    policy: &Arc<LinkPolicy>,
     resolver: &Arc<Resolver>,
     clock: &Arc<dyn Clock>,
 ) -> Arc<Links> {
@@ -304,6 +310,7 @@ fn links(
         settings,
         store.clone(),
         KeySupply::random(Alphabet::Base62, 7),
+        Arc::clone(policy),
         Arc::clone(resolver),
         Arc::clone(clock),
         LinkMetrics::default(),

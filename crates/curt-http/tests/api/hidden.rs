@@ -76,7 +76,7 @@ async fn private_links(world: &World) -> Vec<&'static str> {
     world.app.links.disable("disabled").await.unwrap();
     world
         .app
-        .resolver
+        .policy
         .block(Blocklist::parse(b"blocked.example").unwrap());
     world.clock.advance(Duration::from_secs(61));
     vec![

@@ -102,6 +102,7 @@ impl Host {
         let resolver = Resolver::new(
             ResolverSettings::default(),
             store.clone(),
+            Arc::default(),
             Arc::clone(&clock),
             ResolveMetrics::default(),
         );

@@ -12,7 +12,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::{Blocklist, LineError};
-use crate::resolve::Resolver;
+use crate::policy::LinkPolicy;
 
 /// Two writes within the grain of a file system's clock look like one. A file that was written so short a time ago is
 /// read once more.
@@ -56,7 +56,7 @@ impl Blocklist {
 /// A list that follows its file.
 pub struct BlocklistFile {
     path: PathBuf,
-    resolver: Arc<Resolver>,
+    policy: Arc<LinkPolicy>,
     /// What the file looked like when it was read; `None`: read it again.
     seen: Option<Stamp>,
     /// The last failure, so that one that lasts is told once.
@@ -70,13 +70,13 @@ struct Stamp {
 }
 
 impl BlocklistFile {
-    /// Reads the file and gives the list to the resolver. Reads on the calling thread: for the start.
-    pub fn open(path: &Path, resolver: Arc<Resolver>) -> Result<Self, BlocklistError> {
+    /// Reads the file and puts the list in force. Reads on the calling thread: for the start.
+    pub fn open(path: &Path, policy: Arc<LinkPolicy>) -> Result<Self, BlocklistError> {
         let seen = Stamp::of(path);
-        resolver.block(Blocklist::load(path)?);
+        policy.block(Blocklist::load(path)?);
         Ok(Self {
             path: path.to_owned(),
-            resolver,
+            policy,
             seen,
             failure: None,
         })
@@ -118,7 +118,7 @@ impl BlocklistFile {
     fn take(&mut self, list: Blocklist) {
         self.failure = None;
         let entries = list.entries();
-        if self.resolver.block(list) {
+        if self.policy.block(list) {
             tracing::info!(
                 event = event::BLOCKLIST_LOADED,
                 path = %self.path.display(),

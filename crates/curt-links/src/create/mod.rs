@@ -50,7 +50,7 @@ impl Links {
         once: Option<OnceKey>,
     ) -> Result<Created, LinkError> {
         let now = self.clock.now();
-        let blocklist = self.resolver.blocklist();
+        let blocklist = self.policy.blocklist();
         let door = self.door(&blocklist, now);
         let draft = admit::new_link(&door, by.owner, new).map_err(LinkError::Invalid)?;
         let mut outcomes = self.place(by, vec![draft], once, now).await?;
@@ -72,7 +72,7 @@ impl Links {
             )]));
         }
         let now = self.clock.now();
-        let blocklist = self.resolver.blocklist();
+        let blocklist = self.policy.blocklist();
         let door = self.door(&blocklist, now);
         let mut refusals = Vec::with_capacity(new.len());
         let mut drafts = Vec::with_capacity(new.len());

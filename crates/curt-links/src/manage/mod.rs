@@ -91,7 +91,7 @@ impl Links {
         seen: Option<Revision>,
         edit: EditLink,
     ) -> Result<Link, LinkError> {
-        let blocklist = self.resolver.blocklist();
+        let blocklist = self.policy.blocklist();
         let decide = |current: &Link, now| {
             let door = self.door(&blocklist, now);
             let wanted = admit::edit(&door, current, &edit).map_err(LinkError::Invalid)?;

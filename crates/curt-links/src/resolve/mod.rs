@@ -11,7 +11,7 @@
 //!   and loaded anew each time.
 //! - [`Resolver::changed`] must follow every acknowledged write. When it returns, no copy from before it is served
 //!   again, however slow the reader that still carries one (D4).
-//! - [`Resolver::block`] and [`Resolver::limit`] promise the same for all links at once.
+//! - [`LinkPolicy::block`] and [`LinkPolicy::limit`] promise the same for all links at once.
 //! - Words of the server are no links, whatever the store says: they are neither loaded nor kept, so that a look into the
 //!   cache need not ask whether its key is one.
 //! - A failure of the store is an error for everybody who waited, never an "absent", and is not remembered.
@@ -20,7 +20,6 @@ mod flights;
 mod live;
 mod metrics;
 mod misses;
-mod policy;
 mod record;
 mod settings;
 
@@ -39,11 +38,9 @@ use self::live::LiveCache;
 pub use self::metrics::ResolveMetrics;
 pub use self::misses::MISS_TTL_MAX;
 use self::misses::{Miss, MissCache, is_fresh};
-pub use self::policy::LimitedAccounts;
-use self::policy::{InForce, Policy, Service};
 pub use self::record::Hit;
 pub use self::settings::ResolverSettings;
-use crate::blocklist::Blocklist;
+use crate::policy::{LinkPolicy, PolicySnapshot, Service};
 
 /// How often one request starts over because the link changed while it was loaded.
 const ROUNDS_MAX: usize = 8;
@@ -91,7 +88,7 @@ pub struct Resolver {
     live: Arc<LiveCache>,
     misses: MissCache,
     flights: Flights<PortResult<Resolution>>,
-    policy: InForce,
+    policy: Arc<LinkPolicy>,
     loads: Semaphore,
     expired: mpsc::Sender<ExpiredSeen>,
     expired_seen: Mutex<Option<mpsc::Receiver<ExpiredSeen>>>,
@@ -101,25 +98,28 @@ impl Resolver {
     pub fn new(
         settings: ResolverSettings,
         store: Arc<dyn LinkStore>,
+        policy: Arc<LinkPolicy>,
         clock: Arc<dyn Clock>,
         metrics: ResolveMetrics,
     ) -> Arc<Self> {
         let live = Arc::new(LiveCache::new(settings.cache_bytes));
         metrics.held.watch(&live);
         let (expired, expired_seen) = mpsc::channel(EXPIRED_SEEN_MAX);
-        Arc::new(Self {
+        let resolver = Arc::new(Self {
             misses: MissCache::new(settings.miss_entries, settings.miss_ttl),
             flights: Flights::new(),
-            policy: InForce::default(),
             loads: Semaphore::new(settings.loads_max.clamp(1, Semaphore::MAX_PERMITS)),
             expired,
             expired_seen: Mutex::new(Some(expired_seen)),
             live,
             settings,
             store,
+            policy,
             clock,
             metrics,
-        })
+        });
+        resolver.policy.add_resolver(&resolver);
+        resolver
     }
 
     /// The link if a copy of it is here and redirects at `now`. Allocates nothing and never waits; `None` says
@@ -208,44 +208,6 @@ impl Resolver {
         });
     }
 
-    /// Puts another blocklist in force, for new links too, and says whether it is another one. When this returns,
-    /// nobody is sent on by the one before.
-    pub fn block(&self, list: Blocklist) -> bool {
-        let is_new = self.policy.block(list);
-        if is_new {
-            self.forget_all();
-        }
-        is_new
-    }
-
-    /// Lets no link be served, as `Unavailable`, until [`limit`](Self::limit) is called for the first time: a server that
-    /// starts without its database does not know yet whose links are limited. To be called before the first request.
-    pub fn await_limits(&self) {
-        self.policy.await_limits();
-    }
-
-    /// Whether [`limit`](Self::limit) has still to be called.
-    #[must_use]
-    pub fn awaits_limits(&self) -> bool {
-        self.policy.now().is_pending()
-    }
-
-    /// Replaces the accounts whose links are [`Resolution::Guarded`] or [`Resolution::Gone`], and says whether they are others. When this
-    /// returns, no link is served by the ones before. Costs a comparison while they stay the same.
-    pub fn limit(&self, accounts: LimitedAccounts) -> bool {
-        let is_new = self.policy.limit(accounts);
-        if is_new {
-            self.forget_all();
-        }
-        is_new
-    }
-
-    /// The blocklist in force.
-    #[must_use]
-    pub fn blocklist(&self) -> Arc<Blocklist> {
-        self.policy.now().blocklist
-    }
-
     /// Links held and bytes that they take.
     #[must_use]
     pub fn held(&self) -> (usize, u64) {
@@ -263,7 +225,7 @@ impl Resolver {
 
     /// Drops all copies and voids all loads under way. A load that boards later is judged by the policy that was put
     /// in force before this call.
-    fn forget_all(&self) {
+    pub(crate) fn forget_all(&self) {
         self.flights.void_all();
         self.live.clear();
         self.misses.clear();
@@ -329,8 +291,8 @@ impl Resolver {
         });
     }
 
-    async fn load(&self, policy: &Policy, id: &LinkId) -> PortResult<Option<Link>> {
-        if policy.is_pending() {
+    async fn load(&self, policy: &PolicySnapshot, id: &LinkId) -> PortResult<Option<Link>> {
+        if policy.is_pending {
             let detail = "the accounts have not been read since the start";
             return Err(PortError::new(ErrorKind::Unavailable, BACKEND, OP, detail));
         }
@@ -352,7 +314,7 @@ impl Resolver {
     /// Decides at `now` about what a load found that began at `began`.
     fn judge(
         &self,
-        policy: &Policy,
+        policy: &PolicySnapshot,
         found: Option<&Link>,
         began: UnixMillis,
         now: UnixMillis,

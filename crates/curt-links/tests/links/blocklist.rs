@@ -54,7 +54,7 @@ impl Listed {
 async fn a_blocked_target_is_refused_at_the_door_h1() {
     let world = World::new();
     world.alias("a", GOOD).await;
-    assert!(world.resolver.block(list("evil.example")));
+    assert!(world.policy.block(list("evil.example")));
     let refused = world.links.create(ANN, new(EVIL), None).await;
     assert_eq!(codes(refused), ["target_blocked"]);
     let many = vec![new(EVIL), new(GOOD)];
@@ -75,7 +75,7 @@ async fn links_that_are_there_stop_at_once_and_come_back_h1() {
     world.alias("good", GOOD).await;
     world.resolve("evil").await;
     assert!(world.cached("evil").is_some());
-    world.resolver.block(list("evil.example"));
+    world.policy.block(list("evil.example"));
     assert_eq!(world.cached("evil"), None);
     assert_eq!(world.resolve("evil").await, Resolution::Blocked);
     assert_eq!(location(&world.resolve("good").await), Some(GOOD));
@@ -95,7 +95,7 @@ async fn links_that_are_there_stop_at_once_and_come_back_h1() {
         .unwrap();
     assert_eq!(world.resolve("evil").await, Resolution::Blocked);
 
-    world.resolver.block(Blocklist::default());
+    world.policy.block(Blocklist::default());
     assert_eq!(location(&world.resolve("evil").await), Some(EVIL));
 }
 
@@ -103,16 +103,16 @@ async fn links_that_are_there_stop_at_once_and_come_back_h1() {
 async fn the_same_list_again_drops_no_copies() {
     let world = World::new();
     world.alias("good", GOOD).await;
-    world.resolver.block(list("a.example\nb.example"));
+    world.policy.block(list("a.example\nb.example"));
     world.resolve("good").await;
-    assert!(!world.resolver.block(list("# sorted\nb.example\na.example")));
+    assert!(!world.policy.block(list("# sorted\nb.example\na.example")));
     assert!(world.cached("good").is_some());
 }
 
 #[tokio::test]
 async fn a_blocked_link_is_blocked_for_those_who_may_see_it_too() {
     let world = World::new();
-    world.resolver.block(list("/secret/"));
+    world.policy.block(list("/secret/"));
     world.alias("a", GOOD).await;
     let private = NewLink {
         alias: Some("b".into()),
@@ -120,7 +120,7 @@ async fn a_blocked_link_is_blocked_for_those_who_may_see_it_too() {
         ..new("https://good.example/hidden")
     };
     world.links.create(ANN, private, None).await.unwrap();
-    world.resolver.block(list("/hidden/"));
+    world.policy.block(list("/hidden/"));
     assert_eq!(world.resolve("b").await, Resolution::Blocked);
     assert_eq!(location(&world.resolve("a").await), Some(GOOD));
 }
@@ -134,7 +134,7 @@ async fn a_blocked_link_that_waits_for_its_hour_is_not_kept() {
         ..new(EVIL)
     };
     world.links.create(ANN, waiting, None).await.unwrap();
-    world.resolver.block(list("evil.example"));
+    world.policy.block(list("evil.example"));
     assert_eq!(world.resolve("a").await, Resolution::Absent);
     world.clock.set(START.plus(DAY));
     assert_eq!(world.cached("a"), None);
@@ -150,7 +150,7 @@ async fn a_reader_paused_over_a_new_list_goes_by_it() {
     let slow = tokio::spawn(async move { resolver.resolve(named("a")).await });
     world.store.paused(1).await;
     world.store.open_gate();
-    world.resolver.block(list("evil.example"));
+    world.policy.block(list("evil.example"));
     world.store.let_through(1);
     assert_eq!(slow.await.unwrap().unwrap(), Resolution::Blocked);
     assert_eq!(world.cached("a"), None);
@@ -162,7 +162,7 @@ async fn a_changed_file_takes_effect_and_a_bad_one_does_not() {
     world.alias("evil", EVIL).await;
     world.alias("good", GOOD).await;
     let listed = Listed::new("other.example\n");
-    let mut file = BlocklistFile::open(&listed.path, world.resolver.clone()).unwrap();
+    let mut file = BlocklistFile::open(&listed.path, world.policy.clone()).unwrap();
     let blocks = async |file: &mut BlocklistFile| {
         file.refresh().await;
         let mut blocked = Vec::new();
@@ -198,14 +198,14 @@ async fn an_unchanged_file_is_not_read_again() {
     let world = World::new();
     let listed = Listed::new("");
     listed.write_aged("evil.example\n", 0);
-    let mut file = BlocklistFile::open(&listed.path, world.resolver.clone()).unwrap();
+    let mut file = BlocklistFile::open(&listed.path, world.policy.clone()).unwrap();
     // Something that only a look into the file would undo.
-    world.resolver.block(Blocklist::default());
+    world.policy.block(Blocklist::default());
     file.refresh().await;
-    assert!(world.resolver.blocklist().is_empty());
+    assert!(world.policy.blocklist().is_empty());
     listed.write_aged("evil.example\n", 1);
     file.refresh().await;
-    assert!(!world.resolver.blocklist().is_empty());
+    assert!(!world.policy.blocklist().is_empty());
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn the_file_is_watched_until_the_end() {
     let world = World::new();
     world.alias("evil", EVIL).await;
     let listed = Listed::new("");
-    let file = BlocklistFile::open(&listed.path, world.resolver.clone()).unwrap();
+    let file = BlocklistFile::open(&listed.path, world.policy.clone()).unwrap();
     let stop = CancellationToken::new();
     let watch = tokio::spawn(file.watch(Duration::from_millis(5), stop.clone()));
     listed.write("evil.example");
@@ -232,10 +232,10 @@ async fn the_file_is_watched_until_the_end() {
 async fn a_file_that_cannot_be_used_is_an_error_at_the_start() {
     let world = World::new();
     let listed = Listed::new("good.example\nhttps://evil.example/\n");
-    let open = || BlocklistFile::open(&listed.path, world.resolver.clone()).map(|_| ());
+    let open = || BlocklistFile::open(&listed.path, world.policy.clone()).map(|_| ());
     let malformed = open().unwrap_err().to_string();
     assert!(malformed.contains("blocklist.txt, line 2: "), "{malformed}");
-    assert!(world.resolver.blocklist().is_empty(), "half a list is none");
+    assert!(world.policy.blocklist().is_empty(), "half a list is none");
 
     let file = fs::File::create(&listed.path).unwrap();
     file.set_len(BLOCKLIST_BYTES_MAX + 1).unwrap();

@@ -48,12 +48,19 @@ impl TwoServers {
                 ..ResolverSettings::default()
             };
             let metrics = ResolveMetrics::default();
-            Resolver::new(settings, store.clone(), clock.clone(), metrics)
+            Resolver::new(
+                settings,
+                store.clone(),
+                Arc::default(),
+                clock.clone(),
+                metrics,
+            )
         };
         let writer = Links::new(
             LinkSettings::default(),
             store.clone(),
             KeySupply::random(Alphabet::Base62, 7),
+            Arc::default(),
             resolver(),
             clock.clone(),
             LinkMetrics::default(),

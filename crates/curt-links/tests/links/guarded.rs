@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use curt_core::ports::{LinkStore, SpendReply};
-use curt_core::{ApiKeyNumber, Clock, ErrorKind, Link, LinkState, OwnerId, Visibility};
-use curt_links::{
-    EditLink, LimitedAccounts, LinkError, Maker, NewLink, Resolution, ResolverSettings, Who,
+use curt_core::{
+    ApiKeyNumber, Clock, ErrorKind, LimitedAccounts, Link, LinkState, OwnerId, Visibility,
 };
+use curt_links::{EditLink, LinkError, Maker, NewLink, Resolution, ResolverSettings, Who};
 
 use crate::world::*;
 
@@ -148,7 +148,7 @@ async fn links_of_limited_accounts_are_guarded_from_then_on() {
         (everybody, vec!["ann", "bob", "by-key"]),
         (LimitedAccounts::default(), vec![]),
     ] {
-        assert!(world.resolver.limit(accounts.clone()));
+        assert!(world.policy.limit(accounts.clone()));
         for key in ["ann", "bob", "by-key", "nobody"] {
             let resolution = world.resolve(key).await;
             let wanted = guarded.contains(&key);
@@ -162,11 +162,11 @@ async fn links_of_limited_accounts_are_guarded_from_then_on() {
 async fn copies_stay_while_the_limited_accounts_do() {
     let world = World::new();
     world.alias("a", TARGET).await;
-    assert!(world.resolver.limit(users(&[BOB.owner])));
+    assert!(world.policy.limit(users(&[BOB.owner])));
     world.resolve("a").await;
-    assert!(!world.resolver.limit(users(&[BOB.owner])));
+    assert!(!world.policy.limit(users(&[BOB.owner])));
     assert!(world.cached("a").is_some());
-    assert!(world.resolver.limit(users(&[BOB.owner, OwnerId(3)])));
+    assert!(world.policy.limit(users(&[BOB.owner, OwnerId(3)])));
     assert_eq!(world.cached("a"), None, "no copy from before a change");
 }
 
@@ -179,7 +179,7 @@ async fn a_reader_paused_over_a_new_limit_goes_by_it() {
     let slow = tokio::spawn(async move { resolver.resolve(named("a")).await });
     world.store.paused(1).await;
     world.store.open_gate();
-    world.resolver.limit(users(&[ANN.owner]));
+    world.policy.limit(users(&[ANN.owner]));
     world.store.let_through(1);
     assert!(is_guarded(&slow.await.unwrap().unwrap()));
     assert_eq!(world.cached("a"), None);
@@ -188,7 +188,7 @@ async fn a_reader_paused_over_a_new_limit_goes_by_it() {
 #[tokio::test]
 async fn a_link_that_waits_for_its_hour_is_not_kept_when_it_is_limited() {
     let world = World::new();
-    world.resolver.limit(users(&[ANN.owner]));
+    world.policy.limit(users(&[ANN.owner]));
     let new = NewLink {
         alias: Some("a".into()),
         valid_since: Some(START.plus(DAY)),
@@ -300,11 +300,11 @@ async fn administrators_reach_everybodys_links() {
 async fn no_link_is_served_before_it_is_known_whose_are_limited() {
     let world = World::new();
     world.alias("a", TARGET).await;
-    world.resolver.await_limits();
+    world.policy.await_limits();
     let id = world.stored("a").await.unwrap().id;
     let early = world.resolver.resolve(id.as_ref()).await.unwrap_err();
     assert_eq!(early.kind, ErrorKind::Unavailable);
-    world.resolver.limit(LimitedAccounts {
+    world.policy.limit(LimitedAccounts {
         users: [ANN.owner].into(),
         ..LimitedAccounts::default()
     });

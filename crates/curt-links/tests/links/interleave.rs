@@ -14,10 +14,10 @@ use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
 use curt_core::clock::ManualClock;
-use curt_core::{Alphabet, Clock, PortResult, Visibility};
+use curt_core::{Alphabet, Clock, LimitedAccounts, PortResult, Visibility};
 use curt_keys::KeySupply;
 use curt_links::{
-    Blocklist, EditLink, LimitedAccounts, LinkMetrics, LinkSettings, Links, NewLink, Resolution,
+    Blocklist, EditLink, LinkMetrics, LinkPolicy, LinkSettings, Links, NewLink, Resolution,
     ResolveMetrics, Resolver, ResolverSettings,
 };
 use curt_memory::MemoryLinkStore;
@@ -74,6 +74,7 @@ impl Attendant for Dawdler {
 struct Stage {
     store: Arc<AttendedLinks<Dawdler>>,
     clock: Arc<ManualClock>,
+    policy: Arc<LinkPolicy>,
     resolver: Arc<Resolver>,
     links: Arc<Links>,
 }
@@ -83,9 +84,11 @@ impl Stage {
         let dawdler = Dawdler(Mutex::new(Dice(1)));
         let store = AttendedLinks::new(Arc::new(MemoryLinkStore::new()), dawdler);
         let clock = Arc::new(ManualClock::at(START));
+        let policy = Arc::new(LinkPolicy::default());
         let resolver = Resolver::new(
             ResolverSettings::default(),
             store.clone(),
+            policy.clone(),
             clock.clone(),
             ResolveMetrics::default(),
         );
@@ -93,6 +96,7 @@ impl Stage {
             LinkSettings::default(),
             store.clone(),
             KeySupply::random(Alphabet::Base62, 7),
+            policy.clone(),
             resolver.clone(),
             clock.clone(),
             LinkMetrics::default(),
@@ -100,6 +104,7 @@ impl Stage {
         Self {
             store,
             clock,
+            policy,
             resolver,
             links,
         }
@@ -124,18 +129,17 @@ impl Stage {
         };
         self.edit(key, public).await;
         acked.set(4);
-        self.resolver.limit(LimitedAccounts {
+        self.policy.limit(LimitedAccounts {
             users: [ANN.owner].into(),
             ..LimitedAccounts::default()
         });
         acked.set(LIMITED);
-        self.resolver
-            .block(Blocklist::parse(b"example.com").unwrap());
+        self.policy.block(Blocklist::parse(b"example.com").unwrap());
         acked.set(BLOCKED);
         self.links.delete(own(ANN), key, None).await.unwrap();
         acked.set(DELETED);
-        self.resolver.limit(LimitedAccounts::default());
-        self.resolver.block(Blocklist::default());
+        self.policy.limit(LimitedAccounts::default());
+        self.policy.block(Blocklist::default());
     }
 
     async fn edit(&self, key: &str, edit: EditLink) {

@@ -19,6 +19,7 @@ async fn what_happens_is_counted() {
     let resolver = Resolver::new(
         ResolverSettings::default(),
         store.clone(),
+        Arc::default(),
         clock.clone(),
         ResolveMetrics::register(&mut registry),
     );
@@ -26,6 +27,7 @@ async fn what_happens_is_counted() {
         LinkSettings::default(),
         store,
         KeySupply::random(Alphabet::Base62, 7),
+        Arc::default(),
         resolver.clone(),
         clock.clone(),
         LinkMetrics::register(&mut registry),

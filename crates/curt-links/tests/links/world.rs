@@ -8,8 +8,8 @@ use curt_core::ports::LinkStore;
 use curt_core::{Alphabet, Clock, DomainId, Key, KeyOrigin, LinkId, LinkRef, OwnerId, UnixMillis};
 use curt_keys::{KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy, SuppliedKey};
 use curt_links::{
-    Created, Expiry, LinkError, LinkMetrics, LinkSettings, Links, Maker, NewLink, PurgePorts,
-    PurgeSettings, Purger, Resolution, ResolveMetrics, Resolver, ResolverSettings, Who,
+    Created, Expiry, LinkError, LinkMetrics, LinkPolicy, LinkSettings, Links, Maker, NewLink,
+    PurgePorts, PurgeSettings, Purger, Resolution, ResolveMetrics, Resolver, ResolverSettings, Who,
 };
 use curt_memory::{
     MemoryAccounts, MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
@@ -28,6 +28,7 @@ pub(crate) struct World {
     pub(crate) permissions: Arc<MemoryAccounts>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) supply: Arc<KeySupply>,
+    pub(crate) policy: Arc<LinkPolicy>,
     pub(crate) resolver: Arc<Resolver>,
     pub(crate) links: Arc<Links>,
     pub(crate) metrics: LinkMetrics,
@@ -58,9 +59,11 @@ impl World {
         let store = gated_store();
         let clock = Arc::new(ManualClock::at(START));
         let metrics = LinkMetrics::default();
+        let policy = Arc::new(LinkPolicy::default());
         let resolver = Resolver::new(
             plan.resolver,
             store.clone(),
+            policy.clone(),
             clock.clone(),
             ResolveMetrics::default(),
         );
@@ -68,6 +71,7 @@ impl World {
             plan.links,
             store.clone(),
             plan.supply.clone(),
+            policy.clone(),
             resolver.clone(),
             clock.clone(),
             metrics.clone(),
@@ -77,6 +81,7 @@ impl World {
             permissions: Arc::new(MemoryAccounts::new()),
             clock,
             supply: plan.supply,
+            policy,
             resolver,
             links,
             metrics,

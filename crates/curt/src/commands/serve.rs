@@ -11,7 +11,7 @@ use curt_core::names::event;
 use curt_http::server::{Drained, RouterServer, Server};
 use curt_http::{App, BodyBudget, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api};
 use curt_keys::{KeyMetrics, KeySupply};
-use curt_links::{BlocklistFile, LinkMetrics, Links, Purger, ResolveMetrics, Resolver};
+use curt_links::{BlocklistFile, LinkMetrics, LinkPolicy, Links, Purger, ResolveMetrics, Resolver};
 use curt_sqlite::Access;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
@@ -149,9 +149,11 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut stores = Stores::open(config, &roles.description(), errors.clone())?;
     let (clock, supervisor) = (stores.clock.clone(), Supervisor::default());
     let supply = open_supply(config, roles, &stores, &mut registry).await?;
+    let policy = Arc::new(LinkPolicy::default());
     let resolver = Resolver::new(
         config.cache.clone(),
         stores.main.links.clone(),
+        policy.clone(),
         clock.clone(),
         ResolveMetrics::register(&mut registry),
     );
@@ -160,15 +162,16 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         config.links.clone(),
         stores.main.links.clone(),
         supply.clone(),
+        policy.clone(),
         resolver.clone(),
         clock.clone(),
         link_metrics.clone(),
     );
     let accounts = stores.account_services(config)?;
     let ready = starting();
-    account_tasks::read_limits(&accounts, &resolver, &ready).await?;
-    account_tasks::start(&supervisor, &accounts, &resolver, &ready);
-    block(config, &supervisor, &resolver)?;
+    account_tasks::read_limits(&accounts, &policy, &ready).await?;
+    account_tasks::start(&supervisor, &accounts, &policy, &ready);
+    block(config, &supervisor, &policy)?;
     let clock_guard = watch_clock(config, &stores, &supervisor, &ready, &mut registry).await;
     let watchers = ClickWatchers::new(&ready, &clock_guard);
     let (tasks, metrics) = (&supervisor, &mut registry);
@@ -187,6 +190,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         reports: clicks.reports,
         links,
         resolver,
+        policy,
         accounts: accounts.clone(),
         clock,
         settings: config.http.clone(),
@@ -296,9 +300,9 @@ fn start_behind(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
 }
 
 /// A list that cannot be read at the start is a wrong setting; later, the last good one stays in force.
-fn block(config: &Config, supervisor: &Supervisor, resolver: &Arc<Resolver>) -> anyhow::Result<()> {
+fn block(config: &Config, supervisor: &Supervisor, policy: &Arc<LinkPolicy>) -> anyhow::Result<()> {
     if let Some(blocklist) = &config.blocklist {
-        let file = BlocklistFile::open(&blocklist.path, resolver.clone())
+        let file = BlocklistFile::open(&blocklist.path, policy.clone())
             .context("links.blocklist cannot be used")?;
         let every = blocklist.reload;
         supervisor.start("blocklist", |stop| file.watch(every, stop));
