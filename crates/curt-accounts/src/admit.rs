@@ -2,50 +2,29 @@
 //! so that somebody who made three mistakes hears of three.
 
 use curt_core::limits::{EMAIL_BYTES_MAX, NAME_BYTES_MAX, PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
+use curt_core::{Field, FieldError};
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::people::OPERATOR_EMAIL;
 
-/// One mistake in a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
-    /// The field as the request names it.
-    pub field: &'static str,
-    /// Stable, for programs.
-    pub code: &'static str,
-    /// One sentence, for people.
-    pub message: String,
-}
-
-impl FieldError {
-    #[must_use]
-    pub fn new(field: &'static str, code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            field,
-            code,
-            message: message.into(),
-        }
-    }
-}
-
 /// A name without spaces around it; it may be empty.
-pub(crate) fn name(field: &'static str, text: &str) -> Result<Box<str>, FieldError> {
+pub(crate) fn name(field: Field, text: &str) -> Result<Box<str>, FieldError> {
     let name = text.trim_matches(' ');
     if name.len() > NAME_BYTES_MAX {
-        let most = format!("a name has at most {NAME_BYTES_MAX} bytes");
+        let most = format!("A name has at most {NAME_BYTES_MAX} bytes.");
         Err(FieldError::new(field, "too_long", most))
     } else if name.chars().any(|c| c.is_control() || is_reordering(c)) {
-        let why = "a name must not hold control characters";
+        let why = "A name must not hold control characters.";
         Err(FieldError::new(field, "control_character", why))
     } else {
         Ok(name.into())
     }
 }
 
-pub(crate) fn required_name(field: &'static str, text: &str) -> Result<Box<str>, FieldError> {
+pub(crate) fn required_name(field: Field, text: &str) -> Result<Box<str>, FieldError> {
     let name = name(field, text)?;
     if name.is_empty() {
-        return Err(FieldError::new(field, "required", "must not be empty"));
+        return Err(FieldError::new(field, "required", "Must not be empty."));
     }
     Ok(name)
 }
@@ -72,27 +51,27 @@ fn is_invisible(c: char) -> bool {
 /// lower case. The operator's is nobody else's.
 pub(crate) fn email(text: &str) -> Result<Box<str>, FieldError> {
     let email = folded_email(text);
-    let refused = |code, why: &str| Err(FieldError::new("email", code, why));
+    let refused = |code, why: &str| Err(FieldError::new(Field::Email, code, why));
     if email.is_empty() {
-        return refused("required", "must not be empty");
+        return refused("required", "Must not be empty.");
     }
     if email.len() > EMAIL_BYTES_MAX {
-        return refused("too_long", "an email has at most 254 bytes");
+        return refused("too_long", "An email has at most 254 bytes.");
     }
     let has_form = email.split_once('@').is_some_and(|(local, domain)| {
         !local.is_empty() && !domain.is_empty() && !domain.contains('@')
     });
     if !has_form || email.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return refused("not_an_email", "write it as name@example.com");
+        return refused("not_an_email", "Write it as name@example.com.");
     }
     if text.chars().chain(email.chars()).any(is_invisible) {
         return refused(
             "invisible_character",
-            "it holds characters that cannot be seen",
+            "It holds characters that cannot be seen.",
         );
     }
     if email == OPERATOR_EMAIL {
-        return refused("reserved", "this is the operator's");
+        return refused("reserved", "This is the operator's.");
     }
     Ok(email.into())
 }
@@ -113,33 +92,19 @@ pub(crate) fn ascii_folded_email(text: &str) -> String {
 }
 
 pub(crate) fn password(text: &str, email: &str) -> Result<(), FieldError> {
-    let refused = |code, why: String| Err(FieldError::new("password", code, why));
+    let refused = |code, why: String| Err(FieldError::new(Field::Password, code, why));
     if text.chars().count() < PASSWORD_CHARS_MIN {
-        let least = format!("a password has at least {PASSWORD_CHARS_MIN} characters");
+        let least = format!("A password has at least {PASSWORD_CHARS_MIN} characters.");
         return refused("too_short", least);
     }
     if text.len() > PASSWORD_BYTES_MAX {
-        let most = format!("a password has at most {PASSWORD_BYTES_MAX} bytes");
+        let most = format!("A password has at most {PASSWORD_BYTES_MAX} bytes.");
         return refused("too_long", most);
     }
     if folded_email(text) == email {
-        return refused("is_email", "the password must not be the email".to_owned());
+        return refused("is_email", "The password must not be the email.".to_owned());
     }
     Ok(())
-}
-
-/// Collects mistakes while the look goes on.
-#[derive(Default)]
-pub(crate) struct Mistakes(Vec<FieldError>);
-
-impl Mistakes {
-    pub(crate) fn note<T>(&mut self, looked_at: Result<T, FieldError>) -> Option<T> {
-        looked_at.map_err(|mistake| self.0.push(mistake)).ok()
-    }
-
-    pub(crate) fn into_vec(self) -> Vec<FieldError> {
-        self.0
-    }
 }
 
 #[cfg(test)]
@@ -152,14 +117,21 @@ mod tests {
 
     #[test]
     fn names_are_short_lines() {
-        assert_eq!(&*name("name", "  Ann's phone ").unwrap(), "Ann's phone");
-        assert_eq!(code(required_name("name", "Zoë")), "fine");
-        assert_eq!(code(name("name", " ")), "fine");
-        assert_eq!(code(required_name("name", " ")), "required");
-        assert_eq!(code(name("name", &"a".repeat(100))), "fine");
-        assert_eq!(code(name("name", &"a".repeat(101))), "too_long");
+        assert_eq!(
+            &*name(Field::Name, "  Ann's phone ").unwrap(),
+            "Ann's phone"
+        );
+        assert_eq!(code(required_name(Field::Name, "Zoë")), "fine");
+        assert_eq!(code(name(Field::Name, " ")), "fine");
+        assert_eq!(code(required_name(Field::Name, " ")), "required");
+        assert_eq!(code(name(Field::Name, &"a".repeat(100))), "fine");
+        assert_eq!(code(name(Field::Name, &"a".repeat(101))), "too_long");
         for text in ["a\nb", "a\0", "\ta", "a\u{7f}", "a\u{85}b", "a\u{1b}[31m"] {
-            assert_eq!(code(name("name", text)), "control_character", "{text:?}");
+            assert_eq!(
+                code(name(Field::Name, text)),
+                "control_character",
+                "{text:?}"
+            );
         }
     }
 
@@ -211,8 +183,11 @@ mod tests {
             let text = format!("admin{hidden}@x.y");
             assert_eq!(code(email(&text)), "invisible_character", "{text:?}");
         }
-        assert_eq!(code(name("name", "a\u{202E}b")), "control_character");
-        assert_eq!(code(name("name", "\u{1F468}\u{200D}\u{1F4BB}")), "fine");
+        assert_eq!(code(name(Field::Name, "a\u{202E}b")), "control_character");
+        assert_eq!(
+            code(name(Field::Name, "\u{1F468}\u{200D}\u{1F4BB}")),
+            "fine"
+        );
     }
 
     #[test]

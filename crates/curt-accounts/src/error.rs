@@ -1,11 +1,9 @@
-use curt_core::{ErrorKind, PortError};
-
-use crate::admit::FieldError;
+use curt_core::{ErrorKind, FieldError, FieldErrors, PortError};
 
 /// Why an account, or something that belongs to one, is not as asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    #[error("{}", sentences(.0))]
+    #[error("{}", FieldErrors::list(.0))]
     Invalid(Vec<FieldError>),
     #[error("another user has this email")]
     EmailTaken,
@@ -40,14 +38,6 @@ pub enum AccountError {
     NotFound,
     #[error(transparent)]
     Store(#[from] PortError),
-}
-
-fn sentences(mistakes: &[FieldError]) -> String {
-    let said: Vec<String> = mistakes
-        .iter()
-        .map(|mistake| format!("{}: {}", mistake.field, mistake.message))
-        .collect();
-    said.join("; ")
 }
 
 /// Random names and conditional writes tried before giving up; a second try is already a rarity.

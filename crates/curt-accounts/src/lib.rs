@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod admit;
+mod admit;
 mod api_keys;
 mod audit;
 mod bulkhead;
@@ -24,7 +24,6 @@ mod settings;
 pub mod token;
 mod verdicts;
 
-pub use admit::FieldError;
 pub use api_keys::{ApiKeys, IssuedKey, KeyMaker, NewKey};
 pub use audit::{Audit, Origin};
 pub use bulkhead::{Bulkhead, BulkheadSettings, CallerId, Place, Turn};

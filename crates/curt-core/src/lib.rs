@@ -19,6 +19,7 @@ pub mod click;
 pub mod clock;
 pub mod clock_guard;
 pub mod error;
+mod field;
 pub mod key;
 pub mod key_rules;
 pub mod limits;
@@ -42,6 +43,7 @@ pub use click::{ClickSubject, ClickSum, Day, Dimension, SubjectDay, VisitKind, V
 pub use clock::{Clock, SystemClock, UnixMillis};
 pub use clock_guard::{ClockGuard, ClockGuardSettings, ClockJump};
 pub use error::{ErrorKind, PortError, PortResult};
+pub use field::{Field, FieldError, FieldErrors};
 pub use key::{DomainId, Key, LinkId, LinkRef};
 pub use key_rules::{KeyRefusal, KeyRules};
 pub use link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};

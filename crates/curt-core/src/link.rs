@@ -179,6 +179,15 @@ impl Visibility {
             .into_iter()
             .find(|visibility| *visibility as u8 == number)
     }
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Private => "private",
+            Self::Password => "password",
+        }
+    }
 }
 
 /// The status that a link redirects with.

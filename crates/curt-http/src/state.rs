@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use curt_accounts::AccountServices;
 use curt_clicks::report::Reports;
 use curt_core::{Clock, PortResult};
-use curt_links::{LinkPolicy, Links, Resolver};
+use curt_links::{LinkOperations, LinkPolicy, Links, Resolver};
 
 use crate::body_budget::BodyBudget;
 use crate::metrics::HttpMetrics;
@@ -37,6 +37,13 @@ pub struct App {
 }
 
 impl App {
+    pub(crate) fn link_operations(&self) -> LinkOperations<'_> {
+        LinkOperations {
+            links: &self.links,
+            accounts: &self.accounts,
+        }
+    }
+
     /// Puts changed limits on clicks in force. To be called after every change of an account's limits.
     pub(crate) async fn refresh_limited(&self) -> PortResult<()> {
         self.policy.limit(self.accounts.read_limited().await?);

@@ -1,12 +1,19 @@
-use curt_core::{Key, PortError, Revision};
-
-use crate::admit::FieldError;
+use curt_accounts::Decision;
+use curt_core::{FieldError, FieldErrors, Key, PortError, Revision};
 
 /// Why a request about links was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    #[error("the request is not valid: {}", listed(.0))]
+    #[error("the request is not valid: {}", FieldErrors::list(.0))]
     Invalid(Vec<FieldError>),
+    /// Of a bulk request, which is refused as a whole.
+    #[error("item {at} is not valid: {}", FieldErrors::list(mistakes))]
+    InvalidItem {
+        at: usize,
+        mistakes: Vec<FieldError>,
+    },
+    #[error("the limit {} is used up", .0.name)]
+    QuotaExceeded(Decision),
     #[error("the alias is taken")]
     AliasTaken,
     /// Absent, deleted, or somebody else's: the three are not told apart.
@@ -23,12 +30,4 @@ pub enum LinkError {
     KeysExhausted,
     #[error(transparent)]
     Store(#[from] PortError),
-}
-
-fn listed(mistakes: &[FieldError]) -> String {
-    let messages: Vec<&str> = mistakes
-        .iter()
-        .map(|mistake| mistake.message.as_str())
-        .collect();
-    messages.join(" ")
 }

@@ -13,6 +13,7 @@ pub mod create;
 mod error;
 mod manage;
 mod metrics;
+mod operations;
 mod policy;
 pub mod purge;
 pub mod resolve;
@@ -27,12 +28,13 @@ use curt_keys::KeySupply;
 
 use crate::admit::Door;
 
-pub use admit::{EditLink, Expiry, FieldError, NewLink, OwnHost, OwnHostError};
+pub use admit::{EditLink, Expiry, NewLink, OwnHost, OwnHostError};
 pub use blocklist::{Blocklist, BlocklistError, BlocklistFile};
 pub use create::{Created, Maker, OnceKey};
 pub use error::LinkError;
 pub use manage::Who;
 pub use metrics::LinkMetrics;
+pub use operations::{LinkCaller, LinkDraft, LinkEdit, LinkOperations, NewPassword};
 pub use policy::LinkPolicy;
 pub use purge::{PurgePorts, PurgeSettings, Purger};
 pub use resolve::{Hit, Resolution, ResolveMetrics, Resolver, ResolverSettings};

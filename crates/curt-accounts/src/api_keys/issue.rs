@@ -4,10 +4,13 @@ use std::time::Duration;
 use curt_core::limits::{API_KEYS_PER_USER_MAX, NAME_BYTES_MAX};
 use curt_core::names::audit;
 use curt_core::ports::{ApiKey, KeysToRevoke, NewApiKey};
-use curt_core::{Allowance, ApiKeyNumber, OwnerId, Role, Scope, Scopes, UnixMillis, User};
+use curt_core::{
+    Allowance, ApiKeyNumber, Field, FieldError, FieldErrors, OwnerId, Role, Scope, Scopes,
+    UnixMillis, User,
+};
 
 use super::{ApiKeys, KeyMaker, maker};
-use crate::admit::{self, FieldError, Mistakes};
+use crate::admit;
 use crate::audit::Origin;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
 use crate::token::{self, Token};
@@ -245,8 +248,8 @@ fn admit(
     parent: Option<&ApiKey>,
     now: UnixMillis,
 ) -> Result<Admitted, AccountError> {
-    let mut mistakes = Mistakes::default();
-    let name = mistakes.note(admit::required_name("name", &new.name));
+    let mut mistakes = FieldErrors::default();
+    let name = mistakes.note(admit::required_name(Field::Name, &new.name));
     mistakes.note(scopes(new.scopes, user.role, maker.scopes));
     let expires_at = mistakes.note(maker::expiry(new.expires_at, parent, now));
     let allowance = mistakes.note(maker::allowance(new.allowance, maker, parent));
@@ -263,16 +266,16 @@ fn admit(
 }
 
 fn scopes(wanted: Scopes, role: Role, at_most: Scopes) -> Result<(), FieldError> {
-    let refused = |code, why| Err(FieldError::new("scopes", code, why));
+    let refused = |code, why| Err(FieldError::new(Field::Scopes, code, why));
     let may_grant =
         |scope: Scope| at_most.has(scope) && (scope != Scope::Admin || role == Role::Admin);
     if wanted.is_empty() {
-        return refused("required", "a key needs at least one scope");
+        return refused("required", "A key needs at least one scope.");
     }
     if !wanted.iter().all(may_grant) {
         return refused(
             "not_allowed",
-            "a key cannot do more than its maker and its user",
+            "A key cannot do more than its maker and its user.",
         );
     }
     Ok(())

@@ -1,10 +1,9 @@
 //! What an API key may hand on: nothing that lives longer, may do more, or counts into another limit than it does.
 
 use curt_core::ports::ApiKey;
-use curt_core::{Allowance, ApiKeyNumber, OwnerId, Scope, Scopes, UnixMillis};
+use curt_core::{Allowance, ApiKeyNumber, Field, FieldError, OwnerId, Scope, Scopes, UnixMillis};
 
 use super::ApiKeys;
-use crate::admit::FieldError;
 use crate::error::AccountError;
 use crate::principal::Principal;
 
@@ -56,13 +55,13 @@ pub(super) fn expiry(
     parent: Option<&ApiKey>,
     now: UnixMillis,
 ) -> Result<Option<UnixMillis>, FieldError> {
-    let refused = |code, why| Err(FieldError::new("expires_at", code, why));
+    let refused = |code, why| Err(FieldError::new(Field::ExpiresAt, code, why));
     if wanted.is_some_and(|at| at <= now || at > UnixMillis::MAX) {
-        return refused("not_in_future", "the expiry must be in the future");
+        return refused("not_in_future", "The expiry must be in the future.");
     }
     match (wanted, parent.and_then(ApiKey::ends_at)) {
         (Some(wanted), Some(end)) if wanted > end => {
-            refused("not_allowed", "a key cannot outlive the key that makes it")
+            refused("not_allowed", "A key cannot outlive the key that makes it.")
         }
         (wanted, end) => Ok(wanted.or(end)),
     }
@@ -77,13 +76,13 @@ pub(super) fn allowance(
 ) -> Result<Allowance, FieldError> {
     let limited = parent.map(|parent| parent.allowance);
     let limited = limited.filter(|allowance| *allowance != Allowance::default());
-    let refused = |why| Err(FieldError::new("allowance", "not_allowed", why));
+    let refused = |why| Err(FieldError::new(Field::Allowance, "not_allowed", why));
     match limited {
         _ if wanted != Allowance::default() && !maker.scopes.has(Scope::Admin) => {
-            refused("only an administrator may set what a key is allowed")
+            refused("Only an administrator may set what a key is allowed.")
         }
         Some(limited) if wanted != Allowance::default() && wanted != limited => {
-            refused("what a limited key makes has its limits")
+            refused("What a limited key makes has its limits.")
         }
         Some(limited) => Ok(limited),
         None => Ok(wanted),

@@ -1,6 +1,8 @@
 use std::fmt;
 
-use crate::admit::{self, FieldError, Mistakes};
+use curt_core::{Field, FieldError, FieldErrors};
+
+use crate::admit;
 use crate::error::AccountError;
 
 /// Somebody who wants an account.
@@ -31,10 +33,10 @@ pub(super) struct Admitted {
 }
 
 pub(super) fn person(new: &NewPerson) -> Result<Admitted, AccountError> {
-    let mut mistakes = Mistakes::default();
-    let first_name = mistakes.note(admit::required_name("first_name", &new.first_name));
+    let mut mistakes = FieldErrors::default();
+    let first_name = mistakes.note(admit::required_name(Field::FirstName, &new.first_name));
     let middle_name = mistakes.note(middle_name(new.middle_name.as_deref()));
-    let last_name = mistakes.note(admit::name("last_name", &new.last_name));
+    let last_name = mistakes.note(admit::name(Field::LastName, &new.last_name));
     let email = mistakes.note(admit::email(&new.email));
     mistakes.note(admit::password(
         &new.password,
@@ -64,7 +66,7 @@ pub(super) fn person(new: &NewPerson) -> Result<Admitted, AccountError> {
 /// An empty one is none.
 pub(super) fn middle_name(text: Option<&str>) -> Result<Option<Box<str>>, FieldError> {
     let name = text
-        .map(|text| admit::name("middle_name", text))
+        .map(|text| admit::name(Field::MiddleName, text))
         .transpose()?;
     Ok(name.filter(|name| !name.is_empty()))
 }

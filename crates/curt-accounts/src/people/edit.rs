@@ -1,9 +1,9 @@
 use curt_core::names::audit;
 use curt_core::ports::QuotaRule;
-use curt_core::{OwnerId, Role, UnixMillis, User};
+use curt_core::{Field, FieldErrors, OwnerId, Role, UnixMillis, User};
 
 use super::{People, Whom, admit as person};
-use crate::admit::{self, Mistakes, folded_email};
+use crate::admit::{self, folded_email};
 use crate::audit::Origin;
 use crate::error::AccountError;
 
@@ -88,9 +88,9 @@ impl People {
 }
 
 fn apply(edit: &EditPerson, user: &mut User) -> Result<(), AccountError> {
-    let mut mistakes = Mistakes::default();
+    let mut mistakes = FieldErrors::default();
     if let Some(text) = &edit.first_name
-        && let Some(name) = mistakes.note(admit::required_name("first_name", text))
+        && let Some(name) = mistakes.note(admit::required_name(Field::FirstName, text))
     {
         user.first_name = name;
     }
@@ -100,7 +100,7 @@ fn apply(edit: &EditPerson, user: &mut User) -> Result<(), AccountError> {
         user.middle_name = name;
     }
     if let Some(text) = &edit.last_name
-        && let Some(name) = mistakes.note(admit::name("last_name", text))
+        && let Some(name) = mistakes.note(admit::name(Field::LastName, text))
     {
         user.last_name = name;
     }

@@ -166,7 +166,7 @@ pub(crate) fn mistakes<T>(done: Result<T, AccountError>) -> Vec<(&'static str, &
     match done {
         Err(AccountError::Invalid(mistakes)) => mistakes
             .iter()
-            .map(|mistake| (mistake.field, mistake.code))
+            .map(|mistake| (mistake.field.name(), mistake.code))
             .collect(),
         Err(other) => panic!("{other}"),
         Ok(_) => Vec::new(),

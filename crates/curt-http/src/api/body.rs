@@ -183,7 +183,7 @@ fn field_name(path: String, named: Option<&str>) -> Cow<'static, str> {
 }
 
 /// A message of a part below, without a capital and a full stop, as a sentence.
-pub(crate) fn sentence(message: &str) -> String {
+fn sentence(message: &str) -> String {
     let mut characters = message.chars();
     match characters.next() {
         Some(first) => format!("{}{}.", first.to_ascii_uppercase(), characters.as_str()),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use curt_core::limits::{BULK_LINKS_MAX, CLICKS_MAX, TAGS_MAX, TARGET_BYTES_MAX, TITLE_BYTES_MAX};
 use curt_core::{KeyOrigin, Link, LinkState, OwnerId, RedirectStatus, Visibility};
-use curt_links::{EditLink, Expiry, NewLink};
+use curt_links::{EditLink, Expiry, LinkDraft, LinkEdit, NewLink, NewPassword};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::RefOr;
@@ -12,11 +12,11 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::body::{Object, bounded_list, bounded_list_or_null, present};
-use super::link_access::VisibilityName;
 use super::names::UserId;
 use super::revision::tag;
 use super::secret::Secret;
 use super::time::Rfc3339;
+use super::visibility::VisibilityName;
 use crate::problem::ProblemBody;
 use crate::state::PublicUrl;
 
@@ -90,9 +90,9 @@ pub(crate) struct NewLinkBody {
     pub max_clicks: Option<u64>,
 }
 
-impl From<NewLinkBody> for NewLink {
+impl From<NewLinkBody> for LinkDraft {
     fn from(body: NewLinkBody) -> Self {
-        Self {
+        let link = NewLink {
             target: body.target,
             alias: body.alias,
             title: body.title,
@@ -104,8 +104,16 @@ impl From<NewLinkBody> for NewLink {
             visibility: body.visibility.map(Visibility::from),
             password_hash: None,
             max_clicks: body.max_clicks,
+        };
+        Self {
+            link,
+            password: body.password.map(new_password),
         }
     }
+}
+
+fn new_password(password: Secret) -> NewPassword {
+    NewPassword(password.into_inner())
 }
 
 fn expiry(at: Option<Rfc3339>) -> Expiry {
@@ -166,16 +174,9 @@ pub(crate) struct EditLinkBody {
     pub max_clicks: Option<Option<u64>>,
 }
 
-impl EditLinkBody {
-    /// Whether it is to change who may follow the link.
-    pub(crate) fn changes_access(&self) -> bool {
-        self.visibility.is_some() || self.password.is_some()
-    }
-}
-
-impl From<EditLinkBody> for EditLink {
+impl From<EditLinkBody> for LinkEdit {
     fn from(body: EditLinkBody) -> Self {
-        Self {
+        let link = EditLink {
             target: body.target,
             title: body.title,
             tags: body.tags.map(Option::unwrap_or_default),
@@ -186,6 +187,10 @@ impl From<EditLinkBody> for EditLink {
             visibility: body.visibility.map(Visibility::from),
             password_hash: None,
             max_clicks: body.max_clicks,
+        };
+        Self {
+            link,
+            password: body.password.map(|new| new.map(new_password)),
         }
     }
 }

@@ -7,10 +7,9 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use curt_accounts::Principal;
-use curt_core::limits::{BULK_LINKS_MAX, HTTP_BODY_BYTES_MAX, HTTP_BULK_BODY_BYTES_MAX};
-use curt_core::names::audit;
+use curt_core::limits::{HTTP_BODY_BYTES_MAX, HTTP_BULK_BODY_BYTES_MAX};
 use curt_core::ports::ListQuery;
-use curt_core::{ErrorKind, Link, Revision, Scope};
+use curt_core::{Link, Revision, Scope};
 use curt_links::{Created, LinkError, Who};
 use http::header::{ETAG, LINK, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
@@ -19,7 +18,6 @@ use super::body::{self, JSON, MERGE_PATCH, Object};
 use super::documented::{
     BulkProblems, ChangeProblems, CreateProblems, DeleteProblems, ListProblems, ReadProblems,
 };
-use super::link_access::{self, VisibilityName};
 use super::link_body::{
     BulkBody, BulkResult, BulkResultsBody, EditLinkBody, LinkBody, NewLinkBody, PageBody,
 };
@@ -28,7 +26,7 @@ use super::once::{REPLAYED, once};
 use super::readable::if_readable;
 use super::revision::{Condition, etag};
 use crate::body_budget::HeldByAnswer;
-use crate::caller::{self, Caller, permit};
+use crate::caller::{Caller, permit};
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
 use crate::state::App;
@@ -69,8 +67,8 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let principal = caller.maker(&app, None).await?;
-    caller.may_create_any(&app, principal.as_ref()).await?;
+    let principal = caller.require_creator(&app, None).await?;
+    caller.refuse_exhausted(&app, principal.as_ref()).await?;
     body::media_type(&parts.headers, &[JSON])?;
     let source = caller.body_source(principal.as_ref());
     let raw = body::read(&app, source, raw, HTTP_BODY_BYTES_MAX).await?;
@@ -83,10 +81,11 @@ pub(crate) async fn create(
         "POST /api/v1/links",
         &new,
     )?;
-    let limit = caller.may_create(&app, principal.as_ref(), 1).await?;
-    let by = caller::maker(principal.as_ref());
-    let new = link_access::new_link(&app, &caller, principal.as_ref(), new.0).await?;
-    let created = app.links.create(by, new, once).await?;
+    let creator = caller.of_links(principal.as_ref());
+    let (created, quota) = app
+        .link_operations()
+        .create_link(creator, new.0.into(), once)
+        .await?;
     let location = format!("{PATH}/{}", created.link.id.key);
     let mut response = shown(&app, StatusCode::CREATED, &created.link);
     response
@@ -95,7 +94,7 @@ pub(crate) async fn create(
     if created.replayed {
         response.headers_mut().insert(REPLAYED, YES);
     }
-    rate_limit::note(&mut response, limit.as_ref());
+    rate_limit::note(&mut response, quota.as_ref());
     // The link may be another by now than the one that was asked for.
     Ok(match &principal {
         Some(principal) if created.replayed => if_readable(principal, response),
@@ -129,8 +128,8 @@ pub(crate) async fn bulk(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let principal = caller.maker(&app, None).await?;
-    caller.may_create_any(&app, principal.as_ref()).await?;
+    let principal = caller.require_creator(&app, None).await?;
+    caller.refuse_exhausted(&app, principal.as_ref()).await?;
     body::media_type(&parts.headers, &[JSON])?;
     let source = caller.body_source(principal.as_ref());
     let under_way = app.bodies.begin_bulk(source)?;
@@ -138,13 +137,6 @@ pub(crate) async fn bulk(
     let _working = app.bodies.begin_work(raw.len()).await;
     let Object(bulk): Object<BulkBody> = body::from_json(&raw)?;
     let body_permit = raw.into_permit();
-    if bulk.links.is_empty() || bulk.links.len() > BULK_LINKS_MAX {
-        return Err(Problem::invalid_field(
-            "links",
-            "count",
-            format!("A bulk request makes 1 to {BULK_LINKS_MAX} links."),
-        ));
-    }
     let once = once(
         &parts.headers,
         principal.as_ref(),
@@ -152,11 +144,12 @@ pub(crate) async fn bulk(
         "POST /api/v1/links/bulk",
         &bulk,
     )?;
-    let count = bulk.links.len() as u64;
-    let limit = caller.may_create(&app, principal.as_ref(), count).await?;
-    let by = caller::maker(principal.as_ref());
-    let new = link_access::new_links(&app, &caller, principal.as_ref(), bulk.links).await?;
-    let outcomes = app.links.create_many(by, new, once).await?;
+    let creator = caller.of_links(principal.as_ref());
+    let drafts = bulk.links.into_iter().map(|Object(new)| new.into());
+    let (outcomes, quota) = app
+        .link_operations()
+        .create_links(creator, drafts.collect(), once)
+        .await?;
     let replayed = outcomes.iter().any(|outcome| match outcome {
         Ok(created) => created.replayed,
         Err(error) => matches!(error, LinkError::CreatedAndGone(_)),
@@ -168,7 +161,7 @@ pub(crate) async fn bulk(
     if replayed {
         response.headers_mut().insert(REPLAYED, YES);
     }
-    rate_limit::note(&mut response, limit.as_ref());
+    rate_limit::note(&mut response, quota.as_ref());
     let held = HeldByAnswer::new(body_permit, under_way);
     response.extensions_mut().insert(held);
     Ok(response)
@@ -234,22 +227,11 @@ pub(crate) async fn list(
     let principal = caller.needs(&app, Scope::Read).await?;
     let asked = list_query::parse(uri.query().unwrap_or_default())?;
     let (who, query) = whose(&principal, asked)?;
-    let had_cursor = query.cursor.is_some();
     let links = Arc::clone(&app.links);
     let page = app
         .scans
         .read(principal.user, async move { links.list(who, query).await })
-        .await?
-        .map_err(|error| match error {
-            LinkError::Store(error) if had_cursor && error.kind == ErrorKind::Invalid => {
-                Problem::invalid_field(
-                    "cursor",
-                    "value",
-                    "This is not a cursor that the same list gave out.",
-                )
-            }
-            other => other.into(),
-        })?;
+        .await??;
     let body = PageBody {
         links: page
             .links
@@ -291,7 +273,7 @@ pub(crate) async fn read(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let who = caller::reachable_links(&caller.needs(&app, Scope::Read).await?);
+    let who = Who::reachable_by(&caller.needs(&app, Scope::Read).await?);
     let seen = Condition::if_none_match(&headers)?;
     let link = app.links.get(who, &known_key(key)?).await?;
     if seen.names(link.revision) {
@@ -334,7 +316,7 @@ pub(crate) async fn edit(
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
     let principal = caller.needs(&app, Scope::Manage).await?;
-    let who = caller::reachable_links(&principal);
+    let who = Who::reachable_by(&principal);
     body::media_type(&parts.headers, &[MERGE_PATCH, JSON])?;
     let condition = Condition::if_match(&parts.headers)?;
     let source = caller.body_source(Some(&principal));
@@ -342,20 +324,13 @@ pub(crate) async fn edit(
     let Object(changes): Object<EditLinkBody> = body::from_json(&raw)?;
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;
-    let is_audited = changes.changes_access();
-    let changes = link_access::edit_link(&app, &caller, &principal, changes).await?;
-    let origin = caller.origin().by(principal.user);
-    let working = Arc::clone(&app);
+    let (working, editor) = (Arc::clone(&app), principal.clone());
     let link = to_the_end(async move {
-        let link = working.links.edit(who, &key, seen, changes).await?;
-        if is_audited {
-            let subject = format!("{key} {}", VisibilityName::from(link.visibility).as_str());
-            let audit = &working.accounts.audit;
-            audit
-                .record(origin, audit::VISIBILITY_CHANGED, &subject)
-                .await;
-        }
-        Ok::<_, LinkError>(link)
+        let operations = working.link_operations();
+        let caller = caller.of_links(Some(&editor));
+        operations
+            .edit_link(caller, who, &key, seen, changes.into())
+            .await
     });
     let answer = shown(&app, StatusCode::OK, &link.await?);
     Ok(if_readable(&principal, answer))
@@ -382,7 +357,7 @@ pub(crate) async fn delete(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let who = caller::reachable_links(&caller.needs(&app, Scope::Manage).await?);
+    let who = Who::reachable_by(&caller.needs(&app, Scope::Manage).await?);
     let condition = Condition::if_match(&headers)?;
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;

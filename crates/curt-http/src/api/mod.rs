@@ -26,7 +26,6 @@ mod invites;
 mod key_body;
 mod keys;
 mod leftover;
-mod link_access;
 mod link_body;
 mod links;
 mod list_query;
@@ -45,6 +44,7 @@ mod stats;
 mod time;
 mod user_body;
 mod users;
+mod visibility;
 
 use std::sync::Arc;
 
@@ -54,8 +54,7 @@ use axum::{Extension, Router, middleware};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use body::{form_only, read as read_body, sentence};
-pub(crate) use link_access::LinkHasher;
+pub(crate) use body::{form_only, read as read_body};
 pub(crate) use once::{REPLAYED, bind_to_client, fingerprint};
 pub(crate) use sessions::with_cookies;
 pub(crate) use time::Rfc3339;

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use curt_core::names::audit;
 use curt_core::{LinkState, Scope};
-use curt_links::LinkError;
 use http::StatusCode;
 
 use super::documented::SwitchProblems;
@@ -41,7 +39,7 @@ pub(crate) async fn disable(
     key: Result<Path<String>, PathRejection>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    switch(app, key, &caller, LinkState::Disabled).await
+    switch(app, key, caller, LinkState::Disabled).await
 }
 
 /// Switch a link on again
@@ -66,27 +64,22 @@ pub(crate) async fn enable(
     key: Result<Path<String>, PathRejection>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    switch(app, key, &caller, LinkState::Active).await
+    switch(app, key, caller, LinkState::Active).await
 }
 
 async fn switch(
     app: Arc<App>,
     key: Result<Path<String>, PathRejection>,
-    caller: &Caller,
+    caller: Caller,
     state: LinkState,
 ) -> Result<Response, Problem> {
     let principal = caller.needs(&app, Scope::Admin).await?;
     let key = known_key(key)?;
-    let origin = caller.origin().by(principal.user);
-    let working = Arc::clone(&app);
+    let (working, switcher) = (Arc::clone(&app), principal.clone());
     let link = to_the_end(async move {
-        let (link, action) = if state == LinkState::Disabled {
-            (working.links.disable(&key).await?, audit::LINK_DISABLED)
-        } else {
-            (working.links.enable(&key).await?, audit::LINK_ENABLED)
-        };
-        working.accounts.audit.record(origin, action, &key).await;
-        Ok::<_, LinkError>(link)
+        let operations = working.link_operations();
+        let caller = caller.of_links(Some(&switcher));
+        operations.switch_link(caller, &key, state).await
     });
     let answer = shown(&app, StatusCode::OK, &link.await?);
     Ok(if_readable(&principal, answer))

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use curt_core::Scope;
 use curt_core::limits::{HTTP_BODY_BYTES_MAX, TAG_BYTES_MAX};
-use curt_links::{Expiry, NewLink};
+use curt_core::{Field, Scope};
+use curt_links::{Expiry, LinkDraft, LinkError, NewLink, Who};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
@@ -22,9 +22,9 @@ use super::body::{self, FORM, JSON, Object};
 use super::documented::{CreateUrlProblems, DeleteUrlProblems};
 use super::time::{DateOrTime, Rfc3339};
 use crate::body_budget::BodySource;
-use crate::caller::{self, Caller};
+use crate::caller::Caller;
 use crate::pages::negotiate::prefers_json;
-use crate::problem::{InvalidField, Problem};
+use crate::problem::{InvalidField, Problem, field_name};
 use crate::rate_limit;
 use crate::state::App;
 
@@ -111,33 +111,39 @@ pub(crate) async fn create_url(
     let (parts, raw) = request.into_parts();
     // A key in a header counts before one in the body, so that the body need not be read to refuse it.
     let shown = match caller.shows_key() {
-        true => caller.maker(&app, None).await?,
+        true => caller.require_creator(&app, None).await?,
         false => None,
     };
     if shown.is_some() {
-        caller.may_create_any(&app, shown.as_ref()).await?;
+        caller.refuse_exhausted(&app, shown.as_ref()).await?;
     }
     let source = caller.body_source(shown.as_ref());
     let asked: CreateUrl = parameters(&app, source, &parts, raw).await?;
     let principal = match shown {
         Some(shown) => Some(shown),
-        None => caller.maker(&app, asked.api_dev_key.as_deref()).await?,
+        None => {
+            caller
+                .require_creator(&app, asked.api_dev_key.as_deref())
+                .await?
+        }
     };
-    let new = new_link(asked)?;
-    let limit = caller.may_create(&app, principal.as_ref(), 1).await?;
-    let by = caller::maker(principal.as_ref());
-    let created = app
-        .links
-        .create(by, new, None)
-        .await
-        .map_err(|error| Problem::from(error).rename_fields(original_name))?;
+    let draft = LinkDraft {
+        link: new_link(asked)?,
+        password: None,
+    };
+    let creator = caller.of_links(principal.as_ref());
+    let creating = app.link_operations().create_link(creator, draft, None);
+    let (created, quota) = creating.await.map_err(|error| match error {
+        LinkError::Invalid(mistakes) => Problem::mistakes(mistakes, original_name),
+        other => other.into(),
+    })?;
     let short_url = app.public.short_url(created.link.id.key.as_str());
     let mut response = if prefers_json(&parts.headers) {
         Json(ShortUrl { short_url }).into_response()
     } else {
         short_url.into_response()
     };
-    rate_limit::note(&mut response, limit.as_ref());
+    rate_limit::note(&mut response, quota.as_ref());
     Ok(response)
 }
 
@@ -178,7 +184,7 @@ pub(crate) async fn delete_url(
         Some(shown) => shown,
         None => caller.needs_with(&app, key, Scope::Manage).await?,
     };
-    let who = caller::reachable_links(&principal);
+    let who = Who::reachable_by(&principal);
     let url_key = needed("url_key", asked.url_key)?;
     let base = format!("{}/", app.public.base());
     let key = url_key.strip_prefix(&base).unwrap_or(&url_key);
@@ -228,14 +234,14 @@ fn new_link(asked: CreateUrl) -> Result<NewLink, Problem> {
     })
 }
 
-/// The parameter's name here for the field's name in a link.
-fn original_name(field: &str) -> Option<&'static str> {
+/// Returns the parameter's name here.
+fn original_name(field: Field) -> &'static str {
     match field {
-        "target" => Some("original_url"),
-        "alias" => Some("custom_alias"),
-        "expires_at" => Some("expire_date"),
-        "tags" => Some("user_name"),
-        _ => None,
+        Field::Target => "original_url",
+        Field::Alias => "custom_alias",
+        Field::ExpiresAt => "expire_date",
+        Field::Tags => "user_name",
+        field => field_name(field),
     }
 }
 

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use curt_accounts::{AccountError, Granted, Principal, Whom};
 use curt_core::ports::PermissionId;
 use curt_core::{Link, OwnerId, Scope};
+use curt_links::Who;
 use http::StatusCode;
 use http::header::LOCATION;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ use super::names::UserId;
 use super::query;
 use super::readable::if_readable;
 use super::time::Rfc3339;
-use crate::caller::{self, Caller, permit};
+use crate::caller::{Caller, permit};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use crate::tasks::to_the_end;
@@ -205,6 +206,6 @@ fn unknown(named: &Named) -> Problem {
 }
 
 async fn link(app: &App, principal: &Principal, key: &str) -> Result<Link, Problem> {
-    let who = caller::reachable_links(principal);
+    let who = Who::reachable_by(principal);
     Ok(app.links.get(who, key).await?)
 }

@@ -14,9 +14,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use curt_accounts::{Decision, Guess, Origin, Principal};
+use curt_accounts::{Guess, Origin, Principal};
 use curt_core::{OwnerId, Scope};
-use curt_links::{Maker, Who};
+use curt_links::LinkCaller;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
@@ -115,9 +115,9 @@ impl Caller {
         Ok(principal)
     }
 
-    /// Whoever makes links, or nobody where that may be done without credentials, and then not by a page of another
+    /// Returns who creates links, or `None` where that may be done without credentials, and then not by a page of another
     /// site.
-    pub(crate) async fn maker(
+    pub(crate) async fn require_creator(
         &self,
         app: &App,
         parameter: Option<&str>,
@@ -145,8 +145,8 @@ impl Caller {
         matches!(self.header, Shown::Token(_))
     }
 
-    /// Refuses a maker who could not make a single link now, so that their body need not be read.
-    pub(crate) async fn may_create_any(
+    /// Refuses a caller who could not create a single link now, so that the body need not be read.
+    pub(crate) async fn refuse_exhausted(
         &self,
         app: &App,
         principal: Option<&Principal>,
@@ -156,16 +156,12 @@ impl Caller {
         rate_limit::granted(exhausted).map(drop)
     }
 
-    /// Takes so many new links from what their maker may make.
-    pub(crate) async fn may_create(
-        &self,
-        app: &App,
-        principal: Option<&Principal>,
-        count: u64,
-    ) -> Result<Option<Decision>, Problem> {
-        let limits = &app.accounts.limits;
-        let decision = limits.creations(principal, self.address, count).await?;
-        rate_limit::granted(decision)
+    /// Returns who asks, for an operation on links.
+    pub(crate) fn of_links<'a>(&self, principal: Option<&'a Principal>) -> LinkCaller<'a> {
+        LinkCaller {
+            principal,
+            address: self.address,
+        }
     }
 
     /// Counts a try to sign in before any work is done for it, and takes it back unless it was a wrong one.
@@ -262,23 +258,6 @@ pub(crate) fn permit(principal: &Principal, scope: Scope) -> Result<(), Problem>
 pub(crate) fn scope_missing(scope: Scope) -> Problem {
     let what = format!("This needs the scope \"{}\".", scope.name());
     Problem::new(ProblemCode::ScopeMissing).detail(what)
-}
-
-/// What a new link remembers of its maker.
-pub(crate) fn maker(principal: Option<&Principal>) -> Maker {
-    Maker {
-        owner: principal.map_or(OwnerId::ANONYMOUS, |principal| principal.user),
-        made_with: principal.and_then(Principal::made_with),
-    }
-}
-
-/// Whose links an operation on one link may touch.
-pub(crate) fn reachable_links(principal: &Principal) -> Who {
-    if principal.may(Scope::Admin) {
-        Who::Anybody
-    } else {
-        Who::Owner(principal.user)
-    }
 }
 
 fn in_headers(headers: &HeaderMap) -> Shown {

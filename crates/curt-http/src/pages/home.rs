@@ -13,7 +13,7 @@ use axum::response::Response;
 use curt_clicks::record::Outcome;
 use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, PASSWORD_BYTES_MAX};
 use curt_core::{Link, UnixMillis, Visibility};
-use curt_links::{Created, Expiry, NewLink, OnceKey};
+use curt_links::{Created, Expiry, LinkDraft, NewLink, NewPassword, OnceKey};
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, Method, StatusCode};
 
@@ -21,8 +21,8 @@ use super::assets::Assets;
 use super::form::{Form, Message};
 use super::visitor::Visitor;
 use super::{VERSION, day, page, refused};
-use crate::api::{LinkHasher, bind_to_client, fingerprint};
-use crate::caller::{self, Caller};
+use crate::api::{bind_to_client, fingerprint};
+use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use crate::visits::{Asked, Client};
@@ -131,32 +131,30 @@ pub(super) async fn shorten(
 }
 
 async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, Problem> {
-    let principal = caller.maker(app, Some(&typed.api_key)).await?;
+    let principal = caller.require_creator(app, Some(&typed.api_key)).await?;
     let visibility = typed.visibility()?;
-    if visibility == Visibility::Private && principal.is_none() {
-        let why = "Sign in first: nobody could follow a private link that is nobody's.";
-        return Err(Problem::invalid_field("visibility", "nobodys", why));
-    }
     let expires_at = choice_of(&typed.expires, app.clock.now())
         .ok_or_else(|| Problem::invalid_field("expires_at", "value", "Choose one of the list."))?;
-    let mut new = NewLink {
+    let link = NewLink {
         target: with_scheme(&typed.target),
         alias: (!typed.alias.is_empty()).then(|| typed.alias.clone()),
         expires_at,
         visibility: Some(visibility),
         ..NewLink::default()
     };
-    caller.may_create(app, principal.as_ref(), 1).await?;
-    if visibility == Visibility::Password && !typed.password.is_empty() {
-        let hasher = LinkHasher::begin(app, caller, principal.as_ref(), 1).await?;
-        new.password_hash = Some(hasher.hash(&typed.password).await?);
-    }
+    let has_password = visibility == Visibility::Password && !typed.password.is_empty();
+    let password = has_password.then(|| NewPassword(typed.password.clone()));
     let once = once(typed)?.map(|once| OnceKey {
         key: bind_to_client(once.key, principal.as_ref(), caller.address),
         ..once
     });
-    let by = caller::maker(principal.as_ref());
-    Ok(app.links.create(by, new, once).await?)
+    let creator = caller.of_links(principal.as_ref());
+    let draft = LinkDraft { link, password };
+    let (created, _) = app
+        .link_operations()
+        .create_link(creator, draft, once)
+        .await?;
+    Ok(created)
 }
 
 /// The token alone would refuse a form that was changed after going back; token and content together do not.

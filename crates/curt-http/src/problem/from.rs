@@ -2,24 +2,42 @@
 
 use curt_accounts::AccountError;
 use curt_core::names::event;
-use curt_core::{ErrorKind, PortError, RepeatLimiter, Revision};
+use curt_core::{ErrorKind, Field, FieldError, PortError, RepeatLimiter, Revision};
 use curt_links::LinkError;
 
 use super::{InvalidField, Problem, ProblemCode};
-use crate::api::{REPLAYED, revision::etag, sentence};
+use crate::api::{REPLAYED, revision::etag};
+use crate::rate_limit;
 
 /// One line per kind of failure and ten seconds; `curt_port_errors_total` counts all.
 static FAILURES: RepeatLimiter = RepeatLimiter::new();
 
+impl Problem {
+    /// Tells mistakes by the names that the interface's clients know the fields by.
+    pub(crate) fn mistakes(mistakes: Vec<FieldError>, name: fn(Field) -> &'static str) -> Self {
+        let told = |mistake: FieldError| {
+            InvalidField::new(name(mistake.field), mistake.code, mistake.message)
+        };
+        Self::invalid(mistakes.into_iter().map(told).collect())
+    }
+}
+
+/// Returns the field's name in the REST API.
+pub(crate) fn field_name(field: Field) -> &'static str {
+    match field {
+        Field::Status => "redirect_status",
+        field => field.name(),
+    }
+}
+
 impl From<LinkError> for Problem {
     fn from(error: LinkError) -> Self {
         match error {
-            LinkError::Invalid(fields) => Self::invalid(
-                fields
-                    .into_iter()
-                    .map(|field| InvalidField::new(field.field, field.code, field.message))
-                    .collect(),
-            ),
+            LinkError::Invalid(mistakes) => Self::mistakes(mistakes, field_name),
+            LinkError::InvalidItem { at, mistakes } => {
+                Self::mistakes(mistakes, field_name).inside(&format!("links[{at}]"))
+            }
+            LinkError::QuotaExceeded(decision) => rate_limit::refused(&decision),
             LinkError::AliasTaken => {
                 Self::new(ProblemCode::AliasTaken).detail("Another link has this alias.")
             }
@@ -41,14 +59,7 @@ impl From<LinkError> for Problem {
 impl From<AccountError> for Problem {
     fn from(error: AccountError) -> Self {
         match error {
-            AccountError::Invalid(fields) => Self::invalid(
-                fields
-                    .into_iter()
-                    .map(|field| {
-                        InvalidField::new(field.field, field.code, sentence(&field.message))
-                    })
-                    .collect(),
-            ),
+            AccountError::Invalid(mistakes) => Self::mistakes(mistakes, field_name),
             AccountError::EmailTaken => Self::new(ProblemCode::EmailTaken),
             AccountError::KeyNameTaken => Self::new(ProblemCode::KeyNameTaken),
             AccountError::TooMany => Self::new(ProblemCode::TooMany),

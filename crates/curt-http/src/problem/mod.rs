@@ -16,6 +16,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use code::ProblemCode;
+pub(crate) use from::field_name;
 
 pub const PROBLEM_JSON: &str = "application/problem+json";
 

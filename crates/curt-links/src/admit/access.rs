@@ -2,9 +2,7 @@
 //! not be remembered by browsers, which do not ask again after a permanent redirect.
 
 use curt_core::limits::CLICKS_MAX;
-use curt_core::{OwnerId, RedirectStatus, Visibility};
-
-use super::FieldError;
+use curt_core::{Field, FieldError, OwnerId, RedirectStatus, Visibility};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
@@ -35,7 +33,7 @@ pub(super) fn admit(access: Access, owner: OwnerId) -> Result<Access, Vec<FieldE
     let mut mistakes = Vec::new();
     if access.visibility == Visibility::Private && owner == OwnerId::ANONYMOUS {
         mistakes.push(FieldError::new(
-            "visibility",
+            Field::Visibility,
             "visibility_unowned",
             "A link that nobody owns cannot be private: nobody could follow it.",
         ));
@@ -43,14 +41,14 @@ pub(super) fn admit(access: Access, owner: OwnerId) -> Result<Access, Vec<FieldE
     let needs_password = access.visibility == Visibility::Password;
     if needs_password && access.password_hash.is_none() {
         mistakes.push(FieldError::new(
-            "password",
+            Field::Password,
             "password_missing",
             "A link with the visibility 'password' needs a password.",
         ));
     }
     if !needs_password && access.password_hash.is_some() {
         mistakes.push(FieldError::new(
-            "password",
+            Field::Password,
             "password_unused",
             "A password goes only with the visibility 'password'.",
         ));
@@ -58,14 +56,14 @@ pub(super) fn admit(access: Access, owner: OwnerId) -> Result<Access, Vec<FieldE
     let is_bounded = |most| (1..=CLICKS_MAX).contains(&most);
     if !access.max_clicks.is_none_or(is_bounded) {
         mistakes.push(FieldError::new(
-            "max_clicks",
+            Field::MaxClicks,
             "max_clicks_range",
             format!("A limit on clicks is a number from 1 to {CLICKS_MAX}."),
         ));
     }
     if access.is_guarded() && access.status.is_permanent() {
         mistakes.push(FieldError::new(
-            "redirect_status",
+            Field::Status,
             "redirect_status_permanent",
             "A link that is not public or has a limit on clicks redirects with 302 or 307: browsers remember the others.",
         ));

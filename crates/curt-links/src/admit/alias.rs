@@ -1,14 +1,10 @@
 //! What a person may choose as a key.
 
 use curt_core::limits::KEY_BYTES_MAX;
-use curt_core::{Key, KeyOrigin, KeyRefusal, KeyRules};
-
-use super::FieldError;
-
-const FIELD: &str = "alias";
+use curt_core::{Field, FieldError, Key, KeyOrigin, KeyRefusal, KeyRules};
 
 pub(super) fn admit(text: &str, rules: &KeyRules) -> Result<Key, FieldError> {
-    let mistake = |code, message: String| Err(FieldError::new(FIELD, code, message));
+    let mistake = |code, message: String| Err(FieldError::new(Field::Alias, code, message));
     match rules.check(text, KeyOrigin::Alias) {
         Ok(()) => {}
         Err(KeyRefusal::Length) if text.is_empty() => {

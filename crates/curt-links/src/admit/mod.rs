@@ -10,7 +10,7 @@ mod text;
 mod times;
 
 use curt_core::clock::UnixMillis;
-use curt_core::{Key, Link, OwnerId, RedirectStatus, Target, Visibility};
+use curt_core::{FieldError, FieldErrors, Key, Link, OwnerId, RedirectStatus, Target, Visibility};
 
 use self::access::Access;
 pub use self::own_host::{OwnHost, OwnHostError};
@@ -61,27 +61,6 @@ pub struct EditLink {
     pub max_clicks: Option<Option<u64>>,
 }
 
-/// One mistake in a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
-    /// The field as the request names it.
-    pub field: &'static str,
-    /// Stable, for programs.
-    pub code: &'static str,
-    /// One sentence, for people.
-    pub message: String,
-}
-
-impl FieldError {
-    pub(crate) fn new(field: &'static str, code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            field,
-            code,
-            message: message.into(),
-        }
-    }
-}
-
 /// A link that passed the door and has no key yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
@@ -110,7 +89,7 @@ pub(crate) fn new_link(
     new: NewLink,
 ) -> Result<Draft, Vec<FieldError>> {
     let Door { settings, now, .. } = *door;
-    let mut mistakes = Mistakes::default();
+    let mut mistakes = FieldErrors::default();
     let alias = |text| alias::admit(text, &settings.keys);
     let target = mistakes.note(target::admit(door, &new.target));
     let alias = mistakes.note(new.alias.as_deref().map(alias).transpose());
@@ -136,7 +115,7 @@ pub(crate) fn new_link(
             Some(valid_since),
             Some(expires_at),
             Some(access),
-        ) if mistakes.0.is_empty() => Ok(Draft {
+        ) if mistakes.is_empty() => Ok(Draft {
             target,
             alias,
             title: title.flatten(),
@@ -146,7 +125,7 @@ pub(crate) fn new_link(
             access,
             forward_query: new.forward_query.unwrap_or(settings.default_forward_query),
         }),
-        _ => Err(mistakes.0),
+        _ => Err(mistakes.into_vec()),
     }
 }
 
@@ -170,7 +149,7 @@ pub(crate) fn edit(
     edit: &EditLink,
 ) -> Result<Link, Vec<FieldError>> {
     let mut link = current.clone();
-    let mut mistakes = Mistakes::default();
+    let mut mistakes = FieldErrors::default();
     if let Some(text) = &edit.target
         && let Some(target) = mistakes.note(target::admit(door, text))
     {
@@ -190,14 +169,14 @@ pub(crate) fn edit(
     edit_access(&mut link, edit, &mut mistakes);
     link.forward_query = edit.forward_query.unwrap_or(link.forward_query);
     link.updated_at = door.now;
-    if mistakes.0.is_empty() {
+    if mistakes.is_empty() {
         Ok(link)
     } else {
-        Err(mistakes.0)
+        Err(mistakes.into_vec())
     }
 }
 
-fn edit_times(door: &Door<'_>, link: &mut Link, edit: &EditLink, mistakes: &mut Mistakes) {
+fn edit_times(door: &Door<'_>, link: &mut Link, edit: &EditLink, mistakes: &mut FieldErrors) {
     let Door { settings, now, .. } = *door;
     if let Some(at) = edit.valid_since
         && let Some(at) = mistakes.note(times::valid_since(at))
@@ -214,7 +193,7 @@ fn edit_times(door: &Door<'_>, link: &mut Link, edit: &EditLink, mistakes: &mut 
     }
 }
 
-fn edit_access(link: &mut Link, edit: &EditLink, mistakes: &mut Mistakes) {
+fn edit_access(link: &mut Link, edit: &EditLink, mistakes: &mut FieldErrors) {
     let visibility = edit.visibility.unwrap_or(link.visibility);
     let held = link
         .password_hash
@@ -231,19 +210,5 @@ fn edit_access(link: &mut Link, edit: &EditLink, mistakes: &mut Mistakes) {
         link.password_hash = access.password_hash;
         link.max_clicks = access.max_clicks;
         link.status = access.status;
-    }
-}
-
-/// Collects mistakes while the look goes on.
-#[derive(Default)]
-struct Mistakes(Vec<FieldError>);
-
-impl Mistakes {
-    fn note<T>(&mut self, looked_at: Result<T, FieldError>) -> Option<T> {
-        looked_at.map_err(|mistake| self.0.push(mistake)).ok()
-    }
-
-    fn note_all<T>(&mut self, looked_at: Result<T, Vec<FieldError>>) -> Option<T> {
-        looked_at.map_err(|mistakes| self.0.extend(mistakes)).ok()
     }
 }

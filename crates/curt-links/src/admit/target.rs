@@ -1,17 +1,15 @@
 //! Where a link may lead. The text is parsed as a browser would parse it, judged after that, and stored as serialised:
 //! what was judged is what is visited.
 
-use curt_core::Target;
 use curt_core::limits::TARGET_BYTES_MAX;
+use curt_core::{Field, FieldError, Target};
 use url::Url;
 
-use super::{Door, FieldError};
-
-const FIELD: &str = "target";
+use super::Door;
 
 pub(super) fn admit(door: &Door<'_>, text: &str) -> Result<Target, FieldError> {
     let settings = door.settings;
-    let mistake = |code, message: String| Err(FieldError::new(FIELD, code, message));
+    let mistake = |code, message: String| Err(FieldError::new(Field::Target, code, message));
     // Browsers strip these around a URL.
     let text = text.trim_matches(|c: char| c <= ' ');
     if text.is_empty() {

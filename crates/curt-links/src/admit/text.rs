@@ -1,22 +1,21 @@
 //! Titles and tags: what people write about a link.
 
 use curt_core::limits::{TAG_BYTES_MAX, TAGS_MAX, TITLE_BYTES_MAX};
-
-use super::FieldError;
+use curt_core::{Field, FieldError};
 
 /// The title without spaces around it; an empty one is none.
 pub(super) fn title(text: &str) -> Result<Option<Box<str>>, FieldError> {
     let title = text.trim();
     if title.len() > TITLE_BYTES_MAX {
         return Err(FieldError::new(
-            "title",
+            Field::Title,
             "title_too_long",
             format!("A title has at most {TITLE_BYTES_MAX} bytes."),
         ));
     }
     if title.chars().any(char::is_control) {
         return Err(FieldError::new(
-            "title",
+            Field::Title,
             "title_control",
             "A title must not hold control characters.",
         ));
@@ -74,5 +73,5 @@ fn tag(text: &str) -> Result<Box<str>, FieldError> {
 }
 
 fn tag_mistake(code: &'static str, message: String) -> FieldError {
-    FieldError::new("tags", code, message)
+    FieldError::new(Field::Tags, code, message)
 }

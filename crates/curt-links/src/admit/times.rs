@@ -1,8 +1,9 @@
 //! From when until when a link redirects.
 
 use curt_core::clock::UnixMillis;
+use curt_core::{Field, FieldError};
 
-use super::{Expiry, FieldError};
+use super::Expiry;
 use crate::settings::LinkSettings;
 
 pub(super) fn expiry(
@@ -18,13 +19,13 @@ pub(super) fn expiry(
             let begins = valid_since.map_or(now, |since| since.max(now));
             begins.plus(after).min(UnixMillis::MAX)
         })),
-        Expiry::At(at) if at <= now => Err(mistake(
-            "expires_at",
+        Expiry::At(at) if at <= now => Err(FieldError::new(
+            Field::ExpiresAt,
             "expiry_past",
             "The expiry must be in the future.",
         )),
-        Expiry::At(at) if at > UnixMillis::MAX => Err(mistake(
-            "expires_at",
+        Expiry::At(at) if at > UnixMillis::MAX => Err(FieldError::new(
+            Field::ExpiresAt,
             "expiry_too_late",
             "The expiry must not be later than the year 9999.",
         )),
@@ -34,8 +35,8 @@ pub(super) fn expiry(
 
 pub(super) fn valid_since(asked: Option<UnixMillis>) -> Result<Option<UnixMillis>, FieldError> {
     match asked {
-        Some(at) if at < UnixMillis(0) || at > UnixMillis::MAX => Err(mistake(
-            "valid_since",
+        Some(at) if at < UnixMillis(0) || at > UnixMillis::MAX => Err(FieldError::new(
+            Field::ValidSince,
             "valid_since_range",
             "The start must lie between the years 1970 and 9999.",
         )),
@@ -48,15 +49,11 @@ pub(super) fn in_order(
     expires_at: Option<UnixMillis>,
 ) -> Result<(), FieldError> {
     match (valid_since, expires_at) {
-        (Some(since), Some(until)) if since >= until => Err(mistake(
-            "valid_since",
+        (Some(since), Some(until)) if since >= until => Err(FieldError::new(
+            Field::ValidSince,
             "valid_since_after_expiry",
             "The start must be before the expiry.",
         )),
         _ => Ok(()),
     }
-}
-
-fn mistake(field: &'static str, code: &'static str, message: &str) -> FieldError {
-    FieldError::new(field, code, message)
 }

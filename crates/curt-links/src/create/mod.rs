@@ -16,12 +16,15 @@ mod place;
 use curt_core::clock::UnixMillis;
 use curt_core::limits::BULK_LINKS_MAX;
 use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted};
-use curt_core::{ApiKeyNumber, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult, Revision};
+use curt_core::{
+    ApiKeyNumber, Field, FieldError, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult,
+    Revision,
+};
 use curt_keys::{KeyHint, SuppliedKey};
 
 pub use self::once::OnceKey;
 use crate::Links;
-use crate::admit::{self, Draft, FieldError, NewLink};
+use crate::admit::{self, Draft, NewLink};
 use crate::error::LinkError;
 
 /// Who makes links.
@@ -66,7 +69,7 @@ impl Links {
     ) -> Result<Vec<Result<Created, LinkError>>, LinkError> {
         if new.len() > BULK_LINKS_MAX {
             return Err(LinkError::Invalid(vec![FieldError::new(
-                "links",
+                Field::Links,
                 "links_too_many",
                 format!("A request creates at most {BULK_LINKS_MAX} links."),
             )]));

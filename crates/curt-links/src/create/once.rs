@@ -3,12 +3,12 @@
 use curt_core::clock::UnixMillis;
 use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, KEY_TRIES_MAX};
 use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted, Once, Replay};
-use curt_core::{KeyOrigin, Link, LinkState, OwnerId, PortError};
+use curt_core::{Field, FieldError, KeyOrigin, Link, LinkState, OwnerId, PortError};
 
 use super::place::{any_key, unexpected};
 use super::{Created, Maker, Outcome, as_stored, supplied};
 use crate::Links;
-use crate::admit::{Draft, FieldError};
+use crate::admit::Draft;
 use crate::error::LinkError;
 
 /// The client's `Idempotency-Key` and a digest of the request that carried it.
@@ -28,7 +28,7 @@ impl OnceKey {
                 .all(|byte| byte == b' ' || byte.is_ascii_graphic());
         if !is_usable {
             return Err(vec![FieldError::new(
-                "idempotency_key",
+                Field::IdempotencyKey,
                 "idempotency_key_invalid",
                 format!(
                     "An Idempotency-Key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters."

@@ -1,14 +1,16 @@
 //! What people do with links that exist: read, list, edit, delete, and for administrators switch off and on. Somebody
 //! else's link is answered like one that is not there.
 
+use curt_accounts::Principal;
 use curt_core::limits::{PAGE_LINKS_MAX, SEARCH_BYTES_MAX};
 use curt_core::ports::{ChangeReply, ListPage, ListQuery};
 use curt_core::{
-    ErrorKind, Link, LinkId, LinkRef, LinkState, OwnerId, PortResult, Revision, UnixMillis,
+    ErrorKind, Field, FieldError, Link, LinkId, LinkRef, LinkState, OwnerId, PortResult, Revision,
+    Scope, UnixMillis,
 };
 
 use crate::Links;
-use crate::admit::{self, EditLink, FieldError};
+use crate::admit::{self, EditLink};
 use crate::error::LinkError;
 
 /// How often a change without a named revision is tried against others' changes.
@@ -24,6 +26,16 @@ pub enum Who {
 }
 
 impl Who {
+    /// Returns whose links an operation of `principal` on one link may touch.
+    #[must_use]
+    pub fn reachable_by(principal: &Principal) -> Self {
+        if principal.may(Scope::Admin) {
+            Self::Anybody
+        } else {
+            Self::Owner(principal.user)
+        }
+    }
+
     /// Links made without credentials belong to nobody who could show any.
     fn is_nobody(self) -> bool {
         self == Self::Owner(OwnerId::ANONYMOUS)
@@ -59,7 +71,7 @@ impl Links {
             .is_some_and(|text| text.len() > SEARCH_BYTES_MAX)
         {
             return Err(invalid(
-                "search",
+                Field::Search,
                 "search_too_long",
                 format!("A search has at most {SEARCH_BYTES_MAX} bytes."),
             ));
@@ -75,7 +87,7 @@ impl Links {
         match self.store.list(&query).await {
             Ok(page) => Ok(page),
             Err(failure) if has_cursor && failure.kind == ErrorKind::Invalid => Err(invalid(
-                "cursor",
+                Field::Cursor,
                 "cursor_invalid",
                 "The cursor is not one of this list: start from the first page.".into(),
             )),
@@ -216,6 +228,6 @@ impl Links {
     }
 }
 
-fn invalid(field: &'static str, code: &'static str, message: String) -> LinkError {
+fn invalid(field: Field, code: &'static str, message: String) -> LinkError {
     LinkError::Invalid(vec![FieldError::new(field, code, message)])
 }

@@ -246,7 +246,7 @@ async fn hostile_targets_are_refused_g1_g2_g4_g5() {
         let refused = world.links.create(ANN, new(target), None).await;
         match refused {
             Err(LinkError::Invalid(mistakes)) => {
-                let found: Vec<_> = mistakes.iter().map(|m| (m.field, m.code)).collect();
+                let found: Vec<_> = mistakes.iter().map(|m| (m.field.name(), m.code)).collect();
                 assert_eq!(found, [("target", *code)], "{target:?}");
             }
             other => panic!("{target:?}: {other:?}"),

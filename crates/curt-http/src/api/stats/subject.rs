@@ -6,10 +6,11 @@ use curt_accounts::Principal;
 use curt_clicks::report::Reports;
 use curt_core::limits::TAG_BYTES_MAX;
 use curt_core::{ClickSubject, OwnerId, Scope};
+use curt_links::Who;
 use utoipa::IntoParams;
 
 use crate::api::list_query::{self, OwnerFilter};
-use crate::caller::{self, Caller, permit};
+use crate::caller::{Caller, permit};
 use crate::problem::{Problem, ProblemCode};
 use crate::scans::Scans;
 use crate::state::App;
@@ -81,10 +82,7 @@ impl Wanted {
 
 async fn link(app: &App, caller: &Caller, key: &str) -> Result<Subject, Problem> {
     let principal = caller.needs(app, Scope::Read).await?;
-    let link = app
-        .links
-        .get(caller::reachable_links(&principal), key)
-        .await?;
+    let link = app.links.get(Who::reachable_by(&principal), key).await?;
     // A key may have been another link's before, which was of another generation.
     let clicks = ClickSubject::Link(link.id, link.revision.generation);
     subject(app, &principal, clicks)
