@@ -20,14 +20,13 @@ pub mod server;
 pub mod settings;
 pub mod state;
 mod tasks;
-mod visits;
 
 pub use body_budget::BodyBudget;
 pub use metrics::HttpMetrics;
 pub use readiness::{Check, Failure, Impact, Readiness};
+pub use redirect::clicks::{RouterVisits, Visits};
 pub use scans::{AbandonedReads, ScanSettings, Scans};
 pub use settings::{
     ApiSettings, FeedSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings,
 };
 pub use state::{App, PublicUrl};
-pub use visits::{RouterVisits, Visits};

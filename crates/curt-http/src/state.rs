@@ -11,9 +11,9 @@ use curt_links::{LinkOperations, LinkPolicy, Links, Resolver};
 use crate::body_budget::BodyBudget;
 use crate::metrics::HttpMetrics;
 use crate::readiness::Readiness;
+use crate::redirect::clicks::RouterVisits;
 use crate::scans::Scans;
 use crate::settings::HttpSettings;
-use crate::visits::RouterVisits;
 
 /// The parts of the product that HTTP makes reachable.
 pub struct App {

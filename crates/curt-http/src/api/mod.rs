@@ -18,9 +18,8 @@
 //! [reserved](curt_core::reserved::is_reserved).
 
 mod audit;
-mod body;
-mod documented;
-mod follow;
+pub(crate) mod body;
+pub(crate) mod documented;
 pub(crate) mod health;
 mod invites;
 mod key_body;
@@ -62,7 +61,7 @@ pub(crate) use time::Rfc3339;
 use crate::openapi;
 use crate::pages;
 use crate::problem::{Problem, ProblemCode};
-use crate::redirect::RedirectFields;
+use crate::redirect::{RedirectFields, slow};
 use crate::state::App;
 
 /// Everything that is not answered on the fast path, and `GET /{key}` itself by the same rules.
@@ -71,7 +70,7 @@ pub fn router(app: Arc<App>) -> Router {
     let document = openapi::finish(document, app.settings.api.anonymous_create);
     let fields = Arc::new(RedirectFields::new(&app.settings));
     let routes = documented
-        .route("/{key}/", get(follow::follow).post(follow::unlock))
+        .route("/{key}/", get(slow::follow).post(slow::unlock))
         .merge(pages::routes(&document))
         .layer(Extension(fields))
         .layer(Extension(Arc::new(stats::Feeds::new(app.settings.feeds))))
@@ -110,7 +109,7 @@ fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(keys::rotate))
         .routes(routes!(original::create_url))
         .routes(routes!(original::delete_url))
-        .routes(routes!(follow::follow, follow::unlock))
+        .routes(routes!(slow::follow, slow::unlock))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::create))

@@ -24,8 +24,8 @@ use super::{VERSION, day, page, refused};
 use crate::api::{bind_to_client, fingerprint};
 use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
+use crate::redirect::clicks::{Asked, Client};
 use crate::state::App;
-use crate::visits::{Asked, Client};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);

@@ -1,38 +1,32 @@
-//! `GET /{key}`: what a redirect looks like on the wire.
+//! `GET /{key}`, from the bytes of the request to those of the response.
 //!
-//! There are two ways to a redirect: the connection loop of [`server`](crate::server), which writes bytes, and the
-//! router's own handler, which builds an [`http::Response`]. Both take the header fields from [`RedirectFields`] and
-//! the target from [`location`], so that a visitor cannot tell them apart.
+//! | folder | holds |
+//! |---|---|
+//! | `parse` | requests: which of them are plain, and what they tell |
+//! | `wire` | responses: header fields, `Location` |
+//! | `fast` | the workers, which write bytes: live links |
+//! | `slow` | the router's handler, which builds an [`http::Response`]: everything else about a key |
+//! | `clicks` | what is recorded of either |
 //!
-//! A redirect has no body: RFC 9110 asks for a short note with a link, but no browser in use shows it, and without
-//! it the answer is 300 bytes of which most are the target.
+//! Both ways take the header fields from [`RedirectFields`] and the target from [`location`], so that a visitor cannot
+//! tell them apart.
 
-mod heads;
-mod location;
-mod request;
+pub(crate) mod clicks;
+pub(crate) mod fast;
+mod parse;
+pub(crate) mod slow;
+mod wire;
 
-use std::time::Duration;
-
-use axum::body::Body;
 use curt_accounts::EvenTime;
-use curt_core::{Link, PortResult, RedirectStatus, UnixMillis, Visibility};
-use curt_links::{Hit, Resolution};
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use curt_core::PortResult;
+use curt_links::Resolution;
 
-pub(crate) use heads::{ResponseHeads, finish, http_date};
-pub(crate) use location::encode_query;
-pub use location::{FORWARDED_QUERY_BYTES_MAX, location};
-pub(crate) use request::{
+pub(crate) use self::parse::{
     Asked, BodyFraming, Framed, GetFrame, Persistence, PlainGet, Refusal, RequestFrame, Visitor,
     build_request, frame_request, read_request,
 };
-
-use crate::settings::{HttpSettings, ReferrerPolicy};
-
-const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
-const NOT_KEPT: &str = "private, no-store";
-/// A year, as long as the lists of browsers ask for.
-pub(crate) const SECURE_ONLY: &str = "max-age=31536000";
+pub use self::wire::{FORWARDED_QUERY_BYTES_MAX, RedirectFields, location};
+pub(crate) use self::wire::{ResponseHeads, SECURE_ONLY, encode_query, finish, http_date};
 
 /// What a worker found before it passed a request on: an extension of the request, so that its handler does not look the
 /// link up again.
@@ -41,105 +35,4 @@ pub(crate) struct Resolved {
     pub(crate) resolution: PortResult<Resolution>,
     /// When the look-up began.
     pub(crate) begun: EvenTime,
-}
-
-/// The header fields of a redirect, apart from `Location`, `Date` and `Connection`.
-#[derive(Clone, Debug)]
-pub struct RedirectFields {
-    permanent_max_age: Duration,
-    permanent_cache_control: HeaderValue,
-    referrer_policy: HeaderValue,
-    is_secure: bool,
-}
-
-impl RedirectFields {
-    #[must_use]
-    pub fn new(settings: &HttpSettings) -> Self {
-        let is_secure = settings.is_secure();
-        let settings = &settings.redirect;
-        let age = settings.permanent_max_age.as_secs();
-        let permanent = format!("private, max-age={age}");
-        Self {
-            permanent_max_age: settings.permanent_max_age,
-            permanent_cache_control: HeaderValue::try_from(permanent)
-                .unwrap_or(HeaderValue::from_static(NOT_KEPT)),
-            referrer_policy: HeaderValue::from_static(settings.referrer_policy.as_str()),
-            is_secure,
-        }
-    }
-
-    /// Whether the answer at `now` may be kept: only a permanent one, and only if the link lives as long as its copies.
-    pub(crate) fn kept(&self, hit: &Hit, now: UnixMillis) -> bool {
-        hit.status().is_permanent()
-            && hit
-                .expires_at()
-                .is_none_or(|at| at > now.plus(self.permanent_max_age))
-    }
-
-    /// In the order in which they are sent.
-    pub(crate) fn of(&self, kept: bool) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let cache_control = if kept {
-            self.permanent_cache_control.clone()
-        } else {
-            HeaderValue::from_static(NOT_KEPT)
-        };
-        let secure = self.is_secure.then_some((
-            header::STRICT_TRANSPORT_SECURITY,
-            HeaderValue::from_static(SECURE_ONLY),
-        ));
-        [
-            (header::CACHE_CONTROL, cache_control),
-            (X_ROBOTS_TAG, HeaderValue::from_static("noindex")),
-            (header::REFERRER_POLICY, self.referrer_policy.clone()),
-            (header::CONTENT_LENGTH, HeaderValue::from_static("0")),
-        ]
-        .into_iter()
-        .chain(secure)
-    }
-
-    /// The answer at `now` to `GET` or `HEAD` of a live link, for the router. `query` is the visitor's, without the
-    /// `?`.
-    #[must_use]
-    pub fn respond(&self, hit: &Hit, query: Option<&str>, now: UnixMillis) -> Response<Body> {
-        let query = query.filter(|_| hit.forward_query());
-        self.to(
-            hit.status(),
-            hit.location_bytes(),
-            query,
-            self.kept(hit, now),
-        )
-    }
-
-    /// The answer for a link that is decided about at each visit: nobody keeps it, and where it is not for everybody,
-    /// the target does not learn of it either.
-    pub(crate) fn respond_guarded(&self, link: &Link, query: Option<&str>) -> Response<Body> {
-        let query = query.filter(|_| link.forward_query);
-        let target = link.target.as_str().as_bytes();
-        let mut response = self.to(link.status, target, query, false);
-        if link.visibility != Visibility::Public {
-            let policy = HeaderValue::from_static(ReferrerPolicy::NoReferrer.as_str());
-            let headers = response.headers_mut();
-            headers.insert(header::REFERRER_POLICY, policy);
-        }
-        response
-    }
-
-    fn to(
-        &self,
-        status: RedirectStatus,
-        target: &[u8],
-        query: Option<&str>,
-        kept: bool,
-    ) -> Response<Body> {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::from_u16(status.code()).unwrap_or(StatusCode::FOUND);
-        let headers = response.headers_mut();
-        headers.extend(self.of(kept));
-        let mut whole = Vec::new();
-        location(&mut whole, target, query);
-        if let Ok(whole) = HeaderValue::from_maybe_shared(bytes::Bytes::from(whole)) {
-            headers.insert(header::LOCATION, whole);
-        }
-        response
-    }
 }

@@ -9,38 +9,38 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::last_word::LastWord;
 use super::limit::Permit;
-use super::routed::RoutedRequest;
 use crate::metrics::{CutReason, HttpMetrics};
+use crate::redirect::fast::RoutedRequest;
 
 /// Handoffs that wait to be taken.
 const WAITING_MAX: usize = 1_024;
 
 /// A socket, and the bytes that were read from it and not answered.
 #[derive(Debug)]
-pub(super) struct HandedOver {
-    pub(super) stream: TcpStream,
-    pub(super) peer: SocketAddr,
-    pub(super) prefix: Vec<u8>,
-    pub(super) permit: Permit,
+pub(crate) struct HandedOver {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) prefix: Vec<u8>,
+    pub(crate) permit: Permit,
 }
 
 #[derive(Debug)]
-pub(super) enum Handoff {
+pub(crate) enum Handoff {
     Connection(HandedOver),
     Request(RoutedRequest),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Handovers(mpsc::Sender<Handoff>);
+pub(crate) struct Handovers(mpsc::Sender<Handoff>);
 
-pub(super) fn channel() -> (Handovers, mpsc::Receiver<Handoff>) {
+pub(crate) fn channel() -> (Handovers, mpsc::Receiver<Handoff>) {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     (Handovers(sender), receiver)
 }
 
 impl Handovers {
     /// Passes the connection on; if too many wait already, its client is told to come again.
-    pub(super) fn send(&self, handed: HandedOver, metrics: &HttpMetrics, now: UnixMillis) {
+    pub(crate) fn send(&self, handed: HandedOver, metrics: &HttpMetrics, now: UnixMillis) {
         let Err(TrySendError::Full(handoff) | TrySendError::Closed(handoff)) =
             self.0.try_send(Handoff::Connection(handed))
         else {
@@ -53,13 +53,13 @@ impl Handovers {
     }
 
     /// Passes a request on; false if too many wait already.
-    pub(super) fn send_request(&self, request: RoutedRequest) -> bool {
+    pub(crate) fn send_request(&self, request: RoutedRequest) -> bool {
         self.0.try_send(Handoff::Request(request)).is_ok()
     }
 }
 
 /// Says why and closes. The socket's buffer is empty, so the few bytes are taken at once or never.
-pub(super) fn turn_away(mut stream: &TcpStream, word: LastWord, now: UnixMillis) {
+pub(crate) fn turn_away(mut stream: &TcpStream, word: LastWord, now: UnixMillis) {
     let mut bytes = Vec::new();
     word.write(&mut bytes, now);
     if let Err(error) = stream.write_all(&bytes) {

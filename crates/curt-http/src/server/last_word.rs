@@ -13,19 +13,19 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// An answer outside every route: to bytes that are no request, or to nobody in particular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LastWord {
+pub(crate) enum LastWord {
     Refused(Refusal),
     HeaderTimeout,
     Busy(CutReason),
 }
 
 impl LastWord {
-    pub(super) fn reason(self) -> CutReason {
+    pub(crate) fn reason(self) -> CutReason {
         self.wording().2
     }
 
     /// The whole response, a problem document like every other error.
-    pub(super) fn write(self, out: &mut Vec<u8>, now: UnixMillis) {
+    pub(crate) fn write(self, out: &mut Vec<u8>, now: UnixMillis) {
         let (code, detail, _) = self.wording();
         let body = Problem::new(code).detail(detail).body();
         let body = serde_json::to_string(&body).unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::metrics::CutReason;
 
 /// The bounds over all threads. Touched when a connection comes or goes, never per request.
 #[derive(Debug)]
-pub(super) struct ConnectionLimit {
+pub(crate) struct ConnectionLimit {
     open: AtomicUsize,
     max: usize,
     share: Option<AddressShare>,
@@ -31,7 +31,7 @@ struct AddressShare {
 }
 
 impl ConnectionLimit {
-    pub(super) fn new(max: usize, gauge: Gauge) -> Self {
+    pub(crate) fn new(max: usize, gauge: Gauge) -> Self {
         Self {
             open: AtomicUsize::new(0),
             max,
@@ -41,7 +41,7 @@ impl ConnectionLimit {
     }
 
     /// Bounds the connections of one address (of one /64 in IPv6), other than those of `exempt` networks.
-    pub(super) fn share(mut self, per_address_max: usize, exempt: Arc<[IpNet]>) -> Self {
+    pub(crate) fn share(mut self, per_address_max: usize, exempt: Arc<[IpNet]>) -> Self {
         self.share = (per_address_max < self.max).then(|| AddressShare {
             max: per_address_max,
             exempt,
@@ -51,12 +51,12 @@ impl ConnectionLimit {
     }
 
     /// Returns how many connections are open now.
-    pub(super) fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
     /// Counts a connection, or tells which limit is reached.
-    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Result<Permit, CutReason> {
+    pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Result<Permit, CutReason> {
         let before = self.open.fetch_add(1, Ordering::Relaxed);
         self.gauge.inc();
         // From here on the permit gives back what was counted.
@@ -106,7 +106,7 @@ impl AddressShare {
 
 /// One open connection. It goes where the socket goes, and counts until it is dropped.
 #[derive(Debug)]
-pub(super) struct Permit {
+pub(crate) struct Permit {
     limit: Arc<ConnectionLimit>,
     counted: Option<IpAddr>,
 }

@@ -12,7 +12,7 @@ const LINGER_BYTES_MAX: usize = 2 * HTTP_BULK_BODY_BYTES_MAX;
 
 /// Ends our side and drops what still comes in: closing with unread input would reset the connection, and the reset
 /// may overtake the answer.
-pub(super) async fn linger(stream: &mut TcpStream) {
+pub(crate) async fn linger(stream: &mut TcpStream) {
     if stream.shutdown().await.is_err() {
         return;
     }

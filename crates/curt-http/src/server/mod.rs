@@ -11,22 +11,16 @@
 //! [`ServerSettings`].
 
 mod chunk_scanner;
-mod connection;
 mod general;
-mod handover;
-mod last_word;
-mod limit;
-mod linger;
+pub(crate) mod handover;
+pub(crate) mod last_word;
+pub(crate) mod limit;
+pub(crate) mod linger;
 mod listener;
-mod outbox;
 mod patience;
-mod post;
 mod request_reader;
-mod routed;
 mod router_server;
-mod slots;
-mod stop;
-mod worker;
+pub(crate) mod stop;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -51,9 +45,9 @@ use self::handover::Handoff;
 use self::limit::ConnectionLimit;
 pub use self::router_server::RouterServer;
 use self::stop::StopSteps;
-use self::worker::WorkerParts;
 use crate::metrics::{CutReason, HttpMetrics};
 use crate::redirect::RedirectFields;
+use crate::redirect::fast::{self, WorkerParts};
 use crate::settings::{HttpSettings, ServerSettings};
 
 /// A server whose sockets are bound and which serves nobody yet.
@@ -207,7 +201,7 @@ fn start(number: usize, parts: WorkerParts, steps: StopSteps) -> WorkerEnd {
     let ended = steps.answers_close.clone();
     let body = move || {
         let _guard = ended.drop_guard();
-        let result = worker::run(parts, &steps);
+        let result = fast::run(parts, &steps);
         if let Err(error) = &result {
             tracing::error!(event = event::TASK_FAILED, %error, worker = number, "a worker failed");
         }

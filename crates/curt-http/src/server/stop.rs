@@ -23,18 +23,18 @@ const HANDSHAKES: Duration = Duration::from_millis(20);
 
 /// Each token is cancelled after the one before it.
 #[derive(Clone, Debug)]
-pub(super) struct StopSteps {
+pub(crate) struct StopSteps {
     /// Answers close their connection.
-    pub(super) answers_close: CancellationToken,
+    pub(crate) answers_close: CancellationToken,
     /// Listeners close.
-    pub(super) listeners_close: CancellationToken,
+    pub(crate) listeners_close: CancellationToken,
     /// Connections that owe no answer close.
-    pub(super) idle_closes: CancellationToken,
+    pub(crate) idle_closes: CancellationToken,
 }
 
 impl StopSteps {
     /// Steps that begin with `stop`; [`run`](Self::run) leads through the others.
-    pub(super) fn new(stop: &CancellationToken) -> Self {
+    pub(crate) fn new(stop: &CancellationToken) -> Self {
         Self {
             answers_close: stop.child_token(),
             listeners_close: CancellationToken::new(),
@@ -43,7 +43,7 @@ impl StopSteps {
     }
 
     /// Steps that all happen with `stop`.
-    pub(super) fn at_once(stop: &CancellationToken) -> Self {
+    pub(crate) fn at_once(stop: &CancellationToken) -> Self {
         Self {
             answers_close: stop.clone(),
             listeners_close: stop.clone(),
@@ -52,7 +52,7 @@ impl StopSteps {
     }
 
     /// Waits for the stop and leads through its steps. When it returns, only requests under way are left.
-    pub(super) async fn run(&self, drain_delay: Duration, limit: &Arc<ConnectionLimit>) {
+    pub(crate) async fn run(&self, drain_delay: Duration, limit: &Arc<ConnectionLimit>) {
         self.answers_close.cancelled().await;
         tokio::time::sleep(drain_delay).await;
         self.listeners_close.cancel();
@@ -68,7 +68,7 @@ impl StopSteps {
 }
 
 /// Lets no new client begin a handshake, and waits for those that have begun one: closing the listener would reset them.
-pub(super) async fn end_handshakes(listener: &TcpListener) {
+pub(crate) async fn end_handshakes(listener: &TcpListener) {
     if let Err(error) = SockRef::from(listener).listen(0) {
         tracing::debug!(%error, "backlog could not be closed");
     }

@@ -1,25 +1,24 @@
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use curt_core::names::metric;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::{self, Counter};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use super::live::LiveCache;
 
-type ByResult = Family<[(&'static str, &'static str); 1], Counter<u64, Striped>>;
+type ByResult = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// What the resolver counts. Cheap to clone; clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct ResolveMetrics {
-    pub(super) hit: Counter<u64, Striped>,
-    pub(super) miss: Counter<u64, Striped>,
-    pub(super) absent: Counter<u64, Striped>,
+    pub(super) hit: Counter,
+    pub(super) miss: Counter,
+    pub(super) absent: Counter,
     pub(super) held: Arc<Held>,
 }
 
@@ -40,42 +39,6 @@ impl ResolveMetrics {
             absent: by("absent"),
             held,
         }
-    }
-}
-
-const STRIPES: usize = 16;
-
-/// A counter that threads do not fight over: a redirect takes about five microseconds in all, and a cache line that
-/// wanders between cores on each of them is a measurable part of that.
-#[derive(Debug, Default)]
-pub(super) struct Striped([Stripe; STRIPES]);
-
-#[derive(Debug, Default)]
-#[repr(align(128))] // two lines: processors fetch them in pairs
-struct Stripe(AtomicU64);
-
-static THREADS_SEEN: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static OWN_STRIPE: usize = THREADS_SEEN.fetch_add(1, Ordering::Relaxed) % STRIPES;
-}
-
-impl counter::Atomic<u64> for Striped {
-    fn inc(&self) -> u64 {
-        self.inc_by(1)
-    }
-
-    /// Returns the previous count of this thread's stripe, not of the whole: nobody here asks for it.
-    fn inc_by(&self, by: u64) -> u64 {
-        let stripe = OWN_STRIPE.try_with(|own| *own).unwrap_or(0);
-        self.0[stripe].0.fetch_add(by, Ordering::Relaxed)
-    }
-
-    fn get(&self) -> u64 {
-        self.0
-            .iter()
-            .map(|stripe| stripe.0.load(Ordering::Relaxed))
-            .sum()
     }
 }
 

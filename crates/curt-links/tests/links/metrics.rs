@@ -42,6 +42,7 @@ async fn what_happens_is_counted() {
     for _ in 0..3 {
         assert!(resolver.cached(named(key.as_str()), clock.now()).is_some());
     }
+    resolver.count_hits(3);
     let edit = EditLink {
         title: Some(Some("t".into())),
         ..EditLink::default()

@@ -6,7 +6,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use curt_core::{RedirectStatus, UnixMillis};
 use curt_links::Hit;
 
-use super::{Persistence, RedirectFields};
+use super::RedirectFields;
+use crate::redirect::parse::Persistence;
 
 const DATE_PLACEHOLDER: &[u8] = b"Thu, 01 Jan 1970 00:00:00 GMT";
 

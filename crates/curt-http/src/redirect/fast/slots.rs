@@ -20,7 +20,7 @@ const TICK_MIN: Duration = Duration::from_millis(5);
 
 /// What a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// For the first byte of a request.
     Idle,
     /// For the rest of a head.
@@ -63,7 +63,7 @@ impl Patience {
 
 /// All connections of one worker.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     patience: Patience,
     now: Cell<u64>,
     open: RefCell<Vec<Rc<Slot>>>,
@@ -80,7 +80,7 @@ struct Slot {
 }
 
 impl Slots {
-    pub(super) fn new(settings: &ServerSettings) -> Rc<Self> {
+    pub(crate) fn new(settings: &ServerSettings) -> Rc<Self> {
         Rc::new(Self {
             patience: Patience::new(settings),
             now: Cell::new(0),
@@ -89,15 +89,15 @@ impl Slots {
         })
     }
 
-    pub(super) fn tick(&self) -> Duration {
+    pub(crate) fn tick(&self) -> Duration {
         self.patience.tick
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.open.borrow().len()
     }
 
-    pub(super) fn take(self: &Rc<Self>) -> SlotGuard {
+    pub(crate) fn take(self: &Rc<Self>) -> SlotGuard {
         let mut open = self.open.borrow_mut();
         let slot = Rc::new(Slot {
             place: Cell::new(open.len()),
@@ -117,7 +117,7 @@ impl Slots {
     }
 
     /// Counts one tick and wakes whoever is out of time.
-    pub(super) fn advance(&self) {
+    pub(crate) fn advance(&self) {
         let now = self.now.get() + 1;
         self.now.set(now);
         for slot in self.open.borrow().iter() {
@@ -130,14 +130,14 @@ impl Slots {
     }
 
     /// Wakes every connection, so that it looks at what has changed around it.
-    pub(super) fn wake_all(&self) {
+    pub(crate) fn wake_all(&self) {
         for slot in self.open.borrow().iter() {
             slot.wake();
         }
     }
 
     /// Returns when no connection is left.
-    pub(super) async fn emptied(&self) {
+    pub(crate) async fn emptied(&self) {
         while self.len() > 0 {
             self.emptied.notified().await;
         }
@@ -154,14 +154,14 @@ impl Slot {
 
 /// One connection's place; given up when dropped.
 #[derive(Debug)]
-pub(super) struct SlotGuard {
+pub(crate) struct SlotGuard {
     slots: Rc<Slots>,
     slot: Rc<Slot>,
 }
 
 impl SlotGuard {
     /// Starts the time that the phase is given.
-    pub(super) fn enter(&self, phase: Phase) {
+    pub(crate) fn enter(&self, phase: Phase) {
         let patience = &self.slots.patience;
         let ticks = match phase {
             Phase::Idle => patience.idle,
@@ -175,16 +175,16 @@ impl SlotGuard {
         self.slot.deadline.set(deadline);
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         self.slot.phase.get()
     }
 
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.slot.wake();
     }
 
     /// Why the connection has to go, if its time is up.
-    pub(super) fn expired(&self) -> Option<CutReason> {
+    pub(crate) fn expired(&self) -> Option<CutReason> {
         if !self.slot.expired.get() {
             return None;
         }
@@ -197,7 +197,7 @@ impl SlotGuard {
     }
 
     /// Remembers whom to wake. A task's waker stays the same, so this does its work once.
-    pub(super) fn remember(&self, waker: &Waker) {
+    pub(crate) fn remember(&self, waker: &Waker) {
         let mut kept = self.slot.waker.borrow_mut();
         if !kept.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
             *kept = Some(waker.clone());

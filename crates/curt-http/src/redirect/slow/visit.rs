@@ -18,10 +18,10 @@ use crate::metrics::RedirectOutcome;
 use crate::pages::{self, negotiate::prefers_html};
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
+use crate::redirect::clicks::{Asked, Client};
 use crate::redirect::{RedirectFields, Resolved};
 use crate::settings::PrivateDenied;
 use crate::state::App;
-use crate::visits::{Asked, Client};
 
 /// How often a link that changes under a visit is looked at.
 const TRIES_MAX: usize = 4;

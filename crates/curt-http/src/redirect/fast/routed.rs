@@ -19,20 +19,20 @@ use crate::redirect::{GetFrame, Persistence, finish, http_date};
 const BODY_BYTES_MAX: usize = 256 * 1_024;
 
 #[derive(Debug)]
-pub(super) struct RoutedRequest {
+pub(crate) struct RoutedRequest {
     request: Request<Body>,
     reply: oneshot::Sender<Response<Bytes>>,
 }
 
 impl RoutedRequest {
     /// Returns the request and where its response arrives.
-    pub(super) fn new(request: Request<Body>) -> (Self, oneshot::Receiver<Response<Bytes>>) {
+    pub(crate) fn new(request: Request<Body>) -> (Self, oneshot::Receiver<Response<Bytes>>) {
         let (reply, response) = oneshot::channel();
         (Self { request, reply }, response)
     }
 
     /// Has the router answer. Without a response the worker closes the connection.
-    pub(super) async fn serve(self, router: Router) {
+    pub(crate) async fn serve(self, router: Router) {
         let response: Result<_, Infallible> = router.oneshot(self.request).await;
         let Ok(response) = response;
         let (parts, body) = response.into_parts();
@@ -50,7 +50,7 @@ impl RoutedRequest {
 }
 
 /// Writes the response to the request of `frame`.
-pub(super) fn write_response(
+pub(crate) fn write_response(
     out: &mut Vec<u8>,
     response: &Response<Bytes>,
     frame: GetFrame,

@@ -14,7 +14,7 @@ use http::{HeaderName, HeaderValue, Request, Uri};
 
 pub(crate) use self::head::{BodyFraming, Persistence, Refusal, Visitor};
 use self::head::{Head, Unfit};
-use super::location::encode_query;
+use crate::redirect::encode_query;
 
 /// Longest request target that is answered on the redirect path. With every byte of it percent-encoded it still fits
 /// the limit, so that the router, which gets it encoded, gives the same answer.

@@ -16,12 +16,12 @@ use url::form_urlencoded;
 use utoipa::ToSchema;
 
 use self::visit::Visit;
-use super::body;
-use super::documented::{FollowProblems, UnlockProblems};
+use crate::api::body;
+use crate::api::documented::{FollowProblems, UnlockProblems};
 use crate::caller::Caller;
+use crate::redirect::clicks::Client;
 use crate::redirect::{RedirectFields, Resolved};
 use crate::state::App;
-use crate::visits::Client;
 
 type Key = Result<Path<String>, PathRejection>;
 

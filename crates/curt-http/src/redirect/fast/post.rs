@@ -31,7 +31,7 @@ const NOT_SENT: i32 = i32::MIN;
 
 /// Sends messages for the thread that made it.
 #[derive(Default)]
-pub(super) struct Post {
+pub(crate) struct Post {
     ring: Option<IoUring>,
     /// What became of each message: bytes sent, or an error number below zero.
     outcomes: Vec<i32>,
@@ -39,7 +39,7 @@ pub(super) struct Post {
 
 impl Post {
     /// With a ring if the system gives one.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_submit_all()
@@ -55,7 +55,7 @@ impl Post {
 
     /// Sends each message as far as its socket, which must not block, takes it at once, and says in order how far that
     /// was. Of two messages for one socket the second may come first: the caller gives one at a time.
-    pub(super) fn send<S: AsFd>(
+    pub(crate) fn send<S: AsFd>(
         &mut self,
         messages: &[(S, &[u8])],
     ) -> impl Iterator<Item = io::Result<usize>> + use<'_, S> {

@@ -21,75 +21,75 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::connection;
-use super::handover::{Handovers, turn_away};
-use super::last_word::LastWord;
-use super::limit::ConnectionLimit;
 use super::outbox::Outbox;
 use super::post::Post;
 use super::slots::Slots;
-use super::stop::{StopSteps, end_handshakes};
 use crate::caller::address;
 use crate::metrics::{CutReason, HttpMetrics, RedirectOutcome};
+use crate::redirect::clicks;
 use crate::redirect::{PlainGet, RedirectFields, ResponseHeads};
+use crate::server::handover::{Handovers, turn_away};
+use crate::server::last_word::LastWord;
+use crate::server::limit::ConnectionLimit;
+use crate::server::stop::{StopSteps, end_handshakes};
 use crate::settings::ServerSettings;
-use crate::visits;
 
 /// One read: a full head, and room for the requests pipelined behind it.
-pub(super) const INPUT_BYTES: usize = 2 * HTTP_HEAD_BYTES_MAX;
+pub(crate) const INPUT_BYTES: usize = 2 * HTTP_HEAD_BYTES_MAX;
 /// Pause after a failed accept. Out of file descriptors, the next try would fail as well.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Of failed accepts in a row, one in this many is logged: about one a second.
 const ACCEPT_FAILURES_PER_LOG: u32 = 20;
 
 /// What a worker needs from outside its thread.
-pub(super) struct WorkerParts {
-    pub(super) settings: ServerSettings,
-    pub(super) listener: TcpListener,
-    pub(super) resolver: Arc<Resolver>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) fields: RedirectFields,
-    pub(super) metrics: HttpMetrics,
-    pub(super) limit: Arc<ConnectionLimit>,
-    pub(super) handovers: Handovers,
-    pub(super) trusted_proxies: Arc<[IpNet]>,
-    pub(super) capture: Option<Capture>,
-    pub(super) account_limits: Option<Arc<Limits>>,
+pub(crate) struct WorkerParts {
+    pub(crate) settings: ServerSettings,
+    pub(crate) listener: TcpListener,
+    pub(crate) resolver: Arc<Resolver>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) fields: RedirectFields,
+    pub(crate) metrics: HttpMetrics,
+    pub(crate) limit: Arc<ConnectionLimit>,
+    pub(crate) handovers: Handovers,
+    pub(crate) trusted_proxies: Arc<[IpNet]>,
+    pub(crate) capture: Option<Capture>,
+    pub(crate) account_limits: Option<Arc<Limits>>,
 }
 
 /// What the connections of one worker share. Nothing in it is seen by another thread.
-pub(super) struct Worker {
-    pub(super) resolver: Arc<Resolver>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) metrics: HttpMetrics,
-    pub(super) slots: Rc<Slots>,
-    pub(super) scratch: RefCell<Scratch>,
-    pub(super) outbox: RefCell<Outbox>,
-    pub(super) tally: Tally,
+pub(crate) struct Worker {
+    pub(crate) resolver: Arc<Resolver>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: HttpMetrics,
+    pub(crate) slots: Rc<Slots>,
+    pub(crate) scratch: RefCell<Scratch>,
+    pub(crate) outbox: RefCell<Outbox>,
+    pub(crate) tally: Tally,
     /// Set when the server stops: answers close their connection.
-    pub(super) answers_close: Cell<bool>,
+    pub(crate) answers_close: Cell<bool>,
     /// Set later: connections close as soon as they owe no answer.
-    pub(super) draining: Cell<bool>,
-    pub(super) handovers: Handovers,
+    pub(crate) draining: Cell<bool>,
+    pub(crate) handovers: Handovers,
     trusted_proxies: Arc<[IpNet]>,
     capture: RefCell<Option<Capture>>,
     account_limits: Option<Arc<Limits>>,
 }
 
 /// What is used within one turn of one connection and holds nothing of it in between.
-pub(super) struct Scratch {
-    pub(super) input: Box<[u8]>,
-    pub(super) heads: ResponseHeads,
+pub(crate) struct Scratch {
+    pub(crate) input: Box<[u8]>,
+    pub(crate) heads: ResponseHeads,
 }
 
 /// Counts since the last tick: an atomic for every request would be shared by all threads.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     hits: Cell<u64>,
     loaded: Cell<u64>,
 }
 
 impl Tally {
-    pub(super) fn count(&self, outcome: RedirectOutcome) {
+    pub(crate) fn count(&self, outcome: RedirectOutcome) {
         match outcome {
             RedirectOutcome::Hit => self.hits.set(self.hits.get() + 1),
             RedirectOutcome::Loaded => self.loaded.set(self.loaded.get() + 1),
@@ -103,8 +103,10 @@ impl Tally {
         }
     }
 
-    fn flush(&self, metrics: &HttpMetrics) {
-        metrics.redirected(RedirectOutcome::Hit, self.hits.take());
+    fn flush(&self, metrics: &HttpMetrics, resolver: &Resolver) {
+        let hits = self.hits.take();
+        resolver.count_hits(hits);
+        metrics.redirected(RedirectOutcome::Hit, hits);
         metrics.redirected(RedirectOutcome::Loaded, self.loaded.take());
     }
 }
@@ -139,24 +141,24 @@ impl Worker {
     }
 
     /// Writes a redirect down before its answer is sent, so that no answered one is missing after a crash.
-    pub(super) fn capture(&self, get: &PlainGet<'_>, hit: &Hit, peer: SocketAddr, now: UnixMillis) {
+    pub(crate) fn capture(&self, get: &PlainGet<'_>, hit: &Hit, peer: SocketAddr, now: UnixMillis) {
         let Some(capture) = &mut *self.capture.borrow_mut() else {
             return;
         };
         let address = self.address(get, peer);
         let (generation, attribution) = hit.attribution();
-        let asked = visits::Asked {
+        let asked = clicks::Asked {
             key: get.key,
             generation,
             outcome: Outcome::Redirected,
             attribution,
         };
         // A full spool counts what it drops.
-        let _written = capture.record(&visits::by_worker(asked, &get.visitor, address, now));
+        let _written = capture.record(&clicks::by_worker(asked, &get.visitor, address, now));
     }
 
     /// Returns whether no key is looked up for this visitor now. One relaxed load while that is so for nobody.
-    pub(super) fn holds(&self, get: &PlainGet<'_>, peer: SocketAddr, now: UnixMillis) -> bool {
+    pub(crate) fn holds(&self, get: &PlainGet<'_>, peer: SocketAddr, now: UnixMillis) -> bool {
         let limits = self.account_limits.as_ref();
         limits.is_some_and(|limits| {
             limits.holds_any(now) && limits.held(self.address(get, peer), now).is_some()
@@ -171,7 +173,7 @@ impl Worker {
 }
 
 /// Runs a worker on the current thread until `stop`, and returns how many connections were cut after the grace period.
-pub(super) fn run(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
+pub(crate) fn run(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
     let runtime = Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -231,7 +233,7 @@ async fn serve(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
     }
     ticks.abort();
     rounds.abort();
-    worker.tally.flush(&worker.metrics);
+    worker.tally.flush(&worker.metrics, &worker.resolver);
     Ok(cut)
 }
 
@@ -256,7 +258,7 @@ async fn tick(worker: Rc<Worker>) {
     loop {
         ticks.tick().await;
         worker.slots.advance();
-        worker.tally.flush(&worker.metrics);
+        worker.tally.flush(&worker.metrics, &worker.resolver);
     }
 }
 

@@ -20,11 +20,8 @@ use http::header::CONNECTION;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
-use super::handover::HandedOver;
-use super::last_word::LastWord;
-use super::limit::Permit;
-use super::linger::linger;
-use super::outbox::{Broken, Line, OUTBOX_BYTES_MAX};
+use super::client_socket::{Broken, ClientSocket};
+use super::outbox::OUTBOX_BYTES_MAX;
 use super::routed::{RoutedRequest, write_response};
 use super::slots::Phase;
 use super::worker::{INPUT_BYTES, Scratch, Worker};
@@ -33,11 +30,15 @@ use crate::redirect::{
     Asked, GetFrame, Persistence, PlainGet, Resolved, ResponseHeads, build_request, finish,
     location, read_request,
 };
+use crate::server::handover::HandedOver;
+use crate::server::last_word::LastWord;
+use crate::server::limit::Permit;
+use crate::server::linger::linger;
 
 const _: () = assert!(HTTP_HEAD_BYTES_MAX < INPUT_BYTES);
 
-pub(super) struct Connection {
-    line: Rc<Line>,
+pub(crate) struct Connection {
+    socket: Rc<ClientSocket>,
     peer: SocketAddr,
     /// Bytes received and not yet answered.
     carry: Vec<u8>,
@@ -61,14 +62,14 @@ enum Next {
 
 /// Serves the connection until it is closed or handed over. It counts as open from this call on, and not from the first
 /// turn: a server that stops in between would think that nobody is left.
-pub(super) fn serve(
+pub(crate) fn serve(
     stream: TcpStream,
     peer: SocketAddr,
     permit: Permit,
     worker: Rc<Worker>,
 ) -> impl Future<Output = ()> {
     let connection = Connection {
-        line: Line::new(stream, worker.slots.take(), permit),
+        socket: ClientSocket::new(stream, worker.slots.take(), permit),
         peer,
         carry: Vec::new(),
         next: Next::Read,
@@ -104,14 +105,14 @@ fn link(key: &str) -> LinkRef<'_> {
 impl Connection {
     /// Reads and answers until something else has to be done.
     fn poll_turns(&mut self, cx: &mut Context<'_>, worker: &Worker) -> Poll<Next> {
-        self.line.slot.remember(cx.waker());
-        if let Some(reason) = self.line.slot.expired() {
+        self.socket.slot.remember(cx.waker());
+        if let Some(reason) = self.socket.slot.expired() {
             return Poll::Ready(Next::Cut(reason));
         }
         loop {
-            match ready!(self.line.poll_sent(cx)) {
+            match ready!(self.socket.poll_sent(cx)) {
                 Ok(false) => {}
-                Ok(true) => self.line.slot.enter(self.awaited()),
+                Ok(true) => self.socket.slot.enter(self.awaited()),
                 Err(Broken) => return Poll::Ready(Next::Close),
             }
             match mem::replace(&mut self.next, Next::Read) {
@@ -137,7 +138,7 @@ impl Connection {
         let scratch = &mut *worker.scratch.borrow_mut();
         let kept = self.carry.len();
         scratch.input[..kept].copy_from_slice(&self.carry);
-        let received = match self.line.poll_receive(cx, &mut scratch.input[kept..]) {
+        let received = match self.socket.poll_receive(cx, &mut scratch.input[kept..]) {
             Poll::Ready(Ok(received)) => received,
             Poll::Ready(Err(_)) => return Poll::Ready(Err(Ended)),
             Poll::Pending if worker.draining.get() && kept == 0 && !self.has_input() => {
@@ -155,7 +156,7 @@ impl Connection {
     /// Whether the kernel holds bytes that the runtime has not heard of yet.
     fn has_input(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
-        SockRef::from(&self.line.stream)
+        SockRef::from(&self.socket.stream)
             .peek(&mut byte)
             .is_ok_and(|bytes| bytes > 0)
     }
@@ -225,7 +226,7 @@ impl Connection {
         // First, because an answer that cannot be sent at once gives the client another deadline.
         self.keep(&scratch.input[done..filled], done > 0);
         if answered {
-            outbox.address(&self.line);
+            outbox.address(&self.socket);
         }
         if !matches!(self.next, Next::Read) {
             outbox.flush();
@@ -243,8 +244,8 @@ impl Connection {
             self.carry.extend_from_slice(rest);
         }
         // A head that is still incomplete gets no time beyond what it had.
-        if progressed || self.line.slot.phase() != self.awaited() {
-            self.line.slot.enter(self.awaited());
+        if progressed || self.socket.slot.phase() != self.awaited() {
+            self.socket.slot.enter(self.awaited());
         }
     }
 
@@ -259,7 +260,7 @@ impl Connection {
 
     /// Loads the link; the router answers unless it is live.
     async fn load(&mut self, worker: &Worker, key: &Key, frame: GetFrame) -> Next {
-        self.line.slot.enter(Phase::Elsewhere);
+        self.socket.slot.enter(Phase::Elsewhere);
         let begun = EvenTime::begin();
         match worker.resolver.resolve(link(key.as_str())).await {
             Ok(Resolution::Live(hit)) => Next::Answer(Some(hit)),
@@ -280,7 +281,7 @@ impl Connection {
         let Some(mut request) = build_request(&self.carry[..frame.bytes]) else {
             return Next::HandOver;
         };
-        self.line.slot.enter(Phase::Elsewhere);
+        self.socket.slot.enter(Phase::Elsewhere);
         request.extensions_mut().insert(ConnectInfo(self.peer));
         if let Some(resolved) = resolved {
             request.extensions_mut().insert(resolved);
@@ -315,21 +316,21 @@ impl Connection {
     fn send(&self, worker: &Worker, write: impl FnOnce(&mut Vec<u8>)) {
         let mut outbox = worker.outbox.borrow_mut();
         write(outbox.open());
-        outbox.address(&self.line);
+        outbox.address(&self.socket);
         outbox.flush();
     }
 
     fn hand_over(self, worker: &Worker) {
-        let Some(line) = Rc::into_inner(self.line) else {
+        let Some(socket) = Rc::into_inner(self.socket) else {
             debug_assert!(false, "the outbox is empty before a connection leaves");
             return;
         };
-        if let Ok(stream) = line.stream.into_std() {
+        if let Ok(stream) = socket.stream.into_std() {
             let handed = HandedOver {
                 stream,
                 peer: self.peer,
                 prefix: self.carry,
-                permit: line.permit,
+                permit: socket.permit,
             };
             let now = worker.clock.now();
             worker.handovers.send(handed, &worker.metrics, now);
@@ -337,9 +338,9 @@ impl Connection {
     }
 
     async fn linger(self) {
-        self.line.slot.enter(Phase::Elsewhere);
-        if let Some(line) = Rc::into_inner(self.line) {
-            linger(&mut { line.stream }).await;
+        self.socket.slot.enter(Phase::Elsewhere);
+        if let Some(socket) = Rc::into_inner(self.socket) {
+            linger(&mut { socket.stream }).await;
         }
     }
 
@@ -348,7 +349,7 @@ impl Connection {
         if reason == CutReason::HeaderTimeout {
             let mut word = Vec::new();
             LastWord::HeaderTimeout.write(&mut word, worker.clock.now());
-            if let Err(error) = self.line.stream.try_write(&word) {
+            if let Err(error) = self.socket.stream.try_write(&word) {
                 tracing::trace!(%error, "a slow client did not take its last answer");
             }
         }

@@ -1,0 +1,12 @@
+//! Redirects on their worker's thread, without a router: read, recognise, look up, answer.
+
+mod client_socket;
+mod connection;
+mod outbox;
+mod post;
+mod routed;
+mod slots;
+mod worker;
+
+pub(crate) use self::routed::RoutedRequest;
+pub(crate) use self::worker::{WorkerParts, run};
