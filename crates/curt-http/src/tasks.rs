@@ -7,7 +7,7 @@ use crate::problem::{Problem, ProblemCode};
 
 /// Runs a change to its end, in a task of its own: a request's future is dropped when its client goes away, and would
 /// leave, say, a password changed and the sessions of the old one alive.
-pub(crate) async fn to_the_end<T, E>(
+pub(crate) async fn run_to_completion<T, E>(
     change: impl Future<Output = Result<T, E>> + Send + 'static,
 ) -> Result<T, Problem>
 where
@@ -45,7 +45,7 @@ mod tests {
             }
         };
         assert!(
-            timeout(Duration::from_secs(1), to_the_end(change))
+            timeout(Duration::from_secs(1), run_to_completion(change))
                 .await
                 .is_err()
         );

@@ -2,7 +2,7 @@
 //! links (`manage`) and where nobody's may lead ([`blocklist`]).
 //!
 //! [`Links`] is the side that writes, [`Resolver`] the side that redirects. They meet in three places only: the
-//! store, the [`LinkPolicy`] that both go by, and [`Resolver::changed`], which `Links` calls after every write,
+//! store, the [`LinkPolicy`] that both go by, and [`Resolver::invalidate`], which `Links` calls after every write,
 //! acknowledged or not, so that no copy from before it is served afterwards.
 
 #![forbid(unsafe_code)]
@@ -26,11 +26,11 @@ use curt_core::ports::LinkStore;
 use curt_core::{Clock, ErrorKind, LinkId, PortError, PortResult, UnixMillis};
 use curt_keys::KeySupply;
 
-use crate::admit::Door;
+use crate::admit::AdmissionRules;
 
 pub use admit::{EditLink, Expiry, NewLink, OwnHost, OwnHostError};
 pub use blocklist::{Blocklist, BlocklistError, BlocklistFile};
-pub use create::{Created, Maker, OnceKey};
+pub use create::{Created, IdempotencyKey, LinkCreator};
 pub use error::LinkError;
 pub use manage::Who;
 pub use metrics::LinkMetrics;
@@ -84,8 +84,12 @@ impl Links {
         &self.settings
     }
 
-    fn door<'a>(&'a self, blocklist: &'a Blocklist, now: UnixMillis) -> Door<'a> {
-        Door {
+    fn admission_rules<'a>(
+        &'a self,
+        blocklist: &'a Blocklist,
+        now: UnixMillis,
+    ) -> AdmissionRules<'a> {
+        AdmissionRules {
             settings: &self.settings,
             blocklist,
             listener: self.listener.get(),
@@ -98,7 +102,10 @@ impl Links {
     ///
     /// A task of its own, because a request's future is dropped when its client goes away. The store would go on with
     /// what it was given, and a copy from before would be served for ever (L-2).
-    async fn written<T, F>(&self, write: impl FnOnce(Arc<dyn LinkStore>) -> F) -> PortResult<T>
+    async fn write_and_invalidate<T, F>(
+        &self,
+        write: impl FnOnce(Arc<dyn LinkStore>) -> F,
+    ) -> PortResult<T>
     where
         F: Future<Output = (Vec<LinkId>, PortResult<T>)> + Send + 'static,
         T: Send + 'static,
@@ -108,7 +115,7 @@ impl Links {
         let task = tokio::spawn(async move {
             let (ids, reply) = writing.await;
             for id in &ids {
-                resolver.changed(id);
+                resolver.invalidate(id);
             }
             reply
         });

@@ -10,7 +10,7 @@ use curt_core::{ErrorKind, Field, FieldError, Link, LinkState, OwnerId, PortErro
 
 use crate::Links;
 use crate::admit::{EditLink, NewLink};
-use crate::create::{Created, Maker, OnceKey};
+use crate::create::{Created, IdempotencyKey, LinkCreator};
 use crate::error::LinkError;
 use crate::manage::Who;
 
@@ -61,7 +61,7 @@ impl LinkOperations<'_> {
         self,
         caller: LinkCaller<'_>,
         draft: LinkDraft,
-        idempotency: Option<OnceKey>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<(Created, Option<Decision>), LinkError> {
         let quota = self.take_quota(caller, 1).await?;
         let passwords = usize::from(draft.password.is_some());
@@ -79,7 +79,7 @@ impl LinkOperations<'_> {
         self,
         caller: LinkCaller<'_>,
         drafts: Vec<LinkDraft>,
-        idempotency: Option<OnceKey>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<(Vec<Result<Created, LinkError>>, Option<Decision>), LinkError> {
         if drafts.is_empty() || drafts.len() > BULK_LINKS_MAX {
             let message = format!("A bulk request makes 1 to {BULK_LINKS_MAX} links.");
@@ -234,8 +234,8 @@ impl LinkOperations<'_> {
 
 impl LinkCaller<'_> {
     /// Returns what a new link remembers of its creator.
-    fn creator(self) -> Maker {
-        Maker {
+    fn creator(self) -> LinkCreator {
+        LinkCreator {
             owner: self
                 .principal
                 .map_or(OwnerId::ANONYMOUS, |known| known.user),

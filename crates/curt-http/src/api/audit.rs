@@ -89,7 +89,7 @@ pub(crate) async fn list(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Admin).await?;
+    let principal = caller.require_scope(&app, Scope::Admin).await?;
     let [before, limit] = query::values(uri.query().unwrap_or_default(), ["before", "limit"])?;
     let before = before.map(|before| {
         query::number(&before)

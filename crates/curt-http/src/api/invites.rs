@@ -19,7 +19,7 @@ use super::time::Rfc3339;
 use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 const TTL_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3_600);
 const TTL_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -70,14 +70,14 @@ pub(crate) async fn create(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Admin).await?;
+    let principal = caller.require_scope(&app, Scope::Admin).await?;
     let asked: NewInviteBody =
         body::json(&app, caller.body_source(Some(&principal)), request).await?;
     let role = asked.role.map_or(Role::Member, Role::from);
     let ttl = until_key_ends(&app, &principal, ttl(asked.ttl_seconds)?).await?;
     let origin = caller.origin().by(principal.user);
     let people = Arc::clone(&app.accounts.people);
-    let invited = to_the_end(async move { people.invite(role, ttl, origin).await }).await?;
+    let invited = run_to_completion(async move { people.invite(role, ttl, origin).await }).await?;
     let body = InviteBody {
         url: format!("{}/sign-up?invite={}", app.public.base(), invited.code),
         code: invited.code,

@@ -19,7 +19,7 @@ use super::query;
 use crate::caller::{Caller, permit};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 const OVERLAP_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 const OVERLAP_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -40,7 +40,7 @@ pub(crate) async fn list(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Read).await?;
+    let principal = caller.require_scope(&app, Scope::Read).await?;
     let user = whose(&principal, &uri)?;
     let api_keys = Arc::clone(&app.accounts.api_keys);
     let reading = async move { api_keys.list(Some(user)).await };
@@ -72,7 +72,7 @@ pub(crate) async fn create(
     uri: Uri,
     request: Request,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Manage).await?;
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
     let user = whose(&principal, &uri)?;
     let new: NewKeyBody = body::json(&app, caller.body_source(Some(&principal)), request).await?;
     let allowance = Allowance {
@@ -96,7 +96,7 @@ pub(crate) async fn create(
     let origin = caller.origin().by(principal.user);
     let now = app.clock.now();
     let may_read = principal.may(Scope::Read);
-    let issued = to_the_end(async move {
+    let issued = run_to_completion(async move {
         let api_keys = &app.accounts.api_keys;
         let issued = api_keys.issue(new, &principal, origin).await?;
         if issued.key.allowance.redirections.is_some() {
@@ -129,7 +129,7 @@ pub(crate) async fn rotate(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Manage).await?;
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
     let prefix = known(prefix)?;
     let asked: RotateBody =
         body::json_or_default(&app, caller.body_source(Some(&principal)), request).await?;
@@ -139,7 +139,7 @@ pub(crate) async fn rotate(
     let origin = caller.origin().by(principal.user);
     let now = app.clock.now();
     let may_read = principal.may(Scope::Read);
-    let issued = to_the_end(async move {
+    let issued = run_to_completion(async move {
         let api_keys = &app.accounts.api_keys;
         let issued = api_keys
             .rotate(&prefix, whose, overlap, &principal, origin)
@@ -170,12 +170,13 @@ pub(crate) async fn revoke(
     prefix: Result<Path<String>, PathRejection>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Manage).await?;
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
     let prefix = known(prefix)?;
     let whose = reach(&principal);
     let origin = caller.origin().by(principal.user);
     let api_keys = Arc::clone(&app.accounts.api_keys);
-    to_the_end(async move { api_keys.revoke(&prefix, whose, &principal, origin).await }).await?;
+    run_to_completion(async move { api_keys.revoke(&prefix, whose, &principal, origin).await })
+        .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

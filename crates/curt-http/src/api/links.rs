@@ -21,7 +21,7 @@ use super::documented::{
 use super::link_body::{
     BulkBody, BulkResult, BulkResultsBody, EditLinkBody, LinkBody, NewLinkBody, PageBody,
 };
-use super::list_query::{self, Asked, ListParams, OwnerFilter};
+use super::list_query::{self, ListParams, ListRequest, OwnerFilter};
 use super::once::{REPLAYED, once};
 use super::readable::if_readable;
 use super::revision::{Condition, etag};
@@ -30,7 +30,7 @@ use crate::caller::{Caller, permit};
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 pub(crate) const PATH: &str = "/api/v1/links";
 
@@ -224,7 +224,7 @@ pub(crate) async fn list(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Read).await?;
+    let principal = caller.require_scope(&app, Scope::Read).await?;
     let asked = list_query::parse(uri.query().unwrap_or_default())?;
     let (who, query) = whose(&principal, asked)?;
     let links = Arc::clone(&app.links);
@@ -273,7 +273,7 @@ pub(crate) async fn read(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let who = Who::reachable_by(&caller.needs(&app, Scope::Read).await?);
+    let who = Who::reachable_by(&caller.require_scope(&app, Scope::Read).await?);
     let seen = Condition::if_none_match(&headers)?;
     let link = app.links.get(who, &known_key(key)?).await?;
     if seen.names(link.revision) {
@@ -315,7 +315,7 @@ pub(crate) async fn edit(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let principal = caller.needs(&app, Scope::Manage).await?;
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
     let who = Who::reachable_by(&principal);
     body::media_type(&parts.headers, &[MERGE_PATCH, JSON])?;
     let condition = Condition::if_match(&parts.headers)?;
@@ -325,7 +325,7 @@ pub(crate) async fn edit(
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;
     let (working, editor) = (Arc::clone(&app), principal.clone());
-    let link = to_the_end(async move {
+    let link = run_to_completion(async move {
         let operations = working.link_operations();
         let caller = caller.of_links(Some(&editor));
         operations
@@ -357,7 +357,7 @@ pub(crate) async fn delete(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let who = Who::reachable_by(&caller.needs(&app, Scope::Manage).await?);
+    let who = Who::reachable_by(&caller.require_scope(&app, Scope::Manage).await?);
     let condition = Condition::if_match(&headers)?;
     let key = known_key(key)?;
     let seen = seen(&app, who, &key, &condition).await?;
@@ -366,7 +366,7 @@ pub(crate) async fn delete(
 }
 
 /// Whose links to list. Others' are for administrators.
-fn whose(principal: &Principal, asked: Asked) -> Result<(Who, ListQuery), Problem> {
+fn whose(principal: &Principal, asked: ListRequest) -> Result<(Who, ListQuery), Problem> {
     let own = OwnerFilter::One(principal.user);
     let owner = match asked.owner.unwrap_or(own) {
         mine if mine == own => return Ok((Who::Owner(principal.user), asked.query)),

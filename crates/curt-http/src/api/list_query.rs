@@ -72,7 +72,7 @@ pub(crate) enum OrderName {
 
 /// What a list is to show.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ListRequest {
     /// Whatever it says about the owner means nothing yet.
     pub(crate) query: ListQuery,
     pub(crate) owner: Option<OwnerFilter>,
@@ -85,8 +85,8 @@ pub(crate) enum OwnerFilter {
 }
 
 /// Reads the query. Unknown and repeated parameters are refused: a mistyped filter would show everything.
-pub(crate) fn parse(text: &str) -> Result<Asked, Problem> {
-    let mut asked = Asked {
+pub(crate) fn parse(text: &str) -> Result<ListRequest, Problem> {
+    let mut asked = ListRequest {
         query: ListQuery {
             limit: PAGE_LINKS_DEFAULT,
             ..ListQuery::default()
@@ -117,7 +117,7 @@ pub(crate) fn parse(text: &str) -> Result<Asked, Problem> {
     }
 }
 
-fn set(asked: &mut Asked, name: &str, value: &str) -> Result<(), InvalidField> {
+fn set(asked: &mut ListRequest, name: &str, value: &str) -> Result<(), InvalidField> {
     let query = &mut asked.query;
     match name {
         "search" => {
@@ -218,7 +218,7 @@ mod tests {
     fn filters_are_read() {
         let text = "search=a%20b&tag=x&tag=y&state=disabled&created_from=1970-01-01T00:00:01Z\
                     &order=-key&limit=200&cursor=c&owner=7";
-        let Asked { query, owner } = parse(text).unwrap();
+        let ListRequest { query, owner } = parse(text).unwrap();
         assert_eq!(owner, Some(OwnerFilter::One(OwnerId(7))));
         assert_eq!(query.search.as_deref(), Some("a b"));
         assert_eq!(query.tags, ["x".into(), "y".into()]);

@@ -15,7 +15,7 @@ use super::readable::if_readable;
 use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 /// Switch a link off
 ///
@@ -73,10 +73,10 @@ async fn switch(
     caller: Caller,
     state: LinkState,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Admin).await?;
+    let principal = caller.require_scope(&app, Scope::Admin).await?;
     let key = known_key(key)?;
     let (working, switcher) = (Arc::clone(&app), principal.clone());
-    let link = to_the_end(async move {
+    let link = run_to_completion(async move {
         let operations = working.link_operations();
         let caller = caller.of_links(Some(&switcher));
         operations.switch_link(caller, &key, state).await

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use curt_accounts::Principal;
 use curt_core::limits::IDEMPOTENCY_KEY_BYTES_MAX;
-use curt_links::OnceKey;
+use curt_links::IdempotencyKey;
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, HeaderName};
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub(crate) fn once(
     address: IpAddr,
     operation: &str,
     body: &impl Serialize,
-) -> Result<Option<OnceKey>, Problem> {
+) -> Result<Option<IdempotencyKey>, Problem> {
     let Some(key) = headers.get(IDEMPOTENCY_KEY) else {
         return Ok(None);
     };
@@ -37,7 +37,7 @@ pub(crate) fn once(
         )));
     }
     let key = key.iter().copied().map(char::from).collect();
-    Ok(Some(OnceKey {
+    Ok(Some(IdempotencyKey {
         key: bind_to_client(key, maker, address),
         fingerprint: fingerprint(operation, body)?,
     }))

@@ -174,7 +174,7 @@ pub(crate) async fn delete_url(
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
     let shown = match caller.shows_key() {
-        true => Some(caller.needs(&app, Scope::Manage).await?),
+        true => Some(caller.require_scope(&app, Scope::Manage).await?),
         false => None,
     };
     let source = caller.body_source(shown.as_ref());
@@ -182,7 +182,7 @@ pub(crate) async fn delete_url(
     let key = asked.api_dev_key.as_deref();
     let principal = match shown {
         Some(shown) => shown,
-        None => caller.needs_with(&app, key, Scope::Manage).await?,
+        None => caller.require_scope_with(&app, key, Scope::Manage).await?,
     };
     let who = Who::reachable_by(&principal);
     let url_key = needed("url_key", asked.url_key)?;

@@ -25,7 +25,7 @@ use super::time::Rfc3339;
 use crate::caller::{Caller, permit};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 /// Who is to get a permission: one of the two.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -87,7 +87,7 @@ pub(crate) async fn list(
     key: Result<Path<String>, PathRejection>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Read).await?;
+    let principal = caller.require_scope(&app, Scope::Read).await?;
     let link = link(&app, &principal, &known_key(key)?).await?;
     let permissions = Arc::clone(&app.accounts.permissions);
     let reading = async move { permissions.list(&link.id, link.revision.generation).await };
@@ -122,7 +122,7 @@ pub(crate) async fn grant(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Manage).await?;
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
     let asked: GrantBody = body::json(&app, caller.body_source(Some(&principal)), request).await?;
     let key = known_key(key)?;
     let link = link(&app, &principal, &key).await?;
@@ -130,7 +130,7 @@ pub(crate) async fn grant(
     let origin = caller.origin().by(principal.user);
     let (id, generation) = (link.id, link.revision.generation);
     let named = named(&principal, asked)?;
-    let granted = to_the_end(async move {
+    let granted = run_to_completion(async move {
         let whom = match &named {
             Named::Email(email) => Whom::Email(email),
             Named::Id(id) => Whom::Id(*id),
@@ -166,13 +166,14 @@ pub(crate) async fn revoke(
     path: Result<Path<(String, String)>, PathRejection>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Manage).await?;
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
     let Path((key, id)) = path.map_err(|_| Problem::new(ProblemCode::LinkNotFound))?;
     let link = link(&app, &principal, &key).await?;
     let id = query::number(&id).ok_or_else(|| Problem::new(ProblemCode::NotFound))?;
     let origin = caller.origin().by(principal.user);
     let permissions = Arc::clone(&app.accounts.permissions);
-    to_the_end(async move { permissions.revoke(&link.id, PermissionId(id), origin).await }).await?;
+    run_to_completion(async move { permissions.revoke(&link.id, PermissionId(id), origin).await })
+        .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -22,7 +22,7 @@ use super::user_body::UserBody;
 use crate::caller::{Caller, cookie};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 const CURRENT: &str = "current";
 
@@ -115,7 +115,7 @@ pub(crate) async fn sign_in(
     let origin = caller.origin();
     let replaces = caller.session_token().map(str::to_owned);
     let email = shown.email.clone();
-    let signed_in = to_the_end(async move {
+    let signed_in = run_to_completion(async move {
         let shown = SignIn {
             email: &shown.email,
             password: shown.password.reveal(),
@@ -145,7 +145,7 @@ pub(crate) async fn sign_in(
     responses((status = 200, description = "Your sessions.", body = SessionsBody), ListSessionsProblems),
 )]
 pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Read).await?;
+    let principal = caller.require_scope(&app, Scope::Read).await?;
     let sessions = app.accounts.people.sessions(principal.user).await?;
     let current = principal.session();
     let sessions = sessions.iter();
@@ -173,7 +173,7 @@ pub(crate) async fn end(
     id: Result<Path<String>, PathRejection>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Manage).await?;
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
     let absent = || Problem::new(ProblemCode::NotFound);
     let Path(id) = id.map_err(|_| absent())?;
     let response = StatusCode::NO_CONTENT.into_response();
@@ -183,7 +183,7 @@ pub(crate) async fn end(
     }
     let people = Arc::clone(&app.accounts.people);
     let origin = caller.origin().by(principal.user);
-    to_the_end(async move { people.end_session(principal.user, &id, origin).await }).await?;
+    run_to_completion(async move { people.end_session(principal.user, &id, origin).await }).await?;
     Ok(response)
 }
 
@@ -196,7 +196,7 @@ async fn sign_out(app: &App, caller: &Caller, principal: &Principal) -> Result<(
     let token = token.to_owned();
     let people = Arc::clone(&app.accounts.people);
     let origin = caller.origin();
-    to_the_end(async move { people.sign_out(&token, origin).await }).await
+    run_to_completion(async move { people.sign_out(&token, origin).await }).await
 }
 
 pub(crate) fn with_cookies(

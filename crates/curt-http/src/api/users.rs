@@ -23,7 +23,7 @@ use super::user_body::{EditUserBody, NewUserBody, PasswordBody, UserBody, UsersB
 use crate::caller::{Caller, permit, scope_missing};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 const PATH: &str = "/api/v1/users";
 const ME: &str = "me";
@@ -80,7 +80,7 @@ async fn add(
     let origin = caller.origin().by(principal.user);
     let role = new.role.map_or(Role::Member, Role::from);
     let person = new.into_person();
-    to_the_end(async move { people.add(&person, role, origin).await }).await
+    run_to_completion(async move { people.add(&person, role, origin).await }).await
 }
 
 async fn sign_up(app: &App, caller: &Caller, new: NewUserBody) -> Result<User, Problem> {
@@ -90,7 +90,7 @@ async fn sign_up(app: &App, caller: &Caller, new: NewUserBody) -> Result<User, P
     let origin = caller.origin();
     let invite = new.invite.clone();
     let person = new.into_person();
-    to_the_end(async move { people.sign_up(&person, invite.as_deref(), origin).await }).await
+    run_to_completion(async move { people.sign_up(&person, invite.as_deref(), origin).await }).await
 }
 
 /// List users
@@ -113,7 +113,7 @@ pub(crate) async fn list(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Admin).await?;
+    let principal = caller.require_scope(&app, Scope::Admin).await?;
     let [after, limit] = query::values(uri.query().unwrap_or_default(), ["after", "limit"])?;
     let after = query::user("after", after.as_deref())?.map(|id| id.0);
     let limit = query::limit(limit.as_deref())?;
@@ -144,7 +144,7 @@ pub(crate) async fn read(
     id: Result<Path<String>, PathRejection>,
     caller: Caller,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Read).await?;
+    let principal = caller.require_scope(&app, Scope::Read).await?;
     let id = whom(&principal, id)?;
     let user = app.accounts.people.get(Whom::Id(id)).await?;
     Ok(Json(UserBody::new(&user)).into_response())
@@ -177,7 +177,7 @@ pub(crate) async fn edit(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Manage).await?;
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
     let id = whom(&principal, id)?;
     let changes: EditUserBody =
         body::merge_patch(&app, caller.body_source(Some(&principal)), request).await?;
@@ -189,7 +189,7 @@ pub(crate) async fn edit(
     let (disabled, limited) = (changes.disabled, changes.redirections.is_some());
     let edit = changes.into_edit()?;
     let origin = caller.origin().by(principal.user);
-    let user = to_the_end(async move {
+    let user = run_to_completion(async move {
         let people = &app.accounts.people;
         let whom = Whom::Id(id);
         if edit != EditPerson::default() {
@@ -280,7 +280,7 @@ pub(crate) async fn change_password(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Manage).await?;
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
     let id = whom(&principal, id)?;
     let PasswordBody {
         old_password,
@@ -291,7 +291,7 @@ pub(crate) async fn change_password(
     let services = app.accounts.clone();
     let changed = match old_password {
         Some(old) if id == principal.user => {
-            let change = to_the_end(async move {
+            let change = run_to_completion(async move {
                 let (old, new) = (old.reveal(), new_password.reveal());
                 let keep = principal.session();
                 let people = &services.people;
@@ -301,7 +301,7 @@ pub(crate) async fn change_password(
             caller.guess_password(&app, id, change).await
         }
         None if id != principal.user => {
-            to_the_end(async move {
+            run_to_completion(async move {
                 let people = &services.people;
                 let new = new_password.reveal();
                 people.set_password(Whom::Id(id), new, origin).await?;

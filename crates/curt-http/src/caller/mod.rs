@@ -99,11 +99,15 @@ impl Caller {
     }
 
     /// Whoever asks must show that they may do this.
-    pub(crate) async fn needs(&self, app: &App, scope: Scope) -> Result<Principal, Problem> {
-        self.needs_with(app, None, scope).await
+    pub(crate) async fn require_scope(
+        &self,
+        app: &App,
+        scope: Scope,
+    ) -> Result<Principal, Problem> {
+        self.require_scope_with(app, None, scope).await
     }
 
-    pub(crate) async fn needs_with(
+    pub(crate) async fn require_scope_with(
         &self,
         app: &App,
         parameter: Option<&str>,

@@ -13,7 +13,7 @@ use axum::response::Response;
 use curt_clicks::record::Outcome;
 use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, PASSWORD_BYTES_MAX};
 use curt_core::{Link, UnixMillis, Visibility};
-use curt_links::{Created, Expiry, LinkDraft, NewLink, NewPassword, OnceKey};
+use curt_links::{Created, Expiry, IdempotencyKey, LinkDraft, NewLink, NewPassword};
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, Method, StatusCode};
 
@@ -24,7 +24,7 @@ use super::{VERSION, day, page, refused};
 use crate::api::{bind_to_client, fingerprint};
 use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
-use crate::redirect::clicks::{Asked, Client};
+use crate::redirect::clicks::{Client, RequestedLink};
 use crate::state::App;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -96,7 +96,7 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let visitor = Visitor::of(&app, &caller).await?;
     if let Some(visits) = &app.visits {
-        let asked = Asked {
+        let asked = RequestedLink {
             key: "",
             generation: 0,
             outcome: Outcome::Base,
@@ -144,7 +144,7 @@ async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, Pr
     };
     let has_password = visibility == Visibility::Password && !typed.password.is_empty();
     let password = has_password.then(|| NewPassword(typed.password.clone()));
-    let once = once(typed)?.map(|once| OnceKey {
+    let once = once(typed)?.map(|once| IdempotencyKey {
         key: bind_to_client(once.key, principal.as_ref(), caller.address),
         ..once
     });
@@ -158,7 +158,7 @@ async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, Pr
 }
 
 /// The token alone would refuse a form that was changed after going back; token and content together do not.
-fn once(typed: &Typed) -> Result<Option<OnceKey>, Problem> {
+fn once(typed: &Typed) -> Result<Option<IdempotencyKey>, Problem> {
     // What is remembered holds a quick hash of the content, by which a password could be guessed.
     if typed.visibility()? == Visibility::Password {
         return Ok(None);
@@ -177,7 +177,7 @@ fn once(typed: &Typed) -> Result<Option<OnceKey>, Problem> {
     let fingerprint = fingerprint("POST /", &content)?;
     let key = format!("page-{}-{}", typed.once, HEXLOWER.encode(&fingerprint));
     debug_assert!(key.len() <= IDEMPOTENCY_KEY_BYTES_MAX);
-    Ok(Some(OnceKey { key, fingerprint }))
+    Ok(Some(IdempotencyKey { key, fingerprint }))
 }
 
 impl Typed {

@@ -20,7 +20,7 @@ use crate::api::with_cookies;
 use crate::caller::{Caller, cookie};
 use crate::problem::Problem;
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -97,7 +97,7 @@ pub(super) async fn sign_out(
     if let Some(visitor) = Visitor::of(&app, &caller).await? {
         visitor.check(&Form::read(&app, request).await?)?;
         let (app, caller) = (Arc::clone(&app), caller.clone());
-        to_the_end(async move {
+        run_to_completion(async move {
             let token = caller.session_token().unwrap_or_default();
             app.accounts.people.sign_out(token, caller.origin()).await
         })
@@ -144,7 +144,7 @@ pub(super) async fn come_in(
 ) -> Result<Vec<HeaderValue>, Problem> {
     let people = Arc::clone(&app.accounts.people);
     let caller = caller.clone();
-    let signed_in = to_the_end(async move {
+    let signed_in = run_to_completion(async move {
         let shown = SignIn {
             email: &email,
             password: &password,

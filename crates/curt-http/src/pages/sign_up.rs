@@ -16,7 +16,7 @@ use crate::api::with_cookies;
 use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 #[derive(Template)]
 #[template(path = "sign_up.html")]
@@ -164,7 +164,7 @@ async fn enter(
 async fn make(app: &App, caller: &Caller, new: NewPerson, door: Door) -> Result<(), Problem> {
     let people = Arc::clone(&app.accounts.people);
     let origin = caller.origin();
-    to_the_end(async move {
+    run_to_completion(async move {
         match door {
             Door::Invite { code, .. } => {
                 let code = Some(code).filter(|code| !code.is_empty());

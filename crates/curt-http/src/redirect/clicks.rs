@@ -23,7 +23,7 @@ pub struct RouterVisits(Mutex<Capture>);
 
 /// What was asked for, and what came of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestedLink<'a> {
     pub(crate) key: &'a str,
     pub(crate) generation: u32,
     pub(crate) outcome: Outcome,
@@ -37,7 +37,7 @@ impl RouterVisits {
         Self(Mutex::new(capture))
     }
 
-    pub(crate) fn record(&self, asked: Asked<'_>, client: &Client, now: UnixMillis) {
+    pub(crate) fn record(&self, asked: RequestedLink<'_>, client: &Client, now: UnixMillis) {
         let visit = client.visit(asked, now);
         let mut capture = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A full spool counts what it drops.
@@ -47,7 +47,7 @@ impl RouterVisits {
 
 /// A redirect worker's visit.
 pub(crate) fn by_worker<'a>(
-    asked: Asked<'a>,
+    asked: RequestedLink<'a>,
     visitor: &Visitor<'a>,
     address: IpAddr,
     now: UnixMillis,
@@ -61,7 +61,7 @@ pub(crate) fn by_worker<'a>(
 }
 
 fn visit<'a>(
-    asked: Asked<'a>,
+    asked: RequestedLink<'a>,
     visitor: &Visitor<'a>,
     method: Method,
     address: IpAddr,
@@ -105,11 +105,11 @@ impl Client {
     }
 
     /// Whether it is a person's, who alone is counted where a link has only so many visits.
-    pub(crate) fn is_human(&self, asked: Asked<'_>, now: UnixMillis) -> bool {
+    pub(crate) fn is_human(&self, asked: RequestedLink<'_>, now: UnixMillis) -> bool {
         classify::is_human(&self.visit(asked, now))
     }
 
-    fn visit<'a>(&'a self, asked: Asked<'a>, now: UnixMillis) -> Visit<'a> {
+    fn visit<'a>(&'a self, asked: RequestedLink<'a>, now: UnixMillis) -> Visit<'a> {
         visit(asked, &self.visitor(), self.method, self.address, now)
     }
 

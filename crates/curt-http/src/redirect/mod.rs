@@ -22,8 +22,8 @@ use curt_core::PortResult;
 use curt_links::Resolution;
 
 pub(crate) use self::parse::{
-    Asked, BodyFraming, Framed, GetFrame, Persistence, PlainGet, Refusal, RequestFrame, Visitor,
-    build_request, frame_request, read_request,
+    BodyFraming, Framed, GetFrame, ParsedRequest, Persistence, PlainGet, Refusal, RequestFrame,
+    Visitor, build_request, frame_request, read_request,
 };
 pub use self::wire::{FORWARDED_QUERY_BYTES_MAX, RedirectFields, location};
 pub(crate) use self::wire::{ResponseHeads, SECURE_ONLY, encode_query, finish, http_date};

@@ -24,8 +24,8 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::handover::HandedOver;
-use super::last_word::LastWord;
+use super::final_response::FinalResponse;
+use super::handoff::HandedOffConnection;
 use super::linger::linger;
 use super::patience::Patience;
 use super::request_reader::{RequestReader, SharedRefusal};
@@ -50,8 +50,8 @@ pub(super) struct General {
 
 impl General {
     /// Serves one connection until it is closed by either side.
-    pub(super) async fn serve(self, handed: HandedOver) {
-        let HandedOver {
+    pub(super) async fn serve(self, handed: HandedOffConnection) {
+        let HandedOffConnection {
             stream,
             peer,
             prefix,
@@ -100,7 +100,7 @@ impl General {
                     return socket.close(refused || !stopping).await;
                 }
                 refusal = refused(&refusal, &patience) => {
-                    let word = LastWord::Refused(refusal);
+                    let word = FinalResponse::Refused(refusal);
                     self.metrics.cut(word.reason());
                     let socket = connection.into_parts().io.into_inner();
                     return socket.refuse(word).await;
@@ -110,7 +110,7 @@ impl General {
                         self.metrics.cut(reason);
                         if reason == CutReason::HeaderTimeout {
                             let socket = connection.into_parts().io.into_inner();
-                            socket.refuse(LastWord::HeaderTimeout).await;
+                            socket.refuse(FinalResponse::HeaderTimeout).await;
                         }
                         return;
                     }
@@ -310,7 +310,7 @@ impl Socket {
     }
 
     /// Answers what is no request, and ends the connection.
-    async fn refuse(mut self, word: LastWord) {
+    async fn refuse(mut self, word: FinalResponse) {
         let mut bytes = Vec::new();
         word.write(&mut bytes, SystemClock.now());
         // The few bytes are taken at once or never.

@@ -11,9 +11,9 @@
 //! [`ServerSettings`].
 
 mod chunk_scanner;
+pub(crate) mod final_response;
 mod general;
-pub(crate) mod handover;
-pub(crate) mod last_word;
+pub(crate) mod handoff;
 pub(crate) mod limit;
 pub(crate) mod linger;
 mod listener;
@@ -41,7 +41,7 @@ use tokio_util::task::TaskTracker;
 
 use self::general::General;
 pub use self::general::Stopping;
-use self::handover::Handoff;
+use self::handoff::Handoff;
 use self::limit::ConnectionLimit;
 pub use self::router_server::RouterServer;
 use self::stop::StopSteps;
@@ -126,7 +126,7 @@ impl Server {
     /// not start or died; the others are stopped first.
     pub async fn run(self, stop: CancellationToken) -> io::Result<Drained> {
         let steps = StopSteps::new(&stop);
-        let (handovers, handed) = handover::channel();
+        let (handoffs, handed) = handoff::channel();
         let tracker = TaskTracker::new();
         let general = General {
             router: self.router,
@@ -134,7 +134,7 @@ impl Server {
             metrics: self.metrics.clone(),
             steps: steps.clone(),
         };
-        let receiver = tokio::spawn(take_over(handed, general, tracker.clone()));
+        let receiver = tokio::spawn(take_handoffs(handed, general, tracker.clone()));
         let limit = ConnectionLimit::new(
             self.settings.connections_max,
             self.metrics.connections.clone(),
@@ -154,14 +154,14 @@ impl Server {
                 fields: self.fields.clone(),
                 metrics: self.metrics.clone(),
                 limit: Arc::clone(&limit),
-                handovers: handovers.clone(),
+                handoffs: handoffs.clone(),
                 trusted_proxies: Arc::clone(&self.trusted_proxies),
                 capture: captures.next(),
                 account_limits: self.account_limits.clone(),
             };
             ends.push(start(number, parts, steps.clone()));
         }
-        drop(handovers);
+        drop(handoffs);
         steps.run(self.settings.drain_delay, &limit).await;
         let deadline = Instant::now() + self.settings.shutdown_grace;
         let ended = join(ends).await;
@@ -181,7 +181,11 @@ impl Server {
 }
 
 /// Serves what workers pass on until no worker is left.
-async fn take_over(mut handed: mpsc::Receiver<Handoff>, general: General, tracker: TaskTracker) {
+async fn take_handoffs(
+    mut handed: mpsc::Receiver<Handoff>,
+    general: General,
+    tracker: TaskTracker,
+) {
     // Their connections are with the workers, which count and await them.
     let requests = TaskTracker::new();
     while let Some(handoff) = handed.recv().await {

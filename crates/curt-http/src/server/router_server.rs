@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Drained;
 use super::general::General;
-use super::handover::HandedOver;
+use super::handoff::HandedOffConnection;
 use super::limit::ConnectionLimit;
 use super::listener;
 use super::stop::StopSteps;
@@ -78,7 +78,7 @@ impl RouterServer {
             match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
                 Ok((stream, peer)) => match limit.admit(peer.ip()) {
                     Ok(permit) => {
-                        let handed = HandedOver {
+                        let handed = HandedOffConnection {
                             stream,
                             peer,
                             prefix: Vec::new(),

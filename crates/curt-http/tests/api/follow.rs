@@ -9,7 +9,7 @@ use curt_accounts::{CallerId, EditPerson, LimitSettings, Origin, Whom};
 use curt_core::ports::QuotaRule;
 use curt_core::{Scope, Visibility};
 use curt_http::{HttpSettings, PrivateDenied};
-use curt_links::{Blocklist, EditLink, Expiry, Maker, NewLink, Who};
+use curt_links::{Blocklist, EditLink, Expiry, LinkCreator, NewLink, Who};
 use http::{Method, Request};
 
 use crate::harness::{ADA, Answer, BOB, EVE, ROOT, World, account_settings};
@@ -212,7 +212,7 @@ async fn make(world: &World, kind: Kind) {
     if kind == Kind::Expired {
         new.expires_at = Expiry::At(world.app.clock.now().plus(Duration::from_secs(60)));
     }
-    let by = Maker {
+    let by = LinkCreator {
         owner: ADA,
         made_with: None,
     };

@@ -1,4 +1,4 @@
-//! The door: what may become a link. Everything behind it is valid by type.
+//! Admission: what may become a link. Everything behind it is valid by type.
 //!
 //! A request is looked at as a whole, so that a person who made three mistakes hears of three.
 
@@ -61,9 +61,9 @@ pub struct EditLink {
     pub max_clicks: Option<Option<u64>>,
 }
 
-/// A link that passed the door and has no key yet.
+/// A link that was admitted and has no key yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft {
+pub(crate) struct AdmittedLink {
     pub(crate) target: Target,
     pub(crate) alias: Option<Key>,
     pub(crate) title: Option<Box<str>>,
@@ -75,7 +75,7 @@ pub(crate) struct Draft {
 }
 
 /// What requests are judged by.
-pub(crate) struct Door<'a> {
+pub(crate) struct AdmissionRules<'a> {
     pub(crate) settings: &'a LinkSettings,
     pub(crate) blocklist: &'a Blocklist,
     /// Where this server listens, once it does.
@@ -84,14 +84,14 @@ pub(crate) struct Door<'a> {
 }
 
 pub(crate) fn new_link(
-    door: &Door<'_>,
+    rules: &AdmissionRules<'_>,
     owner: OwnerId,
     new: NewLink,
-) -> Result<Draft, Vec<FieldError>> {
-    let Door { settings, now, .. } = *door;
+) -> Result<AdmittedLink, Vec<FieldError>> {
+    let AdmissionRules { settings, now, .. } = *rules;
     let mut mistakes = FieldErrors::default();
     let alias = |text| alias::admit(text, &settings.keys);
-    let target = mistakes.note(target::admit(door, &new.target));
+    let target = mistakes.note(target::admit(rules, &new.target));
     let alias = mistakes.note(new.alias.as_deref().map(alias).transpose());
     let title = mistakes.note(new.title.as_deref().map(text::title).transpose());
     let tags = mistakes.note_all(text::tags(&new.tags));
@@ -115,7 +115,7 @@ pub(crate) fn new_link(
             Some(valid_since),
             Some(expires_at),
             Some(access),
-        ) if mistakes.is_empty() => Ok(Draft {
+        ) if mistakes.is_empty() => Ok(AdmittedLink {
             target,
             alias,
             title: title.flatten(),
@@ -144,14 +144,14 @@ fn new_access(settings: &LinkSettings, new: &NewLink) -> Access {
 
 /// The link as it would be after the edit.
 pub(crate) fn edit(
-    door: &Door<'_>,
+    rules: &AdmissionRules<'_>,
     current: &Link,
     edit: &EditLink,
 ) -> Result<Link, Vec<FieldError>> {
     let mut link = current.clone();
     let mut mistakes = FieldErrors::default();
     if let Some(text) = &edit.target
-        && let Some(target) = mistakes.note(target::admit(door, text))
+        && let Some(target) = mistakes.note(target::admit(rules, text))
     {
         link.target = target;
     }
@@ -165,10 +165,10 @@ pub(crate) fn edit(
     {
         link.tags = tags;
     }
-    edit_times(door, &mut link, edit, &mut mistakes);
+    edit_times(rules, &mut link, edit, &mut mistakes);
     edit_access(&mut link, edit, &mut mistakes);
     link.forward_query = edit.forward_query.unwrap_or(link.forward_query);
-    link.updated_at = door.now;
+    link.updated_at = rules.now;
     if mistakes.is_empty() {
         Ok(link)
     } else {
@@ -176,8 +176,13 @@ pub(crate) fn edit(
     }
 }
 
-fn edit_times(door: &Door<'_>, link: &mut Link, edit: &EditLink, mistakes: &mut FieldErrors) {
-    let Door { settings, now, .. } = *door;
+fn edit_times(
+    rules: &AdmissionRules<'_>,
+    link: &mut Link,
+    edit: &EditLink,
+    mistakes: &mut FieldErrors,
+) {
+    let AdmissionRules { settings, now, .. } = *rules;
     if let Some(at) = edit.valid_since
         && let Some(at) = mistakes.note(times::valid_since(at))
     {

@@ -5,10 +5,10 @@ use curt_core::limits::TARGET_BYTES_MAX;
 use curt_core::{Field, FieldError, Target};
 use url::Url;
 
-use super::Door;
+use super::AdmissionRules;
 
-pub(super) fn admit(door: &Door<'_>, text: &str) -> Result<Target, FieldError> {
-    let settings = door.settings;
+pub(super) fn admit(rules: &AdmissionRules<'_>, text: &str) -> Result<Target, FieldError> {
+    let settings = rules.settings;
     let mistake = |code, message: String| Err(FieldError::new(Field::Target, code, message));
     // Browsers strip these around a URL.
     let text = text.trim_matches(|c: char| c <= ' ');
@@ -58,14 +58,14 @@ pub(super) fn admit(door: &Door<'_>, text: &str) -> Result<Target, FieldError> {
     if url.host_str().is_none_or(str::is_empty) {
         return mistake("target_host", "The target must name a host.".into());
     }
-    let own_hosts = settings.own_hosts.iter().chain(door.listener);
+    let own_hosts = settings.own_hosts.iter().chain(rules.listener);
     if own_hosts.into_iter().any(|own| own.is_host_of(&url)) {
         return mistake(
             "target_own_host",
             "The target must not lead back to this service.".into(),
         );
     }
-    if door.blocklist.blocks(&url) {
+    if rules.blocklist.blocks(&url) {
         return mistake(
             "target_blocked",
             "The target is blocked: links must not lead there.".into(),

@@ -10,8 +10,8 @@
 //!   that mixes aliases with generated keys under an idempotency key goes by insert alone, because two calls cannot
 //!   be one step.
 
-mod once;
-mod place;
+mod idempotent;
+mod independent;
 
 use curt_core::clock::UnixMillis;
 use curt_core::limits::BULK_LINKS_MAX;
@@ -22,14 +22,14 @@ use curt_core::{
 };
 use curt_keys::{KeyHint, SuppliedKey};
 
-pub use self::once::OnceKey;
+pub use self::idempotent::IdempotencyKey;
 use crate::Links;
-use crate::admit::{self, Draft, NewLink};
+use crate::admit::{self, AdmittedLink, NewLink};
 use crate::error::LinkError;
 
 /// Who makes links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Maker {
+pub struct LinkCreator {
     pub owner: OwnerId,
     /// The API key that the request came with.
     pub made_with: Option<ApiKeyNumber>,
@@ -48,24 +48,24 @@ type Outcome = Result<Created, LinkError>;
 impl Links {
     pub async fn create(
         &self,
-        by: Maker,
+        by: LinkCreator,
         new: NewLink,
-        once: Option<OnceKey>,
+        once: Option<IdempotencyKey>,
     ) -> Result<Created, LinkError> {
         let now = self.clock.now();
         let blocklist = self.policy.blocklist();
-        let door = self.door(&blocklist, now);
-        let draft = admit::new_link(&door, by.owner, new).map_err(LinkError::Invalid)?;
-        let mut outcomes = self.place(by, vec![draft], once, now).await?;
+        let rules = self.admission_rules(&blocklist, now);
+        let draft = admit::new_link(&rules, by.owner, new).map_err(LinkError::Invalid)?;
+        let mut outcomes = self.insert_admitted(by, vec![draft], once, now).await?;
         outcomes.pop().unwrap_or(Err(LinkError::KeysExhausted))
     }
 
     /// Creates up to [`BULK_LINKS_MAX`] links. One outcome per item, in order; an error only when nothing was done.
     pub async fn create_many(
         &self,
-        by: Maker,
+        by: LinkCreator,
         new: Vec<NewLink>,
-        once: Option<OnceKey>,
+        once: Option<IdempotencyKey>,
     ) -> Result<Vec<Result<Created, LinkError>>, LinkError> {
         if new.len() > BULK_LINKS_MAX {
             return Err(LinkError::Invalid(vec![FieldError::new(
@@ -76,11 +76,11 @@ impl Links {
         }
         let now = self.clock.now();
         let blocklist = self.policy.blocklist();
-        let door = self.door(&blocklist, now);
+        let rules = self.admission_rules(&blocklist, now);
         let mut refusals = Vec::with_capacity(new.len());
         let mut drafts = Vec::with_capacity(new.len());
         for item in new {
-            match admit::new_link(&door, by.owner, item) {
+            match admit::new_link(&rules, by.owner, item) {
                 Ok(draft) => {
                     drafts.push(draft);
                     refusals.push(None);
@@ -88,7 +88,10 @@ impl Links {
                 Err(mistakes) => refusals.push(Some(LinkError::Invalid(mistakes))),
             }
         }
-        let mut placed = self.place(by, drafts, once, now).await?.into_iter();
+        let mut placed = self
+            .insert_admitted(by, drafts, once, now)
+            .await?
+            .into_iter();
         Ok(refusals
             .into_iter()
             .map(|refusal| match refusal {
@@ -98,11 +101,11 @@ impl Links {
             .collect())
     }
 
-    async fn place(
+    async fn insert_admitted(
         &self,
-        by: Maker,
-        drafts: Vec<Draft>,
-        once: Option<OnceKey>,
+        by: LinkCreator,
+        drafts: Vec<AdmittedLink>,
+        once: Option<IdempotencyKey>,
         now: UnixMillis,
     ) -> Result<Vec<Outcome>, LinkError> {
         match once {
@@ -111,13 +114,19 @@ impl Links {
                 if drafts.is_empty() {
                     return Ok(Vec::new());
                 }
-                self.place_once(by, drafts, once, now).await
+                self.insert_idempotently(by, drafts, once, now).await
             }
-            None => self.place_each(by, drafts, now).await,
+            None => self.insert_independently(by, drafts, now).await,
         }
     }
 
-    fn build(&self, draft: &Draft, by: Maker, key: SuppliedKey, now: UnixMillis) -> Link {
+    fn build(
+        &self,
+        draft: &AdmittedLink,
+        by: LinkCreator,
+        key: SuppliedKey,
+        now: UnixMillis,
+    ) -> Link {
         Link {
             id: LinkId::new(self.settings.domain, key.key),
             target: draft.target.clone(),
@@ -140,8 +149,8 @@ impl Links {
         }
     }
 
-    /// The draft's alias, which was checked at the door, or a key from the supply that passes the same check.
-    async fn key_for(&self, draft: &Draft, owner: OwnerId, attempt: usize) -> SuppliedKey {
+    /// The draft's alias, which was checked at admission, or a key from the supply that passes the same check.
+    async fn take_key(&self, draft: &AdmittedLink, owner: OwnerId, attempt: usize) -> SuppliedKey {
         if let Some(alias) = &draft.alias {
             return SuppliedKey {
                 key: alias.clone(),
@@ -156,7 +165,7 @@ impl Links {
                 attempt,
             };
             let key = self.supply.take(&hint).await;
-            if self.may_be_given(&key) {
+            if self.accept_key(&key) {
                 return key;
             }
             // After some tries the supply makes a key on the spot, by the same rules: this ends.
@@ -165,7 +174,7 @@ impl Links {
     }
 
     /// The one check where a key is given to a link, whatever made it. One that is refused is counted, and gone.
-    fn may_be_given(&self, key: &SuppliedKey) -> bool {
+    fn accept_key(&self, key: &SuppliedKey) -> bool {
         let checked = self.settings.keys.check(key.key.as_str(), key.origin);
         if let Err(refusal) = checked {
             self.supply.refused(key, refusal);
@@ -174,7 +183,7 @@ impl Links {
     }
 
     async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
-        self.written(|store| async move {
+        self.write_and_invalidate(|store| async move {
             let ids = request.links.iter().map(|link| link.id.clone()).collect();
             (ids, store.insert(request).await)
         })
@@ -182,7 +191,7 @@ impl Links {
     }
 
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
-        self.written(|store| async move {
+        self.write_and_invalidate(|store| async move {
             let reply = store.claim(request).await;
             let ids = match &reply {
                 Ok(ClaimReply::Claimed(links)) => {
@@ -195,7 +204,7 @@ impl Links {
         .await
     }
 
-    fn succeeded(&self, link: Link) -> Outcome {
+    fn count_created(&self, link: Link) -> Outcome {
         self.metrics.created(link.origin).inc();
         Ok(Created {
             link,
@@ -205,14 +214,14 @@ impl Links {
 }
 
 /// The link as the store keeps it.
-fn as_stored(mut link: Link, inserted: Inserted) -> Link {
+fn with_stored_generation(mut link: Link, inserted: Inserted) -> Link {
     if let Inserted::CreatedAnew(generation) = inserted {
         link.revision.generation = generation;
     }
     link
 }
 
-fn supplied(link: &Link) -> SuppliedKey {
+fn supplied_key(link: &Link) -> SuppliedKey {
     SuppliedKey {
         key: link.id.key.clone(),
         origin: link.origin,

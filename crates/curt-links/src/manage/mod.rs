@@ -59,8 +59,8 @@ enum Change {
 
 impl Links {
     pub async fn get(&self, who: Who, key: &str) -> Result<Link, LinkError> {
-        let id = self.id(key)?;
-        self.own(who, &id).await
+        let id = self.parse_id(key)?;
+        self.get_owned(who, &id).await
     }
 
     /// One page. What `query` says about the owner counts only for [`Who::Anybody`].
@@ -105,8 +105,8 @@ impl Links {
     ) -> Result<Link, LinkError> {
         let blocklist = self.policy.blocklist();
         let decide = |current: &Link, now| {
-            let door = self.door(&blocklist, now);
-            let wanted = admit::edit(&door, current, &edit).map_err(LinkError::Invalid)?;
+            let rules = self.admission_rules(&blocklist, now);
+            let wanted = admit::edit(&rules, current, &edit).map_err(LinkError::Invalid)?;
             Ok(Change::Update(Box::new(wanted)))
         };
         let link = self.change(who, key, seen, decide).await?;
@@ -160,14 +160,14 @@ impl Links {
         seen: Option<Revision>,
         decide: impl Fn(&Link, UnixMillis) -> Result<Change, LinkError>,
     ) -> Result<Link, LinkError> {
-        let id = self.id(key)?;
+        let id = self.parse_id(key)?;
         let mut last = Revision::default();
         for _ in 0..CHANGE_TRIES_MAX {
-            let current = self.own_at(who, &id, seen).await?;
+            let current = self.get_owned_at(who, &id, seen).await?;
             let now = self.clock.now();
             let reply = match decide(&current, now)? {
                 Change::Update(wanted) => self.update(*wanted, current.revision).await?,
-                Change::Delete => self.bury(id.clone(), current.revision, now).await?,
+                Change::Delete => self.delete_at(id.clone(), current.revision, now).await?,
                 Change::Nothing => return Ok(current),
             };
             match reply {
@@ -184,19 +184,26 @@ impl Links {
 
     async fn update(&self, wanted: Link, seen: Revision) -> PortResult<ChangeReply> {
         let changed = vec![wanted.id.clone()];
-        self.written(|store| async move { (changed, store.update(wanted, seen).await) })
-            .await
+        self.write_and_invalidate(
+            |store| async move { (changed, store.update(wanted, seen).await) },
+        )
+        .await
     }
 
-    async fn bury(&self, id: LinkId, seen: Revision, now: UnixMillis) -> PortResult<ChangeReply> {
-        self.written(|store| async move {
+    async fn delete_at(
+        &self,
+        id: LinkId,
+        seen: Revision,
+        now: UnixMillis,
+    ) -> PortResult<ChangeReply> {
+        self.write_and_invalidate(|store| async move {
             let reply = store.delete(&id, Some(seen), now).await;
             (vec![id], reply)
         })
         .await
     }
 
-    fn id(&self, key: &str) -> Result<LinkId, LinkError> {
+    fn parse_id(&self, key: &str) -> Result<LinkId, LinkError> {
         let link = LinkRef {
             domain: self.settings.domain,
             key,
@@ -204,7 +211,7 @@ impl Links {
         link.to_id().ok_or(LinkError::NotFound)
     }
 
-    async fn own(&self, who: Who, id: &LinkId) -> Result<Link, LinkError> {
+    async fn get_owned(&self, who: Who, id: &LinkId) -> Result<Link, LinkError> {
         let link = self.store.get(id).await?.ok_or(LinkError::NotFound)?;
         let is_shown = matches!(link.state, LinkState::Active | LinkState::Disabled);
         if is_shown && who.owns(&link) {
@@ -214,13 +221,13 @@ impl Links {
         }
     }
 
-    async fn own_at(
+    async fn get_owned_at(
         &self,
         who: Who,
         id: &LinkId,
         seen: Option<Revision>,
     ) -> Result<Link, LinkError> {
-        let link = self.own(who, id).await?;
+        let link = self.get_owned(who, id).await?;
         match seen {
             Some(seen) if seen != link.revision => Err(LinkError::Stale(link.revision)),
             _ => Ok(link),

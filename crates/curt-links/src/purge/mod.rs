@@ -154,7 +154,7 @@ impl Purger {
         match self.ports.links.release(before, wanted).await {
             Ok(released) => {
                 for one in &released {
-                    self.resolver.changed(&one.id);
+                    self.resolver.invalidate(&one.id);
                 }
                 keys.extend(released);
             }
@@ -221,7 +221,7 @@ impl Purger {
         };
         let purged = self.ports.links.purge(batch, now).await?;
         for id in &purged {
-            self.resolver.changed(id);
+            self.resolver.invalidate(id);
         }
         self.metrics.purged(how).inc_by(purged.len() as u64);
         if !purged.is_empty() {

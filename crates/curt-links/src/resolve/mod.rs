@@ -9,7 +9,7 @@
 //!   that steps back below the beginning of a load makes the copy stale.
 //! - Only active links that everybody may follow are kept. What needs a decision at each visit is handed out whole,
 //!   and loaded anew each time.
-//! - [`Resolver::changed`] must follow every acknowledged write. When it returns, no copy from before it is served
+//! - [`Resolver::invalidate`] must follow every acknowledged write. When it returns, no copy from before it is served
 //!   again, however slow the reader that still carries one (D4).
 //! - [`LinkPolicy::block`] and [`LinkPolicy::limit`] promise the same for all links at once.
 //! - Words of the server are no links, whatever the store says: they are neither loaded nor kept, so that a look into the
@@ -202,7 +202,7 @@ impl Resolver {
     }
 
     /// Drops the copies of a link and voids the loads under way: to be called after every acknowledged write.
-    pub fn changed(&self, id: &LinkId) {
+    pub fn invalidate(&self, id: &LinkId) {
         self.flights.void(id, || {
             self.live.remove(id.as_ref());
             self.misses.remove(id.as_ref());

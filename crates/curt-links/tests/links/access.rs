@@ -2,7 +2,7 @@
 
 use curt_core::limits::CLICKS_MAX;
 use curt_core::{ApiKeyNumber, OwnerId, RedirectStatus, Visibility};
-use curt_links::{EditLink, LinkSettings, Maker, NewLink, Who};
+use curt_links::{EditLink, LinkCreator, LinkSettings, NewLink, Who};
 
 use crate::world::*;
 
@@ -239,7 +239,7 @@ async fn every_mistake_is_told_at_once() {
 async fn a_link_remembers_the_key_that_made_it() {
     let world = World::new();
     let key = Some(ApiKeyNumber(7));
-    let by = Maker {
+    let by = LinkCreator {
         made_with: key,
         ..ANN
     };
@@ -265,7 +265,7 @@ async fn a_link_remembers_the_key_that_made_it() {
 #[tokio::test]
 async fn a_link_that_nobody_owns_cannot_be_private() {
     let world = World::new();
-    let nobody = Maker {
+    let nobody = LinkCreator {
         owner: OwnerId::ANONYMOUS,
         made_with: None,
     };

@@ -5,7 +5,7 @@ use curt_core::limits::{BULK_LINKS_MAX, KEY_TRIES_MAX};
 use curt_core::ports::LinkStore;
 use curt_core::{ErrorKind, KeyOrigin, LinkState, Revision};
 use curt_keys::{KeySupply, Strategy};
-use curt_links::{LinkError, NewLink, OnceKey, Resolution};
+use curt_links::{IdempotencyKey, LinkError, NewLink, Resolution};
 use curt_memory::MemoryKeyPool;
 
 use crate::world::*;
@@ -274,7 +274,7 @@ async fn claimed_rows_are_used_first_and_random_keys_when_they_run_out() {
 #[tokio::test]
 async fn a_claim_with_an_idempotency_key_happens_once() {
     let world = claiming_world(&["seed001", "seed002"]).await;
-    let once = |n| OnceKey {
+    let once = |n| IdempotencyKey {
         key: format!("request-{n}"),
         fingerprint: [n; 32],
     };
@@ -303,8 +303,8 @@ async fn a_claim_with_an_idempotency_key_happens_once() {
     }
 }
 
-fn once_keys() -> [Option<OnceKey>; 2] {
-    let once = OnceKey {
+fn once_keys() -> [Option<IdempotencyKey>; 2] {
+    let once = IdempotencyKey {
         key: "again".into(),
         fingerprint: [7; 32],
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use curt_core::ports::LinkStore;
 use curt_core::{Alphabet, Key, KeyOrigin, KeyRules, UnwantedWords};
 use curt_keys::{KeySupply, SuppliedKey};
-use curt_links::{LinkSettings, NewLink, OnceKey, Resolution};
+use curt_links::{IdempotencyKey, LinkSettings, NewLink, Resolution};
 
 use crate::world::*;
 
@@ -34,8 +34,8 @@ fn from(origin: KeyOrigin, keys: &[&str]) -> Arc<KeySupply> {
     KeySupply::scripted(keys)
 }
 
-fn once(name: &str) -> Option<OnceKey> {
-    Some(OnceKey {
+fn once(name: &str) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey {
         key: name.to_owned(),
         fingerprint: [7; 32],
     })

@@ -6,7 +6,7 @@ use curt_core::ports::{LinkStore, SpendReply};
 use curt_core::{
     ApiKeyNumber, Clock, ErrorKind, LimitedAccounts, Link, LinkState, OwnerId, Visibility,
 };
-use curt_links::{EditLink, LinkError, Maker, NewLink, Resolution, ResolverSettings, Who};
+use curt_links::{EditLink, LinkCreator, LinkError, NewLink, Resolution, ResolverSettings, Who};
 
 use crate::world::*;
 
@@ -109,7 +109,7 @@ async fn links_of_limited_accounts_are_guarded_from_then_on() {
         ..new(TARGET)
     };
     world.links.create(BOB, new("bob"), None).await.unwrap();
-    let by_key = Maker {
+    let by_key = LinkCreator {
         made_with: Some(KEY),
         ..BOB
     };
@@ -118,7 +118,7 @@ async fn links_of_limited_accounts_are_guarded_from_then_on() {
         .create(by_key, new("by-key"), None)
         .await
         .unwrap();
-    let nobody = Maker {
+    let nobody = LinkCreator {
         owner: OwnerId::ANONYMOUS,
         made_with: None,
     };
@@ -321,7 +321,7 @@ async fn limit_visits(world: &World, most: u64) -> Arc<Link> {
     };
     let id = limited.id.clone();
     world.store.update(limited, seen).await.unwrap();
-    world.resolver.changed(&id);
+    world.resolver.invalidate(&id);
     match world.resolve("a").await {
         Resolution::Guarded(link) => link,
         other => panic!("a link with only so many visits is {other:?}"),

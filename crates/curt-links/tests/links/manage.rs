@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use curt_core::ports::ListQuery;
 use curt_core::{Clock, LinkState, OwnerId, RedirectStatus, Revision};
-use curt_links::{EditLink, Expiry, LinkError, Maker, NewLink, Resolution, Who};
+use curt_links::{EditLink, Expiry, LinkCreator, LinkError, NewLink, Resolution, Who};
 
 use crate::world::*;
 
@@ -52,7 +52,7 @@ async fn links_without_an_owner_are_managed_by_nobody() {
         alias: Some("a".into()),
         ..new(TARGET)
     };
-    let nobody = Maker {
+    let nobody = LinkCreator {
         owner: OwnerId::ANONYMOUS,
         made_with: None,
     };

@@ -2,15 +2,15 @@ use curt_core::limits::IDEMPOTENCY_KEPT;
 use curt_core::ports::{BatchId, KeyPool, LinkStore};
 use curt_core::{Alphabet, Clock, KeyOrigin, LinkState};
 use curt_keys::{KeySupply, Strategy};
-use curt_links::{EditLink, LinkError, NewLink, OnceKey};
+use curt_links::{EditLink, IdempotencyKey, LinkError, NewLink};
 use curt_memory::MemoryKeyPool;
 
 use crate::world::*;
 
 const TARGET: &str = "https://example.com/";
 
-fn once(key: &str, fingerprint: u8) -> Option<OnceKey> {
-    Some(OnceKey {
+fn once(key: &str, fingerprint: u8) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey {
         key: key.into(),
         fingerprint: [fingerprint; 32],
     })

@@ -87,7 +87,7 @@ async fn expiry_is_decided_at_read_even_for_a_cached_copy() {
     assert_eq!(world.cached("a"), None);
     assert_eq!(world.resolve("a").await, Resolution::Gone);
     // From a cold cache too.
-    world.resolver.changed(&id("a"));
+    world.resolver.invalidate(&id("a"));
     assert_eq!(world.resolve("a").await, Resolution::Gone);
 }
 
@@ -411,7 +411,7 @@ async fn a_reader_paused_over_a_deletion_does_not_bring_the_link_back_d4() {
     world.store.open_gate();
     let now = world.clock.now();
     world.store.delete(&id("a"), None, now).await.unwrap();
-    world.resolver.changed(&id("a"));
+    world.resolver.invalidate(&id("a"));
     // Others are not held up by the slow one.
     assert_eq!(world.resolve("a").await, Resolution::Gone);
     world.store.let_through(1);

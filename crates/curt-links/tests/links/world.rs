@@ -8,7 +8,7 @@ use curt_core::ports::LinkStore;
 use curt_core::{Alphabet, Clock, DomainId, Key, KeyOrigin, LinkId, LinkRef, OwnerId, UnixMillis};
 use curt_keys::{KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy, SuppliedKey};
 use curt_links::{
-    Created, Expiry, LinkError, LinkMetrics, LinkPolicy, LinkSettings, Links, Maker, NewLink,
+    Created, Expiry, LinkCreator, LinkError, LinkMetrics, LinkPolicy, LinkSettings, Links, NewLink,
     PurgePorts, PurgeSettings, Purger, Resolution, ResolveMetrics, Resolver, ResolverSettings, Who,
 };
 use curt_memory::{
@@ -19,8 +19,8 @@ use curt_memory::{
 use crate::gated::{GatedStore, gated_store};
 
 pub(crate) const START: UnixMillis = UnixMillis(1_800_000_000_000);
-pub(crate) const ANN: Maker = maker(1);
-pub(crate) const BOB: Maker = maker(2);
+pub(crate) const ANN: LinkCreator = maker(1);
+pub(crate) const BOB: LinkCreator = maker(2);
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 pub(crate) struct World {
@@ -125,14 +125,14 @@ impl World {
     }
 }
 
-const fn maker(owner: u64) -> Maker {
-    Maker {
+const fn maker(owner: u64) -> LinkCreator {
+    LinkCreator {
         owner: OwnerId(owner),
         made_with: None,
     }
 }
 
-pub(crate) fn own(maker: Maker) -> Who {
+pub(crate) fn own(maker: LinkCreator) -> Who {
     Who::Owner(maker.owner)
 }
 

@@ -57,7 +57,7 @@ pub(crate) async fn of_link(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Read).await?;
+    let principal = caller.require_scope(&app, Scope::Read).await?;
     let (query, which) = query::live(text(&uri))?;
     which.refuse()?;
     let slot = feeds.admit(FeedOwner::new(&principal, caller.address))?;
@@ -98,7 +98,7 @@ pub(crate) async fn of_links(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let principal = caller.needs(&app, Scope::Read).await?;
+    let principal = caller.require_scope(&app, Scope::Read).await?;
     let (query, which) = query::live(text(&uri))?;
     let slot = feeds.admit(FeedOwner::new(&principal, caller.address))?;
     let opening = Opening {

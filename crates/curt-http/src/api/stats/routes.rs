@@ -129,7 +129,7 @@ pub(crate) async fn of_links(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    caller.needs(&app, Scope::Read).await?;
+    caller.require_scope(&app, Scope::Read).await?;
     let (query, which) = query::series(text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
     Ok(Json(summary(&subject, &query).await?).into_response())
@@ -151,7 +151,7 @@ pub(crate) async fn of_links_csv(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    caller.needs(&app, Scope::Read).await?;
+    caller.require_scope(&app, Scope::Read).await?;
     let (query, which) = query::series(text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
     Ok(exported(&summary(&subject, &query).await?))
@@ -181,7 +181,7 @@ pub(crate) async fn top_of_links(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    caller.needs(&app, Scope::Read).await?;
+    caller.require_scope(&app, Scope::Read).await?;
     let dimension = query::dimension(&named(dimension)?, &DimensionName::OF_LINKS)?;
     let now = app.clock.now();
     let (query, which) = query::top(text(&uri), dimension, now)?;

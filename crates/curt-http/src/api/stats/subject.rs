@@ -81,7 +81,7 @@ impl Wanted {
 }
 
 async fn link(app: &App, caller: &Caller, key: &str) -> Result<Subject, Problem> {
-    let principal = caller.needs(app, Scope::Read).await?;
+    let principal = caller.require_scope(app, Scope::Read).await?;
     let link = app.links.get(Who::reachable_by(&principal), key).await?;
     // A key may have been another link's before, which was of another generation.
     let clicks = ClickSubject::Link(link.id, link.revision.generation);
@@ -89,7 +89,7 @@ async fn link(app: &App, caller: &Caller, key: &str) -> Result<Subject, Problem>
 }
 
 async fn links(app: &App, caller: &Caller, which: &Which) -> Result<Subject, Problem> {
-    let principal = caller.needs(app, Scope::Read).await?;
+    let principal = caller.require_scope(app, Scope::Read).await?;
     let own = OwnerFilter::One(principal.user);
     let owner = which.owner.as_deref().map(list_query::owner).transpose();
     let owner = owner
@@ -116,7 +116,7 @@ async fn links(app: &App, caller: &Caller, which: &Which) -> Result<Subject, Pro
 }
 
 async fn orphans(app: &App, caller: &Caller) -> Result<Subject, Problem> {
-    let principal = caller.needs(app, Scope::Admin).await?;
+    let principal = caller.require_scope(app, Scope::Admin).await?;
     subject(app, &principal, ClickSubject::Orphans)
 }
 

@@ -98,7 +98,7 @@ pub(crate) async fn of_links(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    caller.needs(&app, Scope::Read).await?;
+    caller.require_scope(&app, Scope::Read).await?;
     let (query, which) = query::visits(text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
     visits::page(&subject, query, uri.path(), text(&uri)).await
@@ -120,7 +120,7 @@ pub(crate) async fn of_links_csv(
     caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    caller.needs(&app, Scope::Read).await?;
+    caller.require_scope(&app, Scope::Read).await?;
     let (query, which) = query::visits_for_file(text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
     visits::file(subject, query).await

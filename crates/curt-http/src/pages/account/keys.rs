@@ -17,7 +17,7 @@ use crate::pages::page;
 use crate::pages::visitor::Visitor;
 use crate::problem::Problem;
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// How long a key that was replaced goes on, so that its users can be changed over.
@@ -44,7 +44,7 @@ pub(super) async fn rotate(
     let origin = caller.origin().by(user);
     let prefix = form.text("prefix");
     let maker = KeyMaker::from(&visitor.principal);
-    let rotated = to_the_end(async move {
+    let rotated = run_to_completion(async move {
         api_keys
             .rotate(&prefix, Some(user), OVERLAP, maker, origin)
             .await
@@ -65,7 +65,7 @@ pub(super) async fn revoke(
     let prefix = form.text("prefix");
     let maker = KeyMaker::from(&visitor.principal);
     let revoked =
-        to_the_end(async move { api_keys.revoke(&prefix, Some(user), maker, origin).await });
+        run_to_completion(async move { api_keys.revoke(&prefix, Some(user), maker, origin).await });
     Ok(match revoked.await {
         Ok(()) => done("revoked"),
         Err(problem) => failed(&app, &visitor, &form, problem).await,
@@ -92,7 +92,7 @@ async fn new_key(
     let api_keys = Arc::clone(&app.accounts.api_keys);
     let maker = KeyMaker::from(&visitor.principal);
     let origin = caller.origin().by(user);
-    let issued = to_the_end(async move { api_keys.issue(new, maker, origin).await }).await;
+    let issued = run_to_completion(async move { api_keys.issue(new, maker, origin).await }).await;
     issued.map_err(|problem| problem.rename_fields(|field| (field == "name").then_some("key_name")))
 }
 

@@ -12,7 +12,7 @@ use crate::pages::form::Form;
 use crate::pages::visitor::Visitor;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
-use crate::tasks::to_the_end;
+use crate::tasks::run_to_completion;
 
 pub(super) async fn edit(
     State(app): State<Arc<App>>,
@@ -56,7 +56,7 @@ async fn change(
         })?;
     }
     let origin = caller.origin().by(id);
-    to_the_end(async move { people.edit(Whom::Id(id), &edit, None, origin).await })
+    run_to_completion(async move { people.edit(Whom::Id(id), &edit, None, origin).await })
         .await
         .map(drop)
 }
@@ -87,7 +87,7 @@ async fn new_password(
     let this_one = visitor.principal.session().map(str::to_owned);
     let old = form.secret("old_password").to_owned();
     let new = form.secret("new_password").to_owned();
-    let changed = to_the_end(async move {
+    let changed = run_to_completion(async move {
         let keep = this_one.as_deref();
         let people = &services.people;
         people.change_password(id, &old, &new, keep, origin).await?;
@@ -112,7 +112,8 @@ pub(super) async fn end_session(
     let id = visitor.principal.user;
     let origin = caller.origin().by(id);
     let session = form.text("session");
-    let ended = to_the_end(async move { people.end_session(id, &session, origin).await }).await;
+    let ended =
+        run_to_completion(async move { people.end_session(id, &session, origin).await }).await;
     Ok(match ended {
         Ok(()) => done("session"),
         Err(problem) => failed(&app, &visitor, &form, problem).await,

@@ -27,11 +27,11 @@ use super::slots::Phase;
 use super::worker::{INPUT_BYTES, Scratch, Worker};
 use crate::metrics::{CutReason, RedirectOutcome};
 use crate::redirect::{
-    Asked, GetFrame, Persistence, PlainGet, Resolved, ResponseHeads, build_request, finish,
+    GetFrame, ParsedRequest, Persistence, PlainGet, Resolved, ResponseHeads, build_request, finish,
     location, read_request,
 };
-use crate::server::handover::HandedOver;
-use crate::server::last_word::LastWord;
+use crate::server::final_response::FinalResponse;
+use crate::server::handoff::HandedOffConnection;
 use crate::server::limit::Permit;
 use crate::server::linger::linger;
 
@@ -53,7 +53,7 @@ enum Next {
     Load(Key, GetFrame),
     /// Have the router answer the first request in `carry`.
     Route(GetFrame),
-    HandOver,
+    HandOff,
     /// Close after the client has seen the answer.
     Linger,
     Close,
@@ -87,7 +87,7 @@ async fn take_turns(mut connection: Connection, worker: Rc<Worker>) {
             Next::Route(frame) => {
                 connection.next = Box::pin(connection.ask_router(&worker, frame, None)).await;
             }
-            Next::HandOver => return connection.hand_over(&worker),
+            Next::HandOff => return connection.hand_off(&worker),
             Next::Linger => return connection.linger().await,
             Next::Cut(reason) => return connection.cut(&worker, reason),
             Next::Read | Next::Answer(_) | Next::Close => return,
@@ -181,11 +181,11 @@ impl Connection {
                 break Next::Read;
             }
             let get = match read_request(&scratch.input[done..filled]) {
-                Asked::Plain(get) => get,
-                Asked::Partial => break Next::Read,
-                Asked::Other => break Next::HandOver,
-                Asked::Refused(refusal) => {
-                    let word = LastWord::Refused(refusal);
+                ParsedRequest::Plain(get) => get,
+                ParsedRequest::Partial => break Next::Read,
+                ParsedRequest::Other => break Next::HandOff,
+                ParsedRequest::Refused(refusal) => {
+                    let word = FinalResponse::Refused(refusal);
                     word.write(output, now);
                     worker.metrics.cut(word.reason());
                     break Next::Linger;
@@ -279,7 +279,7 @@ impl Connection {
         resolved: Option<Resolved>,
     ) -> Next {
         let Some(mut request) = build_request(&self.carry[..frame.bytes]) else {
-            return Next::HandOver;
+            return Next::HandOff;
         };
         self.socket.slot.enter(Phase::Elsewhere);
         request.extensions_mut().insert(ConnectInfo(self.peer));
@@ -287,8 +287,8 @@ impl Connection {
             request.extensions_mut().insert(resolved);
         }
         let (routed, response) = RoutedRequest::new(request);
-        if !worker.handovers.send_request(routed) {
-            let word = LastWord::Busy(CutReason::Overload);
+        if !worker.handoffs.send_request(routed) {
+            let word = FinalResponse::Busy(CutReason::Overload);
             worker.metrics.cut(word.reason());
             self.send(worker, |out| word.write(out, worker.clock.now()));
             return Next::Linger;
@@ -320,20 +320,20 @@ impl Connection {
         outbox.flush();
     }
 
-    fn hand_over(self, worker: &Worker) {
+    fn hand_off(self, worker: &Worker) {
         let Some(socket) = Rc::into_inner(self.socket) else {
             debug_assert!(false, "the outbox is empty before a connection leaves");
             return;
         };
         if let Ok(stream) = socket.stream.into_std() {
-            let handed = HandedOver {
+            let handed = HandedOffConnection {
                 stream,
                 peer: self.peer,
                 prefix: self.carry,
                 permit: socket.permit,
             };
             let now = worker.clock.now();
-            worker.handovers.send(handed, &worker.metrics, now);
+            worker.handoffs.send(handed, &worker.metrics, now);
         }
     }
 
@@ -348,7 +348,7 @@ impl Connection {
         worker.metrics.cut(reason);
         if reason == CutReason::HeaderTimeout {
             let mut word = Vec::new();
-            LastWord::HeaderTimeout.write(&mut word, worker.clock.now());
+            FinalResponse::HeaderTimeout.write(&mut word, worker.clock.now());
             if let Err(error) = self.socket.stream.try_write(&word) {
                 tracing::trace!(%error, "a slow client did not take its last answer");
             }
@@ -383,6 +383,6 @@ fn redirect(
 fn missing(get: &PlainGet<'_>) -> Next {
     match Key::parse(get.key) {
         Ok(key) if !is_reserved(key.as_str()) => Next::Load(key, get.frame()),
-        _ => Next::HandOver,
+        _ => Next::HandOff,
     }
 }

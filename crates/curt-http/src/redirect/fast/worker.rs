@@ -28,8 +28,8 @@ use crate::caller::address;
 use crate::metrics::{CutReason, HttpMetrics, RedirectOutcome};
 use crate::redirect::clicks;
 use crate::redirect::{PlainGet, RedirectFields, ResponseHeads};
-use crate::server::handover::{Handovers, turn_away};
-use crate::server::last_word::LastWord;
+use crate::server::final_response::FinalResponse;
+use crate::server::handoff::{HandoffSender, turn_away};
 use crate::server::limit::ConnectionLimit;
 use crate::server::stop::{StopSteps, end_handshakes};
 use crate::settings::ServerSettings;
@@ -50,7 +50,7 @@ pub(crate) struct WorkerParts {
     pub(crate) fields: RedirectFields,
     pub(crate) metrics: HttpMetrics,
     pub(crate) limit: Arc<ConnectionLimit>,
-    pub(crate) handovers: Handovers,
+    pub(crate) handoffs: HandoffSender,
     pub(crate) trusted_proxies: Arc<[IpNet]>,
     pub(crate) capture: Option<Capture>,
     pub(crate) account_limits: Option<Arc<Limits>>,
@@ -69,7 +69,7 @@ pub(crate) struct Worker {
     pub(crate) answers_close: Cell<bool>,
     /// Set later: connections close as soon as they owe no answer.
     pub(crate) draining: Cell<bool>,
-    pub(crate) handovers: Handovers,
+    pub(crate) handoffs: HandoffSender,
     trusted_proxies: Arc<[IpNet]>,
     capture: RefCell<Option<Capture>>,
     account_limits: Option<Arc<Limits>>,
@@ -132,7 +132,7 @@ impl Worker {
             tally: Tally::default(),
             answers_close: Cell::new(false),
             draining: Cell::new(false),
-            handovers: parts.handovers,
+            handoffs: parts.handoffs,
             trusted_proxies: parts.trusted_proxies,
             capture: RefCell::new(parts.capture),
             account_limits: parts.account_limits,
@@ -147,7 +147,7 @@ impl Worker {
         };
         let address = self.address(get, peer);
         let (generation, attribution) = hit.attribution();
-        let asked = clicks::Asked {
+        let asked = clicks::RequestedLink {
             key: get.key,
             generation,
             outcome: Outcome::Redirected,
@@ -309,7 +309,7 @@ impl Acceptor<'_> {
         };
         worker.metrics.cut(reason);
         if let Ok(stream) = stream.into_std() {
-            turn_away(&stream, LastWord::Busy(reason), worker.clock.now());
+            turn_away(&stream, FinalResponse::Busy(reason), worker.clock.now());
         }
     }
 }

@@ -22,7 +22,7 @@ const PLAIN_TARGET_BYTES_MAX: usize = HTTP_URI_BYTES_MAX / 3;
 
 /// What the first request in a buffer is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asked<'a> {
+pub(crate) enum ParsedRequest<'a> {
     /// A `GET` or `HEAD` of something that can be a key, without a body or any wish beyond.
     Plain(PlainGet<'a>),
     /// Well-formed, and not for the redirect path.
@@ -82,11 +82,11 @@ pub(crate) struct RequestFrame {
 
 /// Looks at the first request in `bytes`. The verdict depends on the bytes alone, never on how they arrived: nothing
 /// past the limit is looked at, so a head that is too large is refused whether it came in one piece or in many.
-pub(crate) fn read_request(bytes: &[u8]) -> Asked<'_> {
+pub(crate) fn read_request(bytes: &[u8]) -> ParsedRequest<'_> {
     let head = match Head::read(bytes) {
         Ok(head) => head,
-        Err(Unfit::Partial) => return Asked::Partial,
-        Err(Unfit::Refused(refusal)) => return Asked::Refused(refusal),
+        Err(Unfit::Partial) => return ParsedRequest::Partial,
+        Err(Unfit::Refused(refusal)) => return ParsedRequest::Refused(refusal),
     };
     let wishes = head.wishes;
     let mut visitor = wishes.visitor;
@@ -95,12 +95,12 @@ pub(crate) fn read_request(bytes: &[u8]) -> Asked<'_> {
         || !matches!(head.method, "GET" | "HEAD")
         || head.target.len() > PLAIN_TARGET_BYTES_MAX
     {
-        return Asked::Other;
+        return ParsedRequest::Other;
     }
     let Some((key, query)) = key_and_query(head.target) else {
-        return Asked::Other;
+        return ParsedRequest::Other;
     };
-    Asked::Plain(PlainGet {
+    ParsedRequest::Plain(PlainGet {
         key,
         query,
         persistence: wishes.persistence,

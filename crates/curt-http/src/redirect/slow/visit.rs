@@ -18,7 +18,7 @@ use crate::metrics::RedirectOutcome;
 use crate::pages::{self, negotiate::prefers_html};
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
-use crate::redirect::clicks::{Asked, Client};
+use crate::redirect::clicks::{Client, RequestedLink};
 use crate::redirect::{RedirectFields, Resolved};
 use crate::settings::PrivateDenied;
 use crate::state::App;
@@ -101,7 +101,7 @@ impl<'a> Visit<'a> {
                 ProblemCode::LinkNotFound | ProblemCode::LinkGone
             )
         {
-            self.write_down(Asked {
+            self.write_down(RequestedLink {
                 key: key.unwrap_or_default(),
                 generation: 0,
                 outcome: Outcome::Absent,
@@ -119,7 +119,7 @@ impl<'a> Visit<'a> {
         match resolution {
             Ok(Resolution::Live(hit)) => {
                 let (generation, attribution) = hit.attribution();
-                self.write_down(Asked {
+                self.write_down(RequestedLink {
                     key: key.unwrap_or_default(),
                     generation,
                     outcome: Outcome::Redirected,
@@ -141,7 +141,7 @@ impl<'a> Visit<'a> {
         Some(rate_limit::refused(&decision))
     }
 
-    fn write_down(&self, asked: Asked<'_>) {
+    fn write_down(&self, asked: RequestedLink<'_>) {
         if let Some(visits) = &self.app.visits {
             visits.record(asked, &self.client, self.app.clock.now());
         }
@@ -279,7 +279,7 @@ impl<'a> Visit<'a> {
         rate_limit::granted(decision)?;
         let mut tags = Vec::new();
         PackedTags::pack(link.tags.iter().map(|tag| &**tag), &mut tags);
-        let asked = Asked {
+        let asked = RequestedLink {
             key: link.id.key.as_str(),
             generation: link.revision.generation,
             outcome: Outcome::Redirected,

@@ -5,13 +5,13 @@ use curt_core::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
 use super::head::{FORWARDED_LINES_MAX, ForwardedFor, is_host};
 use super::*;
 
-fn asked(text: &str) -> Asked<'_> {
+fn asked(text: &str) -> ParsedRequest<'_> {
     read_request(text.as_bytes())
 }
 
 fn plain(text: &str) -> PlainGet<'_> {
     match asked(text) {
-        Asked::Plain(plain) => plain,
+        ParsedRequest::Plain(plain) => plain,
         other => panic!("{text:?} is {other:?}"),
     }
 }
@@ -77,7 +77,7 @@ fn every_line_of_x_forwarded_for_counts() {
     let text = with(FORWARDED_LINES_MAX);
     let lines: Vec<_> = plain(&text).visitor.forwarded_for.last_first().collect();
     assert_eq!(lines, [b"2", b"1", b"0"]);
-    assert_eq!(asked(&with(FORWARDED_LINES_MAX + 1)), Asked::Other);
+    assert_eq!(asked(&with(FORWARDED_LINES_MAX + 1)), ParsedRequest::Other);
 }
 
 #[test]
@@ -102,7 +102,11 @@ fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
     ] {
         assert!(!is_host(host.as_bytes()), "{host}");
         let text = format!("GET /abc HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        assert_eq!(asked(&text), Asked::Refused(Refusal::Host), "{host}");
+        assert_eq!(
+            asked(&text),
+            ParsedRequest::Refused(Refusal::Host),
+            "{host}"
+        );
     }
 }
 
@@ -144,7 +148,7 @@ fn everything_else_goes_to_the_router() {
         ("GET /abc HTTP/1.1", "Upgrade: h2c\r\n"),
     ] {
         let text = format!("{line}\r\nHost: h\r\n{fields}\r\n");
-        assert_eq!(asked(&text), Asked::Other, "{line} {fields}");
+        assert_eq!(asked(&text), ParsedRequest::Other, "{line} {fields}");
     }
 }
 
@@ -234,7 +238,7 @@ fn what_cannot_become_a_request_is_refused() {
         (long_line.as_str(), Refusal::UriTooLong),
         (long_head.as_str(), Refusal::HeadTooLarge),
     ] {
-        assert_eq!(asked(text), Asked::Refused(refusal), "{:.60}", text);
+        assert_eq!(asked(text), ParsedRequest::Refused(refusal), "{:.60}", text);
     }
 }
 
@@ -245,7 +249,10 @@ fn the_largest_head_is_accepted_and_one_byte_more_is_not() {
     let largest = format!("GET /abc HTTP/1.1\r\nHost: h\r\nx: {fill}\r\n\r\n");
     assert_eq!(plain(&largest).bytes, HTTP_HEAD_BYTES_MAX);
     let larger = format!("GET /abc HTTP/1.1\r\nHost: h\r\nx: {fill}a\r\n\r\n");
-    assert_eq!(asked(&larger), Asked::Refused(Refusal::HeadTooLarge));
+    assert_eq!(
+        asked(&larger),
+        ParsedRequest::Refused(Refusal::HeadTooLarge)
+    );
 }
 
 #[test]
@@ -257,7 +264,7 @@ fn a_bare_line_feed_ends_a_line() {
 fn every_cut_of_a_request_is_partial() {
     let text = "\r\nGET /abc?x HTTP/1.1\r\nHost: h\r\nAccept: */*\r\n\r\n";
     for cut in 0..text.len() {
-        assert_eq!(asked(&text[..cut]), Asked::Partial, "{cut}");
+        assert_eq!(asked(&text[..cut]), ParsedRequest::Partial, "{cut}");
     }
     assert_eq!(plain(text).bytes, text.len());
 }

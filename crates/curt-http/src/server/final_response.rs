@@ -13,13 +13,13 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// An answer outside every route: to bytes that are no request, or to nobody in particular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LastWord {
+pub(crate) enum FinalResponse {
     Refused(Refusal),
     HeaderTimeout,
     Busy(CutReason),
 }
 
-impl LastWord {
+impl FinalResponse {
     pub(crate) fn reason(self) -> CutReason {
         self.wording().2
     }
@@ -108,16 +108,16 @@ mod tests {
     #[test]
     fn every_last_word_is_a_complete_problem_document() {
         for word in [
-            LastWord::Refused(Refusal::Malformed),
-            LastWord::Refused(Refusal::Host),
-            LastWord::Refused(Refusal::Framing),
-            LastWord::Refused(Refusal::UriTooLong),
-            LastWord::Refused(Refusal::HeadTooLarge),
-            LastWord::Refused(Refusal::TooManyHeaders),
-            LastWord::Refused(Refusal::Version),
-            LastWord::HeaderTimeout,
-            LastWord::Busy(CutReason::Limit),
-            LastWord::Busy(CutReason::AddressLimit),
+            FinalResponse::Refused(Refusal::Malformed),
+            FinalResponse::Refused(Refusal::Host),
+            FinalResponse::Refused(Refusal::Framing),
+            FinalResponse::Refused(Refusal::UriTooLong),
+            FinalResponse::Refused(Refusal::HeadTooLarge),
+            FinalResponse::Refused(Refusal::TooManyHeaders),
+            FinalResponse::Refused(Refusal::Version),
+            FinalResponse::HeaderTimeout,
+            FinalResponse::Busy(CutReason::Limit),
+            FinalResponse::Busy(CutReason::AddressLimit),
         ] {
             let mut out = Vec::new();
             word.write(&mut out, UnixMillis(0));

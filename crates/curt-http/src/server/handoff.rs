@@ -7,7 +7,7 @@ use curt_core::UnixMillis;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::last_word::LastWord;
+use super::final_response::FinalResponse;
 use super::limit::Permit;
 use crate::metrics::{CutReason, HttpMetrics};
 use crate::redirect::fast::RoutedRequest;
@@ -17,7 +17,7 @@ const WAITING_MAX: usize = 1_024;
 
 /// A socket, and the bytes that were read from it and not answered.
 #[derive(Debug)]
-pub(crate) struct HandedOver {
+pub(crate) struct HandedOffConnection {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
     pub(crate) prefix: Vec<u8>,
@@ -26,21 +26,21 @@ pub(crate) struct HandedOver {
 
 #[derive(Debug)]
 pub(crate) enum Handoff {
-    Connection(HandedOver),
+    Connection(HandedOffConnection),
     Request(RoutedRequest),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Handovers(mpsc::Sender<Handoff>);
+pub(crate) struct HandoffSender(mpsc::Sender<Handoff>);
 
-pub(crate) fn channel() -> (Handovers, mpsc::Receiver<Handoff>) {
+pub(crate) fn channel() -> (HandoffSender, mpsc::Receiver<Handoff>) {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    (Handovers(sender), receiver)
+    (HandoffSender(sender), receiver)
 }
 
-impl Handovers {
+impl HandoffSender {
     /// Passes the connection on; if too many wait already, its client is told to come again.
-    pub(crate) fn send(&self, handed: HandedOver, metrics: &HttpMetrics, now: UnixMillis) {
+    pub(crate) fn send(&self, handed: HandedOffConnection, metrics: &HttpMetrics, now: UnixMillis) {
         let Err(TrySendError::Full(handoff) | TrySendError::Closed(handoff)) =
             self.0.try_send(Handoff::Connection(handed))
         else {
@@ -48,7 +48,11 @@ impl Handovers {
         };
         metrics.cut(CutReason::Overload);
         if let Handoff::Connection(handed) = handoff {
-            turn_away(&handed.stream, LastWord::Busy(CutReason::Overload), now);
+            turn_away(
+                &handed.stream,
+                FinalResponse::Busy(CutReason::Overload),
+                now,
+            );
         }
     }
 
@@ -59,7 +63,7 @@ impl Handovers {
 }
 
 /// Says why and closes. The socket's buffer is empty, so the few bytes are taken at once or never.
-pub(crate) fn turn_away(mut stream: &TcpStream, word: LastWord, now: UnixMillis) {
+pub(crate) fn turn_away(mut stream: &TcpStream, word: FinalResponse, now: UnixMillis) {
     let mut bytes = Vec::new();
     word.write(&mut bytes, now);
     if let Err(error) = stream.write_all(&bytes) {

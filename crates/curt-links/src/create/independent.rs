@@ -6,22 +6,22 @@ use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted};
 use curt_core::{ErrorKind, Key, KeyOrigin, Link, PortError, PortResult};
 use curt_keys::SuppliedKey;
 
-use super::{Maker, Outcome, as_stored, supplied};
+use super::{LinkCreator, Outcome, supplied_key, with_stored_generation};
 use crate::Links;
-use crate::admit::Draft;
+use crate::admit::AdmittedLink;
 use crate::error::LinkError;
 
 /// A draft that has no outcome yet, with its place in the request.
 struct Pending {
     place: usize,
-    draft: Draft,
+    draft: AdmittedLink,
 }
 
 impl Links {
-    pub(super) async fn place_each(
+    pub(super) async fn insert_independently(
         &self,
-        by: Maker,
-        drafts: Vec<Draft>,
+        by: LinkCreator,
+        drafts: Vec<AdmittedLink>,
         now: UnixMillis,
     ) -> Result<Vec<Outcome>, LinkError> {
         let mut outcomes: Vec<Option<Outcome>> = drafts.iter().map(|_| None).collect();
@@ -30,7 +30,10 @@ impl Links {
             .enumerate()
             .map(|(place, draft)| Pending { place, draft })
             .collect();
-        if let Err(failure) = self.fill(by, &mut pending, &mut outcomes, now).await {
+        if let Err(failure) = self
+            .insert_pending(by, &mut pending, &mut outcomes, now)
+            .await
+        {
             if outcomes.iter().all(Option::is_none) {
                 return Err(failure.into());
             }
@@ -46,15 +49,15 @@ impl Links {
     }
 
     /// Gives outcomes to the pending drafts until there are none left or the tries are used up.
-    async fn fill(
+    async fn insert_pending(
         &self,
-        by: Maker,
+        by: LinkCreator,
         pending: &mut Vec<Pending>,
         outcomes: &mut [Option<Outcome>],
         now: UnixMillis,
     ) -> PortResult<()> {
         if self.supply.claims_rows() {
-            self.claim_each(by, pending, outcomes, now).await?;
+            self.claim_pending(by, pending, outcomes, now).await?;
         }
         for attempt in 0..KEY_TRIES_MAX {
             if pending.is_empty() {
@@ -62,10 +65,10 @@ impl Links {
             }
             let mut links = Vec::with_capacity(pending.len());
             for Pending { draft, .. } in pending.iter() {
-                let key = self.key_for(draft, by.owner, attempt).await;
+                let key = self.take_key(draft, by.owner, attempt).await;
                 links.push(self.build(draft, by, key, now));
             }
-            let inserted = match self.insert_each(links.clone(), now).await {
+            let inserted = match self.insert_batch(links.clone(), now).await {
                 Ok(inserted) => inserted,
                 Err(failure) => {
                     self.put_back_after(&failure, &links);
@@ -76,14 +79,14 @@ impl Links {
             for ((item, link), inserted) in pending.drain(..).zip(links).zip(inserted) {
                 match inserted {
                     Inserted::Created | Inserted::CreatedAnew(_) => {
-                        let link = as_stored(link, inserted);
-                        outcomes[item.place] = Some(self.succeeded(link));
+                        let link = with_stored_generation(link, inserted);
+                        outcomes[item.place] = Some(self.count_created(link));
                     }
                     Inserted::Conflict if link.origin == KeyOrigin::Alias => {
                         outcomes[item.place] = Some(Err(LinkError::AliasTaken));
                     }
                     Inserted::Conflict | Inserted::Withheld => {
-                        self.supply.conflicted(&supplied(&link));
+                        self.supply.conflicted(&supplied_key(&link));
                         left.push(item);
                     }
                 }
@@ -93,7 +96,7 @@ impl Links {
         Ok(())
     }
 
-    async fn insert_each(&self, links: Vec<Link>, now: UnixMillis) -> PortResult<Vec<Inserted>> {
+    async fn insert_batch(&self, links: Vec<Link>, now: UnixMillis) -> PortResult<Vec<Inserted>> {
         let count = links.len();
         let request = InsertRequest {
             links,
@@ -102,14 +105,14 @@ impl Links {
         };
         match self.insert(request).await? {
             InsertReply::Stored(inserted) if inserted.len() == count => Ok(inserted),
-            reply => Err(unexpected("insert links", &reply)),
+            reply => Err(unexpected_reply("insert links", &reply)),
         }
     }
 
     /// Serves drafts without an alias from seeded rows, as far as those reach.
-    async fn claim_each(
+    async fn claim_pending(
         &self,
-        by: Maker,
+        by: LinkCreator,
         pending: &mut Vec<Pending>,
         outcomes: &mut [Option<Outcome>],
         now: UnixMillis,
@@ -119,7 +122,7 @@ impl Links {
             .partition(|item| item.draft.alias.is_none());
         let mut links = Vec::with_capacity(generated.len());
         for item in &generated {
-            links.push(self.build(&item.draft, by, any_key()?, now));
+            links.push(self.build(&item.draft, by, placeholder_key()?, now));
         }
         if !links.is_empty() {
             let request = InsertRequest {
@@ -129,16 +132,16 @@ impl Links {
             };
             let claimed = match self.claim(request).await? {
                 ClaimReply::Claimed(claimed) => claimed,
-                reply => return Err(unexpected("claim rows", &reply)),
+                reply => return Err(unexpected_reply("claim rows", &reply)),
             };
             let mut claimed = claimed.into_iter();
             for item in generated {
                 match claimed.next() {
-                    Some(link) if self.may_be_given(&supplied(&link)) => {
-                        outcomes[item.place] = Some(self.succeeded(link));
+                    Some(link) if self.accept_key(&supplied_key(&link)) => {
+                        outcomes[item.place] = Some(self.count_created(link));
                     }
                     Some(link) => {
-                        self.unclaim(link, now).await?;
+                        self.undo_claim(link, now).await?;
                         left.push(item);
                     }
                     None => left.push(item),
@@ -153,9 +156,9 @@ impl Links {
 impl Links {
     /// Takes a link away again that nobody has heard of: its row was seeded before its key was refused. It leaves a
     /// tombstone, so that the key does not come back with the next row.
-    async fn unclaim(&self, link: Link, now: UnixMillis) -> PortResult<()> {
+    async fn undo_claim(&self, link: Link, now: UnixMillis) -> PortResult<()> {
         let (id, revision) = (link.id, link.revision);
-        let deleted = self.written(|store| async move {
+        let deleted = self.write_and_invalidate(|store| async move {
             let reply = store.delete(&id, Some(revision), now).await;
             (vec![id], reply)
         });
@@ -164,17 +167,17 @@ impl Links {
 }
 
 /// The key of a link that is about to get that of a seeded row: the store does not look at it.
-pub(super) fn any_key() -> PortResult<SuppliedKey> {
+pub(super) fn placeholder_key() -> PortResult<SuppliedKey> {
     match Key::parse("-") {
         Ok(key) => Ok(SuppliedKey {
             key,
             origin: KeyOrigin::Claim,
         }),
-        Err(reason) => Err(unexpected("name a row to claim", &reason)),
+        Err(reason) => Err(unexpected_reply("name a row to claim", &reason)),
     }
 }
 
-pub(super) fn unexpected(op: &'static str, reply: &impl std::fmt::Debug) -> PortError {
+pub(super) fn unexpected_reply(op: &'static str, reply: &impl std::fmt::Debug) -> PortError {
     PortError::new(
         ErrorKind::Bug,
         "links",

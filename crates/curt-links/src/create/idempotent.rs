@@ -5,20 +5,20 @@ use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, KEY_TRIES_MAX};
 use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted, Once, Replay};
 use curt_core::{Field, FieldError, KeyOrigin, Link, LinkState, OwnerId, PortError};
 
-use super::place::{any_key, unexpected};
-use super::{Created, Maker, Outcome, as_stored, supplied};
+use super::independent::{placeholder_key, unexpected_reply};
+use super::{Created, LinkCreator, Outcome, supplied_key, with_stored_generation};
 use crate::Links;
-use crate::admit::Draft;
+use crate::admit::AdmittedLink;
 use crate::error::LinkError;
 
 /// The client's `Idempotency-Key` and a digest of the request that carried it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnceKey {
+pub struct IdempotencyKey {
     pub key: String,
     pub fingerprint: [u8; 32],
 }
 
-impl OnceKey {
+impl IdempotencyKey {
     pub(super) fn admit(self, owner: OwnerId) -> Result<Once, Vec<FieldError>> {
         let is_usable = !self.key.is_empty()
             && self.key.len() <= IDEMPOTENCY_KEY_BYTES_MAX
@@ -44,17 +44,17 @@ impl OnceKey {
 }
 
 /// What stays the same for all links of one try.
-struct Placing {
-    by: Maker,
+struct InsertAttempt {
+    by: LinkCreator,
     now: UnixMillis,
     attempt: usize,
 }
 
 impl Links {
-    pub(super) async fn place_once(
+    pub(super) async fn insert_idempotently(
         &self,
-        by: Maker,
-        drafts: Vec<Draft>,
+        by: LinkCreator,
+        drafts: Vec<AdmittedLink>,
         once: Once,
         now: UnixMillis,
     ) -> Result<Vec<Outcome>, LinkError> {
@@ -68,7 +68,7 @@ impl Links {
         }
         let mut links = Vec::with_capacity(drafts.len());
         for draft in &drafts {
-            let key = self.key_for(draft, by.owner, 0).await;
+            let key = self.take_key(draft, by.owner, 0).await;
             links.push(self.build(draft, by, key, now));
         }
         for attempt in 1..=KEY_TRIES_MAX {
@@ -92,27 +92,27 @@ impl Links {
                     return Err(LinkError::OnceMismatch);
                 }
                 reply @ InsertReply::Stored(_) => {
-                    return Err(unexpected("insert links", &reply).into());
+                    return Err(unexpected_reply("insert links", &reply).into());
                 }
             };
-            let placing = Placing { by, now, attempt };
+            let placing = InsertAttempt { by, now, attempt };
             if !self
                 .replace_conflicted(&placing, &drafts, &mut links, &inserted)
                 .await
             {
-                return Ok(self.applied(links, inserted));
+                return Ok(self.collect_outcomes(links, inserted));
             }
         }
         self.put_back(&links);
         Err(LinkError::KeysExhausted)
     }
 
-    fn applied(&self, links: Vec<Link>, inserted: Vec<Inserted>) -> Vec<Outcome> {
+    fn collect_outcomes(&self, links: Vec<Link>, inserted: Vec<Inserted>) -> Vec<Outcome> {
         let outcomes = links.into_iter().zip(inserted);
         outcomes
             .map(|(link, inserted)| match inserted {
                 Inserted::Created | Inserted::CreatedAnew(_) => {
-                    self.succeeded(as_stored(link, inserted))
+                    self.count_created(with_stored_generation(link, inserted))
                 }
                 Inserted::Conflict | Inserted::Withheld => Err(LinkError::AliasTaken),
             })
@@ -131,7 +131,7 @@ impl Links {
     fn put_back(&self, links: &[Link]) {
         for link in links {
             if link.origin != KeyOrigin::Alias {
-                self.supply.put_back(supplied(link));
+                self.supply.put_back(supplied_key(link));
             }
         }
     }
@@ -140,8 +140,8 @@ impl Links {
     /// been applied.
     async fn replace_conflicted(
         &self,
-        placing: &Placing,
-        drafts: &[Draft],
+        placing: &InsertAttempt,
+        drafts: &[AdmittedLink],
         links: &mut [Link],
         inserted: &[Inserted],
     ) -> bool {
@@ -149,8 +149,10 @@ impl Links {
         for ((draft, link), inserted) in drafts.iter().zip(links).zip(inserted) {
             if *inserted == Inserted::Conflict && link.origin != KeyOrigin::Alias {
                 any = true;
-                self.supply.conflicted(&supplied(link));
-                let key = self.key_for(draft, placing.by.owner, placing.attempt).await;
+                self.supply.conflicted(&supplied_key(link));
+                let key = self
+                    .take_key(draft, placing.by.owner, placing.attempt)
+                    .await;
                 *link = self.build(draft, placing.by, key, placing.now);
             }
         }
@@ -160,14 +162,14 @@ impl Links {
     /// `None` when there are too few seeded rows for all.
     async fn claim_once(
         &self,
-        by: Maker,
-        drafts: &[Draft],
+        by: LinkCreator,
+        drafts: &[AdmittedLink],
         once: &Once,
         now: UnixMillis,
     ) -> Result<Option<Vec<Outcome>>, LinkError> {
         let mut links = Vec::with_capacity(drafts.len());
         for draft in drafts {
-            links.push(self.build(draft, by, any_key()?, now));
+            links.push(self.build(draft, by, placeholder_key()?, now));
         }
         let request = InsertRequest {
             links,
@@ -176,11 +178,11 @@ impl Links {
         };
         match self.claim(request).await? {
             ClaimReply::Claimed(links) if links.len() == drafts.len() => {
-                let outcomes = links.into_iter().map(|link| self.succeeded(link));
+                let outcomes = links.into_iter().map(|link| self.count_created(link));
                 Ok(Some(outcomes.collect()))
             }
             ClaimReply::Claimed(links) if links.is_empty() => Ok(None),
-            reply @ ClaimReply::Claimed(_) => Err(unexpected("claim rows", &reply).into()),
+            reply @ ClaimReply::Claimed(_) => Err(unexpected_reply("claim rows", &reply).into()),
             ClaimReply::Replayed(replay) => Ok(Some(self.replay(by, drafts, replay).await?)),
             ClaimReply::Mismatch => Err(LinkError::OnceMismatch),
         }
@@ -189,8 +191,8 @@ impl Links {
     /// What has become of the links that the request made when it was applied.
     async fn replay(
         &self,
-        by: Maker,
-        drafts: &[Draft],
+        by: LinkCreator,
+        drafts: &[AdmittedLink],
         replay: Replay,
     ) -> Result<Vec<Outcome>, LinkError> {
         // Items that were admitted then and are not now (their expiry has passed) make it another request: pairing
