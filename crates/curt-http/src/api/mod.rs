@@ -19,6 +19,7 @@
 
 mod audit;
 pub(crate) mod body;
+mod bulk;
 pub(crate) mod documented;
 pub(crate) mod health;
 mod invites;
@@ -90,7 +91,7 @@ pub(crate) fn finished(app: Arc<App>, routes: Router) -> Router {
 fn documented_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(openapi::preamble())
         .routes(routes!(links::list, links::create))
-        .routes(routes!(links::bulk))
+        .routes(routes!(bulk::bulk))
         .routes(routes!(links::read, links::edit, links::delete))
         .merge(stats::documented_routes())
         .routes(routes!(moderation::disable))

@@ -5,19 +5,19 @@
 //! hidden random token makes a form that is sent twice, by a double click or a reload, one link.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use curt_clicks::record::Outcome;
 use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, PASSWORD_BYTES_MAX};
-use curt_core::{Link, UnixMillis, Visibility};
-use curt_links::{Created, Expiry, IdempotencyKey, LinkDraft, NewLink, NewPassword};
+use curt_core::{Link, Visibility};
+use curt_links::{Created, IdempotencyKey, LinkDraft, NewLink, NewPassword};
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, Method, StatusCode};
 
 use super::assets::Assets;
+use super::expiry_choice::{Choice, choice, choices, parse_choice};
 use super::form::{Form, Message};
 use super::visitor::Visitor;
 use super::{VERSION, day, page, refused};
@@ -26,9 +26,6 @@ use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
 use crate::redirect::clicks::{Client, RequestedLink};
 use crate::state::App;
-
-const HOUR: Duration = Duration::from_secs(3_600);
-const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Template)]
 #[template(path = "home.html")]
@@ -65,11 +62,6 @@ struct Typed {
     password: String,
     api_key: String,
     once: String,
-}
-
-struct Choice {
-    value: &'static str,
-    label: String,
 }
 
 #[derive(Default)]
@@ -133,7 +125,7 @@ pub(super) async fn shorten(
 async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, Problem> {
     let principal = caller.require_creator(app, Some(&typed.api_key)).await?;
     let visibility = typed.visibility()?;
-    let expires_at = choice_of(&typed.expires, app.clock.now())
+    let expires_at = parse_choice(&typed.expires, app.clock.now())
         .ok_or_else(|| Problem::invalid_field("expires_at", "value", "Choose one of the list."))?;
     let link = NewLink {
         target: with_scheme(&typed.target),
@@ -219,55 +211,6 @@ fn with_scheme(typed: &str) -> String {
         typed.to_owned()
     } else {
         format!("https://{typed}")
-    }
-}
-
-fn choice_of(value: &str, now: UnixMillis) -> Option<Expiry> {
-    match value {
-        "" | "default" => Some(Expiry::Default),
-        "never" => Some(Expiry::Never),
-        "hour" => Some(Expiry::At(now.plus(HOUR))),
-        "day" => Some(Expiry::At(now.plus(DAY))),
-        "week" => Some(Expiry::At(now.plus(DAY * 7))),
-        "month" => Some(Expiry::At(now.plus(DAY * 30))),
-        "year" => Some(Expiry::At(now.plus(DAY * 365))),
-        _ => None,
-    }
-}
-
-fn choices(app: &App) -> Vec<Choice> {
-    let usual = match app.links.settings().default_expiry {
-        Some(after) => format!("{} from now", in_words(after)),
-        None => "Never".to_owned(),
-    };
-    let mut choices = vec![
-        choice("default", &usual),
-        choice("hour", "1 hour from now"),
-        choice("day", "1 day from now"),
-        choice("week", "1 week from now"),
-        choice("month", "30 days from now"),
-        choice("year", "1 year from now"),
-    ];
-    if app.links.settings().default_expiry.is_some() {
-        choices.push(choice("never", "Never"));
-    }
-    choices
-}
-
-fn choice(value: &'static str, label: &str) -> Choice {
-    Choice {
-        value,
-        label: label.to_owned(),
-    }
-}
-
-fn in_words(after: Duration) -> String {
-    let days = after.as_secs() / DAY.as_secs();
-    match (days, days % 365) {
-        (0, _) => format!("{} hours", after.as_secs() / HOUR.as_secs()),
-        (365, _) => "1 year".to_owned(),
-        (_, 0) => format!("{} years", days / 365),
-        _ => format!("{days} days"),
     }
 }
 
@@ -396,13 +339,5 @@ mod tests {
         ] {
             assert_eq!(with_scheme(typed), read);
         }
-    }
-
-    #[test]
-    fn default_expiries_are_readable() {
-        for (days, words) in [(730, "2 years"), (365, "1 year"), (90, "90 days")] {
-            assert_eq!(in_words(DAY * days), words);
-        }
-        assert_eq!(in_words(HOUR * 5), "5 hours");
     }
 }

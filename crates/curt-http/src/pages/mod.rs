@@ -3,6 +3,7 @@
 
 mod account;
 mod assets;
+mod expiry_choice;
 mod form;
 mod home;
 pub(crate) mod negotiate;

@@ -2,6 +2,7 @@
 //! percent-encoded ones, which are decoded once, and those with a slash behind them, which people type. Links that are
 //! not for everybody are decided about here, at each [visit], and `POST /{key}` takes their passwords.
 
+mod refusal;
 mod visit;
 
 use std::sync::Arc;

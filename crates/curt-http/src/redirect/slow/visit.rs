@@ -13,6 +13,7 @@ use http::header::{ALLOW, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use url::form_urlencoded;
 
+use super::refusal::{Refusal, outcome_of};
 use crate::caller::{self, Caller};
 use crate::metrics::RedirectOutcome;
 use crate::pages::{self, negotiate::prefers_html};
@@ -34,26 +35,6 @@ pub(super) struct Visit<'a> {
     is_browser: bool,
     query: Option<&'a str>,
     begun: EvenTime,
-}
-
-/// Why a visitor is not sent to the target.
-enum Refusal {
-    /// Nobody is known to be asking.
-    SignInNeeded(Arc<Link>),
-    PasswordNeeded {
-        link: Arc<Link>,
-        /// Whether one was shown.
-        tried: bool,
-    },
-    /// The link has changed since it was resolved.
-    Outdated,
-    Problem(Problem),
-}
-
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        Self::Problem(problem)
-    }
 }
 
 impl<'a> Visit<'a> {
@@ -371,39 +352,4 @@ impl<'a> Visit<'a> {
 
 fn only_followed() -> Problem {
     Problem::new(ProblemCode::MethodNotAllowed).header(ALLOW, "GET,HEAD")
-}
-
-impl Refusal {
-    /// Whether it says something about us and nothing about the visitor.
-    fn is_failure(&self) -> bool {
-        let code = match self {
-            Self::Problem(problem) => problem.code(),
-            Self::Outdated => return true,
-            Self::SignInNeeded(_) | Self::PasswordNeeded { .. } => return false,
-        };
-        matches!(code, ProblemCode::Internal | ProblemCode::StoreUnavailable)
-    }
-
-    fn into_problem(self) -> Problem {
-        match self {
-            Self::SignInNeeded(_) => Problem::new(ProblemCode::SignInNeeded),
-            Self::PasswordNeeded { .. } => Problem::new(ProblemCode::LinkPasswordWrong),
-            // It changes faster than it can be read.
-            Self::Outdated => Problem::new(ProblemCode::StoreUnavailable),
-            Self::Problem(problem) => problem,
-        }
-    }
-}
-
-fn outcome_of(code: ProblemCode) -> RedirectOutcome {
-    match code {
-        ProblemCode::LinkNotFound => RedirectOutcome::Absent,
-        ProblemCode::LinkGone => RedirectOutcome::Gone,
-        ProblemCode::LinkBlocked => RedirectOutcome::Blocked,
-        ProblemCode::RateLimited => RedirectOutcome::Limited,
-        ProblemCode::Internal | ProblemCode::StoreUnavailable | ProblemCode::Overloaded => {
-            RedirectOutcome::Error
-        }
-        _ => RedirectOutcome::Refused,
-    }
 }

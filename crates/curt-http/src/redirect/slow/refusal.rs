@@ -1,0 +1,64 @@
+//! Why a visitor does not get to the target.
+
+use std::sync::Arc;
+
+use curt_core::Link;
+
+use crate::metrics::RedirectOutcome;
+use crate::problem::{Problem, ProblemCode};
+
+/// Why a visitor is not sent to the target.
+pub(super) enum Refusal {
+    /// Nobody is known to be asking.
+    SignInNeeded(Arc<Link>),
+    PasswordNeeded {
+        link: Arc<Link>,
+        /// Whether one was shown.
+        tried: bool,
+    },
+    /// The link has changed since it was resolved.
+    Outdated,
+    Problem(Problem),
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl Refusal {
+    /// Whether it says something about us and nothing about the visitor.
+    pub(super) fn is_failure(&self) -> bool {
+        let code = match self {
+            Self::Problem(problem) => problem.code(),
+            Self::Outdated => return true,
+            Self::SignInNeeded(_) | Self::PasswordNeeded { .. } => return false,
+        };
+        matches!(code, ProblemCode::Internal | ProblemCode::StoreUnavailable)
+    }
+
+    pub(super) fn into_problem(self) -> Problem {
+        match self {
+            Self::SignInNeeded(_) => Problem::new(ProblemCode::SignInNeeded),
+            Self::PasswordNeeded { .. } => Problem::new(ProblemCode::LinkPasswordWrong),
+            // It changes faster than it can be read.
+            Self::Outdated => Problem::new(ProblemCode::StoreUnavailable),
+            Self::Problem(problem) => problem,
+        }
+    }
+}
+
+/// Returns what a problem counts as.
+pub(super) fn outcome_of(code: ProblemCode) -> RedirectOutcome {
+    match code {
+        ProblemCode::LinkNotFound => RedirectOutcome::Absent,
+        ProblemCode::LinkGone => RedirectOutcome::Gone,
+        ProblemCode::LinkBlocked => RedirectOutcome::Blocked,
+        ProblemCode::RateLimited => RedirectOutcome::Limited,
+        ProblemCode::Internal | ProblemCode::StoreUnavailable | ProblemCode::Overloaded => {
+            RedirectOutcome::Error
+        }
+        _ => RedirectOutcome::Refused,
+    }
+}
