@@ -12,7 +12,6 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use curt_core::limits::HTTP_BODY_BYTES_MAX;
-use http::{HeaderMap, Method, Uri};
 use url::form_urlencoded;
 use utoipa::ToSchema;
 
@@ -20,8 +19,8 @@ use self::visit::Visit;
 use crate::api::body;
 use crate::api::documented::{FollowProblems, UnlockProblems};
 use crate::caller::Caller;
+use crate::redirect::RedirectFields;
 use crate::redirect::clicks::Client;
-use crate::redirect::{RedirectFields, Resolved};
 use crate::state::App;
 
 type Key = Result<Path<String>, PathRejection>;
@@ -50,16 +49,15 @@ type Key = Result<Path<String>, PathRejection>;
 pub(crate) async fn follow(
     State(app): State<Arc<App>>,
     Extension(fields): Extension<Arc<RedirectFields>>,
-    resolved: Option<Extension<Resolved>>,
     caller: Caller,
     key: Key,
-    method: Method,
-    headers: HeaderMap,
-    uri: Uri,
+    request: Request,
 ) -> Response {
-    let client = Client::of(&method, &headers, caller.address);
-    let visit = Visit::new(&app, &fields, &caller, client, &headers, uri.query());
-    let resolved = resolved.map(|Extension(resolved)| resolved);
+    let (mut parts, _) = request.into_parts();
+    let resolved = parts.extensions.remove();
+    let client = Client::of(&parts.method, &parts.headers, caller.address);
+    let query = parts.uri.query();
+    let visit = Visit::new(&app, &fields, &caller, client, &parts.headers, query);
     visit.follow(text(&key), resolved).await
 }
 
