@@ -13,12 +13,12 @@ use curt_http::server::Server;
 use curt_http::{
     App, BodyBudget, HttpMetrics, HttpSettings, PublicUrl, Readiness, Scans, admin, api,
 };
-use curt_keys::KeySupply;
 use curt_links::{
     LinkMetrics, LinkPolicy, LinkSettings, Links, OwnHost, ResolveMetrics, Resolver,
     ResolverSettings,
 };
 use curt_memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
+use curt_testkit::keys::random_supply;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             ..LinkSettings::default()
         },
         store,
-        KeySupply::random(Alphabet::Base62, 7),
+        random_supply(Alphabet::Base62, 7),
         Arc::clone(&policy),
         Arc::clone(&resolver),
         Arc::clone(&clock),

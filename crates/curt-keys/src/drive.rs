@@ -8,7 +8,9 @@ use curt_core::ports::{ClaimReply, InsertRequest};
 use curt_core::{DomainId, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target};
 use tokio::task::JoinSet;
 
-use crate::supply::{KeyHint, KeyPorts, KeySupply};
+use crate::ports::KeyPorts;
+use crate::source::KeyHint;
+use crate::supply::KeySupply;
 
 /// Rows that one claim asks for.
 const CLAIM_ROWS: usize = 64;
@@ -153,7 +155,8 @@ impl Taker {
             ClaimReply::Replayed(_) | ClaimReply::Mismatch => Vec::new(),
         };
         if claimed.is_empty() {
-            self.supply.rows_ran_out();
+            // Calls for more rows.
+            self.take().await?;
         }
         Ok(claimed.into_iter().map(|link| link.id.key).collect())
     }

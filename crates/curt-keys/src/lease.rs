@@ -1,21 +1,50 @@
-//! The locks that this process holds, renewed in time. For efficiency only: see [`Locks`].
+//! The leases of this process, renewed in time. For efficiency only: see [`Locks`].
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::ports::{Lease, Locks};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::pace::report;
 
+/// What a lease is for. Its text is the name that all processes use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LeaseName {
+    /// Minting into a ledger shard.
+    Ledger(usize),
+    /// Filling a pool shard.
+    Pool(usize),
+    /// Writing key files.
+    KeyFiles,
+    /// Seeding rows in the links database.
+    Rows,
+    /// Being alive, for the owner of open batches.
+    BatchOwner(Box<str>),
+}
+
+impl fmt::Display for LeaseName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ledger(shard) => write!(f, "shard-locks/keys-db-{shard}"),
+            Self::Pool(shard) => write!(f, "shard-locks/keys-pool-{shard}"),
+            Self::KeyFiles => f.write_str("shard-locks/key-files"),
+            Self::Rows => f.write_str("shard-locks/link-seeds"),
+            Self::BatchOwner(owner) => write!(f, "key-owners/{owner}"),
+        }
+    }
+}
+
 pub(crate) struct Leases {
     locks: Arc<dyn Locks>,
     ttl: Duration,
-    held: HashMap<Box<str>, Held>,
+    held: Mutex<HashMap<LeaseName, HeldLease>>,
 }
 
-struct Held {
+struct HeldLease {
     lease: Lease,
     renewed_at: Instant,
 }
@@ -25,39 +54,42 @@ impl Leases {
         Self {
             locks,
             ttl,
-            held: HashMap::new(),
+            held: Mutex::default(),
         }
     }
 
-    /// Takes or keeps the lock `name` and says whether it is ours. Work that takes long asks before every step: a third
-    /// of the lease's time after the last renewal it is renewed, and when nobody confirms that for two thirds, the work
-    /// stops, long before somebody else can have the lock. Both are told by a clock that nobody sets.
-    pub(crate) async fn hold(&mut self, name: &str) -> bool {
+    /// Acquires or renews the lease and returns whether it is ours. Work that takes long asks before every step: a third
+    /// of its time after the last renewal a lease is renewed, and when that is not confirmed for two thirds, the work
+    /// stops, long before another process can have the lease. Both are told by the monotonic clock.
+    pub(crate) async fn keep(&self, name: &LeaseName) -> bool {
+        let mut leases = self.held.lock().await;
+        // Before the call, because the engine may have granted it at any moment since.
         let asked_at = Instant::now();
-        if let Some(held) = self.held.get_mut(name) {
+        let is_fresh = |since: Instant| since.elapsed() < self.ttl * 2 / 3;
+        if let Some(held) = leases.get_mut(name) {
             if held.renewed_at.elapsed() < self.ttl / 3 {
                 return true;
             }
             match self.locks.renew(&held.lease, self.ttl).await {
                 Ok(true) => {
                     held.renewed_at = asked_at;
-                    return asked_at.elapsed() < self.ttl * 2 / 3;
+                    return is_fresh(asked_at);
                 }
                 Ok(false) => {
-                    self.held.remove(name);
+                    leases.remove(name);
                 }
                 Err(error) => {
                     report(&error);
-                    // The failure itself may have taken long.
-                    return held.renewed_at.elapsed() < self.ttl * 2 / 3;
+                    // Measured now, because the failure itself may have taken long.
+                    return is_fresh(held.renewed_at);
                 }
             }
         }
-        match self.locks.acquire(name, self.ttl).await {
+        match self.locks.acquire(&name.to_string(), self.ttl).await {
             Ok(Some(lease)) => {
                 let renewed_at = asked_at;
-                self.held.insert(name.into(), Held { lease, renewed_at });
-                asked_at.elapsed() < self.ttl * 2 / 3
+                leases.insert(name.clone(), HeldLease { lease, renewed_at });
+                is_fresh(asked_at)
             }
             Ok(None) => false,
             Err(error) => {
@@ -71,25 +103,27 @@ impl Leases {
         self.ttl
     }
 
-    pub(crate) fn holds(&self, name: &str) -> bool {
-        self.held.contains_key(name)
+    pub(crate) async fn holds(&self, name: &LeaseName) -> bool {
+        self.held.lock().await.contains_key(name)
     }
 
-    /// Tells one holding of the lock from the next.
-    pub(crate) fn fence(&self, name: &str) -> Option<u64> {
-        self.held.get(name).map(|held| held.lease.fence)
+    /// The fencing token of a lease that we hold. It grows with every new holder.
+    pub(crate) async fn fencing_token(&self, name: &LeaseName) -> Option<u64> {
+        let leases = self.held.lock().await;
+        leases.get(name).map(|held| held.lease.fence)
     }
 
-    pub(crate) async fn release(&mut self, name: &str) {
-        if let Some(held) = self.held.remove(name)
+    pub(crate) async fn release(&self, name: &LeaseName) {
+        let held = self.held.lock().await.remove(name);
+        if let Some(held) = held
             && let Err(error) = self.locks.release(held.lease).await
         {
             report(&error);
         }
     }
 
-    pub(crate) async fn release_all(&mut self) {
-        for (_, held) in self.held.drain() {
+    pub(crate) async fn release_all(&self) {
+        for (_, held) in self.held.lock().await.drain() {
             if let Err(error) = self.locks.release(held.lease).await {
                 report(&error);
             }
@@ -107,6 +141,7 @@ mod tests {
     use super::*;
 
     const TTL: Duration = Duration::from_secs(300);
+    const A: LeaseName = LeaseName::Rows;
 
     /// A lock service whose renewals take as long and answer as told.
     struct Service {
@@ -162,11 +197,11 @@ mod tests {
     }
 
     /// Asks every second for this many seconds, and returns how often the answer was yes.
-    async fn hold_for(leases: &mut Leases, seconds: u32) -> u32 {
+    async fn hold_for(leases: &Leases, seconds: u32) -> u32 {
         let mut held = 0;
         for _ in 0..seconds {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            held += u32::from(leases.hold("a").await);
+            held += u32::from(leases.keep(&A).await);
         }
         held
     }
@@ -174,10 +209,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_renewed_after_a_third_of_its_time() {
         let service = Service::new();
-        let mut leases = service.leases();
+        let leases = service.leases();
         let begun = Instant::now();
-        assert!(leases.hold("a").await);
-        assert_eq!(hold_for(&mut leases, 1_000).await, 1_000);
+        assert!(leases.keep(&A).await);
+        assert_eq!(hold_for(&leases, 1_000).await, 1_000);
         let renewals = service.renewals.lock().unwrap();
         let thirds: Vec<u64> = renewals.iter().map(|at| (*at - begun).as_secs()).collect();
         assert_eq!(thirds, [100, 200, 300, 400, 500, 600, 700, 800, 900, 1_000]);
@@ -186,26 +221,26 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn work_stops_before_an_unconfirmed_lease_can_have_run_out() {
         let service = Service::new();
-        let mut leases = service.leases();
-        assert!(leases.hold("a").await);
+        let leases = service.leases();
+        assert!(leases.keep(&A).await);
         service.answer_renewals(Duration::ZERO, None);
-        assert_eq!(hold_for(&mut leases, 600).await, 199);
+        assert_eq!(hold_for(&leases, 600).await, 199);
         service.answer_renewals(Duration::ZERO, Some(true));
-        assert!(leases.hold("a").await, "confirmed again");
+        assert!(leases.keep(&A).await, "confirmed again");
         service.answer_renewals(Duration::ZERO, Some(false));
         tokio::time::sleep(TTL / 3).await;
-        assert!(!leases.hold("a").await, "somebody else's");
+        assert!(!leases.keep(&A).await, "somebody else's");
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_comes_late_counts_from_the_question() {
         for answer in [None, Some(true)] {
             let service = Service::new();
-            let mut leases = service.leases();
-            assert!(leases.hold("a").await);
+            let leases = service.leases();
+            assert!(leases.keep(&A).await);
             service.answer_renewals(TTL * 2 / 3, answer);
             tokio::time::sleep(TTL / 3).await;
-            assert!(!leases.hold("a").await, "{answer:?}");
+            assert!(!leases.keep(&A).await, "{answer:?}");
         }
     }
 }

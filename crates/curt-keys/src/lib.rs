@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! mint ─► ledger ─► sync ─► pool ─► buffer ─► create
-//! keygen            keysync         ring
+//! keygen            keysync
 //! ```
 //! A create asks [`KeySupply::take`] for a key and tries to store its link under it. The conditional insert alone
 //! decides whether the key was free (K-1); everything in this crate only makes it likely, and cheap. So every stage
@@ -12,12 +12,13 @@
 //!
 //! Where to look:
 //! - `supply`: the front, [`KeySupply`]
+//! - `source`: [`KeySource`], which every strategy implements, and the work of keygen and keysync behind it
 //! - `strategy`: what each of the seven strategies is assembled from
 //! - `mint`: keygen, which makes keys ahead of time
-//! - `sync`: keysync, which moves them to the pools and finds those of dead processes
+//! - `sync`: keysync, which moves them on and finds those of dead processes
 //! - `preload` and `ids`: key files and 48-bit ids
-//! - `buffer`: the ring
-//! - `account`, `presence` and `status`: K-2, over all processes
+//! - `buffer`: the keys that one process holds
+//! - `account`, `heartbeat` and `status`: K-2, over all processes
 
 #![forbid(unsafe_code)]
 
@@ -25,15 +26,17 @@ mod account;
 mod buffer;
 mod drive;
 mod error;
+mod heartbeat;
 mod ids;
 mod lease;
 mod metrics;
 mod mint;
 mod pace;
+mod ports;
 mod preload;
-mod presence;
-mod secret;
+mod seed;
 mod settings;
+mod source;
 mod status;
 mod strategy;
 mod supply;
@@ -42,12 +45,14 @@ mod sync;
 pub use account::{BalanceWatch, Duplicates, KeyAccounts, KeyAudit};
 pub use drive::{Driven, drive};
 pub use error::KeyError;
+pub use heartbeat::{Holdings, Instance};
 pub use metrics::KeyMetrics;
 pub use mint::Minter;
-pub use presence::{Held, Process};
+pub use ports::KeyPorts;
 pub use settings::{
     BufferSettings, ClaimSettings, FileSettings, HashKind, ID_BITS, KeySettings, LedgerSettings,
     PoolSettings, SnowflakeLayout, Strategy, UnknownHash, UnknownStrategy,
 };
+pub use source::{KeyHint, KeySource, SuppliedKey};
 pub use status::{KeyStatus, LedgerStatus, PoolStatus};
-pub use supply::{KeyHint, KeyPorts, KeySupply, SuppliedKey};
+pub use supply::KeySupply;

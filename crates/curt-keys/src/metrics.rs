@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::account::KeyAccounts;
-use crate::presence::Held;
+use crate::heartbeat::Holdings;
 use crate::status::KeyStatus;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -139,8 +139,8 @@ impl KeyMetrics {
         self.surplus.set(i64::try_from(keys).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn show_held(&self, held: &Held) {
-        set(&self.held, "buffered", held.ring);
+    pub(crate) fn show_held(&self, held: &Holdings) {
+        set(&self.held, "buffered", held.buffered);
         set(&self.held, "moving", held.moving);
     }
 }

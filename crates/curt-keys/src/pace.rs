@@ -20,6 +20,8 @@ pub(crate) fn jittered(tick: Duration) -> Duration {
 pub(crate) struct Nudges {
     pub(crate) keygen: Notify,
     pub(crate) keysync: Notify,
+    /// There may be keys again where a draw found none.
+    pub(crate) buffer: Notify,
 }
 
 /// When a pass has to come again if nothing calls for it.

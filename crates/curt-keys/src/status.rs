@@ -1,19 +1,18 @@
 //! The whole line at a glance, over all processes: what an operator looks at, and what the accounts are made of.
 
-use curt_core::ports::{KeyPool, LedgerCounts, LinkCounts};
-use curt_core::{PortError, PortResult};
+use curt_core::ports::{LedgerCounts, LinkCounts};
+use curt_core::{ErrorKind, PortError, PortResult};
 
 use crate::account::{self, KeyAccounts, KeyAudit};
-use crate::mint::ledger_lock;
-use crate::presence::{Held, Process, processes_and_audits};
+use crate::heartbeat::{Holdings, Instance, Registry};
+use crate::lease::LeaseName;
+use crate::ports::KeyPorts;
 use crate::settings::KeySettings;
-use crate::supply::KeyPorts;
-use crate::sync::pool_lock;
 
 /// Takes slow down from about here (the tests print by how much), and a vacuum that keeps up stays below: it comes once a
 /// minute, and the first fill of an installation leaves as many dead rows as the pools hold.
 const DEAD_ROWS_MAX: u64 = 100_000;
-/// The same for large ledgers, in high marks.
+/// The same for large ledgers, in high watermarks.
 const DEAD_ROWS_HIGH_MARKS: u64 = 5;
 
 /// What could be seen of a supply of the strategies `pool` and `status`. A part that did not answer is `None`, and why
@@ -22,12 +21,12 @@ const DEAD_ROWS_HIGH_MARKS: u64 = 5;
 pub struct KeyStatus {
     pub ledgers: Vec<LedgerStatus>,
     pub pools: Vec<PoolStatus>,
-    pub processes: Option<Vec<Process>>,
+    pub instances: Option<Vec<Instance>>,
     pub links: Option<LinkCounts>,
     /// Which keys are in two stages, if that was looked at.
     pub audit: Option<KeyAudit>,
     pub failures: Vec<PortError>,
-    /// Audits that ask processes for their buffers.
+    /// Audits that ask instances for their buffers.
     pub(crate) audits: Vec<Box<str>>,
 }
 
@@ -60,7 +59,10 @@ impl KeyStatus {
                 Some(_) => status.noted(ledger.dead_rows().await),
                 None => None,
             };
-            let owner = ports.locks.holder(&ledger_lock(shard)).await;
+            let owner = ports
+                .locks
+                .holder(&LeaseName::Ledger(shard).to_string())
+                .await;
             let owner = status.noted(owner).flatten();
             status.ledgers.push(LedgerStatus {
                 counts,
@@ -70,14 +72,16 @@ impl KeyStatus {
         }
         for (shard, pool) in ports.pools.iter().enumerate() {
             let depth = status.noted(pool.depth().await);
-            let owner = ports.locks.holder(&pool_lock(shard)).await;
+            let owner = ports
+                .locks
+                .holder(&LeaseName::Pool(shard).to_string())
+                .await;
             let owner = status.noted(owner).flatten();
             status.pools.push(PoolStatus { depth, owner });
         }
-        if let Some((processes, audits)) = status.noted(processes_and_audits(&*ports.roster).await)
-        {
-            status.processes = Some(processes);
-            status.audits = audits;
+        if let Some(registry) = status.noted(Registry::read(&*ports.roster).await) {
+            status.instances = Some(registry.instances);
+            status.audits = registry.audits;
         }
         if let Some(links) = &ports.links {
             status.links = status.noted(links.counts().await);
@@ -85,39 +89,43 @@ impl KeyStatus {
         status
     }
 
-    /// Marks the pools as unknown where a pool is in the memory of another process.
-    pub fn forget_foreign_pools(&mut self, pools: &[std::sync::Arc<dyn KeyPool>]) {
-        for (status, pool) in self.pools.iter_mut().zip(pools) {
-            if !pool.survives_restart() {
-                status.depth = None;
-            }
-        }
-    }
-
     fn noted<T>(&mut self, answer: PortResult<T>) -> Option<T> {
         answer.map_err(|error| self.failures.push(error)).ok()
     }
 
-    /// What all processes hold together.
+    /// What all instances hold together.
     #[must_use]
-    pub fn held(&self) -> Option<Held> {
-        let processes = self.processes.as_ref()?.iter();
-        Some(processes.fold(Held::default(), |sum, process| Held {
-            ring: sum.ring + process.held.ring,
-            moving: sum.moving + process.held.moving,
-        }))
+    pub fn holdings(&self) -> Option<Holdings> {
+        let instances = self.instances.as_ref()?.iter();
+        Some(
+            instances.fold(Holdings::default(), |sum, instance| Holdings {
+                buffered: sum.buffered + instance.holdings.buffered,
+                moving: sum.moving + instance.holdings.moving,
+            }),
+        )
     }
 
     /// K-2, if every part is known.
     #[must_use]
     pub fn accounts(&self) -> Option<KeyAccounts> {
         let (counts, pooled) = (self.ledger_counts()?, self.pooled()?);
-        let (held, links) = (self.held()?, self.links.as_ref()?);
-        let accounts = account::total(counts.into_iter(), pooled, held, links);
+        let (holdings, links) = (self.holdings()?, self.links.as_ref()?);
+        let accounts = account::total(counts.into_iter(), pooled, holdings, links);
         Some(match &self.audit {
             Some(audit) => accounts.with_audit(&audit.duplicates),
             None => accounts,
         })
+    }
+
+    /// K-2, or why it is not known.
+    pub(crate) fn into_accounts(mut self) -> PortResult<KeyAccounts> {
+        match (self.failures.pop(), self.accounts()) {
+            (None, Some(accounts)) => Ok(accounts),
+            (failure, _) => Err(failure.unwrap_or_else(|| {
+                let (kind, op) = (ErrorKind::Unavailable, "do the accounts");
+                PortError::new(kind, "key supply", op, "not every stage is known")
+            })),
+        }
     }
 
     pub(crate) fn ledger_counts(&self) -> Option<Vec<LedgerCounts>> {
@@ -146,9 +154,9 @@ impl KeyStatus {
             alarms.extend(imbalance(&accounts, is_unbalanced));
         }
         alarms.extend(self.audit.as_ref().and_then(inexact));
-        for process in self.processes.iter().flatten() {
-            if process.conflicts > 0 {
-                let (who, conflicts) = (&process.who, process.conflicts);
+        for instance in self.instances.iter().flatten() {
+            if instance.conflicts > 0 {
+                let (who, conflicts) = (&instance.who, instance.conflicts);
                 alarms.push(format!(
                     "{who} met {conflicts} keys that were on links already"
                 ));
@@ -201,7 +209,7 @@ fn inexact(audit: &KeyAudit) -> Option<String> {
     audit.has_moved.then(|| text.to_owned())
 }
 
-/// A refill starts at the low mark; half of it means that none came in time.
+/// A refill starts at the low watermark; half of it means that none came in time.
 fn low_water(name: &str, shard: usize, keys: Option<u64>, low: u64) -> Option<String> {
     let keys = keys.filter(|&keys| keys < low / 2)?;
     Some(format!(

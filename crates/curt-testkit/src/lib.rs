@@ -6,6 +6,7 @@
 //! - [`holder`]: a process that holds a lock.
 //! - [`sample`]: values to test with.
 //! - [`fuzz`]: seeded mutation of samples, for parsers of outside bytes.
+//! - [`keys`]: key supplies without engines.
 //! - [`length`]: how much of everything a test does.
 //! - [`process`]: the real binary in a folder of its own, killed and started again.
 //! - [`engines`]: real databases, queues and the like, started, hurt and cleaned away; [`skipped`] where they are missing.
@@ -21,6 +22,7 @@ pub mod engines;
 pub mod fuzz;
 pub mod holder;
 pub mod http;
+pub mod keys;
 pub mod length;
 pub mod process;
 pub mod sample;

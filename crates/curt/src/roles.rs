@@ -110,7 +110,7 @@ impl Roles {
                 if !store.keys.iter().all(|shard| shard.kind().is_shared()) {
                     return refuse("store.keys", "postgres://… or mysql://…");
                 }
-                if moves && !store.pool_is_shared() {
+                if moves && store.pool.is_empty() {
                     return refuse("store.pool", "redis://…");
                 }
             }
@@ -140,7 +140,8 @@ impl Roles {
     }
 }
 
-/// Starts the roles around keys. Whoever creates links and has the pool in its own memory also fills it.
+/// Starts the roles around keys. A process that creates links and draws straight from the keys database also settles its
+/// batches there.
 pub(crate) fn start_keys(
     roles: &Roles,
     store: &StoreSettings,
@@ -150,10 +151,10 @@ pub(crate) fn start_keys(
     if roles.has(Role::Keygen) {
         supervisor.start("keygen", |stop| supply.clone().run_keygen(stop));
     }
-    if roles.has(Role::Keysync) || roles.has(Role::Api) && !store.pool_is_shared() {
+    if roles.has(Role::Keysync) || roles.has(Role::Api) && store.pool.is_empty() {
         supervisor.start("keysync", |stop| supply.clone().run_keysync(stop));
     }
-    supervisor.start("presence", |stop| supply.clone().run_presence(stop));
+    supervisor.start("heartbeat", |stop| supply.clone().run_heartbeat(stop));
 }
 
 #[cfg(test)]

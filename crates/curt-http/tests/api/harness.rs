@@ -21,12 +21,12 @@ use curt_http::{
     App, BodyBudget, HttpMetrics, HttpSettings, PrivateDenied, PublicUrl, Readiness, Scans, admin,
     api,
 };
-use curt_keys::KeySupply;
 use curt_links::{
     LinkMetrics, LinkPolicy, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings,
 };
 use curt_memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
 use curt_testkit::attended::{Attendant, AttendedLinks, Call};
+use curt_testkit::keys::random_supply;
 use curt_testkit::sample;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -309,7 +309,7 @@ fn links(
     Links::new(
         settings,
         store.clone(),
-        KeySupply::random(Alphabet::Base62, 7),
+        random_supply(Alphabet::Base62, 7),
         Arc::clone(policy),
         Arc::clone(resolver),
         Arc::clone(clock),

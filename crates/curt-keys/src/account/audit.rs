@@ -1,7 +1,7 @@
 //! Compares the keys themselves where counts cannot tell: which are in two stages.
 //!
-//! Pools are read, and links are looked up key by key. What is in a buffer only its process knows: the audit asks by an
-//! entry in the roster, and each process answers by one with the keys of its buffer. The cost is that of reading all
+//! Pools are read, and links are looked up key by key. What is in a buffer only its process knows: the audit asks by a
+//! record in the registry of instances, and each answers by one with the keys of its buffer. The cost is that of reading all
 //! pools once, and one look-up of a link for each key in pools and buffers.
 
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use rand::Rng as _;
 use tokio::time::Instant;
 
-use crate::presence::{Told, processes, told};
-use crate::supply::KeyPorts;
+use crate::heartbeat::{AuditAnswer, Registry, end_audit, request_audit};
+use crate::ports::KeyPorts;
 
-/// How long processes have to tell what is in their buffers: they look at the roster every five seconds.
+/// How long instances have to tell what is in their buffers: they read the registry every five seconds.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Look-ups under way at a time.
@@ -46,7 +46,7 @@ pub struct KeyAudit {
     pub duplicates: Duplicates,
     /// Keys moved meanwhile, so that some may have been met twice or not at all.
     pub has_moved: bool,
-    /// Processes that did not tell what is in their buffers, as they describe themselves.
+    /// Instances that did not tell what is in their buffers, as they describe themselves.
     pub silent: Vec<Box<str>>,
 }
 
@@ -107,40 +107,35 @@ impl Moment {
         for pool in &ports.pools {
             depths.push(pool.depth().await?);
         }
-        let processes = processes(&*ports.roster).await?;
+        let instances = Registry::read(&*ports.roster).await?.instances;
         let counts = ports.links()?.counts().await?;
         Ok(Self {
             depths,
-            buffered: processes.iter().map(|process| process.held.ring).collect(),
+            buffered: instances.iter().map(|one| one.holdings.buffered).collect(),
             created: counts.created_from(KeyOrigin::Ledger),
         })
     }
 }
 
-/// The keys in the buffers of all processes, and the processes that did not answer.
+/// The keys in the buffers of all instances, and the instances that did not answer.
 async fn ask_for_buffers(ports: &KeyPorts) -> PortResult<(Vec<Key>, Vec<Box<str>>)> {
-    let number = format!("{:016x}", rand::rng().next_u64());
-    let (member, question) = (format!("audit-{number}"), format!("audit {number}"));
+    let audit = format!("{:016x}", rand::rng().next_u64());
     let end = Instant::now() + ANSWER_TIME_MAX;
     loop {
-        ports
-            .roster
-            .announce(&member, &question, ANSWER_TIME_MAX)
-            .await?;
-        let members = ports.roster.members().await?;
-        let answers: Vec<(Box<str>, Vec<Key>)> = members
-            .iter()
-            .filter_map(|one| told(one, &number))
-            .map(|Told { process, keys }| (process, keys))
-            .collect();
-        let mut silent = processes(&*ports.roster).await?;
-        silent.retain(|process| {
-            process.held.ring > 0 && !answers.iter().any(|(name, _)| *name == process.name)
+        // Repeated, because its record runs out like any other.
+        request_audit(&*ports.roster, &audit, ANSWER_TIME_MAX).await?;
+        let mut seen = Registry::read(&*ports.roster).await?;
+        seen.answers.retain(|answer| answer.answers(&audit));
+        let answers = &seen.answers;
+        let mut silent = seen.instances;
+        silent.retain(|instance| {
+            let has_answered = answers.iter().any(|a| a.instance == instance.name);
+            instance.holdings.buffered > 0 && !has_answered
         });
         if silent.is_empty() || Instant::now() >= end {
-            ports.roster.leave(&member).await?;
-            let keys = answers.into_iter().flat_map(|(_, keys)| keys);
-            let silent = silent.into_iter().map(|process| process.who);
+            end_audit(&*ports.roster, &audit).await?;
+            let keys = seen.answers.into_iter().flat_map(AuditAnswer::into_keys);
+            let silent = silent.into_iter().map(|instance| instance.who);
             return Ok((keys.collect(), silent.collect()));
         }
         tokio::time::sleep(LOOK_EVERY).await;

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use super::total;
-use crate::presence::Held;
+use crate::heartbeat::Holdings;
 use crate::status::KeyStatus;
 
 /// Looks that are compared.
@@ -34,7 +34,7 @@ impl BalanceWatch {
     /// Adds a look, and returns how many keys are surely found twice: 0 while that is not certain, `None` while
     /// something did not answer.
     pub fn add(&mut self, status: KeyStatus) -> Option<u64> {
-        let buffered = status.held().map(|held| held.ring);
+        let buffered = status.holdings().map(|held| held.buffered);
         self.looks.push_back(Look { status, buffered });
         if self.looks.len() > LOOKS {
             self.looks.pop_front();
@@ -55,8 +55,8 @@ impl BalanceWatch {
     fn surplus(&self) -> Option<u64> {
         let [oldest, older, old, new] = self.looks.iter().collect::<Vec<_>>().try_into().ok()?;
         let links = oldest.status.links.as_ref()?;
-        let held = Held {
-            ring: older.buffered?,
+        let held = Holdings {
+            buffered: older.buffered?,
             moving: 0,
         };
         let pooled = old.status.pooled()?;

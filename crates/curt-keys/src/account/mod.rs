@@ -7,9 +7,9 @@
 //! |---|---|
 //! | minted, recycled, free | the ledgers' own counts |
 //! | open | the ledgers' counts of keys in open batches; not a stage of its own, it overlaps the ones below |
-//! | moving | the keysyncs: keys in their hands between a ledger and a pool |
+//! | moving | the keysyncs, by their heartbeats: keys between a ledger and a pool |
 //! | pooled | the pools' depths |
-//! | buffered | the rings of all processes, as they say themselves |
+//! | buffered | the buffers of all instances, by their heartbeats |
 //! | used | links with a key of the supply, and the earlier lives of keys that were recycled |
 //! | quarantined | tombstones of such links |
 //! | duplicated | keys that are in two of these stages, because a pool came back with old data: by an [`audit`] |
@@ -23,9 +23,9 @@
 //! either.
 //!
 //! The numbers are read one after the other while work goes on. A key that was taken and whose link is being stored
-//! counts as leaked for that moment; what other processes hold is up to a tick old, and what a dead one held counts as
-//! buffered until its entry in the roster has run out. What stays is truly lost: the ring of a crashed process whose pool
-//! outlives it, a key that met an existing link, a key whose create failed, a tombstone
+//! counts as leaked for that moment; what other instances hold is up to a tick old, and what a dead one held counts as
+//! buffered until its heartbeat has run out. What stays is truly lost: the buffer of a crashed process that was filled
+//! from a pool, a key that met an existing link, a key whose create failed, a tombstone
 //! that was released and whose key never came back. (Recycled keys that were no ledger's before can hide some of the
 //! last kind.)
 
@@ -38,7 +38,7 @@ pub use self::balance::BalanceWatch;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{LedgerCounts, LinkCounts};
 
-use crate::presence::Held;
+use crate::heartbeat::Holdings;
 
 /// Keys by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,13 +110,13 @@ impl KeyAccounts {
 pub(crate) fn total(
     ledgers: impl Iterator<Item = LedgerCounts>,
     pooled: u64,
-    held: Held,
+    held: Holdings,
     links: &LinkCounts,
 ) -> KeyAccounts {
     let mut accounts = KeyAccounts {
         pooled,
         moving: held.moving,
-        buffered: held.ring,
+        buffered: held.buffered,
         ..KeyAccounts::default()
     };
     for counts in ledgers {

@@ -6,26 +6,105 @@
 mod sequence;
 mod snowflake;
 
-pub(crate) use sequence::{SEQUENCE_REGISTER, Sequence};
-pub(crate) use snowflake::Snowflake;
+use sequence::{SEQUENCE_REGISTER, Sequence};
+use snowflake::Snowflake;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use curt_core::link::KeyOrigin;
 use curt_core::permute::Permutation;
 use curt_core::ports::Cursor;
 use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult, UnwantedWords};
 
-use crate::secret::Secret;
-use crate::settings::ID_BITS;
+use crate::account::KeyAccounts;
+use crate::ports::KeyPorts;
+use crate::seed::PermutationSeed;
+use crate::settings::{BufferSettings, ID_BITS, KeySettings};
+use crate::source::KeySource;
 
 /// Compare-and-set attempts before a draw is given up until the next one.
 const CLAIM_TRIES_MAX: u32 = 16;
 
-/// Turns ids into keys: permuted by a secret, then written in as many symbols as 48 bits need.
+/// `snowflake` and `sequence`: nothing is made ahead but the buffer.
+pub(crate) struct IdSource {
+    ports: KeyPorts,
+    generator: Generator,
+    buffer: BufferSettings,
+}
+
+enum Generator {
+    Snowflake(Snowflake),
+    Sequence(Sequence),
+}
+
+impl IdSource {
+    pub(crate) fn snowflake(settings: &KeySettings, ports: KeyPorts) -> Self {
+        let (cursor, clock) = (Arc::clone(&ports.cursor), Arc::clone(&ports.clock));
+        let codec = IdCodec::of(settings, &ports);
+        let generator = Snowflake::new(cursor, clock, codec, settings.snowflake);
+        Self::new(settings, ports, Generator::Snowflake(generator))
+    }
+
+    pub(crate) fn sequence(settings: &KeySettings, ports: KeyPorts) -> Self {
+        let generator = Sequence {
+            cursor: Arc::clone(&ports.cursor),
+            codec: IdCodec::of(settings, &ports),
+            block: settings.sequence_block,
+        };
+        Self::new(settings, ports, Generator::Sequence(generator))
+    }
+
+    fn new(settings: &KeySettings, ports: KeyPorts, generator: Generator) -> Self {
+        Self {
+            ports,
+            generator,
+            buffer: settings.buffer,
+        }
+    }
+}
+
+#[async_trait]
+impl KeySource for IdSource {
+    fn origin(&self) -> KeyOrigin {
+        KeyOrigin::Id
+    }
+
+    fn buffer(&self) -> Option<BufferSettings> {
+        Some(self.buffer)
+    }
+
+    async fn draw(&self, room: usize) -> PortResult<Vec<Key>> {
+        match &self.generator {
+            Generator::Snowflake(snowflake) => snowflake.draw(room).await,
+            Generator::Sequence(sequence) => sequence.draw(room).await,
+        }
+    }
+
+    /// A sequence knows how many numbers it has given away. A snowflake leaves most of its numbers unused by design,
+    /// so that only the keys in sight are counted.
+    async fn accounts(&self, buffered: u64) -> PortResult<KeyAccounts> {
+        let links = self.ports.links()?.counts().await?;
+        let used = links.created_from(KeyOrigin::Id);
+        let minted = match self.generator {
+            Generator::Snowflake(_) => used + buffered,
+            Generator::Sequence(_) => self.ports.cursor.get(SEQUENCE_REGISTER).await?,
+        };
+        let accounts = KeyAccounts {
+            minted,
+            buffered,
+            used,
+            ..KeyAccounts::default()
+        };
+        Ok(accounts.with_difference())
+    }
+}
+
+/// Turns ids into keys: permuted by a seed, then written in as many symbols as 48 bits need.
 pub(crate) struct IdCodec {
     alphabet: Alphabet,
     unwanted: UnwantedWords,
-    secret: Secret,
+    seed: PermutationSeed,
 }
 
 impl IdCodec {
@@ -37,14 +116,19 @@ impl IdCodec {
         Self {
             alphabet,
             unwanted,
-            secret: Secret::new(cursor, "ids/secret".to_owned()),
+            seed: PermutationSeed::new(cursor, "ids/permutation-seed".to_owned()),
         }
+    }
+
+    fn of(settings: &KeySettings, ports: &KeyPorts) -> Self {
+        let cursor = Arc::clone(&ports.cursor);
+        Self::new(settings.alphabet, settings.unwanted.clone(), cursor)
     }
 
     /// The keys of `ids`, without those that spell a reserved word or hold an unwanted one.
     async fn keys(&self, ids: impl Iterator<Item = u64>) -> PortResult<Vec<Key>> {
-        let secret = self.secret.get().await?;
-        let permutation = Permutation::new(secret, 1 << ID_BITS)
+        let seed = self.seed.get().await?;
+        let permutation = Permutation::new(seed, 1 << ID_BITS)
             .ok_or_else(|| failed(ErrorKind::Bug, "48 bits are too many to permute"))?;
         let width = self.alphabet.width_for_bits(ID_BITS);
         ids.map(|id| {

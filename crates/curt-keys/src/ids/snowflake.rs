@@ -1,13 +1,11 @@
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use curt_core::clock::{Clock, UnixMillis};
 use curt_core::ports::Cursor;
 use curt_core::{ErrorKind, Key, PortResult};
 use tokio::sync::Mutex;
 
 use super::{CLAIM_TRIES_MAX, IdCodec, contended, failed};
-use crate::buffer::Feed;
 use crate::settings::SnowflakeLayout;
 
 /// 2026-01-01T00:00:00Z, where the seconds of an id start.
@@ -116,12 +114,10 @@ impl Snowflake {
         }
         Err(contended())
     }
-}
 
-#[async_trait]
-impl Feed for Snowflake {
-    async fn draw(&self, room: usize) -> PortResult<Vec<Key>> {
-        self.codec.secret.get().await?;
+    pub(super) async fn draw(&self, room: usize) -> PortResult<Vec<Key>> {
+        // The seed first: ids must not be reserved and then not be written.
+        self.codec.seed.get().await?;
         let ids = self.ids(room).await?;
         self.codec.keys(ids.into_iter()).await
     }

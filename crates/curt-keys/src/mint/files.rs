@@ -1,25 +1,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use curt_core::PortResult;
 use curt_core::names::event;
 use curt_core::ports::{Cursor, KeyFile, KeyFileLayout};
-use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::buffer::Buffer;
 use crate::error::KeyError;
-use crate::lease::Leases;
-use crate::pace::report;
+use crate::lease::{LeaseName, Leases};
+use crate::pace::{NextPass, Nudges, report};
 use crate::preload::Series;
 use crate::settings::FileSettings;
+use crate::source::{KeyProducer, Progress};
 
-const LOCK: &str = "shard-locks/key-files";
 /// A file's progress is logged this many times.
 const PROGRESS_LINES: u64 = 10;
-
-/// Hears how many keys there are by now.
-pub(crate) type Progress<'a> = dyn Fn(u64) + Sync + 'a;
 
 /// Writes the next key file in time: when less than a fifth of a file is left.
 pub(crate) struct FileFill {
@@ -27,8 +23,8 @@ pub(crate) struct FileFill {
     cursor: Arc<dyn Cursor>,
     series: Arc<Series>,
     settings: FileSettings,
-    buffer: Arc<Buffer>,
-    leases: Mutex<Leases>,
+    nudges: Arc<Nudges>,
+    leases: Leases,
 }
 
 impl FileFill {
@@ -37,7 +33,7 @@ impl FileFill {
         cursor: Arc<dyn Cursor>,
         series: Arc<Series>,
         settings: FileSettings,
-        buffer: Arc<Buffer>,
+        nudges: Arc<Nudges>,
         leases: Leases,
     ) -> Self {
         Self {
@@ -45,8 +41,8 @@ impl FileFill {
             cursor,
             series,
             settings,
-            buffer,
-            leases: Mutex::new(leases),
+            nudges,
+            leases,
         }
     }
 
@@ -55,17 +51,8 @@ impl FileFill {
         settings.file_keys.div_ceil(5)
     }
 
-    pub(crate) async fn pass(&self, stop: &CancellationToken) {
-        if !self.owns().await {
-            return;
-        }
-        if let Err(error) = self.fill(stop).await {
-            report(&error);
-        }
-    }
-
     async fn owns(&self) -> bool {
-        self.leases.lock().await.hold(LOCK).await
+        self.leases.keep(&LeaseName::KeyFiles).await
     }
 
     async fn fill(&self, stop: &CancellationToken) -> PortResult<()> {
@@ -85,7 +72,7 @@ impl FileFill {
     }
 
     /// Writes files until `wanted` keys wait in them. Returns how many do: fewer when told to stop.
-    pub(crate) async fn stock(
+    async fn write_until(
         &self,
         wanted: u64,
         stop: &CancellationToken,
@@ -109,7 +96,7 @@ impl FileFill {
         }
     }
 
-    /// Writes the file that starts at index `first` and returns how many keys are in it. Told to stop, or when the lock
+    /// Writes the file that starts at index `first` and returns how many keys are in it. Told to stop, or when the lease
     /// is lost, it leaves no trace.
     async fn write(
         &self,
@@ -136,7 +123,7 @@ impl FileFill {
             if keys.is_empty() {
                 tracing::error!(
                     event = event::KEY_SUPPLY_DRIED,
-                    "all keys of this length are written: use longer keys"
+                    "key space exhausted, use longer keys"
                 );
                 break;
             }
@@ -155,12 +142,33 @@ impl FileFill {
             let keys = stat.keys;
             tracing::info!(event = event::KEY_FILE_PUBLISHED, file = %name, keys, "key file published");
             self.series.refresh().await?;
-            self.buffer.supplied();
+            self.nudges.buffer.notify_one();
         }
         Ok(written)
     }
+}
 
-    pub(crate) async fn release_locks(&self) {
-        self.leases.lock().await.release_all().await;
+#[async_trait]
+impl KeyProducer for FileFill {
+    async fn generate(&self, stop: &CancellationToken) -> NextPass {
+        if self.owns().await
+            && let Err(error) = self.fill(stop).await
+        {
+            report(&error);
+        }
+        NextPass::AtTick
+    }
+
+    async fn release_leases(&self) {
+        self.leases.release_all().await;
+    }
+
+    async fn stock(
+        &self,
+        wanted: u64,
+        stop: &CancellationToken,
+        progress: &Progress<'_>,
+    ) -> Option<Result<u64, KeyError>> {
+        Some(self.write_until(wanted, stop, progress).await)
     }
 }

@@ -5,17 +5,17 @@ use curt_core::names::event;
 use curt_core::place::Modulo;
 use curt_core::ports::KeyLedger;
 use curt_core::{Key, PortResult};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
-use super::{Barren, Minter};
-use crate::lease::Leases;
+use super::{KeySpace, Minter};
+use crate::lease::{LeaseName, Leases};
 use crate::metrics::KeyMetrics;
 use crate::pace::{NextPass, RefillPace, report};
+use crate::ports::KeyPorts;
 use crate::settings::LedgerSettings;
-use crate::supply::KeyPorts;
 
-/// Keeps every ledger shard between its marks. Keys go to the shard that their hash names, so that one shard's unique
+/// Keeps every ledger shard between its watermarks. Keys go to the shard that their hash names, so that one shard's unique
 /// constraint is enough: the same key cannot be minted into two.
 pub(crate) struct LedgerFill {
     ledgers: Vec<Arc<dyn KeyLedger>>,
@@ -23,9 +23,9 @@ pub(crate) struct LedgerFill {
     minter: Minter,
     settings: LedgerSettings,
     metrics: KeyMetrics,
-    leases: Mutex<Leases>,
+    leases: Leases,
     paces: Mutex<Vec<RefillPace>>,
-    /// Shards whose ledger has refused us as their owner, and not let us in since.
+    /// Shards whose ledger has refused our fencing token, and accepted none since.
     refused: Mutex<HashSet<usize>>,
 }
 
@@ -38,7 +38,7 @@ impl LedgerFill {
         metrics: KeyMetrics,
         leases: Leases,
     ) -> Self {
-        let pace = |_| RefillPace::new(settings.low, settings.high, ports.pools_last());
+        let pace = |_| RefillPace::new(settings.low, settings.high, !ports.pools.is_empty());
         Self {
             paces: Mutex::new(ports.ledgers.iter().map(pace).collect()),
             ledgers: ports.ledgers.clone(),
@@ -46,17 +46,13 @@ impl LedgerFill {
             minter,
             settings,
             metrics,
-            leases: Mutex::new(leases),
+            leases,
             refused: Mutex::default(),
         }
     }
 
-    /// One pass over all shards. `minted` is told after every insert, so that the first keys flow on at once.
-    pub(crate) async fn pass(
-        &self,
-        stop: &CancellationToken,
-        minted: &(dyn Fn() + Sync),
-    ) -> NextPass {
+    /// Makes one pass over all shards. `minted` is notified after every insert, so that the first keys flow on at once.
+    pub(crate) async fn pass(&self, stop: &CancellationToken, minted: &Notify) -> NextPass {
         let mut next = NextPass::AtTick;
         for (shard, pace) in self.paces.lock().await.iter_mut().enumerate() {
             if stop.is_cancelled() {
@@ -76,7 +72,7 @@ impl LedgerFill {
     }
 
     async fn owns(&self, shard: usize) -> bool {
-        self.leases.lock().await.hold(&ledger_lock(shard)).await
+        self.leases.keep(&LeaseName::Ledger(shard)).await
     }
 
     async fn fill(
@@ -84,13 +80,13 @@ impl LedgerFill {
         shard: usize,
         pace: &mut RefillPace,
         stop: &CancellationToken,
-        minted: &(dyn Fn() + Sync),
+        minted: &Notify,
     ) -> PortResult<u64> {
         let ledger = &self.ledgers[shard];
         let mut free = ledger.counts().await?.free;
         let full = free + pace.room(free);
         let mut total = 0;
-        let mut barren = Barren::default();
+        let mut key_space = KeySpace::default();
         while free < full && !stop.is_cancelled() && self.owns(shard).await {
             let missing = usize::try_from(full - free).unwrap_or(usize::MAX);
             let keys = self.mint_for(shard, missing.min(self.settings.mint_batch));
@@ -101,8 +97,8 @@ impl LedgerFill {
                 .duplicates
                 .inc_by((keys.len() as u64).saturating_sub(new));
             total += new;
-            minted();
-            if barren.is_reached(new) {
+            minted.notify_one();
+            if key_space.is_exhausted(new) {
                 break;
             }
             free = ledger.counts().await?.free;
@@ -110,18 +106,18 @@ impl LedgerFill {
         Ok(total)
     }
 
-    /// Inserts as the shard's owner. `None`: we are no longer that, and somebody else may be.
+    /// Inserts with the fencing token of the shard's lease. `None`: another process has had the lease since.
     ///
-    /// Refused with a new lease, too, it is the fences that went back: the lock service was exchanged, or has lost its
-    /// data. Two owners at once are a waste and never a wrong, so then the keys go in without a fence.
+    /// Refused with a new lease, too, it is the tokens that went back: the lock service was exchanged, or has lost its
+    /// data. Two owners at once are a waste and never a wrong, so then the keys go in without a token.
     async fn insert(&self, shard: usize, keys: &[Key]) -> PortResult<Option<u64>> {
         let ledger = &self.ledgers[shard];
-        let lock = ledger_lock(shard);
-        let Some(fence) = self.leases.lock().await.fence(&lock) else {
+        let lease = LeaseName::Ledger(shard);
+        let Some(token) = self.leases.fencing_token(&lease).await else {
             return Ok(None);
         };
         let mut refused = self.refused.lock().await;
-        if let Some(new) = ledger.insert_fenced(fence, keys).await? {
+        if let Some(new) = ledger.insert_fenced(token, keys).await? {
             refused.remove(&shard);
             return Ok(Some(new));
         }
@@ -129,11 +125,12 @@ impl LedgerFill {
         tracing::warn!(
             event = event::KEY_OWNER_REFUSED,
             shard,
-            fence,
-            "an owner with a higher fence has minted here"
+            fencing_token = token,
+            "fencing token refused by ledger"
         );
         if is_new {
-            self.leases.lock().await.release(&lock).await;
+            // The next pass acquires a new lease, with a higher token if the tokens are in order.
+            self.leases.release(&lease).await;
             return Ok(None);
         }
         ledger.insert(keys).await.map(Some)
@@ -146,12 +143,7 @@ impl LedgerFill {
             .collect()
     }
 
-    pub(crate) async fn release_locks(&self) {
-        self.leases.lock().await.release_all().await;
+    pub(crate) async fn release_leases(&self) {
+        self.leases.release_all().await;
     }
-}
-
-/// The lock of whoever looks after a ledger shard.
-pub(crate) fn ledger_lock(shard: usize) -> String {
-    format!("shard-locks/keys-db-{shard}")
 }

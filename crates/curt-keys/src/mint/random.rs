@@ -1,6 +1,8 @@
 use curt_core::{Alphabet, Key, UnwantedWords};
 use rand::Rng;
 
+use crate::settings::KeySettings;
+
 /// Bits that choose one symbol. Every alphabet has at most 64.
 const SYMBOL_BITS: u32 = 6;
 const SYMBOLS_PER_WORD: u32 = u64::BITS / SYMBOL_BITS;
@@ -26,6 +28,11 @@ impl Minter {
             length,
             unwanted,
         }
+    }
+
+    pub(crate) fn of(settings: &KeySettings) -> Self {
+        let unwanted = settings.unwanted.clone();
+        Self::new(settings.alphabet, settings.length, unwanted)
     }
 
     /// A random key that is no reserved word and holds no unwanted one.

@@ -1,18 +1,17 @@
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use curt_core::names::event;
 use curt_core::ports::LinkStore;
 use curt_core::{DomainId, LinkId, PortResult};
-use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::{Barren, Minter};
-use crate::lease::Leases;
+use super::{KeySpace, Minter};
+use crate::lease::{LeaseName, Leases};
 use crate::metrics::KeyMetrics;
-use crate::pace::report;
+use crate::pace::{NextPass, report};
 use crate::settings::ClaimSettings;
-
-const LOCK: &str = "shard-locks/link-seeds";
+use crate::source::KeyProducer;
 
 /// Keeps enough unclaimed rows in the links database.
 pub(crate) struct RowFill {
@@ -20,7 +19,7 @@ pub(crate) struct RowFill {
     minter: Minter,
     settings: ClaimSettings,
     metrics: KeyMetrics,
-    leases: Mutex<Leases>,
+    leases: Leases,
 }
 
 impl RowFill {
@@ -36,23 +35,12 @@ impl RowFill {
             minter,
             settings,
             metrics,
-            leases: Mutex::new(leases),
-        }
-    }
-
-    pub(crate) async fn pass(&self, stop: &CancellationToken) {
-        if !self.owns().await {
-            return;
-        }
-        match self.fill(stop).await {
-            Ok(0) => {}
-            Ok(rows) => tracing::info!(event = event::KEYS_MINTED, rows, "rows seeded"),
-            Err(error) => report(&error),
+            leases,
         }
     }
 
     async fn owns(&self) -> bool {
-        self.leases.lock().await.hold(LOCK).await
+        self.leases.keep(&LeaseName::Rows).await
     }
 
     async fn fill(&self, stop: &CancellationToken) -> PortResult<u64> {
@@ -61,7 +49,7 @@ impl RowFill {
             return Ok(0);
         }
         let mut total = 0;
-        let mut barren = Barren::default();
+        let mut key_space = KeySpace::default();
         while seeded < self.settings.high && !stop.is_cancelled() && self.owns().await {
             let missing = usize::try_from(self.settings.high - seeded).unwrap_or(usize::MAX);
             let batch = missing.min(self.settings.seed_batch);
@@ -74,15 +62,29 @@ impl RowFill {
                 .duplicates
                 .inc_by((batch as u64).saturating_sub(new));
             total += new;
-            if barren.is_reached(new) {
+            if key_space.is_exhausted(new) {
                 break;
             }
             seeded = self.links.counts().await?.seeded;
         }
         Ok(total)
     }
+}
 
-    pub(crate) async fn release_locks(&self) {
-        self.leases.lock().await.release_all().await;
+#[async_trait]
+impl KeyProducer for RowFill {
+    async fn generate(&self, stop: &CancellationToken) -> NextPass {
+        if self.owns().await {
+            match self.fill(stop).await {
+                Ok(0) => {}
+                Ok(rows) => tracing::info!(event = event::KEYS_MINTED, rows, "rows seeded"),
+                Err(error) => report(&error),
+            }
+        }
+        NextPass::AtTick
+    }
+
+    async fn release_leases(&self) {
+        self.leases.release_all().await;
     }
 }

@@ -1,4 +1,4 @@
-//! preload: key files to ring, a block at a time.
+//! preload: key files to buffer, a block at a time.
 //!
 //! A cursor holds the position of the next key that nobody has been given. A block is read, then claimed by moving the
 //! cursor past it, and only then served (K-4): two preloaders that read the same block cannot both claim it, and a
@@ -12,23 +12,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use curt_core::link::KeyOrigin;
 use curt_core::names::event;
-use curt_core::ports::{Cursor, KeyFile};
+use curt_core::ports::KeyFile;
 use curt_core::reserved::is_reserved;
 use curt_core::{ErrorKind, Key, KeyRefusal, PortError, PortResult, UnwantedWords};
 
-use crate::buffer::Feed;
+use crate::account::KeyAccounts;
 use crate::metrics::KeyMetrics;
 use crate::pace::Nudges;
+use crate::ports::KeyPorts;
+use crate::settings::{BufferSettings, FileSettings};
+use crate::source::KeySource;
 
 /// Blocks that one draw passes over, because they are damaged or another preloader was quicker.
 const BLOCKS_TRIED_MAX: u32 = 64;
 
+/// `file`: blocks of key files, which keygen writes.
 pub(crate) struct Preload {
+    pub(crate) ports: KeyPorts,
     pub(crate) files: Arc<dyn KeyFile>,
-    pub(crate) cursor: Arc<dyn Cursor>,
     pub(crate) series: Arc<Series>,
-    pub(crate) block_keys: usize,
+    pub(crate) settings: FileSettings,
     pub(crate) unwanted: UnwantedWords,
     /// With fewer keys left in the files, keygen is woken.
     pub(crate) left_low: u64,
@@ -38,15 +43,27 @@ pub(crate) struct Preload {
 }
 
 #[async_trait]
-impl Feed for Preload {
+impl KeySource for Preload {
+    fn origin(&self) -> KeyOrigin {
+        KeyOrigin::File
+    }
+
+    /// Never more than a block: a process that dies takes at most that with it.
+    fn buffer(&self) -> Option<BufferSettings> {
+        Some(BufferSettings {
+            capacity: self.settings.block_keys,
+            low: self.settings.refill_under,
+        })
+    }
+
     async fn draw(&self, room: usize) -> PortResult<Vec<Key>> {
         for _ in 0..BLOCKS_TRIED_MAX {
-            let position = self.cursor.get(self.series.position_register()).await?;
+            let position = self.position().await?;
             let Some(span) = self.series.at(position).await? else {
                 self.nudges.keygen.notify_one();
                 return Ok(Vec::new());
             };
-            let count = (span.end() - position).min(self.block_keys.min(room) as u64);
+            let count = (span.end() - position).min(self.settings.block_keys.min(room) as u64);
             let read = self.read(&span, position, count).await?;
             if !self.claim(position, position + count).await? {
                 continue;
@@ -59,6 +76,21 @@ impl Feed for Preload {
         }
         Ok(Vec::new())
     }
+
+    /// Leaked: blocks that a process held when it ended, damaged blocks, and reserved words.
+    async fn accounts(&self, buffered: u64) -> PortResult<KeyAccounts> {
+        let position = self.position().await?;
+        self.series.refresh().await?;
+        let links = self.ports.links()?.counts().await?;
+        let accounts = KeyAccounts {
+            minted: self.series.keys(),
+            free: self.series.end().saturating_sub(position),
+            buffered,
+            used: links.created_from(KeyOrigin::File),
+            ..KeyAccounts::default()
+        };
+        Ok(accounts.with_difference())
+    }
 }
 
 enum Block {
@@ -67,6 +99,11 @@ enum Block {
 }
 
 impl Preload {
+    async fn position(&self) -> PortResult<u64> {
+        let register = self.series.position_register();
+        self.ports.cursor.get(register).await
+    }
+
     async fn read(&self, span: &Span, position: u64, count: u64) -> PortResult<Block> {
         let wanted = usize::try_from(count).unwrap_or(usize::MAX);
         match self
@@ -103,7 +140,8 @@ impl Preload {
     }
 
     async fn claim(&self, position: u64, end: u64) -> PortResult<bool> {
-        self.cursor
+        self.ports
+            .cursor
             .advance(self.series.position_register(), position, end)
             .await
     }

@@ -4,7 +4,7 @@ use curt_core::permute::Permutation;
 use curt_core::ports::{Cursor, KeyFile};
 use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult};
 
-use crate::secret::Secret;
+use crate::seed::PermutationSeed;
 
 /// The largest bound that a permutation takes.
 const INDEX_BOUND_MAX: u64 = 1 << 62;
@@ -20,7 +20,7 @@ pub(crate) struct Series {
     length: usize,
     prefix: String,
     position: String,
-    secret: Secret,
+    seed: PermutationSeed,
     known: Mutex<Vec<Span>>,
 }
 
@@ -52,7 +52,7 @@ impl Series {
             length,
             prefix: format!("keys-{name}-"),
             position: format!("key-files/{name}/position"),
-            secret: Secret::new(cursor, format!("key-files/{name}/secret")),
+            seed: PermutationSeed::new(cursor, format!("key-files/{name}/permutation-seed")),
             known: Mutex::default(),
         }
     }
@@ -123,7 +123,7 @@ impl Series {
             .unwrap_or(u64::MAX)
             .min(INDEX_BOUND_MAX);
         let broken = |detail| PortError::new(ErrorKind::Bug, "key file", "write keys", detail);
-        let permutation = Permutation::new(self.secret.get().await?, bound)
+        let permutation = Permutation::new(self.seed.get().await?, bound)
             .ok_or_else(|| broken("the key space cannot be permuted"))?;
         (first..first.saturating_add(count).min(bound))
             .map(|index| {

@@ -4,66 +4,37 @@ use async_trait::async_trait;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::LinkStore;
 use curt_core::{LinkId, PortResult};
-use tokio_util::sync::CancellationToken;
 
-use super::{Line, Opened, Taking};
 use crate::account::KeyAccounts;
-use crate::error::KeyError;
-use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
-use crate::mint::{Minter, RowFill};
-use crate::pace::NextPass;
-use crate::settings::KeySettings;
-use crate::supply::KeyPorts;
+use crate::pace::Nudges;
+use crate::source::{KeyHint, KeySource, SuppliedKey};
 
 /// `claim`: rows wait in the links database itself, and the row lock is the judge.
-struct ClaimLine {
-    links: Arc<dyn LinkStore>,
-    keygen: RowFill,
-    metrics: KeyMetrics,
-}
-
-pub(super) fn open(
-    settings: &KeySettings,
-    ports: KeyPorts,
-    metrics: &KeyMetrics,
-) -> Result<Opened, KeyError> {
-    let links = ports.links.ok_or(KeyError::Missing {
-        strategy: settings.strategy.name(),
-        needs: "the links database",
-    })?;
-    let keygen = RowFill::new(
-        Arc::clone(&links),
-        Minter::new(
-            settings.alphabet,
-            settings.length,
-            settings.unwanted.clone(),
-        ),
-        settings.claim,
-        metrics.clone(),
-        Leases::new(ports.locks, settings.lock_ttl),
-    );
-    let line = ClaimLine {
-        links,
-        keygen,
-        metrics: metrics.clone(),
-    };
-    Ok((Taking::Rows, Box::new(line)))
+pub(super) struct RowSource {
+    pub(super) links: Arc<dyn LinkStore>,
+    pub(super) metrics: KeyMetrics,
+    pub(super) nudges: Arc<Nudges>,
 }
 
 #[async_trait]
-impl Line for ClaimLine {
-    async fn generate(&self, stop: &CancellationToken) -> NextPass {
-        self.keygen.pass(stop).await;
-        NextPass::AtTick
+impl KeySource for RowSource {
+    fn origin(&self) -> KeyOrigin {
+        KeyOrigin::Claim
     }
 
-    async fn generating_ended(&self) {
-        self.keygen.release_locks().await;
+    /// Asked only when the rows have run out.
+    fn make(&self, _hint: &KeyHint<'_>) -> Option<SuppliedKey> {
+        self.nudges.keygen.notify_one();
+        None
+    }
+
+    fn claims_rows(&self) -> bool {
+        true
     }
 
     /// A row is minted with every life: seeding it again after a release counts once more.
-    async fn accounts(&self) -> PortResult<KeyAccounts> {
+    async fn accounts(&self, _buffered: u64) -> PortResult<KeyAccounts> {
         let counts = self.links.counts().await?;
         let used = counts.created_from(KeyOrigin::Claim);
         Ok(KeyAccounts {

@@ -1,14 +1,13 @@
+use async_trait::async_trait;
 use curt_core::link::KeyOrigin;
 use curt_core::{Alphabet, Key, PortResult, UnwantedWords};
 use md5::{Digest, Md5};
 use sha2::Sha256;
 
-use async_trait::async_trait;
-
-use super::{Line, Opened, Taking};
 use crate::account::KeyAccounts;
+use crate::ports::KeyPorts;
 use crate::settings::{HashKind, KeySettings};
-use crate::supply::{KeyHint, KeyPorts};
+use crate::source::{KeyHint, KeySource, SuppliedKey};
 
 /// Tries that are computed from the request; later ones are random. The same owner may shorten the same target any
 /// number of times, and each time all the hashes before the next free one are taken.
@@ -24,17 +23,12 @@ pub(crate) struct HashKeys {
 }
 
 impl HashKeys {
-    pub(crate) fn new(
-        kind: HashKind,
-        alphabet: Alphabet,
-        length: usize,
-        unwanted: UnwantedWords,
-    ) -> Self {
+    pub(crate) fn new(settings: &KeySettings) -> Self {
         Self {
-            kind,
-            alphabet,
-            length,
-            unwanted,
+            kind: settings.hash,
+            alphabet: settings.alphabet,
+            length: settings.length,
+            unwanted: settings.unwanted.clone(),
         }
     }
 
@@ -78,26 +72,26 @@ fn digest_of<D: Digest>(parts: &[&[u8]]) -> Vec<u8> {
     digest.finalize().to_vec()
 }
 
-struct HashLine {
-    ports: KeyPorts,
-}
-
-pub(super) fn open(settings: &KeySettings, ports: KeyPorts) -> Opened {
-    let keys = HashKeys::new(
-        settings.hash,
-        settings.alphabet,
-        settings.length,
-        settings.unwanted.clone(),
-    );
-    let line = HashLine { ports };
-    (Taking::Hash(keys), Box::new(line))
+/// `hash`: keys computed from the request; nothing is made ahead.
+pub(crate) struct HashSource {
+    pub(crate) keys: HashKeys,
+    pub(crate) ports: KeyPorts,
 }
 
 #[async_trait]
-impl Line for HashLine {
-    async fn accounts(&self) -> PortResult<KeyAccounts> {
-        let links = self.ports.links()?.counts().await?;
-        let used = links.created_from(KeyOrigin::Hash);
+impl KeySource for HashSource {
+    fn origin(&self) -> KeyOrigin {
+        KeyOrigin::Hash
+    }
+
+    fn make(&self, hint: &KeyHint<'_>) -> Option<SuppliedKey> {
+        let origin = self.origin();
+        self.keys.key(hint).map(|key| SuppliedKey { key, origin })
+    }
+
+    async fn accounts(&self, _buffered: u64) -> PortResult<KeyAccounts> {
+        let counts = self.ports.links()?.counts().await?;
+        let used = counts.created_from(KeyOrigin::Hash);
         Ok(KeyAccounts {
             minted: used,
             used,
@@ -115,7 +109,12 @@ mod tests {
     use super::*;
 
     fn hash_keys(kind: HashKind, alphabet: Alphabet, length: usize) -> HashKeys {
-        HashKeys::new(kind, alphabet, length, UnwantedWords::default())
+        HashKeys::new(&KeySettings {
+            hash: kind,
+            alphabet,
+            length,
+            ..KeySettings::default()
+        })
     }
 
     fn key(keys: &HashKeys, target: &str, owner: u64, attempt: u32) -> Option<String> {

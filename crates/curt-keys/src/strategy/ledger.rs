@@ -3,31 +3,35 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::link::KeyOrigin;
 use curt_core::place::Modulo;
-use curt_core::{ErrorKind, LinkId, PortError, PortResult};
+use curt_core::{Key, LinkId, PortResult};
 use tokio_util::sync::CancellationToken;
 
-use super::{Line, Opened, Taking};
-use crate::account::KeyAccounts;
-use crate::buffer::Buffer;
+use super::Opened;
 use crate::error::KeyError;
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
 use crate::mint::{LedgerFill, Minter};
 use crate::pace::{NextPass, Nudges};
-use crate::presence::{Held, Presence};
-use crate::settings::KeySettings;
+use crate::ports::KeyPorts;
+use crate::settings::{BufferSettings, KeySettings};
+use crate::source::{KeyProducer, KeySource};
 use crate::status::KeyStatus;
-use crate::supply::KeyPorts;
-use crate::sync::{FullestPool, Keysync};
+use crate::sync::{FullestPool, Keysync, LedgerFeed, Recovery};
 
-/// `pool` and `status`: mint, ledger, sync, pool, buffer.
-struct LedgerLine {
+/// `pool` and `status`: random keys that keygen minted ahead into the ledgers.
+struct LedgerSource {
     ports: KeyPorts,
-    buffer: Arc<Buffer>,
+    buffer: BufferSettings,
     keygen: LedgerFill,
-    keysync: Keysync,
+    stage: Stage,
+    recovery: Recovery,
     nudges: Arc<Nudges>,
-    presence: Presence,
+}
+
+/// What stands between the ledgers and the buffer.
+enum Stage {
+    Nothing(LedgerFeed),
+    Pools(FullestPool, Keysync),
 }
 
 pub(super) fn open(
@@ -35,131 +39,133 @@ pub(super) fn open(
     ports: KeyPorts,
     metrics: &KeyMetrics,
     nudges: &Arc<Nudges>,
-    presence: &Presence,
 ) -> Result<Opened, KeyError> {
-    let missing = |needs| KeyError::Missing {
-        strategy: settings.strategy.name(),
-        needs,
-    };
     let shards = u32::try_from(ports.ledgers.len()).unwrap_or(u32::MAX);
-    let homes = Modulo::new(shards).ok_or_else(|| missing("1 to 1,024 ledgers"))?;
-    if ports.pools.is_empty() {
-        return Err(missing("a pool"));
-    }
-    let feed = FullestPool {
-        pools: ports.pools.clone(),
-        low: settings.pool.low,
-        nudges: Arc::clone(nudges),
-    };
-    let buffer = Arc::new(Buffer::new(
-        Box::new(feed),
-        settings.buffer.capacity,
-        settings.buffer.low,
-        settings.dry_wait,
-    ));
+    let homes = Modulo::new(shards).ok_or(KeyError::Missing {
+        strategy: settings.strategy.name(),
+        needs: "1 to 1,024 ledgers",
+    })?;
     let leases = || Leases::new(Arc::clone(&ports.locks), settings.lock_ttl);
     let keygen = LedgerFill::new(
         &ports,
         homes,
-        Minter::new(
-            settings.alphabet,
-            settings.length,
-            settings.unwanted.clone(),
-        ),
+        Minter::of(settings),
         settings.ledger,
         metrics.clone(),
         leases(),
     );
-    let keysync = Keysync::new(
-        &ports,
-        homes,
-        settings.pool,
-        metrics.clone(),
-        Arc::clone(&buffer),
-        leases(),
-    );
-    let taking = Taking::Ring {
-        buffer: Arc::clone(&buffer),
-        origin: KeyOrigin::Ledger,
+    let (buffer, stage) = if ports.pools.is_empty() {
+        // The buffer holds what a pool would, because a crash costs none of it: the open batches tell where its keys are.
+        let buffer = BufferSettings {
+            capacity: usize::try_from(settings.pool.high).unwrap_or(usize::MAX),
+            low: usize::try_from(settings.pool.low).unwrap_or(usize::MAX),
+        };
+        let feed = LedgerFeed::new(&ports, &settings.pool, leases());
+        (buffer, Stage::Nothing(feed))
+    } else {
+        let pools = FullestPool {
+            pools: ports.pools.clone(),
+            low: settings.pool.low,
+            nudges: Arc::clone(nudges),
+        };
+        let keysync = Keysync::new(&ports, settings.pool, Arc::clone(nudges), leases());
+        (settings.buffer, Stage::Pools(pools, keysync))
     };
-    let line = LedgerLine {
-        ports,
+    let source = LedgerSource {
         buffer,
         keygen,
-        keysync,
+        stage,
+        recovery: Recovery::new(&ports, homes, metrics.clone(), settings.lock_ttl),
         nudges: Arc::clone(nudges),
-        presence: presence.clone(),
+        ports,
     };
-    Ok((taking, Box::new(line)))
-}
-
-impl LedgerLine {
-    async fn look(&self) -> KeyStatus {
-        let mut status = KeyStatus::read(&self.ports).await;
-        let held = Held {
-            ring: self.buffer.len() as u64,
-            moving: self.keysync.moving(),
-        };
-        if let Some(processes) = &mut status.processes {
-            self.presence.correct(processes, held);
-        }
-        status
-    }
-}
-
-fn unknown() -> PortError {
-    let detail = "not every stage is known";
-    PortError::new(
-        ErrorKind::Unavailable,
-        "key supply",
-        "do the accounts",
-        detail,
-    )
+    let source = Arc::new(source);
+    let producer: Arc<dyn KeyProducer> = source.clone();
+    Ok((source, Some(producer)))
 }
 
 #[async_trait]
-impl Line for LedgerLine {
-    async fn generate(&self, stop: &CancellationToken) -> NextPass {
-        let minted = || self.nudges.keysync.notify_one();
-        self.keygen.pass(stop, &minted).await
+impl KeySource for LedgerSource {
+    fn origin(&self) -> KeyOrigin {
+        KeyOrigin::Ledger
     }
 
-    async fn generating_ended(&self) {
-        self.keygen.release_locks().await;
+    fn buffer(&self) -> Option<BufferSettings> {
+        Some(self.buffer)
     }
 
-    async fn move_on(&self, stop: &CancellationToken) -> NextPass {
-        let passed = self.keysync.pass(stop).await;
-        if passed.touched_ledgers {
-            self.nudges.keygen.notify_one();
-        }
-        passed.next
-    }
-
-    async fn accounts(&self) -> PortResult<KeyAccounts> {
-        self.ports.links()?;
-        let mut status = self.look().await;
-        match (status.failures.pop(), status.accounts()) {
-            (None, Some(accounts)) => Ok(accounts),
-            (failure, _) => Err(failure.unwrap_or_else(unknown)),
-        }
+    async fn draw(&self, room: usize) -> PortResult<Vec<Key>> {
+        Ok(match &self.stage {
+            Stage::Nothing(feed) => {
+                let keys = feed.draw(room).await;
+                // Keys left a ledger, or none were left to take: either way keygen may have work.
+                self.nudges.keygen.notify_one();
+                keys
+            }
+            Stage::Pools(pools, _) => pools.draw(room).await,
+        })
     }
 
     async fn status(&self) -> Option<KeyStatus> {
-        Some(self.look().await)
-    }
-
-    fn moving(&self) -> u64 {
-        self.keysync.moving()
+        Some(KeyStatus::read(&self.ports).await)
     }
 
     async fn recycle(&self, ids: &[LinkId]) -> PortResult<u64> {
-        let keys = ids.iter().map(|id| id.key.clone());
-        Ok(self.keysync.recycle(keys).await)
+        let keys = ids.iter().map(|id| id.key.clone()).collect();
+        Ok(self.recovery.recycle(keys).await)
     }
 
-    async fn close(&self) -> PortResult<()> {
-        self.keygen.release_locks().await;
-        self.keysync.close().await
+    async fn close(&self, drain: &(dyn Fn() -> Vec<Key> + Sync)) -> PortResult<()> {
+        let unused = drain();
+        self.keygen.release_leases().await;
+        let (owner, unused) = match &self.stage {
+            Stage::Nothing(feed) => (feed.close().await, unused),
+            // What no pool took is leaked: the batch that it came with was closed long ago.
+            Stage::Pools(_, keysync) => (keysync.close(unused).await, Vec::new()),
+        };
+        let settled = match owner {
+            Some(owner) => self.recovery.settle_own(owner, unused).await,
+            None => Ok(()),
+        };
+        // After the batches: another process that found their owner's lease free would settle them, too.
+        match &self.stage {
+            Stage::Nothing(feed) => feed.release_leases().await,
+            Stage::Pools(_, keysync) => keysync.release_leases().await,
+        }
+        settled
+    }
+}
+
+#[async_trait]
+impl KeyProducer for LedgerSource {
+    async fn generate(&self, stop: &CancellationToken) -> NextPass {
+        let wake = match &self.stage {
+            Stage::Nothing(_) => &self.nudges.buffer,
+            Stage::Pools(..) => &self.nudges.keysync,
+        };
+        self.keygen.pass(stop, wake).await
+    }
+
+    async fn release_leases(&self) {
+        self.keygen.release_leases().await;
+    }
+
+    async fn sync(&self, handed_out: u64, stop: &CancellationToken) -> NextPass {
+        let (next, owner) = match &self.stage {
+            Stage::Nothing(feed) => (NextPass::AtTick, feed.close_used(handed_out).await),
+            Stage::Pools(_, keysync) => keysync.pass(stop).await,
+        };
+        // Last, because looking up the keys of a big crash takes a while and creates are waiting.
+        if let Some(owner) = owner {
+            self.recovery.sweep(owner).await;
+        }
+        next
+    }
+
+    fn moving(&self) -> u64 {
+        match &self.stage {
+            Stage::Nothing(_) => 0,
+            Stage::Pools(_, keysync) => keysync.moving(),
+        }
     }
 }

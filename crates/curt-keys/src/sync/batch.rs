@@ -1,74 +1,224 @@
-use curt_core::Key;
-use curt_core::ports::BatchId;
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
 
-/// Names batches: who took it, for which pool shard, and a running number. Whoever finds an open batch reads from its
-/// name whether its owner still lives and where its keys were going.
-#[derive(Clone, Debug)]
-pub(crate) struct BatchNames {
-    instance: Box<str>,
-    next: u64,
-    returns: u64,
+use curt_core::Key;
+use curt_core::clock::Clock;
+use curt_core::ports::{BatchId, KeyLedger};
+use rand::Rng as _;
+
+use crate::lease::{LeaseName, Leases};
+use crate::pace::report;
+use crate::ports::KeyPorts;
+
+/// A process that takes batches, told apart from every other. While it lives it holds the lease of this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BatchOwner(u64);
+
+impl BatchOwner {
+    fn new() -> Self {
+        Self(rand::rng().next_u64())
+    }
+
+    pub(crate) fn lease(self) -> LeaseName {
+        LeaseName::BatchOwner(self.to_string().into())
+    }
 }
 
-impl BatchNames {
-    pub(crate) fn new(instance: Box<str>) -> Self {
+impl fmt::Display for BatchOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Where the keys of a batch go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Destination {
+    /// This pool shard, from a ledger.
+    Pool(usize),
+    /// The buffer of the owner, from a ledger.
+    Buffer,
+    /// Back to a pool, from the buffer of a process that ends. No ledger ever sees such a batch.
+    Return,
+}
+
+/// What the id of a batch says: who took it, where its keys go, and a running number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BatchName {
+    pub(crate) owner: BatchOwner,
+    pub(crate) to: Destination,
+    pub(crate) number: u64,
+}
+
+impl fmt::Display for BatchName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { owner, to, number } = self;
+        match to {
+            Destination::Pool(shard) => write!(f, "{owner}.{shard}.{number}"),
+            Destination::Buffer => write!(f, "{owner}.buffer.{number}"),
+            Destination::Return => write!(f, "{owner}.return.{number}"),
+        }
+    }
+}
+
+/// The text is not the name of a batch that this version makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a batch name: use OWNER.DESTINATION.NUMBER")]
+pub(crate) struct InvalidBatchName;
+
+impl FromStr for BatchName {
+    type Err = InvalidBatchName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidBatchName> {
+        let [owner, to, number] = text
+            .splitn(3, '.')
+            .collect::<Vec<_>>()
+            .try_into()
+            .map_err(|_| InvalidBatchName)?;
+        let name = Self {
+            owner: BatchOwner(u64::from_str_radix(owner, 16).map_err(|_| InvalidBatchName)?),
+            to: match to {
+                "buffer" => Destination::Buffer,
+                "return" => Destination::Return,
+                shard => Destination::Pool(shard.parse().map_err(|_| InvalidBatchName)?),
+            },
+            number: number.parse().map_err(|_| InvalidBatchName)?,
+        };
+        // One name has one spelling, or two could mean the same batch.
+        (name.to_string() == text)
+            .then_some(name)
+            .ok_or(InvalidBatchName)
+    }
+}
+
+impl From<BatchName> for BatchId {
+    fn from(name: BatchName) -> Self {
+        Self(name.to_string().into())
+    }
+}
+
+/// Keys that left a ledger, in a batch that is open there.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) ledger: usize,
+    pub(super) batch: BatchId,
+    pub(super) keys: Vec<Key>,
+}
+
+/// Takes batches from the ledgers in the name of this process.
+pub(super) struct BatchTaker {
+    ledgers: Vec<Arc<dyn KeyLedger>>,
+    clock: Arc<dyn Clock>,
+    pub(super) leases: Leases,
+    owner: BatchOwner,
+    named: u64,
+    next_ledger: usize,
+    /// Takes that failed, by ledger: asked again under the same name, they give the same keys.
+    unanswered: HashMap<(Destination, usize), BatchId>,
+}
+
+impl BatchTaker {
+    pub(super) fn new(ports: &KeyPorts, leases: Leases) -> Self {
         Self {
-            instance,
-            next: 0,
-            returns: 0,
+            ledgers: ports.ledgers.clone(),
+            clock: Arc::clone(&ports.clock),
+            leases,
+            owner: BatchOwner::new(),
+            named: 0,
+            next_ledger: 0,
+            unanswered: HashMap::new(),
         }
     }
 
-    pub(crate) fn instance(&self) -> &str {
-        &self.instance
+    pub(super) fn owner(&self) -> BatchOwner {
+        self.owner
     }
 
-    /// Whether a batch was ever taken under one of these names.
-    pub(crate) fn are_used(&self) -> bool {
-        self.next > 0
+    pub(super) fn name(&mut self, to: Destination) -> BatchId {
+        self.named += 1;
+        let name = BatchName {
+            owner: self.owner,
+            to,
+            number: self.named,
+        };
+        name.into()
     }
 
-    /// For keys that go from the ring back to a pool. No ledger ever sees it.
-    pub(crate) fn name_return(&mut self) -> BatchId {
-        self.returns += 1;
-        BatchId(format!("{}.ring.{}", self.instance, self.returns).into())
+    /// Keeps the lease that tells others that we live, and returns whether we have it. Without it they would settle our
+    /// batches behind our back, and when it was lost for a while they may have done so. Then we go on under a new name: a
+    /// take that is repeated under the old one would bring new keys, and the pool would answer that it has them already.
+    pub(super) async fn keep_owner_lease(&mut self) -> bool {
+        let lease = self.owner.lease();
+        let before = self.leases.fencing_token(&lease).await;
+        if !self.leases.keep(&lease).await {
+            return false;
+        }
+        if before.is_none() || self.leases.fencing_token(&lease).await == before {
+            return true;
+        }
+        self.leases.release(&lease).await;
+        self.owner = BatchOwner::new();
+        self.unanswered.clear();
+        self.leases.keep(&self.owner.lease()).await
     }
 
-    pub(crate) fn name(&mut self, pool: usize) -> BatchId {
-        self.next += 1;
-        BatchId(format!("{}.{pool}.{}", self.instance, self.next).into())
+    /// Takes a batch from the next ledger that has one. A ledger that fails is asked again by the next call, under the
+    /// same batch name: it may have taken the keys without being able to say so.
+    pub(super) async fn take(&mut self, to: Destination, limit: usize) -> Option<Taken> {
+        let now = self.clock.now();
+        for step in 0..self.ledgers.len() {
+            let ledger = (self.next_ledger + step) % self.ledgers.len();
+            let batch = match self.unanswered.remove(&(to, ledger)) {
+                Some(batch) => batch,
+                None => self.name(to),
+            };
+            match self.ledgers[ledger].take(&batch, limit, now).await {
+                Ok(keys) if keys.is_empty() => {}
+                Ok(keys) => {
+                    self.next_ledger = ledger + 1;
+                    return Some(Taken {
+                        ledger,
+                        batch,
+                        keys,
+                    });
+                }
+                Err(error) => {
+                    report(&error);
+                    self.unanswered.insert((to, ledger), batch);
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether an open batch may have been left under our name.
+    pub(super) fn has_named(&self) -> bool {
+        self.named > 0
     }
 }
 
-pub(crate) fn owner(batch: &BatchId) -> &str {
-    batch.0.split('.').next().unwrap_or_default()
-}
+/// Batches whose keys are somebody else's now, by ledger, and that are not known to be closed.
+#[derive(Default)]
+pub(super) struct Closing(HashMap<usize, Vec<BatchId>>);
 
-pub(crate) fn pool(batch: &BatchId) -> Option<usize> {
-    batch.0.split('.').nth(1)?.parse().ok()
-}
+impl Closing {
+    pub(super) fn add(&mut self, ledger: usize, batch: BatchId) {
+        self.0.entry(ledger).or_default().push(batch);
+    }
 
-/// The lock that a living owner of batches holds.
-pub(crate) fn owner_lock(instance: &str) -> String {
-    format!("key-owners/{instance}")
-}
+    pub(super) fn len(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
 
-/// Keys on their way from a ledger to a pool shard.
-#[derive(Debug)]
-pub(crate) struct Delivery {
-    pub(crate) ledger: usize,
-    pub(crate) batch: BatchId,
-    pub(crate) keys: Vec<Key>,
-    /// How often a part of the batch was delivered already.
-    pub(crate) part: u32,
-}
-
-impl Delivery {
-    /// The name under which the pool remembers this push. Each part has its own, or it would count as a repetition.
-    pub(crate) fn push_name(&self) -> BatchId {
-        match self.part {
-            0 => self.batch.clone(),
-            part => BatchId(format!("{}.{part}", self.batch.0).into()),
+    /// Closes many batches at once, because each call costs its ledger a commit. What a ledger does not confirm waits
+    /// for the next call.
+    pub(super) async fn finish(&mut self, ledgers: &[Arc<dyn KeyLedger>]) {
+        for (ledger, batches) in std::mem::take(&mut self.0) {
+            if let Err(error) = ledgers[ledger].close(&batches).await {
+                report(&error);
+                self.0.insert(ledger, batches);
+            }
         }
     }
 }
@@ -78,12 +228,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_name_says_whose_it_is_and_where_it_goes() {
-        let mut names = BatchNames::new("f00d".into());
-        let (first, second) = (names.name(3), names.name(3));
-        assert_ne!(first, second);
-        assert_eq!((owner(&first), pool(&first)), ("f00d", Some(3)));
-        let foreign = BatchId("by hand".into());
-        assert_eq!((owner(&foreign), pool(&foreign)), ("by hand", None));
+    fn a_batch_name_reads_back_and_has_one_spelling() {
+        for to in [
+            Destination::Pool(0),
+            Destination::Pool(12),
+            Destination::Buffer,
+            Destination::Return,
+        ] {
+            for owner in [0, 0xf00d, u64::MAX] {
+                let owner = BatchOwner(owner);
+                let name = BatchName {
+                    owner,
+                    to,
+                    number: 7,
+                };
+                assert_eq!(name.to_string().parse(), Ok(name));
+            }
+        }
+        let stored = BatchId("000000000000f00d.3.1".into());
+        let name: BatchName = stored.0.parse().unwrap();
+        assert_eq!(name.to, Destination::Pool(3));
+        assert_eq!(BatchId::from(name), stored);
+        for foreign in [
+            "",
+            "by hand",
+            "f00d.3.1",
+            "000000000000f00d.3",
+            "000000000000f00d.03.1",
+            "000000000000f00d.ring.1",
+            "000000000000f00d.3.1.1",
+            "000000000000F00D.3.1",
+        ] {
+            assert_eq!(foreign.parse::<BatchName>(), Err(InvalidBatchName));
+        }
     }
 }

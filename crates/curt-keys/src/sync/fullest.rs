@@ -2,19 +2,17 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use curt_core::ports::KeyPool;
-use curt_core::{ErrorKind, Key, PortError, PortResult};
+use curt_core::{ErrorKind, Key, PortError};
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use crate::buffer::Feed;
 use crate::pace::{Nudges, report};
 
 /// A shard that takes longer to say how much it has is passed over, so that it does not hold up the others.
-const DEPTH_WAIT: Duration = Duration::from_millis(250);
+const DEPTH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Draws from the pool shard that has most keys. Depths are asked once per refill, never per create; a shard that
+/// Draws from the pool shard that has most keys. Depths are asked once per draw, never per create; a shard that
 /// does not answer or turns out empty is passed over.
 pub(crate) struct FullestPool {
     pub(crate) pools: Vec<Arc<dyn KeyPool>>,
@@ -23,14 +21,13 @@ pub(crate) struct FullestPool {
     pub(crate) nudges: Arc<Nudges>,
 }
 
-#[async_trait]
-impl Feed for FullestPool {
-    async fn draw(&self, room: usize) -> PortResult<Vec<Key>> {
-        let asked = self
+impl FullestPool {
+    pub(crate) async fn draw(&self, room: usize) -> Vec<Key> {
+        let depths = self
             .pools
             .iter()
-            .map(|pool| timeout(DEPTH_WAIT, pool.depth()));
-        let depths = join_all(asked).await;
+            .map(|pool| timeout(DEPTH_TIMEOUT, pool.depth()));
+        let depths = join_all(depths).await;
         let mut shards = Vec::with_capacity(depths.len());
         for (shard, depth) in depths.into_iter().enumerate() {
             match depth {
@@ -47,18 +44,16 @@ impl Feed for FullestPool {
         if least.min(fullest.saturating_sub(taken)) < self.low {
             self.nudges.keysync.notify_one();
         }
-        Ok(popped)
+        popped
     }
-}
 
-impl FullestPool {
     async fn pop_first_of(&self, shards: &[(u64, usize)], room: usize) -> Vec<Key> {
         for &(depth, shard) in shards {
             if depth == 0 {
                 break;
             }
             match self.pools[shard].pop(room).await {
-                // Somebody else was quicker.
+                // Another process was quicker.
                 Ok(keys) if keys.is_empty() => {}
                 Ok(keys) => return keys,
                 Err(error) => report(&error),
@@ -69,6 +64,7 @@ impl FullestPool {
 }
 
 fn silent(shard: usize) -> PortError {
-    let detail = format!("pool shard {shard} says nothing for {DEPTH_WAIT:?} and is passed over");
+    let detail =
+        format!("pool shard {shard} did not answer within {DEPTH_TIMEOUT:?} and is passed over");
     PortError::new(ErrorKind::Timeout, "key pool", "count keys", detail)
 }

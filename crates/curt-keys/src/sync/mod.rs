@@ -1,334 +1,201 @@
-//! keysync: moves keys from the ledgers to the pool shards, a batch at a time.
+//! From the ledgers to where keys are handed out, a batch at a time.
 //!
-//! A batch is open in its ledger from the take on. A pool that outlives its processes takes the keys over: the batch is
-//! closed as soon as the push is confirmed. A volatile pool does not: the batch stays open until its keys are used up,
-//! so that after a crash the rest is found again ([`recover`]). Every step may be repeated after a failure under the
-//! same batch name, and a lost lock costs an overfull pool at worst.
+//! A batch is open in its ledger from the take on. Without a pool [`LedgerFeed`] brings it to the buffer of this process,
+//! and it stays open until its keys are used. With pools [`Keysync`] moves it to a pool shard, and it is closed as soon as
+//! the push is confirmed, because pools outlive processes. [`Recovery`] finds the batches that a crash left open. Every
+//! step may be repeated after a failure under the same batch name, and a lost lease costs an overfull pool at worst.
 
 mod batch;
+mod feed;
 mod fullest;
 mod recover;
-mod recycle;
 mod shard;
 
-pub(crate) use fullest::FullestPool;
+pub(crate) use self::batch::BatchOwner;
+pub(crate) use self::feed::LedgerFeed;
+pub(crate) use self::fullest::FullestPool;
+pub(crate) use self::recover::Recovery;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use curt_core::limits::KEY_BATCH_MAX;
 use curt_core::names::event;
-use curt_core::place::Modulo;
-use curt_core::ports::KeyPool;
 use curt_core::{ErrorKind, Key, PortResult};
-use rand::Rng;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::batch::{BatchNames, Delivery, owner_lock};
-use self::recover::Whose;
-use self::recycle::Recycling;
+use self::batch::{BatchTaker, Destination};
 use self::shard::Shard;
-use crate::buffer::Buffer;
-use crate::lease::Leases;
-use crate::metrics::KeyMetrics;
-use crate::pace::{NextPass, RefillPace, report};
+use crate::lease::{LeaseName, Leases};
+use crate::pace::{NextPass, Nudges, RefillPace, report};
+use crate::ports::KeyPorts;
 use crate::settings::PoolSettings;
-use crate::supply::KeyPorts;
 
-/// How often batches of dead processes are looked for where the pool is volatile: a crash of this process alone leaves
-/// some, and most are found at the next start. With a lasting pool it is once in the life of a lock.
-const SWEEP_EVERY: Duration = Duration::from_secs(300);
-/// How often a sweep that failed is tried again.
-const SWEEP_RETRY: Duration = Duration::from_secs(5);
-
+/// Moves keys from the ledgers to the pool shards.
 pub(crate) struct Keysync {
     ports: KeyPorts,
-    homes: Modulo,
     settings: PoolSettings,
-    metrics: KeyMetrics,
-    buffer: Arc<Buffer>,
-    /// Keys in the pools outlive this process.
-    lasting: bool,
-    state: Mutex<State>,
+    nudges: Arc<Nudges>,
+    state: Mutex<SyncState>,
     /// Keys in our hands, readable while a pass is under way.
     moving: AtomicU64,
 }
 
-/// What a pass did.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Passed {
-    /// Keys left a ledger, or none were left to take: keygen may have work.
-    pub(crate) touched_ledgers: bool,
-    pub(crate) next: NextPass,
-}
-
-struct State {
-    leases: Leases,
-    names: BatchNames,
+struct SyncState {
+    taker: BatchTaker,
     shards: Vec<Shard>,
-    next_ledger: usize,
-    sweep_at: Instant,
-    recycling: Recycling,
-    closed: bool,
+    is_closed: bool,
 }
 
 /// What a pool shard is to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Care {
+enum ShardLease {
     None,
     Ours,
-    /// Filled once, beyond the limit, because nobody else does.
+    /// Filled once, beyond the limit, because no other process does.
     Borrowed,
-}
-
-impl State {
-    /// Whether others know that we live. Without the lock that says so they would settle our batches behind our back;
-    /// and when it was lost for a while they may have done so. Then we go on under a new name: a take that is repeated
-    /// under the old one would bring new keys, and the pool would believe to have them already.
-    async fn is_known_to_live(&mut self) -> bool {
-        let lock = owner_lock(self.names.instance());
-        let before = self.leases.fence(&lock);
-        if !self.leases.hold(&lock).await {
-            return false;
-        }
-        let is_still_ours = before.is_none_or(|fence| self.leases.fence(&lock) == Some(fence));
-        if is_still_ours {
-            return true;
-        }
-        self.leases.release(&lock).await;
-        self.names = BatchNames::new(new_name());
-        for shard in &mut self.shards {
-            shard.unanswered.clear();
-        }
-        self.leases.hold(&owner_lock(self.names.instance())).await
-    }
-}
-
-fn new_name() -> Box<str> {
-    format!("{:016x}", rand::rng().next_u64()).into()
 }
 
 impl Keysync {
     pub(crate) fn new(
         ports: &KeyPorts,
-        homes: Modulo,
         settings: PoolSettings,
-        metrics: KeyMetrics,
-        buffer: Arc<Buffer>,
+        nudges: Arc<Nudges>,
         leases: Leases,
     ) -> Self {
-        let shard = |pool| {
-            let pace = RefillPace::new(settings.low, settings.high, ports.pools_last());
-            Shard::new(pool, pace)
-        };
-        let state = State {
-            leases,
-            names: BatchNames::new(new_name()),
+        let shard = |pool| Shard::new(pool, RefillPace::new(settings.low, settings.high, true));
+        let state = SyncState {
+            taker: BatchTaker::new(ports, leases),
             shards: ports.pools.iter().cloned().map(shard).collect(),
-            next_ledger: 0,
-            sweep_at: Instant::now(),
-            recycling: Recycling::default(),
-            closed: false,
+            is_closed: false,
         };
         Self {
-            lasting: ports.pools_last(),
             ports: ports.clone(),
-            homes,
             settings,
-            metrics,
-            buffer,
+            nudges,
             state: Mutex::new(state),
             moving: AtomicU64::new(0),
         }
     }
 
-    /// One pass over all pool shards.
-    pub(crate) async fn pass(&self, stop: &CancellationToken) -> Passed {
+    /// Makes one pass over all pool shards. Returns when the next is due, and who we are if others know that we live.
+    pub(crate) async fn pass(&self, stop: &CancellationToken) -> (NextPass, Option<BatchOwner>) {
         let mut state = self.state.lock().await;
-        let mut passed = Passed {
-            touched_ledgers: false,
-            next: NextPass::AtTick,
-        };
-        if state.closed || !state.is_known_to_live().await {
-            return passed;
+        let mut next = NextPass::AtTick;
+        if state.is_closed || !state.taker.keep_owner_lease().await {
+            return (next, None);
         }
         for shard in 0..self.ports.pools.len() {
             if stop.is_cancelled() {
                 break;
             }
-            let care = self.care(&mut state, shard).await;
-            if care == Care::None {
+            let lease = self.lease_shard(&mut state, shard).await;
+            if lease == ShardLease::None {
+                // What we moved while it was ours is still ours to close.
                 state.shards[shard]
                     .finish_closing(&self.ports.ledgers)
                     .await;
                 continue;
             }
-            match self.fill(&mut state, shard, care).await {
-                Ok(touched) => passed.touched_ledgers |= touched,
-                Err(error) => report(&error),
-            }
-            passed.next = passed.next.or(state.shards[shard].pace.next());
-            let in_flight = self.settings.in_flight;
-            if let Err(error) = state.shards[shard].retire(&self.buffer, in_flight).await {
+            if let Err(error) = self.fill(&mut state, shard, lease).await {
                 report(&error);
             }
+            next = next.or(state.shards[shard].pace.next());
             if !state.shards[shard].can_close_later() {
                 state.shards[shard]
                     .finish_closing(&self.ports.ledgers)
                     .await;
                 self.note_moving(&state);
             }
-            if care == Care::Borrowed {
-                state.leases.release(&pool_lock(shard)).await;
+            if lease == ShardLease::Borrowed {
+                state.taker.leases.release(&LeaseName::Pool(shard)).await;
             }
         }
-        // Last, because looking up the keys of a big crash takes a while and creates are waiting.
-        self.sweep(&mut state).await;
-        passed
+        (next, Some(state.taker.owner()))
     }
 
-    async fn sweep(&self, state: &mut State) {
-        if Instant::now() < state.sweep_at {
-            return;
+    /// Acquires or keeps the lease of a pool shard, up to the limit of shards. The limit gives way for a shard that runs
+    /// low and that no process has wanted for the life of a lease, until it is filled: so one keysync that is left alone
+    /// serves them all, and does not keep them from those that come after it.
+    async fn lease_shard(&self, state: &mut SyncState, shard: usize) -> ShardLease {
+        let name = LeaseName::Pool(shard);
+        let mut others = 0;
+        for other in (0..self.ports.pools.len()).filter(|&other| other != shard) {
+            others += usize::from(state.taker.leases.holds(&LeaseName::Pool(other)).await);
         }
-        let instance: Box<str> = state.names.instance().into();
-        let pause = match self.recover(&Whose::Dead, &instance).await {
-            Ok(keys) => {
-                self.metrics.recovered.inc_by(keys);
-                if self.lasting {
-                    state.leases.ttl()
-                } else {
-                    SWEEP_EVERY
-                }
-            }
-            Err(error) => {
-                report(&error);
-                SWEEP_RETRY
-            }
-        };
-        state.sweep_at = Instant::now() + pause;
-        if let Err(error) = self.recycle_waiting(&mut state.recycling).await {
-            report(&error);
-        }
-    }
-
-    /// Whether this process looks after the pool shard. A volatile pool is its own, and with no limit set nobody needs
-    /// to ask: two keysyncs on one shard overfill it at worst, and the pool's cap bounds that. The limit gives way for a
-    /// shard that runs low and that nobody has wanted for the life of a lock, until it is filled: so one keysync that is
-    /// left alone serves them all, and does not keep them from those that come after it.
-    async fn care(&self, state: &mut State, shard: usize) -> Care {
-        if !self.asks_for_shards() {
-            return Care::Ours;
-        }
-        let lock = pool_lock(shard);
-        let others = (0..self.ports.pools.len())
-            .filter(|&other| other != shard && state.leases.holds(&pool_lock(other)))
-            .count();
         let limit = match self.settings.shards_max {
             0 => usize::MAX,
             most => most,
         };
-        let is_beyond = others >= limit && !state.leases.holds(&lock);
+        let is_beyond = others >= limit && !state.taker.leases.holds(&name).await;
         if is_beyond && !self.is_orphaned_and_low(state, shard).await {
-            return Care::None;
+            return ShardLease::None;
         }
-        match (state.leases.hold(&lock).await, is_beyond) {
-            (false, _) => Care::None,
-            (true, false) => Care::Ours,
-            (true, true) => Care::Borrowed,
+        match (state.taker.leases.keep(&name).await, is_beyond) {
+            (false, _) => ShardLease::None,
+            (true, false) => ShardLease::Ours,
+            (true, true) => ShardLease::Borrowed,
         }
     }
 
-    fn asks_for_shards(&self) -> bool {
-        self.lasting || self.settings.shards_max > 0
-    }
-
-    async fn is_orphaned_and_low(&self, state: &mut State, shard: usize) -> bool {
-        let is_free = matches!(self.ports.locks.holder(&pool_lock(shard)).await, Ok(None));
+    async fn is_orphaned_and_low(&self, state: &mut SyncState, shard: usize) -> bool {
+        let name = LeaseName::Pool(shard).to_string();
+        let is_free = matches!(self.ports.locks.holder(&name).await, Ok(None));
         let free_since = &mut state.shards[shard].free_since;
         *free_since = is_free.then(|| free_since.unwrap_or_else(Instant::now));
-        let ttl = state.leases.ttl();
+        let ttl = state.taker.leases.ttl();
         free_since.is_some_and(|since| since.elapsed() >= ttl)
             && matches!(self.ports.pools[shard].depth().await, Ok(depth) if depth < self.settings.low)
     }
 
-    /// Whether a pass that takes long is still ours to finish.
-    async fn still_owns(&self, state: &mut State, shard: usize) -> bool {
-        state.is_known_to_live().await
-            && (!self.asks_for_shards() || state.leases.hold(&pool_lock(shard)).await)
-    }
-
-    /// Brings one shard from below its low mark to its high one, or nearer to it. Returns whether it asked the ledgers
-    /// for keys.
-    async fn fill(&self, state: &mut State, shard: usize, care: Care) -> PortResult<bool> {
+    /// Fills one shard from below its low watermark to its high one, or nearer to it.
+    async fn fill(&self, state: &mut SyncState, shard: usize, lease: ShardLease) -> PortResult<()> {
+        // What the last pass could not push comes first, or the depth would not tell how much is missing.
         let pushed = state.shards[shard].push().await;
         self.note_moving(state);
         if !pushed? {
-            return Ok(false);
+            return Ok(());
         }
         let depth = self.ports.pools[shard].depth().await?;
-        let room = match care {
+        let room = match lease {
             // We will not come back to it.
-            Care::Borrowed => self.settings.high.saturating_sub(depth),
+            ShardLease::Borrowed => self.settings.high.saturating_sub(depth),
             _ => state.shards[shard].pace.room(depth),
         };
         let mut moved = 0;
         while moved < room && self.still_owns(state, shard).await {
             let missing = usize::try_from(room - moved).unwrap_or(usize::MAX);
             let limit = missing.min(self.settings.batch);
-            let Some(delivery) = self.take(state, shard, limit).await else {
+            let Some(taken) = state.taker.take(Destination::Pool(shard), limit).await else {
                 break;
             };
-            let keys = delivery.keys.len() as u64;
-            state.shards[shard].unsent = Some(delivery);
+            let keys = taken.keys.len() as u64;
+            state.shards[shard].unsent = Some(taken);
             self.note_moving(state);
             let pushed = state.shards[shard].push().await;
             self.note_moving(state);
-            let all = pushed?;
-            self.buffer.supplied();
-            if !all {
+            let is_all = pushed?;
+            self.nudges.buffer.notify_one();
+            if !is_all {
                 break;
             }
             moved += keys;
         }
+        if room > 0 {
+            // Keys left a ledger, or none were left to take: either way keygen may have work.
+            self.nudges.keygen.notify_one();
+        }
         if moved > 0 {
             tracing::debug!(event = event::KEYS_MOVED, shard, keys = moved, "keys moved");
         }
-        Ok(room > 0)
+        Ok(())
     }
 
-    /// Takes a batch from the next ledger that has one. A ledger that fails is asked again in the next pass, under
-    /// the same batch name: it may have taken the keys without being able to say so.
-    async fn take(&self, state: &mut State, shard: usize, limit: usize) -> Option<Delivery> {
-        let now = self.ports.clock.now();
-        for step in 0..self.ports.ledgers.len() {
-            let ledger = (state.next_ledger + step) % self.ports.ledgers.len();
-            let batch = match state.shards[shard].unanswered.remove(&ledger) {
-                Some(batch) => batch,
-                None => state.names.name(shard),
-            };
-            match self.ports.ledgers[ledger].take(&batch, limit, now).await {
-                Ok(keys) if keys.is_empty() => {}
-                Ok(keys) => {
-                    state.next_ledger = ledger + 1;
-                    return Some(Delivery {
-                        ledger,
-                        batch,
-                        keys,
-                        part: 0,
-                    });
-                }
-                Err(error) => {
-                    report(&error);
-                    state.shards[shard].unanswered.insert(ledger, batch);
-                }
-            }
-        }
-        None
+    /// Whether a pass that takes long is still ours to finish.
+    async fn still_owns(&self, state: &mut SyncState, shard: usize) -> bool {
+        state.taker.keep_owner_lease().await
+            && state.taker.leases.keep(&LeaseName::Pool(shard)).await
     }
 
     /// Keys that are neither in a ledger nor in a pool, but in our hands between the two.
@@ -336,50 +203,38 @@ impl Keysync {
         self.moving.load(Ordering::Relaxed)
     }
 
-    fn note_moving(&self, state: &State) {
+    fn note_moving(&self, state: &SyncState) {
         let moving = state.shards.iter().map(Shard::moving).sum();
         self.moving.store(moving, Ordering::Relaxed);
     }
 
-    /// Gives back what this process holds: volatile pools and the ring to the ledgers, and with pools that outlive us
-    /// the ring to the pools. The buffer must be closed already.
-    pub(crate) async fn close(&self) -> PortResult<()> {
+    /// Moves no more, and returns the keys of the buffer to the first pool that can be reached. Returns the owner whose
+    /// open batches are to be settled, if it may have some.
+    pub(crate) async fn close(&self, mut unused: Vec<Key>) -> Option<BatchOwner> {
         let mut state = self.state.lock().await;
-        if std::mem::replace(&mut state.closed, true) {
-            return Ok(());
+        if std::mem::replace(&mut state.is_closed, true) {
+            return None;
         }
-        let mut held = self.buffer.drain();
-        for pool in &self.ports.pools {
-            if pool.survives_restart() {
-                held = self.return_to_pool(&mut state, pool, held).await;
-            } else {
-                held.extend(drain(pool).await);
+        // Asked before a return is named: a process that takes nothing from the ledgers does not need them to end.
+        let has_batches = state.taker.has_named();
+        for shard in 0..self.ports.pools.len() {
+            if !unused.is_empty() {
+                unused = self.return_to_pool(&mut state, shard, unused).await;
             }
         }
-        if self.ports.pools.iter().all(|pool| pool.survives_restart()) && !held.is_empty() {
-            let keys = held.len();
+        if !unused.is_empty() {
+            let keys = unused.len();
             tracing::warn!(
                 event = event::KEYS_RETURNED,
                 keys,
-                "no pool had room for unused keys"
+                "unused keys lost, no pool took them"
             );
         }
         for shard in &mut state.shards {
             shard.abandon();
         }
         self.note_moving(&state);
-        let unused: HashSet<Key> = held.into_iter().collect();
-        let returned = match state.names.are_used() {
-            true => {
-                let instance: Box<str> = state.names.instance().into();
-                self.recover(&Whose::Ours { unused: &unused }, &instance)
-                    .await
-            }
-            // A process that takes nothing from the ledgers does not need them to end.
-            false => Ok(0),
-        };
-        state.leases.release_all().await;
-        returned.map(|_| ())
+        has_batches.then(|| state.taker.owner())
     }
 
     /// Pushes keys that came from pools back into one. Returns those that it does not have: that did not fit, or all if
@@ -387,14 +242,12 @@ impl Keysync {
     /// two places.
     async fn return_to_pool(
         &self,
-        state: &mut State,
-        pool: &Arc<dyn KeyPool>,
+        state: &mut SyncState,
+        shard: usize,
         mut keys: Vec<Key>,
     ) -> Vec<Key> {
-        if keys.is_empty() {
-            return keys;
-        }
-        match pool.push(&state.names.name_return(), &keys).await {
+        let batch = state.taker.name(Destination::Return);
+        match self.ports.pools[shard].push(&batch, &keys).await {
             Ok(pushed) => keys.split_off(pushed.min(keys.len())),
             Err(error) => {
                 report(&error);
@@ -405,24 +258,8 @@ impl Keysync {
             }
         }
     }
-}
 
-/// The lock of whoever looks after a pool shard.
-pub(crate) fn pool_lock(shard: usize) -> String {
-    format!("shard-locks/keys-pool-{shard}")
-}
-
-/// Empties a volatile pool. Keys that it does not give are found by their batches.
-async fn drain(pool: &Arc<dyn KeyPool>) -> Vec<Key> {
-    let mut drained = Vec::new();
-    loop {
-        match pool.pop(KEY_BATCH_MAX).await {
-            Ok(keys) if keys.is_empty() => return drained,
-            Ok(keys) => drained.extend(keys),
-            Err(error) => {
-                report(&error);
-                return drained;
-            }
-        }
+    pub(crate) async fn release_leases(&self) {
+        self.state.lock().await.taker.leases.release_all().await;
     }
 }

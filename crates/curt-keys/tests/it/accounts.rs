@@ -12,7 +12,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{DurablePool, Running, World, link, small, take};
+use crate::world::{Running, World, accounts_at_rest, link, small, take};
 
 #[tokio::test]
 async fn every_key_is_accounted_for_while_running_and_after_the_end() {
@@ -74,7 +74,7 @@ impl Quiet {
     }
 
     async fn accounts(&self) -> KeyAccounts {
-        let accounts = self.supply.accounts().await.unwrap();
+        let accounts = accounts_at_rest(&self.supply).await;
         assert!(accounts.balances(), "K-2: {accounts:?}");
         accounts
     }
@@ -100,7 +100,7 @@ impl Quiet {
 #[tokio::test]
 async fn recycled_keys_are_free_again_and_counted() {
     let mut world = World::new();
-    world.durable_pools = vec![Arc::new(DurablePool(MemoryKeyPool::new(100)))];
+    world.pools = vec![Arc::new(MemoryKeyPool::new(100))];
     let quiet = Quiet::open(world).await;
     let released = quiet.release_six().await;
     assert_eq!(quiet.supply.recycle(&released).await.unwrap(), 6);
@@ -109,7 +109,7 @@ async fn recycled_keys_are_free_again_and_counted() {
     assert_eq!((accounts.recycled, accounts.leaked), (6, 0), "{accounts:?}");
 }
 
-/// A volatile pool keeps batches open, and a ledger frees no key of an open batch.
+/// Without a pool batches stay open until they are used up, and a ledger frees no key of an open batch.
 #[tokio::test]
 async fn keys_recycled_while_their_batch_is_open_come_back_with_it() {
     let quiet = Quiet::open(World::new()).await;
@@ -231,7 +231,7 @@ async fn the_metric_shows_every_stage() {
         .unwrap();
     let stop = CancellationToken::new();
     let keygen = tokio::spawn(Arc::clone(&supply).run_keygen(stop.clone()));
-    tokio::spawn(Arc::clone(&supply).run_presence(stop.clone()));
+    tokio::spawn(Arc::clone(&supply).run_heartbeat(stop.clone()));
     while world.ledgers[0].counts().await.unwrap().free < 90 {
         tokio::task::yield_now().await;
     }
@@ -239,8 +239,9 @@ async fn the_metric_shows_every_stage() {
     let mut text = String::new();
     encode(&mut text, &registry).unwrap();
     for line in [
-        "curt_keys{stage=\"minted\"} 90",
+        "curt_keys{stage=\"minted\"} 120",
         "curt_keys{stage=\"free\"} 90",
+        "curt_keys{stage=\"buffered\"} 30",
         "curt_keys{stage=\"leaked\"} 0",
         "curt_key_fallbacks_total 0",
     ] {

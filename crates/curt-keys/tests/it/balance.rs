@@ -2,7 +2,7 @@
 
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{LedgerCounts, LinkCounts};
-use curt_keys::{BalanceWatch, Held, KeyStatus, LedgerStatus, PoolStatus, Process};
+use curt_keys::{BalanceWatch, Holdings, Instance, KeyStatus, LedgerStatus, PoolStatus};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
@@ -50,7 +50,7 @@ impl Line {
     }
 }
 
-fn status(minted: u64, [free, pooled, ring, used]: [u64; 4]) -> KeyStatus {
+fn status(minted: u64, [free, pooled, buffered, used]: [u64; 4]) -> KeyStatus {
     let mut status = KeyStatus::default();
     status.ledgers.push(LedgerStatus {
         counts: Some(LedgerCounts {
@@ -65,10 +65,13 @@ fn status(minted: u64, [free, pooled, ring, used]: [u64; 4]) -> KeyStatus {
         depth: Some(pooled),
         owner: None,
     });
-    status.processes = Some(vec![Process {
+    status.instances = Some(vec![Instance {
         name: "a".into(),
         who: "a".into(),
-        held: Held { ring, moving: 0 },
+        holdings: Holdings {
+            buffered,
+            moving: 0,
+        },
         conflicts: 0,
         fallbacks: 0,
     }]);

@@ -8,7 +8,7 @@ use curt_keys::{KeyMetrics, KeySettings, KeySupply, Strategy};
 use curt_memory::MemoryKeyPool;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{DurablePool, Fault, World, small, take};
+use crate::world::{Fault, World, accounts_at_rest, small, take};
 
 /// Takes keys and stores links for some rounds, as a process does.
 async fn work(world: &World, settings: KeySettings, rounds: u64) -> Arc<KeySupply> {
@@ -61,7 +61,7 @@ async fn k2_is_exact_after_a_crash_at_any_call() {
             }
             deaths += 1;
             let supply = work(&world, settings(), 3).await;
-            let open = supply.accounts().await.unwrap();
+            let open = accounts_at_rest(&supply).await;
             assert!(open.balances(), "K-2 at call {call}, {fault:?}: {open:?}");
             assert_eq!(open.leaked, 0, "K-2 at call {call}, {fault:?}: {open:?}");
             supply.close().await.unwrap();
@@ -75,11 +75,11 @@ async fn k2_is_exact_after_a_crash_at_any_call() {
 }
 
 #[tokio::test]
-async fn with_a_durable_pool_a_crash_costs_at_most_the_ring() {
+async fn with_a_pool_a_crash_costs_at_most_the_buffer() {
     for fault in [Fault::DieBefore, Fault::DieAfter] {
         for call in 0.. {
             let mut world = World::new();
-            world.durable_pools = vec![Arc::new(DurablePool(MemoryKeyPool::new(45)))];
+            world.pools = vec![Arc::new(MemoryKeyPool::new(45))];
             if !die_at(&world, settings(), call, fault).await {
                 break;
             }
@@ -87,19 +87,22 @@ async fn with_a_durable_pool_a_crash_costs_at_most_the_ring() {
             supply.close().await.unwrap();
             let accounts = supply.accounts().await.unwrap();
             assert!(accounts.balances(), "K-2 at call {call}: {accounts:?}");
-            let ring = settings().buffer.capacity as u64;
-            assert!(accounts.leaked <= ring, "K-2 at call {call}: {accounts:?}");
+            let buffer = settings().buffer.capacity as u64;
+            assert!(
+                accounts.leaked <= buffer,
+                "K-2 at call {call}: {accounts:?}"
+            );
             assert_eq!(accounts.open, 0, "a dead batch stayed open: {accounts:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_clean_end_with_a_durable_pool_loses_nothing() {
+async fn a_clean_end_with_a_pool_loses_nothing() {
     let mut world = World::new();
-    world.durable_pools = vec![
-        Arc::new(DurablePool(MemoryKeyPool::new(25))),
-        Arc::new(DurablePool(MemoryKeyPool::new(40))),
+    world.pools = vec![
+        Arc::new(MemoryKeyPool::new(25)),
+        Arc::new(MemoryKeyPool::new(40)),
     ];
     for _ in 0..3 {
         let supply = work(&world, settings(), 10).await;
@@ -113,7 +116,7 @@ async fn a_clean_end_with_a_durable_pool_loses_nothing() {
 async fn recovered_keys_are_counted_and_served_again() {
     let world = World::new();
     let first = work(&world, settings(), 1).await;
-    let before = first.accounts().await.unwrap();
+    let before = accounts_at_rest(&first).await;
     drop(first);
     let metrics = KeyMetrics::default();
     let supply = KeySupply::open(settings(), world.life(), metrics.clone())
@@ -139,12 +142,12 @@ async fn the_batches_of_a_living_process_are_left_alone() {
     assert_eq!(metrics.recovered.get(), 0);
 }
 
-/// Keys on their way from pool to ring are in neither; their batch must not count as used up.
+/// Keys on their way from ledger to buffer are in neither; their batch must not count as used up.
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_not_closed_while_its_keys_are_on_their_way_into_the_ring() {
+async fn a_batch_is_not_closed_while_its_keys_are_on_their_way_into_the_buffer() {
     let world = World::new();
     world.faults.plan(|_, op| match op {
-        "pop" => Fault::DieAfter,
+        "take" => Fault::DieAfter,
         _ => Fault::None,
     });
     let supply = KeySupply::open(settings(), world.life(), KeyMetrics::default())
@@ -157,11 +160,11 @@ async fn a_batch_is_not_closed_while_its_keys_are_on_their_way_into_the_ring() {
         world.faults.died.notified().await;
         supply.keysync_pass(&stop).await;
     };
-    // The second pass may wait for the ring; it must not decide without it.
+    // The second pass may wait for the draw; it must not decide without it.
     let waited = tokio::time::timeout(std::time::Duration::from_secs(60), passes).await;
     drop((waited, supply));
     world.faults.heal();
     let next = work(&world, settings(), 1).await;
-    let accounts = next.accounts().await.unwrap();
+    let accounts = accounts_at_rest(&next).await;
     assert_eq!(accounts.leaked, 0, "K-2: {accounts:?}");
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use curt_core::link::KeyOrigin;
 use curt_core::ports::Inserted;
-use curt_core::{Alphabet, Key};
-use curt_keys::{KeyMetrics, KeySupply, Strategy, SuppliedKey};
+use curt_keys::{KeyMetrics, KeySupply, Strategy};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{Fault, Running, World, small, take};
@@ -33,12 +32,12 @@ async fn a_dry_supply_gives_random_keys_and_counts_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_waits_a_moment_for_a_ring_that_is_being_filled_and_no_longer() {
+async fn a_create_waits_a_moment_for_a_buffer_that_is_being_filled_and_no_longer() {
     let world = World::new();
     let mut settings = small(Strategy::Pool);
     settings.dry_wait = Duration::from_millis(5);
     world.faults.plan(|_, op| match op {
-        "depth" => Fault::DieBefore,
+        "take" => Fault::DieBefore,
         _ => Fault::None,
     });
     let supply = KeySupply::open(settings, world.life(), KeyMetrics::default())
@@ -88,23 +87,4 @@ async fn after_close_a_late_create_still_gets_a_key() {
     supply.close().await.unwrap();
     supply.keysync_pass(&CancellationToken::new()).await;
     assert_eq!(supply.accounts().await.unwrap().open, 0);
-}
-
-#[tokio::test]
-async fn a_script_forces_keys_and_a_random_supply_needs_no_engine() {
-    let key = |text: &str| SuppliedKey {
-        key: Key::parse(text).unwrap(),
-        origin: KeyOrigin::Ledger,
-    };
-    let scripted = KeySupply::scripted([key("taken"), key("taken"), key("free")]);
-    for expected in ["taken", "taken", "free"] {
-        assert_eq!(take(&scripted, 0).await.key.as_str(), expected);
-    }
-    assert_eq!(take(&scripted, 0).await.origin, KeyOrigin::Random);
-    let random = KeySupply::random(Alphabet::Base36, 10);
-    let (one, two) = (take(&random, 0).await, take(&random, 0).await);
-    assert_ne!(one.key, two.key);
-    assert_eq!(one.key.as_str().len(), 10);
-    assert!(!random.claims_rows());
-    assert!(KeySupply::claiming().claims_rows());
 }

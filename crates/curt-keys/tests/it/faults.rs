@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{DurablePool, Fault, Running, World, small, take};
+use crate::world::{Fault, Running, World, accounts_at_rest, small, take};
 
 /// Every third call fails, some of them after their effect.
 fn flaky(seed: u64) -> impl FnMut(u64, &'static str) -> Fault {
@@ -81,11 +81,11 @@ async fn k2_is_exact_after_flaky_engines() {
 async fn one_failure_of_any_call_loses_no_key_while_running() {
     for op in ["insert", "take", "push", "close", "depth", "count"] {
         for fault in [Fault::FailBefore, Fault::FailAfter] {
-            for durable in [false, true] {
+            for has_pool in [false, true] {
                 let mut world = World::new();
-                if durable {
-                    let pool = DurablePool(MemoryKeyPool::new(25));
-                    world.durable_pools = vec![Arc::new(pool)];
+                if has_pool {
+                    let pool = MemoryKeyPool::new(25);
+                    world.pools = vec![Arc::new(pool)];
                 }
                 let mut failed = false;
                 world.faults.plan(move |_, called| {
@@ -106,11 +106,11 @@ async fn one_failure_of_any_call_loses_no_key_while_running() {
                     supply.filled().await;
                     world.store(&take(&supply, number).await).await;
                 }
-                let accounts = supply.accounts().await.unwrap();
-                let what = format!("K-2 after {fault:?} of {op}, durable {durable}");
+                let accounts = accounts_at_rest(&supply).await;
+                let what = format!("K-2 after {fault:?} of {op}, with a pool {has_pool}");
                 assert!(accounts.balances(), "{what}: {accounts:?}");
                 assert_eq!(accounts.leaked, 0, "{what}: {accounts:?}");
-                let batches = if durable {
+                let batches = if has_pool {
                     0
                 } else {
                     accounts.pooled + accounts.buffered + 14

@@ -11,10 +11,10 @@ use curt_keys::{KeyHint, KeyMetrics, KeySupply, Strategy};
 use curt_memory::MemoryKeyPool;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{DurablePool, World, small, take};
+use crate::world::{World, small, take};
 
 fn pool(cap: usize) -> Arc<dyn KeyPool> {
-    Arc::new(DurablePool(MemoryKeyPool::new(cap)))
+    Arc::new(MemoryKeyPool::new(cap))
 }
 
 fn key(text: &str) -> Key {
@@ -31,7 +31,7 @@ async fn settled(supply: &KeySupply) {
 #[tokio::test(start_paused = true)]
 async fn an_adopted_shard_is_given_up_when_it_is_filled() {
     let mut world = World::new();
-    world.durable_pools = (0..3).map(|_| pool(1_000)).collect();
+    world.pools = (0..3).map(|_| pool(1_000)).collect();
     let ports = world.life();
     let mut settings = small(Strategy::Pool);
     settings.pool.shards_max = 2;
@@ -39,10 +39,7 @@ async fn an_adopted_shard_is_given_up_when_it_is_filled() {
     settled(&one).await;
     tokio::time::advance(settings.lock_ttl).await;
     settled(&one).await;
-    assert!(
-        world.durable_pools[2].depth().await.unwrap() >= 20,
-        "adopted"
-    );
+    assert!(world.pools[2].depth().await.unwrap() >= 20, "adopted");
     let holder = ports.locks.holder("shard-locks/keys-pool-2").await.unwrap();
     assert_eq!(holder, None, "left to whoever comes");
     // What does not run low is nobody's concern.
@@ -55,25 +52,25 @@ async fn an_adopted_shard_is_given_up_when_it_is_filled() {
 #[tokio::test]
 async fn a_supply_behind_takes_no_keys_for_itself_and_needs_no_links() {
     let mut world = World::new();
-    world.durable_pools = vec![pool(1_000)];
+    world.pools = vec![pool(1_000)];
     let mut ports = world.life();
     ports.links = None;
     let settings = small(Strategy::Pool);
     let behind = KeySupply::open_behind(&settings, ports, KeyMetrics::default()).unwrap();
     settled(&behind).await;
-    let depth = world.durable_pools[0].depth().await.unwrap();
+    let depth = world.pools[0].depth().await.unwrap();
     assert!(depth >= 20, "{depth}");
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(world.durable_pools[0].depth().await.unwrap(), depth);
+    assert_eq!(world.pools[0].depth().await.unwrap(), depth);
     behind.close().await.unwrap();
-    assert_eq!(world.durable_pools[0].depth().await.unwrap(), depth);
+    assert_eq!(world.pools[0].depth().await.unwrap(), depth);
     assert_eq!(world.ledgers[0].counts().await.unwrap().open, 0);
 }
 
 #[tokio::test]
-async fn k2_holds_over_processes_and_a_killed_ring_counts_as_leaked() {
+async fn k2_holds_over_processes_and_a_killed_buffer_counts_as_leaked() {
     let mut world = World::new();
-    world.durable_pools = vec![pool(1_000)];
+    world.pools = vec![pool(1_000)];
     let ports = world.life();
     let settings = small(Strategy::Pool);
     let open = || KeySupply::open(settings.clone(), ports.clone(), KeyMetrics::default());
@@ -88,7 +85,7 @@ async fn k2_holds_over_processes_and_a_killed_ring_counts_as_leaked() {
     }
     let stop = CancellationToken::new();
     let present =
-        [&one, &two].map(|supply| tokio::spawn(Arc::clone(supply).run_presence(stop.clone())));
+        [&one, &two].map(|supply| tokio::spawn(Arc::clone(supply).run_heartbeat(stop.clone())));
     tokio::time::sleep(Duration::from_millis(50)).await;
     stop.cancel();
     for task in present {
@@ -98,12 +95,15 @@ async fn k2_holds_over_processes_and_a_killed_ring_counts_as_leaked() {
     assert!(seen.balances() && seen.leaked == 0, "{seen:?}");
     assert!(seen.buffered > 0 && seen.used == 3, "{seen:?}");
     one.close().await.unwrap();
-    let ring = behind.accounts().await.unwrap().buffered;
-    assert!(ring > 0 && ring < seen.buffered, "one gave its keys back");
+    let buffer = behind.accounts().await.unwrap().buffered;
+    assert!(
+        buffer > 0 && buffer < seen.buffered,
+        "one gave its keys back"
+    );
     drop(two);
     world.clock.advance(Duration::from_secs(60));
     let after = behind.accounts().await.unwrap();
-    assert_eq!((after.leaked, after.buffered), (ring, 0), "{after:?}");
+    assert_eq!((after.leaked, after.buffered), (buffer, 0), "{after:?}");
 }
 
 /// A refill of engines that creates use too: in pieces, up to the high mark, with the batches closed in the end.
@@ -111,7 +111,7 @@ async fn k2_holds_over_processes_and_a_killed_ring_counts_as_leaked() {
 async fn a_shared_pool_is_refilled_without_haste() {
     let mut world = World::new();
     let shared = pool(10_000);
-    world.durable_pools = vec![Arc::clone(&shared)];
+    world.pools = vec![Arc::clone(&shared)];
     let mut settings = small(Strategy::Pool);
     (settings.ledger.low, settings.ledger.high) = (3_000, 4_000);
     (settings.pool.low, settings.pool.high) = (1_000, 2_000);
@@ -156,7 +156,7 @@ async fn a_silent_shard_does_not_hold_up_the_others() {
     let full = pool(1_000);
     let keys: Vec<Key> = (0..100).map(|n| key(&format!("k{n:03}"))).collect();
     full.push(&BatchId("b".into()), &keys).await.unwrap();
-    world.durable_pools = vec![Arc::new(SilentPool), full];
+    world.pools = vec![Arc::new(SilentPool), full];
     let begun = tokio::time::Instant::now();
     let supply = KeySupply::open(small(Strategy::Pool), world.life(), KeyMetrics::default())
         .await
@@ -212,9 +212,9 @@ async fn a_replaced_owner_stops_and_fences_that_went_back_stop_nobody() {
 #[tokio::test]
 async fn used_keys_in_a_row_cost_a_few_tries_and_then_a_random_key() {
     let mut world = World::new();
-    world.durable_pools = vec![pool(1_000)];
+    world.pools = vec![pool(1_000)];
     let old: Vec<Key> = (0..100).map(|n| key(&format!("k{n:03}"))).collect();
-    world.durable_pools[0]
+    world.pools[0]
         .push(&BatchId("old".into()), &old)
         .await
         .unwrap();

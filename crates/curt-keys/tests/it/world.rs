@@ -16,12 +16,11 @@ use curt_core::{
     DomainId, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target, UnixMillis,
 };
 use curt_keys::{
-    BufferSettings, ClaimSettings, FileSettings, KeyHint, KeyMetrics, KeyPorts, KeySettings,
-    KeySupply, LedgerSettings, PoolSettings, Strategy, SuppliedKey,
+    BufferSettings, ClaimSettings, FileSettings, KeyAccounts, KeyHint, KeyMetrics, KeyPorts,
+    KeySettings, KeySupply, LedgerSettings, PoolSettings, Strategy, SuppliedKey,
 };
 use curt_memory::{
-    MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
-    MemoryRoster,
+    MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryLinkStore, MemoryLocks, MemoryRoster,
 };
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -34,8 +33,8 @@ pub(crate) struct World {
     pub(crate) files: Arc<dyn KeyFile>,
     pub(crate) cursor: Arc<dyn Cursor>,
     pub(crate) clock: Arc<ManualClock>,
-    /// Pools that survive as well; empty where pools die with the process.
-    pub(crate) durable_pools: Vec<Arc<dyn KeyPool>>,
+    /// Empty: the buffer is fed straight from the ledgers.
+    pub(crate) pools: Vec<Arc<dyn KeyPool>>,
     pub(crate) faults: Arc<Faults>,
 }
 
@@ -47,21 +46,16 @@ impl World {
             files: Arc::new(MemoryKeyFile::new()),
             cursor: Arc::new(MemoryCursor::new()),
             clock: Arc::new(ManualClock::at(UnixMillis(1_800_000_000_000))),
-            durable_pools: Vec::new(),
+            pools: Vec::new(),
             faults: Arc::default(),
         }
     }
 
-    /// The ports as a new process sees them: locks have run out, and volatile pools are empty.
+    /// The ports as a new process sees them: leases have run out.
     pub(crate) fn life(&self) -> KeyPorts {
-        let pools = if self.durable_pools.is_empty() {
-            vec![Arc::new(MemoryKeyPool::new(1_000_000)) as Arc<dyn KeyPool>]
-        } else {
-            self.durable_pools.clone()
-        };
         KeyPorts {
             ledgers: self.ledgers.iter().map(|l| self.wire(l) as _).collect(),
-            pools: pools.iter().map(|p| self.wire(p) as _).collect(),
+            pools: self.pools.iter().map(|p| self.wire(p) as _).collect(),
             links: Some(Arc::clone(&self.links)),
             files: Some(self.wire(&self.files)),
             cursor: self.wire(&self.cursor),
@@ -159,6 +153,21 @@ pub(crate) async fn take(supply: &KeySupply, number: u64) -> SuppliedKey {
         attempt: 0,
     };
     supply.take(&hint).await
+}
+
+/// K-2 once no key is on its way into the buffer: while one moves, reading stage after stage meets it twice or not at all.
+pub(crate) async fn accounts_at_rest(supply: &KeySupply) -> KeyAccounts {
+    let mut last = supply.accounts().await.unwrap();
+    for _ in 0..100 {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        let now = supply.accounts().await.unwrap();
+        if now == std::mem::replace(&mut last, now) {
+            return now;
+        }
+    }
+    panic!("keys do not come to rest: {last:?}");
 }
 
 /// A supply with its reconcilers, as a process runs it.
@@ -366,27 +375,5 @@ impl KeyFile for Wire<dyn KeyFile> {
     }
     async fn names(&self) -> PortResult<Vec<Box<str>>> {
         self.call("list files", self.inner.names()).await
-    }
-}
-
-/// A pool that outlives its processes, as Redis does.
-pub(crate) struct DurablePool(pub(crate) MemoryKeyPool);
-
-#[async_trait]
-impl KeyPool for DurablePool {
-    async fn push(&self, batch: &BatchId, keys: &[Key]) -> PortResult<usize> {
-        self.0.push(batch, keys).await
-    }
-    async fn pop(&self, limit: usize) -> PortResult<Vec<Key>> {
-        self.0.pop(limit).await
-    }
-    async fn peek(&self, first: u64, limit: usize) -> PortResult<Vec<Key>> {
-        self.0.peek(first, limit).await
-    }
-    async fn depth(&self) -> PortResult<u64> {
-        self.0.depth().await
-    }
-    fn survives_restart(&self) -> bool {
-        true
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use curt_core::limits::{BULK_LINKS_MAX, KEY_TRIES_MAX};
 use curt_core::ports::LinkStore;
 use curt_core::{ErrorKind, KeyOrigin, LinkState, Revision};
-use curt_keys::{KeySupply, Strategy};
+use curt_keys::Strategy;
 use curt_links::{IdempotencyKey, LinkError, NewLink, Resolution};
 use curt_memory::MemoryKeyPool;
+use curt_testkit::keys::scripted_supply;
 
 use crate::world::*;
 
@@ -21,7 +22,7 @@ fn aliased(alias: &str) -> NewLink {
 
 fn scripted(keys: &[&str]) -> World {
     World::with(Plan {
-        supply: KeySupply::scripted(keys.iter().map(|key| generated(key))),
+        supply: scripted_supply(keys.iter().map(|key| generated(key))),
         ..Plan::default()
     })
 }

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use curt_core::clock::{ManualClock, UnixMillis};
 use curt_core::{Alphabet, Clock};
-use curt_keys::KeySupply;
 use curt_links::{
     LinkMetrics, LinkSettings, Links, NewLink, Resolution, ResolveMetrics, Resolver,
     ResolverSettings,
 };
 use curt_memory::MemoryLinkStore;
 use curt_testkit::attended::AttendedLinks;
+use curt_testkit::keys::random_supply;
 use tokio::runtime::Runtime;
 
 use crate::interleave::{Actor, DELETED, Dawdler, Dice, retarget, runtime, seen};
@@ -59,7 +59,7 @@ impl TwoServers {
         let writer = Links::new(
             LinkSettings::default(),
             store.clone(),
-            KeySupply::random(Alphabet::Base62, 7),
+            random_supply(Alphabet::Base62, 7),
             Arc::default(),
             resolver(),
             clock.clone(),

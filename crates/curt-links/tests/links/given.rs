@@ -6,6 +6,7 @@ use curt_core::ports::LinkStore;
 use curt_core::{Alphabet, Key, KeyOrigin, KeyRules, UnwantedWords};
 use curt_keys::{KeySupply, SuppliedKey};
 use curt_links::{IdempotencyKey, LinkSettings, NewLink, Resolution};
+use curt_testkit::keys::{claiming_supply, scripted_supply};
 
 use crate::world::*;
 
@@ -31,7 +32,7 @@ fn from(origin: KeyOrigin, keys: &[&str]) -> Arc<KeySupply> {
         key: Key::parse(key).unwrap(),
         origin,
     });
-    KeySupply::scripted(keys)
+    scripted_supply(keys)
 }
 
 fn once(name: &str) -> Option<IdempotencyKey> {
@@ -90,7 +91,7 @@ async fn in_bulk_each_link_gets_a_key_that_may_be_given() {
 #[tokio::test]
 async fn rows_seeded_before_a_word_was_unwanted_are_not_claimed() {
     for name in [None, once("a")] {
-        let world = world(KeySupply::claiming());
+        let world = world(claiming_supply());
         let seeds = ["myrude1", "rude234"].map(id);
         world.store.seed(&seeds).await.unwrap();
         let fine = [id("free001")];

@@ -15,13 +15,13 @@ use std::task::{Context, Poll, Waker};
 use async_trait::async_trait;
 use curt_core::clock::ManualClock;
 use curt_core::{Alphabet, Clock, LimitedAccounts, PortResult, Visibility};
-use curt_keys::KeySupply;
 use curt_links::{
     Blocklist, EditLink, LinkMetrics, LinkPolicy, LinkSettings, Links, NewLink, Resolution,
     ResolveMetrics, Resolver, ResolverSettings,
 };
 use curt_memory::MemoryLinkStore;
 use curt_testkit::attended::{Attendant, AttendedLinks, Call};
+use curt_testkit::keys::random_supply;
 use tokio::runtime::Runtime;
 
 use crate::world::{ANN, START, named, new, own};
@@ -95,7 +95,7 @@ impl Stage {
         let links = Links::new(
             LinkSettings::default(),
             store.clone(),
-            KeySupply::random(Alphabet::Base62, 7),
+            random_supply(Alphabet::Base62, 7),
             policy.clone(),
             resolver.clone(),
             clock.clone(),

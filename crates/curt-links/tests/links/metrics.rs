@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use curt_core::clock::ManualClock;
 use curt_core::{Alphabet, Clock};
-use curt_keys::KeySupply;
 use curt_links::{
     EditLink, LinkMetrics, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings,
 };
+use curt_testkit::keys::random_supply;
 use prometheus_client::registry::Registry;
 
 use crate::gated::gated_store;
@@ -26,7 +26,7 @@ async fn what_happens_is_counted() {
     let links = Links::new(
         LinkSettings::default(),
         store,
-        KeySupply::random(Alphabet::Base62, 7),
+        random_supply(Alphabet::Base62, 7),
         Arc::default(),
         resolver.clone(),
         clock.clone(),

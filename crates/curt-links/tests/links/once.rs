@@ -4,6 +4,7 @@ use curt_core::{Alphabet, Clock, KeyOrigin, LinkState};
 use curt_keys::{KeySupply, Strategy};
 use curt_links::{EditLink, IdempotencyKey, LinkError, NewLink};
 use curt_memory::MemoryKeyPool;
+use curt_testkit::keys::scripted_supply;
 
 use crate::world::*;
 
@@ -148,7 +149,7 @@ async fn a_replay_of_a_purged_link_in_a_bulk_says_which_one_is_gone() {
 async fn a_replay_never_shows_another_link_that_has_got_the_key_since() {
     for by in [ANN, BOB] {
         let world = World::with(Plan {
-            supply: KeySupply::scripted(["gen0001", "gen0001", "gen0002"].map(generated)),
+            supply: scripted_supply(["gen0001", "gen0001", "gen0002"].map(generated)),
             ..Plan::default()
         });
         let create = || world.links.create(ANN, new(TARGET), once("k", 1));
@@ -228,7 +229,7 @@ async fn a_bulk_is_replayed_in_order_past_invalid_items() {
 
 #[tokio::test]
 async fn a_conflict_is_resolved_with_fresh_keys_and_then_recorded() {
-    let supply = KeySupply::scripted(["taken01", "free001", "free002"].map(generated));
+    let supply = scripted_supply(["taken01", "free001", "free002"].map(generated));
     let world = World::with(Plan {
         supply,
         ..Plan::default()

@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use curt_core::LinkState;
 use curt_core::ports::{LinkStore, Permissions};
-use curt_keys::KeySupply;
 use curt_links::purge::Pass;
 use curt_links::{EditLink, Expiry, LinkError, NewLink, PurgeSettings, Resolution};
+use curt_testkit::keys::scripted_supply;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::*;
@@ -186,7 +186,7 @@ async fn expired_links_met_without_a_purger_cost_nothing_but_the_answer() {
 #[tokio::test]
 async fn keys_are_recycled_only_after_their_quarantine_l3() {
     let world = World::with(Plan {
-        supply: KeySupply::scripted(["gen0001"].map(generated)),
+        supply: scripted_supply(["gen0001"].map(generated)),
         ..Plan::default()
     });
     world.links.create(ANN, new(TARGET), None).await.unwrap();
@@ -218,7 +218,7 @@ async fn keys_are_recycled_only_after_their_quarantine_l3() {
 #[tokio::test]
 async fn a_recycled_key_takes_nothing_of_its_link_along() {
     let world = World::with(Plan {
-        supply: KeySupply::scripted(["gen0001"].map(generated)),
+        supply: scripted_supply(["gen0001"].map(generated)),
         ..Plan::default()
     });
     let old = world.links.create(ANN, new(TARGET), None).await.unwrap();
@@ -252,7 +252,7 @@ async fn a_recycled_key_takes_nothing_of_its_link_along() {
 #[tokio::test(start_paused = true)]
 async fn recycling_is_off_unless_asked_for() {
     let world = World::with(Plan {
-        supply: KeySupply::scripted(["gen0001"].map(generated)),
+        supply: scripted_supply(["gen0001"].map(generated)),
         ..Plan::default()
     });
     world.links.create(ANN, new(TARGET), None).await.unwrap();

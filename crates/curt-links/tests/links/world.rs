@@ -15,6 +15,7 @@ use curt_memory::{
     MemoryAccounts, MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
     MemoryRoster,
 };
+use curt_testkit::keys::random_supply;
 
 use crate::gated::{GatedStore, gated_store};
 
@@ -45,7 +46,7 @@ impl Default for Plan {
         Self {
             resolver: ResolverSettings::default(),
             links: LinkSettings::default(),
-            supply: KeySupply::random(Alphabet::Base62, 7),
+            supply: random_supply(Alphabet::Base62, 7),
         }
     }
 }

@@ -71,12 +71,12 @@ impl Shown {
                 "owner": pool.owner,
             })
         });
-        let processes = self.status.processes.iter().flatten().map(|process| {
+        let processes = self.status.instances.iter().flatten().map(|process| {
             json!({
                 "name": process.name,
                 "who": process.who,
-                "buffered": process.held.ring,
-                "moving": process.held.moving,
+                "buffered": process.holdings.buffered,
+                "moving": process.holdings.moving,
                 "conflicts": process.conflicts,
                 "fallbacks": process.fallbacks,
             })
@@ -160,11 +160,11 @@ impl Shown {
     }
 
     fn process_table(&self) -> String {
-        let rows = self.status.processes.iter().flatten().map(|process| {
+        let rows = self.status.instances.iter().flatten().map(|process| {
             [
                 process.who.to_string(),
-                process.held.ring.to_string(),
-                process.held.moving.to_string(),
+                process.holdings.buffered.to_string(),
+                process.holdings.moving.to_string(),
                 process.conflicts.to_string(),
                 process.fallbacks.to_string(),
             ]

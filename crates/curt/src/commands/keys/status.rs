@@ -80,29 +80,33 @@ impl Status {
             true => Some(KeyAudit::run(&stores.keys).await?),
             false => None,
         };
-        let mut status = read(stores).await;
+        let mut status = read(config, stores).await;
         status.audit = audit;
         let mut balances = status.accounts().map(|accounts| accounts.balances());
         if balances == Some(false) && !self.audit {
-            balances = Some(!is_confirmed(stores, config.keys.tick).await);
+            balances = Some(!is_confirmed(config, stores).await);
         }
         let alarms = status.alarms(&config.keys, balances == Some(false));
         Ok(Shown::new(status, balances, alarms, &config.store))
     }
 }
 
-async fn read(stores: &KeyStores) -> KeyStatus {
+async fn read(config: &Config, stores: &KeyStores) -> KeyStatus {
     let mut status = KeyStatus::read(&stores.keys).await;
-    status.forget_foreign_pools(&stores.keys.pools);
+    if !config.store.locks.kind().is_shared() {
+        // Heartbeats are in the memory of the server: what its buffer holds is not known here.
+        status.instances = None;
+    }
     status
 }
 
 /// Whether more keys than were made are found in several looks: one alone may meet a key twice that moves.
-async fn is_confirmed(stores: &KeyStores, tick: Duration) -> bool {
+async fn is_confirmed(config: &Config, stores: &KeyStores) -> bool {
     let mut watch = BalanceWatch::default();
     for _ in 0..BalanceWatch::LOOKS_TO_CONFIRM {
-        tokio::time::sleep(tick).await;
-        if watch.add(read(stores).await).is_some_and(|keys| keys > 0) {
+        tokio::time::sleep(config.keys.tick).await;
+        let status = read(config, stores).await;
+        if watch.add(status).is_some_and(|keys| keys > 0) {
             return true;
         }
     }

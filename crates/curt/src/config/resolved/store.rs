@@ -19,7 +19,7 @@ pub(crate) struct StoreSettings {
     /// Shards of the keys database; never empty.
     pub(crate) keys: Vec<EngineAddress>,
     pub(crate) keys_form: LedgerForm,
-    /// Shards of the pool; never empty.
+    /// Shards of the pool. Empty: servers draw straight from the keys database.
     pub(crate) pool: Vec<EngineAddress>,
     pub(crate) files: EngineAddress,
     pub(crate) locks: EngineAddress,
@@ -52,11 +52,6 @@ impl StoreSettings {
             .chain([("store.locks", &self.locks), ("store.files", &self.files)])
             .chain(self.cursor.iter().map(|cursor| ("store.cursor", cursor)))
     }
-
-    /// Whether the pool outlives the processes around it.
-    pub(crate) fn pool_is_shared(&self) -> bool {
-        self.pool.iter().all(|shard| shard.kind().is_shared())
-    }
 }
 
 pub(super) fn resolve(
@@ -76,9 +71,13 @@ pub(super) fn resolve(
     }
     let mut pool = Vec::new();
     for text in &written.pool {
-        pool.push(parse("store.pool", Part::Pool, text)?);
+        let shard = parse("store.pool", Part::Pool, text)?;
+        if shard.kind() == EngineKind::Memory {
+            let why = "memory: cannot be used as a pool; use [] for no pool, or redis://…";
+            return at("store.pool", Err(why.to_owned()));
+        }
+        pool.push(shard);
     }
-    check_pool(&pool)?;
     let keys_form = keys_form(&written.keys_form, strategy, &keys)?;
     let cursor = match written.cursor.as_str() {
         "" => None,
@@ -144,24 +143,6 @@ fn check_clicks<'a>(
     if clicks.kind() == EngineKind::Sqlite && others.any(|other| other == clicks) {
         let why = format!("{clicks} holds links or keys; clicks need a file of their own");
         return at("store.clicks", Err(why));
-    }
-    Ok(())
-}
-
-/// A batch in a volatile pool is found again in the ledger, one in a lasting pool in the pool: a mixture would need
-/// both at once.
-fn check_pool(pool: &[EngineAddress]) -> Result<(), ConfigError> {
-    let Some(first) = pool.first() else {
-        return at(
-            "store.pool",
-            Err("needs at least one address, such as \"memory:\"".to_owned()),
-        );
-    };
-    if pool.iter().any(|shard| shard.kind() != first.kind()) {
-        return at(
-            "store.pool",
-            Err("all shards are memory:, or none is".to_owned()),
-        );
     }
     Ok(())
 }

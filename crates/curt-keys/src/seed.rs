@@ -1,5 +1,3 @@
-//! Secrets of permutations: drawn once by whoever comes first, and the same for everybody after that.
-
 use std::sync::Arc;
 
 use curt_core::PortResult;
@@ -7,15 +5,21 @@ use curt_core::ports::Cursor;
 use rand::Rng;
 use tokio::sync::OnceCell;
 
-/// A random number that is kept under a cursor's name. Read when first needed, so that a store that is away delays
-/// keys and not the start.
-pub(crate) struct Secret {
+/// The random seed of a format-preserving permutation: drawn once, by the process that comes first, and the same for all
+/// after that.
+///
+/// It is kept under a cursor's name, beside the position of the numbers that it permutes, for three reasons. The first
+/// process must win by a compare-and-set that survives everything, which is what a cursor is. Seed and position must be
+/// lost or restored together: a new seed over an old position, or the reverse, would hand out keys again. And every
+/// strategy that permutes has a cursor already. It is no credential: whoever reads it can guess the next generated keys,
+/// and whoever reads the cursors can read the links as well.
+pub(crate) struct PermutationSeed {
     cursor: Arc<dyn Cursor>,
     name: String,
     value: OnceCell<u64>,
 }
 
-impl Secret {
+impl PermutationSeed {
     pub(crate) fn new(cursor: Arc<dyn Cursor>, name: String) -> Self {
         Self {
             cursor,
@@ -24,6 +28,7 @@ impl Secret {
         }
     }
 
+    /// Reads the seed when it is first needed, so that a store that is away delays keys and not the start.
     pub(crate) async fn get(&self) -> PortResult<u64> {
         let value = self.value.get_or_try_init(|| self.load()).await?;
         Ok(*value)
@@ -39,6 +44,7 @@ impl Secret {
         if self.cursor.advance(&self.name, 0, fresh).await? {
             return Ok(fresh);
         }
+        // Another process was quicker, and its seed is the one.
         self.cursor.get(&self.name).await
     }
 }
