@@ -63,14 +63,19 @@ impl AuditAnswer {
 /// What is written under a name in the registry.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-enum Record {
+pub(crate) enum Record {
     Instance(Instance),
     AuditRequest { audit: Box<str> },
     AuditAnswer(AuditAnswer),
 }
 
 impl Record {
-    async fn write(&self, roster: &dyn Roster, name: &str, ttl: Duration) -> PortResult<()> {
+    pub(crate) async fn write(
+        &self,
+        roster: &dyn Roster,
+        name: &str,
+        ttl: Duration,
+    ) -> PortResult<()> {
         // Records are plain structs of texts and numbers, which always can be written as JSON.
         let text = serde_json::to_string(self).unwrap_or_default();
         roster.announce(name, &text, ttl).await
@@ -99,27 +104,6 @@ impl Registry {
         }
         Ok(registry)
     }
-}
-
-/// Asks all instances for the keys in their buffers, for `ttl`.
-pub(crate) async fn request_audit(
-    roster: &dyn Roster,
-    audit: &str,
-    ttl: Duration,
-) -> PortResult<()> {
-    let name = audit_name(audit);
-    let audit = audit.into();
-    Record::AuditRequest { audit }
-        .write(roster, &name, ttl)
-        .await
-}
-
-pub(crate) async fn end_audit(roster: &dyn Roster, audit: &str) -> PortResult<()> {
-    roster.leave(&audit_name(audit)).await
-}
-
-fn audit_name(audit: &str) -> String {
-    format!("audit-{audit}")
 }
 
 /// The heartbeat of this process.

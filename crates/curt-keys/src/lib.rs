@@ -24,7 +24,6 @@
 
 mod account;
 mod buffer;
-mod drive;
 mod error;
 mod heartbeat;
 mod ids;
@@ -43,7 +42,6 @@ mod supply;
 mod sync;
 
 pub use account::{BalanceWatch, Duplicates, KeyAccounts, KeyAudit};
-pub use drive::{Driven, drive};
 pub use error::KeyError;
 pub use heartbeat::{Holdings, Instance};
 pub use metrics::KeyMetrics;
@@ -51,7 +49,7 @@ pub use mint::Minter;
 pub use ports::KeyPorts;
 pub use settings::{
     BufferSettings, ClaimSettings, FileSettings, HashKind, ID_BITS, KeySettings, LedgerSettings,
-    PoolSettings, SnowflakeLayout, Strategy, UnknownHash, UnknownStrategy,
+    PoolSettings, SnowflakeLayout, Strategy, UnknownName,
 };
 pub use source::{KeyHint, KeySource, SuppliedKey};
 pub use status::{KeyStatus, LedgerStatus, PoolStatus};

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// A duration within a fifth of `tick`, so that many instances do not come at the same instant.
+/// Returns a duration within a fifth of `tick`, so that many instances do not come at the same instant.
 pub(crate) fn jittered(tick: Duration) -> Duration {
     tick.mul_f64(rand::rng().random_range(0.8..1.2))
 }
@@ -33,7 +33,7 @@ pub(crate) enum NextPass {
 }
 
 impl NextPass {
-    /// For a pass over two things.
+    /// Returns the earlier of two.
     pub(crate) fn or(self, other: Self) -> Self {
         match self {
             Self::AtTick => other,
@@ -66,10 +66,10 @@ const PIECE_EVERY: Duration = Duration::from_millis(100);
 
 /// How the refills of one supply share their engines with creates.
 ///
-/// A refill begins below the low mark and ends at the high one. Engines that others use too are given small pieces with
-/// long rests between them, which nobody notices; a quarter below the low mark keys are used faster than that, and the
+/// A refill begins below the low watermark and ends at the high one. Engines that others use too are given small pieces with
+/// long pauses between them, which creates do not notice; a quarter below the low watermark keys are used faster than that, and the
 /// rest comes at once. An engine inside of the process writes what it gets with the creates, in one go, and needs no
-/// rests.
+/// pauses.
 pub(crate) struct RefillPace {
     low: u64,
     high: u64,
@@ -89,7 +89,7 @@ impl RefillPace {
         }
     }
 
-    /// How many keys to add now to a supply that has `level`.
+    /// Returns how many keys to add now to a supply that has `level`.
     pub(crate) fn room(&mut self, level: u64) -> u64 {
         self.is_filling = level < self.high && (self.is_filling || level < self.low);
         if !self.is_filling {
@@ -107,7 +107,7 @@ impl RefillPace {
         missing.min(PIECE)
     }
 
-    /// When to ask again.
+    /// Returns when to ask again.
     pub(crate) fn next(&self) -> NextPass {
         match self.is_filling {
             true => NextPass::Soon,
@@ -138,24 +138,24 @@ mod tests {
     const HIGH: u64 = 2_000;
 
     #[tokio::test(start_paused = true)]
-    async fn a_shared_engine_gets_pieces_with_rests_until_the_high_mark() {
+    async fn a_shared_engine_gets_pieces_with_pauses_until_the_high_watermark() {
         let mut pace = RefillPace::new(LOW, HIGH, true);
         assert_eq!((pace.room(LOW), pace.next()), (0, NextPass::AtTick));
         assert_eq!((pace.room(LOW - 1), pace.next()), (PIECE, NextPass::Soon));
-        assert_eq!(pace.room(LOW), 0, "it rests");
+        assert_eq!(pace.room(LOW), 0, "it pauses");
         tokio::time::advance(PIECE_EVERY).await;
-        assert_eq!(pace.room(LOW + 49), PIECE, "up to the high mark");
+        assert_eq!(pace.room(LOW + 49), PIECE, "up to the high watermark");
         tokio::time::advance(PIECE_EVERY).await;
         assert_eq!((pace.room(HIGH - 7), pace.next()), (7, NextPass::Soon));
         assert_eq!((pace.room(HIGH), pace.next()), (0, NextPass::AtTick));
-        assert_eq!(pace.room(LOW), 0, "until the low mark");
+        assert_eq!(pace.room(LOW), 0, "until the low watermark");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_supply_that_runs_short_gets_all_at_once() {
         let mut pace = RefillPace::new(LOW, HIGH, true);
         assert_eq!(pace.room(800), PIECE);
-        assert_eq!(pace.room(749), HIGH - 749, "whatever the rest");
+        assert_eq!(pace.room(749), HIGH - 749, "whatever the pause");
         assert_eq!((pace.room(HIGH), pace.next()), (0, NextPass::AtTick));
     }
 

@@ -36,7 +36,7 @@ pub struct LedgerStatus {
     pub counts: Option<LedgerCounts>,
     /// Deleted, and still in the way of takes.
     pub dead_rows: Option<u64>,
-    /// The keygen that looks after it, as it describes itself.
+    /// The keygen that has its lease, as it describes itself.
     pub owner: Option<Box<str>>,
 }
 
@@ -44,7 +44,7 @@ pub struct LedgerStatus {
 #[derive(Debug)]
 pub struct PoolStatus {
     pub depth: Option<u64>,
-    /// The keysync that looks after it, as it describes itself.
+    /// The keysync that has its lease, as it describes itself.
     pub owner: Option<Box<str>>,
 }
 
@@ -137,7 +137,7 @@ impl KeyStatus {
         self.pools.iter().map(|pool| pool.depth).sum()
     }
 
-    /// What somebody should look at. Whether `is_unbalanced` takes several looks, or an audit, to tell.
+    /// What an operator should look at. Whether `is_unbalanced` takes several looks, or an audit, to tell.
     #[must_use]
     pub fn alarms(&self, settings: &KeySettings, is_unbalanced: bool) -> Vec<String> {
         let mut alarms = Vec::new();

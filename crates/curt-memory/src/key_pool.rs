@@ -10,7 +10,7 @@ use super::locked;
 /// Batch names whose answer is remembered. A push is repeated at once or never, so that a few would do.
 const BATCHES_REMEMBERED: usize = 4_096;
 
-/// A pool shard in this process, bounded by its cap.
+/// A pool shard in this process, bounded by its cap: the reference for the conformance suite, and for tests.
 #[derive(Debug)]
 pub struct MemoryKeyPool {
     cap: usize,
@@ -76,9 +76,5 @@ impl KeyPool for MemoryKeyPool {
 
     async fn depth(&self) -> PortResult<u64> {
         Ok(locked(&self.queue).keys.len() as u64)
-    }
-
-    fn survives_restart(&self) -> bool {
-        false
     }
 }

@@ -105,10 +105,6 @@ impl KeyPool for RedisKeyPool {
         command.arg(&self.list);
         self.redis.run("count keys", &command).await
     }
-
-    fn survives_restart(&self) -> bool {
-        true
-    }
 }
 
 /// What somebody else put into the list is left out: an error would lose the keys that were popped with it.

@@ -4,8 +4,9 @@ use crate::error::PortResult;
 use crate::key::Key;
 use crate::ports::BatchId;
 
-/// A first-in-first-out queue of keys between keysync and the servers: one pool shard. A hint like every pool: a
-/// fail-over may bring popped keys back, and only the insert decides.
+/// A first-in-first-out queue of keys between keysync and the servers: one pool shard. It outlives the
+/// processes around it: a batch that was pushed is safe. A hint like every pool: a fail-over may bring popped keys back,
+/// and only the insert decides.
 #[async_trait]
 pub trait KeyPool: Send + Sync {
     /// Appends the batch's keys, as many as fit under the pool's cap, and returns how many that were: always a prefix
@@ -21,8 +22,4 @@ pub trait KeyPool: Send + Sync {
 
     /// How many keys are waiting.
     async fn depth(&self) -> PortResult<u64>;
-
-    /// Whether the keys outlive this process. Where they do not, keysync keeps batches open in the ledger until they
-    /// are used up, so that a crash leaks nothing.
-    fn survives_restart(&self) -> bool;
 }

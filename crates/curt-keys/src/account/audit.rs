@@ -15,7 +15,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use rand::Rng as _;
 use tokio::time::Instant;
 
-use crate::heartbeat::{AuditAnswer, Registry, end_audit, request_audit};
+use crate::heartbeat::{AuditAnswer, Record, Registry};
 use crate::ports::KeyPorts;
 
 /// How long instances have to tell what is in their buffers: they read the registry every five seconds.
@@ -119,11 +119,17 @@ impl Moment {
 
 /// The keys in the buffers of all instances, and the instances that did not answer.
 async fn ask_for_buffers(ports: &KeyPorts) -> PortResult<(Vec<Key>, Vec<Box<str>>)> {
-    let audit = format!("{:016x}", rand::rng().next_u64());
+    let audit: Box<str> = format!("{:016x}", rand::rng().next_u64()).into();
+    let request = Record::AuditRequest {
+        audit: audit.clone(),
+    };
+    let name = format!("audit-{audit}");
     let end = Instant::now() + ANSWER_TIME_MAX;
     loop {
         // Repeated, because its record runs out like any other.
-        request_audit(&*ports.roster, &audit, ANSWER_TIME_MAX).await?;
+        request
+            .write(&*ports.roster, &name, ANSWER_TIME_MAX)
+            .await?;
         let mut seen = Registry::read(&*ports.roster).await?;
         seen.answers.retain(|answer| answer.answers(&audit));
         let answers = &seen.answers;
@@ -133,7 +139,7 @@ async fn ask_for_buffers(ports: &KeyPorts) -> PortResult<(Vec<Key>, Vec<Box<str>
             instance.holdings.buffered > 0 && !has_answered
         });
         if silent.is_empty() || Instant::now() >= end {
-            end_audit(&*ports.roster, &audit).await?;
+            ports.roster.leave(&name).await?;
             let keys = seen.answers.into_iter().flat_map(AuditAnswer::into_keys);
             let silent = silent.into_iter().map(|instance| instance.who);
             return Ok((keys.collect(), silent.collect()));

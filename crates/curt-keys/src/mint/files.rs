@@ -4,7 +4,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::PortResult;
 use curt_core::names::event;
-use curt_core::ports::{Cursor, KeyFile, KeyFileLayout};
+use curt_core::ports::{KeyFile, KeyFileLayout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::KeyError;
@@ -19,33 +19,14 @@ const PROGRESS_LINES: u64 = 10;
 
 /// Writes the next key file in time: when less than a fifth of a file is left.
 pub(crate) struct FileFill {
-    files: Arc<dyn KeyFile>,
-    cursor: Arc<dyn Cursor>,
-    series: Arc<Series>,
-    settings: FileSettings,
-    nudges: Arc<Nudges>,
-    leases: Leases,
+    pub(crate) files: Arc<dyn KeyFile>,
+    pub(crate) series: Arc<Series>,
+    pub(crate) settings: FileSettings,
+    pub(crate) nudges: Arc<Nudges>,
+    pub(crate) leases: Leases,
 }
 
 impl FileFill {
-    pub(crate) fn new(
-        files: Arc<dyn KeyFile>,
-        cursor: Arc<dyn Cursor>,
-        series: Arc<Series>,
-        settings: FileSettings,
-        nudges: Arc<Nudges>,
-        leases: Leases,
-    ) -> Self {
-        Self {
-            files,
-            cursor,
-            series,
-            settings,
-            nudges,
-            leases,
-        }
-    }
-
     /// Keys below which the next file is due.
     pub(crate) fn left_low(settings: &FileSettings) -> u64 {
         settings.file_keys.div_ceil(5)
@@ -65,7 +46,7 @@ impl FileFill {
 
     /// The indices of the keys that are written and not given away.
     async fn waiting(&self) -> PortResult<Range<u64>> {
-        let position = self.cursor.get(self.series.position_register()).await?;
+        let position = self.series.position().await?;
         self.series.refresh().await?;
         // Keys that were given away are not written again, even if their files are gone.
         Ok(position..self.series.end().max(position))

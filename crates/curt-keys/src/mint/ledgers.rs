@@ -13,7 +13,7 @@ use crate::lease::{LeaseName, Leases};
 use crate::metrics::KeyMetrics;
 use crate::pace::{NextPass, RefillPace, report};
 use crate::ports::KeyPorts;
-use crate::settings::LedgerSettings;
+use crate::settings::{KeySettings, LedgerSettings};
 
 /// Keeps every ledger shard between its watermarks. Keys go to the shard that their hash names, so that one shard's unique
 /// constraint is enough: the same key cannot be minted into two.
@@ -33,20 +33,19 @@ impl LedgerFill {
     pub(crate) fn new(
         ports: &KeyPorts,
         homes: Modulo,
-        minter: Minter,
-        settings: LedgerSettings,
+        settings: &KeySettings,
         metrics: KeyMetrics,
-        leases: Leases,
     ) -> Self {
-        let pace = |_| RefillPace::new(settings.low, settings.high, !ports.pools.is_empty());
+        let LedgerSettings { low, high, .. } = settings.ledger;
+        let pace = |_| RefillPace::new(low, high, !ports.pools.is_empty());
         Self {
             paces: Mutex::new(ports.ledgers.iter().map(pace).collect()),
             ledgers: ports.ledgers.clone(),
             homes,
-            minter,
-            settings,
+            minter: Minter::of(settings),
+            settings: settings.ledger,
             metrics,
-            leases,
+            leases: Leases::new(Arc::clone(&ports.locks), settings.lock_ttl),
             refused: Mutex::default(),
         }
     }

@@ -15,30 +15,14 @@ use crate::source::KeyProducer;
 
 /// Keeps enough unclaimed rows in the links database.
 pub(crate) struct RowFill {
-    links: Arc<dyn LinkStore>,
-    minter: Minter,
-    settings: ClaimSettings,
-    metrics: KeyMetrics,
-    leases: Leases,
+    pub(crate) links: Arc<dyn LinkStore>,
+    pub(crate) minter: Minter,
+    pub(crate) settings: ClaimSettings,
+    pub(crate) metrics: KeyMetrics,
+    pub(crate) leases: Leases,
 }
 
 impl RowFill {
-    pub(crate) fn new(
-        links: Arc<dyn LinkStore>,
-        minter: Minter,
-        settings: ClaimSettings,
-        metrics: KeyMetrics,
-        leases: Leases,
-    ) -> Self {
-        Self {
-            links,
-            minter,
-            settings,
-            metrics,
-            leases,
-        }
-    }
-
     async fn owns(&self) -> bool {
         self.leases.keep(&LeaseName::Rows).await
     }

@@ -1,6 +1,6 @@
 //! preload: key files to buffer, a block at a time.
 //!
-//! A cursor holds the position of the next key that nobody has been given. A block is read, then claimed by moving the
+//! A cursor holds the position of the next key that was not given away. A block is read, then claimed by moving the
 //! cursor past it, and only then served (K-4): two preloaders that read the same block cannot both claim it, and a
 //! crash skips the rest of a block and never repeats it. A damaged block is claimed and thrown away.
 
@@ -58,14 +58,15 @@ impl KeySource for Preload {
 
     async fn draw(&self, room: usize) -> PortResult<Vec<Key>> {
         for _ in 0..BLOCKS_TRIED_MAX {
-            let position = self.position().await?;
+            let position = self.series.position().await?;
             let Some(span) = self.series.at(position).await? else {
                 self.nudges.keygen.notify_one();
                 return Ok(Vec::new());
             };
             let count = (span.end() - position).min(self.settings.block_keys.min(room) as u64);
             let read = self.read(&span, position, count).await?;
-            if !self.claim(position, position + count).await? {
+            // Read first, claimed second, served last (K-4): a claim that is refused costs a read, and a crash after it a block.
+            if !self.series.claim(position, position + count).await? {
                 continue;
             }
             self.look_at_rest(self.series.end() - position - count);
@@ -79,7 +80,7 @@ impl KeySource for Preload {
 
     /// Leaked: blocks that a process held when it ended, damaged blocks, and reserved words.
     async fn accounts(&self, buffered: u64) -> PortResult<KeyAccounts> {
-        let position = self.position().await?;
+        let position = self.series.position().await?;
         self.series.refresh().await?;
         let links = self.ports.links()?.counts().await?;
         let accounts = KeyAccounts {
@@ -99,11 +100,6 @@ enum Block {
 }
 
 impl Preload {
-    async fn position(&self) -> PortResult<u64> {
-        let register = self.series.position_register();
-        self.ports.cursor.get(register).await
-    }
-
     async fn read(&self, span: &Span, position: u64, count: u64) -> PortResult<Block> {
         let wanted = usize::try_from(count).unwrap_or(usize::MAX);
         match self
@@ -137,13 +133,6 @@ impl Preload {
             self.metrics.refused(why).inc();
         }
         allowed
-    }
-
-    async fn claim(&self, position: u64, end: u64) -> PortResult<bool> {
-        self.ports
-            .cursor
-            .advance(self.series.position_register(), position, end)
-            .await
     }
 
     /// Calls for the next file in time, and for help when none came: half of what calls for one is left.

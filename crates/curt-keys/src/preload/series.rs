@@ -5,6 +5,7 @@ use curt_core::ports::{Cursor, KeyFile};
 use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult};
 
 use crate::seed::PermutationSeed;
+use crate::settings::KeySettings;
 
 /// The largest bound that a permutation takes.
 const INDEX_BOUND_MAX: u64 = 1 << 62;
@@ -13,9 +14,10 @@ const INDEX_BOUND_MAX: u64 = 1 << 62;
 ///
 /// The key at an index is the permuted index, so that keys are distinct by construction and neighbours in a file tell
 /// nothing about each other. A file's name ends with the index of its first key; files of the same series lie end to
-/// end. Whoever writes the file of an index writes the same keys, so that two writers do no harm.
+/// end. Every writer of the file of an index writes the same keys, so that two do no harm.
 pub(crate) struct Series {
     files: Arc<dyn KeyFile>,
+    cursor: Arc<dyn Cursor>,
     alphabet: Alphabet,
     length: usize,
     prefix: String,
@@ -41,25 +43,32 @@ impl Span {
 impl Series {
     pub(crate) fn new(
         files: Arc<dyn KeyFile>,
-        cursor: Arc<dyn Cursor>,
-        alphabet: Alphabet,
-        length: usize,
+        cursor: &Arc<dyn Cursor>,
+        settings: &KeySettings,
     ) -> Self {
+        let (alphabet, length) = (settings.alphabet, settings.length);
         let name = format!("{alphabet}-{length}");
+        let seed = format!("key-files/{name}/permutation-seed");
         Self {
             files,
+            cursor: Arc::clone(cursor),
             alphabet,
             length,
             prefix: format!("keys-{name}-"),
             position: format!("key-files/{name}/position"),
-            seed: PermutationSeed::new(cursor, format!("key-files/{name}/permutation-seed")),
+            seed: PermutationSeed::new(Arc::clone(cursor), seed),
             known: Mutex::default(),
         }
     }
 
-    /// The cursor that holds the index of the next key that nobody was given.
-    pub(crate) fn position_register(&self) -> &str {
-        &self.position
+    /// Reads the index of the next key that was not given away.
+    pub(crate) async fn position(&self) -> PortResult<u64> {
+        self.cursor.get(&self.position).await
+    }
+
+    /// Claims the keys from `position` up to `end`, durably. Returns whether it still was the position.
+    pub(crate) async fn claim(&self, position: u64, end: u64) -> PortResult<bool> {
+        self.cursor.advance(&self.position, position, end).await
     }
 
     pub(crate) fn width(&self) -> usize {

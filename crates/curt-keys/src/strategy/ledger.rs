@@ -10,7 +10,7 @@ use super::Opened;
 use crate::error::KeyError;
 use crate::lease::Leases;
 use crate::metrics::KeyMetrics;
-use crate::mint::{LedgerFill, Minter};
+use crate::mint::LedgerFill;
 use crate::pace::{NextPass, Nudges};
 use crate::ports::KeyPorts;
 use crate::settings::{BufferSettings, KeySettings};
@@ -46,14 +46,7 @@ pub(super) fn open(
         needs: "1 to 1,024 ledgers",
     })?;
     let leases = || Leases::new(Arc::clone(&ports.locks), settings.lock_ttl);
-    let keygen = LedgerFill::new(
-        &ports,
-        homes,
-        Minter::of(settings),
-        settings.ledger,
-        metrics.clone(),
-        leases(),
-    );
+    let keygen = LedgerFill::new(&ports, homes, settings, metrics.clone());
     let (buffer, stage) = if ports.pools.is_empty() {
         // The buffer holds what a pool would, because a crash costs none of it: the open batches tell where its keys are.
         let buffer = BufferSettings {

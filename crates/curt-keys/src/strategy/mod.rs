@@ -60,20 +60,15 @@ fn open_file(
         strategy: settings.strategy.name(),
         needs: "a place for key files",
     })?;
-    let series = Arc::new(Series::new(
-        Arc::clone(&files),
-        Arc::clone(&ports.cursor),
-        settings.alphabet,
-        settings.length,
-    ));
-    let keygen = FileFill::new(
-        Arc::clone(&files),
-        Arc::clone(&ports.cursor),
-        Arc::clone(&series),
-        settings.file,
-        Arc::clone(nudges),
-        Leases::new(Arc::clone(&ports.locks), settings.lock_ttl),
-    );
+    let series = Series::new(Arc::clone(&files), &ports.cursor, settings);
+    let series = Arc::new(series);
+    let keygen = FileFill {
+        files: Arc::clone(&files),
+        series: Arc::clone(&series),
+        settings: settings.file,
+        nudges: Arc::clone(nudges),
+        leases: Leases::new(Arc::clone(&ports.locks), settings.lock_ttl),
+    };
     let preload = Preload {
         ports,
         files,
@@ -98,13 +93,13 @@ fn open_claim(
         strategy: settings.strategy.name(),
         needs: "the links database",
     })?;
-    let keygen = RowFill::new(
-        Arc::clone(&links),
-        Minter::of(settings),
-        settings.claim,
-        metrics.clone(),
-        Leases::new(ports.locks, settings.lock_ttl),
-    );
+    let keygen = RowFill {
+        links: Arc::clone(&links),
+        minter: Minter::of(settings),
+        settings: settings.claim,
+        metrics: metrics.clone(),
+        leases: Leases::new(ports.locks, settings.lock_ttl),
+    };
     let source = RowSource {
         links,
         metrics: metrics.clone(),

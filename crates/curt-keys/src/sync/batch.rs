@@ -39,8 +39,6 @@ pub(crate) enum Destination {
     Pool(usize),
     /// The buffer of the owner, from a ledger.
     Buffer,
-    /// Back to a pool, from the buffer of a process that ends. No ledger ever sees such a batch.
-    Return,
 }
 
 /// What the id of a batch says: who took it, where its keys go, and a running number.
@@ -57,44 +55,34 @@ impl fmt::Display for BatchName {
         match to {
             Destination::Pool(shard) => write!(f, "{owner}.{shard}.{number}"),
             Destination::Buffer => write!(f, "{owner}.buffer.{number}"),
-            Destination::Return => write!(f, "{owner}.return.{number}"),
         }
     }
 }
 
 /// The text is not the name of a batch that this version makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a batch name: use OWNER.DESTINATION.NUMBER")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvalidBatchName;
 
 impl FromStr for BatchName {
     type Err = InvalidBatchName;
 
     fn from_str(text: &str) -> Result<Self, InvalidBatchName> {
-        let [owner, to, number] = text
-            .splitn(3, '.')
-            .collect::<Vec<_>>()
-            .try_into()
-            .map_err(|_| InvalidBatchName)?;
-        let name = Self {
-            owner: BatchOwner(u64::from_str_radix(owner, 16).map_err(|_| InvalidBatchName)?),
-            to: match to {
-                "buffer" => Destination::Buffer,
-                "return" => Destination::Return,
-                shard => Destination::Pool(shard.parse().map_err(|_| InvalidBatchName)?),
-            },
-            number: number.parse().map_err(|_| InvalidBatchName)?,
+        let read = || {
+            let (owner, rest) = text.split_once('.')?;
+            let (to, number) = rest.split_once('.')?;
+            Some(Self {
+                owner: BatchOwner(u64::from_str_radix(owner, 16).ok()?),
+                to: match to {
+                    "buffer" => Destination::Buffer,
+                    shard => Destination::Pool(shard.parse().ok()?),
+                },
+                number: number.parse().ok()?,
+            })
         };
         // One name has one spelling, or two could mean the same batch.
-        (name.to_string() == text)
-            .then_some(name)
+        read()
+            .filter(|name| name.to_string() == text)
             .ok_or(InvalidBatchName)
-    }
-}
-
-impl From<BatchName> for BatchId {
-    fn from(name: BatchName) -> Self {
-        Self(name.to_string().into())
     }
 }
 
@@ -137,12 +125,8 @@ impl BatchTaker {
 
     pub(super) fn name(&mut self, to: Destination) -> BatchId {
         self.named += 1;
-        let name = BatchName {
-            owner: self.owner,
-            to,
-            number: self.named,
-        };
-        name.into()
+        let (owner, number) = (self.owner, self.named);
+        BatchId(BatchName { owner, to, number }.to_string().into())
     }
 
     /// Keeps the lease that tells others that we live, and returns whether we have it. Without it they would settle our
@@ -198,7 +182,7 @@ impl BatchTaker {
     }
 }
 
-/// Batches whose keys are somebody else's now, by ledger, and that are not known to be closed.
+/// Batches that no longer protect their keys, by ledger, and that are not known to be closed.
 #[derive(Default)]
 pub(super) struct Closing(HashMap<usize, Vec<BatchId>>);
 
@@ -233,7 +217,6 @@ mod tests {
             Destination::Pool(0),
             Destination::Pool(12),
             Destination::Buffer,
-            Destination::Return,
         ] {
             for owner in [0, 0xf00d, u64::MAX] {
                 let owner = BatchOwner(owner);
@@ -245,10 +228,9 @@ mod tests {
                 assert_eq!(name.to_string().parse(), Ok(name));
             }
         }
-        let stored = BatchId("000000000000f00d.3.1".into());
-        let name: BatchName = stored.0.parse().unwrap();
-        assert_eq!(name.to, Destination::Pool(3));
-        assert_eq!(BatchId::from(name), stored);
+        let name: BatchName = "000000000000f00d.3.1".parse().unwrap();
+        let to = Destination::Pool(3);
+        assert_eq!((name.owner, name.to), (BatchOwner(0xf00d), to));
         for foreign in [
             "",
             "by hand",

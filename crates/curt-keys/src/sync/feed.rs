@@ -60,7 +60,7 @@ impl LedgerFeed {
     /// Draws a batch of up to `room` keys.
     pub(crate) async fn draw(&self, room: usize) -> Vec<Key> {
         let mut state = self.state.lock().await;
-        // The lease first: a batch of an owner that nobody sees alive would be given back while we hand its keys out.
+        // The lease first: a batch of an owner that is not seen alive would be given back while we hand its keys out.
         if state.is_closed || !state.taker.keep_owner_lease().await {
             return Vec::new();
         }

@@ -38,7 +38,7 @@ pub(crate) struct Keysync {
     settings: PoolSettings,
     nudges: Arc<Nudges>,
     state: Mutex<SyncState>,
-    /// Keys in our hands, readable while a pass is under way.
+    /// Keys that we hold between a ledger and a pool, readable while a pass is under way.
     moving: AtomicU64,
 }
 
@@ -198,7 +198,7 @@ impl Keysync {
             && state.taker.leases.keep(&LeaseName::Pool(shard)).await
     }
 
-    /// Keys that are neither in a ledger nor in a pool, but in our hands between the two.
+    /// Keys that we hold between a ledger and a pool.
     pub(crate) fn moving(&self) -> u64 {
         self.moving.load(Ordering::Relaxed)
     }
@@ -246,7 +246,8 @@ impl Keysync {
         shard: usize,
         mut keys: Vec<Key>,
     ) -> Vec<Key> {
-        let batch = state.taker.name(Destination::Return);
+        // No ledger ever sees this batch: its name only makes a repeated push harmless.
+        let batch = state.taker.name(Destination::Pool(shard));
         match self.ports.pools[shard].push(&batch, &keys).await {
             Ok(pushed) => keys.split_off(pushed.min(keys.len())),
             Err(error) => {

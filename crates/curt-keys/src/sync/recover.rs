@@ -49,14 +49,6 @@ struct RecoveryState {
     waiting: Vec<Key>,
 }
 
-/// Which open batches to settle.
-enum Whose<'a> {
-    /// Those whose owner is dead.
-    Dead,
-    /// Our own, at the end; `unused` are keys that are known to be unused without a look-up.
-    Ours { unused: &'a HashSet<Key> },
-}
-
 impl Recovery {
     pub(crate) fn new(
         ports: &KeyPorts,
@@ -86,7 +78,7 @@ impl Recovery {
         if Instant::now() < state.sweep_at {
             return;
         }
-        let pause = match self.settle(&Whose::Dead, owner).await {
+        let pause = match self.settle(owner, None).await {
             Ok(keys) => {
                 self.metrics.recovered.inc_by(keys);
                 self.sweep_every
@@ -99,7 +91,7 @@ impl Recovery {
         state.sweep_at = Instant::now() + pause;
         let waiting = std::mem::take(&mut state.waiting);
         // A key that waited may have come back another way and be in use again.
-        match self.without_link(&waiting, &HashSet::new()).await {
+        match self.without_link(&waiting, None).await {
             Ok(unused) => _ = self.put_back(&mut state, unused).await,
             Err(error) => {
                 report(&error);
@@ -110,13 +102,14 @@ impl Recovery {
 
     /// Settles all batches of `owner`, which takes no more. `unused` are keys that are known to be on no link.
     pub(crate) async fn settle_own(&self, owner: BatchOwner, unused: Vec<Key>) -> PortResult<()> {
-        let unused = &unused.into_iter().collect();
-        self.settle(&Whose::Ours { unused }, owner).await?;
+        let unused = unused.into_iter().collect();
+        self.settle(owner, Some(&unused)).await?;
         Ok(())
     }
 
-    /// Settles open batches in all ledgers and returns how many keys went back into the supply.
-    async fn settle(&self, whose: &Whose<'_>, owner: BatchOwner) -> PortResult<u64> {
+    /// Settles the open batches of `owner` in all ledgers, given its unused keys; without them those of dead owners.
+    /// Returns how many keys went back into the supply.
+    async fn settle(&self, owner: BatchOwner, unused: Option<&HashSet<Key>>) -> PortResult<u64> {
         let mut living = Living::new(&self.ports.locks, owner);
         let mut recovered = 0;
         for ledger in &self.ports.ledgers {
@@ -132,21 +125,21 @@ impl Recovery {
                 }
                 for batch in fresh {
                     let name = batch.id.0.parse().ok();
-                    let is_due = match whose {
-                        Whose::Dead => !living.owns(name).await,
-                        Whose::Ours { .. } => name.is_some_and(|name| name.owner == owner),
+                    let is_due = match unused {
+                        None => !living.owns(name).await,
+                        Some(_) => name.is_some_and(|name| name.owner == owner),
                     };
                     match is_due {
-                        true => recovered += self.settle_one(ledger, batch, name, whose).await?,
+                        true => recovered += self.settle_one(ledger, batch, name, unused).await?,
                         false => left_alone += 1,
                     }
                 }
             }
         }
         if recovered > 0 {
-            let event = match whose {
-                Whose::Dead => event::KEYS_RECOVERED,
-                Whose::Ours { .. } => event::KEYS_RETURNED,
+            let event = match unused {
+                None => event::KEYS_RECOVERED,
+                Some(_) => event::KEYS_RETURNED,
             };
             tracing::info!(event, keys = recovered, "unused keys put back");
         }
@@ -158,7 +151,7 @@ impl Recovery {
         ledger: &Arc<dyn KeyLedger>,
         batch: &OpenBatch,
         name: Option<BatchName>,
-        whose: &Whose<'_>,
+        unused: Option<&HashSet<Key>>,
     ) -> PortResult<u64> {
         if let Some(Destination::Pool(shard)) = name.map(|name| name.to)
             && let Some(pool) = self.ports.pools.get(shard)
@@ -168,24 +161,23 @@ impl Recovery {
             ledger.give_back(&batch.id, rest).await?;
             return Ok(batch.keys.len() as u64);
         }
-        let none = HashSet::new();
-        let known = match whose {
-            Whose::Dead => &none,
-            Whose::Ours { unused } => *unused,
-        };
-        let unused = self.without_link(&batch.keys, known).await?;
+        let unused = self.without_link(&batch.keys, unused).await?;
         ledger.give_back(&batch.id, &unused).await
     }
 
-    /// Returns those of `keys` that no link has. Those in `known` have none.
-    async fn without_link(&self, keys: &[Key], known: &HashSet<Key>) -> PortResult<Vec<Key>> {
+    /// Returns those of `keys` that no link has. Those in `known` are not looked up.
+    async fn without_link(
+        &self,
+        keys: &[Key],
+        known: Option<&HashSet<Key>>,
+    ) -> PortResult<Vec<Key>> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
         let links: &dyn LinkStore = &**self.ports.links()?;
         stream::iter(keys.iter().cloned())
             .map(|key| async move {
-                if known.contains(&key) {
+                if known.is_some_and(|known| known.contains(&key)) {
                     return Ok(Some(key));
                 }
                 let id = LinkId::new(DomainId::DEFAULT, key);

@@ -1,4 +1,4 @@
-//! Ledger shards and pool shards: homes, marks, caps, dead and drained shards.
+//! Ledger shards and pool shards: homes, watermarks, caps, dead and drained shards.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ async fn a_used_up_key_space_ends_the_pass_instead_of_spinning() {
 }
 
 #[tokio::test]
-async fn pools_are_kept_between_their_marks() {
+async fn pools_are_kept_between_their_watermarks() {
     let mut world = World::new();
     world.pools = vec![pool(1_000), pool(1_000)];
     let running = Running::start(small(Strategy::Pool), world.life()).await;
@@ -103,7 +103,10 @@ async fn pools_are_kept_between_their_marks() {
         assert_eq!(supplied.origin, KeyOrigin::Ledger);
         for pool in &world.pools {
             let depth = pool.depth().await.unwrap();
-            assert!(depth <= 30, "{depth} keys in a pool with a high mark of 30");
+            assert!(
+                depth <= 30,
+                "{depth} keys in a pool with a high watermark of 30"
+            );
         }
     }
 }
@@ -181,9 +184,6 @@ impl KeyPool for DeadPool {
     async fn depth(&self) -> PortResult<u64> {
         Err(dead())
     }
-    fn survives_restart(&self) -> bool {
-        false
-    }
 }
 
 fn dead() -> PortError {
@@ -206,7 +206,7 @@ async fn a_keysync_takes_its_share_of_shards_and_the_orphans_after_a_while() {
     let ports = world.life();
     let mut settings = small(Strategy::Pool);
     settings.pool.shards_max = 2;
-    // The ring takes nothing, so that depths tell who was filled.
+    // The buffer takes nothing, so that depths tell who was filled.
     settings.buffer.low = 1;
     settings.buffer.capacity = 2;
     let open = || KeySupply::open(settings.clone(), ports.clone(), KeyMetrics::default());

@@ -106,7 +106,7 @@ async fn k2_holds_over_processes_and_a_killed_buffer_counts_as_leaked() {
     assert_eq!((after.leaked, after.buffered), (buffer, 0), "{after:?}");
 }
 
-/// A refill of engines that creates use too: in pieces, up to the high mark, with the batches closed in the end.
+/// A refill of engines that creates use too: in pieces, up to the high watermark, with the batches closed in the end.
 #[tokio::test(start_paused = true)]
 async fn a_shared_pool_is_refilled_without_haste() {
     let mut world = World::new();
@@ -185,9 +185,6 @@ impl KeyPool for SilentPool {
     }
     async fn depth(&self) -> PortResult<u64> {
         std::future::pending().await
-    }
-    fn survives_restart(&self) -> bool {
-        false
     }
 }
 

@@ -342,9 +342,6 @@ impl KeyPool for Wire<dyn KeyPool> {
     async fn depth(&self) -> PortResult<u64> {
         self.call("depth", self.inner.depth()).await
     }
-    fn survives_restart(&self) -> bool {
-        self.inner.survives_restart()
-    }
 }
 
 #[async_trait]

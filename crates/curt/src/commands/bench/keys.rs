@@ -3,9 +3,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use curt_keys::{Driven, KeyMetrics, KeySupply, Strategy, drive};
+use curt_keys::{KeyMetrics, KeySupply, Strategy};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::drive::{Driven, drive};
 use super::engines::Engines;
 use crate::cli::ConfigArgs;
 use crate::commands::block_on;
@@ -110,7 +111,7 @@ impl Keys {
         supervisor.stop(STOP_GRACE).await;
         supply.close().await?;
         stores.engines.close().await;
-        Ok(driven?)
+        driven
     }
 }
 

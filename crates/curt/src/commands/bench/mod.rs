@@ -1,5 +1,6 @@
 //! Bounded measurements.
 
+mod drive;
 mod engines;
 mod keys;
 mod load;

@@ -1,7 +1,9 @@
 //! What an operator may choose about keys, with the checks between the numbers.
 
-use std::fmt;
-use std::str::FromStr;
+mod kind;
+
+pub use self::kind::{HashKind, Strategy, UnknownName};
+
 use std::time::Duration;
 
 use curt_core::limits::{GENERATED_KEY_BYTES_MAX, GENERATED_KEY_BYTES_MIN, KEY_BATCH_MAX};
@@ -12,74 +14,6 @@ use crate::error::KeyError;
 /// Bits of a generated id, whatever makes it.
 pub const ID_BITS: u32 = 48;
 
-/// Where generated keys come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Strategy {
-    /// Random keys minted ahead into the ledger, moved to the pool, popped into the ring.
-    #[default]
-    Pool,
-    /// The same line over a ledger that marks or moves taken keys instead of deleting them. The form is chosen
-    /// where the ledger is opened.
-    Status,
-    /// Blocks of a file of fixed-width keys, claimed by compare-and-set.
-    File,
-    /// Link rows made ahead of time and claimed by the link store itself.
-    Claim,
-    /// 48-bit ids of time, data centre, machine and sequence.
-    Snowflake,
-    /// 48-bit running numbers.
-    Sequence,
-    /// A hash of target and owner.
-    Hash,
-}
-
-impl Strategy {
-    pub const ALL: [Self; 7] = [
-        Self::Pool,
-        Self::Status,
-        Self::File,
-        Self::Claim,
-        Self::Snowflake,
-        Self::Sequence,
-        Self::Hash,
-    ];
-
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pool => "pool",
-            Self::Status => "status",
-            Self::File => "file",
-            Self::Claim => "claim",
-            Self::Snowflake => "snowflake",
-            Self::Sequence => "sequence",
-            Self::Hash => "hash",
-        }
-    }
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// The name is not one of a strategy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown key strategy {0:?}: use pool, status, file, claim, snowflake, sequence or hash")]
-pub struct UnknownStrategy(String);
-
-impl FromStr for Strategy {
-    type Err = UnknownStrategy;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|strategy| strategy.name() == name)
-            .ok_or_else(|| UnknownStrategy(name.to_owned()))
-    }
-}
-
 /// Everything about keys that can be set.
 #[derive(Clone, Debug)]
 pub struct KeySettings {
@@ -89,11 +23,11 @@ pub struct KeySettings {
     pub length: usize,
     /// Words that no generated key may hold.
     pub unwanted: UnwantedWords,
-    /// How often a reconciler looks even when nobody woke it.
+    /// How often a reconciler looks even when nothing woke it.
     pub tick: Duration,
-    /// How long a create may wait for a dry ring before it makes a random key. Zero: not at all.
+    /// How long a create may wait for an empty buffer before it makes a random key. Zero: not at all.
     pub dry_wait: Duration,
-    /// How long a lock on a shard outlives its holder.
+    /// How long a lease on a shard outlives its holder.
     pub lock_ttl: Duration,
     pub ledger: LedgerSettings,
     pub pool: PoolSettings,
@@ -117,25 +51,25 @@ pub struct LedgerSettings {
     pub mint_batch: usize,
 }
 
-/// `pool`, `status`: waiting keys in each pool shard.
+/// `pool`, `status`: waiting keys in each pool shard, or without a pool in the buffer of each process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
     pub low: u64,
     pub high: u64,
-    /// Keys that one batch moves from a ledger to a pool.
+    /// Keys that one batch takes from a ledger.
     pub batch: usize,
-    /// Pool shards that one keysync looks after, unless nobody else looks after the others. Zero: all.
+    /// Pool shards that one keysync looks after, unless no other process looks after the others. Zero: all.
     pub shards_max: usize,
-    /// Longest time between a key being handed out and its link being stored or given up. A batch in a volatile pool
-    /// is kept open for that long after its last key was handed out.
+    /// Longest time between a key being handed out and its link being stored or given up. Without a
+    /// pool a batch is kept open for that long after its last key was handed out.
     pub in_flight: Duration,
 }
 
-/// The ring of keys that one process holds.
+/// The keys that one process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferSettings {
     pub capacity: usize,
-    /// The ring is refilled below this many keys.
+    /// The buffer is refilled below this many keys.
     pub low: usize,
 }
 
@@ -173,46 +107,6 @@ pub struct SnowflakeLayout {
     pub reserve_seconds: u64,
 }
 
-/// The digest of the `hash` strategy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum HashKind {
-    Md5,
-    #[default]
-    Sha256,
-}
-
-impl HashKind {
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Md5 => "md5",
-            Self::Sha256 => "sha256",
-        }
-    }
-}
-
-impl fmt::Display for HashKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// The name is not one of a digest.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown hash {0:?}: use md5 or sha256")]
-pub struct UnknownHash(String);
-
-impl FromStr for HashKind {
-    type Err = UnknownHash;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        [Self::Md5, Self::Sha256]
-            .into_iter()
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| UnknownHash(name.to_owned()))
-    }
-}
-
 impl Default for KeySettings {
     fn default() -> Self {
         Self {
@@ -223,24 +117,29 @@ impl Default for KeySettings {
             tick: Duration::from_secs(1),
             dry_wait: Duration::from_millis(5),
             lock_ttl: Duration::from_secs(30),
-            ledger: LedgerSettings::default(),
+            ledger: LedgerSettings {
+                low: 10_000,
+                high: 20_000,
+                mint_batch: 2_000,
+            },
             pool: PoolSettings::default(),
-            buffer: BufferSettings::default(),
-            file: FileSettings::default(),
-            claim: ClaimSettings::default(),
+            buffer: BufferSettings {
+                capacity: 800,
+                low: 400,
+            },
+            file: FileSettings {
+                file_keys: 1_000_000,
+                block_keys: 10_000,
+                refill_under: 2_000,
+            },
+            claim: ClaimSettings {
+                low: 10_000,
+                high: 20_000,
+                seed_batch: 1_000,
+            },
             snowflake: SnowflakeLayout::default(),
             sequence_block: 1_000,
             hash: HashKind::default(),
-        }
-    }
-}
-
-impl Default for LedgerSettings {
-    fn default() -> Self {
-        Self {
-            low: 10_000,
-            high: 20_000,
-            mint_batch: 2_000,
         }
     }
 }
@@ -253,35 +152,6 @@ impl Default for PoolSettings {
             batch: KEY_BATCH_MAX,
             shards_max: 0,
             in_flight: Duration::from_secs(10),
-        }
-    }
-}
-
-impl Default for BufferSettings {
-    fn default() -> Self {
-        Self {
-            capacity: 800,
-            low: 400,
-        }
-    }
-}
-
-impl Default for FileSettings {
-    fn default() -> Self {
-        Self {
-            file_keys: 1_000_000,
-            block_keys: 10_000,
-            refill_under: 2_000,
-        }
-    }
-}
-
-impl Default for ClaimSettings {
-    fn default() -> Self {
-        Self {
-            low: 10_000,
-            high: 20_000,
-            seed_batch: 1_000,
         }
     }
 }
@@ -316,10 +186,10 @@ impl KeySettings {
                 "keys.tick must not be zero, and keys.lock_ttl must be a second or more".into(),
             ));
         }
-        water_marks("keys.ledger", self.ledger.low, self.ledger.high)?;
-        water_marks("keys.pool", self.pool.low, self.pool.high)?;
-        water_marks("keys.claim", self.claim.low, self.claim.high)?;
-        water_marks(
+        check_watermarks("keys.ledger", self.ledger.low, self.ledger.high)?;
+        check_watermarks("keys.pool", self.pool.low, self.pool.high)?;
+        check_watermarks("keys.claim", self.claim.low, self.claim.high)?;
+        check_watermarks(
             "keys.buffer",
             self.buffer.low as u64,
             self.buffer.capacity as u64,
@@ -355,10 +225,10 @@ impl KeySettings {
     }
 }
 
-fn water_marks(name: &str, low: u64, high: u64) -> Result<(), KeyError> {
+fn check_watermarks(name: &str, low: u64, high: u64) -> Result<(), KeyError> {
     if low == 0 || low >= high {
         return Err(KeyError::Settings(format!(
-            "{name}: the low mark ({low}) must be above 0 and below the high mark ({high})"
+            "{name}: the low watermark ({low}) must be above 0 and below the high watermark ({high})"
         )));
     }
     Ok(())
@@ -398,18 +268,6 @@ impl SnowflakeLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_read_back() {
-        for strategy in Strategy::ALL {
-            assert_eq!(strategy.to_string().parse(), Ok(strategy));
-        }
-        for kind in [HashKind::Md5, HashKind::Sha256] {
-            assert_eq!(kind.to_string().parse(), Ok(kind));
-        }
-        assert!("Pool".parse::<Strategy>().is_err());
-        assert!("sha1".parse::<HashKind>().is_err());
-    }
 
     #[test]
     fn the_defaults_are_sound_and_wrong_numbers_are_named() {
