@@ -58,9 +58,9 @@ impl Leases {
         }
     }
 
-    /// Acquires or renews the lease and returns whether it is ours. Work that takes long asks before every step: a third
-    /// of its time after the last renewal a lease is renewed, and when that is not confirmed for two thirds, the work
-    /// stops, long before another process can have the lease. Both are told by the monotonic clock.
+    /// Acquires or renews the lease and returns whether it is ours. Work that takes long asks before every step: a
+    /// third of its time after the last renewal a lease is renewed, and when that is not confirmed for two thirds, the
+    /// work stops, long before another process can have the lease. Both are told by the monotonic clock.
     pub(crate) async fn keep(&self, name: &LeaseName) -> bool {
         let mut leases = self.held.lock().await;
         // Before the call, because the engine may have granted it at any moment since.

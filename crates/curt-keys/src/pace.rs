@@ -66,10 +66,10 @@ const PIECE_EVERY: Duration = Duration::from_millis(100);
 
 /// How the refills of one supply share their engines with creates.
 ///
-/// A refill begins below the low watermark and ends at the high one. Engines that others use too are given small pieces with
-/// long pauses between them, which creates do not notice; a quarter below the low watermark keys are used faster than that, and the
-/// rest comes at once. An engine inside of the process writes what it gets with the creates, in one go, and needs no
-/// pauses.
+/// A refill begins below the low watermark and ends at the high one. Engines that others use too are given small pieces
+/// with long pauses between them, which creates do not notice; a quarter below the low watermark keys are used faster
+/// than that, and the rest comes at once. An engine inside of the process writes what it gets with the creates, in one
+/// go, and needs no pauses.
 pub(crate) struct RefillPace {
     low: u64,
     high: u64,

@@ -5,14 +5,14 @@ use curt_core::ports::Cursor;
 use rand::Rng;
 use tokio::sync::OnceCell;
 
-/// The random seed of a format-preserving permutation: drawn once, by the process that comes first, and the same for all
-/// after that.
+/// The random seed of a format-preserving permutation: drawn once, by the process that comes first, and the same for
+/// all after that.
 ///
 /// It is kept under a cursor's name, beside the position of the numbers that it permutes, for three reasons. The first
 /// process must win by a compare-and-set that survives everything, which is what a cursor is. Seed and position must be
 /// lost or restored together: a new seed over an old position, or the reverse, would hand out keys again. And every
-/// strategy that permutes has a cursor already. It is no credential: with it the next generated keys can be guessed, and a
-/// reader of the cursors can read the links as well.
+/// strategy that permutes has a cursor already. It is no credential: with it the next generated keys can be guessed,
+/// and a reader of the cursors can read the links as well.
 pub(crate) struct PermutationSeed {
     cursor: Arc<dyn Cursor>,
     name: String,

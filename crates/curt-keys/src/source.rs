@@ -71,8 +71,8 @@ pub trait KeySource: Send + Sync {
         Ok(0)
     }
 
-    /// Gives back what this process holds. A source that can take keys back calls `drain`, which empties the buffer; any
-    /// other leaves them to creates that still come.
+    /// Gives back what this process holds. A source that can take keys back calls `drain`, which empties the buffer;
+    /// any other leaves them to creates that still come.
     async fn close(&self, _drain: &(dyn Fn() -> Vec<Key> + Sync)) -> PortResult<()> {
         Ok(())
     }

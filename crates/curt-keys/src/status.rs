@@ -9,8 +9,8 @@ use crate::lease::LeaseName;
 use crate::ports::KeyPorts;
 use crate::settings::KeySettings;
 
-/// Takes slow down from about here (the tests print by how much), and a vacuum that keeps up stays below: it comes once a
-/// minute, and the first fill of an installation leaves as many dead rows as the pools hold.
+/// Takes slow down from about here (the tests print by how much), and a vacuum that keeps up stays below: it comes once
+/// a minute, and the first fill of an installation leaves as many dead rows as the pools hold.
 const DEAD_ROWS_MAX: u64 = 100_000;
 /// The same for large ledgers, in high watermarks.
 const DEAD_ROWS_HIGH_MARKS: u64 = 5;

@@ -140,8 +140,8 @@ impl Roles {
     }
 }
 
-/// Starts the roles around keys. A process that creates links and draws straight from the keys database also settles its
-/// batches there.
+/// Starts the roles around keys. A process that creates links and draws straight from the keys database also settles
+/// its batches there.
 pub(crate) fn start_keys(
     roles: &Roles,
     store: &StoreSettings,

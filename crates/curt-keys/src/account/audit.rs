@@ -1,8 +1,8 @@
 //! Compares the keys themselves where counts cannot tell: which are in two stages.
 //!
 //! Pools are read, and links are looked up key by key. What is in a buffer only its process knows: the audit asks by a
-//! record in the registry of instances, and each answers by one with the keys of its buffer. The cost is that of reading all
-//! pools once, and one look-up of a link for each key in pools and buffers.
+//! record in the registry of instances, and each answers by one with the keys of its buffer. The cost is that of
+//! reading all pools once, and one look-up of a link for each key in pools and buffers.
 
 use std::collections::HashMap;
 use std::time::Duration;

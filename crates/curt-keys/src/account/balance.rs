@@ -6,8 +6,8 @@ use crate::status::KeyStatus;
 
 /// Looks that are compared.
 const LOOKS: usize = 4;
-/// Looks in a row that must agree. A process that stops moves its keys back into a pool, which makes them seen twice for
-/// a few looks.
+/// Looks in a row that must agree. A process that stops moves its keys back into a pool, which makes them seen twice
+/// for a few looks.
 const CONFIRMATIONS: usize = 3;
 
 /// Tells, over several looks, whether more keys are found than were made.

@@ -77,8 +77,8 @@ impl FileFill {
         }
     }
 
-    /// Writes the file that starts at index `first` and returns how many keys are in it. Told to stop, or when the lease
-    /// is lost, it leaves no trace.
+    /// Writes the file that starts at index `first` and returns how many keys are in it. Told to stop, or when the
+    /// lease is lost, it leaves no trace.
     async fn write(
         &self,
         first: u64,

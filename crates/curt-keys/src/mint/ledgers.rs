@@ -15,8 +15,8 @@ use crate::pace::{NextPass, RefillPace, report};
 use crate::ports::KeyPorts;
 use crate::settings::{KeySettings, LedgerSettings};
 
-/// Keeps every ledger shard between its watermarks. Keys go to the shard that their hash names, so that one shard's unique
-/// constraint is enough: the same key cannot be minted into two.
+/// Keeps every ledger shard between its watermarks. Keys go to the shard that their hash names, so that one shard's
+/// unique constraint is enough: the same key cannot be minted into two.
 pub(crate) struct LedgerFill {
     ledgers: Vec<Arc<dyn KeyLedger>>,
     homes: Modulo,

@@ -65,7 +65,8 @@ impl KeySource for Preload {
             };
             let count = (span.end() - position).min(self.settings.block_keys.min(room) as u64);
             let read = self.read(&span, position, count).await?;
-            // Read first, claimed second, served last (K-4): a claim that is refused costs a read, and a crash after it a block.
+            // Read first, claimed second, served last (K-4): a claim that is refused costs a read, and a crash after it
+            // a block.
             if !self.series.claim(position, position + count).await? {
                 continue;
             }

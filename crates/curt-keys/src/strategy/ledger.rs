@@ -48,7 +48,8 @@ pub(super) fn open(
     let leases = || Leases::new(Arc::clone(&ports.locks), settings.lock_ttl);
     let keygen = LedgerFill::new(&ports, homes, settings, metrics.clone());
     let (buffer, stage) = if ports.pools.is_empty() {
-        // The buffer holds what a pool would, because a crash costs none of it: the open batches tell where its keys are.
+        // The buffer holds what a pool would, because a crash costs none of it: the open batches tell where its keys
+        // are.
         let buffer = BufferSettings {
             capacity: usize::try_from(settings.pool.high).unwrap_or(usize::MAX),
             low: usize::try_from(settings.pool.low).unwrap_or(usize::MAX),

@@ -26,8 +26,8 @@ use crate::strategy;
 /// How long [`KeySupply::close`] waits for a refill that is under way.
 const REFILL_ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Keys of the buffer that are tried for one link. A pool that came back with old data brings thousands in a row that are
-/// on links already, and a random one is the better guess then.
+/// Keys of the buffer that are tried for one link. A pool that came back with old data brings thousands in a row that
+/// are on links already, and a random one is the better guess then.
 const BUFFERED_TRIES_MAX: u32 = 4;
 
 /// Hands out keys that are most likely free. Only the insert into the links database decides (K-1).
@@ -221,8 +221,8 @@ impl KeySupply {
         }
     }
 
-    /// Writes key files until `wanted` keys wait in them, and tells `progress` how many do. Returns that number, which is
-    /// lower when `stop` came first.
+    /// Writes key files until `wanted` keys wait in them, and tells `progress` how many do. Returns that number, which
+    /// is lower when `stop` came first.
     pub async fn stock_files(
         &self,
         wanted: u64,

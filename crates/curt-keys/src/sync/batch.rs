@@ -130,8 +130,9 @@ impl BatchTaker {
     }
 
     /// Keeps the lease that tells others that we live, and returns whether we have it. Without it they would settle our
-    /// batches behind our back, and when it was lost for a while they may have done so. Then we go on under a new name: a
-    /// take that is repeated under the old one would bring new keys, and the pool would answer that it has them already.
+    /// batches behind our back, and when it was lost for a while they may have done so. Then we go on under a new name:
+    /// a take that is repeated under the old one would bring new keys, and the pool would answer that it has them
+    /// already.
     pub(super) async fn keep_owner_lease(&mut self) -> bool {
         let lease = self.owner.lease();
         let before = self.leases.fencing_token(&lease).await;

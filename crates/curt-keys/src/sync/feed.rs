@@ -14,8 +14,8 @@ use crate::settings::PoolSettings;
 
 /// Feeds the buffer straight from the ledgers, where no pool stands between them.
 ///
-/// A batch stays open in its ledger until its keys are on links, because the buffer ends with the process: after a crash
-/// the open batches are what the keys are found by ([`Recovery`](super::Recovery)).
+/// A batch stays open in its ledger until its keys are on links, because the buffer ends with the process: after a
+/// crash the open batches are what the keys are found by ([`Recovery`](super::Recovery)).
 pub(crate) struct LedgerFeed {
     ledgers: Vec<Arc<dyn KeyLedger>>,
     batch: usize,
@@ -87,9 +87,9 @@ impl LedgerFeed {
     /// Closes the batches whose keys were all handed out so long ago that no create can still be busy with one.
     ///
     /// The buffer is first-in-first-out and gets nothing but draws, in their order: once it has handed out as many keys
-    /// as had been drawn up to the end of a batch, the batch has left it. Keys of a draw that has not arrived yet are in
-    /// `end` and not in `handed_out`, so that they count as being on their way. A key that comes back unused stands in
-    /// front, is the next to leave, and comes back within the time that is waited for here.
+    /// as had been drawn up to the end of a batch, the batch has left it. Keys of a draw that has not arrived yet are
+    /// in `end` and not in `handed_out`, so that they count as being on their way. A key that comes back unused stands
+    /// in front, is the next to leave, and comes back within the time that is waited for here.
     ///
     /// Returns who we are, if others know that we live.
     pub(crate) async fn close_used(&self, handed_out: u64) -> Option<BatchOwner> {

@@ -1,9 +1,10 @@
 //! From the ledgers to where keys are handed out, a batch at a time.
 //!
-//! A batch is open in its ledger from the take on. Without a pool [`LedgerFeed`] brings it to the buffer of this process,
-//! and it stays open until its keys are used. With pools [`Keysync`] moves it to a pool shard, and it is closed as soon as
-//! the push is confirmed, because pools outlive processes. [`Recovery`] finds the batches that a crash left open. Every
-//! step may be repeated after a failure under the same batch name, and a lost lease costs an overfull pool at worst.
+//! A batch is open in its ledger from the take on. Without a pool [`LedgerFeed`] brings it to the buffer of this
+//! process, and it stays open until its keys are used. With pools [`Keysync`] moves it to a pool shard, and it is
+//! closed as soon as the push is confirmed, because pools outlive processes. [`Recovery`] finds the batches that a
+//! crash left open. Every step may be repeated after a failure under the same batch name, and a lost lease costs an
+//! overfull pool at worst.
 
 mod batch;
 mod feed;
@@ -115,9 +116,9 @@ impl Keysync {
         (next, Some(state.taker.owner()))
     }
 
-    /// Acquires or keeps the lease of a pool shard, up to the limit of shards. The limit gives way for a shard that runs
-    /// low and that no process has wanted for the life of a lease, until it is filled: so one keysync that is left alone
-    /// serves them all, and does not keep them from those that come after it.
+    /// Acquires or keeps the lease of a pool shard, up to the limit of shards. The limit gives way for a shard that
+    /// runs low and that no process has wanted for the life of a lease, until it is filled: so one keysync that is left
+    /// alone serves them all, and does not keep them from those that come after it.
     async fn lease_shard(&self, state: &mut SyncState, shard: usize) -> ShardLease {
         let name = LeaseName::Pool(shard);
         let mut others = 0;

@@ -16,8 +16,8 @@ use crate::metrics::KeyMetrics;
 use crate::pace::report;
 use crate::ports::KeyPorts;
 
-/// How often batches of dead processes are looked for where there is no pool: a crash of this process alone leaves some,
-/// and they are found at the next start. With a pool it is once in the life of a lease.
+/// How often batches of dead processes are looked for where there is no pool: a crash of this process alone leaves
+/// some, and they are found at the next start. With a pool it is once in the life of a lease.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
 /// Backoff of a sweep that failed.
 const SWEEP_RETRY: Duration = Duration::from_secs(5);
@@ -30,10 +30,10 @@ const WAITING_MAX: usize = 100_000;
 
 /// Brings keys back to their ledgers: those of processes that died, and those of purged links.
 ///
-/// A batch is open in its ledger while its keys are only in memory. Its name says who took it, and a living owner holds a
-/// lease of that name; a batch without a living owner is settled here. If its keys went to a pool, the push is repeated
-/// under the same name, which tells or makes it true that they arrived. Otherwise every key without a link goes back to
-/// the ledger.
+/// A batch is open in its ledger while its keys are only in memory. Its name says who took it, and a living owner holds
+/// a lease of that name; a batch without a living owner is settled here. If its keys went to a pool, the push is
+/// repeated under the same name, which tells or makes it true that they arrived. Otherwise every key without a link
+/// goes back to the ledger.
 pub(crate) struct Recovery {
     ports: KeyPorts,
     homes: Modulo,
@@ -190,8 +190,8 @@ impl Recovery {
             .await
     }
 
-    /// Puts keys of purged links back, each into its home ledger, and returns how many went back at once. The others are
-    /// tried again with later sweeps; if this process dies first, the recovery of its batches finds them.
+    /// Puts keys of purged links back, each into its home ledger, and returns how many went back at once. The others
+    /// are tried again with later sweeps; if this process dies first, the recovery of its batches finds them.
     pub(crate) async fn recycle(&self, keys: Vec<Key>) -> u64 {
         let mut state = self.state.lock().await;
         self.put_back(&mut state, keys).await

@@ -155,7 +155,8 @@ pub(crate) async fn take(supply: &KeySupply, number: u64) -> SuppliedKey {
     supply.take(&hint).await
 }
 
-/// K-2 once no key is on its way into the buffer: while one moves, reading stage after stage meets it twice or not at all.
+/// K-2 once no key is on its way into the buffer: while one moves, reading stage after stage meets it twice or not at
+/// all.
 pub(crate) async fn accounts_at_rest(supply: &KeySupply) -> KeyAccounts {
     let mut last = supply.accounts().await.unwrap();
     for _ in 0..100 {
