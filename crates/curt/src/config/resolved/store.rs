@@ -38,6 +38,7 @@ pub(crate) struct PostgresConfig {
     pub(crate) lookup_timeout: Duration,
     pub(crate) write_timeout: Duration,
     pub(crate) background_timeout: Duration,
+    pub(crate) flush_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) standby_after: Option<Duration>,
 }

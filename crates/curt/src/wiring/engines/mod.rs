@@ -177,6 +177,7 @@ impl Engines {
             lookup_timeout: config.lookup_timeout,
             write_timeout: config.write_timeout,
             background_timeout: config.background_timeout,
+            flush_timeout: config.flush_timeout,
             connect_timeout: config.connect_timeout,
             standby_after: config.standby_after,
         }
