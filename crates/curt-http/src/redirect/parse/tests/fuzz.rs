@@ -2,8 +2,7 @@
 
 use curt_testkit::fuzz::Fuzz;
 
-use super::super::{Asked, Framed, frame_request, read_request};
-use crate::redirect::BodyFraming;
+use super::super::{BodyFraming, Framed, ParsedRequest, frame_request, read_request};
 
 const SAMPLES: [&str; 6] = [
     "GET /abc HTTP/1.1\r\nHost: a.example\r\n\r\n",
@@ -40,7 +39,7 @@ fn mutated_heads_that_are_accepted_keep_rfc_9112() {
             let framed = frame_request(input);
             let Framed::Complete(frame) = framed else {
                 assert!(
-                    !matches!(read_request(input), Asked::Plain(_) | Asked::Other),
+                    !matches!(read_request(input), ParsedRequest::Plain(_) | ParsedRequest::Other),
                     "two verdicts"
                 );
                 return false;
@@ -55,7 +54,7 @@ fn mutated_heads_that_are_accepted_keep_rfc_9112() {
                 assert!(!is_complete, "a head within a head: {end}");
             }
             match read_request(input) {
-                Asked::Plain(plain) => {
+                ParsedRequest::Plain(plain) => {
                     assert_eq!(plain.bytes, frame.bytes);
                     assert_eq!(frame.body, BodyFraming::None, "a redirect with a body");
                     let target = &head[frame.target];
@@ -65,7 +64,7 @@ fn mutated_heads_that_are_accepted_keep_rfc_9112() {
                             .any(|part| part == plain.key.as_bytes())
                     );
                 }
-                Asked::Other => {}
+                ParsedRequest::Other => {}
                 verdict => panic!("framed, and yet {verdict:?}"),
             }
             true
