@@ -89,9 +89,7 @@ pub(super) async fn apply(engine: &Engine, flush: &ClickFlush) -> PortResult<boo
     let mut client = engine.client(OP).await?;
     let timeout = statement_timeout(engine.flush_timeout());
     let work = run(&mut client, flush, &days, &timeout);
-    let done = engine
-        .within_flush_timeout(OP, Effect::Unknown, work)
-        .await;
+    let done = engine.within_flush_timeout(OP, Effect::Unknown, work).await;
     engine.finish(OP, Effect::Unknown, client, done)?
 }
 

@@ -39,7 +39,10 @@ fn mutated_heads_that_are_accepted_keep_rfc_9112() {
             let framed = frame_request(input);
             let Framed::Complete(frame) = framed else {
                 assert!(
-                    !matches!(read_request(input), ParsedRequest::Plain(_) | ParsedRequest::Other),
+                    !matches!(
+                        read_request(input),
+                        ParsedRequest::Plain(_) | ParsedRequest::Other
+                    ),
                     "two verdicts"
                 );
                 return false;
