@@ -51,7 +51,7 @@ struct Package {
     source: Option<String>,
 }
 
-/// Asks cargo for all libraries without the network, and so for one platform: those of others were never fetched.
+/// Asks cargo for all libraries of one platform: those of others are never fetched. A first build fetches them here.
 pub(super) fn metadata(root: &Path) -> Result<Metadata> {
     let version = output(Command::new("rustc").arg("-vV"))?;
     let version = String::from_utf8_lossy(&version);
@@ -62,7 +62,6 @@ pub(super) fn metadata(root: &Path) -> Result<Metadata> {
     command.args([
         "metadata",
         "--format-version=1",
-        "--offline",
         "--locked",
         "--all-features",
     ]);
