@@ -6,7 +6,9 @@
 use std::env;
 use std::sync::Arc;
 
-use curt_accounts::{AccountServices, AccountSettings, LimitSettings, NewKey, Origin};
+use curt_accounts::{
+    AccountError, AccountServices, AccountSettings, LimitSettings, NewKey, Origin,
+};
 use curt_clicks::report::Reports;
 use curt_core::{Allowance, Alphabet, Clock, Scopes, SystemClock};
 use curt_http::server::Server;
@@ -64,17 +66,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Arc::new(MemoryQuotas::new()),
         Arc::clone(&clock),
     )?;
-    let key = NewKey {
-        user: accounts.people.ensure_operator().await?.id,
-        name: "example".to_owned(),
-        scopes: Scopes::ALL,
-        allowance: Allowance::default(),
-        expires_at: None,
-    };
-    let issued = accounts
-        .api_keys
-        .issue(key, Scopes::ALL, Origin::OPERATOR)
-        .await?;
+    let token = issue_key(&accounts).await?;
 
     let reports = Arc::new(Reports::new(Arc::new(MemoryClickStore::new()), None));
     let app = Arc::new(App {
@@ -96,8 +88,21 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::bind(&settings, resolver, clock, metrics, router)?;
     app.public.listening_on(server.local_addr());
     app.ready.pass("serving");
-    println!("{}", issued.token);
+    println!("{token}");
     eprintln!("serving on http://{}", server.local_addr());
     server.run(CancellationToken::new()).await?;
     Ok(())
+}
+
+/// Returns a new key of the operator's that may do everything.
+async fn issue_key(accounts: &AccountServices) -> Result<String, AccountError> {
+    let key = NewKey {
+        user: accounts.people.ensure_operator().await?.id,
+        name: "example".to_owned(),
+        scopes: Scopes::ALL,
+        allowance: Allowance::default(),
+        expires_at: None,
+    };
+    let issuing = accounts.api_keys.issue(key, Scopes::ALL, Origin::OPERATOR);
+    Ok(issuing.await?.token)
 }

@@ -169,9 +169,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     );
     let accounts = stores.account_services(config)?;
     let ready = starting();
-    account_tasks::read_limits(&accounts, &policy, &ready).await?;
-    account_tasks::start(&supervisor, &accounts, &policy, &ready);
-    block(config, &supervisor, &policy)?;
+    keep_policy(config, &supervisor, &accounts, &policy, &ready).await?;
     let clock_guard = watch_clock(config, &stores, &supervisor, &ready, &mut registry).await;
     let watchers = ClickWatchers::new(&ready, &clock_guard);
     let (tasks, metrics) = (&supervisor, &mut registry);
@@ -299,8 +297,17 @@ fn start_behind(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     })
 }
 
-/// A list that cannot be read at the start is a wrong setting; later, the last good one stays in force.
-fn block(config: &Config, supervisor: &Supervisor, policy: &Arc<LinkPolicy>) -> anyhow::Result<()> {
+/// Puts limits and blocklist in force and keeps them up to date. A list that cannot be read at the start is a wrong
+/// setting; later, the last good one stays in force.
+async fn keep_policy(
+    config: &Config,
+    supervisor: &Supervisor,
+    accounts: &AccountServices,
+    policy: &Arc<LinkPolicy>,
+    ready: &Arc<Readiness>,
+) -> anyhow::Result<()> {
+    account_tasks::read_limits(accounts, policy, ready).await?;
+    account_tasks::start(supervisor, accounts, policy, ready);
     if let Some(blocklist) = &config.blocklist {
         let file = BlocklistFile::open(&blocklist.path, policy.clone())
             .context("links.blocklist cannot be used")?;
