@@ -30,6 +30,8 @@ pub(super) struct Consumer<'a> {
     unapplied: Option<Window>,
     /// Whether the last window met too little room on the disk.
     is_tight: bool,
+    /// Whether the last pass failed.
+    has_failed: bool,
 }
 
 struct Window {
@@ -57,6 +59,7 @@ impl<'a> Consumer<'a> {
             window_end: None,
             unapplied: None,
             is_tight: false,
+            has_failed: false,
         }
     }
 
@@ -70,7 +73,13 @@ impl<'a> Consumer<'a> {
 
     pub(super) async fn run(mut self, stop: &CancellationToken) {
         while !stop.is_cancelled() {
-            match self.pass().await {
+            let passed = self.pass().await;
+            if passed.is_ok() {
+                // Here and not after a write alone: without clicks nothing is written, and what failed may have been a
+                // question.
+                self.note_success();
+            }
+            match passed {
                 Ok(Found::Some) => tokio::task::yield_now().await,
                 Ok(Found::Nothing) => wait_until(self.next_look(), stop).await,
                 Err(error) => {
@@ -100,7 +109,16 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    fn note_failure(&self, error: &PortError) {
+    fn note_success(&mut self) {
+        if std::mem::take(&mut self.has_failed) {
+            let pipeline = self.pipeline;
+            let now = pipeline.ports.clock.now();
+            pipeline.state.goes_on(self.partition, now);
+        }
+    }
+
+    fn note_failure(&mut self, error: &PortError) {
+        self.has_failed = true;
         let pipeline = self.pipeline;
         let now = pipeline.ports.clock.now();
         if pipeline.state.failed(self.partition, error, now) {
@@ -247,9 +265,6 @@ impl<'a> Consumer<'a> {
         pipeline.metrics.tried(&applied, started.elapsed());
         if applied? {
             pipeline.metrics.counted(&window.counted);
-            pipeline
-                .state
-                .goes_on(self.partition, pipeline.ports.clock.now());
             self.counted = Some(to);
             self.unapplied = None;
             self.commit(to).await;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{
@@ -14,6 +15,7 @@ use curt_core::{
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::world::{OWNERS, World, link, quick, visit};
@@ -25,6 +27,8 @@ enum Fate {
     DiesAt(u64),
     /// One step in four fails, fixed by the seed, and its caller cannot know what came of the call.
     FailsBySeed(u64),
+    /// Steps before this one fail.
+    FailsBefore(u64),
 }
 
 struct Trouble {
@@ -52,9 +56,9 @@ impl Trouble {
             Fate::FailsBySeed(seed)
                 if StdRng::seed_from_u64(seed << 32 | step).random_bool(0.25) =>
             {
-                let kind = ErrorKind::Timeout;
-                Err(PortError::new(kind, "trouble", "answer", "no answer came"))
+                Err(no_answer())
             }
+            Fate::FailsBefore(end) if step < end => Err(no_answer()),
             _ => Ok(()),
         }
     }
@@ -65,6 +69,10 @@ impl Trouble {
         self.step().await?;
         answer
     }
+}
+
+fn no_answer() -> PortError {
+    PortError::new(ErrorKind::Timeout, "trouble", "answer", "no answer came")
 }
 
 struct Troubled<T: ?Sized> {
@@ -292,4 +300,29 @@ async fn two_consumers_of_one_partition_count_once_c1() {
         world.drain(quick()).await;
         assert_exact(&world, "three consumers").await;
     }
+}
+
+/// What fails at the start is the question for the position: without clicks, nothing is written that could succeed.
+#[tokio::test]
+async fn a_store_that_comes_back_is_counted_into_again_without_clicks() {
+    let world = World::new();
+    let trouble = Trouble::new(Fate::FailsBefore(50));
+    let ports = FlushPorts {
+        store: troubled(&world, &trouble).store,
+        ..world.ports()
+    };
+    let pipeline = Pipeline::new(ports, quick(), FlushMetrics::default());
+    let state = pipeline.state();
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(Arc::clone(&pipeline).run(stop.clone()));
+    let wait_until = async |is_stopped: bool| {
+        while state.stopped().is_some() != is_stopped {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let (max, why) = (Duration::from_secs(20), "counting stands still");
+    timeout(max, wait_until(true)).await.expect("no failure");
+    timeout(max, wait_until(false)).await.expect(why);
+    stop.cancel();
+    running.await.unwrap();
 }
