@@ -68,7 +68,15 @@ pub async fn hold_if_asked(ttl: Duration, open: impl FnOnce(&str) -> Arc<dyn Loc
         out.flush().unwrap();
     };
     let locks = open(&address);
-    let lease = locks.acquire(LOCK, ttl).await.unwrap().unwrap();
+    let lease = loop {
+        match locks.acquire(LOCK, ttl).await {
+            Ok(Some(lease)) => break lease,
+            // A busy machine may keep the engine from answering in time.
+            Ok(None) => {}
+            Err(error) => assert!(error.is_transient(), "{error}"),
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    };
     say(format!("\nfence {}\n", lease.fence));
     while locks.renew(&lease, ttl).await.unwrap_or(true) {
         tokio::time::sleep(LOOK_EVERY).await;

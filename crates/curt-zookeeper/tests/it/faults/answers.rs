@@ -60,7 +60,7 @@ async fn a_lock_that_nobody_heard_of_is_freed() {
     let through = address(&proxy.address().to_string(), &path);
     let first = ZooKeeper::open(&through, settings).unwrap().locks("first");
     let second = open(&address(&servers.addresses(), &path)).locks("second");
-    let warm = first.acquire("warm", TTL).await.unwrap().unwrap();
+    let warm = eventually(SESSION, || first.acquire("warm", TTL)).await;
     proxy.set(Line::Deaf);
     let error = first.acquire("a", TTL).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Timeout, "{error}");
