@@ -128,7 +128,7 @@ mod tests {
         ] {
             assert_eq!(parse(text, part).unwrap().path(), Path::new(path));
         }
-        assert_eq!(parse("memory:", Part::Pool), Ok(EngineAddress::MEMORY));
+        assert_eq!(parse("memory:", Part::Locks), Ok(EngineAddress::MEMORY));
     }
 
     #[test]

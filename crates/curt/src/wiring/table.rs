@@ -117,7 +117,7 @@ const ENGINES: [EngineRow; 9] = [
         schemes: &["memory"],
         form: "memory:",
         feature: Feature::Always,
-        serves: &[Links, Clicks, Keys, Pool, Locks, Files, Cursor],
+        serves: &[Links, Clicks, Keys, Locks, Files, Cursor],
     },
 ];
 
@@ -149,10 +149,16 @@ impl EngineKind {
     /// Refuses an engine that cannot serve the part.
     pub(super) fn require_serves(self, part: Part) -> Result<(), String> {
         let row = self.row();
+        // `memory:` was the default pool once; such a configuration needs none now.
+        let none = if part == Pool {
+            ", or [] for no pool"
+        } else {
+            ""
+        };
         match row.serves.contains(&part) {
             true => Ok(()),
             false => Err(format!(
-                "{} cannot be used here: use {}",
+                "{} cannot be used here: use {}{none}",
                 row.schemes[0],
                 part.forms()
             )),

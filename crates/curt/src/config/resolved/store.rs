@@ -72,12 +72,7 @@ pub(super) fn resolve(
     }
     let mut pool = Vec::new();
     for text in &written.pool {
-        let shard = parse("store.pool", Part::Pool, text)?;
-        if shard.kind() == EngineKind::Memory {
-            let why = "memory: cannot be used as a pool; use [] for no pool, or redis://…";
-            return at("store.pool", Err(why.to_owned()));
-        }
-        pool.push(shard);
+        pool.push(parse("store.pool", Part::Pool, text)?);
     }
     let keys_form = keys_form(&written.keys_form, strategy, &keys)?;
     let cursor = match written.cursor.as_str() {

@@ -7,7 +7,7 @@ use curt_adapter_kit::bare::BareKeys;
 use curt_core::PortResult;
 use curt_core::ports::{ClickStore, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm};
 use curt_memory::{
-    MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool,
+    MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryKeyFile, MemoryKeyLedger,
     MemoryLinkStore, MemoryLocks, MemoryRoster,
 };
 #[cfg(feature = "postgres")]
@@ -110,7 +110,7 @@ impl Engines {
     /// The pool shard with this number, which holds at most `cap` keys.
     #[cfg_attr(
         not(feature = "redis"),
-        expect(unused_variables, reason = "memory has no numbers")
+        expect(unused_variables, reason = "only Redis has pools")
     )]
     pub(crate) fn pool(
         &mut self,
@@ -119,7 +119,6 @@ impl Engines {
         cap: usize,
     ) -> PortResult<Arc<dyn KeyPool>> {
         match self.engine(Part::Pool, address)? {
-            Opened::Memory => Ok(Arc::new(MemoryKeyPool::new(cap))),
             #[cfg(feature = "redis")]
             Opened::Redis(redis) => Ok(redis.pool(shard, cap)),
             _ => Err(unserved(address)),
