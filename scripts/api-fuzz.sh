@@ -38,7 +38,7 @@ server=$!
 for _ in $(seq 200); do [ -s "$work/ready" ] && break; kill -0 "$server" 2>/dev/null || { cat "$work/out" >&2; exit 1; }; sleep 0.05; done
 [ -s "$work/ready" ] || { cat "$work/out" >&2; echo "the server was not ready in 10 s" >&2; exit 1; }
 address=$(sed -n 's/^http=//p' "$work/ready")
-key=$(curt key "${settings[@]}" add api-fuzz)
+key=$(curt api-key "${settings[@]}" add api-fuzz)
 # Somebody whom an administrator can change without getting into their own way.
 curt user "${settings[@]}" add other@example.com >/dev/null
 user=$(curt user "${settings[@]}" list --json | python3 -c 'import json, sys; print(next(u["id"] for u in json.load(sys.stdin) if u["email"] == "other@example.com"))')

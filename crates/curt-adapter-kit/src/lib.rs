@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
-pub mod bare;
 pub mod click_days;
 mod effect;
 mod ledger_form;

@@ -1,19 +1,24 @@
 //! `curt-bench`: the comparison behind `make bench`.
 
+mod command;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use curt_bench::suite::{self, Part, Results, SuiteOptions};
 
 /// Measure curt against nginx and against SQLite alone, in one run on this machine
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version, about, args_conflicts_with_subcommands = true)]
 #[command(
-    after_help = "Examples:\n  curt-bench                          everything, about twelve minutes\n  curt-bench --quick                  a smoke run of seconds; its figures mean nothing\n  curt-bench --only redirect --rounds 5"
+    after_help = "Examples:\n  curt-bench                          everything, about twelve minutes\n  curt-bench --quick                  a smoke run of seconds; its figures mean nothing\n  curt-bench --only redirect --rounds 5\n  curt-bench redirect --api-key KEY --seconds 5 --pid $(pgrep -x curt)\n  curt-bench create --api-key KEY --bulk 1000"
 )]
 struct Arguments {
+    #[command(subcommand)]
+    load: Option<Load>,
+
     /// The server to measure
     #[arg(long, value_name = "FILE", default_value = "target/release/curt")]
     curt: PathBuf,
@@ -55,6 +60,12 @@ struct Arguments {
     strict: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum Load {
+    Redirect(command::Redirect),
+    Create(command::Create),
+}
+
 fn part(name: &str) -> Result<Part, String> {
     Part::ALL
         .into_iter()
@@ -71,6 +82,13 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
+    if let Some(load) = arguments.load {
+        match load {
+            Load::Redirect(redirect) => redirect.run()?,
+            Load::Create(create) => create.run()?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let options = options(&arguments)?;
     let results = suite::run(&options)?;
     let page = results.to_markdown();

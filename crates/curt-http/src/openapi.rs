@@ -94,7 +94,9 @@ fn bearer() -> SecurityScheme {
     SecurityScheme::Http(
         HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("An API key, made here or with `curt key add NAME`."))
+            .description(Some(
+                "An API key, made here or with `curt api-key add NAME`.",
+            ))
             .build(),
     )
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::Roster;
+use curt_core::ports::Heartbeats;
 use curt_core::{Key, PortResult};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -72,13 +72,13 @@ pub(crate) enum Record {
 impl Record {
     pub(crate) async fn write(
         &self,
-        roster: &dyn Roster,
+        heartbeats: &dyn Heartbeats,
         name: &str,
         ttl: Duration,
     ) -> PortResult<()> {
         // Records are plain structs of texts and numbers, which always can be written as JSON.
         let text = serde_json::to_string(self).unwrap_or_default();
-        roster.announce(name, &text, ttl).await
+        heartbeats.beat(name, &text, ttl).await
     }
 }
 
@@ -92,10 +92,10 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) async fn read(roster: &dyn Roster) -> PortResult<Self> {
+    pub(crate) async fn read(heartbeats: &dyn Heartbeats) -> PortResult<Self> {
         let mut registry = Self::default();
-        for member in roster.members().await? {
-            match serde_json::from_str(&member.says) {
+        for record in heartbeats.records().await? {
+            match serde_json::from_str(&record.text) {
                 Ok(Record::Instance(instance)) => registry.instances.push(instance),
                 Ok(Record::AuditRequest { audit }) => registry.audits.push(audit),
                 Ok(Record::AuditAnswer(answer)) => registry.answers.push(answer),
@@ -108,7 +108,7 @@ impl Registry {
 
 /// The heartbeat of this process.
 pub(crate) struct Heartbeat {
-    roster: Arc<dyn Roster>,
+    heartbeats: Arc<dyn Heartbeats>,
     name: Box<str>,
     who: Box<str>,
 }
@@ -116,7 +116,7 @@ pub(crate) struct Heartbeat {
 impl Heartbeat {
     pub(crate) fn new(ports: &KeyPorts) -> Self {
         Self {
-            roster: Arc::clone(&ports.roster),
+            heartbeats: Arc::clone(&ports.heartbeats),
             name: format!("{:016x}", rand::rng().next_u64()).into(),
             who: ports.who.clone(),
         }
@@ -124,7 +124,7 @@ impl Heartbeat {
 
     pub(crate) async fn beat(&self, holdings: Holdings, metrics: &KeyMetrics) {
         let record = Record::Instance(self.instance(holdings, metrics));
-        if let Err(error) = record.write(&*self.roster, &self.name, TTL).await {
+        if let Err(error) = record.write(&*self.heartbeats, &self.name, TTL).await {
             report(&error);
         }
     }
@@ -148,7 +148,7 @@ impl Heartbeat {
         buffer: impl Fn() -> Vec<Key>,
     ) {
         for over in answered.extract_if(.., |audit| !asked.contains(audit)) {
-            if let Err(error) = self.roster.leave(&self.answer_name(&over)).await {
+            if let Err(error) = self.heartbeats.remove(&self.answer_name(&over)).await {
                 report(&error);
             }
         }
@@ -163,7 +163,7 @@ impl Heartbeat {
                 keys: keys.iter().map(|key| key.as_str().into()).collect(),
             });
             let name = self.answer_name(audit);
-            match answer.write(&*self.roster, &name, TTL).await {
+            match answer.write(&*self.heartbeats, &name, TTL).await {
                 Ok(()) if !answered.contains(audit) => answered.push(audit.clone()),
                 Ok(()) => {}
                 Err(error) => report(&error),
@@ -176,7 +176,7 @@ impl Heartbeat {
     }
 
     pub(crate) async fn leave(&self) {
-        if let Err(error) = self.roster.leave(&self.name).await {
+        if let Err(error) = self.heartbeats.remove(&self.name).await {
             report(&error);
         }
     }

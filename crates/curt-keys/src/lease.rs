@@ -1,11 +1,11 @@
-//! The leases of this process, renewed in time. For efficiency only: see [`Locks`].
+//! The leases of this process, renewed in time. For efficiency only: see [`Leases`].
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{Lease, Locks};
+use curt_core::ports::{Lease, Leases};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -38,8 +38,8 @@ impl fmt::Display for LeaseName {
     }
 }
 
-pub(crate) struct Leases {
-    locks: Arc<dyn Locks>,
+pub(crate) struct HeldLeases {
+    leases: Arc<dyn Leases>,
     ttl: Duration,
     held: Mutex<HashMap<LeaseName, HeldLease>>,
 }
@@ -49,10 +49,10 @@ struct HeldLease {
     renewed_at: Instant,
 }
 
-impl Leases {
-    pub(crate) fn new(locks: Arc<dyn Locks>, ttl: Duration) -> Self {
+impl HeldLeases {
+    pub(crate) fn new(leases: Arc<dyn Leases>, ttl: Duration) -> Self {
         Self {
-            locks,
+            leases,
             ttl,
             held: Mutex::default(),
         }
@@ -70,7 +70,7 @@ impl Leases {
             if held.renewed_at.elapsed() < self.ttl / 3 {
                 return true;
             }
-            match self.locks.renew(&held.lease, self.ttl).await {
+            match self.leases.renew(&held.lease, self.ttl).await {
                 Ok(true) => {
                     held.renewed_at = asked_at;
                     return is_fresh(asked_at);
@@ -85,7 +85,7 @@ impl Leases {
                 }
             }
         }
-        match self.locks.acquire(&name.to_string(), self.ttl).await {
+        match self.leases.acquire(&name.to_string(), self.ttl).await {
             Ok(Some(lease)) => {
                 let renewed_at = asked_at;
                 leases.insert(name.clone(), HeldLease { lease, renewed_at });
@@ -110,13 +110,13 @@ impl Leases {
     /// The fencing token of a lease that we hold. It grows with every new holder.
     pub(crate) async fn fencing_token(&self, name: &LeaseName) -> Option<u64> {
         let leases = self.held.lock().await;
-        leases.get(name).map(|held| held.lease.fence)
+        leases.get(name).map(|held| held.lease.fencing_token)
     }
 
     pub(crate) async fn release(&self, name: &LeaseName) {
         let held = self.held.lock().await.remove(name);
         if let Some(held) = held
-            && let Err(error) = self.locks.release(held.lease).await
+            && let Err(error) = self.leases.release(held.lease).await
         {
             report(&error);
         }
@@ -124,7 +124,7 @@ impl Leases {
 
     pub(crate) async fn release_all(&self) {
         for (_, held) in self.held.lock().await.drain() {
-            if let Err(error) = self.locks.release(held.lease).await {
+            if let Err(error) = self.leases.release(held.lease).await {
                 report(&error);
             }
         }
@@ -143,7 +143,7 @@ mod tests {
     const TTL: Duration = Duration::from_secs(300);
     const A: LeaseName = LeaseName::Rows;
 
-    /// A lock service whose renewals take as long and answer as told.
+    /// A lease service whose renewals take as long and answer as told.
     struct Service {
         renewals: Mutex<Vec<Instant>>,
         answer: Mutex<(Duration, Option<bool>)>,
@@ -162,20 +162,20 @@ mod tests {
             *self.answer.lock().unwrap() = (after, answer);
         }
 
-        fn leases(self: &Arc<Self>) -> Leases {
-            Leases::new(Arc::clone(self) as _, TTL)
+        fn leases(self: &Arc<Self>) -> HeldLeases {
+            HeldLeases::new(Arc::clone(self) as _, TTL)
         }
     }
 
     #[async_trait]
-    impl Locks for Service {
+    impl Leases for Service {
         async fn acquire(&self, name: &str, _: Duration) -> PortResult<Option<Lease>> {
             // Ours at first; whoever lost it finds that somebody else has it.
             let free = self.renewals.lock().unwrap().is_empty();
             Ok(free.then(|| Lease {
                 name: name.into(),
                 token: "token".into(),
-                fence: 1,
+                fencing_token: 1,
             }))
         }
 
@@ -197,7 +197,7 @@ mod tests {
     }
 
     /// Asks every second for this many seconds, and returns how often the answer was yes.
-    async fn hold_for(leases: &Leases, seconds: u32) -> u32 {
+    async fn hold_for(leases: &HeldLeases, seconds: u32) -> u32 {
         let mut held = 0;
         for _ in 0..seconds {
             tokio::time::sleep(Duration::from_secs(1)).await;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use curt_core::clock::Clock;
-use curt_core::ports::{Cursor, KeyFile, KeyLedger, KeyPool, LinkStore, Locks, Roster};
+use curt_core::ports::{Cursor, Heartbeats, KeyFile, KeyLedger, KeyPool, Leases, LinkStore};
 use curt_core::{ErrorKind, PortError, PortResult};
 
 /// The engines behind the supply. A strategy uses those that it needs.
@@ -15,8 +15,8 @@ pub struct KeyPorts {
     pub links: Option<Arc<dyn LinkStore>>,
     pub files: Option<Arc<dyn KeyFile>>,
     pub cursor: Arc<dyn Cursor>,
-    pub locks: Arc<dyn Locks>,
-    pub roster: Arc<dyn Roster>,
+    pub leases: Arc<dyn Leases>,
+    pub heartbeats: Arc<dyn Heartbeats>,
     pub clock: Arc<dyn Clock>,
     /// How this process describes itself to people.
     pub who: Box<str>,

@@ -60,7 +60,7 @@ impl KeyStatus {
                 None => None,
             };
             let owner = ports
-                .locks
+                .leases
                 .holder(&LeaseName::Ledger(shard).to_string())
                 .await;
             let owner = status.noted(owner).flatten();
@@ -73,13 +73,13 @@ impl KeyStatus {
         for (shard, pool) in ports.pools.iter().enumerate() {
             let depth = status.noted(pool.depth().await);
             let owner = ports
-                .locks
+                .leases
                 .holder(&LeaseName::Pool(shard).to_string())
                 .await;
             let owner = status.noted(owner).flatten();
             status.pools.push(PoolStatus { depth, owner });
         }
-        if let Some(registry) = status.noted(Registry::read(&*ports.roster).await) {
+        if let Some(registry) = status.noted(Registry::read(&*ports.heartbeats).await) {
             status.instances = Some(registry.instances);
             status.audits = registry.audits;
         }

@@ -20,8 +20,8 @@ struct Shard {
     known: HashSet<Key>,
     batches: BTreeMap<BatchId, Taken>,
     counts: LedgerCounts,
-    /// The highest fence of an owner that inserted.
-    fence: u64,
+    /// The highest fencing token of an owner that inserted.
+    fencing_token: u64,
 }
 
 #[derive(Debug)]
@@ -71,13 +71,13 @@ impl KeyLedger for MemoryKeyLedger {
         Ok(added)
     }
 
-    async fn insert_fenced(&self, fence: u64, keys: &[Key]) -> PortResult<Option<u64>> {
+    async fn insert_fenced(&self, fencing_token: u64, keys: &[Key]) -> PortResult<Option<u64>> {
         {
             let mut shard = locked(&self.shard);
-            if fence < shard.fence {
+            if fencing_token < shard.fencing_token {
                 return Ok(None);
             }
-            shard.fence = fence;
+            shard.fencing_token = fencing_token;
         }
         self.insert(keys).await.map(Some)
     }

@@ -8,28 +8,28 @@ mod click_counters;
 mod click_store;
 mod click_stream;
 mod cursor;
+mod heartbeats;
 mod key_file;
 mod key_ledger;
 mod key_pool;
+mod leases;
 mod link_cache;
 mod link_store;
-mod locks;
 mod quotas;
-mod roster;
 
 pub use accounts::MemoryAccounts;
 pub use click_counters::MemoryClickCounters;
 pub use click_store::MemoryClickStore;
 pub use click_stream::MemoryClickStream;
 pub use cursor::MemoryCursor;
+pub use heartbeats::MemoryHeartbeats;
 pub use key_file::MemoryKeyFile;
 pub use key_ledger::MemoryKeyLedger;
 pub use key_pool::MemoryKeyPool;
+pub use leases::MemoryLeases;
 pub use link_cache::MemoryLinkCache;
 pub use link_store::MemoryLinkStore;
-pub use locks::MemoryLocks;
 pub use quotas::MemoryQuotas;
-pub use roster::MemoryRoster;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bare;
 mod engine;
 mod failure;
 mod ledger;
@@ -18,7 +17,6 @@ use std::sync::Arc;
 use curt_core::PortResult;
 use curt_core::ports::{KeyLedger, LedgerForm};
 
-use curt_adapter_kit::bare::BareKeys;
 use curt_adapter_kit::refuse_cursor_form;
 use engine::Engine;
 use failure::BACKEND;
@@ -56,11 +54,5 @@ impl Mysql {
             Arc::clone(&self.engine),
             form,
         )))
-    }
-
-    /// The yardstick of [`ledger`](Self::ledger).
-    pub async fn bare_keys(&self) -> PortResult<Arc<dyn BareKeys>> {
-        let bare = bare::MysqlBareKeys::make(Arc::clone(&self.engine)).await?;
-        Ok(Arc::new(bare))
     }
 }

@@ -18,7 +18,6 @@
 mod accounts;
 mod address;
 mod array_text;
-mod bare;
 mod by_index;
 mod clicks;
 mod cursor;
@@ -37,7 +36,6 @@ use curt_core::PortResult;
 use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LedgerForm, LinkStore};
 
 use address::Address;
-use curt_adapter_kit::bare::BareKeys;
 use engine::Engine;
 
 pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, Migration, MigrationSet};
@@ -72,12 +70,6 @@ impl Postgres {
             self.engine.in_background(),
             form,
         ))
-    }
-
-    /// The yardstick of [`ledger`](Self::ledger).
-    pub async fn bare_keys(&self) -> PortResult<Arc<dyn BareKeys>> {
-        let bare = bare::PostgresBareKeys::make(self.engine.in_background()).await?;
-        Ok(Arc::new(bare))
     }
 
     #[must_use]

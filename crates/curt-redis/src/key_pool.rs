@@ -41,7 +41,7 @@ pub(super) struct RedisKeyPool {
 }
 
 /// The list of a shard. Everything else about the shard has a name that begins with it.
-pub(super) fn list(redis: &Redis, shard: usize) -> String {
+fn list(redis: &Redis, shard: usize) -> String {
     redis.name(&format!("available_keys:{{{shard}}}"))
 }
 

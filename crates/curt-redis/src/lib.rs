@@ -1,4 +1,4 @@
-//! Redis behind three ports: pools of keys on lists, locks, and the roster.
+//! Redis behind three ports: pools of keys on lists, leases, and the heartbeats.
 //!
 //! # Addresses
 //! | address | means |
@@ -22,30 +22,28 @@
 //!
 //! # What a fail-over costs
 //! Replicas lag. A new primary may bring keys back that were popped, forget keys and batches that were pushed, and
-//! forget locks that are held: all of them hints, and only the insert of a link decides. For fewer of these surprises
+//! forget leases that are held: all of them hints, and only the insert of a link decides. For fewer of these surprises
 //! set `min-replicas-to-write 1` and `min-replicas-max-lag 10` on the servers.
 
 #![forbid(unsafe_code)]
 
 mod address;
-mod bare;
 mod connect;
 mod failure;
+mod heartbeats;
 mod key_pool;
-mod locks;
-mod roster;
+mod leases;
 mod sentinel;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::PortResult;
-use curt_core::ports::{KeyPool, Locks, Roster};
+use curt_core::ports::{Heartbeats, KeyPool, Leases};
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue, ScriptInvocation};
 
 use address::Route;
-use curt_adapter_kit::bare::BareKeys;
 use curt_adapter_kit::reconnect::Reconnecting;
 
 /// The adapter's name in errors.
@@ -94,23 +92,16 @@ impl Redis {
         Arc::new(key_pool::RedisKeyPool::new(Arc::clone(self), shard, cap))
     }
 
-    /// The yardstick of the pool shard with this number, which is removed with it.
+    /// The leases as seen by a holder who describes itself as `holder`.
     #[must_use]
-    pub fn bare_keys(self: &Arc<Self>, shard: usize) -> Arc<dyn BareKeys> {
-        let pool = key_pool::list(self, shard);
-        Arc::new(bare::RedisBareKeys::new(Arc::clone(self), pool))
-    }
-
-    /// The locks as seen by a holder who describes itself as `holder`.
-    #[must_use]
-    pub fn locks(self: &Arc<Self>, holder: &str) -> Arc<dyn Locks> {
-        Arc::new(locks::RedisLocks::new(Arc::clone(self), holder))
+    pub fn leases(self: &Arc<Self>, holder: &str) -> Arc<dyn Leases> {
+        Arc::new(leases::RedisLeases::new(Arc::clone(self), holder))
     }
 
     /// The processes that announce themselves here.
     #[must_use]
-    pub fn roster(self: &Arc<Self>) -> Arc<dyn Roster> {
-        Arc::new(roster::RedisRoster::new(Arc::clone(self)))
+    pub fn heartbeats(self: &Arc<Self>) -> Arc<dyn Heartbeats> {
+        Arc::new(heartbeats::RedisHeartbeats::new(Arc::clone(self)))
     }
 
     /// Whether the primary can be asked.

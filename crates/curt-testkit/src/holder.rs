@@ -1,4 +1,4 @@
-//! A lock's holder in a process of its own, to be stopped and killed as a whole.
+//! A lease's holder in a process of its own, to be stopped and killed as a whole.
 //!
 //! The process is this test binary again, told by the environment to run the one test that calls [`hold_if_asked`].
 
@@ -10,20 +10,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::process::Guarded;
-use curt_core::ports::Locks;
+use curt_core::ports::Leases;
 
 const ADDRESS: &str = "CURT_TEST_HOLDER_ADDRESS";
-const LOCK: &str = "a";
+const LEASE: &str = "a";
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A process that holds the lock `a`.
+/// A process that holds the lease `a`.
 pub struct Holder {
     process: Guarded,
     said: BufReader<ChildStdout>,
 }
 
 impl Holder {
-    /// Starts the process and returns it with the fence of the lease that it took.
+    /// Starts the process and returns it with the fencing token of the lease that it took.
     pub fn start(address: &str, test: &str) -> (Self, u64) {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
@@ -33,8 +33,8 @@ impl Holder {
         let mut process = Guarded::spawn(&mut command).unwrap();
         let said = BufReader::new(process.stdout.take().unwrap());
         let mut holder = Self { process, said };
-        let fence = holder.hear("fence ");
-        (holder, fence.parse().unwrap())
+        let fencing_token = holder.hear("token ");
+        (holder, fencing_token.parse().unwrap())
     }
 
     pub fn signal(&self, name: &str) {
@@ -56,8 +56,8 @@ impl Holder {
     }
 }
 
-/// In a holder's process: takes the lock, says its fence, renews it all the time and says so when it is lost.
-pub async fn hold_if_asked(ttl: Duration, open: impl FnOnce(&str) -> Arc<dyn Locks>) {
+/// In a holder's process: takes the lease, says its fencing token, renews it all the time and says so when it is lost.
+pub async fn hold_if_asked(ttl: Duration, open: impl FnOnce(&str) -> Arc<dyn Leases>) {
     let Ok(address) = std::env::var(ADDRESS) else {
         return;
     };
@@ -67,9 +67,9 @@ pub async fn hold_if_asked(ttl: Duration, open: impl FnOnce(&str) -> Arc<dyn Loc
         out.write_all(line.as_bytes()).unwrap();
         out.flush().unwrap();
     };
-    let locks = open(&address);
+    let leases = open(&address);
     let lease = loop {
-        match locks.acquire(LOCK, ttl).await {
+        match leases.acquire(LEASE, ttl).await {
             Ok(Some(lease)) => break lease,
             // A busy machine may keep the engine from answering in time.
             Ok(None) => {}
@@ -77,8 +77,8 @@ pub async fn hold_if_asked(ttl: Duration, open: impl FnOnce(&str) -> Arc<dyn Loc
         }
         tokio::time::sleep(LOOK_EVERY).await;
     };
-    say(format!("\nfence {}\n", lease.fence));
-    while locks.renew(&lease, ttl).await.unwrap_or(true) {
+    say(format!("\ntoken {}\n", lease.fencing_token));
+    while leases.renew(&lease, ttl).await.unwrap_or(true) {
         tokio::time::sleep(LOOK_EVERY).await;
     }
     say("\nlost it\n".into());

@@ -1,4 +1,4 @@
-//! ZooKeeper behind three ports: locks and the roster as ephemeral nodes, and cursors.
+//! ZooKeeper behind three ports: leases and the heartbeats as ephemeral nodes, and cursors.
 //!
 //! # Addresses
 //! `zookeeper://user:password@h1:2181,h2,h3/curt`. The port is 2181 where none is named. Everything lies below the path,
@@ -8,16 +8,16 @@
 //! | node | holds |
 //! |---|---|
 //! | `/curt/shard-locks/keys-db-0` | the lock of that name: its holder's token and description |
-//! | `/curt/roster/NAME` | what the process of that name says about itself |
+//! | `/curt/heartbeats/NAME` | what the process of that name says about itself |
 //! | `/curt/cursors/NAME` | the number of the cursor `NAME`, in digits |
 //!
 //! # Sessions
 //! One session serves all calls. It lives through lost connections and elections; ZooKeeper ends it when it has not
-//! heard from us for its timeout, and its locks with it. Then a new session is made in the background, and leases of
+//! heard from us for its timeout, and its leases with it. Then a new session is made in the background, and leases of
 //! the old one are lost.
 //!
 //! Whoever is cut off learns of that only when it is back, or when it gives the session up by itself after 7/5 of the
-//! timeout: until then there are two holders. Locks are for efficiency; what must not happen twice carries the fence,
+//! timeout: until then there are two holders. Leases are for efficiency; what must not happen twice carries the fencing token,
 //! which is the zxid of the node's creation.
 //!
 //! # Failures
@@ -28,14 +28,14 @@
 mod address;
 mod cursor;
 mod failure;
-mod locks;
+mod heartbeats;
+mod leases;
 mod nodes;
-mod roster;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{Cursor, Locks, Roster};
+use curt_core::ports::{Cursor, Heartbeats, Leases};
 use curt_core::{ErrorKind, PortError, PortResult};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error};
 
@@ -48,7 +48,7 @@ const BACKEND: &str = "zookeeper";
 /// How long to wait for ZooKeeper, and ZooKeeper for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZooKeeperSettings {
-    /// How long ZooKeeper keeps the locks of a process that it does not hear from. The servers hold it between 2 and 20
+    /// How long ZooKeeper keeps the leases of a process that it does not hear from. The servers hold it between 2 and 20
     /// of their ticks.
     pub session_timeout: Duration,
     /// For a session and an answer.
@@ -90,10 +90,10 @@ impl ZooKeeper {
         }))
     }
 
-    /// The locks as seen by a holder who describes itself as `holder`.
+    /// The leases as seen by a holder who describes itself as `holder`.
     #[must_use]
-    pub fn locks(self: &Arc<Self>, holder: &str) -> Arc<dyn Locks> {
-        Arc::new(locks::ZooKeeperLocks::new(Arc::clone(self), holder))
+    pub fn leases(self: &Arc<Self>, holder: &str) -> Arc<dyn Leases> {
+        Arc::new(leases::ZooKeeperLeases::new(Arc::clone(self), holder))
     }
 
     #[must_use]
@@ -103,8 +103,8 @@ impl ZooKeeper {
 
     /// The processes that announce themselves here.
     #[must_use]
-    pub fn roster(self: &Arc<Self>) -> Arc<dyn Roster> {
-        Arc::new(roster::ZooKeeperRoster::new(Arc::clone(self)))
+    pub fn heartbeats(self: &Arc<Self>) -> Arc<dyn Heartbeats> {
+        Arc::new(heartbeats::ZooKeeperHeartbeats::new(Arc::clone(self)))
     }
 
     /// Whether a majority of the servers can be asked.

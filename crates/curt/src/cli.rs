@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{audit, bench, check, key, keys, link, migrate, serve, stats, user};
+use crate::commands::{api_key, audit, bench, check, keys, link, migrate, serve, stats, user};
 
 /// A URL shortener that starts on one machine and grows onto many.
 #[derive(Debug, Parser)]
@@ -28,7 +28,7 @@ pub(crate) enum Command {
     Check(check::Check),
     Migrate(migrate::Migrate),
     User(user::UserCommand),
-    Key(key::KeyCommand),
+    ApiKey(api_key::ApiKeyCommand),
     Keys(keys::KeysCommand),
     Audit(audit::Audit),
     Link(link::LinkCommand),

@@ -88,7 +88,7 @@ async fn show_key_once(accounts: &AccountServices) -> Result<(), AccountError> {
     println!(
         "Your API key, shown only this once:\n\n    {}\n\n\
          It may do everything and does not end. Where this output is kept, such as in the journal, so is the key: \
-         \"curt key rotate {} --overlap 0s\" replaces it.\n",
+         \"curt api-key rotate {} --overlap 0s\" replaces it.\n",
         issued.token, issued.key.prefix
     );
     Ok(())

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Migrate(migrate) => migrate.run(),
         Command::User(user) => user.run(),
-        Command::Key(key) => key.run(),
+        Command::ApiKey(command) => command.run(),
         Command::Keys(keys) => keys.run(),
         Command::Audit(audit) => audit.run(),
         Command::Link(link) => link.run(),

@@ -133,8 +133,8 @@ impl Roles {
                 )));
             }
         }
-        if !store.locks.kind().is_shared() {
-            return refuse("store.locks", "zookeeper://… or redis://…");
+        if !store.leases.kind().is_shared() {
+            return refuse("store.leases", "zookeeper://… or redis://…");
         }
         Ok(())
     }
@@ -179,15 +179,15 @@ mod tests {
         let shared = [
             "store.keys=postgres://h/keys",
             "store.pool=redis://h",
-            "store.locks=zookeeper://h/curt",
+            "store.leases=zookeeper://h/curt",
         ];
         let roles = |roles: &[Role], set: &[&str]| Roles::new(roles.to_vec(), &config(set));
         for (role, missing) in [
             (Role::Keygen, "store.keys"),
             (Role::Keysync, "store.keys"),
-            (Role::Keygen, "store.locks"),
+            (Role::Keygen, "store.leases"),
             (Role::Keysync, "store.pool"),
-            (Role::Keysync, "store.locks"),
+            (Role::Keysync, "store.leases"),
         ] {
             let others: Vec<&str> = shared
                 .into_iter()

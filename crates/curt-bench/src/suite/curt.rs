@@ -100,7 +100,7 @@ impl CurtHome {
     /// An API key that works beside or before a running server.
     pub(super) fn api_key(&self) -> anyhow::Result<String> {
         let output = Command::new(&self.program)
-            .args(["key", "--config"])
+            .args(["api-key", "--config"])
             .arg(&self.config)
             .args(["add", "bench"])
             .env_remove("CURT_CONFIG")
@@ -108,7 +108,7 @@ impl CurtHome {
             .with_context(|| format!("cannot start {}", self.program.display()))?;
         if !output.status.success() {
             bail!(
-                "curt key add failed: {}",
+                "curt api-key add failed: {}",
                 String::from_utf8_lossy(&output.stderr)
             );
         }

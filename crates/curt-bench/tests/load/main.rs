@@ -313,3 +313,54 @@ fn a_server_that_is_not_there_is_an_error_and_not_a_run() {
     gone.finish();
     assert!(matches!(refused(addr), LoadError::Connect { .. }));
 }
+
+/// Runs `curt-bench` and returns what it printed, and what it complained of.
+fn run(arguments: &[&str]) -> (bool, String, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_curt-bench"));
+    let output = command.args(arguments).output().unwrap();
+    let [printed, complaint] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.success(), printed, complaint)
+}
+
+#[test]
+fn the_commands_load_a_server() {
+    let server = TestServer::start(|request| match request.path.as_str() {
+        "/api/v1/links/bulk" => bulk_answer(request, 10),
+        _ => found(request),
+    });
+    let url = format!("http://{}", server.addr());
+    let common = [
+        "--url",
+        &url,
+        "--seconds",
+        "1",
+        "--api-key",
+        "secret",
+        "--json",
+    ];
+    let bulk = [&["create", "--bulk", "10", "--requests", "3"], &common[..]].concat();
+    let (kept, printed, complaint) = run(&bulk);
+    assert!(
+        kept && printed.contains("\"items\": 30"),
+        "{printed}{complaint}"
+    );
+    let follow = [
+        &["redirect", "--links", "10", "--requests", "40"],
+        &common[..],
+    ]
+    .concat();
+    let (kept, printed, complaint) = run(&follow);
+    assert!(
+        kept && printed.contains("\"requests\": 40"),
+        "{printed}{complaint}"
+    );
+    let (kept, _, complaint) = run(&[
+        "redirect",
+        "--url",
+        "http://192.0.2.1:80/",
+        "--api-key",
+        "x",
+    ]);
+    assert!(!kept && complaint.contains("loopback"), "{complaint}");
+}

@@ -8,8 +8,8 @@
 //! | [`KeyPool`] | a fast queue of keys, one per shard | keysync, buffer |
 //! | [`KeyFile`] | files of fixed-width keys | keygen, preload |
 //! | [`Cursor`] | a number that moves by compare-and-set | preload, id strategies |
-//! | [`Locks`] | who works on what, for efficiency only | keygen, keysync |
-//! | [`Roster`] | who is at work, and what each holds | keys |
+//! | [`Leases`] | rights to work on a shard, for efficiency only | keygen, keysync |
+//! | [`Heartbeats`] | running instances, and what each holds | keys |
 //! | [`ClickStream`] | an ordered log of click records | capture, fold |
 //! | [`ClickCounters`] | sums in a fast store, tied to stream positions | fold, flush |
 //! | [`ClickStore`] | durable sums and visits | flush, report |
@@ -25,25 +25,25 @@ mod click_counters;
 mod click_store;
 mod click_stream;
 mod cursor;
+mod heartbeats;
 mod key_file;
 mod key_ledger;
 mod key_pool;
+mod leases;
 mod link_cache;
 mod link_store;
-mod locks;
 mod quotas;
-mod roster;
 
 pub use accounts::*;
 pub use click_counters::*;
 pub use click_store::*;
 pub use click_stream::*;
 pub use cursor::*;
+pub use heartbeats::*;
 pub use key_file::*;
 pub use key_ledger::*;
 pub use key_pool::*;
+pub use leases::*;
 pub use link_cache::*;
 pub use link_store::*;
-pub use locks::*;
 pub use quotas::*;
-pub use roster::*;

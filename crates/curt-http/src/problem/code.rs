@@ -135,7 +135,7 @@ impl ProblemCode {
             Self::MalformedJson => ("malformed-json", StatusCode::BAD_REQUEST, "The body is not valid JSON",
                 "Check the body with a JSON tool: the detail gives the line and the column of the first error. Bodies are UTF-8 and at most 128 levels deep."),
             Self::CredentialsMissing => ("credentials-missing", StatusCode::UNAUTHORIZED, "An API key is needed",
-                "Send your API key as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\". The operator of this server makes keys with \"curt key add NAME\"."),
+                "Send your API key as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\". The operator of this server makes keys with \"curt api-key add NAME\"."),
             Self::CredentialsInvalid => ("credentials-invalid", StatusCode::UNAUTHORIZED, "The API key is not valid",
                 "The key is unknown, revoked or expired. Check that it was copied whole, or ask the operator for a new one."),
             Self::CrossSite => ("cross-site", StatusCode::FORBIDDEN, "The request came from another site",

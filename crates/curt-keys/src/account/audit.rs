@@ -107,7 +107,7 @@ impl Moment {
         for pool in &ports.pools {
             depths.push(pool.depth().await?);
         }
-        let instances = Registry::read(&*ports.roster).await?.instances;
+        let instances = Registry::read(&*ports.heartbeats).await?.instances;
         let counts = ports.links()?.counts().await?;
         Ok(Self {
             depths,
@@ -128,9 +128,9 @@ async fn ask_for_buffers(ports: &KeyPorts) -> PortResult<(Vec<Key>, Vec<Box<str>
     loop {
         // Repeated, because its record runs out like any other.
         request
-            .write(&*ports.roster, &name, ANSWER_TIME_MAX)
+            .write(&*ports.heartbeats, &name, ANSWER_TIME_MAX)
             .await?;
-        let mut seen = Registry::read(&*ports.roster).await?;
+        let mut seen = Registry::read(&*ports.heartbeats).await?;
         seen.answers.retain(|answer| answer.answers(&audit));
         let answers = &seen.answers;
         let mut silent = seen.instances;
@@ -139,7 +139,7 @@ async fn ask_for_buffers(ports: &KeyPorts) -> PortResult<(Vec<Key>, Vec<Box<str>
             instance.holdings.buffered > 0 && !has_answered
         });
         if silent.is_empty() || Instant::now() >= end {
-            ports.roster.leave(&name).await?;
+            ports.heartbeats.remove(&name).await?;
             let keys = seen.answers.into_iter().flat_map(AuditAnswer::into_keys);
             let silent = silent.into_iter().map(|instance| instance.who);
             return Ok((keys.collect(), silent.collect()));

@@ -8,7 +8,7 @@ use curt_core::ports::{KeyFile, KeyFileLayout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::KeyError;
-use crate::lease::{LeaseName, Leases};
+use crate::lease::{HeldLeases, LeaseName};
 use crate::pace::{NextPass, Nudges, report};
 use crate::preload::Series;
 use crate::settings::FileSettings;
@@ -23,7 +23,7 @@ pub(crate) struct FileFill {
     pub(crate) series: Arc<Series>,
     pub(crate) settings: FileSettings,
     pub(crate) nudges: Arc<Nudges>,
-    pub(crate) leases: Leases,
+    pub(crate) leases: HeldLeases,
 }
 
 impl FileFill {

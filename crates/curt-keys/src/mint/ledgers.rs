@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
 use super::{KeySpace, Minter};
-use crate::lease::{LeaseName, Leases};
+use crate::lease::{HeldLeases, LeaseName};
 use crate::metrics::KeyMetrics;
 use crate::pace::{NextPass, RefillPace, report};
 use crate::ports::KeyPorts;
@@ -23,7 +23,7 @@ pub(crate) struct LedgerFill {
     minter: Minter,
     settings: LedgerSettings,
     metrics: KeyMetrics,
-    leases: Leases,
+    leases: HeldLeases,
     paces: Mutex<Vec<RefillPace>>,
     /// Shards whose ledger has refused our fencing token, and accepted none since.
     refused: Mutex<HashSet<usize>>,
@@ -45,7 +45,7 @@ impl LedgerFill {
             minter: Minter::of(settings),
             settings: settings.ledger,
             metrics,
-            leases: Leases::new(Arc::clone(&ports.locks), settings.lock_ttl),
+            leases: HeldLeases::new(Arc::clone(&ports.leases), settings.lease_ttl),
             refused: Mutex::default(),
         }
     }
@@ -107,7 +107,7 @@ impl LedgerFill {
 
     /// Inserts with the fencing token of the shard's lease. `None`: another process has had the lease since.
     ///
-    /// Refused with a new lease, too, it is the tokens that went back: the lock service was exchanged, or has lost its
+    /// Refused with a new lease, too, it is the tokens that went back: the lease service was exchanged, or has lost its
     /// data. Two owners at once are a waste and never a wrong, so then the keys go in without a token.
     async fn insert(&self, shard: usize, keys: &[Key]) -> PortResult<Option<u64>> {
         let ledger = &self.ledgers[shard];

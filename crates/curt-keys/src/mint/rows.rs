@@ -7,7 +7,7 @@ use curt_core::{DomainId, LinkId, PortResult};
 use tokio_util::sync::CancellationToken;
 
 use super::{KeySpace, Minter};
-use crate::lease::{LeaseName, Leases};
+use crate::lease::{HeldLeases, LeaseName};
 use crate::metrics::KeyMetrics;
 use crate::pace::{NextPass, report};
 use crate::settings::ClaimSettings;
@@ -19,7 +19,7 @@ pub(crate) struct RowFill {
     pub(crate) minter: Minter,
     pub(crate) settings: ClaimSettings,
     pub(crate) metrics: KeyMetrics,
-    pub(crate) leases: Leases,
+    pub(crate) leases: HeldLeases,
 }
 
 impl RowFill {

@@ -28,7 +28,7 @@ pub struct KeySettings {
     /// How long a create may wait for an empty buffer before it makes a random key. Zero: not at all.
     pub dry_wait: Duration,
     /// How long a lease on a shard outlives its holder.
-    pub lock_ttl: Duration,
+    pub lease_ttl: Duration,
     pub ledger: LedgerSettings,
     pub pool: PoolSettings,
     pub buffer: BufferSettings,
@@ -116,7 +116,7 @@ impl Default for KeySettings {
             unwanted: UnwantedWords::default(),
             tick: Duration::from_secs(1),
             dry_wait: Duration::from_millis(5),
-            lock_ttl: Duration::from_secs(30),
+            lease_ttl: Duration::from_secs(30),
             ledger: LedgerSettings {
                 low: 10_000,
                 high: 20_000,
@@ -181,9 +181,9 @@ impl KeySettings {
                 self.length
             )));
         }
-        if self.tick.is_zero() || self.lock_ttl < Duration::from_secs(1) {
+        if self.tick.is_zero() || self.lease_ttl < Duration::from_secs(1) {
             return Err(KeyError::Settings(
-                "keys.tick must not be zero, and keys.lock_ttl must be a second or more".into(),
+                "keys.tick must not be zero, and keys.lease_ttl must be a second or more".into(),
             ));
         }
         check_watermarks("keys.ledger", self.ledger.low, self.ledger.high)?;

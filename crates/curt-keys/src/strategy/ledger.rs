@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Opened;
 use crate::error::KeyError;
-use crate::lease::Leases;
+use crate::lease::HeldLeases;
 use crate::metrics::KeyMetrics;
 use crate::mint::LedgerFill;
 use crate::pace::{NextPass, Nudges};
@@ -45,7 +45,7 @@ pub(super) fn open(
         strategy: settings.strategy.name(),
         needs: "1 to 1,024 ledgers",
     })?;
-    let leases = || Leases::new(Arc::clone(&ports.locks), settings.lock_ttl);
+    let leases = || HeldLeases::new(Arc::clone(&ports.leases), settings.lease_ttl);
     let keygen = LedgerFill::new(&ports, homes, settings, metrics.clone());
     let (buffer, stage) = if ports.pools.is_empty() {
         // The buffer holds what a pool would, because a crash costs none of it: the open batches tell where its keys
@@ -69,7 +69,7 @@ pub(super) fn open(
         buffer,
         keygen,
         stage,
-        recovery: Recovery::new(&ports, homes, metrics.clone(), settings.lock_ttl),
+        recovery: Recovery::new(&ports, homes, metrics.clone(), settings.lease_ttl),
         nudges: Arc::clone(nudges),
         ports,
     };

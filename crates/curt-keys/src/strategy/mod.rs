@@ -19,7 +19,7 @@ use self::claim::RowSource;
 use self::hash::{HashKeys, HashSource};
 use crate::error::KeyError;
 use crate::ids::IdSource;
-use crate::lease::Leases;
+use crate::lease::HeldLeases;
 use crate::metrics::KeyMetrics;
 use crate::mint::{FileFill, Minter, RowFill};
 use crate::pace::Nudges;
@@ -67,7 +67,7 @@ fn open_file(
         series: Arc::clone(&series),
         settings: settings.file,
         nudges: Arc::clone(nudges),
-        leases: Leases::new(Arc::clone(&ports.locks), settings.lock_ttl),
+        leases: HeldLeases::new(Arc::clone(&ports.leases), settings.lease_ttl),
     };
     let preload = Preload {
         ports,
@@ -98,7 +98,7 @@ fn open_claim(
         minter: Minter::of(settings),
         settings: settings.claim,
         metrics: metrics.clone(),
-        leases: Leases::new(ports.locks, settings.lock_ttl),
+        leases: HeldLeases::new(ports.leases, settings.lease_ttl),
     };
     let source = RowSource {
         links,

@@ -8,7 +8,7 @@ use curt_core::clock::Clock;
 use curt_core::ports::{BatchId, KeyLedger};
 use rand::Rng as _;
 
-use crate::lease::{LeaseName, Leases};
+use crate::lease::{HeldLeases, LeaseName};
 use crate::pace::report;
 use crate::ports::KeyPorts;
 
@@ -98,7 +98,7 @@ pub(super) struct Taken {
 pub(super) struct BatchTaker {
     ledgers: Vec<Arc<dyn KeyLedger>>,
     clock: Arc<dyn Clock>,
-    pub(super) leases: Leases,
+    pub(super) leases: HeldLeases,
     owner: BatchOwner,
     named: u64,
     next_ledger: usize,
@@ -107,7 +107,7 @@ pub(super) struct BatchTaker {
 }
 
 impl BatchTaker {
-    pub(super) fn new(ports: &KeyPorts, leases: Leases) -> Self {
+    pub(super) fn new(ports: &KeyPorts, leases: HeldLeases) -> Self {
         Self {
             ledgers: ports.ledgers.clone(),
             clock: Arc::clone(&ports.clock),

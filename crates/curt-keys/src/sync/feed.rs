@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::batch::{BatchOwner, BatchTaker, Closing, Destination, Taken};
-use crate::lease::Leases;
+use crate::lease::HeldLeases;
 use crate::ports::KeyPorts;
 use crate::settings::PoolSettings;
 
@@ -42,7 +42,7 @@ struct BufferedBatch {
 }
 
 impl LedgerFeed {
-    pub(crate) fn new(ports: &KeyPorts, settings: &PoolSettings, leases: Leases) -> Self {
+    pub(crate) fn new(ports: &KeyPorts, settings: &PoolSettings, leases: HeldLeases) -> Self {
         Self {
             ledgers: ports.ledgers.clone(),
             batch: settings.batch,

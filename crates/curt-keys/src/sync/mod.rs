@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::batch::{BatchTaker, Destination};
 use self::shard::Shard;
-use crate::lease::{LeaseName, Leases};
+use crate::lease::{HeldLeases, LeaseName};
 use crate::pace::{NextPass, Nudges, RefillPace, report};
 use crate::ports::KeyPorts;
 use crate::settings::PoolSettings;
@@ -63,7 +63,7 @@ impl Keysync {
         ports: &KeyPorts,
         settings: PoolSettings,
         nudges: Arc<Nudges>,
-        leases: Leases,
+        leases: HeldLeases,
     ) -> Self {
         let shard = |pool| Shard::new(pool, RefillPace::new(settings.low, settings.high, true));
         let state = SyncState {
@@ -142,7 +142,7 @@ impl Keysync {
 
     async fn is_orphaned_and_low(&self, state: &mut SyncState, shard: usize) -> bool {
         let name = LeaseName::Pool(shard).to_string();
-        let is_free = matches!(self.ports.locks.holder(&name).await, Ok(None));
+        let is_free = matches!(self.ports.leases.holder(&name).await, Ok(None));
         let free_since = &mut state.shards[shard].free_since;
         *free_since = is_free.then(|| free_since.unwrap_or_else(Instant::now));
         let ttl = state.taker.leases.ttl();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use curt_core::clock::UnixMillis;
 use curt_core::names::event;
 use curt_core::place::Modulo;
-use curt_core::ports::{KeyLedger, LinkStore, Locks, OpenBatch};
+use curt_core::ports::{KeyLedger, Leases, LinkStore, OpenBatch};
 use curt_core::{DomainId, Key, LinkId, PortResult};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::Mutex;
@@ -110,7 +110,7 @@ impl Recovery {
     /// Settles the open batches of `owner` in all ledgers, given its unused keys; without them those of dead owners.
     /// Returns how many keys went back into the supply.
     async fn settle(&self, owner: BatchOwner, unused: Option<&HashSet<Key>>) -> PortResult<u64> {
-        let mut living = Living::new(&self.ports.locks, owner);
+        let mut living = Living::new(&self.ports.leases, owner);
         let mut recovered = 0;
         for ledger in &self.ports.ledgers {
             // Batches that are not to be settled stay in front of the list, so that each page starts behind them.
@@ -243,14 +243,14 @@ async fn recycle_into(ledger: &dyn KeyLedger, keys: &[Key]) -> PortResult<(u64, 
 
 /// Remembers during one sweep which owners are alive.
 struct Living<'a> {
-    locks: &'a Arc<dyn Locks>,
+    leases: &'a Arc<dyn Leases>,
     known: HashMap<BatchOwner, bool>,
 }
 
 impl<'a> Living<'a> {
-    fn new(locks: &'a Arc<dyn Locks>, owner: BatchOwner) -> Self {
+    fn new(leases: &'a Arc<dyn Leases>, owner: BatchOwner) -> Self {
         Self {
-            locks,
+            leases,
             known: HashMap::from([(owner, true)]),
         }
     }
@@ -263,8 +263,8 @@ impl<'a> Living<'a> {
         if let Some(&alive) = self.known.get(&owner) {
             return alive;
         }
-        // While the lock service is away no owner counts as dead.
-        let holder = self.locks.holder(&owner.lease().to_string()).await;
+        // While the lease service is away no owner counts as dead.
+        let holder = self.leases.holder(&owner.lease().to_string()).await;
         let alive = holder.map_or(true, |holder| holder.is_some());
         self.known.insert(owner, alive);
         alive

@@ -146,7 +146,7 @@ async fn files_are_written_until_enough_keys_wait_and_progress_is_told() {
     let stopped = supply.stock_files(9_000, &stop, |_| ()).await;
     assert_eq!(stopped.unwrap(), 3_000, "told to stop");
     let lease = ports
-        .locks
+        .leases
         .acquire("shard-locks/key-files", Duration::from_secs(60))
         .await;
     assert!(lease.unwrap().is_some(), "the lock is free again");

@@ -228,8 +228,8 @@ async fn a_keysync_takes_its_share_of_shards_and_the_orphans_after_a_while() {
         pool.pop(1_000).await.unwrap();
     }
     settled([&one, &one]).await;
-    tokio::time::advance(settings.lock_ttl).await;
-    world.clock.advance(settings.lock_ttl / 2);
+    tokio::time::advance(settings.lease_ttl).await;
+    world.clock.advance(settings.lease_ttl / 2);
     settled([&one, &one]).await;
     assert_eq!(depths().await, [true; 4], "orphans are adopted");
 }

@@ -37,15 +37,23 @@ async fn an_adopted_shard_is_given_up_when_it_is_filled() {
     settings.pool.shards_max = 2;
     let one = KeySupply::open_behind(&settings, ports.clone(), KeyMetrics::default()).unwrap();
     settled(&one).await;
-    tokio::time::advance(settings.lock_ttl).await;
+    tokio::time::advance(settings.lease_ttl).await;
     settled(&one).await;
     assert!(world.pools[2].depth().await.unwrap() >= 20, "adopted");
-    let holder = ports.locks.holder("shard-locks/keys-pool-2").await.unwrap();
+    let holder = ports
+        .leases
+        .holder("shard-locks/keys-pool-2")
+        .await
+        .unwrap();
     assert_eq!(holder, None, "left to whoever comes");
     // What does not run low is nobody's concern.
     let two = KeySupply::open_behind(&settings, ports.clone(), KeyMetrics::default()).unwrap();
     settled(&two).await;
-    let holder = ports.locks.holder("shard-locks/keys-pool-2").await.unwrap();
+    let holder = ports
+        .leases
+        .holder("shard-locks/keys-pool-2")
+        .await
+        .unwrap();
     assert!(holder.is_some(), "a keysync with room takes it for good");
 }
 

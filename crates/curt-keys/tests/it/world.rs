@@ -20,7 +20,7 @@ use curt_keys::{
     KeySettings, KeySupply, LedgerSettings, PoolSettings, Strategy, SuppliedKey,
 };
 use curt_memory::{
-    MemoryCursor, MemoryKeyFile, MemoryKeyLedger, MemoryLinkStore, MemoryLocks, MemoryRoster,
+    MemoryCursor, MemoryHeartbeats, MemoryKeyFile, MemoryKeyLedger, MemoryLeases, MemoryLinkStore,
 };
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -59,8 +59,8 @@ impl World {
             links: Some(Arc::clone(&self.links)),
             files: Some(self.wire(&self.files)),
             cursor: self.wire(&self.cursor),
-            locks: Arc::new(MemoryLocks::new(self.clock.clone())),
-            roster: Arc::new(MemoryRoster::new(self.clock.clone())),
+            leases: Arc::new(MemoryLeases::new(self.clock.clone())),
+            heartbeats: Arc::new(MemoryHeartbeats::new(self.clock.clone())),
             clock: self.clock.clone(),
             who: "test".into(),
         }

@@ -12,8 +12,8 @@ use curt_links::{
     PurgePorts, PurgeSettings, Purger, Resolution, ResolveMetrics, Resolver, ResolverSettings, Who,
 };
 use curt_memory::{
-    MemoryAccounts, MemoryCursor, MemoryKeyLedger, MemoryKeyPool, MemoryLinkStore, MemoryLocks,
-    MemoryRoster,
+    MemoryAccounts, MemoryCursor, MemoryHeartbeats, MemoryKeyLedger, MemoryKeyPool, MemoryLeases,
+    MemoryLinkStore,
 };
 use curt_testkit::keys::random_supply;
 
@@ -195,8 +195,8 @@ pub(crate) async fn supply(strategy: Strategy, pool: MemoryKeyPool) -> Arc<KeySu
         links: Some(Arc::new(MemoryLinkStore::new())),
         files: None,
         cursor: Arc::new(MemoryCursor::new()),
-        locks: Arc::new(MemoryLocks::new(clock.clone())),
-        roster: Arc::new(MemoryRoster::new(clock.clone())),
+        leases: Arc::new(MemoryLeases::new(clock.clone())),
+        heartbeats: Arc::new(MemoryHeartbeats::new(clock.clone())),
         clock,
         who: "test".into(),
     };

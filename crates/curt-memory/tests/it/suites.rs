@@ -12,12 +12,12 @@ use curt_core::ports::{
 };
 use curt_memory::{
     MemoryAccounts, MemoryClickCounters, MemoryClickStore, MemoryClickStream, MemoryCursor,
-    MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLinkCache, MemoryLinkStore, MemoryLocks,
-    MemoryQuotas, MemoryRoster,
+    MemoryHeartbeats, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLeases, MemoryLinkCache,
+    MemoryLinkStore, MemoryQuotas,
 };
 use curt_testkit::conformance;
-use curt_testkit::conformance::locks::Holders;
-use curt_testkit::conformance::roster::Lookers;
+use curt_testkit::conformance::heartbeats::Lookers;
+use curt_testkit::conformance::leases::Holders;
 use curt_testkit::sample::{NOW, id, link, request};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,32 +54,32 @@ async fn cursor() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roster() {
+async fn heartbeats() {
     let clock = Arc::new(ManualClock::at(NOW));
     let make = async || {
-        let roster = Arc::new(MemoryRoster::new(clock.clone()));
+        let heartbeats = Arc::new(MemoryHeartbeats::new(clock.clone()));
         Lookers {
-            first: roster.clone(),
-            second: roster,
+            first: heartbeats.clone(),
+            second: heartbeats,
         }
     };
-    conformance::roster::suite(make).await;
-    let roster = Arc::new(MemoryRoster::new(clock.clone()));
+    conformance::heartbeats::suite(make).await;
+    let heartbeats = Arc::new(MemoryHeartbeats::new(clock.clone()));
     let pass = async |by| clock.advance(by);
-    conformance::roster::who_falls_silent_is_forgotten(roster, pass).await;
+    conformance::heartbeats::who_falls_silent_is_forgotten(heartbeats, pass).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn locks() {
+async fn leases() {
     let clock = Arc::new(ManualClock::at(NOW));
     let make = async || {
-        let locks = MemoryLocks::new(clock.clone());
+        let leases = MemoryLeases::new(clock.clone());
         Holders {
-            first: Arc::new(locks.for_holder("first")),
-            second: Arc::new(locks.for_holder("second")),
+            first: Arc::new(leases.for_holder("first")),
+            second: Arc::new(leases.for_holder("second")),
         }
     };
-    conformance::locks::suite(make, async |by| clock.advance(by)).await;
+    conformance::leases::suite(make, async |by| clock.advance(by)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,6 @@ macro_rules! listed {
         "JSON_TABLE(?, '$[*]' COLUMNS (name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS listed"
     };
 }
-pub(crate) use listed;
 
 /// A key needs no escapes: it is made of letters, digits and `-_.`.
 pub(crate) fn list(keys: &[Key]) -> String {
@@ -20,16 +19,18 @@ pub(crate) fn list(keys: &[Key]) -> String {
     format!("[{}]", quoted.join(","))
 }
 
-/// Whether no owner with a higher fence has been here. Remembers this one.
-pub(super) async fn pass_fence(
+/// Whether no owner with a higher fencing token has been here. Remembers this one.
+pub(super) async fn advance_fencing_token(
     transaction: &mut Transaction<'_>,
-    fence: u64,
+    fencing_token: u64,
 ) -> Result<bool, Error> {
     let raise = "UPDATE key_owner SET fence = ? WHERE fence < ?";
-    transaction.exec_drop(raise, (fence, fence)).await?;
+    transaction
+        .exec_drop(raise, (fencing_token, fencing_token))
+        .await?;
     let highest = "SELECT fence FROM key_owner";
     let highest: Option<u64> = transaction.query_first(highest).await?;
-    Ok(highest.is_some_and(|highest| highest <= fence))
+    Ok(highest.is_some_and(|highest| highest <= fencing_token))
 }
 
 /// Adds those that are not known as unused, in one order for everybody, so that no two wait for each other in a

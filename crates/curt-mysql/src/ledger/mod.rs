@@ -45,12 +45,12 @@ impl MysqlLedger {
         Ok(&self.engine)
     }
 
-    async fn mint(&self, fence: Option<u64>, keys: &[Key]) -> PortResult<Option<u64>> {
+    async fn mint(&self, fencing_token: Option<u64>, keys: &[Key]) -> PortResult<Option<u64>> {
         let (form, list) = (self.form, keys::list(keys));
         let engine = self.engine().await?;
         engine
             .transact("add minted keys", |transaction| {
-                Box::pin(async move { mint(transaction, form, fence, &list).await })
+                Box::pin(async move { mint(transaction, form, fencing_token, &list).await })
             })
             .await
     }
@@ -63,8 +63,8 @@ impl KeyLedger for MysqlLedger {
         Ok(added.unwrap_or_default())
     }
 
-    async fn insert_fenced(&self, fence: u64, keys: &[Key]) -> PortResult<Option<u64>> {
-        self.mint(Some(fence), keys).await
+    async fn insert_fenced(&self, fencing_token: u64, keys: &[Key]) -> PortResult<Option<u64>> {
+        self.mint(Some(fencing_token), keys).await
     }
 
     async fn take(&self, batch: &BatchId, limit: usize, now: UnixMillis) -> PortResult<Vec<Key>> {
@@ -168,15 +168,15 @@ impl KeyLedger for MysqlLedger {
     }
 }
 
-/// Adds minted keys, unless an owner with a higher fence has been here.
+/// Adds minted keys, unless an owner with a higher fencing token has been here.
 async fn mint(
     transaction: &mut Transaction<'_>,
     form: LedgerForm,
-    fence: Option<u64>,
+    fencing_token: Option<u64>,
     list: &str,
 ) -> Result<Option<u64>, Error> {
-    if let Some(fence) = fence
-        && !keys::pass_fence(transaction, fence).await?
+    if let Some(fencing_token) = fencing_token
+        && !keys::advance_fencing_token(transaction, fencing_token).await?
     {
         return Ok(None);
     }

@@ -63,24 +63,24 @@ impl PostgresLedger {
         Ok((added, u64::try_from(left).unwrap_or(0)))
     }
 
-    /// Adds minted keys, unless an owner with a higher fence has been here.
-    async fn mint(&self, fence: Option<u64>, keys: &[Key]) -> PortResult<Option<u64>> {
+    /// Adds minted keys, unless an owner with a higher fencing token has been here.
+    async fn mint(&self, fencing_token: Option<u64>, keys: &[Key]) -> PortResult<Option<u64>> {
         const OP: &str = "add minted keys";
-        let (texts, fence) = (texts(keys), fence.map(u64::cast_signed));
+        let (texts, fencing_token) = (texts(keys), fencing_token.map(u64::cast_signed));
         let (add, undo) = match self.form {
             LedgerForm::Delete => (sql::INSERT, Some(sql::UNINSERT)),
             LedgerForm::UsedTable => (sql::INSERT_UNLESS_MOVED, Some(sql::UNINSERT_MOVED)),
             // Every key that was ever known still has its row.
             LedgerForm::Status | LedgerForm::Cursor => (sql::INSERT, None),
         };
-        let raise: &[Value<'_>] = &[&fence];
-        let raise = fence.is_some().then_some(Step {
+        let raise: &[Value<'_>] = &[&fencing_token];
+        let raise = fencing_token.is_some().then_some(Step {
             sql: sql::RAISE_FENCE,
             values: raise,
         });
         let add = Step {
             sql: add,
-            values: &[&texts, &fence],
+            values: &[&texts, &fencing_token],
         };
         let listed: &[Value<'_>] = &[&texts];
         let undo = undo.map(|sql| Step {
@@ -100,8 +100,8 @@ impl KeyLedger for PostgresLedger {
         Ok(added.unwrap_or_default())
     }
 
-    async fn insert_fenced(&self, fence: u64, keys: &[Key]) -> PortResult<Option<u64>> {
-        self.mint(Some(fence), keys).await
+    async fn insert_fenced(&self, fencing_token: u64, keys: &[Key]) -> PortResult<Option<u64>> {
+        self.mint(Some(fencing_token), keys).await
     }
 
     async fn take(&self, batch: &BatchId, limit: usize, now: UnixMillis) -> PortResult<Vec<Key>> {

@@ -145,10 +145,10 @@ pub(super) const TAKE_RANGE: &str = concat!(
 /// passed over by the head before its rows are there.
 pub(super) const LOCK_TAIL: &str = "SELECT pg_advisory_xact_lock(x'6b657973'::bigint)";
 
-/// Remembers the fence `$1`, if it is the highest. A statement of its own, so that the next one sees it.
+/// Remembers the fencing token `$1`, if it is the highest. A statement of its own, so that the next one sees it.
 pub(super) const RAISE_FENCE: &str = "UPDATE key_owner SET fence = $1 WHERE fence < $1";
 
-/// Whether an owner with the fence `$2` may insert; without a fence everybody may.
+/// Whether an owner with the fencing token `$2` may insert; without a fencing token everybody may.
 macro_rules! passes_fence {
     () => {
         "($2::bigint IS NULL OR EXISTS (SELECT FROM key_owner WHERE fence <= $2))"

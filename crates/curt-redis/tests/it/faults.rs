@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use curt_core::ports::Locks;
+use curt_core::ports::Leases;
 use curt_core::{ErrorKind, PortError, PortResult};
 use curt_redis::{Redis, RedisSettings};
 use curt_testkit::engines::proxy::{Line, Proxy};
@@ -195,13 +195,13 @@ async fn replicated(servers: &Sentinels) {
 async fn a_failover_brings_popped_keys_back_and_is_noticed_by_itself() {
     let mut servers = need!(Sentinels::start(2));
     let redis = open(&servers.url());
-    let (pool, locks) = (redis.pool(0, CAP), redis.locks("first"));
+    let (pool, leases) = (redis.pool(0, CAP), redis.leases("first"));
     pool.push(&batch("a"), &keys("k", 1_000)).await.unwrap();
-    let kept = locks.acquire("kept", 60 * ttl()).await.unwrap().unwrap();
+    let kept = leases.acquire("kept", 60 * ttl()).await.unwrap().unwrap();
     replicated(&servers).await;
     servers.pause_replication().unwrap();
     let popped = pool.pop(100).await.unwrap();
-    let forgotten = locks
+    let forgotten = leases
         .acquire("forgotten", 60 * ttl())
         .await
         .unwrap()
@@ -218,11 +218,11 @@ async fn a_failover_brings_popped_keys_back_and_is_noticed_by_itself() {
     assert!(late < time_max(BACK_MAX), "{late:?} after the fail-over");
     assert_eq!(depth, 1_000, "popped keys are back");
     assert_eq!(pool.pop(100).await.unwrap(), popped);
-    assert!(locks.renew(&kept, ttl()).await.unwrap());
-    assert!(!locks.renew(&forgotten, ttl()).await.unwrap());
-    let again = locks.acquire("forgotten", ttl()).await.unwrap().unwrap();
+    assert!(leases.renew(&kept, ttl()).await.unwrap());
+    assert!(!leases.renew(&forgotten, ttl()).await.unwrap());
+    let again = leases.acquire("forgotten", ttl()).await.unwrap().unwrap();
     assert!(
-        again.fence > forgotten.fence,
+        again.fencing_token > forgotten.fencing_token,
         "{again:?} after {forgotten:?}"
     );
     servers.server_mut(former).unwrap().restart().unwrap();
@@ -354,16 +354,19 @@ async fn a_replica_is_not_taken_for_the_primary() {
 async fn an_emptied_server_gives_nothing_and_takes_everything() {
     let server = need!(Server::start());
     let redis = open(&server.url());
-    let (pool, locks) = (redis.pool(0, CAP), redis.locks("first"));
+    let (pool, leases) = (redis.pool(0, CAP), redis.leases("first"));
     pool.push(&batch("a"), &keys("k", 10)).await.unwrap();
-    let lease = locks.acquire("a", 60 * ttl()).await.unwrap().unwrap();
+    let lease = leases.acquire("a", 60 * ttl()).await.unwrap().unwrap();
     server.run_command(&["FLUSHALL"]).unwrap();
     server.run_command(&["SCRIPT", "FLUSH"]).unwrap();
     assert_eq!(pool.pop(10).await.unwrap(), []);
     assert_eq!(pool.push(&batch("a"), &keys("k", 10)).await.unwrap(), 10);
-    assert!(!locks.renew(&lease, ttl()).await.unwrap());
-    let next = locks.acquire("a", ttl()).await.unwrap().unwrap();
-    assert!(next.fence > lease.fence, "{next:?} after {lease:?}");
+    assert!(!leases.renew(&lease, ttl()).await.unwrap());
+    let next = leases.acquire("a", ttl()).await.unwrap().unwrap();
+    assert!(
+        next.fencing_token > lease.fencing_token,
+        "{next:?} after {lease:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -421,7 +424,7 @@ async fn a_push_without_memory_happens_not_at_all() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holder_process() {
-    hold_if_asked(ttl(), |address| open(address).locks("process")).await;
+    hold_if_asked(ttl(), |address| open(address).leases("process")).await;
 }
 
 /// A stopped process knows nothing of its lock's end. It must hear of it with its first question.
@@ -429,22 +432,29 @@ async fn holder_process() {
 async fn a_process_stopped_past_its_lease_learns_that_it_lost_it() {
     let server = need!(shared());
     let address = format!("{}?prefix={}", server.url(), unique("stopped"));
-    let (mut holder, fence) = Holder::start(&address, "faults::holder_process");
-    let locks: Arc<dyn Locks> = open(&address).locks("second");
+    let (mut holder, fencing_token) = Holder::start(&address, "faults::holder_process");
+    let leases: Arc<dyn Leases> = open(&address).leases("second");
     tokio::time::sleep(2 * ttl()).await;
-    assert_eq!(locks.holder("a").await.unwrap().as_deref(), Some("process"));
+    assert_eq!(
+        leases.holder("a").await.unwrap().as_deref(),
+        Some("process")
+    );
     assert!(
-        locks.acquire("a", ttl()).await.unwrap().is_none(),
+        leases.acquire("a", ttl()).await.unwrap().is_none(),
         "renewed"
     );
     holder.signal("-STOP");
     tokio::time::sleep(ttl() + ttl() / 2).await;
-    let lease = locks.acquire("a", 60 * ttl()).await.unwrap().unwrap();
-    assert!(lease.fence > fence, "{} after {fence}", lease.fence);
+    let lease = leases.acquire("a", 60 * ttl()).await.unwrap().unwrap();
+    assert!(
+        lease.fencing_token > fencing_token,
+        "{} after {fencing_token}",
+        lease.fencing_token
+    );
     holder.signal("-CONT");
     holder.hear("lost it");
     assert!(
-        locks.renew(&lease, ttl()).await.unwrap(),
+        leases.renew(&lease, ttl()).await.unwrap(),
         "the second's still"
     );
 }

@@ -6,8 +6,8 @@ use curt_core::ErrorKind;
 use curt_core::ports::KeyPool;
 use curt_redis::{Redis, RedisSettings};
 use curt_testkit::conformance;
-use curt_testkit::conformance::locks::Holders;
-use curt_testkit::conformance::roster::Lookers;
+use curt_testkit::conformance::heartbeats::Lookers;
+use curt_testkit::conformance::leases::Holders;
 use curt_testkit::engines::redis::{Sentinels, Server, shared};
 use curt_testkit::engines::unique;
 use curt_testkit::need;
@@ -27,15 +27,15 @@ async fn key_pool_suite(address: &str) {
     conformance::key_pool::suite(async |cap| open(&apart(address)).pool(0, cap)).await;
 }
 
-async fn locks_suite(address: &str) {
+async fn leases_suite(address: &str) {
     let make = async || {
         let address = apart(address);
         Holders {
-            first: open(&address).locks("first"),
-            second: open(&address).locks("second"),
+            first: open(&address).leases("first"),
+            second: open(&address).leases("second"),
         }
     };
-    conformance::locks::suite(make, tokio::time::sleep).await;
+    conformance::leases::suite(make, tokio::time::sleep).await;
 }
 
 fn secured_url(server: &Server) -> String {
@@ -50,38 +50,38 @@ async fn key_pool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roster() {
+async fn heartbeats() {
     let server = need!(shared());
     let make = async || {
         let address = apart(&server.url());
         Lookers {
-            first: open(&address).roster(),
-            second: open(&address).roster(),
+            first: open(&address).heartbeats(),
+            second: open(&address).heartbeats(),
         }
     };
-    conformance::roster::suite(make).await;
-    let roster = open(&apart(&server.url())).roster();
-    conformance::roster::who_falls_silent_is_forgotten(roster, tokio::time::sleep).await;
+    conformance::heartbeats::suite(make).await;
+    let heartbeats = open(&apart(&server.url())).heartbeats();
+    conformance::heartbeats::who_falls_silent_is_forgotten(heartbeats, tokio::time::sleep).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn locks() {
+async fn leases() {
     let server = need!(shared());
-    locks_suite(&server.url()).await;
+    leases_suite(&server.url()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_over_tls_with_an_account() {
     let server = need!(Server::start_secured());
     key_pool_suite(&secured_url(&server)).await;
-    locks_suite(&secured_url(&server)).await;
+    leases_suite(&secured_url(&server)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_through_sentinels() {
     let redis = need!(Sentinels::start(2));
     key_pool_suite(&redis.url()).await;
-    locks_suite(&redis.url()).await;
+    leases_suite(&redis.url()).await;
 }
 
 /// A setting that cannot work is not worth trying again, and says so.

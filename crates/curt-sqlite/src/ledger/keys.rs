@@ -33,14 +33,17 @@ fn slot(key: &Key) -> u32 {
     u32::try_from(place::hash(key.as_bytes()) >> 32).unwrap_or(u32::MAX)
 }
 
-/// Whether no owner with a higher fence has been here. Remembers this one.
-pub(super) fn pass_fence(connection: &Connection, fence: u64) -> rusqlite::Result<bool> {
+/// Whether no owner with a higher fencing token has been here. Remembers this one.
+pub(super) fn advance_fencing_token(
+    connection: &Connection,
+    fencing_token: u64,
+) -> rusqlite::Result<bool> {
     let passed = connection
         .prepare_cached(
             "INSERT INTO counters (name, value) VALUES ('keys.fence', ?1) \
              ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE value <= excluded.value",
         )?
-        .execute([fence.cast_signed()])?;
+        .execute([fencing_token.cast_signed()])?;
     Ok(passed > 0)
 }
 

@@ -36,15 +36,15 @@ impl SqliteLedger {
         Self { db, form }
     }
 
-    /// Adds keys, unless an owner with a higher fence has been here.
-    async fn add(&self, fence: Option<u64>, keys: &[Key]) -> PortResult<Option<u64>> {
+    /// Adds keys, unless an owner with a higher fencing token has been here.
+    async fn add(&self, fencing_token: Option<u64>, keys: &[Key]) -> PortResult<Option<u64>> {
         let form = self.form;
         let keys = keys::in_slot_order(keys);
         self.db
             .writer
             .write("add minted keys", keys.len(), move |work| {
-                if let Some(fence) = fence
-                    && !keys::pass_fence(work.connection, fence)?
+                if let Some(fencing_token) = fencing_token
+                    && !keys::advance_fencing_token(work.connection, fencing_token)?
                 {
                     return Ok(None);
                 }
@@ -65,8 +65,8 @@ impl KeyLedger for SqliteLedger {
         Ok(added.unwrap_or_default())
     }
 
-    async fn insert_fenced(&self, fence: u64, keys: &[Key]) -> PortResult<Option<u64>> {
-        self.add(Some(fence), keys).await
+    async fn insert_fenced(&self, fencing_token: u64, keys: &[Key]) -> PortResult<Option<u64>> {
+        self.add(Some(fencing_token), keys).await
     }
 
     async fn take(&self, batch: &BatchId, limit: usize, now: UnixMillis) -> PortResult<Vec<Key>> {

@@ -325,7 +325,9 @@ async fn parallel_inserts_count_each_key_once(ledger: Port) -> Result<()> {
 }
 
 async fn refuses_an_owner_that_was_replaced(ledger: Port) -> Result<()> {
-    let insert = async |fence, prefix: &str| ledger.insert_fenced(fence, &keys(prefix, 10)).await;
+    let insert = async |fencing_token, prefix: &str| {
+        ledger.insert_fenced(fencing_token, &keys(prefix, 10)).await
+    };
     same("the first owner", insert(7, "a").await?, Some(10))?;
     same("the same owner again", insert(7, "b").await?, Some(10))?;
     same("the next owner", insert(9, "c").await?, Some(10))?;

@@ -9,14 +9,14 @@ pub mod click_counters;
 pub mod click_store;
 pub mod click_stream;
 pub mod cursor;
+pub mod heartbeats;
 pub mod key_file;
 pub mod key_ledger;
 pub mod key_pool;
+pub mod leases;
 pub mod link_cache;
 pub mod link_store;
-pub mod locks;
 pub mod quotas;
-pub mod roster;
 
 use std::fmt::Debug;
 use std::future::Future;

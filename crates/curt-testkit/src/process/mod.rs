@@ -136,7 +136,7 @@ impl App {
         Server::wait_until_ready(child, logs, &ready_file, self.ready_time)
     }
 
-    /// Runs a command of the binary in the same folder with the same settings, such as `["key", "add", "tests"]`, and
+    /// Runs a command of the binary in the same folder with the same settings, such as `["api-key", "add", "tests"]`, and
     /// returns what it printed when it succeeded.
     pub fn run(&self, arguments: &[&str]) -> Result<String> {
         let output = self.output(arguments)?;

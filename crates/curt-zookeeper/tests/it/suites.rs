@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use curt_core::ErrorKind;
 use curt_testkit::conformance;
-use curt_testkit::conformance::locks::Holders;
-use curt_testkit::conformance::roster::Lookers;
+use curt_testkit::conformance::heartbeats::Lookers;
+use curt_testkit::conformance::leases::Holders;
 use curt_testkit::engines::unique;
 use curt_testkit::engines::zookeeper::{Ensemble, shared};
 use curt_testkit::need;
@@ -25,29 +25,29 @@ fn apart(servers: &Ensemble, account: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn locks() {
+async fn leases() {
     let servers = need!(shared());
     let make = async || {
         let address = apart(&servers, "");
         Holders {
-            first: open(&address).locks("first"),
-            second: open(&address).locks("second"),
+            first: open(&address).leases("first"),
+            second: open(&address).leases("second"),
         }
     };
-    conformance::locks::suite(make, tokio::time::sleep).await;
+    conformance::leases::suite(make, tokio::time::sleep).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roster() {
+async fn heartbeats() {
     let servers = need!(shared());
     let make = async || {
         let address = apart(&servers, "");
         Lookers {
-            first: open(&address).roster(),
-            second: open(&address).roster(),
+            first: open(&address).heartbeats(),
+            second: open(&address).heartbeats(),
         }
     };
-    conformance::roster::suite(make).await;
+    conformance::heartbeats::suite(make).await;
 }
 
 /// Without anything that it says itself, as after a kill.
@@ -56,18 +56,21 @@ async fn a_process_leaves_the_roster_with_its_session() {
     let servers = need!(shared());
     let address = apart(&servers, "");
     let (left, stays) = (open(&address), open(&address));
-    left.roster().announce("left", "x", TTL).await.unwrap();
-    stays.roster().announce("stays", "y", TTL).await.unwrap();
-    assert_eq!(stays.roster().members().await.unwrap().len(), 2);
+    left.heartbeats().beat("left", "x", TTL).await.unwrap();
+    stays.heartbeats().beat("stays", "y", TTL).await.unwrap();
+    assert_eq!(stays.heartbeats().records().await.unwrap().len(), 2);
     drop(left);
     let gone = async {
-        while stays.roster().members().await.unwrap().len() > 1 {
+        while stays.heartbeats().records().await.unwrap().len() > 1 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
     let patience = ZooKeeperSettings::default().session_timeout * 2;
     tokio::time::timeout(patience, gone).await.unwrap();
-    assert_eq!(&*stays.roster().members().await.unwrap()[0].name, "stays");
+    assert_eq!(
+        &*stays.heartbeats().records().await.unwrap()[0].instance,
+        "stays"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,16 +84,16 @@ async fn cursor() {
 
 /// Both holders are tasks of one process, and share its session.
 #[tokio::test(flavor = "multi_thread")]
-async fn locks_within_one_session() {
+async fn leases_within_one_session() {
     let servers = need!(shared());
     let make = async || {
         let zookeeper = open(&apart(&servers, ""));
         Holders {
-            first: zookeeper.locks("first"),
-            second: zookeeper.locks("second"),
+            first: zookeeper.leases("first"),
+            second: zookeeper.leases("second"),
         }
     };
-    conformance::locks::suite(make, tokio::time::sleep).await;
+    conformance::leases::suite(make, tokio::time::sleep).await;
 }
 
 /// The documented place, and what an operator reads there.
@@ -98,9 +101,9 @@ async fn locks_within_one_session() {
 async fn a_lock_lies_where_its_name_says() {
     let servers = need!(shared());
     let address = apart(&servers, "");
-    let locks = open(&address).locks("keygen at host-1");
+    let leases = open(&address).leases("keygen at host-1");
     let name = "shard-locks/keys-db-0";
-    let lease = locks.acquire(name, TTL).await.unwrap().unwrap();
+    let lease = leases.acquire(name, TTL).await.unwrap().unwrap();
     let path = address.split_once("/below").unwrap().0;
     let path = path.rsplit_once('/').unwrap().1;
     let client = zookeeper_client::Client::connect(&servers.addresses())
@@ -110,13 +113,13 @@ async fn a_lock_lies_where_its_name_says() {
     let (data, stat) = client.get_data(&node).await.unwrap();
     let text = format!("{} keygen at host-1", lease.token);
     assert_eq!(String::from_utf8(data).unwrap(), text);
-    assert_eq!(stat.czxid.unsigned_abs(), lease.fence);
+    assert_eq!(stat.czxid.unsigned_abs(), lease.fencing_token);
     assert_ne!(stat.ephemeral_owner, 0, "it ends with the session");
-    assert!(locks.renew(&lease, TTL).await.unwrap());
+    assert!(leases.renew(&lease, TTL).await.unwrap());
     client.delete(&node, None).await.unwrap();
-    assert!(!locks.renew(&lease, TTL).await.unwrap(), "taken away");
-    let lease = locks.acquire(name, TTL).await.unwrap().unwrap();
-    locks.release(lease).await.unwrap();
+    assert!(!leases.renew(&lease, TTL).await.unwrap(), "taken away");
+    let lease = leases.acquire(name, TTL).await.unwrap().unwrap();
+    leases.release(lease).await.unwrap();
     assert_eq!(client.check_stat(&node).await.unwrap(), None);
 }
 

@@ -193,7 +193,7 @@ fn explain(status: StatusCode, problem: &Value, had_key: bool) -> String {
     }
     if status == StatusCode::UNAUTHORIZED && !had_key {
         text.push_str(
-            "\n  give an API key with --api-key or CURT_API_KEY (curt key add NAME makes one)",
+            "\n  give an API key with --api-key or CURT_API_KEY (curt api-key add NAME makes one)",
         );
     }
     text

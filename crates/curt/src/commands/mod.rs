@@ -1,11 +1,11 @@
 //! One file per command.
 
 mod accounts;
+pub(crate) mod api_key;
 pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod check;
 mod client;
-pub(crate) mod key;
 pub(crate) mod keys;
 pub(crate) mod link;
 pub(crate) mod migrate;

@@ -157,7 +157,11 @@ fn listed(text: &str) -> Value {
 }
 
 /// Settings of earlier versions that have another name now.
-const RENAMED: [(&str, &str); 1] = [("clicks.spool_reserve", "clicks.disk_reserve")];
+const RENAMED: [(&str, &str); 3] = [
+    ("clicks.spool_reserve", "clicks.disk_reserve"),
+    ("store.locks", "store.leases"),
+    ("keys.lock_ttl", "keys.lease_ttl"),
+];
 
 fn set(settings: &mut Table, key: &str, value: Value) -> Result<(), ConfigError> {
     let known = leaves(&defaults());

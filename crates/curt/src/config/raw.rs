@@ -60,7 +60,7 @@ pub(super) struct Store {
     pub(super) keys_form: String,
     pub(super) pool: Vec<String>,
     pub(super) files: String,
-    pub(super) locks: String,
+    pub(super) leases: String,
     pub(super) cursor: String,
 }
 
@@ -111,7 +111,7 @@ pub(super) struct Keys {
     pub(super) unwanted_words: Vec<String>,
     pub(super) tick: String,
     pub(super) dry_wait: String,
-    pub(super) lock_ttl: String,
+    pub(super) lease_ttl: String,
     pub(super) sequence_block: u64,
     pub(super) hash: String,
     pub(super) ledger: KeyLedger,

@@ -128,7 +128,7 @@ mod tests {
         ] {
             assert_eq!(parse(text, part).unwrap().path(), Path::new(path));
         }
-        assert_eq!(parse("memory:", Part::Locks), Ok(EngineAddress::MEMORY));
+        assert_eq!(parse("memory:", Part::Leases), Ok(EngineAddress::MEMORY));
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
                 Part::Links,
                 "this version cannot use cassandra",
             ),
-            ("memory:x", Part::Locks, "nothing follows"),
+            ("memory:x", Part::Leases, "nothing follows"),
             ("redis:h", Part::Pool, "redis://"),
             ("mysql://h", Part::Cursor, "cannot be used here"),
         ] {

@@ -121,8 +121,8 @@ pub(crate) fn check_addresses(config: &Config) -> anyhow::Result<()> {
     {
         named("store.pool", engines.pool(shard, number, 1))?;
     }
-    if is_elsewhere(&store.locks) {
-        named("store.locks", engines.coordination(&store.locks))?;
+    if is_elsewhere(&store.leases) {
+        named("store.leases", engines.coordination(&store.leases))?;
     }
     for cursor in store.cursor.iter().filter(|address| is_elsewhere(address)) {
         named("store.cursor", engines.cursor(cursor))?;
@@ -145,7 +145,7 @@ fn engines(config: &Config, who: &str, access: Access, clock: Arc<dyn Clock>) ->
         postgres: config.store.postgres.clone(),
         clicks_move: clicks_move(&config.store),
         holder: who.into(),
-        lock_ttl: config.keys.lock_ttl,
+        lease_ttl: config.keys.lease_ttl,
         clock,
     })
 }
@@ -202,16 +202,16 @@ impl<'a> Opening<'a> {
             let opened = self.engines.pool(address, shard, cap);
             pools.push(named("store.pool", opened)?);
         }
-        let Coordination { locks, roster } =
-            named("store.locks", self.engines.coordination(&store.locks))?;
+        let Coordination { leases, heartbeats } =
+            named("store.leases", self.engines.coordination(&store.leases))?;
         Ok(KeyPorts {
             ledgers,
             pools,
             links: main.map(|main| main.links.clone()),
             files: self.key_files()?,
             cursor: self.cursor(main)?,
-            locks,
-            roster,
+            leases,
+            heartbeats,
             clock: self.clock.clone(),
             who: self.who.into(),
         })

@@ -22,7 +22,7 @@ pub(crate) enum Part {
     Clicks,
     Keys,
     Pool,
-    Locks,
+    Leases,
     Files,
     Cursor,
 }
@@ -52,7 +52,7 @@ macro_rules! feature {
     };
 }
 
-use Part::{Clicks, Cursor, Files, Keys, Links, Locks, Pool};
+use Part::{Clicks, Cursor, Files, Keys, Leases, Links, Pool};
 
 /// In the order of [`EngineKind`], in which error messages propose them.
 const ENGINES: [EngineRow; 9] = [
@@ -82,14 +82,14 @@ const ENGINES: [EngineRow; 9] = [
         schemes: &["redis", "rediss", "redis+sentinel", "rediss+sentinel"],
         form: "redis://…, rediss://…, redis+sentinel://…",
         feature: feature!("redis"),
-        serves: &[Pool, Locks],
+        serves: &[Pool, Leases],
     },
     EngineRow {
         kind: EngineKind::ZooKeeper,
         schemes: &["zookeeper"],
         form: "zookeeper://…",
         feature: feature!("zookeeper"),
-        serves: &[Locks, Cursor],
+        serves: &[Leases, Cursor],
     },
     EngineRow {
         kind: EngineKind::Files,
@@ -117,7 +117,7 @@ const ENGINES: [EngineRow; 9] = [
         schemes: &["memory"],
         form: "memory:",
         feature: Feature::Always,
-        serves: &[Links, Clicks, Keys, Locks, Files, Cursor],
+        serves: &[Links, Clicks, Keys, Leases, Files, Cursor],
     },
 ];
 
@@ -209,7 +209,7 @@ pub(super) const PARTS: [(Part, &str); 7] = [
     (Clicks, "`store.clicks`"),
     (Keys, "`store.keys`"),
     (Pool, "`store.pool`"),
-    (Locks, "`store.locks`"),
+    (Leases, "`store.leases`"),
     (Files, "`store.files`"),
     (Cursor, "`store.cursor`"),
 ];

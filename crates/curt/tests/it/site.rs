@@ -123,7 +123,7 @@ impl Site {
         let email = format!("{user}@example.com");
         // Refused when there is one, which is as good.
         self.app.output(&["user", "add", &email]).unwrap();
-        let arguments = ["key", "add", &name, "--user", &email];
+        let arguments = ["api-key", "add", &name, "--user", &email];
         let printed = self.app.run(&arguments).unwrap();
         printed.trim().to_owned()
     }

@@ -12,7 +12,7 @@ use curt_core::link::KeyOrigin;
 use curt_core::ports::{Cursor, KeyFile};
 use curt_core::{OwnerId, SystemClock, Target};
 use curt_keys::{FileSettings, KeyHint, KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy};
-use curt_memory::{MemoryLocks, MemoryRoster};
+use curt_memory::{MemoryHeartbeats, MemoryLeases};
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::length::length;
 use curt_testkit::process::Guarded;
@@ -58,8 +58,8 @@ async fn supply(files: Arc<dyn KeyFile>, cursor: Arc<dyn Cursor>) -> Arc<KeySupp
         links: None,
         files: Some(files),
         cursor,
-        locks: Arc::new(MemoryLocks::new(clock.clone())),
-        roster: Arc::new(MemoryRoster::new(clock.clone())),
+        leases: Arc::new(MemoryLeases::new(clock.clone())),
+        heartbeats: Arc::new(MemoryHeartbeats::new(clock.clone())),
         clock,
         who: "a preloader".into(),
     };

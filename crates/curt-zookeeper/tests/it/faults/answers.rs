@@ -26,8 +26,8 @@ async fn a_lock_taken_without_hearing_of_it_is_found() {
         operation_timeout: length(SESSION_MAX, OPERATION),
     };
     let through = address(&proxy.address().to_string(), &path);
-    let first = ZooKeeper::open(&through, settings).unwrap().locks("first");
-    let second = open(&address(&servers.addresses(), &path)).locks("second");
+    let first = ZooKeeper::open(&through, settings).unwrap().leases("first");
+    let second = open(&address(&servers.addresses(), &path)).leases("second");
     let warm = first.acquire("warm", TTL).await.unwrap().unwrap();
     proxy.set(Line::Deaf);
     let fault = async {
@@ -58,8 +58,8 @@ async fn a_lock_that_nobody_heard_of_is_freed() {
         operation_timeout: Duration::from_millis(300),
     };
     let through = address(&proxy.address().to_string(), &path);
-    let first = ZooKeeper::open(&through, settings).unwrap().locks("first");
-    let second = open(&address(&servers.addresses(), &path)).locks("second");
+    let first = ZooKeeper::open(&through, settings).unwrap().leases("first");
+    let second = open(&address(&servers.addresses(), &path)).leases("second");
     let warm = eventually(SESSION, || first.acquire("warm", TTL)).await;
     proxy.set(Line::Deaf);
     let error = first.acquire("a", TTL).await.unwrap_err();
@@ -75,17 +75,17 @@ async fn a_lock_that_nobody_heard_of_is_freed() {
 async fn an_ensemble_without_a_majority_holds_nobody_up() {
     let mut servers = need!(Ensemble::start(3));
     let zookeeper = open(&address(&servers.addresses(), "minority"));
-    let (locks, cursor) = (zookeeper.locks("first"), zookeeper.cursor());
+    let (leases, cursor) = (zookeeper.leases("first"), zookeeper.cursor());
     assert!(cursor.advance("c", 0, 1).await.unwrap());
-    let lease = locks.acquire("a", TTL).await.unwrap().unwrap();
+    let lease = leases.acquire("a", TTL).await.unwrap().unwrap();
     for server in [0, 1] {
         servers.server_mut(server).unwrap().kill().unwrap();
     }
     for _ in 0..3 {
         assert!(bounded(cursor.advance("c", 1, 2)).await.is_err());
-        assert!(bounded(locks.acquire("b", TTL)).await.is_err());
+        assert!(bounded(leases.acquire("b", TTL)).await.is_err());
         assert!(
-            !bounded(locks.renew(&lease, TTL))
+            !bounded(leases.renew(&lease, TTL))
                 .await
                 .is_ok_and(|is_ours| is_ours)
         );
@@ -96,5 +96,5 @@ async fn an_ensemble_without_a_majority_holds_nobody_up() {
     let back = Duration::from_secs(20);
     let seen = eventually(back, || async { cursor.get("c").await.map(Some) }).await;
     assert!([1, 2].contains(&seen), "{seen}");
-    eventually(back, || locks.acquire("b", TTL)).await;
+    eventually(back, || leases.acquire("b", TTL)).await;
 }

@@ -10,5 +10,5 @@ use world::{TTL, open};
 /// Not a test of its own: what those that stop and kill a holder start.
 #[tokio::test(flavor = "multi_thread")]
 async fn holder_process() {
-    hold_if_asked(TTL, |address| open(address).locks("process")).await;
+    hold_if_asked(TTL, |address| open(address).leases("process")).await;
 }

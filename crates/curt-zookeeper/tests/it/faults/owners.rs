@@ -29,8 +29,8 @@ async fn an_election_costs_no_lock_and_no_cursor() {
     let database = need!(postgres::shared());
     let shard = Shard::on(&database);
     let zookeeper = open_for(SESSION_MAX, &address(&servers.addresses(), "election"));
-    let first = zookeeper.locks("first");
-    let second = open(&address(&servers.addresses(), "election")).locks("second");
+    let first = zookeeper.leases("first");
+    let second = open(&address(&servers.addresses(), "election")).leases("second");
     let cursor = zookeeper.cursor();
     let mut slowest = Duration::ZERO;
     for round in 0..length(2, 20) {
@@ -63,18 +63,21 @@ async fn an_election_costs_no_lock_and_no_cursor() {
         assert!(is_kept || !is_quick, "the session lives on");
         if is_kept {
             assert!(is_denied(&second, &name).await, "held by the first");
-            assert!(shard.obeys(lease.fence).await);
+            assert!(shard.obeys(lease.fencing_token).await);
             first.release(lease.clone()).await.unwrap();
         }
         let next = eventually(REOWNED_MAX, || second.acquire(&name, TTL)).await;
-        assert!(shard.obeys(next.fence).await);
-        assert!(!shard.obeys(lease.fence).await, "{lease:?} after {next:?}");
+        assert!(shard.obeys(next.fencing_token).await);
+        assert!(
+            !shard.obeys(lease.fencing_token).await,
+            "{lease:?} after {next:?}"
+        );
         servers.server_mut(leader).unwrap().restart().unwrap();
     }
     println!("a new leader was found {slowest:?} after its election at the slowest");
 }
 
-/// Loses owners all at once, and tells how long the slowest of their locks had none.
+/// Loses owners all at once, and tells how long the slowest of their leases had none.
 async fn lose_owners<F: Future<Output = Duration> + Send + 'static>(
     lose: impl Fn(Arc<Ensemble>, Arc<Server>, String) -> F,
     servers: &Arc<Ensemble>,
@@ -102,19 +105,25 @@ async fn an_owner_that_is_cut_off_loses_its_lock_and_learns_of_it() {
 async fn cut_off(servers: Arc<Ensemble>, database: Arc<Server>, path: String) -> Duration {
     let shard = Shard::on(&database);
     let proxy = Proxy::to(servers.address(0).unwrap()).unwrap();
-    let first = open(&address(&proxy.address().to_string(), &path)).locks("first");
-    let second = open(&address(&servers.addresses(), &path)).locks("second");
+    let first = open(&address(&proxy.address().to_string(), &path)).leases("first");
+    let second = open(&address(&servers.addresses(), &path)).leases("second");
     let old = eventually(REOWNED_MAX, || first.acquire("a", TTL)).await;
     assert!(is_denied(&second, "a").await, "held by the first");
-    assert!(shard.obeys(old.fence).await);
+    assert!(shard.obeys(old.fencing_token).await);
     proxy.set(Line::Held);
     let begun = Instant::now();
     let new = eventually(REOWNED_MAX, || second.acquire("a", TTL)).await;
     let elapsed = begun.elapsed();
     assert!(elapsed < time_max(REOWNED_MAX), "{elapsed:?}");
-    assert!(new.fence > old.fence, "{new:?} after {old:?}");
-    assert!(shard.obeys(new.fence).await);
-    assert!(!shard.obeys(old.fence).await, "{old:?} after {new:?}");
+    assert!(
+        new.fencing_token > old.fencing_token,
+        "{new:?} after {old:?}"
+    );
+    assert!(shard.obeys(new.fencing_token).await);
+    assert!(
+        !shard.obeys(old.fencing_token).await,
+        "{old:?} after {new:?}"
+    );
     // Cut off, it is told so, or that nobody answers; never that the lock is its own.
     let claim = bounded(first.renew(&old, TTL)).await;
     assert!(!claim.as_ref().is_ok_and(|is_ours| *is_ours), "{claim:?}");
@@ -125,7 +134,10 @@ async fn cut_off(servers: Arc<Ensemble>, database: Arc<Server>, path: String) ->
     assert!(is_ours(&second, &new).await, "released by a stranger");
     second.release(new.clone()).await.unwrap();
     let again = eventually(REOWNED_MAX, || first.acquire("a", TTL)).await;
-    assert!(again.fence > new.fence, "{again:?} after {new:?}");
+    assert!(
+        again.fencing_token > new.fencing_token,
+        "{again:?} after {new:?}"
+    );
     assert!(is_ours(&first, &again).await, "a new session serves");
     elapsed
 }
@@ -142,23 +154,31 @@ async fn a_process_stopped_past_its_session_learns_that_it_lost_its_lock() {
 async fn stopped(servers: Arc<Ensemble>, database: Arc<Server>, path: String) -> Duration {
     let shard = Shard::on(&database);
     let address = address(&servers.addresses(), &path);
-    let (mut holder, fence) = start(address.clone()).await;
-    let locks = open(&address).locks("second");
+    let (mut holder, fencing_token) = start(address.clone()).await;
+    let leases = open(&address).leases("second");
     tokio::time::sleep(SESSION + SESSION / 2).await;
-    assert!(is_denied(&locks, "a").await, "it lives");
-    assert!(shard.obeys(fence).await);
+    assert!(is_denied(&leases, "a").await, "it lives");
+    assert!(shard.obeys(fencing_token).await);
     holder.signal("-STOP");
     let begun = Instant::now();
-    let lease = eventually(REOWNED_MAX, || locks.acquire("a", TTL)).await;
+    let lease = eventually(REOWNED_MAX, || leases.acquire("a", TTL)).await;
     let elapsed = begun.elapsed();
-    assert!(lease.fence > fence, "{} after {fence}", lease.fence);
-    assert!(shard.obeys(lease.fence).await);
+    assert!(
+        lease.fencing_token > fencing_token,
+        "{} after {fencing_token}",
+        lease.fencing_token
+    );
+    assert!(shard.obeys(lease.fencing_token).await);
     holder.signal("-CONT");
-    assert!(!shard.obeys(fence).await, "{fence} after {}", lease.fence);
+    assert!(
+        !shard.obeys(fencing_token).await,
+        "{fencing_token} after {}",
+        lease.fencing_token
+    );
     tokio::task::spawn_blocking(move || holder.hear("lost it"))
         .await
         .unwrap();
-    assert!(is_ours(&locks, &lease).await, "the second's still");
+    assert!(is_ours(&leases, &lease).await, "the second's still");
     elapsed
 }
 
@@ -172,10 +192,14 @@ async fn start(address: String) -> (Holder, u64) {
 async fn a_killed_process_leaves_its_lock() {
     let servers = need!(shared());
     let address = address(&servers.addresses(), &unique("killed"));
-    let (holder, fence) = start(address.clone()).await;
-    let locks = open(&address).locks("second");
-    assert!(is_denied(&locks, "a").await, "it lives");
+    let (holder, fencing_token) = start(address.clone()).await;
+    let leases = open(&address).leases("second");
+    assert!(is_denied(&leases, "a").await, "it lives");
     holder.signal("-KILL");
-    let lease = eventually(REOWNED_MAX, || locks.acquire("a", TTL)).await;
-    assert!(lease.fence > fence, "{} after {fence}", lease.fence);
+    let lease = eventually(REOWNED_MAX, || leases.acquire("a", TTL)).await;
+    assert!(
+        lease.fencing_token > fencing_token,
+        "{} after {fencing_token}",
+        lease.fencing_token
+    );
 }

@@ -1,11 +1,11 @@
-//! What the tests share: holders of locks, patience, and a ledger that knows its owners by their fences.
+//! What the tests share: holders of leases, patience, and a ledger that knows its owners by their fencing tokens.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use curt_core::PortResult;
 use curt_core::ports::LedgerForm;
-use curt_core::ports::{KeyLedger, Lease, Locks};
+use curt_core::ports::{KeyLedger, Lease, Leases};
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::engines::postgres::Server;
 use curt_testkit::engines::unique;
@@ -69,17 +69,17 @@ pub(crate) async fn eventually<T, F: Future<Output = PortResult<Option<T>>>>(
 }
 
 /// Waits until a renewal says whether the lease is still there.
-pub(crate) async fn is_ours(locks: &Arc<dyn Locks>, lease: &Lease) -> bool {
+pub(crate) async fn is_ours(leases: &Arc<dyn Leases>, lease: &Lease) -> bool {
     eventually(REOWNED_MAX, || async {
-        locks.renew(lease, TTL).await.map(Some)
+        leases.renew(lease, TTL).await.map(Some)
     })
     .await
 }
 
 /// Waits until it is said whether the lock can be had.
-pub(crate) async fn is_denied(locks: &Arc<dyn Locks>, name: &str) -> bool {
+pub(crate) async fn is_denied(leases: &Arc<dyn Leases>, name: &str) -> bool {
     let denied = || async {
-        let lease = locks.acquire(name, TTL).await?;
+        let lease = leases.acquire(name, TTL).await?;
         Ok(Some(lease.is_none()))
     };
     eventually(REOWNED_MAX, denied).await
@@ -100,10 +100,10 @@ impl Shard {
         Self(postgres.ledger(LedgerForm::Delete))
     }
 
-    /// Whether it takes keys from the owner with this fence.
-    pub(crate) async fn obeys(&self, fence: u64) -> bool {
+    /// Whether it takes keys from the owner with this fencing token.
+    pub(crate) async fn obeys(&self, fencing_token: u64) -> bool {
         let keys = [key(&unique("k"))];
-        let inserted = self.0.insert_fenced(fence, &keys).await.unwrap();
+        let inserted = self.0.insert_fenced(fencing_token, &keys).await.unwrap();
         inserted.is_some()
     }
 }

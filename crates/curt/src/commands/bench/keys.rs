@@ -7,7 +7,6 @@ use curt_keys::{KeyMetrics, KeySupply, Strategy};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::drive::{Driven, drive};
-use super::engines::Engines;
 use crate::cli::ConfigArgs;
 use crate::commands::block_on;
 use crate::config::Config;
@@ -19,9 +18,7 @@ const STOP_GRACE: Duration = Duration::from_secs(10);
 
 /// Hand out keys by every strategy, each over a fresh database, and print them side by side
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  curt bench keys --strategies pool,snowflake --count 100000\n  curt bench keys --engines --config curt.toml     the keys database and the pool, beside their bare statements"
-)]
+#[command(after_help = "Example:\n  curt bench keys --strategies pool,snowflake --count 100000")]
 pub(super) struct Keys {
     #[command(flatten)]
     config: ConfigArgs,
@@ -37,15 +34,6 @@ pub(super) struct Keys {
     /// Only these strategies
     #[arg(long, value_delimiter = ',')]
     strategies: Vec<Strategy>,
-
-    /// Time the configured keys database and pool instead: how fast keys are minted, taken, pushed and popped, and how
-    /// fast the engine's bare statements would do it. Minted keys stay in the keys database
-    #[arg(long, conflicts_with_all = ["count", "takers", "strategies"])]
-    engines: bool,
-
-    /// Seconds that each measurement of an engine lasts
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=600), requires = "engines")]
-    seconds: u64,
 
     /// Print JSON
     #[arg(long)]
@@ -65,10 +53,6 @@ impl Row {
 
 impl Keys {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        if self.engines {
-            let (seconds, json) = (self.seconds, self.json);
-            return Engines { seconds, json }.run(&self.config);
-        }
         let strategies = match self.strategies.as_slice() {
             [] => Strategy::ALL.to_vec(),
             chosen => chosen.to_vec(),

@@ -1,17 +1,13 @@
 //! Bounded measurements.
 
 mod drive;
-mod engines;
 mod keys;
-mod load;
 
 use clap::{Args, Subcommand};
 
-/// Measure key strategies or the engines behind them, or load a server on this machine
+/// Measure how fast each key strategy hands out keys
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  curt bench keys\n  curt bench keys --engines --config curt.toml\n  curt bench redirect --api-key KEY --seconds 5 --pid $(pgrep -x curt)\n  curt bench create --api-key KEY --bulk 1000"
-)]
+#[command(after_help = "Example:\n  curt bench keys")]
 pub(crate) struct Bench {
     #[command(subcommand)]
     what: What,
@@ -20,16 +16,11 @@ pub(crate) struct Bench {
 #[derive(Debug, Subcommand)]
 enum What {
     Keys(keys::Keys),
-    Redirect(load::Redirect),
-    Create(load::Create),
 }
 
 impl Bench {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        match self.what {
-            What::Keys(keys) => keys.run(),
-            What::Redirect(redirect) => redirect.run(),
-            What::Create(create) => create.run(),
-        }
+        let What::Keys(keys) = self.what;
+        keys.run()
     }
 }

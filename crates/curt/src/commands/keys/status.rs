@@ -93,7 +93,7 @@ impl Status {
 
 async fn read(config: &Config, stores: &KeyStores) -> KeyStatus {
     let mut status = KeyStatus::read(&stores.keys).await;
-    if !config.store.locks.kind().is_shared() {
+    if !config.store.leases.kind().is_shared() {
         // Heartbeats are in the memory of the server: what its buffer holds is not known here.
         status.instances = None;
     }

@@ -20,7 +20,7 @@ pub(super) fn resolve(raw: &raw::Keys) -> Result<KeySettings, ConfigError> {
         )?,
         tick: at("keys.tick", units::duration(&raw.tick))?,
         dry_wait: at("keys.dry_wait", units::duration(&raw.dry_wait))?,
-        lock_ttl: at("keys.lock_ttl", units::duration(&raw.lock_ttl))?,
+        lease_ttl: at("keys.lease_ttl", units::duration(&raw.lease_ttl))?,
         ledger: LedgerSettings {
             low: raw.ledger.low,
             high: raw.ledger.high,

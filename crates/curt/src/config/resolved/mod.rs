@@ -343,7 +343,7 @@ mod tests {
             links = "postgres://me:secret@h1:5432,h2/db?sslmode=require"
             [store]
             pool = ["redis://:hidden@h", "redis+sentinel://h1,h2/m?sentinel_password=hidden&prefix=p"]
-            locks = "zookeeper://h1,h2/curt"
+            leases = "zookeeper://h1,h2/curt"
             plain = "sqlite:curt.db"
         "#
         .parse()

@@ -22,7 +22,7 @@ pub(crate) struct StoreSettings {
     /// Shards of the pool. Empty: servers draw straight from the keys database.
     pub(crate) pool: Vec<EngineAddress>,
     pub(crate) files: EngineAddress,
-    pub(crate) locks: EngineAddress,
+    pub(crate) leases: EngineAddress,
     /// `None`: the links database.
     pub(crate) cursor: Option<EngineAddress>,
     pub(crate) sqlite: SqliteSettings,
@@ -50,7 +50,7 @@ impl StoreSettings {
             .into_iter()
             .chain(self.keys.iter().map(|shard| ("store.keys", shard)))
             .chain(self.pool.iter().map(|shard| ("store.pool", shard)))
-            .chain([("store.locks", &self.locks), ("store.files", &self.files)])
+            .chain([("store.leases", &self.leases), ("store.files", &self.files)])
             .chain(self.cursor.iter().map(|cursor| ("store.cursor", cursor)))
     }
 }
@@ -86,7 +86,7 @@ pub(super) fn resolve(
     check_clicks(&clicks, [&links].into_iter().chain(&keys).chain(&cursor))?;
     Ok(StoreSettings {
         files: parse("store.files", Part::Files, &written.files)?,
-        locks: parse("store.locks", Part::Locks, &written.locks)?,
+        leases: parse("store.leases", Part::Leases, &written.leases)?,
         sqlite: sqlite(&raw.sqlite)?,
         postgres: postgres(&raw.postgres)?,
         links,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 #[cfg(feature = "objects")]
 use curt_core::ports::KeyFile;
-use curt_core::ports::{Accounts, Cursor, LinkStore, Locks, Roster};
+use curt_core::ports::{Accounts, Cursor, Heartbeats, Leases, LinkStore};
 use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
 #[cfg(feature = "mysql")]
@@ -46,10 +46,10 @@ pub(crate) struct EngineSettings {
     /// The links database and the clicks database, where both are files: clicks that an earlier version kept in the
     /// first are moved to the second.
     pub(crate) clicks_move: Option<(EngineAddress, PathBuf)>,
-    /// How this process describes itself as the holder of a lock.
+    /// How this process describes itself as the holder of a lease.
     pub(crate) holder: Box<str>,
-    /// How long a lock should outlive its holder at most.
-    pub(crate) lock_ttl: Duration,
+    /// How long a lease should outlive its holder at most.
+    pub(crate) lease_ttl: Duration,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -64,8 +64,8 @@ pub(crate) struct LinksDatabase {
 /// Who works on what, and who is there.
 #[derive(Clone)]
 pub(crate) struct Coordination {
-    pub(crate) locks: Arc<dyn Locks>,
-    pub(crate) roster: Arc<dyn Roster>,
+    pub(crate) leases: Arc<dyn Leases>,
+    pub(crate) heartbeats: Arc<dyn Heartbeats>,
 }
 
 /// The engines of one process.
@@ -148,7 +148,7 @@ impl Engines {
             #[cfg(feature = "zookeeper")]
             EngineKind::ZooKeeper => {
                 let mut settings = ZooKeeperSettings::default();
-                settings.session_timeout = settings.session_timeout.min(self.settings.lock_ttl);
+                settings.session_timeout = settings.session_timeout.min(self.settings.lease_ttl);
                 Opened::ZooKeeper(ZooKeeper::open(address.secret_text(), settings)?)
             }
             #[cfg(feature = "objects")]

@@ -3,12 +3,11 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use curt_adapter_kit::bare::BareKeys;
 use curt_core::PortResult;
 use curt_core::ports::{ClickStore, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm};
 use curt_memory::{
-    MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryKeyFile, MemoryKeyLedger,
-    MemoryLinkStore, MemoryLocks, MemoryRoster,
+    MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryHeartbeats, MemoryKeyFile,
+    MemoryKeyLedger, MemoryLeases, MemoryLinkStore,
 };
 #[cfg(feature = "postgres")]
 use curt_postgres::{Postgres, PostgresSettings};
@@ -125,57 +124,26 @@ impl Engines {
         }
     }
 
-    /// The yardstick of the engine that a keys database is at; `None` where there is none.
-    pub(crate) async fn bare_ledger(
-        &mut self,
-        address: &EngineAddress,
-    ) -> PortResult<Option<Arc<dyn BareKeys>>> {
-        match self.engine(Part::Keys, address)? {
-            #[cfg(feature = "postgres")]
-            Opened::Postgres(database) => database.bare_keys().await.map(Some),
-            #[cfg(feature = "mysql")]
-            Opened::Mysql(database) => database.bare_keys().await.map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// The yardstick of the pool shard with this number, which is removed with it; `None` where there is none.
-    #[cfg_attr(
-        not(feature = "redis"),
-        expect(unused_variables, reason = "memory has no numbers")
-    )]
-    pub(crate) fn bare_pool(
-        &mut self,
-        address: &EngineAddress,
-        shard: usize,
-    ) -> PortResult<Option<Arc<dyn BareKeys>>> {
-        match self.engine(Part::Pool, address)? {
-            #[cfg(feature = "redis")]
-            Opened::Redis(redis) => Ok(Some(redis.bare_keys(shard))),
-            _ => Ok(None),
-        }
-    }
-
     pub(crate) fn coordination(&mut self, address: &EngineAddress) -> PortResult<Coordination> {
-        let opened = self.engine(Part::Locks, address)?;
+        let opened = self.engine(Part::Leases, address)?;
         let holder = &self.settings.holder;
         match opened {
             Opened::Memory => {
                 let clock = || Arc::clone(&self.settings.clock);
                 Ok(Coordination {
-                    locks: Arc::new(MemoryLocks::new(clock()).for_holder(holder)),
-                    roster: Arc::new(MemoryRoster::new(clock())),
+                    leases: Arc::new(MemoryLeases::new(clock()).for_holder(holder)),
+                    heartbeats: Arc::new(MemoryHeartbeats::new(clock())),
                 })
             }
             #[cfg(feature = "redis")]
             Opened::Redis(redis) => Ok(Coordination {
-                locks: redis.locks(holder),
-                roster: redis.roster(),
+                leases: redis.leases(holder),
+                heartbeats: redis.heartbeats(),
             }),
             #[cfg(feature = "zookeeper")]
             Opened::ZooKeeper(zookeeper) => Ok(Coordination {
-                locks: zookeeper.locks(holder),
-                roster: zookeeper.roster(),
+                leases: zookeeper.leases(holder),
+                heartbeats: zookeeper.heartbeats(),
             }),
             _ => Err(unserved(address)),
         }

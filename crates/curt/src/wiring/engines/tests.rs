@@ -28,7 +28,7 @@ fn open(engines: &mut Engines, part: Part, address: &EngineAddress) -> Result<()
         Part::Clicks => engines.clicks(address).map(drop),
         Part::Keys => engines.ledger(address, LedgerForm::Delete).map(drop),
         Part::Pool => engines.pool(address, 0, 1).map(drop),
-        Part::Locks => engines.coordination(address).map(drop),
+        Part::Leases => engines.coordination(address).map(drop),
         Part::Files => engines.files(address).map(drop),
         Part::Cursor => engines.cursor(address).map(drop),
     }

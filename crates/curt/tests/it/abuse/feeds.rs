@@ -44,7 +44,7 @@ fn members_leave_feeds_for_administrators_and_for_other_addresses() {
     site.app()
         .run(&["user", "add", admin, "--role", "admin"])
         .unwrap();
-    let printed = site.app().run(&["key", "add", "root", "--user", admin]);
+    let printed = site.app().run(&["api-key", "add", "root", "--user", admin]);
     let admin = printed.unwrap().trim().to_owned();
     let members = max / per_user;
     let tokens: Vec<_> = (0..members)

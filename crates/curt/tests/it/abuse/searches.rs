@@ -77,7 +77,9 @@ fn prepare(site: &Site) -> String {
         bulk_results(&api.bulk(&targets).unwrap());
     }
     let email = format!("{ATTACKER}@example.com");
-    let arguments = ["key", "add", "reader", "--user", &email, "--scopes", "read"];
+    let arguments = [
+        "api-key", "add", "reader", "--user", &email, "--scopes", "read",
+    ];
     site.app().run(&arguments).unwrap().trim().to_owned()
 }
 

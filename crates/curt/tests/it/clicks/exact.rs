@@ -56,7 +56,7 @@ fn every_redirect_is_counted_once_by_link_and_by_kind() {
         assert_eq!(visits_of(&mut api, key), *expected, "/{key}");
     }
     assert_eq!(report(&mut api, "/api/v1/stats"), redirected);
-    let operator = site.app().run(&["key", "add", "operator"]).unwrap();
+    let operator = site.app().run(&["api-key", "add", "operator"]).unwrap();
     let mut operator = Api::new(site.http(), operator.trim());
     assert_eq!(report(&mut operator, "/api/v1/orphans"), orphans);
     println!("exact: {redirected:?} redirects and {orphans:?} that met no link, all counted");

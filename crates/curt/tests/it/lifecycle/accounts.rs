@@ -92,7 +92,7 @@ fn users_are_added_changed_and_kept_out_beside_the_server() {
     printed(&site.output(&["user", "limit", ANN, "--creations", "none"]));
     assert_eq!(user(&site, ANN)["creations"], Value::Null);
 
-    let token = printed(&site.output(&["key", "add", "laptop", "--user", ANN]));
+    let token = printed(&site.output(&["api-key", "add", "laptop", "--user", ANN]));
     let token = token.trim();
     assert_eq!(status(&site, token), 200);
     printed(&site.output(&["user", "disable", ANN]));
@@ -143,7 +143,7 @@ fn passwords_and_codes_come_in_and_out_but_are_not_stored() {
 fn a_password_reset_revokes_api_keys_if_asked_to() {
     let site = Site::start(&[]);
     printed(&site.output(&["user", "add", ANN]));
-    let token = printed(&site.output(&["key", "add", "laptop", "--user", ANN]));
+    let token = printed(&site.output(&["api-key", "add", "laptop", "--user", ANN]));
     let token = token.trim();
     let session = |password: &str| {
         let shown = serde_json::json!({ "email": ANN, "password": password });
@@ -192,15 +192,23 @@ fn account_commands_say_what_is_wrong() {
         ),
         (&["user", "limit", ANN], "--creations"),
         (
-            &["key", "add", "k", "--user", "nobody@example.com"],
+            &["api-key", "add", "k", "--user", "nobody@example.com"],
             "curt user list",
         ),
         (
-            &["key", "add", "k", "--user", ANN, "--scopes", "read,admin"],
+            &[
+                "api-key",
+                "add",
+                "k",
+                "--user",
+                ANN,
+                "--scopes",
+                "read,admin",
+            ],
             "no administrator",
         ),
-        (&["key", "add", " "], "name"),
-        (&["key", "rotate", "nosuchkey"], "nosuchkey"),
+        (&["api-key", "add", " "], "name"),
+        (&["api-key", "rotate", "nosuchkey"], "nosuchkey"),
     ] {
         let failed = site.output(arguments);
         let said = stderr(&failed);
@@ -211,7 +219,7 @@ fn account_commands_say_what_is_wrong() {
         &["user", "role", ANN, "boss"][..],
         &["user", "limit", ANN, "--creations", "many"],
         &["user", "invite", "--ttl", "soon"],
-        &["key", "add", "k", "--scopes", "write"],
+        &["api-key", "add", "k", "--scopes", "write"],
     ] {
         let refused = site.output(arguments);
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
@@ -223,13 +231,14 @@ fn a_rotated_key_and_its_successor_work_side_by_side() {
     let site = Site::start(&[]);
     printed(&site.output(&["user", "add", ANN]));
     let scopes = ["--scopes", "read,create", "--creations", "5/1h"];
-    let add = [&["key", "add", "deploy", "--user", ANN][..], &scopes].concat();
+    let add = [&["api-key", "add", "deploy", "--user", ANN][..], &scopes].concat();
     let old = printed(&site.output(&add)).trim().to_owned();
     let prefix = old.split('_').nth(1).unwrap();
-    let new = printed(&site.output(&["key", "rotate", prefix, "--overlap", length("6s", "2s")]));
+    let new =
+        printed(&site.output(&["api-key", "rotate", prefix, "--overlap", length("6s", "2s")]));
     let (new, rotated) = (new.trim(), Instant::now());
     assert_eq!((status(&site, &old), status(&site, new)), (200, 200));
-    let keys = json(&site, &["key", "list", "--json"]);
+    let keys = json(&site, &["api-key", "list", "--json"]);
     let successor = keys.as_array().unwrap().last().unwrap();
     assert_eq!(
         (&successor["name"], &successor["user"]),
@@ -274,7 +283,7 @@ fn the_way_to_the_first_account_is_shown_until_somebody_has_one() {
 fn the_audit_log_says_who_did_what() {
     let site = Site::new(&[]);
     printed(&site.output(&["user", "add", ANN]));
-    let token = printed(&site.output(&["key", "add", "laptop", "--user", ANN]));
+    let token = printed(&site.output(&["api-key", "add", "laptop", "--user", ANN]));
     let prefix = token.split('_').nth(1).unwrap();
     printed(&site.output(&["user", "disable", ANN]));
     let entries = json(&site, &["audit", "--json"]);

@@ -64,7 +64,7 @@ fn the_first_start_shows_a_key_once_and_only_once() {
 #[test]
 fn a_key_added_beside_the_server_works_at_once_and_a_revoked_one_stops() {
     let site = Site::start(&[]);
-    let printed_key = printed(&site.output(&["key", "add", "deploy"]));
+    let printed_key = printed(&site.output(&["api-key", "add", "deploy"]));
     let token = printed_key.strip_suffix('\n').unwrap();
     assert_eq!(
         tokens(token),
@@ -73,7 +73,7 @@ fn a_key_added_beside_the_server_works_at_once_and_a_revoked_one_stops() {
     );
     assert!(works(&site, token));
 
-    let listed = printed(&site.output(&["key", "list", "--json"]));
+    let listed = printed(&site.output(&["api-key", "list", "--json"]));
     let keys: serde_json::Value = serde_json::from_str(&listed).unwrap();
     let prefix = token.split('_').nth(1).unwrap();
     let mine = keys
@@ -86,13 +86,13 @@ fn a_key_added_beside_the_server_works_at_once_and_a_revoked_one_stops() {
         !listed.contains(token.rsplit('_').next().unwrap()),
         "the list shows a secret"
     );
-    let table = printed(&site.output(&["key", "list"]));
+    let table = printed(&site.output(&["api-key", "list"]));
     assert!(
         table.contains("deploy") && table.contains(prefix),
         "{table}"
     );
 
-    printed(&site.output(&["key", "revoke", prefix]));
+    printed(&site.output(&["api-key", "revoke", prefix]));
     let revoked = Instant::now();
     while works(&site, token) {
         assert!(
@@ -106,7 +106,7 @@ fn a_key_added_beside_the_server_works_at_once_and_a_revoked_one_stops() {
     );
     assert!(works(&site, site.token()), "another key stopped as well");
 
-    let wrong = site.output(&["key", "revoke", "nosuchkey"]);
+    let wrong = site.output(&["api-key", "revoke", "nosuchkey"]);
     assert!(
         !wrong.status.success() && stderr(&wrong).contains("nosuchkey"),
         "{}",
@@ -119,7 +119,7 @@ fn a_key_stops_when_it_expires() {
     let site = Site::start(&[]);
     let now = jiff::Timestamp::now().as_millisecond();
     let ends = jiff::Timestamp::from_millisecond(now + length(6_000, 2_000)).unwrap();
-    let arguments = ["key", "add", "guest", "--expires", &ends.to_string()];
+    let arguments = ["api-key", "add", "guest", "--expires", &ends.to_string()];
     let token = printed(&site.output(&arguments)).trim().to_owned();
     assert!(works(&site, &token));
     let asked = Instant::now();
@@ -178,14 +178,14 @@ fn a_key_revoked_by_command_takes_along_what_was_made_with_it() {
     let child = mint(&parent);
     let grandchild = mint(&child);
     let prefix_of = |token: &str| token.split('_').nth(1).unwrap().to_owned();
-    let listed = printed(&site.output(&["key", "list", "--json"]));
+    let listed = printed(&site.output(&["api-key", "list", "--json"]));
     let listed: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
     for (token, made_with) in [(&child, &parent), (&grandchild, &child)] {
         let prefix = prefix_of(token);
         let found = listed.iter().find(|key| key["prefix"] == prefix.as_str());
         assert_eq!(found.unwrap()["parent"], prefix_of(made_with).as_str());
     }
-    let arguments = ["key", "revoke", &prefix_of(&parent)];
+    let arguments = ["api-key", "revoke", &prefix_of(&parent)];
     printed(&site.output(&arguments));
     for token in [&parent, &child, &grandchild] {
         eventually(Duration::from_secs(10), || match works(&site, token) {

@@ -101,7 +101,7 @@ fn link_commands_say_what_is_wrong() {
     }
     let without_key = site.output(&["link", "list", "--url", &url]);
     assert!(
-        stderr(&without_key).contains("curt key add"),
+        stderr(&without_key).contains("curt api-key add"),
         "{}",
         stderr(&without_key)
     );
@@ -166,49 +166,12 @@ fn bench_keys_prints_every_strategy_with_distinct_keys() {
 }
 
 #[test]
-fn bench_redirect_and_create_load_a_running_server() {
-    let site = Site::start(&[]);
-    let url = format!("http://{}", site.http());
-    let pid = site.server().pid().to_string();
-    let run = |what: &[&str]| {
-        let common = ["--url", &url, "--seconds", "1", "--pid", &pid, "--json"];
-        let output =
-            site.output(&[&["bench"], what, &common, &["--api-key", site.token()]].concat());
-        let report: Value = serde_json::from_str(&printed(&output)).unwrap();
-        assert!(report["requests"].as_u64().unwrap() > 0, "{report}");
-        assert!(report["server_cpu_nanos"].as_u64().unwrap() > 0, "{report}");
-        report
-    };
-    run(&["redirect", "--links", "500"]);
-    run(&[
-        "redirect", "--links", "100", "--shape", "browser", "--rate", "200",
-    ]);
-    run(&["create", "--connections", "8"]);
-    let bulk = run(&["create", "--bulk", "100", "--connections", "2"]);
-    let (links, requests) = (bulk["items"].as_u64(), bulk["requests"].as_u64());
-    assert_eq!(links, requests.map(|requests| requests * 100));
-    let elsewhere = site.output(&[
-        "bench",
-        "redirect",
-        "--url",
-        "http://192.0.2.1/",
-        "--api-key",
-        "x",
-    ]);
-    assert!(
-        stderr(&elsewhere).contains("loopback"),
-        "{}",
-        stderr(&elsewhere)
-    );
-}
-
-#[test]
 fn every_command_has_help_with_an_example() {
     let site = Site::new(&[]);
     let top = printed(&site.output(&["--help"]));
     assert!(top.contains("curt serve"), "{top}");
     for command in [
-        "serve", "check", "migrate", "user", "key", "keys", "audit", "link", "stats", "bench",
+        "serve", "check", "migrate", "user", "api-key", "keys", "audit", "link", "stats", "bench",
     ] {
         assert!(top.contains(command), "{top}");
         let help = printed(&site.output(&[command, "--help"]));
@@ -219,7 +182,7 @@ fn every_command_has_help_with_an_example() {
         );
     }
     for (command, actions) in [
-        ("key", &["add", "list", "rotate", "revoke"][..]),
+        ("api-key", &["add", "list", "rotate", "revoke"][..]),
         (
             "user",
             &[
@@ -229,7 +192,7 @@ fn every_command_has_help_with_an_example() {
         ("user", &["sessions", "sign-out", "invite"]),
         ("link", &["add", "show", "list", "edit", "rm"]),
         ("keys", &["status"]),
-        ("bench", &["keys", "redirect", "create"]),
+        ("bench", &["keys"]),
     ] {
         for action in actions {
             let help = printed(&site.output(&[command, action, "--help"]));

@@ -105,7 +105,7 @@ fn keygen_and_keysync_are_not_ready_while_no_engine_answers() {
     let app = app("postgres://postgres@127.0.0.1:1/links")
         .setting("store.keys", "postgres://postgres@127.0.0.1:1/keys")
         .setting("store.pool", "redis://127.0.0.1:1")
-        .setting("store.locks", "zookeeper://127.0.0.1:1/curt");
+        .setting("store.leases", "zookeeper://127.0.0.1:1/curt");
     for (number, role) in ["keygen", "keysync"].into_iter().enumerate() {
         let server = start(&app, number, &[role]);
         let admin = server.admin().unwrap();

@@ -213,7 +213,7 @@ fn a_rolling_restart_behind_haproxy_fails_no_request() {
         .setting("log.level", "warn");
     app.run(&["user", "add", "tests@example.com"]).unwrap();
     let token = app
-        .run(&["key", "add", "tests", "--user", "tests@example.com"])
+        .run(&["api-key", "add", "tests", "--user", "tests@example.com"])
         .unwrap();
     let token = token.trim();
     let mut pair = Pair {

@@ -27,10 +27,10 @@ fn run(site: &Site, arguments: &[&str]) -> String {
     printed.trim().to_owned()
 }
 
-/// Another API key of a user who is there, with further options of `curt key add`.
+/// Another API key of a user who is there, with further options of `curt api-key add`.
 fn new_key(site: &Site, email: &str, options: &[&str]) -> String {
     let name = format!("{:x}", rand::random::<u64>());
-    let arguments = ["key", "add", &name, "--user", email];
+    let arguments = ["api-key", "add", &name, "--user", email];
     run(site, &[&arguments[..], options].concat())
 }
 

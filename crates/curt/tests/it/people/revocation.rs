@@ -118,7 +118,7 @@ impl World {
         ];
         let site = Site::start(&settings);
         let passwords = [ANN, BOB].map(|email| run(&site, &["user", "add", email]));
-        let admin = run(&site, &["key", "add", "admin"]);
+        let admin = run(&site, &["api-key", "add", "admin"]);
         Self {
             site,
             admin,
@@ -191,7 +191,7 @@ fn keys_sessions_and_users_that_are_ended_stop_within_a_second() {
             world.send(&keys[1], Request::new("DELETE", &path));
         });
         ends("a key revoked by command", &list(&keys[1]), &|| {
-            run(site, &["key", "revoke", prefix(&keys[1])]);
+            run(site, &["api-key", "revoke", prefix(&keys[1])]);
         });
 
         let [here, there] = [world.ann(), world.ann()];

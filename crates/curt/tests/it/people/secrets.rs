@@ -107,7 +107,7 @@ fn sent(answer: Answer, status: u16) -> Value {
 /// Uses everything that has a secret, well and badly.
 fn live(site: &Site) -> Secrets {
     let mut secrets = Secrets::default();
-    let admin = secrets.add_token("an API key", &run(site, &["key", "add", "admin"]));
+    let admin = secrets.add_token("an API key", &run(site, &["api-key", "add", "admin"]));
     secrets.add(
         "a password",
         &run(site, &["user", "add", "bob@example.com"]),

@@ -168,7 +168,7 @@ fn ended_api_keys_and_unknown_ones_are_alike_in_time() {
     let options = ["--expires", &soon.to_string()];
     let expired = new_key(&site, "tests@example.com", &options);
     let revoked = site.new_token("tests");
-    run(&site, &["key", "revoke", prefix(&revoked)]);
+    run(&site, &["api-key", "revoke", prefix(&revoked)]);
     let kept_out = site.new_token("kept-out");
     run(&site, &["user", "disable", "kept-out@example.com"]);
     // When it has expired, and when what was taken away is known everywhere.

@@ -67,7 +67,7 @@ impl TwoServers {
         };
         let apps = [app(&url)?, app(&late)?];
         apps[0].run(&["user", "add", "tests@example.com"])?;
-        let token = apps[0].run(&["key", "add", "tests", "--user", "tests@example.com"])?;
+        let token = apps[0].run(&["api-key", "add", "tests", "--user", "tests@example.com"])?;
         Ok(Self {
             writer: apps[0].start_with(ROLES)?,
             reader: apps[1].start_with(ROLES)?,

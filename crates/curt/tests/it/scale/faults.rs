@@ -129,11 +129,11 @@ impl Running {
 }
 
 #[test]
-fn a_server_starts_and_creates_at_once_with_keys_pool_and_locks_all_dead_r1() {
+fn a_server_starts_and_creates_at_once_with_keys_pool_and_leases_all_dead_r1() {
     let nowhere = [
         ("store.keys", "postgres://postgres@127.0.0.1:1/keys"),
         ("store.pool", "redis://127.0.0.1:1,redis://127.0.0.1:2"),
-        ("store.locks", "zookeeper://127.0.0.1:1/curt"),
+        ("store.leases", "zookeeper://127.0.0.1:1/curt"),
     ];
     let plant = need!(Plant::start(ONE, &nowhere));
     let front = plant.process(FRONT);

@@ -39,7 +39,7 @@ fn a_keygen_and_a_keysync_that_end_free_their_shards_for_others_at_once() {
     let settings = [
         SMALL,
         &[
-            ("keys.lock_ttl", length("600s", "60s")),
+            ("keys.lease_ttl", length("600s", "60s")),
             ("keys.pool.shards_max", "0"),
         ],
     ]

@@ -18,7 +18,7 @@ pub(crate) const SMALL: &[(&str, &str)] = &[
     ("keys.ledger.high", "10000"),
     ("keys.pool.low", "1000"),
     ("keys.pool.high", "3000"),
-    ("keys.lock_ttl", "2s"),
+    ("keys.lease_ttl", "2s"),
     ("keys.tick", "200ms"),
     ("keys.pool.shards_max", "2"),
 ];

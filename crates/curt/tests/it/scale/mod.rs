@@ -15,4 +15,3 @@ mod refused;
 mod returned;
 mod status;
 mod ten_times;
-mod yardstick;

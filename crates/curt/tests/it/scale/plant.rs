@@ -50,7 +50,7 @@ impl Plant {
             .map(|_| redis::Server::start())
             .collect::<Result<_>>()?;
         let zookeeper = zookeeper::shared()?;
-        let locks = format!("zookeeper://{}/{}", zookeeper.addresses(), unique("curt"));
+        let leases = format!("zookeeper://{}/{}", zookeeper.addresses(), unique("curt"));
         let list = |urls: Vec<String>| urls.join(",");
         let app = App::new(env!("CARGO_BIN_EXE_curt"))?
             .ready_within(Duration::from_secs(120))
@@ -63,7 +63,7 @@ impl Plant {
                 "store.pool",
                 list(pools.iter().map(redis::Server::url).collect()),
             )
-            .setting("store.locks", locks)
+            .setting("store.leases", leases)
             // The machine may be busy, and nothing is done to the links database here.
             .setting("postgres.lookup_timeout", "30s")
             .setting("postgres.write_timeout", "30s")
@@ -74,7 +74,7 @@ impl Plant {
             .iter()
             .fold(app, |app, (key, value)| app.setting(key, value));
         app.run(&["user", "add", "tests@example.com"])?;
-        let token = app.run(&["key", "add", "tests", "--user", "tests@example.com"])?;
+        let token = app.run(&["api-key", "add", "tests", "--user", "tests@example.com"])?;
         Ok(Self {
             app,
             token: token.trim().to_owned(),

@@ -67,7 +67,7 @@ fn the_status_tells_of_every_shard_and_warns_of_drought_dead_rows_leaks_conflict
     let (reached, said) = plant.said(&["check", "--reach"]);
     assert!(reached, "{said}");
     let answer = |said: &str| said.matches(" answers\n").count();
-    assert_eq!(answer(&said), 5, "two databases, two pools, locks: {said}");
+    assert_eq!(answer(&said), 5, "two databases, two pools, leases: {said}");
 
     // A vacuum that never comes.
     plant.ledgers[0].sql(DIE).unwrap();

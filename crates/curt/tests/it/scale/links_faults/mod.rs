@@ -54,7 +54,7 @@ impl Installation {
             .setting("server.drain_delay", "0s")
             .setting("log.level", "off");
         app.run(&["user", "add", "tests@example.com"])?;
-        let token = app.run(&["key", "add", "tests", "--user", "tests@example.com"])?;
+        let token = app.run(&["api-key", "add", "tests", "--user", "tests@example.com"])?;
         let server = app.start()?;
         let mut installation = Self {
             server,

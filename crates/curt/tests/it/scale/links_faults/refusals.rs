@@ -37,7 +37,7 @@ fn start(url: &str, settings: &[(&str, &str)]) -> (App, Server, Api) {
         .iter()
         .fold(app, |app, (key, value)| app.setting(key, value));
     app.run(&["user", "add", "tests@example.com"]).unwrap();
-    let token = app.run(&["key", "add", "tests", "--user", "tests@example.com"]);
+    let token = app.run(&["api-key", "add", "tests", "--user", "tests@example.com"]);
     let server = app.start().unwrap();
     let api = Api::new(server.http().unwrap(), token.unwrap().trim());
     (app, server, api)

@@ -22,7 +22,7 @@ fn a_stop_does_not_wait_for_a_database_that_is_paused() {
         .setting("server.shutdown_grace", "600s")
         .setting("server.drain_delay", "0s");
     app.run(&["user", "add", "tests@example.com"]).unwrap();
-    let token = app.run(&["key", "add", "tests", "--user", "tests@example.com"]);
+    let token = app.run(&["api-key", "add", "tests", "--user", "tests@example.com"]);
     let server = app.start().unwrap();
     let mut api = Api::new(server.http().unwrap(), token.unwrap().trim());
     let created = api.create("https://example.com/").unwrap();

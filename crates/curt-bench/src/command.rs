@@ -1,3 +1,5 @@
+//! `curt-bench redirect` and `curt-bench create`: one load on a server of this machine.
+
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,11 +11,10 @@ use curt_bench::keys::KeySet;
 use curt_bench::load::{
     CreateLoad, Limit, LoadReport, Plan, RedirectLoad, ServerProcess, Shape, create, redirect,
 };
-use url::Url;
 
 /// Follow links, Zipf(1.0) over the given keys, and print latencies and the server's CPU time per request
 #[derive(Args, Debug)]
-pub(super) struct Redirect {
+pub(crate) struct Redirect {
     #[command(flatten)]
     plan: PlanArgs,
 
@@ -36,7 +37,7 @@ pub(super) struct Redirect {
 
 /// Make links and print latencies and the server's CPU time per request
 #[derive(Args, Debug)]
-pub(super) struct Create {
+pub(crate) struct Create {
     #[command(flatten)]
     plan: PlanArgs,
 
@@ -121,22 +122,17 @@ impl PlanArgs {
 }
 
 fn address(url: &str) -> anyhow::Result<SocketAddr> {
-    let parsed = Url::parse(url).with_context(|| format!("{url:?} is not a URL"))?;
-    anyhow::ensure!(
-        parsed.scheme() == "http",
-        "loads speak plain HTTP: {url} does not begin with http://"
-    );
-    let host = parsed.host_str().context("the URL names no host")?;
-    let port = parsed.port_or_known_default().unwrap_or(80);
-    (host.trim_matches(['[', ']']), port)
-        .to_socket_addrs()
-        .with_context(|| format!("could not find {host}"))?
+    let rest = url.strip_prefix("http://");
+    let host = rest.context("loads speak plain HTTP: write http://HOST:PORT")?;
+    let host = host.trim_end_matches('/');
+    host.to_socket_addrs()
+        .with_context(|| format!("{host:?} is not HOST:PORT"))?
         .next()
         .with_context(|| format!("{host} has no address"))
 }
 
 impl Redirect {
-    pub(super) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
         let plan = self.plan.plan()?;
         let keys = match &self.keys {
             Some(path) => std::fs::read_to_string(path)
@@ -178,7 +174,7 @@ impl Redirect {
 }
 
 impl Create {
-    pub(super) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut load = CreateLoad::new(self.plan.plan()?, self.api_key.as_str());
         load.bulk = self.bulk;
         self.plan.show(&create(&load)?.load)

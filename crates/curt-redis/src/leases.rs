@@ -3,12 +3,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::PortResult;
-use curt_core::ports::{Lease, Locks};
+use curt_core::ports::{Lease, Leases};
 use redis::Script;
 
 use super::Redis;
 
-/// Takes a free lock. Fences are the server's time in microseconds, or one more than the last where that is not later:
+/// Acquires a free lease. Fencing tokens are the server's time in microseconds, or one more than the last where that is not later:
 /// a mere counter would start over when the data is lost or a fail-over forgets the latest.
 const ACQUIRE: &str = r"
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
@@ -17,9 +17,9 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local last = tonumber(redis.call('GET', KEYS[2]) or 0)
-local fence = string.format('%.0f', math.max(now, last + 1))
-redis.call('SET', KEYS[2], fence)
-return fence
+local token = string.format('%.0f', math.max(now, last + 1))
+redis.call('SET', KEYS[2], token)
+return token
 ";
 
 const RENEW: &str = r"
@@ -41,11 +41,11 @@ return 1
 /// Digits of a token: 128 bits.
 const TOKEN_LENGTH: usize = 32;
 
-/// Locks as keys that run out by themselves. The value is the holder's token, a space and the holder's description.
+/// Leases as keys that run out by themselves. The value is the holder's token, a space and the holder's description.
 ///
-/// For efficiency only, like every lock here: the server's clock may step, and a fail-over may forget a lock that is
+/// For efficiency only, like every lease: the server's clock may step, and a fail-over may forget a lease that is
 /// held. Several servers with a vote would not change that, and nothing rests on it.
-pub(super) struct RedisLocks {
+pub(super) struct RedisLeases {
     redis: Arc<Redis>,
     holder: Box<str>,
     acquire: Script,
@@ -53,7 +53,7 @@ pub(super) struct RedisLocks {
     release: Script,
 }
 
-impl RedisLocks {
+impl RedisLeases {
     pub(super) fn new(redis: Arc<Redis>, holder: &str) -> Self {
         Self {
             redis,
@@ -64,8 +64,8 @@ impl RedisLocks {
         }
     }
 
-    fn lock(&self, name: &str) -> String {
-        self.redis.name(&format!("lock:{name}"))
+    fn key(&self, name: &str) -> String {
+        self.redis.name(&format!("lease:{name}"))
     }
 }
 
@@ -77,42 +77,42 @@ fn millis(ttl: Duration) -> u64 {
 }
 
 #[async_trait]
-impl Locks for RedisLocks {
+impl Leases for RedisLeases {
     async fn acquire(&self, name: &str, ttl: Duration) -> PortResult<Option<Lease>> {
         let token = format!("{:0TOKEN_LENGTH$x}", rand::random::<u128>());
         let mut script = self.acquire.prepare_invoke();
         script
-            .key(self.lock(name))
-            .key(self.redis.name("lock-fence"))
+            .key(self.key(name))
+            .key(self.redis.name("fencing-token"))
             .arg(format!("{token} {}", self.holder))
             .arg(millis(ttl));
-        let fence: Option<u64> = self.redis.run_script("take a lock", &script).await?;
-        Ok(fence.map(|fence| Lease {
+        let fencing_token: Option<u64> = self.redis.run_script("acquire a lease", &script).await?;
+        Ok(fencing_token.map(|fencing_token| Lease {
             name: name.into(),
             token: token.into(),
-            fence,
+            fencing_token,
         }))
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> PortResult<bool> {
         let mut script = self.renew.prepare_invoke();
         script
-            .key(self.lock(&lease.name))
+            .key(self.key(&lease.name))
             .arg(&*lease.token)
             .arg(millis(ttl));
-        self.redis.run_script("renew a lock", &script).await
+        self.redis.run_script("renew a lease", &script).await
     }
 
     async fn release(&self, lease: Lease) -> PortResult<()> {
         let mut script = self.release.prepare_invoke();
-        script.key(self.lock(&lease.name)).arg(&*lease.token);
-        self.redis.run_script("release a lock", &script).await
+        script.key(self.key(&lease.name)).arg(&*lease.token);
+        self.redis.run_script("release a lease", &script).await
     }
 
     async fn holder(&self, name: &str) -> PortResult<Option<Box<str>>> {
         let mut command = redis::cmd("GET");
-        command.arg(self.lock(name));
-        let held: Option<String> = self.redis.run("look at a lock", &command).await?;
+        command.arg(self.key(name));
+        let held: Option<String> = self.redis.run("look at a lease", &command).await?;
         Ok(held.map(|held| held.get(TOKEN_LENGTH + 1..).unwrap_or_default().into()))
     }
 }

@@ -4,22 +4,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{Lease, Locks};
+use curt_core::ports::{Lease, Leases};
 use curt_core::{Clock, PortResult, SystemClock, UnixMillis};
 
 use super::locked;
 
-/// Locks between the tasks of one process. Leases run out by the injected clock.
-pub struct MemoryLocks {
+/// Leases between the tasks of one process. Leases run out by the injected clock.
+pub struct MemoryLeases {
     holder: Box<str>,
     clock: Arc<dyn Clock>,
     names: Arc<Mutex<BTreeMap<Box<str>, Name>>>,
 }
 
-/// A lock that was held at least once. Kept when free, so that fences go on growing.
+/// A lease that was held at least once. Kept when free, so that fencing tokens go on growing.
 #[derive(Debug)]
 struct Name {
-    fence: u64,
+    fencing_token: u64,
     held: Option<Held>,
 }
 
@@ -30,7 +30,7 @@ struct Held {
     until: UnixMillis,
 }
 
-impl MemoryLocks {
+impl MemoryLeases {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl MemoryLocks {
         }
     }
 
-    /// The same locks as seen by another holder, who describes itself as `holder`.
+    /// The same leases as seen by another holder, who describes itself as `holder`.
     #[must_use]
     pub fn for_holder(&self, holder: &str) -> Self {
         Self {
@@ -51,15 +51,15 @@ impl MemoryLocks {
     }
 }
 
-impl Default for MemoryLocks {
+impl Default for MemoryLeases {
     fn default() -> Self {
         Self::new(Arc::new(SystemClock))
     }
 }
 
-impl fmt::Debug for MemoryLocks {
+impl fmt::Debug for MemoryLeases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryLocks")
+        f.debug_struct("MemoryLeases")
             .field("holder", &self.holder)
             .field("names", &self.names)
             .finish_non_exhaustive()
@@ -67,7 +67,7 @@ impl fmt::Debug for MemoryLocks {
 }
 
 impl Name {
-    /// Who holds the lock at `now`.
+    /// Returns the holder at `now`.
     fn held(&mut self, now: UnixMillis) -> Option<&mut Held> {
         self.held.as_mut().filter(|held| held.until > now)
     }
@@ -78,20 +78,20 @@ impl Name {
 }
 
 #[async_trait]
-impl Locks for MemoryLocks {
+impl Leases for MemoryLeases {
     async fn acquire(&self, name: &str, ttl: Duration) -> PortResult<Option<Lease>> {
         let now = self.clock.now();
         let mut names = locked(&self.names);
         let entry = names.entry(name.into()).or_insert(Name {
-            fence: 0,
+            fencing_token: 0,
             held: None,
         });
         if entry.held(now).is_some() {
             return Ok(None);
         }
-        // Goes on growing over restarts, for stores that remember fences.
-        entry.fence = (entry.fence + 1).max(now.0.unsigned_abs());
-        let token: Box<str> = format!("{name}#{}", entry.fence).into();
+        // Goes on growing over restarts, for stores that remember fencing tokens.
+        entry.fencing_token = (entry.fencing_token + 1).max(now.0.unsigned_abs());
+        let token: Box<str> = format!("{name}#{}", entry.fencing_token).into();
         entry.held = Some(Held {
             token: token.clone(),
             holder: self.holder.clone(),
@@ -100,7 +100,7 @@ impl Locks for MemoryLocks {
         Ok(Some(Lease {
             name: name.into(),
             token,
-            fence: entry.fence,
+            fencing_token: entry.fencing_token,
         }))
     }
 

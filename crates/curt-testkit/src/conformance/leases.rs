@@ -1,14 +1,14 @@
-//! Clauses of [`Locks`].
+//! Clauses of [`Leases`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use curt_core::ports::{Lease, Locks};
+use curt_core::ports::{Lease, Leases};
 
 use super::{RACERS, Suite, race, same};
 
-type Port = Arc<dyn Locks>;
+type Port = Arc<dyn Leases>;
 
 /// How long a lease lasts that is to run out, and how long it takes to have run out for certain.
 const TTL: Duration = Duration::from_millis(1_000);
@@ -19,7 +19,7 @@ const LASTING: Duration = Duration::from_secs(300);
 const RENEWED_TTL: Duration = Duration::from_millis(3_000);
 const RENEWED_AFTER: Duration = Duration::from_millis(1_600);
 
-/// Two holders of the same locks.
+/// Two holders of the same leases.
 pub struct Holders {
     /// Describes itself as `first`.
     pub first: Port,
@@ -27,10 +27,10 @@ pub struct Holders {
     pub second: Port,
 }
 
-/// `make` gives two holders that share locks nobody holds; `pass` lets time pass, by moving the adapter's clock or by
+/// `make` gives two holders that share leases nobody holds; `pass` lets time pass, by moving the adapter's clock or by
 /// waiting.
 pub async fn suite(make: impl AsyncFn() -> Holders, pass: impl AsyncFn(Duration)) {
-    let mut suite = Suite::of("Locks");
+    let mut suite = Suite::of("Leases");
     macro_rules! timed {
         ($($clause:ident),+ $(,)?) => {
             $( suite.clause(stringify!($clause), async { $clause(make().await, &pass).await }).await; )+
@@ -49,34 +49,34 @@ pub async fn suite(make: impl AsyncFn() -> Holders, pass: impl AsyncFn(Duration)
     suite.finish();
 }
 
-async fn held(locks: &Port, name: &str) -> Result<Lease> {
-    held_for(LASTING, locks, name).await
+async fn held(leases: &Port, name: &str) -> Result<Lease> {
+    held_for(LASTING, leases, name).await
 }
 
-async fn held_for(ttl: Duration, locks: &Port, name: &str) -> Result<Lease> {
-    let lease = locks.acquire(name, ttl).await?;
-    lease.with_context(|| format!("the lock {name:?} is not free"))
+async fn held_for(ttl: Duration, leases: &Port, name: &str) -> Result<Lease> {
+    let lease = leases.acquire(name, ttl).await?;
+    lease.with_context(|| format!("the lease {name:?} is not free"))
 }
 
-async fn refused(locks: &Port, name: &str, why: &str) -> Result<()> {
-    ensure!(locks.acquire(name, LASTING).await?.is_none(), "{why}");
+async fn refused(leases: &Port, name: &str, why: &str) -> Result<()> {
+    ensure!(leases.acquire(name, LASTING).await?.is_none(), "{why}");
     Ok(())
 }
 
-async fn one_holder_at_a_time(locks: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = locks;
+async fn one_holder_at_a_time(leases: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = leases;
     same("free", first.holder("a").await?, None)?;
     let lease = held(&first, "a").await?;
     same("the name", &*lease.name, "a")?;
     refused(&second, "a", "held by the first").await?;
-    for locks in [&first, &second] {
-        same("who", locks.holder("a").await?.as_deref(), Some("first"))?;
+    for leases in [&first, &second] {
+        same("who", leases.holder("a").await?.as_deref(), Some("first"))?;
     }
     Ok(())
 }
 
-async fn names_are_apart(locks: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = locks;
+async fn names_are_apart(leases: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = leases;
     held(&first, "shard-1").await?;
     held(&second, "shard-11").await?;
     held(&second, "Shard-1").await?;
@@ -88,8 +88,8 @@ async fn names_are_apart(locks: Holders, _: &impl AsyncFn(Duration)) -> Result<(
     same("free", first.holder("shard").await?, None)
 }
 
-async fn a_released_lock_is_free(locks: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = locks;
+async fn a_released_lock_is_free(leases: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = leases;
     let lease = held(&first, "a").await?;
     first.release(lease.clone()).await?;
     same("free", first.holder("a").await?, None)?;
@@ -106,8 +106,8 @@ async fn a_released_lock_is_free(locks: Holders, _: &impl AsyncFn(Duration)) -> 
     )
 }
 
-async fn a_lease_runs_out(locks: Holders, pass: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = locks;
+async fn a_lease_runs_out(leases: Holders, pass: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = leases;
     held_for(TTL, &first, "a").await?;
     pass(LONGER).await;
     same("free", second.holder("a").await?, None)?;
@@ -115,8 +115,8 @@ async fn a_lease_runs_out(locks: Holders, pass: &impl AsyncFn(Duration)) -> Resu
     same("who", first.holder("a").await?.as_deref(), Some("second"))
 }
 
-async fn a_renewed_lease_lasts(locks: Holders, pass: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = locks;
+async fn a_renewed_lease_lasts(leases: Holders, pass: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = leases;
     let lease = held_for(RENEWED_TTL, &first, "a").await?;
     for _ in 0..2 {
         pass(RENEWED_AFTER).await;
@@ -130,10 +130,10 @@ async fn a_renewed_lease_lasts(locks: Holders, pass: &impl AsyncFn(Duration)) ->
 }
 
 async fn a_lost_lease_is_worth_nothing(
-    locks: Holders,
+    leases: Holders,
     pass: &impl AsyncFn(Duration),
 ) -> Result<()> {
-    let Holders { first, second } = locks;
+    let Holders { first, second } = leases;
     let lost = held_for(TTL, &first, "a").await?;
     pass(LONGER).await;
     ensure!(
@@ -155,16 +155,19 @@ async fn a_lost_lease_is_worth_nothing(
 }
 
 async fn fences_grow_and_tokens_differ(
-    locks: Holders,
+    leases: Holders,
     pass: &impl AsyncFn(Duration),
 ) -> Result<()> {
-    let Holders { first, second } = locks;
+    let Holders { first, second } = leases;
     let mut leases: Vec<Lease> = Vec::new();
     for round in 0..4 {
         let holder = if round % 2 == 0 { &first } else { &second };
         let lease = held_for(TTL, holder, "a").await?;
         if let Some(before) = leases.last() {
-            ensure!(lease.fence > before.fence, "{lease:?} after {before:?}");
+            ensure!(
+                lease.fencing_token > before.fencing_token,
+                "{lease:?} after {before:?}"
+            );
         }
         let known = leases.iter().any(|before| before.token == lease.token);
         ensure!(!known, "a token came twice: {lease:?}");
@@ -178,11 +181,11 @@ async fn fences_grow_and_tokens_differ(
     Ok(())
 }
 
-async fn one_racer_wins(locks: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = locks;
+async fn one_racer_wins(leases: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
+    let Holders { first, second } = leases;
     let leases = race(RACERS, |n| {
-        let locks = Arc::clone(if n % 2 == 0 { &first } else { &second });
-        async move { locks.acquire("a", LASTING).await }
+        let leases = Arc::clone(if n % 2 == 0 { &first } else { &second });
+        async move { leases.acquire("a", LASTING).await }
     })
     .await?;
     same("winners", leases.iter().flatten().count(), 1)

@@ -14,9 +14,9 @@ use crate::wiring;
 /// Make, list, rotate and revoke API keys; works beside a running server
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  KEY=$(curt key add deploy-script --scopes create)\n  curt key list\n  curt key rotate PREFIX --overlap 24h\n  curt key revoke PREFIX"
+    after_help = "Example:\n  KEY=$(curt api-key add deploy-script --scopes create)\n  curt api-key list\n  curt api-key rotate PREFIX --overlap 24h\n  curt api-key revoke PREFIX"
 )]
-pub(crate) struct KeyCommand {
+pub(crate) struct ApiKeyCommand {
     #[command(flatten)]
     config: ConfigArgs,
 
@@ -70,7 +70,7 @@ struct Add {
     redirections: Option<Allowed>,
 }
 
-impl KeyCommand {
+impl ApiKeyCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         accounts::run(&self.config, async |services| {
             act(self.action, services).await
@@ -79,8 +79,9 @@ impl KeyCommand {
 }
 
 async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
-    let unknown =
-        |prefix: &str| format!("could not change {prefix:?} (curt key list shows the prefixes)");
+    let unknown = |prefix: &str| {
+        format!("could not change {prefix:?} (curt api-key list shows the prefixes)")
+    };
     let keys = &services.api_keys;
     match action {
         Action::Add(add) => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::PortResult;
-use curt_core::ports::{Lease, Locks};
+use curt_core::ports::{Lease, Leases};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use zookeeper_client::{Client, CreateMode, Error, Stat};
@@ -13,11 +13,11 @@ use super::ZooKeeper;
 use super::failure::is_interrupted;
 use super::nodes::{read, segment};
 
-/// Locks as ephemeral nodes. The data is the holder's token, a space and the holder's description.
+/// Leases as ephemeral nodes. The data is the holder's token, a space and the holder's description.
 ///
 /// A lease has two ends. While its process lives and has its session, it ends when it is not renewed within its `ttl`:
 /// we delete the node then. When the process dies or is cut off, it ends with the session, whatever the `ttl` says.
-pub(super) struct ZooKeeperLocks {
+pub(super) struct ZooKeeperLeases {
     zookeeper: Arc<ZooKeeper>,
     holder: Box<str>,
     held: Arc<Mutex<HashMap<Box<str>, Held>>>,
@@ -29,7 +29,7 @@ struct Held {
     until: Instant,
 }
 
-impl ZooKeeperLocks {
+impl ZooKeeperLeases {
     pub(super) fn new(zookeeper: Arc<ZooKeeper>, holder: &str) -> Self {
         Self {
             zookeeper,
@@ -57,9 +57,9 @@ impl ZooKeeperLocks {
 }
 
 #[async_trait]
-impl Locks for ZooKeeperLocks {
+impl Leases for ZooKeeperLeases {
     async fn acquire(&self, name: &str, ttl: Duration) -> PortResult<Option<Lease>> {
-        const OP: &str = "take a lock";
+        const OP: &str = "acquire a lease";
         let until = Instant::now() + ttl;
         let client = self.zookeeper.session(OP).await?;
         let node = Node {
@@ -71,7 +71,7 @@ impl Locks for ZooKeeperLocks {
         let lease = |stat: Stat| Lease {
             name: name.into(),
             token: node.token.clone(),
-            fence: stat.czxid.unsigned_abs(),
+            fencing_token: stat.czxid.unsigned_abs(),
         };
         let (answer, answered) = oneshot::channel();
         let data = format!("{} {}", node.token, self.holder);
@@ -91,7 +91,7 @@ impl Locks for ZooKeeperLocks {
         };
         let path = self.path(&lease.name);
         let found = read(&client, &path);
-        let found = match self.zookeeper.in_time("renew a lock", found).await {
+        let found = match self.zookeeper.in_time("renew a lease", found).await {
             Err(_) if client.state().is_terminated() => return Ok(false),
             found => found?,
         };
@@ -116,14 +116,14 @@ impl Locks for ZooKeeperLocks {
             path: self.path(&lease.name),
             token: lease.token,
         };
-        // Goes on when the caller does not wait for it: nobody else could free the lock while our session lives.
+        // Goes on when the caller does not wait for it: nobody else could free the lease while our session lives.
         let deleted = tokio::spawn(async move { node.delete().await });
         let deleted = async { deleted.await.unwrap_or(Err(Error::Timeout)) };
-        self.zookeeper.in_time("release a lock", deleted).await
+        self.zookeeper.in_time("release a lease", deleted).await
     }
 
     async fn holder(&self, name: &str) -> PortResult<Option<Box<str>>> {
-        const OP: &str = "look at a lock";
+        const OP: &str = "look at a lease";
         let client = self.zookeeper.session(OP).await?;
         let path = self.path(name);
         let found = self.zookeeper.in_time(OP, read(&client, &path)).await?;
