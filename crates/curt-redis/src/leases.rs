@@ -8,8 +8,8 @@ use redis::Script;
 
 use super::Redis;
 
-/// Acquires a free lease. Fencing tokens are the server's time in microseconds, or one more than the last where that is not later:
-/// a mere counter would start over when the data is lost or a fail-over forgets the latest.
+/// Acquires a free lease. Fencing tokens are the server's time in microseconds, or one more than the last where that
+/// is not later: a mere counter would start over when the data is lost or a fail-over forgets the latest.
 const ACQUIRE: &str = r"
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
     return false

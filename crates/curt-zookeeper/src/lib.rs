@@ -17,8 +17,8 @@
 //! the old one are lost.
 //!
 //! Whoever is cut off learns of that only when it is back, or when it gives the session up by itself after 7/5 of the
-//! timeout: until then there are two holders. Leases are for efficiency; what must not happen twice carries the fencing token,
-//! which is the zxid of the node's creation.
+//! timeout: until then there are two holders. Leases are for efficiency; what must not happen twice carries the
+//! fencing token, which is the zxid of the node's creation.
 //!
 //! # Failures
 //! Every call ends after a bounded time. A write without an answer is `Timeout`: it may have been carried out.

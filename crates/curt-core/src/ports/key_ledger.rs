@@ -29,9 +29,9 @@ pub trait KeyLedger: Send + Sync {
     /// many were new. Called twice: the second adds nothing that is still known.
     async fn insert(&self, keys: &[Key]) -> PortResult<u64>;
 
-    /// Like `insert`, by the holder of this shard's lease. Refused, as `None`, once an owner with a higher fencing token has
-    /// inserted: the caller has lost its lease without noticing and must stop. A wrapper need not pass fencing tokens on, since
-    /// two owners at once are a waste and never a wrong.
+    /// Like `insert`, by the holder of this shard's lease. Refused, as `None`, once an owner with a higher fencing
+    /// token has inserted: the caller has lost its lease without noticing and must stop. A wrapper need not pass
+    /// fencing tokens on, since two owners at once are a waste and never a wrong.
     async fn insert_fenced(&self, _fencing_token: u64, keys: &[Key]) -> PortResult<Option<u64>> {
         self.insert(keys).await.map(Some)
     }
