@@ -173,8 +173,6 @@ pub mod event {
     pub const CLOCK_JUMPED: &str = "clock_jumped";
     /// Files of the data folder were open to other users.
     pub const FILES_TIGHTENED: &str = "files_tightened";
-    /// Clicks of an earlier version are being moved to their own file.
-    pub const CLICKS_MOVED: &str = "clicks_moved";
     /// An API request was answered.
     pub const REQUEST_ANSWERED: &str = "request_answered";
     /// A request failed for a reason of ours: a store, a panic, load.

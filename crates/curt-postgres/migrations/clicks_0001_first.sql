@@ -45,6 +45,25 @@ CREATE INDEX click_visits_by_link ON click_visits (domain, key, at, id) WHERE do
 CREATE INDEX click_visits_of_orphans ON click_visits (at, id) WHERE domain IS NULL;
 CREATE INDEX click_visits_by_owner ON click_visits (owner, at, id) WHERE owner IS NOT NULL;
 
+-- About how many bytes the single clicks take, with their indexes; changed with them.
+CREATE TABLE click_visits_size (
+    id    smallint PRIMARY KEY CHECK (id = 1),
+    bytes bigint NOT NULL
+);
+
+INSERT INTO click_visits_size (id, bytes) VALUES (1, 0);
+
+-- Dead letters: rows of click_days that could not be decoded, as they were found; a new row took their place.
+CREATE TABLE click_days_damaged (
+    found_at timestamptz      NOT NULL DEFAULT now(),
+    number   bigint           NOT NULL,
+    day      integer          NOT NULL,
+    kind     smallint         NOT NULL,
+    name     text COLLATE "C" NOT NULL,
+    counts   bytea            NOT NULL,
+    visitors bytea            NOT NULL
+);
+
 -- What a day's visitors are hashed with; removed when the day is over.
 CREATE TABLE click_salts (
     day  integer PRIMARY KEY,

@@ -46,7 +46,7 @@ CREATE TABLE link_tags (
 );
 
 -- How many visits were taken from links that have only so many.
-CREATE TABLE link_visits (
+CREATE TABLE link_clicks (
     domain bigint           NOT NULL,
     key    text COLLATE "C" NOT NULL,
     spent  bigint           NOT NULL,

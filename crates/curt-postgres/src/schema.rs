@@ -89,18 +89,11 @@ pub static ACCOUNTS: MigrationSet = MigrationSet {
 /// What is counted about visits, and the visits.
 pub static CLICKS: MigrationSet = MigrationSet {
     name: "clicks",
-    steps: &[
-        Migration {
-            number: 1,
-            name: "first",
-            sql: include_str!("../migrations/clicks_0001_first.sql"),
-        },
-        Migration {
-            number: 2,
-            name: "size and damage",
-            sql: include_str!("../migrations/clicks_0002_size_and_damage.sql"),
-        },
-    ],
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../migrations/clicks_0001_first.sql"),
+    }],
 };
 
 /// An engine whose tables of one set are brought up to date before the first use. Not at start: a server must start,

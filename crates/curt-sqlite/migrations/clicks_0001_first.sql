@@ -89,9 +89,3 @@ CREATE TABLE click_visits_lost (
     found_at INTEGER NOT NULL, -- milliseconds since 1970
     visits   INTEGER NOT NULL
 ) STRICT;
-
--- How far the clicks of a links database that used to hold them have been copied. No row: there were none.
-CREATE TABLE click_move (
-    id       INTEGER PRIMARY KEY CHECK (id = 1),
-    finished INTEGER NOT NULL -- 0 or 1
-) STRICT;

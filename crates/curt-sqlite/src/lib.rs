@@ -48,7 +48,6 @@ mod failure;
 mod ledger;
 mod links;
 mod lock_file;
-mod move_clicks;
 mod schema;
 mod settings;
 mod tags;
@@ -65,7 +64,6 @@ use engine::connection::{open_folder, open_reader, open_writer};
 use engine::readers::Readers;
 use engine::writer::Writer;
 use failure::{BACKEND, port_error};
-use move_clicks::copy_clicks;
 use rusqlite::Connection;
 use schema::{CLICKS, MAIN, Schema};
 
@@ -125,7 +123,7 @@ impl Sqlite {
                 Some(lock) => lock,
                 None => lock_file::acquire(path)?,
             };
-            migrate_file(schema, &connection, path, &settings)?;
+            schema.migrate(&connection, path)?;
             lock = (settings.access == Access::Server).then_some(guard);
         }
         let readers = Readers::open(path, &settings).map_err(failed)?;
@@ -145,37 +143,12 @@ impl Sqlite {
 
     /// Brings the tables of a file of links up to date and says what that took. Refused while a server has it open.
     pub fn migrate(path: impl AsRef<Path>) -> PortResult<&'static [Migration]> {
-        Self::migrate_as(&MAIN, path.as_ref(), SqliteSettings::default())
-    }
-
-    /// Does the same where earlier versions kept clicks in the file: they go to the file `clicks`.
-    pub fn migrate_with_clicks(
-        path: impl AsRef<Path>,
-        clicks: impl AsRef<Path>,
-    ) -> PortResult<&'static [Migration]> {
-        let settings = SqliteSettings {
-            clicks_file: Some(clicks.as_ref().to_path_buf()),
-            ..SqliteSettings::default()
-        };
-        Self::migrate_as(&MAIN, path.as_ref(), settings)
+        migrate_as(&MAIN, path.as_ref())
     }
 
     /// Brings the tables of a file of clicks up to date and says what that took.
     pub fn migrate_clicks(path: impl AsRef<Path>) -> PortResult<&'static [Migration]> {
-        Self::migrate_as(&CLICKS, path.as_ref(), SqliteSettings::default())
-    }
-
-    fn migrate_as(
-        schema: &'static Schema,
-        path: &Path,
-        settings: SqliteSettings,
-    ) -> PortResult<&'static [Migration]> {
-        check_version()?;
-        make_folder(path)?;
-        let _lock = lock_file::acquire(path)?;
-        let connection = open_writer(path, &settings, schema)
-            .map_err(|error| port_error("migrate the data file", path, &error))?;
-        migrate_file(schema, &connection, path, &settings)
+        migrate_as(&CLICKS, path.as_ref())
     }
 
     /// What [`migrate`](Self::migrate) would do; everything when the file is absent.
@@ -266,16 +239,13 @@ impl Sqlite {
     }
 }
 
-fn migrate_file(
-    schema: &'static Schema,
-    connection: &Connection,
-    path: &Path,
-    settings: &SqliteSettings,
-) -> PortResult<&'static [Migration]> {
-    let clicks_file = settings.clicks_file.as_deref();
-    schema.migrate(connection, path, || {
-        copy_clicks(connection, path, clicks_file, settings)
-    })
+fn migrate_as(schema: &'static Schema, path: &Path) -> PortResult<&'static [Migration]> {
+    check_version()?;
+    make_folder(path)?;
+    let _lock = lock_file::acquire(path)?;
+    let connection = open_writer(path, &SqliteSettings::default(), schema)
+        .map_err(|error| port_error("migrate the data file", path, &error))?;
+    schema.migrate(&connection, path)
 }
 
 fn pending_as(schema: &'static Schema, path: &Path) -> PortResult<&'static [Migration]> {

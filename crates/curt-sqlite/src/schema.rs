@@ -26,8 +26,6 @@ pub(super) struct Schema {
     pub(super) thread: &'static str,
     /// Whether pages that deletions free are given back to the disk.
     pub(super) shrinks: bool,
-    /// The step before which clicks leave the file.
-    clicks_leave: Option<u32>,
     steps: &'static [Migration],
 }
 
@@ -38,7 +36,6 @@ pub(super) static MAIN: Schema = Schema {
     holds: "links",
     thread: "curt-sqlite",
     shrinks: false,
-    clicks_leave: Some(8),
     steps: &[
         Migration {
             number: 1,
@@ -52,33 +49,23 @@ pub(super) static MAIN: Schema = Schema {
         },
         Migration {
             number: 3,
-            name: "clicks",
-            sql: include_str!("../migrations/0003_clicks.sql"),
+            name: "link clicks",
+            sql: include_str!("../migrations/0003_link_clicks.sql"),
         },
         Migration {
             number: 4,
-            name: "click streams",
-            sql: include_str!("../migrations/0004_click_streams.sql"),
+            name: "keys",
+            sql: include_str!("../migrations/0004_keys.sql"),
         },
         Migration {
             number: 5,
-            name: "keys",
-            sql: include_str!("../migrations/0005_keys.sql"),
+            name: "API key parents",
+            sql: include_str!("../migrations/0005_api_key_parents.sql"),
         },
         Migration {
             number: 6,
-            name: "API key parents",
-            sql: include_str!("../migrations/0006_api_key_parents.sql"),
-        },
-        Migration {
-            number: 7,
             name: "key generations",
-            sql: include_str!("../migrations/0007_key_generations.sql"),
-        },
-        Migration {
-            number: 8,
-            name: "clicks moved",
-            sql: include_str!("../migrations/0008_clicks_moved.sql"),
+            sql: include_str!("../migrations/0006_key_generations.sql"),
         },
     ],
 };
@@ -90,7 +77,6 @@ pub(super) static CLICKS: Schema = Schema {
     holds: "clicks",
     thread: "curt-clicks-db",
     shrinks: true,
-    clicks_leave: None,
     steps: &[Migration {
         number: 1,
         name: "first",
@@ -145,18 +131,14 @@ impl Schema {
         ))
     }
 
-    /// Applies what is pending and returns it. `move_clicks` is called before the step that drops them from the file.
+    /// Applies what is pending and returns it.
     pub(super) fn migrate(
         &self,
         connection: &Connection,
         path: &Path,
-        move_clicks: impl Fn() -> PortResult<()>,
     ) -> PortResult<&'static [Migration]> {
         let steps = self.pending(connection, path)?;
         for step in steps {
-            if self.clicks_leave == Some(step.number) {
-                move_clicks()?;
-            }
             let batch = format!(
                 "BEGIN EXCLUSIVE;\n{}\nPRAGMA application_id = {};\nPRAGMA user_version = {};\nCOMMIT;",
                 step.sql, self.application_id, step.number

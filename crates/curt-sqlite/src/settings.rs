@@ -1,5 +1,4 @@
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a data file is opened. The defaults suit a server; see each field for when to change it.
@@ -24,8 +23,6 @@ pub struct SqliteSettings {
     pub busy_timeout: Duration,
     /// Most pages that the file may have; `None`: as many as fit on the disk.
     pub pages_max: Option<u32>,
-    /// Where clicks go that an earlier version kept in this file; `None`: such a file is refused.
-    pub clicks_file: Option<PathBuf>,
 }
 
 /// Who opens the file.
@@ -62,7 +59,6 @@ impl Default for SqliteSettings {
             wal_bytes_max: 64 << 20,
             busy_timeout: Duration::from_secs(5),
             pages_max: None,
-            clicks_file: None,
         }
     }
 }

@@ -369,12 +369,12 @@ pub(super) const CLAIM: &str = concat!(
 /// Answers with the limit and how many visits were taken, or with nothing when there is no such link.
 pub(super) const SPEND: &str = "WITH seen AS MATERIALIZED (SELECT max_clicks FROM links \
      WHERE domain = $1 AND key = $2 AND generation = $3 AND version = $4 AND state = 0 FOR SHARE), \
-     taken AS (INSERT INTO link_visits AS v (domain, key, spent) SELECT $1, $2, 1 FROM seen WHERE max_clicks > 0 \
+     taken AS (INSERT INTO link_clicks AS v (domain, key, spent) SELECT $1, $2, 1 FROM seen WHERE max_clicks > 0 \
      ON CONFLICT (domain, key) DO UPDATE SET spent = v.spent + 1 WHERE v.spent < (SELECT max_clicks FROM seen) \
      RETURNING 1) \
      SELECT max_clicks, (SELECT count(*) FROM taken) FROM seen";
 
-pub(super) const SPENT: &str = "SELECT spent FROM link_visits WHERE domain = $1 AND key = $2";
+pub(super) const SPENT: &str = "SELECT spent FROM link_clicks WHERE domain = $1 AND key = $2";
 
 pub(super) const COUNTS: &str = "SELECT sum(created_alias)::bigint, sum(created_ledger)::bigint, \
      sum(created_file)::bigint, sum(created_claim)::bigint, sum(created_id)::bigint, sum(created_hash)::bigint, \

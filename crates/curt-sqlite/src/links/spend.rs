@@ -26,7 +26,7 @@ pub(super) fn spend(
     }
     connection
         .prepare_cached(
-            "INSERT INTO link_visits (link, spent) VALUES (?1, 1) \
+            "INSERT INTO link_clicks (link, spent) VALUES (?1, 1) \
              ON CONFLICT (link) DO UPDATE SET spent = spent + 1",
         )?
         .execute([stored.row_id])?;
@@ -43,14 +43,14 @@ pub(super) fn spent(connection: &Connection, id: &LinkId) -> rusqlite::Result<u6
 /// A row id may be given again once its row is gone.
 pub(super) fn forget(connection: &Connection, row_id: i64) -> rusqlite::Result<()> {
     connection
-        .prepare_cached("DELETE FROM link_visits WHERE link = ?1")?
+        .prepare_cached("DELETE FROM link_clicks WHERE link = ?1")?
         .execute([row_id])
         .map(drop)
 }
 
 fn spent_by(connection: &Connection, row_id: i64) -> rusqlite::Result<u64> {
     let spent: Option<i64> = connection
-        .prepare_cached("SELECT spent FROM link_visits WHERE link = ?1")?
+        .prepare_cached("SELECT spent FROM link_clicks WHERE link = ?1")?
         .query_row([row_id], |row| row.get(0))
         .optional()?;
     Ok(spent.map_or(0, i64::cast_unsigned))

@@ -4,7 +4,6 @@
 
 mod agreement;
 mod click_scale;
-mod clicks_move;
 mod commits;
 mod faults;
 mod migration;

@@ -227,12 +227,10 @@ async fn nothing_of_the_old_tables_is_left() {
         names,
         [
             "accounts",
-            "clicks",
-            "click streams",
+            "link clicks",
             "keys",
             "API key parents",
             "key generations",
-            "clicks moved"
         ]
     );
 
@@ -244,7 +242,7 @@ async fn nothing_of_the_old_tables_is_left() {
     );
     assert_eq!(
         tables,
-        "api_keys audit counters cursors idempotency invites key_batches key_generations keys keys_used link_tags link_visits \
+        "api_keys audit counters cursors idempotency invites key_batches key_generations keys keys_used link_clicks link_tags \
          links permissions sessions sqlite_sequence users"
     );
 }

@@ -50,10 +50,8 @@ impl Migrate {
             false => Sqlite::pending(path)?,
         };
         if !self.dry_run && !pending.is_empty() {
-            let takes_clicks = *address == store.links && clicks.kind() == EngineKind::Sqlite;
             match address == clicks {
                 true => Sqlite::migrate_clicks(path)?,
-                false if takes_clicks => Sqlite::migrate_with_clicks(path, clicks.path())?,
                 false => Sqlite::migrate(path)?,
             };
         }

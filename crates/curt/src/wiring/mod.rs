@@ -143,18 +143,10 @@ fn engines(config: &Config, who: &str, access: Access, clock: Arc<dyn Clock>) ->
     Engines::new(EngineSettings {
         sqlite,
         postgres: config.store.postgres.clone(),
-        clicks_move: clicks_move(&config.store),
         holder: who.into(),
         lease_ttl: config.keys.lease_ttl,
         clock,
     })
-}
-
-/// The links database and the file that clicks of earlier versions go to, where both are files.
-fn clicks_move(store: &StoreSettings) -> Option<(EngineAddress, PathBuf)> {
-    let are_files = [&store.links, &store.clicks].map(|address| address.kind());
-    let path = || store.clicks.path().to_path_buf();
-    (are_files == [EngineKind::Sqlite; 2]).then(|| (store.links.clone(), path()))
 }
 
 /// Stores while they are being opened.

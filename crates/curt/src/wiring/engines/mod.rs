@@ -43,9 +43,6 @@ pub(crate) struct EngineSettings {
         expect(dead_code, reason = "there is no PostgreSQL")
     )]
     pub(crate) postgres: PostgresConfig,
-    /// The links database and the clicks database, where both are files: clicks that an earlier version kept in the
-    /// first are moved to the second.
-    pub(crate) clicks_move: Option<(EngineAddress, PathBuf)>,
     /// How this process describes itself as the holder of a lease.
     pub(crate) holder: Box<str>,
     /// How long a lease should outlive its holder at most.
@@ -122,12 +119,7 @@ impl Engines {
     fn open(&self, address: &EngineAddress) -> PortResult<Opened> {
         Ok(match address.kind() {
             EngineKind::Sqlite => {
-                let moves = self.settings.clicks_move.as_ref();
-                let moves = moves.filter(|(links, _)| links == address);
-                let settings = SqliteSettings {
-                    clicks_file: moves.map(|(_, clicks)| clicks.clone()),
-                    ..self.settings.sqlite.clone()
-                };
+                let settings = self.settings.sqlite.clone();
                 Opened::Sqlite(Sqlite::open(address.path(), settings)?)
             }
             #[cfg(feature = "postgres")]
