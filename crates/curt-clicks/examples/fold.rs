@@ -147,10 +147,10 @@ impl Traffic {
             agent: pick(&self.agents, random).as_bytes(),
             referrer: pick(&self.referrers, random).as_bytes(),
             language: LANGUAGES[(random.next() % LANGUAGES.len() as u64) as usize].as_bytes(),
-            attribution: Some(Attribution {
+            attribution: Attribution {
                 owner: OwnerId(1 << 60),
                 ..Attribution::default()
-            }),
+            },
         }
     }
 }

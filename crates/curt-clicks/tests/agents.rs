@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use curt_clicks::classify::{self, Classifier, Countries};
 use curt_clicks::record::{Method, Outcome, Visit};
-use curt_core::{DomainId, UnixMillis, VisitKind};
+use curt_core::{Attribution, DomainId, UnixMillis, VisitKind};
 use proptest::prelude::*;
 
 const HUMANS: &str = include_str!("agents/humans.txt");
@@ -48,7 +48,7 @@ fn visit(agent: &[u8]) -> Visit<'_> {
         agent,
         referrer: b"",
         language: b"",
-        attribution: None,
+        attribution: Attribution::default(),
     }
 }
 

@@ -32,7 +32,7 @@ fn visit(key: &str) -> Visit<'_> {
         agent: FIREFOX,
         referrer: b"https://news.example/",
         language: b"de-DE",
-        attribution: Some(Attribution::default()),
+        attribution: Attribution::default(),
     }
 }
 
@@ -462,10 +462,10 @@ fn any_visit() -> impl Strategy<Value = Visit<'static>> {
             agent,
             referrer,
             language,
-            attribution: Some(Attribution {
+            attribution: Attribution {
                 owner: OwnerId(owner),
                 tags: PackedTags::from_packed(tags),
-            }),
+            },
         },
     )
 }

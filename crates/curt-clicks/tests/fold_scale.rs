@@ -110,10 +110,10 @@ fn records() -> Vec<Box<[u8]>> {
                 agent: agent.as_bytes(),
                 referrer: referrer.as_bytes(),
                 language: b"de-DE,de;q=0.9,en;q=0.8",
-                attribution: Some(Attribution {
+                attribution: Attribution {
                     owner: OwnerId(1 + zipf(100)),
                     ..Attribution::default()
-                }),
+                },
             };
             bytes.clear();
             record::encode(&visit, &mut bytes);

@@ -112,10 +112,10 @@ fn record(capture: &mut Capture, number: u32, now: UnixMillis) {
         agent: AGENT,
         referrer: b"https://www.example.com/",
         language: b"en-US,en;q=0.9",
-        attribution: Some(Attribution {
+        attribution: Attribution {
             owner: OwnerId(1 << 60),
             ..Attribution::default()
-        }),
+        },
     });
 }
 

@@ -127,7 +127,6 @@ fn count(
     let ports = FlushPorts {
         stream: spool.clone(),
         dead_letters: spool,
-        links: stores.main.links.clone(),
         store: store.clone(),
         clock: stores.clock.clone(),
         countries: Arc::new(countries(settings)?),

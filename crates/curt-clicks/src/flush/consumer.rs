@@ -1,7 +1,7 @@
 //! One partition, from where the store has counted it.
 
 use curt_core::ports::{ClickFlush, StreamPartition, StreamRecord};
-use curt_core::{Attribution, Day, ErrorKind, LinkRef, PackedTags, PortError, PortResult, names};
+use curt_core::{Day, ErrorKind, PortError, PortResult, names};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -9,7 +9,7 @@ use super::metrics::Counted;
 use super::room::{Admission, admit};
 use super::{Pipeline, attribute, report};
 use crate::fold::Fold;
-use crate::record::{self, Outcome, Visit};
+use crate::record::{self, Visit};
 
 /// Sums after which a window ends while the disk is short of room: what one writes at a time stays small.
 const TIGHT_SUMS_MAX: usize = 2_000;
@@ -188,37 +188,6 @@ impl<'a> Consumer<'a> {
     }
 
     async fn add(&mut self, visit: &Visit<'_>) -> PortResult<()> {
-        if visit.attribution.is_none() && visit.outcome == Outcome::Redirected {
-            return self.add_of_version_1(visit).await;
-        }
-        self.add_attributed(visit).await
-    }
-
-    /// A record that an older release left in the spool does not say whose the link was: it counts for those whose it
-    /// is now.
-    async fn add_of_version_1(&mut self, visit: &Visit<'_>) -> PortResult<()> {
-        let key = std::str::from_utf8(visit.key).unwrap_or_default();
-        let domain = visit.domain;
-        let link = match (LinkRef { domain, key }).to_id() {
-            Some(id) => self.pipeline.ports.links.get(&id).await?,
-            None => None,
-        };
-        let link = link.filter(|link| link.revision.generation == visit.generation);
-        let mut packed = Vec::new();
-        let tags = link.iter().flat_map(|link| &link.tags);
-        PackedTags::pack(tags.map(|tag| &**tag), &mut packed);
-        let attribution = Attribution {
-            owner: link.as_ref().map(|link| link.owner).unwrap_or_default(),
-            tags: PackedTags::from_packed(&packed),
-        };
-        self.add_attributed(&Visit {
-            attribution: Some(attribution),
-            ..*visit
-        })
-        .await
-    }
-
-    async fn add_attributed(&mut self, visit: &Visit<'_>) -> PortResult<()> {
         let ports = &self.pipeline.ports;
         // At most two rounds: the salt of the visit's day is all that can be missing.
         while let Err(wanted) = self.fold.add(visit, ports.clock.now()) {

@@ -21,7 +21,7 @@ mod state;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{ClickStore, ClickStream, DeadLetters, LinkStore};
+use curt_core::ports::{ClickStore, ClickStream, DeadLetters};
 use curt_core::{Clock, PortError, names};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -73,8 +73,6 @@ impl Default for FlushSettings {
 pub struct FlushPorts {
     pub stream: Arc<dyn ClickStream>,
     pub dead_letters: Arc<dyn DeadLetters>,
-    /// Asked whose a link is and which tags it has where a record of an older release does not say.
-    pub links: Arc<dyn LinkStore>,
     pub store: Arc<dyn ClickStore>,
     pub clock: Arc<dyn Clock>,
     pub countries: Arc<Countries>,

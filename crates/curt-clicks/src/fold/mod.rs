@@ -144,7 +144,7 @@ impl Fold {
 
     fn row(&self, visit: &Visit<'_>, at: UnixMillis, visited: Visited, facts: Facts) -> VisitRow {
         let attribution = match visited {
-            Visited::Link(..) => visit.attribution.unwrap_or_default(),
+            Visited::Link(..) => visit.attribution,
             Visited::Absent(_) | Visited::BaseUrl => Attribution::default(),
         };
         VisitRow {

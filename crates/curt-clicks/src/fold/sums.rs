@@ -88,7 +88,7 @@ impl Sums {
 
     /// The number of the link that was visited, as it was then; nothing for what cannot be one's key.
     pub(super) fn link(&mut self, visit: &Visit<'_>) -> Option<SubjectNumber> {
-        let attribution = visit.attribution.unwrap_or_default();
+        let attribution = visit.attribution;
         let (number, new) = self.links.number(AttributedRef {
             link: LinkRef {
                 domain: visit.domain,

@@ -1,7 +1,7 @@
 //! How a visit is written down.
 //!
 //! ```text
-//! version  1 byte: 2, or 1 without owner and tags
+//! version  1 byte: 1
 //! kind     1 byte: outcome (bits 0, 1), method (2, 3), prefetch (4), address of IP version 6 (5)
 //! time     varint, zigzag
 //! domain, generation, owner   varints
@@ -17,9 +17,7 @@ use curt_core::{Attribution, DomainId, OwnerId, PackedTags, UnixMillis};
 
 use super::{AGENT_BYTES_MAX, LANGUAGE_BYTES_MAX, Method, Outcome, REFERRER_BYTES_MAX, Visit};
 
-const VERSION: u8 = 2;
-/// Without an [`Attribution`].
-const VERSION_1: u8 = 1;
+const VERSION: u8 = 1;
 
 const METHOD_SHIFT: u8 = 2;
 const TWO_BITS: u8 = 0b11;
@@ -55,17 +53,11 @@ impl RecordError {
 
 /// Adds the visit to `out`; texts beyond their bounds are cut.
 pub fn encode(visit: &Visit<'_>, out: &mut Vec<u8>) {
-    let version = match visit.attribution {
-        Some(_) => VERSION,
-        None => VERSION_1,
-    };
-    out.extend_from_slice(&[version, kind(visit)]);
+    out.extend_from_slice(&[VERSION, kind(visit)]);
     put_number(out, zigzag(visit.at.0));
     put_number(out, visit.domain.0.into());
     put_number(out, visit.generation.into());
-    if let Some(attribution) = visit.attribution {
-        put_number(out, attribution.owner.0);
-    }
+    put_number(out, visit.attribution.owner.0);
     match visit.address {
         IpAddr::V4(address) => out.extend_from_slice(&address.octets()),
         IpAddr::V6(address) => out.extend_from_slice(&address.octets()),
@@ -74,9 +66,8 @@ pub fn encode(visit: &Visit<'_>, out: &mut Vec<u8>) {
     put_text(out, visit.agent, AGENT_BYTES_MAX);
     put_text(out, visit.referrer, REFERRER_BYTES_MAX);
     put_text(out, visit.language, LANGUAGE_BYTES_MAX);
-    if let Some(attribution) = visit.attribution {
-        put_text(out, attribution.tags.as_bytes(), PackedTags::BYTES_MAX);
-    }
+    let tags = visit.attribution.tags.as_bytes();
+    put_text(out, tags, PackedTags::BYTES_MAX);
 }
 
 fn kind(visit: &Visit<'_>) -> u8 {
@@ -118,7 +109,7 @@ fn put_text(out: &mut Vec<u8>, text: &[u8], max: usize) {
 pub fn decode(bytes: &[u8]) -> Result<Visit<'_>, RecordError> {
     let mut rest = Rest(bytes);
     let version = rest.byte("version")?;
-    if !matches!(version, VERSION | VERSION_1) {
+    if version != VERSION {
         return Err(RecordError::Version(version));
     }
     let kind = rest.byte("kind")?;
@@ -129,9 +120,9 @@ pub fn decode(bytes: &[u8]) -> Result<Visit<'_>, RecordError> {
         at: UnixMillis(unzigzag(rest.number("time")?)),
         domain: DomainId(rest.small_number("domain")?),
         generation: rest.small_number("generation")?,
-        attribution: match version {
-            VERSION_1 => None,
-            _ => Some(rest.owner()?),
+        attribution: Attribution {
+            owner: OwnerId(rest.number("owner")?),
+            tags: PackedTags::default(),
         },
         address: rest.address(kind & IP_VERSION_6 != 0)?,
         key: rest.text("key", KEY_BYTES_MAX)?,
@@ -139,9 +130,7 @@ pub fn decode(bytes: &[u8]) -> Result<Visit<'_>, RecordError> {
         referrer: rest.text("referrer", REFERRER_BYTES_MAX)?,
         language: rest.text("language", LANGUAGE_BYTES_MAX)?,
     };
-    if let Some(attribution) = &mut visit.attribution {
-        attribution.tags = rest.tags()?;
-    }
+    visit.attribution.tags = rest.tags()?;
     match rest.0 {
         [] => Ok(visit),
         _ => Err(RecordError::Long),
@@ -227,13 +216,6 @@ impl<'a> Rest<'a> {
         }
     }
 
-    fn owner(&mut self) -> Result<Attribution<'a>, RecordError> {
-        Ok(Attribution {
-            owner: OwnerId(self.number("owner")?),
-            tags: PackedTags::default(),
-        })
-    }
-
     fn tags(&mut self) -> Result<PackedTags<'a>, RecordError> {
         const WHAT: &str = "tags";
         let packed = self.text(WHAT, PackedTags::BYTES_MAX)?;
@@ -275,7 +257,7 @@ mod tests {
             agent: b"Agent/1.0",
             referrer: b"",
             language: b"de",
-            attribution: None,
+            attribution: Attribution::default(),
         }
     }
 
@@ -283,25 +265,17 @@ mod tests {
         let owner = OwnerId(300);
         let tags = PackedTags::from_bytes(tags).unwrap();
         Visit {
-            attribution: Some(Attribution { owner, tags }),
+            attribution: Attribution { owner, tags },
             ..visit
         }
     }
 
     #[test]
-    fn the_bytes_of_version_2_do_not_change() {
-        let bytes = b"\x02\x00\xf6\xb1\x83\xc5\x98\x68\x03\x02\xac\x02\xc0\x00\x02\x07\x03abc\x09Agent/1.0\x00\x02de\x05\x01a\x02bc";
+    fn the_bytes_do_not_change() {
+        let bytes = b"\x01\x00\xf6\xb1\x83\xc5\x98\x68\x03\x02\xac\x02\xc0\x00\x02\x07\x03abc\x09Agent/1.0\x00\x02de\x05\x01a\x02bc";
         let visit = attributed(sample(), b"\x01a\x02bc");
         assert_eq!(encoded(&visit), bytes);
         assert_eq!(decode(bytes), Ok(visit));
-    }
-
-    /// The format is what an older release left in the spool: these bytes must stay readable.
-    #[test]
-    fn the_bytes_of_version_1_do_not_change() {
-        let bytes = b"\x01\x00\xf6\xb1\x83\xc5\x98\x68\x03\x02\xc0\x00\x02\x07\x03abc\x09Agent/1.0\x00\x02de";
-        assert_eq!(encoded(&sample()), bytes);
-        assert_eq!(decode(bytes), Ok(sample()));
         let other = Visit {
             at: UnixMillis(-1),
             outcome: Outcome::Base,
@@ -312,7 +286,7 @@ mod tests {
             ..sample()
         };
         let bytes =
-            b"\x01\x3a\x01\x03\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\x09Agent/1.0\0\x02de";
+            b"\x01\x3a\x01\x03\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\x09Agent/1.0\0\x02de\0";
         assert_eq!(encoded(&other), bytes);
         assert_eq!(decode(bytes), Ok(other));
     }
@@ -331,10 +305,10 @@ mod tests {
             agent: &long,
             referrer: &long,
             language: &long,
-            attribution: Some(Attribution {
+            attribution: Attribution {
                 owner: OwnerId(u64::MAX),
                 tags: PackedTags::from_bytes(&tags).unwrap(),
-            }),
+            },
             ..sample()
         };
         let bytes = encoded(&visit);
@@ -350,15 +324,12 @@ mod tests {
 
     #[test]
     fn what_is_not_a_visit_is_named() {
-        let newer = encoded(&attributed(sample(), b"\x01a"));
-        let good = encoded(&sample());
-        for good in [&good, &newer] {
-            for end in 0..good.len() {
-                let error = decode(&good[..end]).unwrap_err();
-                assert!(matches!(error, RecordError::Short(_)), "{end}: {error}");
-            }
+        let good = encoded(&attributed(sample(), b"\x01a"));
+        for end in 0..good.len() {
+            let error = decode(&good[..end]).unwrap_err();
+            assert!(matches!(error, RecordError::Short(_)), "{end}: {error}");
         }
-        let mut odd_tags = newer.clone();
+        let mut odd_tags = good.clone();
         *odd_tags.last_mut().unwrap() = 0xff;
         assert_eq!(decode(&odd_tags), Err(RecordError::Range("tags")));
         let changed = |at: usize, byte: u8| {
@@ -366,11 +337,11 @@ mod tests {
             bytes[at] = byte;
             decode(&bytes).map(drop)
         };
-        assert_eq!(changed(0, 3), Err(RecordError::Version(3)));
+        assert_eq!(changed(0, 2), Err(RecordError::Version(2)));
         assert_eq!(changed(1, 0b11), Err(RecordError::Range("outcome")));
         assert_eq!(changed(1, 0b1100), Err(RecordError::Range("method")));
         assert_eq!(changed(1, 0b100_0000), Err(RecordError::Range("kind")));
-        assert_eq!(changed(14, 65), Err(RecordError::Range("key")));
+        assert_eq!(changed(16, 65), Err(RecordError::Range("key")));
         let endless = [&good[..2], &[0xff; 20]].concat();
         assert_eq!(decode(&endless), Err(RecordError::Range("time")));
         let longer = [&good[..], &[0]].concat();
@@ -389,11 +360,10 @@ mod tests {
             address in any::<IpAddr>(),
             (key, agent) in (any_text(64), any_text(512)),
             (referrer, language) in (any_text(512), any_text(64)),
-            attribution in proptest::option::of((any::<u64>(), proptest::collection::vec("\\PC{0,16}", 0..8))),
+            (owner, tags) in (any::<u64>(), proptest::collection::vec("\\PC{0,16}", 0..8)),
         ) {
             let mut packed = Vec::new();
-            let tags = attribution.iter().flat_map(|(_, tags)| tags.iter().map(String::as_str));
-            PackedTags::pack(tags, &mut packed);
+            PackedTags::pack(tags.iter().map(String::as_str), &mut packed);
             let visit = Visit {
                 at: UnixMillis(at),
                 domain: DomainId(domain),
@@ -406,10 +376,10 @@ mod tests {
                 agent: &agent,
                 referrer: &referrer,
                 language: &language,
-                attribution: attribution.as_ref().map(|(owner, _)| Attribution {
-                    owner: OwnerId(*owner),
+                attribution: Attribution {
+                    owner: OwnerId(owner),
                     tags: PackedTags::from_bytes(&packed).unwrap(),
-                }),
+                },
             };
             let bytes = encoded(&visit);
             prop_assert!(bytes.len() <= RECORD_BYTES_MAX);
@@ -418,10 +388,10 @@ mod tests {
 
         /// What decodes also encodes to something that decodes to the same.
         #[test]
-        fn any_bytes_are_answered(bytes in any_text(200), version in 0..=VERSION) {
+        fn any_bytes_are_answered(bytes in any_text(200), is_known in any::<bool>()) {
             let mut bytes = bytes;
-            if let (VERSION_1.., Some(first)) = (version, bytes.first_mut()) {
-                *first = version;
+            if let (true, Some(first)) = (is_known, bytes.first_mut()) {
+                *first = VERSION;
             }
             if let Ok(visit) = decode(&bytes) {
                 let again = encoded(&visit);
@@ -446,7 +416,7 @@ mod tests {
             b"\x80\x80",
             b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
             b"\x80\x00",
-            b"\x02\x3a",
+            b"\x01\x3a",
             b"\x01\x00",
         ];
         let samples = samples.iter().map(encoded);

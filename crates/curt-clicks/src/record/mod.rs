@@ -49,8 +49,8 @@ pub struct Visit<'a> {
     pub referrer: &'a [u8],
     /// `Accept-Language`.
     pub language: &'a [u8],
-    /// Of the link as it was then, empty for orphans. `None` in what an older release has written, which did not say.
-    pub attribution: Option<Attribution<'a>>,
+    /// Of the link as it was then, empty for orphans.
+    pub attribution: Attribution<'a>,
 }
 
 /// What the visitor got. The stored number of each is part of the format.

@@ -79,7 +79,7 @@ fn visit<'a>(
         agent: visitor.agent,
         referrer: visitor.referrer,
         language: visitor.language,
-        attribution: Some(asked.attribution),
+        attribution: asked.attribution,
     }
 }
 

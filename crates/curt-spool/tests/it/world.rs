@@ -98,7 +98,7 @@ pub(crate) fn visit(number: u32) -> Visit<'static> {
         agent: b"Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0",
         referrer: b"https://news.example.com/today",
         language: b"de-CH,de;q=0.9,en;q=0.5",
-        attribution: Some(Attribution::default()),
+        attribution: Attribution::default(),
     }
 }
 

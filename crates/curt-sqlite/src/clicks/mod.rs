@@ -40,8 +40,6 @@ use super::disk;
 use super::failure::BACKEND;
 use damage::{Damaged, Progress};
 
-pub(super) use visits::VISIT_BYTES;
-
 pub(super) struct SqliteClicks {
     db: Arc<Sqlite>,
     /// What this process has found damaged; `None` until it met some.

@@ -6,7 +6,6 @@ mod masking;
 mod observed;
 mod table;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -19,7 +18,7 @@ use curt_memory::MemoryQuotas;
 use curt_sqlite::Access;
 use jiff::Timestamp;
 
-use crate::config::{Config, ConfigError, StoreSettings};
+use crate::config::{Config, ConfigError};
 use crate::lost_database;
 
 pub(crate) use address::EngineAddress;

@@ -189,7 +189,7 @@ const VISITS: u32 = 40;
 
 /// Visits of two links by ten people.
 async fn filled() -> World {
-    let world = World::new().with_links().await;
+    let world = World::new();
     let keys = ["a", "b"];
     let visits = (0..VISITS).map(|n| visit(keys[n as usize % 2], n % 10));
     world.visited(&visits.collect::<Vec<_>>()).await;

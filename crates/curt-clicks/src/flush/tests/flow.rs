@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::LinkStore as _;
 use curt_core::ports::{ClickStore, ClickStream, HourRange};
 use curt_core::{Attribution, ClickSubject, Day, Dimension, OwnerId, PackedTags, Visited};
 use curt_memory::MemoryClickStream;
@@ -17,7 +16,7 @@ use crate::record::{Method, Outcome, Visit};
 
 #[tokio::test]
 async fn a_visit_counts_for_its_link_owner_and_tags_and_for_everything() {
-    let world = World::new().with_links().await;
+    let world = World::new();
     world
         .visited(&[
             visit("a", 1),
@@ -56,10 +55,10 @@ async fn a_visit_counts_for_its_link_owner_and_tags_and_for_everything() {
 async fn a_visit_counts_for_whom_the_link_had_when_it_was_visited() {
     let world = World::new();
     let of = |owner, tags| Visit {
-        attribution: Some(Attribution {
+        attribution: Attribution {
             owner,
             tags: PackedTags::from_packed(tags),
-        }),
+        },
         ..visit("a", 1)
     };
     let other = OwnerId(OWNER.0 + 1);
@@ -93,37 +92,9 @@ async fn a_visit_counts_for_whom_the_link_had_when_it_was_visited() {
     assert_eq!(kept, ["", "new", "new", "old"]);
 }
 
-/// What an older release left in the spool counts for whom the link has now.
-#[tokio::test]
-async fn a_record_that_does_not_say_whose_it_is_is_looked_up() {
-    let world = World::new().with_links().await;
-    let old = |key| Visit {
-        attribution: None,
-        ..visit(key, 1)
-    };
-    let reborn = Visit {
-        generation: 2,
-        ..old("b")
-    };
-    world
-        .visited(&[old("a"), old("never-made"), reborn, visit("b", 1)])
-        .await;
-    world.drain(quick()).await;
-    for (subject, visits) in [
-        (link("a"), 1),
-        (ClickSubject::tag(OWNER, "red"), 1),
-        (OWNERS, 2),
-        (ClickSubject::Link(id("b"), 2), 1),
-        (ClickSubject::Everything, 4),
-    ] {
-        assert_eq!(world.total(&subject).await, visits, "{subject:?}");
-    }
-    assert!(world.links.get(&id("never-made")).await.unwrap().is_none());
-}
-
 #[tokio::test]
 async fn orphans_count_for_themselves_and_for_everything() {
-    let world = World::new().with_links().await;
+    let world = World::new();
     let absent = Visit {
         outcome: Outcome::Absent,
         ..visit("gone", 1)
@@ -141,7 +112,7 @@ async fn orphans_count_for_themselves_and_for_everything() {
 
 #[tokio::test]
 async fn a_visit_is_kept_with_whose_it_is_and_without_its_address() {
-    let world = World::new().with_links().await;
+    let world = World::new();
     let head = Visit {
         method: Method::Head,
         ..visit("never-made", 2)
@@ -168,7 +139,7 @@ async fn a_visit_is_kept_with_whose_it_is_and_without_its_address() {
 
 #[tokio::test]
 async fn poison_is_set_aside_and_everything_else_is_counted() {
-    let world = World::new().with_links().await;
+    let world = World::new();
     for n in 0..100 {
         let record = match n {
             40 => Box::from([9_u8, 9, 9]),
@@ -191,7 +162,7 @@ async fn poison_is_set_aside_and_everything_else_is_counted() {
 /// The day of a visit decides about its salt, and both days know the visitor.
 #[tokio::test]
 async fn a_visitor_is_another_one_on_the_next_day() {
-    let world = World::new().with_links().await;
+    let world = World::new();
     let yesterday = Visit {
         at: NOW.minus(Duration::from_secs(24 * 3_600)),
         ..visit("a", 1)
@@ -216,7 +187,7 @@ async fn a_visitor_is_another_one_on_the_next_day() {
 
 #[tokio::test]
 async fn a_window_is_written_when_it_ends_and_not_before() {
-    let world = World::new().with_links().await;
+    let world = World::new();
     let settings = FlushSettings {
         window: Duration::from_millis(300),
         ..quick()
@@ -241,7 +212,7 @@ async fn a_window_is_written_when_it_ends_and_not_before() {
 
 #[tokio::test]
 async fn a_full_fold_is_written_early_and_the_rest_at_the_end() {
-    let world = World::new().with_links().await;
+    let world = World::new();
     let keys = ["a", "b", "nobodys"];
     let visits: Vec<_> = (0..300).map(|n| visit(keys[n as usize % 3], n)).collect();
     world.visited(&visits).await;
@@ -307,7 +278,7 @@ async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
 
 #[tokio::test]
 async fn the_stream_is_told_what_it_may_delete() {
-    let world = World::new().with_links().await;
+    let world = World::new();
     world.visited(&[visit("a", 1), visit("a", 2)]).await;
     world.drain(quick()).await;
     assert_eq!(world.stream.poll(0, 0, 9).await.unwrap(), []);
@@ -315,7 +286,7 @@ async fn the_stream_is_told_what_it_may_delete() {
 
 #[tokio::test]
 async fn old_visits_counts_and_salts_go() {
-    let world = World::new().with_links().await;
+    let world = World::new();
     let day = Duration::from_secs(24 * 3_600);
     let ages = [0, 20, 40, 400];
     let visits: Vec<_> = ages

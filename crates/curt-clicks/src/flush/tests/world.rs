@@ -1,4 +1,4 @@
-//! A pipeline between a stream, a store and links in memory.
+//! A pipeline between a stream, a store in memory.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use curt_core::clock::ManualClock;
 use curt_core::ports::{
-    ClickStore, ClickStream, DeadLetters, HourRange, LinkStore, StreamPartition, VisitFilter,
-    VisitQuery,
+    ClickStore, ClickStream, DeadLetters, HourRange, StreamPartition, VisitFilter, VisitQuery,
 };
 use curt_core::{
-    Attribution, ClickSubject, Day, Dimension, DomainId, Link, OwnerId, PackedTags, UnixMillis,
-    VisitRow,
+    Attribution, ClickSubject, Day, Dimension, DomainId, PackedTags, UnixMillis, VisitRow,
 };
-use curt_memory::{MemoryClickStore, MemoryClickStream, MemoryLinkStore};
-use curt_testkit::sample::{self, NOW, OWNER, id};
+use curt_memory::{MemoryClickStore, MemoryClickStream};
+use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
 use crate::classify::Countries;
@@ -47,7 +45,6 @@ impl DeadLetters for Rejected {
 pub(super) struct World {
     pub(super) stream: Arc<MemoryClickStream>,
     pub(super) store: Arc<MemoryClickStore>,
-    pub(super) links: Arc<MemoryLinkStore>,
     pub(super) clock: Arc<ManualClock>,
     pub(super) rejected: Arc<Rejected>,
 }
@@ -57,32 +54,15 @@ impl World {
         Self {
             stream: Arc::new(MemoryClickStream::new(1, 100_000)),
             store: Arc::default(),
-            links: Arc::default(),
             clock: Arc::new(ManualClock::at(NOW)),
             rejected: Arc::default(),
         }
-    }
-
-    /// The links that visits are of, for records that do not say whose they are.
-    pub(super) async fn with_links(self) -> Self {
-        let tagged = Link {
-            tags: vec!["Red".into(), "red".into(), "blue".into()],
-            ..sample::link("a")
-        };
-        let nobodys = Link {
-            owner: OwnerId::ANONYMOUS,
-            ..sample::link("nobodys")
-        };
-        let links = vec![tagged, sample::link("b"), nobodys];
-        self.links.insert(sample::request(links)).await.unwrap();
-        self
     }
 
     pub(super) fn ports(&self) -> FlushPorts {
         FlushPorts {
             stream: self.stream.clone(),
             dead_letters: self.rejected.clone(),
-            links: self.links.clone(),
             store: self.store.clone(),
             clock: self.clock.clone(),
             countries: Arc::new(Countries::none()),
@@ -167,7 +147,7 @@ pub(super) fn visit(key: &str, visitor: u32) -> Visit<'_> {
         agent: BROWSER,
         referrer: b"https://news.example/today",
         language: b"de-DE,de;q=0.9",
-        attribution: Some(attribution(key)),
+        attribution: attribution(key),
     }
 }
 

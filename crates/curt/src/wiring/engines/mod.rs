@@ -7,7 +7,6 @@
 mod ports;
 mod upkeep;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -12,7 +12,6 @@ mod kills;
 mod lost_database;
 mod many_servers;
 mod max_clicks;
-mod moved;
 mod own_writer;
 mod poison;
 mod privacy;

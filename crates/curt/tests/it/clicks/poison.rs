@@ -8,7 +8,7 @@ use std::thread;
 
 use curt_clicks::record;
 use curt_core::ports::ClickStream as _;
-use curt_core::{DomainId, UnixMillis};
+use curt_core::{Attribution, DomainId, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 use serde_json::json;
 
@@ -127,7 +127,7 @@ fn encoded_visit() -> Vec<u8> {
         agent: b"agent",
         referrer: b"",
         language: b"de",
-        attribution: None,
+        attribution: Attribution::default(),
     };
     record::encode(&visit, &mut bytes);
     bytes
