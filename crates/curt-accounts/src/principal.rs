@@ -47,7 +47,7 @@ impl Principal {
         self.scopes.has(scope)
     }
 
-    /// The API key that a new link remembers: the one whose limit on visits holds for it.
+    /// The API key that a new link remembers: the one whose limit on clicks holds for it.
     #[must_use]
     pub fn made_with(&self) -> Option<ApiKeyNumber> {
         match &self.via {

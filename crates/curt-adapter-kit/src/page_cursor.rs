@@ -34,7 +34,7 @@ mod tests {
                     after.is_none_or(|after| *seal("links", after) == *text),
                     "{text:?}"
                 );
-                assert_eq!(unseal("visits", text), None, "a cursor of another list");
+                assert_eq!(unseal("clicks", text), None, "a cursor of another list");
                 after.is_some()
             });
     }

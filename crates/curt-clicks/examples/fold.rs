@@ -1,9 +1,9 @@
-//! How many visits one core folds per second of its time.
+//! How many clicks one core folds per second of its time.
 //!
 //! ```sh
-//! cargo run --release -p curt-clicks --example fold -- VISITS [COUNTRIES.mmdb]
+//! cargo run --release -p curt-clicks --example fold -- CLICKS [COUNTRIES.mmdb]
 //! ```
-//! The visits are those of one day. Links and agents follow Zipf's law: the n-th most popular is asked for in proportion to 1/n.
+//! The clicks are those of one day. Links and agents follow Zipf's law: the n-th most popular is asked for in proportion to 1/n.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use curt_clicks::classify::Countries;
 use curt_clicks::fold::{Fold, FoldSettings, SaltWanted};
-use curt_clicks::record::{Method, Outcome, Visit};
+use curt_clicks::record::{ClickRecord, Method, Outcome};
 use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
 
 /// The server's.
@@ -27,17 +27,17 @@ const START: UnixMillis = UnixMillis(1_800_000_000_000);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let visits: u64 = arguments
+    let clicks: u64 = arguments
         .next()
         .map_or(Ok(10_000_000), |text| text.parse())?;
     let countries = match arguments.next() {
         Some(path) => Countries::open(Path::new(&path))?,
         None => Countries::none(),
     };
-    let (countries, traffic) = (Arc::new(countries), Traffic::new(visits));
+    let (countries, traffic) = (Arc::new(countries), Traffic::new(clicks));
     let default = FoldSettings::default();
     let sums_alone = FoldSettings {
-        visits_max: None,
+        clicks_max: None,
         ..default
     };
     let long_windows = FoldSettings {
@@ -48,16 +48,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (what, settings) in [
         ("sums alone", sums_alone),
         ("sums alone, long windows", long_windows),
-        ("sums and visits", default),
+        ("sums and clicks", default),
     ] {
         let mut fold = Fold::new(settings, Arc::clone(&countries));
-        let drawing = run(visits, &traffic, |visit| visit.key.len());
+        let drawing = run(clicks, &traffic, |click| click.key.len());
         let (mut sums, mut windows, mut most_bytes) = (0, 0, 0);
         let mut number = 0;
-        let folding = run(visits, &traffic, |visit| {
-            add(&mut fold, visit);
+        let folding = run(clicks, &traffic, |click| {
+            add(&mut fold, click);
             number += 1;
-            if fold.is_full() || number == visits {
+            if fold.is_full() || number == clicks {
                 most_bytes = most_bytes.max(fold.held_bytes());
                 let days = fold.take().days;
                 sums += days.iter().map(|day| day.counted.sums.len()).sum::<usize>();
@@ -67,8 +67,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
         let seconds = folding - drawing;
         println!(
-            "{what}: {:.0} visits per CPU-second, {windows} windows with {sums} sums, at most {} KiB; the process has {} so far",
-            visits as f64 / seconds,
+            "{what}: {:.0} clicks per CPU-second, {windows} windows with {sums} sums, at most {} KiB; the process has {} so far",
+            clicks as f64 / seconds,
             most_bytes / 1_024,
             most_resident(),
         );
@@ -76,18 +76,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn add(fold: &mut Fold, visit: &Visit<'_>) {
-    while let Err(SaltWanted(day)) = fold.add(visit, visit.at) {
+fn add(fold: &mut Fold, click: &ClickRecord<'_>) {
+    while let Err(SaltWanted(day)) = fold.add(click, click.at) {
         fold.salts().give(day, &[7; 32]);
     }
 }
 
 /// Seconds on a processor that the traffic takes; making it up is the same each time.
-fn run(visits: u64, traffic: &Traffic, mut each: impl FnMut(&Visit<'_>) -> usize) -> f64 {
+fn run(clicks: u64, traffic: &Traffic, mut each: impl FnMut(&ClickRecord<'_>) -> usize) -> f64 {
     let mut random = Random(42);
     let started = cpu_seconds();
-    for number in 0..visits {
-        std::hint::black_box(each(&traffic.visit(number, &mut random)));
+    for number in 0..clicks {
+        std::hint::black_box(each(&traffic.click(number, &mut random)));
     }
     cpu_seconds() - started
 }
@@ -107,14 +107,14 @@ fn most_resident() -> String {
 }
 
 struct Traffic {
-    visits: u64,
+    clicks: u64,
     keys: Vec<String>,
     agents: Vec<String>,
     referrers: Vec<String>,
 }
 
 impl Traffic {
-    fn new(visits: u64) -> Self {
+    fn new(clicks: u64) -> Self {
         let agent = |n: u32| {
             let (major, minor) = (80 + n % 70, n / 70);
             format!(
@@ -126,16 +126,16 @@ impl Traffic {
             n => format!("https://site-{}.example/page/{n}", n % 500),
         };
         Self {
-            visits,
+            clicks,
             keys: (0..LINKS).map(|n| format!("{n:07}")).collect(),
             agents: (0..AGENTS).map(agent).collect(),
             referrers: (0..REFERRERS).map(referrer).collect(),
         }
     }
 
-    fn visit(&self, number: u64, random: &mut Random) -> Visit<'_> {
-        let passed = (number * DAY_MILLIS / self.visits) as i64;
-        Visit {
+    fn click(&self, number: u64, random: &mut Random) -> ClickRecord<'_> {
+        let passed = (number * DAY_MILLIS / self.clicks) as i64;
+        ClickRecord {
             at: UnixMillis(START.0 + passed),
             domain: DomainId::DEFAULT,
             key: pick(&self.keys, random).as_bytes(),

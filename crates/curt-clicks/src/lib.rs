@@ -1,4 +1,4 @@
-//! The CLICKS line: what the redirect path writes down about a visit, and what becomes of it.
+//! The CLICKS line: what the redirect path writes down about a click, and what becomes of it.
 //!
 //! ```text
 //! redirect worker ─► capture ─► spool ─► fold ─► flush ─► click store ─► report

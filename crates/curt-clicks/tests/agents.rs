@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use curt_clicks::classify::{self, Classifier, Countries};
-use curt_clicks::record::{Method, Outcome, Visit};
-use curt_core::{Attribution, DomainId, UnixMillis, VisitKind};
+use curt_clicks::record::{ClickRecord, Method, Outcome};
+use curt_core::{Attribution, ClickClass, DomainId, UnixMillis};
 use proptest::prelude::*;
 
 const HUMANS: &str = include_str!("agents/humans.txt");
@@ -35,8 +35,8 @@ fn humans() -> Vec<Human> {
     lines(HUMANS).map(human).collect()
 }
 
-fn visit(agent: &[u8]) -> Visit<'_> {
-    Visit {
+fn click(agent: &[u8]) -> ClickRecord<'_> {
+    ClickRecord {
         at: UnixMillis(0),
         domain: DomainId::DEFAULT,
         key: b"abc",
@@ -60,7 +60,7 @@ fn classifier() -> Classifier {
 fn people_and_programs_are_told_apart() {
     let (humans, bots) = (humans(), lines(BOTS).collect::<Vec<_>>());
     assert!(humans.len() >= 100 && bots.len() >= 100);
-    let is_human = |agent: &str| classify::is_human(&visit(agent.as_bytes()));
+    let is_human = |agent: &str| classify::is_human(&click(agent.as_bytes()));
     let missed: Vec<_> = humans
         .iter()
         .map(|human| human.agent)
@@ -81,7 +81,7 @@ fn browser_system_and_device_are_named() {
     let mut wrong = Vec::new();
     let humans = humans();
     for human in &humans {
-        let facts = classifier.facts(&visit(human.agent.as_bytes()));
+        let facts = classifier.facts(&click(human.agent.as_bytes()));
         let agent = &facts.agent;
         let read = (&*agent.browser, &*agent.system, agent.device.name());
         if read != (human.browser, human.system, human.device) {
@@ -92,29 +92,29 @@ fn browser_system_and_device_are_named() {
 }
 
 #[test]
-fn headers_alone_and_fetching_ahead_are_nobodys_visit() {
+fn headers_alone_and_fetching_ahead_are_nobodys_click() {
     let mut classifier = classifier();
-    let person = visit(humans()[0].agent.as_bytes());
-    let program = visit(b"curl/8.7.1");
-    for (visit, kind) in [
-        (person, VisitKind::Human),
-        (program, VisitKind::Bot),
-        (visit(b""), VisitKind::Bot),
+    let person = click(humans()[0].agent.as_bytes());
+    let program = click(b"curl/8.7.1");
+    for (click, class) in [
+        (person, ClickClass::Human),
+        (program, ClickClass::Bot),
+        (click(b""), ClickClass::Bot),
     ] {
-        for (method, prefetch, kind) in [
-            (Method::Get, false, kind),
-            (Method::Other, false, kind),
-            (Method::Get, true, VisitKind::Prefetch),
-            (Method::Head, false, VisitKind::Head),
-            (Method::Head, true, VisitKind::Head),
+        for (method, prefetch, class) in [
+            (Method::Get, false, class),
+            (Method::Other, false, class),
+            (Method::Get, true, ClickClass::Prefetch),
+            (Method::Head, false, ClickClass::Head),
+            (Method::Head, true, ClickClass::Head),
         ] {
-            let asked = Visit {
+            let asked = ClickRecord {
                 method,
                 prefetch,
-                ..visit
+                ..click
             };
-            assert_eq!(classifier.facts(&asked).kind, kind);
-            assert_eq!(classify::is_human(&asked), kind == VisitKind::Human);
+            assert_eq!(classifier.facts(&asked).class, class);
+            assert_eq!(classify::is_human(&asked), class == ClickClass::Human);
         }
     }
 }
@@ -122,10 +122,10 @@ fn headers_alone_and_fetching_ahead_are_nobodys_visit() {
 #[test]
 fn referrer_language_and_unknown_country_are_read_the_same_twice() {
     let mut classifier = classifier();
-    let seen = Visit {
+    let seen = ClickRecord {
         referrer: b"https://News.example.com/item?id=1",
         language: b"pt-BR,pt;q=0.9",
-        ..visit(b"Mozilla/5.0")
+        ..click(b"Mozilla/5.0")
     };
     for _ in 0..2 {
         let facts = classifier.facts(&seen);
@@ -133,13 +133,13 @@ fn referrer_language_and_unknown_country_are_read_the_same_twice() {
         assert_eq!(facts.language.as_str(), "pt");
         assert_eq!(facts.country.as_str(), "unknown");
     }
-    let facts = classifier.facts(&visit(b"Mozilla/5.0"));
+    let facts = classifier.facts(&click(b"Mozilla/5.0"));
     assert_eq!(&*facts.referrer, "direct");
     assert_eq!(facts.language.as_str(), "unknown");
-    let odd = Visit {
+    let odd = ClickRecord {
         referrer: b"\xff\xfe",
         language: b"\x00\xff",
-        ..visit(b"\xff")
+        ..click(b"\xff")
     };
     assert_eq!(&*classifier.facts(&odd).referrer, "unknown");
 }
@@ -147,7 +147,7 @@ fn referrer_language_and_unknown_country_are_read_the_same_twice() {
 proptest! {
     #[test]
     fn no_agent_is_too_odd(agent in prop::collection::vec(any::<u8>(), 0..512)) {
-        classifier().facts(&visit(&agent));
+        classifier().facts(&click(&agent));
     }
 
     #[test]
@@ -161,7 +161,7 @@ proptest! {
                 index.get(&agents).bytes().skip(*start).take(*length)
             })
             .collect();
-        let facts = classifier().facts(&visit(&mixed));
+        let facts = classifier().facts(&click(&mixed));
         prop_assert!(facts.agent.browser.len() <= 255 && facts.agent.system.len() <= 255);
     }
 }

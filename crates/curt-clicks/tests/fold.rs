@@ -1,4 +1,4 @@
-//! Sums of visits: exact, the same in any order and in any windows, and never larger than allowed.
+//! Sums of clicks: exact, the same in any order and in any windows, and never larger than allowed.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use curt_clicks::classify::Countries;
 use curt_clicks::fold::{Fold, FoldSettings, Folded, SaltWanted};
-use curt_clicks::record::{Method, Outcome, Visit};
+use curt_clicks::record::{ClickRecord, Method, Outcome};
 use curt_core::{
-    Attribution, ClickSubject, Day, Dimension, DomainId, LinkId, LinkRef, OwnerId, PackedTags,
-    Sketch, UnixMillis, VisitKind, Visited,
+    Attribution, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, DomainId, LinkId, LinkRef,
+    OwnerId, PackedTags, Sketch, UnixMillis,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -19,8 +19,8 @@ const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
 const HOUR: Duration = Duration::from_secs(3_600);
 const FIREFOX: &[u8] = b"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
-fn visit(key: &str) -> Visit<'_> {
-    Visit {
+fn click(key: &str) -> ClickRecord<'_> {
+    ClickRecord {
         at: NOW,
         domain: DomainId::DEFAULT,
         key: key.as_bytes(),
@@ -65,15 +65,15 @@ fn fold(settings: FoldSettings) -> Fold {
     Fold::new(settings, Arc::new(Countries::none()))
 }
 
-fn add(fold: &mut Fold, visit: &Visit<'_>) {
-    while let Err(SaltWanted(day)) = fold.add(visit, NOW) {
+fn add(fold: &mut Fold, click: &ClickRecord<'_>) {
+    while let Err(SaltWanted(day)) = fold.add(click, NOW) {
         fold.salts().give(day, &[day.number() as u8; 32]);
     }
 }
 
-fn folded(visits: &[Visit<'_>]) -> Folded {
+fn folded(clicks: &[ClickRecord<'_>]) -> Folded {
     let mut fold = fold(FoldSettings::default());
-    visits.iter().for_each(|visit| add(&mut fold, visit));
+    clicks.iter().for_each(|click| add(&mut fold, click));
     fold.take()
 }
 
@@ -103,8 +103,8 @@ impl Counted {
         self
     }
 
-    fn of(visits: &[Visit<'_>]) -> Self {
-        Self::default().with(&folded(visits))
+    fn of(clicks: &[ClickRecord<'_>]) -> Self {
+        Self::default().with(&folded(clicks))
     }
 
     /// Values and counts of one dimension, over all hours.
@@ -124,10 +124,10 @@ impl Counted {
 }
 
 #[test]
-fn a_persons_visit_counts_once_in_every_dimension() {
-    let counted = Counted::of(&[visit("abc"), visit("abc")]);
+fn a_persons_click_counts_once_in_every_dimension() {
+    let counted = Counted::of(&[click("abc"), click("abc")]);
     for (dimension, value) in [
-        (Dimension::Kind, "human"),
+        (Dimension::Class, "human"),
         (Dimension::Country, "unknown"),
         (Dimension::Browser, "Firefox"),
         (Dimension::System, "Linux"),
@@ -144,22 +144,22 @@ fn a_persons_visit_counts_once_in_every_dimension() {
 
 #[test]
 fn what_is_not_a_persons_counts_in_the_total_alone() {
-    let bot = Visit {
+    let bot = ClickRecord {
         agent: b"curl/8.7.1",
-        ..visit("abc")
+        ..click("abc")
     };
-    let ahead = Visit {
+    let ahead = ClickRecord {
         prefetch: true,
-        ..visit("abc")
+        ..click("abc")
     };
-    let head = Visit {
+    let head = ClickRecord {
         method: Method::Head,
-        ..visit("abc")
+        ..click("abc")
     };
     let counted = Counted::of(&[bot, ahead, ahead, head, head, head]);
-    let kinds = counted.values(&link("abc"), Dimension::Kind);
+    let classes = counted.values(&link("abc"), Dimension::Class);
     assert_eq!(
-        kinds,
+        classes,
         BTreeMap::from([("bot", 1), ("prefetch", 2), ("head", 3)])
     );
     assert_eq!(counted.sums.len(), 3);
@@ -168,24 +168,24 @@ fn what_is_not_a_persons_counts_in_the_total_alone() {
 
 #[test]
 fn orphans_are_counted_together_by_cause_and_key() {
-    let absent = |key| Visit {
+    let absent = |key| ClickRecord {
         outcome: Outcome::Absent,
-        ..visit(key)
+        ..click(key)
     };
-    let base = Visit {
+    let base = ClickRecord {
         outcome: Outcome::Base,
-        ..visit("")
+        ..click("")
     };
-    let odd = Visit {
+    let odd = ClickRecord {
         key: b"a\xff\n/b",
         ..absent("")
     };
-    let no_key = Visit {
+    let no_key = ClickRecord {
         key: b"no key",
-        ..visit("")
+        ..click("")
     };
     let long = "k".repeat(100);
-    let visits = [
+    let clicks = [
         absent("wp-login"),
         absent("wp-login"),
         base,
@@ -193,7 +193,7 @@ fn orphans_are_counted_together_by_cause_and_key() {
         no_key,
         absent(&long),
     ];
-    let counted = Counted::of(&visits);
+    let counted = Counted::of(&clicks);
     let orphans = ClickSubject::Orphans;
     let causes = counted.values(&orphans, Dimension::Orphan);
     assert_eq!(causes, BTreeMap::from([("base_url", 1), ("not_found", 5)]));
@@ -208,24 +208,24 @@ fn orphans_are_counted_together_by_cause_and_key() {
         counted.values(&orphans, Dimension::Key),
         BTreeMap::from(keys)
     );
-    assert_eq!(counted.total(&orphans, Dimension::Kind), 6);
+    assert_eq!(counted.total(&orphans, Dimension::Class), 6);
     assert_eq!(counted.total(&orphans, Dimension::Country), 6);
 }
 
 #[test]
 fn links_of_the_same_key_on_two_domains_are_two() {
-    let other = Visit {
+    let other = ClickRecord {
         domain: DomainId(7),
-        ..visit("abc")
+        ..click("abc")
     };
-    assert_eq!(folded(&[visit("abc"), other]).days.len(), 2);
+    assert_eq!(folded(&[click("abc"), other]).days.len(), 2);
 }
 
 #[test]
 fn the_future_is_now_and_the_past_stays() {
-    let at = |at| Visit { at, ..visit("abc") };
+    let at = |at| ClickRecord { at, ..click("abc") };
     let soon = NOW.plus(Duration::from_secs(59));
-    let visits = [
+    let clicks = [
         at(NOW.plus(HOUR * 24 * 400)),
         at(soon),
         at(NOW.minus(HOUR * 24 * 400)),
@@ -233,11 +233,11 @@ fn the_future_is_now_and_the_past_stays() {
         at(UnixMillis(i64::MIN)),
         at(UnixMillis(i64::MAX)),
     ];
-    let counted = Counted::of(&visits);
+    let counted = Counted::of(&clicks);
     let hours: Vec<(UnixMillis, u64)> = counted
         .sums
         .iter()
-        .filter(|((_, _, dimension, _), _)| *dimension == Dimension::Kind)
+        .filter(|((_, _, dimension, _), _)| *dimension == Dimension::Class)
         .map(|((_, hour, _, _), count)| (*hour, *count))
         .collect();
     let long_ago = NOW.minus(HOUR * 24 * 400).hour();
@@ -245,26 +245,26 @@ fn the_future_is_now_and_the_past_stays() {
 }
 
 #[test]
-fn a_visit_that_waits_for_its_salt_has_not_counted() {
+fn a_click_that_waits_for_its_salt_has_not_counted() {
     let mut fold = fold(FoldSettings::default());
     let today = Day::of(NOW);
-    assert_eq!(fold.add(&visit("abc"), NOW), Err(SaltWanted(today)));
+    assert_eq!(fold.add(&click("abc"), NOW), Err(SaltWanted(today)));
     assert!(fold.is_empty() && fold.take().is_empty());
-    let bot = Visit {
+    let bot = ClickRecord {
         agent: b"curl/8.7.1",
-        ..visit("abc")
+        ..click("abc")
     };
     assert_eq!(fold.add(&bot, NOW), Ok(()));
     fold.salts().give(today, &[1; 32]);
-    assert_eq!(fold.add(&visit("abc"), NOW), Ok(()));
+    assert_eq!(fold.add(&click("abc"), NOW), Ok(()));
     fold.salts().forget(today.next());
-    assert_eq!(fold.add(&visit("abc"), NOW), Err(SaltWanted(today)));
+    assert_eq!(fold.add(&click("abc"), NOW), Err(SaltWanted(today)));
 }
 
-fn seen(salt: u8, visits: &[Visit<'_>]) -> Sketch {
+fn seen(salt: u8, clicks: &[ClickRecord<'_>]) -> Sketch {
     let mut fold = fold(FoldSettings::default());
-    for visit in visits {
-        while let Err(SaltWanted(day)) = fold.add(visit, NOW) {
+    for click in clicks {
+        while let Err(SaltWanted(day)) = fold.add(click, NOW) {
             fold.salts().give(day, &[salt; 32]);
         }
     }
@@ -278,18 +278,18 @@ fn seen(salt: u8, visits: &[Visit<'_>]) -> Sketch {
 
 #[test]
 fn visitors_are_told_apart_by_address_and_browser() {
-    let person = visit("abc");
+    let person = click("abc");
     let mapped = IpAddr::V6(Ipv4Addr::new(198, 51, 100, 7).to_ipv6_mapped());
-    let same = Visit {
+    let same = ClickRecord {
         address: mapped,
         referrer: b"",
-        ..visit("abc")
+        ..click("abc")
     };
-    let elsewhere = Visit {
+    let elsewhere = ClickRecord {
         address: from(1),
         ..person
     };
-    let other_browser = Visit {
+    let other_browser = ClickRecord {
         agent: b"Mozilla/5.0 (X11; Linux x86_64; rv:141.0) Gecko/20100101 Firefox/141.0",
         ..person
     };
@@ -300,133 +300,133 @@ fn visitors_are_told_apart_by_address_and_browser() {
     two_days.merge(&seen(2, &[person]));
     assert_eq!(two_days.estimate(), 2);
     // The same for two links, so that an owner's visitors can be counted.
-    assert_eq!(seen(1, &[person]), seen(1, &[visit("xyz")]));
+    assert_eq!(seen(1, &[person]), seen(1, &[click("xyz")]));
 }
 
 #[test]
 fn a_window_keeps_every_value_so_that_the_store_can_tell_which_are_frequent() {
-    let visits = 5_000_u64;
-    let referrers: Vec<String> = (0..visits)
+    let clicks = 5_000_u64;
+    let referrers: Vec<String> = (0..clicks)
         .map(|n| format!("https://spam-{n}.example/"))
         .collect();
     let mut fold = fold(FoldSettings {
-        visits_max: None,
+        clicks_max: None,
         ..FoldSettings::default()
     });
     for referrer in &referrers {
         add(
             &mut fold,
-            &Visit {
+            &ClickRecord {
                 referrer: referrer.as_bytes(),
-                ..visit("abc")
+                ..click("abc")
             },
         );
     }
     add(
         &mut fold,
-        &Visit {
+        &ClickRecord {
             referrer: referrers[0].as_bytes(),
-            ..visit("abc")
+            ..click("abc")
         },
     );
     let folded = fold.take();
     let counted = Counted::default().with(&folded);
     let by_referrer = counted.values(&link("abc"), Dimension::Referrer);
-    assert_eq!(by_referrer.len() as u64, visits);
+    assert_eq!(by_referrer.len() as u64, clicks);
     assert_eq!(by_referrer["spam-0.example"], 2);
-    assert_eq!(counted.total(&link("abc"), Dimension::Referrer), visits + 1);
-    assert_eq!(counted.total(&link("abc"), Dimension::Kind), visits + 1);
+    assert_eq!(counted.total(&link("abc"), Dimension::Referrer), clicks + 1);
+    assert_eq!(counted.total(&link("abc"), Dimension::Class), clicks + 1);
 }
 
 #[test]
-fn visits_are_kept_in_order_and_without_address() {
-    let absent = Visit {
+fn clicks_are_kept_in_order_and_without_address() {
+    let absent = ClickRecord {
         outcome: Outcome::Absent,
         agent: b"curl/8.7.1",
-        ..visit("gone")
+        ..click("gone")
     };
-    let visits = [visit("abc"), absent];
-    let rows = folded(&visits).visits;
+    let clicks = [click("abc"), absent];
+    let rows = folded(&clicks).clicks;
     assert_eq!(rows.len(), 2);
-    assert_eq!(rows[0].visited, Visited::Link(id("abc"), 1));
+    assert_eq!(rows[0].outcome, ClickOutcome::Link(id("abc"), 1));
     assert_eq!(
-        (rows[0].kind, &*rows[0].referrer),
-        (VisitKind::Human, "news.example")
+        (rows[0].class, &*rows[0].referrer),
+        (ClickClass::Human, "news.example")
     );
-    assert_eq!(rows[1].visited, Visited::Absent("gone".into()));
-    assert_eq!((rows[1].kind, &*rows[1].device), (VisitKind::Bot, "bot"));
-    assert!(!format!("{:?}", folded(&visits)).contains("198.51.100.7"));
+    assert_eq!(rows[1].outcome, ClickOutcome::Absent("gone".into()));
+    assert_eq!((rows[1].class, &*rows[1].device), (ClickClass::Bot, "bot"));
+    assert!(!format!("{:?}", folded(&clicks)).contains("198.51.100.7"));
     let mut keeping = fold(FoldSettings {
         keeps_addresses: true,
         ..FoldSettings::default()
     });
-    add(&mut keeping, &visits[0]);
-    assert_eq!(keeping.take().visits[0].address, Some(visits[0].address));
+    add(&mut keeping, &clicks[0]);
+    assert_eq!(keeping.take().clicks[0].address, Some(clicks[0].address));
     let mut without = fold(FoldSettings {
-        visits_max: None,
+        clicks_max: None,
         ..FoldSettings::default()
     });
-    add(&mut without, &visits[0]);
-    assert!(without.take().visits.is_empty());
+    add(&mut without, &clicks[0]);
+    assert!(without.take().clicks.is_empty());
 }
 
 /// A stream of any length goes through a fold of bounded size, and the windows add up.
 #[test]
 fn a_fold_says_that_it_is_full_before_it_is_too_large() {
-    const VISITS: u32 = 50_000;
+    const CLICKS: u32 = 50_000;
     let bounds = [
         FoldSettings {
             sums_max: 500,
-            visits_max: None,
+            clicks_max: None,
             ..FoldSettings::default()
         },
         FoldSettings {
             bytes_max: 100_000,
-            visits_max: None,
+            clicks_max: None,
             ..FoldSettings::default()
         },
         FoldSettings {
-            visits_max: Some(300),
+            clicks_max: Some(300),
             ..FoldSettings::default()
         },
     ];
     for settings in bounds {
         let mut fold = fold(settings);
-        let (mut visits, mut people, mut windows) = (0, 0, 0);
-        for number in 0..VISITS {
+        let (mut clicks, mut people, mut windows) = (0, 0, 0);
+        for number in 0..CLICKS {
             let key = format!("link{}", number % 5_003);
             let referrer = format!("https://{}.example/", number % 7_919);
             add(
                 &mut fold,
-                &Visit {
+                &ClickRecord {
                     address: from(number),
                     referrer: referrer.as_bytes(),
-                    ..visit(&key)
+                    ..click(&key)
                 },
             );
             assert!(fold.held_bytes() <= settings.bytes_max + 10_000);
-            if fold.is_full() || number == VISITS - 1 {
+            if fold.is_full() || number == CLICKS - 1 {
                 let folded = fold.take();
                 assert_eq!(fold.held_bytes(), 0);
-                assert!(folded.visits.len() <= settings.visits_max.unwrap_or(0));
+                assert!(folded.clicks.len() <= settings.clicks_max.unwrap_or(0));
                 let sums = folded.days.iter().flat_map(|day| &day.counted.sums);
                 assert!(sums.clone().count() <= settings.sums_max + 7);
                 let of = |dimension| {
                     let sums = sums.clone().filter(move |sum| sum.dimension == dimension);
                     sums.map(|sum| sum.count).sum::<u64>()
                 };
-                visits += of(Dimension::Kind);
+                clicks += of(Dimension::Class);
                 people += of(Dimension::Referrer);
                 windows += 1;
             }
         }
-        assert_eq!((visits, people), (u64::from(VISITS), u64::from(VISITS)));
+        assert_eq!((clicks, people), (u64::from(CLICKS), u64::from(CLICKS)));
         assert!(windows > 20, "{windows}");
     }
 }
 
-/// A visit out of few enough possibilities that many are alike.
-fn any_visit() -> impl Strategy<Value = Visit<'static>> {
+/// A click out of few enough possibilities that many are alike.
+fn any_click() -> impl Strategy<Value = ClickRecord<'static>> {
     const PHONE: &[u8] = b"Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
     const KEYS: &[&[u8]] = &[b"a", b"b", b"", b"\xff"];
     const AGENTS: &[&[u8]] = &[FIREFOX, PHONE, b"curl/8.7.1"];
@@ -450,7 +450,7 @@ fn any_visit() -> impl Strategy<Value = Visit<'static>> {
             (agent, referrer, language),
             address,
             hours,
-        )| Visit {
+        )| ClickRecord {
             at: NOW.minus(HOUR * hours),
             domain: DomainId::DEFAULT,
             key,
@@ -475,21 +475,21 @@ proptest! {
 
     #[test]
     fn any_order_and_any_windows_give_the_same(
-        visits in prop::collection::vec(any_visit(), 0..300),
+        clicks in prop::collection::vec(any_click(), 0..300),
         windows in prop::collection::vec(1_usize..60, 1..10),
         turned in any::<prop::sample::Index>(),
     ) {
-        let whole = Counted::of(&visits);
-        let mut other_order = visits.clone();
-        other_order.rotate_left(turned.index(visits.len() + 1).min(visits.len()));
+        let whole = Counted::of(&clicks);
+        let mut other_order = clicks.clone();
+        other_order.rotate_left(turned.index(clicks.len() + 1).min(clicks.len()));
         other_order.reverse();
         let mut fold = fold(FoldSettings::default());
         let (mut parts, mut rows, mut rest) = (Counted::default(), 0, &*other_order);
         for window in windows.iter().cycle() {
             let (now, later) = rest.split_at((*window).min(rest.len()));
-            now.iter().for_each(|visit| add(&mut fold, visit));
+            now.iter().for_each(|click| add(&mut fold, click));
             let folded = fold.take();
-            rows += folded.visits.len();
+            rows += folded.clicks.len();
             parts = parts.with(&folded);
             rest = later;
             if rest.is_empty() {
@@ -497,8 +497,8 @@ proptest! {
             }
         }
         prop_assert_eq!(&parts, &whole);
-        prop_assert_eq!(rows, visits.len());
-        let kinds = whole.sums.iter().filter(|((_, _, dimension, _), _)| *dimension == Dimension::Kind);
-        prop_assert_eq!(kinds.map(|(_, count)| count).sum::<u64>(), visits.len() as u64);
+        prop_assert_eq!(rows, clicks.len());
+        let classes = whole.sums.iter().filter(|((_, _, dimension, _), _)| *dimension == Dimension::Class);
+        prop_assert_eq!(classes.map(|(_, count)| count).sum::<u64>(), clicks.len() as u64);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use curt_clicks::classify::Countries;
 use curt_clicks::fold::{Fold, FoldSettings, SaltWanted};
-use curt_clicks::record::{self, Method, Outcome, Visit};
+use curt_clicks::record::{self, ClickRecord, Method, Outcome};
 use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
 use curt_testkit::length::{is_full, length};
 use rand::rngs::StdRng;
@@ -50,14 +50,14 @@ fn a_day_of_clicks_is_folded_in_bounded_memory_and_a_million_per_cpu_second() {
     for bytes in records.iter().cycle().take(clicks as usize) {
         add(&mut fold, bytes);
         if fold.is_full() {
-            counted += fold.take().visits.len() as u64;
+            counted += fold.take().clicks.len() as u64;
             windows += 1;
             if windows % 10 == 0 {
                 peak = peak.max(resident_bytes());
             }
         }
     }
-    counted += fold.take().visits.len() as u64;
+    counted += fold.take().clicks.len() as u64;
     let rate = clicks as f64 / (cpu_time() - began).as_secs_f64();
     println!(
         "fold: {clicks} clicks in {windows} windows, {rate:.0} per CPU-second, {} MiB more at the peak",
@@ -73,8 +73,8 @@ fn a_day_of_clicks_is_folded_in_bounded_memory_and_a_million_per_cpu_second() {
 }
 
 fn add(fold: &mut Fold, bytes: &[u8]) {
-    let visit = record::decode(bytes).unwrap();
-    while let Err(SaltWanted(day)) = fold.add(&visit, START.plus(Duration::from_secs(86_400))) {
+    let click = record::decode(bytes).unwrap();
+    while let Err(SaltWanted(day)) = fold.add(&click, START.plus(Duration::from_secs(86_400))) {
         fold.salts().give(day, &[7; 32]);
     }
 }
@@ -98,7 +98,7 @@ fn records() -> Vec<Box<[u8]>> {
             );
             let referrer = format!("https://site-{}.example/page", zipf(REFERRERS));
             let millis = number * DAY_MILLIS / different;
-            let visit = Visit {
+            let click = ClickRecord {
                 at: START.plus(Duration::from_millis(millis)),
                 domain: DomainId::DEFAULT,
                 key: key.as_bytes(),
@@ -116,7 +116,7 @@ fn records() -> Vec<Box<[u8]>> {
                 },
             };
             bytes.clear();
-            record::encode(&visit, &mut bytes);
+            record::encode(&click, &mut bytes);
             bytes.as_slice().into()
         })
         .collect()

@@ -161,7 +161,7 @@ impl FromIterator<Scope> for Scopes {
 pub struct Allowance {
     /// Links made.
     pub creations: Option<QuotaRule>,
-    /// Visits of the links made.
+    /// Clicks of the links made.
     pub redirections: Option<QuotaRule>,
 }
 

@@ -1,4 +1,4 @@
-//! Visits and what is counted about them.
+//! Clicks and what is counted about them.
 //!
 //! Sums are kept per subject and UTC day, and inside a day per hour, dimension and value. An hour is the finest time
 //! that reports know; days, weeks and months of any time zone are put together from hours.
@@ -80,10 +80,10 @@ impl Day {
     }
 }
 
-/// What a visit is taken for. The stored number of each is part of the format.
+/// What a click is taken for. The stored number of each is part of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum VisitKind {
+pub enum ClickClass {
     Human = 0,
     /// Says so itself, or is known to be one; previews and mail scanners too.
     Bot = 1,
@@ -93,12 +93,12 @@ pub enum VisitKind {
     Head = 3,
 }
 
-impl VisitKind {
+impl ClickClass {
     pub const ALL: [Self; 4] = [Self::Human, Self::Bot, Self::Prefetch, Self::Head];
 
     #[must_use]
     pub fn from_stored(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+        Self::ALL.into_iter().find(|class| *class as u8 == number)
     }
 
     #[must_use]
@@ -113,19 +113,19 @@ impl VisitKind {
 
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+        Self::ALL.into_iter().find(|class| class.name() == name)
     }
 }
 
-/// By what visits are counted apart. The stored number of each is part of the format.
+/// By what clicks are counted apart. The stored number of each is part of the format.
 ///
-/// `Kind` counts every visit once, so its sum is the exact total; the others count humans only, but for `Orphan` and
+/// `Class` counts every click once, so its sum is the exact total; the others count humans only, but for `Orphan` and
 /// `Key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Dimension {
-    /// Values are the names of [`VisitKind`].
-    Kind = 0,
+    /// Values are the names of [`ClickClass`].
+    Class = 0,
     Country = 1,
     Browser = 2,
     System = 3,
@@ -133,15 +133,15 @@ pub enum Dimension {
     /// Host of the page that led here.
     Referrer = 5,
     Language = 6,
-    /// Of orphan visits, of every kind: `not_found` or `base_url`.
+    /// Of orphan clicks, of every class: `not_found` or `base_url`.
     Orphan = 7,
-    /// Of orphan visits, of every kind: the key that was asked for.
+    /// Of orphan clicks, of every class: the key that was asked for.
     Key = 8,
 }
 
 impl Dimension {
     pub const ALL: [Self; 9] = [
-        Self::Kind,
+        Self::Class,
         Self::Country,
         Self::Browser,
         Self::System,
@@ -152,10 +152,10 @@ impl Dimension {
         Self::Key,
     ];
 
-    /// Whether only visits of humans are counted in it.
+    /// Whether only clicks of humans are counted in it.
     #[must_use]
     pub fn counts_humans(self) -> bool {
-        !matches!(self, Self::Kind | Self::Orphan | Self::Key)
+        !matches!(self, Self::Class | Self::Orphan | Self::Key)
     }
 
     #[must_use]
@@ -168,7 +168,7 @@ impl Dimension {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Kind => "kind",
+            Self::Class => "class",
             Self::Country => "country",
             Self::Browser => "browser",
             Self::System => "system",
@@ -191,13 +191,13 @@ impl Dimension {
 /// What a report is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClickSubject {
-    /// Every visit, orphans included.
+    /// Every click, orphans included.
     Everything,
-    /// Visits that met no link: an unknown key, a link that is gone, the base URL.
+    /// Clicks that met no link: an unknown key, a link that is gone, the base URL.
     Orphans,
     /// The links of one owner.
     Owner(OwnerId),
-    /// Those of them that had the tag when they were visited; see [`tag`](Self::tag).
+    /// Those of them that had the tag when they were followed; see [`tag`](Self::tag).
     Tag(OwnerId, Box<str>),
     /// A link of one generation: a key that is given away again begins anew.
     Link(LinkId, u32),
@@ -211,7 +211,7 @@ impl ClickSubject {
     }
 }
 
-/// Visits of one hour that share a value.
+/// Clicks of one hour that share a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClickSum {
     /// Start of the hour.
@@ -236,16 +236,16 @@ pub struct SubjectDay {
 /// The value that stands for all values beyond [`VALUES_PER_DAY_MAX`](crate::limits::VALUES_PER_DAY_MAX).
 pub const OTHER: &str = "other";
 
-/// One visit as it is kept, as long as it is kept.
+/// One click as it is kept, as long as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VisitRow {
+pub struct Click {
     pub at: UnixMillis,
-    pub visited: Visited,
+    pub outcome: ClickOutcome,
     /// The link's owner at that time; `None` for orphans and links without one.
     pub owner: Option<OwnerId>,
     /// The link's tags at that time.
     pub tags: Vec<Box<str>>,
-    pub kind: VisitKind,
+    pub class: ClickClass,
     pub country: Box<str>,
     pub browser: Box<str>,
     pub system: Box<str>,
@@ -257,7 +257,7 @@ pub struct VisitRow {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Visited {
+pub enum ClickOutcome {
     /// A link, and its generation.
     Link(LinkId, u32),
     /// No link under the key that was asked for, cut at a key's length.
@@ -265,28 +265,28 @@ pub enum Visited {
     BaseUrl,
 }
 
-impl VisitRow {
+impl Click {
     /// Its value in a dimension; `None` where the dimension does not apply.
     #[must_use]
     pub fn value(&self, dimension: Dimension) -> Option<&str> {
         match dimension {
-            Dimension::Kind => Some(self.kind.name()),
+            Dimension::Class => Some(self.class.name()),
             Dimension::Country => Some(&self.country),
             Dimension::Browser => Some(&self.browser),
             Dimension::System => Some(&self.system),
             Dimension::Device => Some(&self.device),
             Dimension::Referrer => Some(&self.referrer),
             Dimension::Language => Some(&self.language),
-            Dimension::Orphan => self.visited.orphan(),
-            Dimension::Key => match &self.visited {
-                Visited::Absent(key) => Some(key),
-                Visited::Link(..) | Visited::BaseUrl => None,
+            Dimension::Orphan => self.outcome.orphan(),
+            Dimension::Key => match &self.outcome {
+                ClickOutcome::Absent(key) => Some(key),
+                ClickOutcome::Link(..) | ClickOutcome::BaseUrl => None,
             },
         }
     }
 }
 
-impl Visited {
+impl ClickOutcome {
     /// The value of [`Dimension::Orphan`].
     #[must_use]
     pub fn orphan(&self) -> Option<&'static str> {
@@ -333,11 +333,11 @@ mod tests {
             assert_eq!(Dimension::from_stored(dimension as u8), Some(dimension));
             assert_eq!(Dimension::named(dimension.name()), Some(dimension));
         }
-        for kind in VisitKind::ALL {
-            assert_eq!(VisitKind::from_stored(kind as u8), Some(kind));
-            assert_eq!(VisitKind::named(kind.name()), Some(kind));
+        for class in ClickClass::ALL {
+            assert_eq!(ClickClass::from_stored(class as u8), Some(class));
+            assert_eq!(ClickClass::named(class.name()), Some(class));
         }
         assert_eq!(Dimension::from_stored(9), None);
-        assert_eq!(VisitKind::from_stored(4), None);
+        assert_eq!(ClickClass::from_stored(4), None);
     }
 }

@@ -39,7 +39,9 @@ pub mod unwanted;
 pub use account::{Allowance, ApiKeyNumber, LimitedAccounts, Role, Scope, Scopes, User};
 pub use alphabet::Alphabet;
 pub use attribution::{Attribution, PackedTags};
-pub use click::{ClickSubject, ClickSum, Day, Dimension, SubjectDay, VisitKind, VisitRow, Visited};
+pub use click::{
+    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, SubjectDay,
+};
 pub use clock::{Clock, SystemClock, UnixMillis};
 pub use clock_guard::{ClockGuard, ClockGuardSettings, ClockJump};
 pub use error::{ErrorKind, PortError, PortResult};

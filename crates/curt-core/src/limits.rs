@@ -23,7 +23,7 @@ pub const TAGS_MAX: usize = 32;
 /// Longest tag, in bytes.
 pub const TAG_BYTES_MAX: usize = 64;
 
-/// Most visits that a link may be limited to; beyond it a limit is none.
+/// Most clicks that a link may be limited to; beyond it a limit is none.
 pub const CLICKS_MAX: u64 = 1_000_000_000;
 
 /// Most links in one bulk request.
@@ -92,10 +92,10 @@ pub const PAGE_ACCOUNTS_MAX: usize = 200;
 pub const VALUES_PER_DAY_MAX: usize = 1_000;
 /// Longest value that is counted, in bytes; longer ones are cut.
 pub const VALUE_BYTES_MAX: usize = 255;
-/// Most visits on one page.
-pub const PAGE_VISITS_MAX: usize = 1_000;
-/// Single visits that a report with filters looks at, the newest first: what can be read within a report's time.
-pub const VISITS_RANKED_MAX: usize = 20_000;
+/// Most clicks on one page.
+pub const PAGE_CLICKS_MAX: usize = 1_000;
+/// Single clicks that a report with filters looks at, the newest first: what can be read within a report's time.
+pub const CLICKS_RANKED_MAX: usize = 20_000;
 /// Longest range of a report, in years.
 pub const REPORT_YEARS_MAX: u64 = 10;
 /// Most points in one series of a report.
@@ -114,7 +114,7 @@ const _: () = assert!(TARGET_BYTES_MAX * 2 <= HTTP_BODY_BYTES_MAX);
 const _: () = assert!(TARGET_BYTES_MAX < HTTP_URI_BYTES_MAX);
 const _: () = assert!(HTTP_URI_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(PAGE_LINKS_MAX < PAGE_ROWS_SCANNED_MAX);
-const _: () = assert!(PAGE_VISITS_MAX < PAGE_ROWS_SCANNED_MAX);
-const _: () = assert!(VISITS_RANKED_MAX.is_multiple_of(PAGE_VISITS_MAX));
+const _: () = assert!(PAGE_CLICKS_MAX < PAGE_ROWS_SCANNED_MAX);
+const _: () = assert!(CLICKS_RANKED_MAX.is_multiple_of(PAGE_CLICKS_MAX));
 const _: () = assert!(BULK_LINKS_MAX <= COMMIT_GROUP_MAX);
 const _: () = assert!(BULK_LINKS_MAX * TARGET_BYTES_DEFAULT < HTTP_BULK_BODY_BYTES_MAX);

@@ -23,7 +23,7 @@ pub struct Link {
     pub expires_at: Option<UnixMillis>,
     /// The link answers 404 before this instant.
     pub valid_since: Option<UnixMillis>,
-    /// How many people's visits it has in all; then it answers 410. `None`: any number.
+    /// How many people's clicks it has in all; then it answers 410. `None`: any number.
     pub max_clicks: Option<u64>,
     pub visibility: Visibility,
     pub password_hash: Option<Box<str>>,

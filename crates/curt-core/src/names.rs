@@ -60,19 +60,19 @@ pub mod metric {
     pub const KEYS_RECYCLED: &str = "curt_keys_recycled";
     /// Blocks of a key file that were skipped because they are damaged.
     pub const KEY_BLOCKS_CORRUPT: &str = "curt_key_blocks_corrupt";
-    /// Visits written to the spool.
+    /// Clicks written to the spool.
     pub const CLICKS_CAPTURED: &str = "curt_clicks_captured";
-    /// Visits that found no room in the spool, by reason: `late`, `full`, `disk`.
+    /// Clicks that found no room in the spool, by reason: `late`, `full`, `disk`.
     pub const CLICKS_DROPPED: &str = "curt_clicks_dropped";
     /// Click records that cannot be read, by reason: `checksum`, `hole`, `torn`, `segment` in the spool; `version`,
     /// `short`, `range`, `long` in the record.
     pub const CLICKS_POISONED: &str = "curt_clicks_poisoned";
-    /// Visits counted in the store, of every kind.
+    /// Clicks counted in the store, of every kind.
     pub const CLICKS_COUNTED: &str = "curt_clicks_counted";
-    /// Single clicks that were removed because all of them took more than `clicks.visits_max`.
-    pub const CLICK_VISITS_TRIMMED: &str = "curt_click_visits_trimmed";
+    /// Single clicks that were removed because all of them took more than `clicks.retention_size`.
+    pub const CLICKS_TRIMMED: &str = "curt_clicks_trimmed";
     /// Single clicks that were counted and not kept because the disk had too little room.
-    pub const CLICK_VISITS_SKIPPED: &str = "curt_click_visits_skipped";
+    pub const CLICKS_SKIPPED: &str = "curt_clicks_skipped";
     /// Whether clicks are counted: 1, or 0 while something stops it.
     pub const CLICKS_COUNTING: &str = "curt_clicks_counting";
     /// Days of subjects and single clicks that damage to the clicks database cost, by what.

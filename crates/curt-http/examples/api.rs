@@ -70,7 +70,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let reports = Arc::new(Reports::new(Arc::new(MemoryClickStore::new()), None));
     let app = Arc::new(App {
-        visits: None,
+        clicks: None,
         reports: Some(reports),
         links,
         resolver: Arc::clone(&resolver),

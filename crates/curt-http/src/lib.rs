@@ -24,7 +24,7 @@ mod tasks;
 pub use body_budget::BodyBudget;
 pub use metrics::HttpMetrics;
 pub use readiness::{Check, Failure, Impact, Readiness};
-pub use redirect::clicks::{RouterVisits, Visits};
+pub use redirect::clicks::{Clicks, RouterClicks};
 pub use scans::{AbandonedReads, ScanSettings, Scans};
 pub use settings::{
     ApiSettings, FeedSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings,

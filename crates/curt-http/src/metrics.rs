@@ -132,7 +132,7 @@ pub enum RedirectOutcome {
     Blocked,
     /// Not for this visitor, or not without more than they showed.
     Refused,
-    /// Over a limit on visits or on misses.
+    /// Over a limit on clicks or on misses.
     Limited,
     Error,
 }

@@ -47,7 +47,7 @@ pub(crate) fn preamble() -> OpenApi {
         .security(Some(usual_ways()))
         .tags(Some([
             tag("links", "Links as a REST resource."),
-            tag("stats", "Reports on visits."),
+            tag("stats", "Reports on clicks."),
             tag("permissions", "Who may follow private links."),
             tag("users", "People and their accounts."),
             tag("sessions", "Browsers that are signed in."),

@@ -11,7 +11,7 @@ use curt_links::{LinkOperations, LinkPolicy, Links, Resolver};
 use crate::body_budget::BodyBudget;
 use crate::metrics::HttpMetrics;
 use crate::readiness::Readiness;
-use crate::redirect::clicks::RouterVisits;
+use crate::redirect::clicks::RouterClicks;
 use crate::scans::Scans;
 use crate::settings::HttpSettings;
 
@@ -30,9 +30,9 @@ pub struct App {
     pub public: PublicUrl,
     /// Lists and reports that are being read.
     pub scans: Arc<Scans>,
-    /// Where visits are written down; `None`: nowhere.
-    pub visits: Option<RouterVisits>,
-    /// What was counted of visits; `None`: nothing is.
+    /// Where clicks are written down; `None`: nowhere.
+    pub clicks: Option<RouterClicks>,
+    /// What was counted of clicks; `None`: nothing is.
     pub reports: Option<Arc<Reports>>,
 }
 

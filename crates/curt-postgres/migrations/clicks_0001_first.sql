@@ -1,4 +1,4 @@
--- What is counted about visits, and the visits themselves, of every process that counts into this database.
+-- What is counted about clicks, and the clicks themselves, of every process that counts into this database.
 
 -- Up to where each partition of each stream is counted, moved in the same transaction as the counts (C-1).
 CREATE TABLE click_positions (
@@ -22,13 +22,13 @@ CREATE TABLE click_days (
 
 CREATE INDEX click_days_by_day ON click_days (day);
 
--- One visit. Those of one millisecond are in the order in which they came.
-CREATE TABLE click_visits (
+-- One click. Those of one millisecond are in the order in which they came.
+CREATE TABLE clicks (
     at       bigint   NOT NULL,
     id       bigint   GENERATED ALWAYS AS IDENTITY,
     domain   bigint,                    -- NULL: no link was met
     owner    bigint,
-    kind     smallint NOT NULL,         -- 0 human, 1 bot, 2 prefetch, 3 head
+    class    smallint NOT NULL,         -- 0 human, 1 bot, 2 prefetch, 3 head
     key      text COLLATE "C",          -- NULL: the base URL was asked for
     country  text     NOT NULL,
     browser  text     NOT NULL,
@@ -41,17 +41,17 @@ CREATE TABLE click_visits (
     PRIMARY KEY (at, id)
 );
 
-CREATE INDEX click_visits_by_link ON click_visits (domain, key, at, id) WHERE domain IS NOT NULL;
-CREATE INDEX click_visits_of_orphans ON click_visits (at, id) WHERE domain IS NULL;
-CREATE INDEX click_visits_by_owner ON click_visits (owner, at, id) WHERE owner IS NOT NULL;
+CREATE INDEX clicks_by_link ON clicks (domain, key, at, id) WHERE domain IS NOT NULL;
+CREATE INDEX clicks_of_orphans ON clicks (at, id) WHERE domain IS NULL;
+CREATE INDEX clicks_by_owner ON clicks (owner, at, id) WHERE owner IS NOT NULL;
 
 -- About how many bytes the single clicks take, with their indexes; changed with them.
-CREATE TABLE click_visits_size (
+CREATE TABLE clicks_size (
     id    smallint PRIMARY KEY CHECK (id = 1),
     bytes bigint NOT NULL
 );
 
-INSERT INTO click_visits_size (id, bytes) VALUES (1, 0);
+INSERT INTO clicks_size (id, bytes) VALUES (1, 0);
 
 -- Dead letters: rows of click_days that could not be decoded, as they were found; a new row took their place.
 CREATE TABLE click_days_damaged (

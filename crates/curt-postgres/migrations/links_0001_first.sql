@@ -45,7 +45,7 @@ CREATE TABLE link_tags (
     PRIMARY KEY (tag, created_at, domain, key)
 );
 
--- How many visits were taken from links that have only so many.
+-- How many clicks were taken from links that have only so many.
 CREATE TABLE link_clicks (
     domain bigint           NOT NULL,
     key    text COLLATE "C" NOT NULL,

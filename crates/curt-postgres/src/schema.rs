@@ -86,7 +86,7 @@ pub static ACCOUNTS: MigrationSet = MigrationSet {
     ],
 };
 
-/// What is counted about visits, and the visits.
+/// What is counted about clicks, and the clicks.
 pub static CLICKS: MigrationSet = MigrationSet {
     name: "clicks",
     steps: &[Migration {

@@ -1,9 +1,9 @@
-//! What writing a visit down costs the redirect path.
+//! What writing a click down costs the redirect path.
 //!
 //! ```sh
-//! cargo run --release -p curt-spool --example capture -- [VISITS] [FOLDER]
+//! cargo run --release -p curt-spool --example capture -- [CLICKS] [FOLDER]
 //! ```
-//! Prints wall time and CPU time of the writing thread per visit, alone and with a reader beside it.
+//! Prints wall time and CPU time of the writing thread per click, alone and with a reader beside it.
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use curt_clicks::capture::Capture;
-use curt_clicks::record::{Method, Outcome, Visit};
+use curt_clicks::record::{ClickRecord, Method, Outcome};
 use curt_core::ports::ClickStream;
 use curt_core::{Attribution, Clock, DomainId, OwnerId, PortResult, SystemClock, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 
 type Outcomes<T> = Result<T, Box<dyn Error>>;
 
-/// Visits that come together, and the time between: about what a core can redirect, so that the disk keeps up.
+/// Clicks that come together, and the time between: about what a core can redirect, so that the disk keeps up.
 const BURST: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -29,7 +29,7 @@ const AGENT: &[u8] =
 
 fn main() -> Outcomes<()> {
     let mut arguments = std::env::args().skip(1);
-    let visits: u32 = arguments
+    let clicks: u32 = arguments
         .next()
         .map_or(Ok(1_000_000), |text| text.parse())?;
     let scratch = tempfile::tempdir()?;
@@ -39,13 +39,13 @@ fn main() -> Outcomes<()> {
     for (name, with_reader) in [("alone", false), ("with a reader", true)] {
         for _ in 0..3 {
             let round = tempfile::tempdir_in(&folder)?;
-            measure(name, with_reader, round.path(), visits)?;
+            measure(name, with_reader, round.path(), clicks)?;
         }
     }
     Ok(())
 }
 
-fn measure(name: &str, with_reader: bool, folder: &Path, visits: u32) -> Outcomes<()> {
+fn measure(name: &str, with_reader: bool, folder: &Path, clicks: u32) -> Outcomes<()> {
     let settings = SpoolSettings {
         total_bytes: 1 << 30,
         ..SpoolSettings::default()
@@ -63,7 +63,7 @@ fn measure(name: &str, with_reader: bool, folder: &Path, visits: u32) -> Outcome
         let (spool, done) = (Arc::clone(&spool), Arc::clone(&done));
         std::thread::spawn(move || read_until(&spool, &done))
     });
-    let (wall, cpu) = std::thread::spawn(move || write(capture, visits, now))
+    let (wall, cpu) = std::thread::spawn(move || write(capture, clicks, now))
         .join()
         .map_err(|_| "the writer panicked")?;
     done.store(true, Ordering::Release);
@@ -72,9 +72,9 @@ fn measure(name: &str, with_reader: bool, folder: &Path, visits: u32) -> Outcome
         None => 0,
     };
     let counts = spool.counts();
-    let each = |time: Duration| time.as_nanos() as f64 / f64::from(visits);
+    let each = |time: Duration| time.as_nanos() as f64 / f64::from(clicks);
     println!(
-        "{name}: {:.0} ns per visit, {:.0} ns of CPU; {} written, {} dropped, {read} read",
+        "{name}: {:.0} ns per click, {:.0} ns of CPU; {} written, {} dropped, {read} read",
         each(wall),
         each(cpu),
         counts.captured,
@@ -84,9 +84,9 @@ fn measure(name: &str, with_reader: bool, folder: &Path, visits: u32) -> Outcome
 }
 
 /// Time of the bursts, by the wall and by the CPU, without the pauses between them.
-fn write(mut capture: Capture, visits: u32, now: UnixMillis) -> (Duration, Duration) {
+fn write(mut capture: Capture, clicks: u32, now: UnixMillis) -> (Duration, Duration) {
     let mut spent = (Duration::ZERO, Duration::ZERO);
-    for burst in 0..visits / BURST {
+    for burst in 0..clicks / BURST {
         let (started, cpu) = (Instant::now(), thread_cpu());
         for number in 0..BURST {
             record(&mut capture, burst * BURST + number, now);
@@ -100,7 +100,7 @@ fn write(mut capture: Capture, visits: u32, now: UnixMillis) -> (Duration, Durat
 
 fn record(capture: &mut Capture, number: u32, now: UnixMillis) {
     let key = [b'a' + (number % 26) as u8; 7];
-    capture.record(&Visit {
+    capture.record(&ClickRecord {
         at: now.plus(Duration::from_micros(number.into())),
         domain: DomainId::DEFAULT,
         key: &key,

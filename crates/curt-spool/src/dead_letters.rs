@@ -10,7 +10,7 @@ use data_encoding::HEXLOWER;
 
 use super::settings::SpoolSettings;
 
-/// Bytes of a record that are kept: more than a whole visit.
+/// Bytes of a record that are kept: more than a whole click.
 const LETTER_BYTES_MAX: usize = 2_048;
 
 /// A file that grows to its bound and no further: the first letters tell what went wrong.

@@ -1,7 +1,7 @@
 //! A segment's file in memory, for its one writer.
 //!
 //! # Why `unsafe`
-//! A visit must be safe from kill -9 without a system call: only a store into a mapped page of the file gives that, and
+//! A click must be safe from kill -9 without a system call: only a store into a mapped page of the file gives that, and
 //! the compiler knows nothing about such memory. This module says `unsafe` for the two stores that it makes.
 //!
 //! What makes them sound:

@@ -43,7 +43,7 @@ impl Collector for Watched {
         let core = self.0.get().and_then(Weak::upgrade);
         let counts = core.map_or_else(SpoolCounts::default, |core| core.counts());
         let captured = ConstCounter::new(counts.captured);
-        let help = "Visits written to the spool";
+        let help = "Clicks written to the spool";
         captured.encode(encoder.encode_descriptor(
             metric::CLICKS_CAPTURED,
             help,
@@ -53,7 +53,7 @@ impl Collector for Watched {
         by_reason(
             &mut encoder,
             metric::CLICKS_DROPPED,
-            "Visits that found no room in the spool, by reason",
+            "Clicks that found no room in the spool, by reason",
             &counts.dropped_by_reason(),
         )?;
         let poisoned: Vec<_> = counts.poisoned.into_iter().collect();

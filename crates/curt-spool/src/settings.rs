@@ -23,7 +23,7 @@ pub struct SpoolSettings {
     pub total_bytes: u64,
     /// How much of the last clicks a power cut may take.
     pub sync_every: Duration,
-    /// Room that is left on the disk to others: a link that cannot be made is worse than a visit that is not counted.
+    /// Room that is left on the disk to others: a link that cannot be made is worse than a click that is not counted.
     pub disk_reserve_bytes: u64,
     /// How far the file of dead letters may grow.
     pub dead_letter_bytes: u64,

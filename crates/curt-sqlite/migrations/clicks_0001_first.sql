@@ -31,13 +31,13 @@ CREATE INDEX click_days_by_day ON click_days (id & 4194303);
 
 -- One click. The id is its milliseconds × 2^15 + a running number, so that rows lie in the order of time and every
 -- index over another column ends in it.
-CREATE TABLE click_visits (
+CREATE TABLE clicks (
     id       INTEGER PRIMARY KEY,
     subject  INTEGER NOT NULL, -- the link, or the orphans
     owner    INTEGER,
     asked    TEXT,             -- the key that no link has; NULL: there is a link, or the base URL was asked for
     tags     TEXT,             -- one per line
-    kind     INTEGER NOT NULL, -- 0 human, 1 bot, 2 prefetch, 3 head
+    class    INTEGER NOT NULL, -- 0 human, 1 bot, 2 prefetch, 3 head
     country  TEXT    NOT NULL,
     browser  TEXT    NOT NULL,
     system   TEXT    NOT NULL,
@@ -47,8 +47,8 @@ CREATE TABLE click_visits (
     address  TEXT              -- NULL unless the configuration keeps it
 ) STRICT;
 
-CREATE INDEX click_visits_by_subject ON click_visits (subject);
-CREATE INDEX click_visits_by_owner ON click_visits (owner) WHERE owner IS NOT NULL;
+CREATE INDEX clicks_by_subject ON clicks (subject);
+CREATE INDEX clicks_by_owner ON clicks (owner) WHERE owner IS NOT NULL;
 
 -- What a day's visitors are hashed with; removed when the day is over.
 CREATE TABLE click_salts (
@@ -57,12 +57,12 @@ CREATE TABLE click_salts (
 ) STRICT;
 
 -- About how many bytes the single clicks take, with their indexes; changed with them.
-CREATE TABLE click_visits_size (
+CREATE TABLE clicks_size (
     id    INTEGER PRIMARY KEY CHECK (id = 1),
     bytes INTEGER NOT NULL
 ) STRICT;
 
-INSERT INTO click_visits_size (id, bytes) VALUES (1, 0);
+INSERT INTO clicks_size (id, bytes) VALUES (1, 0);
 
 -- Dead letters: rows of click_days that could not be decoded, as they were found; a new row took their place.
 CREATE TABLE click_days_damaged (
@@ -85,7 +85,7 @@ CREATE TABLE click_days_aside (
 ) STRICT, WITHOUT ROWID;
 
 -- How many single clicks were lost because a page that they go to cannot be read.
-CREATE TABLE click_visits_lost (
+CREATE TABLE clicks_lost (
     found_at INTEGER NOT NULL, -- milliseconds since 1970
-    visits   INTEGER NOT NULL
+    clicks   INTEGER NOT NULL
 ) STRICT;

@@ -1,7 +1,7 @@
 //! SQLite behind five ports: one file for links, minted keys, cursors and accounts, and one for clicks.
 //!
 //! Each file has its own write-ahead log and its own writer: a flush of clicks may take as long as it takes, and no create
-//! and no visit of a link with `max_clicks` waits for it (C-2).
+//! and no click of a link with `max_clicks` waits for it (C-2).
 //!
 //! # Writes
 //! A commit costs a sync of the disk whatever it holds. So one thread writes, and all calls that wait for it share its

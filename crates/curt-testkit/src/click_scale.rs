@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::length::{is_full, length, time_max};
 use crate::sample::{OWNER, id, link, partition, request};
-use curt_core::ports::{ClickFlush, ClickStore, HourRange, LinkStore, VisitFilter, VisitQuery};
+use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery, ClickStore, HourRange, LinkStore};
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, OwnerId, Sketch, SubjectDay, UnixMillis, VisitKind,
-    VisitRow, Visited,
+    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, OwnerId, Sketch,
+    SubjectDay, UnixMillis,
 };
 
 /// How often each report is asked for.
@@ -19,9 +19,9 @@ const FIRST_DAY: u32 = 20_000;
 /// A report must not take longer, whatever it is about.
 const REPORT_MAX: Duration = Duration::from_millis(50);
 
-/// Different values of each dimension on one day of a link that the whole world visits.
+/// Different values of each dimension on one day of a link that the whole world clicks.
 const VALUES: [(Dimension, usize); 7] = [
-    (Dimension::Kind, 4),
+    (Dimension::Class, 4),
     (Dimension::Country, 200),
     (Dimension::Browser, 40),
     (Dimension::System, 25),
@@ -84,7 +84,7 @@ pub async fn report_on_ten_million_clicks(store: &dyn ClickStore) {
             from: n.into(),
             to: u64::from(n) + 1,
             days: vec![busy_day(&subject, FIRST_DAY + n, clicks_a_day)],
-            visits: Vec::new(),
+            clicks: Vec::new(),
         };
         assert!(store.apply(flush).await.unwrap());
     }
@@ -99,8 +99,8 @@ pub async fn report_on_ten_million_clicks(store: &dyn ClickStore) {
         assert_eq!(top.values.len(), values.min(10));
         assert!(top.total() > u64::from(days) * clicks_a_day / 2);
     }
-    let ask = async || store.series(&subject, Dimension::Kind, range).await;
-    let series = quick("by hour and kind", ask).await.unwrap();
+    let ask = async || store.series(&subject, Dimension::Class, range).await;
+    let series = quick("by hour and class", ask).await.unwrap();
     assert_eq!(series.len(), days as usize * 24 * 4 - 2 * 4);
     let (from, before) = (Day::numbered(FIRST_DAY), Day::numbered(FIRST_DAY + days));
     let ask = async || store.visitors(&subject, from, before).await;
@@ -127,15 +127,15 @@ fn quiet_day(key: &str) -> SubjectDay {
     }
 }
 
-fn visit(key: &str, n: usize) -> VisitRow {
-    VisitRow {
+fn click(key: &str, n: usize) -> Click {
+    Click {
         at: Day::numbered(FIRST_DAY)
             .hour(3)
             .plus(Duration::from_millis(n as u64)),
-        visited: Visited::Link(id(key), 1),
+        outcome: ClickOutcome::Link(id(key), 1),
         owner: Some(OWNER),
         tags: Vec::new(),
-        kind: VisitKind::Human,
+        class: ClickClass::Human,
         country: "DE".into(),
         browser: "Firefox".into(),
         system: "Linux".into(),
@@ -153,13 +153,13 @@ async fn flush(store: &dyn ClickStore, from: u64, links: usize) -> Duration {
     for subject in [ClickSubject::Everything, ClickSubject::Owner(OWNER)] {
         days.push(busy_day(&subject, FIRST_DAY, links as u64));
     }
-    let visits = keys.iter().enumerate().map(|(n, key)| visit(key, n));
+    let clicks = keys.iter().enumerate().map(|(n, key)| click(key, n));
     let flush = ClickFlush {
         partition: partition(0),
         from,
         to: from + 1,
         days,
-        visits: visits.collect(),
+        clicks: clicks.collect(),
     };
     let started = Instant::now();
     assert!(store.apply(flush).await.unwrap());
@@ -186,7 +186,7 @@ pub async fn flush_beside_creates(store: &dyn ClickStore, beside: Arc<dyn LinkSt
     while !creates.is_finished() {
         let took = flush(store, from, links).await;
         println!(
-            "flush {from} of {} sums and {links} visits: {took:?}",
+            "flush {from} of {} sums and {links} clicks: {took:?}",
             links * 7
         );
         from += 1;
@@ -197,17 +197,17 @@ pub async fn flush_beside_creates(store: &dyn ClickStore, beside: Arc<dyn LinkSt
     assert!(slowest < time_max(Duration::from_secs(2)), "{slowest:?}");
 }
 
-/// A page of an owner's or a link's visits is found by its index, and not by reading everybody's.
+/// A page of an owner's or a link's clicks is found by its index, and not by reading everybody's.
 pub async fn page_among_many_clicks(store: &dyn ClickStore) {
     let count = if is_full() { 1_000_000 } else { 60_000 };
     for (from, first) in (0..count).step_by(10_000).enumerate() {
-        let mut visits: Vec<_> = (first..first + 10_000).map(|n| visit("busy", n)).collect();
+        let mut clicks: Vec<_> = (first..first + 10_000).map(|n| click("busy", n)).collect();
         if first == 0 {
-            visits.truncate(9_998);
-            visits.push(visit("quiet", 0));
-            visits.push(VisitRow {
+            clicks.truncate(9_998);
+            clicks.push(click("quiet", 0));
+            clicks.push(Click {
                 owner: Some(OwnerId(7)),
-                ..visit("quiet", 1)
+                ..click("quiet", 1)
             });
         }
         let flush = ClickFlush {
@@ -215,7 +215,7 @@ pub async fn page_among_many_clicks(store: &dyn ClickStore) {
             from: from as u64,
             to: from as u64 + 1,
             days: Vec::new(),
-            visits,
+            clicks,
         };
         assert!(store.apply(flush).await.unwrap());
     }
@@ -226,16 +226,16 @@ pub async fn page_among_many_clicks(store: &dyn ClickStore) {
         (ClickSubject::Owner(OwnerId(7)), 1),
         (ClickSubject::Everything, 100),
     ] {
-        let query = VisitQuery {
+        let query = ClickQuery {
             subject,
             from: UnixMillis(0),
             before: UnixMillis::MAX,
-            filter: VisitFilter::default(),
+            filter: ClickFilter::default(),
             cursor: None,
             limit: 100,
         };
-        let what = format!("visits of {:?} among {count}", query.subject);
-        let page = quick(&what, async || store.visits(&query).await.unwrap()).await;
-        assert_eq!(page.visits.len(), found, "on the first page");
+        let what = format!("clicks of {:?} among {count}", query.subject);
+        let page = quick(&what, async || store.clicks(&query).await.unwrap()).await;
+        assert_eq!(page.clicks.len(), found, "on the first page");
     }
 }

@@ -98,7 +98,7 @@ impl ClickHealth {
         let Some(damage) = damage else {
             return note_pass(&self.ready, CLICKS_DATABASE);
         };
-        for (what, count) in [("days", damage.days), ("visits", damage.visits)] {
+        for (what, count) in [("days", damage.days), ("clicks", damage.clicks)] {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
             self.damaged
                 .get_or_create_owned(&[("what", what)])
@@ -109,7 +109,7 @@ impl ClickHealth {
              clicks are lost; restore the clicks database from a backup",
             rfc3339(damage.since),
             damage.days,
-            damage.visits
+            damage.clicks
         );
         note_fail(&self.ready, CLICKS_DATABASE, Impact::Degraded, &reason);
     }

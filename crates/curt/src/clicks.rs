@@ -1,6 +1,6 @@
 //! The clicks line of this process: from the workers' pens to the counts in the database.
 //!
-//! The spool belongs to one process at a time, so visits are counted by the process that writes them down. One that has
+//! The spool belongs to one process at a time, so clicks are counted by the process that writes them down. One that has
 //! no role `clicks` leaves them in the spool, up to its bound, for the next one that has.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use curt_clicks::flush::{CountingState, FlushMetrics, FlushPorts, Pipeline, Rete
 use curt_clicks::report::Reports;
 use curt_core::ClockGuard;
 use curt_core::ports::ClickStore;
-use curt_http::{Readiness, RouterVisits};
+use curt_http::{Readiness, RouterClicks};
 use curt_spool::{Spool, SpoolMetrics};
 use prometheus_client::registry::Registry;
 
@@ -37,12 +37,12 @@ impl ClickWatchers {
     }
 }
 
-/// What the server writes and reads visits with.
+/// What the server writes and reads clicks with.
 #[derive(Default)]
 pub(crate) struct ClickLine {
     /// One for each redirect worker.
     pub(crate) workers: Vec<Capture>,
-    pub(crate) router: Option<RouterVisits>,
+    pub(crate) router: Option<RouterClicks>,
     pub(crate) reports: Option<Arc<Reports>>,
 }
 
@@ -85,10 +85,10 @@ impl ClickLine {
         let capture = |number| spool.take_writer(number).map(Capture::new);
         let line = Self {
             workers: (0..router).map(capture).collect::<Result<_, _>>()?,
-            router: Some(RouterVisits::new(capture(router)?)),
+            router: Some(RouterClicks::new(capture(router)?)),
             reports: Some(Arc::new(Reports::new(
                 store.clone(),
-                settings.retention.visits_kept,
+                settings.retention.clicks_kept,
             ))),
         };
         if roles.has(Role::Clicks) {

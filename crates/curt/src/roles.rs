@@ -21,7 +21,7 @@ pub(crate) enum Role {
     Keysync,
     /// Purge expired links
     Purge,
-    /// Count visits that were written down
+    /// Count clicks that were written down
     Clicks,
 }
 

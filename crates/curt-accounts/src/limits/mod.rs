@@ -59,7 +59,7 @@ pub struct Limits {
     redirections: Mutex<Arc<RedirectionRules>>,
     known: KnownAddresses,
     held: HeldAddresses,
-    /// So that an outage is logged once and not once per visit.
+    /// So that an outage is logged once and not once per click.
     failing: AtomicBool,
 }
 
@@ -160,7 +160,7 @@ impl Limits {
         self.take(policy::PASSWORD_LINK, &buckets, count).await
     }
 
-    /// Takes one visit of a link from what its owner and the key that made it may have. With a failing engine there is
+    /// Takes one click of a link from what its owner and the key that made it may have. With a failing engine there is
     /// no limit: a link that works is worth more than a count.
     pub async fn redirections(
         &self,
@@ -255,7 +255,7 @@ impl Limits {
             }
             Err(failure) => {
                 if !self.failing.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(event = event::STORE_FAILED, %failure, limit = name, "visits are not limited for now");
+                    tracing::warn!(event = event::STORE_FAILED, %failure, limit = name, "clicks are not limited for now");
                 }
                 None
             }

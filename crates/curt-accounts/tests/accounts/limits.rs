@@ -402,19 +402,19 @@ async fn redirections_count_by_the_rules_of_owner_and_key_as_last_read() {
         bucket: None,
     };
     let number = world.store.add_api_key(&key).await.unwrap().unwrap();
-    let visit = async |owner, key| limits.redirections(OwnerId(owner), key).await;
-    assert!(visit(1, Some(number)).await.unwrap().granted);
+    let click = async |owner, key| limits.redirections(OwnerId(owner), key).await;
+    assert!(click(1, Some(number)).await.unwrap().granted);
     assert!(
-        visit(1, Some(number)).await.unwrap().granted,
+        click(1, Some(number)).await.unwrap().granted,
         "the key's rule is not read yet"
     );
     let rules = limits.refresh_redirections().await.unwrap();
     assert!(rules.keys.contains_key(&number) && rules.other_users.is_some());
-    assert!(visit(1, Some(number)).await.unwrap().granted);
-    let refused = visit(1, Some(number)).await.unwrap();
+    assert!(click(1, Some(number)).await.unwrap().granted);
+    let refused = click(1, Some(number)).await.unwrap();
     assert_eq!((refused.granted, refused.name), (false, policy::REDIRECT));
-    assert!(visit(2, None).await.unwrap().granted, "another owner");
-    assert_eq!(visit(0, None).await, None, "nobody's link");
+    assert!(click(2, None).await.unwrap().granted, "another owner");
+    assert_eq!(click(0, None).await, None, "nobody's link");
 }
 
 #[tokio::test]

@@ -147,7 +147,7 @@ async fn an_unused_session_ends_and_a_used_one_ends_later() {
     world.clock.advance(VERDICT_TTL);
     assert!(
         !world.is_session(&idle).await,
-        "a late visit revives nothing"
+        "a late click revives nothing"
     );
     assert!(world.is_session(&used).await);
     for days in (14..90).step_by(10) {

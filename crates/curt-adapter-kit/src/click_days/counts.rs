@@ -308,8 +308,8 @@ mod tests {
     #[test]
     fn the_stored_form_is_fixed() {
         let sums = [
-            sum(0, Dimension::Kind, "human", 1),
-            sum(23, Dimension::Kind, "human", 300),
+            sum(0, Dimension::Class, "human", 1),
+            sum(23, Dimension::Class, "human", 300),
             sum(1, Dimension::Country, "DE", 2),
         ];
         let mut golden = vec![1, 0, 13, 5];
@@ -324,7 +324,7 @@ mod tests {
         let sums = [
             sum(3, Dimension::Referrer, "", 1),
             sum(3, Dimension::Referrer, &"x".repeat(300), u64::MAX),
-            sum(9, Dimension::Kind, "bot", 7),
+            sum(9, Dimension::Class, "bot", 7),
         ];
         let bytes = of(&sums);
         let decoded = DayCounts::decode(&bytes).unwrap();
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn damage_is_survived() {
         let sums = [
-            sum(3, Dimension::Kind, "human", 1 << 40),
+            sum(3, Dimension::Class, "human", 1 << 40),
             sum(4, Dimension::Country, "DE", 5),
         ];
         let bytes = of(&sums);

@@ -15,7 +15,7 @@ use super::process::Server;
 use crate::cpu;
 use crate::load::ServerProcess;
 
-/// How long counting the visits of a run may take, and how often it is asked about: seldom, since answering costs too.
+/// How long counting the clicks of a run may take, and how often it is asked about: seldom, since answering costs too.
 const SETTLES_WITHIN: Duration = Duration::from_secs(120);
 const LOOKS_EVERY: Duration = Duration::from_millis(250);
 
@@ -152,20 +152,20 @@ pub(super) struct CacheGauges {
     pub(super) bytes: f64,
 }
 
-/// Where a server tells what became of visits.
+/// Where a server tells what became of clicks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct VisitCounters {
+pub(super) struct ClickCounters {
     admin: SocketAddr,
 }
 
-impl VisitCounters {
-    /// How many visits were not written down, for want of room.
+impl ClickCounters {
+    /// How many clicks were not written down, for want of room.
     pub(super) fn dropped(self) -> anyhow::Result<u64> {
         let (_, text) = http_get::get(self.admin, "/metrics")?;
         Ok(http_get::counter(&text, metric::CLICKS_DROPPED))
     }
 
-    /// Waits until every visit is counted that was written down.
+    /// Waits until every click is counted that was written down.
     pub(super) fn settle(self) -> anyhow::Result<()> {
         let deadline = Instant::now() + SETTLES_WITHIN;
         loop {
@@ -178,7 +178,7 @@ impl VisitCounters {
             }
             ensure!(
                 Instant::now() < deadline,
-                "only {counted} of {captured} visits are counted"
+                "only {counted} of {captured} clicks are counted"
             );
             thread::sleep(LOOKS_EVERY);
         }
@@ -203,8 +203,8 @@ impl Curt {
         }
     }
 
-    pub(super) fn visits(&self) -> VisitCounters {
-        VisitCounters { admin: self.admin }
+    pub(super) fn clicks(&self) -> ClickCounters {
+        ClickCounters { admin: self.admin }
     }
 
     pub(super) fn cache(&self) -> anyhow::Result<CacheGauges> {

@@ -158,10 +158,10 @@ fn measure(
         let found = redirects::run(options, cores, &store)?;
         let warnings = found.shapes.iter().filter_map(|shape| shape.disturbance());
         results.notes.extend(warnings);
-        if found.visits_dropped > 0 {
+        if found.clicks_dropped > 0 {
             results.notes.push(format!(
-                "{} visits found no room in the spool and were not counted: figures with visits are a little too good.",
-                found.visits_dropped
+                "{} clicks found no room in the spool and were not counted: figures with clicks are a little too good.",
+                found.clicks_dropped
             ));
         }
         results.redirect = Some(found);

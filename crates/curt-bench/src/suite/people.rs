@@ -1,4 +1,4 @@
-//! An installation that people use: users, API keys, sessions, limits on the visits of their links, a long blocklist.
+//! An installation that people use: users, API keys, sessions, limits on the clicks of their links, a long blocklist.
 //! None of it concerns the links that are followed, and the comparison shows what that costs them.
 
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
 //! Redirects: curt with all links cached and with few, alone and with people, nginx without a look-up and with one; each
-//! with and without writing visits down.
+//! with and without writing clicks down.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, ensure};
 
 use super::contest::{Series, turns};
-use super::curt::{CacheGauges, Curt, CurtHome, VisitCounters};
+use super::curt::{CacheGauges, ClickCounters, Curt, CurtHome};
 use super::nginx::{Log, Nginx};
 use super::people;
 use super::store::PreparedStore;
@@ -22,8 +22,8 @@ const OFFERED_SHARE: f64 = 0.5;
 /// The share of its core that a saturated server uses when nothing else runs.
 const BUSY_WANTED: f64 = 0.85;
 
-pub(super) const CURT_COUNTING: &str = "curt, visits written down and counted";
-pub(super) const CURT_WRITING: &str = "curt, visits written down";
+pub(super) const CURT_COUNTING: &str = "curt, clicks written down and counted";
+pub(super) const CURT_WRITING: &str = "curt, clicks written down";
 pub(super) const CURT_SILENT: &str = "curt, all links cached";
 pub(super) const CURT_PEOPLE: &str = "curt, all cached, accounts and limits on";
 pub(super) const CURT_SMALL: &str = "curt, 5 % of the links cached";
@@ -41,8 +41,8 @@ const TURNS: u32 = 3;
 pub(super) struct RedirectResults {
     pub(super) shapes: Vec<ShapeResults>,
     pub(super) memory: CacheMemory,
-    /// Visits that no server had room to write down.
-    pub(super) visits_dropped: u64,
+    /// Clicks that no server had room to write down.
+    pub(super) clicks_dropped: u64,
     /// Whether every server sent by an io_uring.
     pub(super) io_uring: bool,
 }
@@ -77,25 +77,25 @@ struct Contender {
     keys: Arc<KeySet>,
     pick: Pick,
     target_of: Option<fn(&str) -> String>,
-    /// Of a server that counts visits.
-    visits: Option<VisitCounters>,
+    /// Of a server that counts clicks.
+    clicks: Option<ClickCounters>,
 }
 
 /// What loading a server gave.
 struct Measured {
     report: LoadReport,
-    /// Processor time that counting the visits took after the last answer.
+    /// Processor time that counting the clicks took after the last answer.
     later_nanos: u64,
 }
 
 impl Contender {
-    /// Loads the server and waits until it has counted the visits: that is part of their price, and must not run into
+    /// Loads the server and waits until it has counted the clicks: that is part of their price, and must not run into
     /// the next one's turn.
     fn measure(&self, cores: Cores, load: &RedirectLoad) -> anyhow::Result<Measured> {
         let report = loaded(cores, load, self.name)?;
         let answered = self.process.reading()?;
-        if let Some(visits) = self.visits {
-            visits.settle()?;
+        if let Some(clicks) = self.clicks {
+            clicks.settle()?;
         }
         let later_nanos = self.process.reading()?.since(&answered).all;
         Ok(Measured {
@@ -161,16 +161,16 @@ pub(super) fn run(
         }
     }
     let memory = field.memory;
-    let (mut visits_dropped, mut io_uring) = (0, true);
+    let (mut clicks_dropped, mut io_uring) = (0, true);
     for curt in &field.curts {
-        visits_dropped += curt.visits().dropped()?;
+        clicks_dropped += curt.clicks().dropped()?;
         io_uring &= curt.uses_io_uring()?;
     }
     field.stop()?;
     Ok(RedirectResults {
         shapes,
         memory,
-        visits_dropped,
+        clicks_dropped,
         io_uring,
     })
 }
@@ -296,10 +296,10 @@ fn loaded(cores: Cores, load: &RedirectLoad, name: &str) -> anyhow::Result<LoadR
 impl Field {
     fn start(options: &SuiteOptions, cores: Cores, store: &PreparedStore) -> anyhow::Result<Self> {
         say("==> redirects: starting the servers");
-        // The pages of visits that are being written would count as the cache's.
-        let (silent, memory) = start_cached(options, cores, store, Visits::Unnoted)?;
-        let (writing, _) = start_cached(options, cores, store, Visits::Written)?;
-        let (counting, _) = start_cached(options, cores, store, Visits::Counted)?;
+        // The pages of clicks that are being written would count as the cache's.
+        let (silent, memory) = start_cached(options, cores, store, Clicks::Unnoted)?;
+        let (writing, _) = start_cached(options, cores, store, Clicks::Written)?;
+        let (counting, _) = start_cached(options, cores, store, Clicks::Counted)?;
         let with_people = start_with_people(options, cores, store)?;
         let small = start_small(options, cores, store, memory.counted_bytes)?;
         let all = (store.keys.clone(), Pick::zipf(&store.keys));
@@ -310,13 +310,13 @@ impl Field {
             keys: all.0.clone(),
             pick: all.1.clone(),
             target_of: Some(target_of),
-            visits: None,
+            clicks: None,
         };
         let mut contenders = vec![
             contender(CURT_SILENT, &silent),
             contender(CURT_WRITING, &writing),
             Contender {
-                visits: Some(counting.visits()),
+                clicks: Some(counting.clicks()),
                 ..contender(CURT_COUNTING, &counting)
             },
             contender(CURT_PEOPLE, &with_people),
@@ -337,7 +337,7 @@ impl Field {
                     keys: all.0.clone(),
                     pick: all.1.clone(),
                     target_of: None,
-                    visits: None,
+                    clicks: None,
                 });
                 nginxes.push(plain);
             }
@@ -351,7 +351,7 @@ impl Field {
                 pick: Pick::zipf(&mapped),
                 keys: mapped,
                 target_of: Some(target_of),
-                visits: None,
+                clicks: None,
             });
             nginxes.push(map);
         }
@@ -379,16 +379,16 @@ impl Field {
     }
 }
 
-/// What a server does about visits.
+/// What a server does about clicks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Visits {
+enum Clicks {
     Unnoted,
     /// To be counted later: what nginx does with its access log.
     Written,
     Counted,
 }
 
-impl Visits {
+impl Clicks {
     fn name(self) -> &'static str {
         match self {
             Self::Unnoted => "silent",
@@ -415,12 +415,12 @@ fn start_cached(
     options: &SuiteOptions,
     cores: Cores,
     store: &PreparedStore,
-    visits: Visits,
+    clicks: Clicks,
 ) -> anyhow::Result<(Curt, CacheMemory)> {
-    let folder = store.folder(&format!("curt-{}", visits.name()));
-    let home = CurtHome::new(&options.curt, &folder, &store.copy(visits.name())?)?;
-    let settings = [room_for_all(), visits.settings().into()].concat();
-    let server = home.start(visits.roles(), &settings, cores.server)?;
+    let folder = store.folder(&format!("curt-{}", clicks.name()));
+    let home = CurtHome::new(&options.curt, &folder, &store.copy(clicks.name())?)?;
+    let settings = [room_for_all(), clicks.settings().into()].concat();
+    let server = home.start(clicks.roles(), &settings, cores.server)?;
     say("    following every link once");
     // The first links also fill buffers that do not grow with the cache: what a link takes shows from there on.
     let first = (store.keys.len() / 20).max(1);
@@ -467,7 +467,7 @@ fn start_with_people(
     let settings = [
         room_for_all(),
         people::settings(&folder)?,
-        Visits::Unnoted.settings().into(),
+        Clicks::Unnoted.settings().into(),
     ]
     .concat();
     let server = home.start(&[], &settings, cores.server)?;
@@ -508,6 +508,6 @@ fn start_small(
         "server.workers=1".to_owned(),
         format!("cache.bytes={}B", bytes.ceil().max(64.0 * 1_024.0)),
     ];
-    let settings = [room, Visits::Unnoted.settings().into()].concat();
+    let settings = [room, Clicks::Unnoted.settings().into()].concat();
     home.start(&[], &settings, cores.server)
 }

@@ -129,7 +129,7 @@ impl Results {
              has one worker and",
             grouped(f64::from(self.links))
         ));
-        page.line("a core of its own, the generator another. CPU time is the server's, over all its threads. Visits that are");
+        page.line("a core of its own, the generator another. CPU time is the server's, over all its threads. Clicks that are");
         page.line("written down wait in the spool, as nginx's wait in its access log; where they are counted, that is included,");
         page.line("also after the last answer, on the same core. Per worker second counts the redirect worker alone. With accounts");
         page.line("and limits on there are 1,000 users with keys, sessions and limits of their own, and 100,000 blocked hosts.");
@@ -401,7 +401,7 @@ mod tests {
                 resident_before: 1e7,
                 resident_after: 2.6e8,
             },
-            visits_dropped: 0,
+            clicks_dropped: 0,
             io_uring: true,
         });
         results.create = Some(CreateResults {
@@ -421,7 +421,7 @@ mod tests {
         for part in [
             "Some Processor, 2 cores, 4.0 GiB memory, Linux 6, data on ext4 (rw)",
             "`curt-bench --rounds 3`",
-            "| minimal | curt, visits written down | 160,000 [130,000–180,000] | 170,000 [138,125–191,250] | 6.25 [5.56–7.69] | 1.60 [1.30–1.80] |",
+            "| minimal | curt, clicks written down | 160,000 [130,000–180,000] | 170,000 [138,125–191,250] | 6.25 [5.56–7.69] | 1.60 [1.30–1.80] |",
             "| minimal | nginx `return 302`, access log | 80,000 [80,000–80,000] | – |",
             "| curt over HTTP, 64 connections | 20,000 [10,000–20,000] | 4.00 [2.00–4.00] | 0.67 [0.33–0.67] |",
             "| process growth per cached link | 250.0 B |",
@@ -459,7 +459,7 @@ mod tests {
             .iter()
             .map(|verdict| ((verdict.measured * 100.0).round() / 100.0, verdict.passes()))
             .collect();
-        // Throughput, the price of people, of visits, with a log, p99; single and bulk creates, memory; nothing about what
+        // Throughput, the price of people, of clicks, with a log, p99; single and bulk creates, memory; nothing about what
         // was not measured.
         assert_eq!(
             found,

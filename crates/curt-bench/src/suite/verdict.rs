@@ -95,7 +95,7 @@ pub(super) fn judge(results: &Results) -> Vec<Verdict> {
 /// What is compared between two saturated servers per CPU second: ours, the other, and the least multiple.
 type Promise = (&'static str, &'static str, f64, &'static str);
 
-/// Like with like: neither writes visits down, or both do and neither has counted them yet.
+/// Like with like: neither writes clicks down, or both do and neither has counted them yet.
 const PROMISES: [Promise; 4] = [
     (
         redirects::CURT_SILENT,
@@ -113,13 +113,13 @@ const PROMISES: [Promise; 4] = [
         redirects::CURT_WRITING,
         redirects::CURT_SILENT,
         0.93,
-        "redirects per CPU second with visits written down against without",
+        "redirects per CPU second with clicks written down against without",
     ),
     (
         redirects::CURT_WRITING,
         redirects::NGINX_LOG,
         1.15,
-        "redirects per CPU second with visits written down against nginx with its access log",
+        "redirects per CPU second with clicks written down against nginx with its access log",
     ),
 ];
 

@@ -1,14 +1,14 @@
-//! What the redirect path does about a visit: write it down, and go on.
+//! What the redirect path does about a click: write it down, and go on.
 
 use curt_core::ports::ClickWriter;
 
-use crate::record::{RECORD_BYTES_MAX, Visit, encode};
+use crate::record::{ClickRecord, RECORD_BYTES_MAX, encode};
 
-/// Encodes and writes the visits of one redirect worker, to whose thread it is moved: nothing is shared (C-2).
+/// Encodes and writes the clicks of one redirect worker, to whose thread it is moved: nothing is shared (C-2).
 #[derive(Debug)]
 pub struct Capture {
     writer: Box<dyn ClickWriter>,
-    /// The visit in bytes; reused.
+    /// The click in bytes; reused.
     encoded: Vec<u8>,
 }
 
@@ -21,10 +21,10 @@ impl Capture {
         }
     }
 
-    /// Writes the visit to the click stream, as [`ClickWriter::write`] does.
-    pub fn record(&mut self, visit: &Visit<'_>) -> bool {
+    /// Writes the click to the click stream, as [`ClickWriter::write`] does.
+    pub fn record(&mut self, click: &ClickRecord<'_>) -> bool {
         self.encoded.clear();
-        encode(visit, &mut self.encoded);
+        encode(click, &mut self.encoded);
         self.writer.write(&self.encoded)
     }
 }

@@ -3,7 +3,7 @@ use super::UNKNOWN;
 /// The most letters that a code has.
 const LETTERS_MAX: usize = 3;
 
-/// A short code of ASCII letters, of a country or a language, or nothing. Copied instead of allocated: every visit has
+/// A short code of ASCII letters, of a country or a language, or nothing. Copied instead of allocated: every click has
 /// two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Code {

@@ -1,4 +1,4 @@
-//! From a visit to what is counted about it: human or not, country, browser, system, device, referrer, language.
+//! From a click to what is counted about it: human or not, country, browser, system, device, referrer, language.
 //!
 //! Nothing of this is asked for on the redirect path. Strangers write the texts, so every value is bounded, and what
 //! cannot be told is [`UNKNOWN`].
@@ -12,25 +12,25 @@ mod referrer;
 
 use std::sync::Arc;
 
-use curt_core::VisitKind;
+use curt_core::ClickClass;
 use quick_cache::unsync::Cache;
 
 pub use agent::{Agent, Device};
 pub use code::Code;
 pub use country::{Countries, CountriesError};
 
-use crate::record::{Method, Visit};
+use crate::record::{ClickRecord, Method};
 use country::CountryLookups;
 
 /// The value of what cannot be told.
 pub const UNKNOWN: &str = "unknown";
-/// The referrer of visits that name none.
+/// The referrer of clicks that name none.
 pub const DIRECT: &str = "direct";
 
-/// Texts whose reading is remembered, of each sort. Most visits come from a few thousand browsers.
+/// Texts whose reading is remembered, of each sort. Most clicks come from a few thousand browsers.
 const REMEMBERED: usize = 16_384;
 
-/// Reads visits, and remembers what it has read before. One per consumer.
+/// Reads clicks, and remembers what it has read before. One per consumer.
 pub struct Classifier {
     agents: Cache<Box<[u8]>, Arc<Agent>>,
     referrers: Cache<Box<[u8]>, Arc<str>>,
@@ -38,10 +38,10 @@ pub struct Classifier {
     direct: Arc<str>,
 }
 
-/// What a visit says about itself.
+/// What a click says about itself.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    pub kind: VisitKind,
+    pub class: ClickClass,
     pub agent: Arc<Agent>,
     /// Host of the page that led here, or [`DIRECT`].
     pub referrer: Arc<str>,
@@ -71,14 +71,14 @@ impl Classifier {
         }
     }
 
-    pub fn facts(&mut self, visit: &Visit<'_>) -> Facts {
-        let agent = self.agent(visit.agent);
+    pub fn facts(&mut self, click: &ClickRecord<'_>) -> Facts {
+        let agent = self.agent(click.agent);
         Facts {
-            kind: kind(visit, &agent),
+            class: class(click, &agent),
             agent,
-            referrer: self.referrer(visit.referrer),
-            country: self.countries.country(visit.address),
-            language: language::preferred(visit.language),
+            referrer: self.referrer(click.referrer),
+            country: self.countries.country(click.address),
+            language: language::preferred(click.language),
         }
     }
 
@@ -104,21 +104,21 @@ impl Classifier {
     }
 }
 
-/// Whether the visit is a person's, for limits on clicks. Takes some microseconds, as nothing is remembered.
+/// Whether the click is a person's, for limits on clicks. Takes some microseconds, as nothing is remembered.
 #[must_use]
-pub fn is_human(visit: &Visit<'_>) -> bool {
-    kind(visit, &Agent::read(&String::from_utf8_lossy(visit.agent))) == VisitKind::Human
+pub fn is_human(click: &ClickRecord<'_>) -> bool {
+    class(click, &Agent::read(&String::from_utf8_lossy(click.agent))) == ClickClass::Human
 }
 
-/// A look at the headers alone and a page that is only fetched ahead are never a person's visit, whoever asks.
-fn kind(visit: &Visit<'_>, agent: &Agent) -> VisitKind {
-    if visit.method == Method::Head {
-        VisitKind::Head
-    } else if visit.prefetch {
-        VisitKind::Prefetch
+/// A look at the headers alone and a page that is only fetched ahead are never a person's click, whoever asks.
+fn class(click: &ClickRecord<'_>, agent: &Agent) -> ClickClass {
+    if click.method == Method::Head {
+        ClickClass::Head
+    } else if click.prefetch {
+        ClickClass::Prefetch
     } else if agent.device == Device::Bot {
-        VisitKind::Bot
+        ClickClass::Bot
     } else {
-        VisitKind::Human
+        ClickClass::Human
     }
 }

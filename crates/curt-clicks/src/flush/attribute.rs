@@ -6,7 +6,7 @@ use curt_core::{ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay, Unix
 
 use crate::fold::AttributedDay;
 
-/// The days of the fold, with those of all subjects that their visits belonged to.
+/// The days of the fold, with those of all subjects that their clicks belonged to.
 pub(super) fn attribute(folded: Vec<AttributedDay>) -> Vec<SubjectDay> {
     let mut groups = BTreeMap::<(ClickSubject, Day), Group<'_>>::new();
     for day in &folded {

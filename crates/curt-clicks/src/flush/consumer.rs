@@ -9,11 +9,11 @@ use super::metrics::Counted;
 use super::room::{Admission, admit};
 use super::{Pipeline, attribute, report};
 use crate::fold::Fold;
-use crate::record::{self, Visit};
+use crate::record::{self, ClickRecord};
 
 /// Sums after which a window ends while the disk is short of room: what one writes at a time stays small.
 const TIGHT_SUMS_MAX: usize = 2_000;
-/// Visits that go at a time when there are too many; at least twice as many as came.
+/// Clicks that go at a time when there are too many; at least twice as many as came.
 const TRIM_BATCH: usize = 1_000;
 
 pub(super) struct Consumer<'a> {
@@ -173,7 +173,7 @@ impl<'a> Consumer<'a> {
 
     async fn take_in_one(&mut self, record: &StreamRecord) -> PortResult<()> {
         match record::decode(&record.bytes) {
-            Ok(visit) => self.add(&visit).await?,
+            Ok(click) => self.add(&click).await?,
             Err(error) => {
                 let dead_letters = &self.pipeline.ports.dead_letters;
                 let reason = error.reason();
@@ -187,10 +187,10 @@ impl<'a> Consumer<'a> {
         Ok(())
     }
 
-    async fn add(&mut self, visit: &Visit<'_>) -> PortResult<()> {
+    async fn add(&mut self, click: &ClickRecord<'_>) -> PortResult<()> {
         let ports = &self.pipeline.ports;
-        // At most two rounds: the salt of the visit's day is all that can be missing.
-        while let Err(wanted) = self.fold.add(visit, ports.clock.now()) {
+        // At most two rounds: the salt of the click's day is all that can be missing.
+        while let Err(wanted) = self.fold.add(click, ports.clock.now()) {
             let salt = ports.store.salt(wanted.0, rand::random()).await?;
             self.fold.salts().give(wanted.0, &salt);
         }
@@ -213,7 +213,7 @@ impl<'a> Consumer<'a> {
                 from,
                 to: self.next,
                 days: attribute::attribute(folded.days),
-                visits: folded.visits,
+                clicks: folded.clicks,
             },
         });
         let today = Day::of(self.pipeline.ports.clock.now());
@@ -227,7 +227,7 @@ impl<'a> Consumer<'a> {
         let Some(window) = &self.unapplied else {
             return Ok(());
         };
-        let (to, visits) = (window.flush.to, window.flush.visits.len());
+        let (to, clicks) = (window.flush.to, window.flush.clicks.len());
         let started = Instant::now();
         let applied = self.apply(window).await;
         let pipeline = self.pipeline;
@@ -237,7 +237,7 @@ impl<'a> Consumer<'a> {
             self.counted = Some(to);
             self.unapplied = None;
             self.commit(to).await;
-            self.trim(visits).await;
+            self.trim(clicks).await;
         } else {
             self.give_way();
         }
@@ -263,7 +263,7 @@ impl<'a> Consumer<'a> {
                 Ok(())
             }
             Admission::CountsOnly => {
-                let skipped = std::mem::take(&mut window.flush.visits);
+                let skipped = std::mem::take(&mut window.flush.clicks);
                 if !skipped.is_empty() {
                     pipeline.metrics.skipped(skipped.len());
                     pipeline.state.skips(pipeline.ports.clock.now());
@@ -283,7 +283,7 @@ impl<'a> Consumer<'a> {
 
     /// Removes the oldest single clicks beyond what they may take, after so many came.
     async fn trim(&self, came: usize) {
-        let Some(bytes_max) = self.pipeline.settings.visits_bytes_max else {
+        let Some(bytes_max) = self.pipeline.settings.clicks_bytes_max else {
             return;
         };
         let limit = came.saturating_mul(2).max(TRIM_BATCH);
@@ -291,7 +291,7 @@ impl<'a> Consumer<'a> {
             .pipeline
             .ports
             .store
-            .trim_visits(bytes_max, limit)
+            .trim_clicks(bytes_max, limit)
             .await
         {
             Ok(trimmed) => self.pipeline.metrics.trimmed(trimmed),

@@ -39,16 +39,16 @@ impl FlushMetrics {
         let metrics = Self::default();
         registry.register(
             metric::CLICKS_COUNTED,
-            "Visits counted in the store, of every kind",
+            "Clicks counted in the store, of every class",
             metrics.counted.clone(),
         );
         registry.register(
-            metric::CLICK_VISITS_TRIMMED,
-            "Oldest single clicks that were removed because all of them took more than clicks.visits_max",
+            metric::CLICKS_TRIMMED,
+            "Oldest single clicks that were removed because all of them took more than clicks.retention_size",
             metrics.trimmed.clone(),
         );
         registry.register(
-            metric::CLICK_VISITS_SKIPPED,
+            metric::CLICKS_SKIPPED,
             "Single clicks that were counted and not kept because the disk had too little room",
             metrics.skipped.clone(),
         );
@@ -77,31 +77,31 @@ impl FlushMetrics {
         self.seconds.observe(took.as_secs_f64());
     }
 
-    pub(super) fn trimmed(&self, visits: u64) {
-        self.trimmed.inc_by(visits);
+    pub(super) fn trimmed(&self, clicks: u64) {
+        self.trimmed.inc_by(clicks);
     }
 
-    pub(super) fn skipped(&self, visits: usize) {
-        self.skipped.inc_by(visits as u64);
+    pub(super) fn skipped(&self, clicks: usize) {
+        self.skipped.inc_by(clicks as u64);
     }
 
     pub(super) fn counted(&self, counted: &Counted) {
-        self.counted.inc_by(counted.visits);
+        self.counted.inc_by(counted.clicks);
     }
 }
 
 /// What a window adds to the metrics once it is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
-    visits: u64,
+    clicks: u64,
 }
 
 impl Counted {
     pub(super) fn of(folded: &Folded) -> Self {
         let sums = folded.days.iter().flat_map(|day| &day.counted.sums);
-        let visits = sums.filter(|sum| sum.dimension == Dimension::Kind);
+        let clicks = sums.filter(|sum| sum.dimension == Dimension::Class);
         Self {
-            visits: visits.map(|sum| sum.count).sum(),
+            clicks: clicks.map(|sum| sum.count).sum(),
         }
     }
 }

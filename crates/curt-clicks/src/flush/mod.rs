@@ -1,4 +1,4 @@
-//! From the stream to the store: visits are polled, folded and written, each of them once.
+//! From the stream to the store: clicks are polled, folded and written, each of them once.
 //!
 //! ```text
 //! poll ─► decode ─► fold ─┬─ window over, fold full, or the end ─► add up owners and tags ─► apply ─► commit
@@ -6,7 +6,7 @@
 //!   └─────────────────────┘
 //! ```
 //! The store moves its position in the same transaction as the counts (C-1), and the stream is told only afterwards. So
-//! there is no step after which a crash would lose a visit or count one twice: whoever comes next asks the store for
+//! there is no step after which a crash would lose a click or count one twice: whoever comes next asks the store for
 //! the position and polls from there. Two consumers of one partition are caught by the store, which refuses the second.
 //!
 //! One task per partition; a failure of a port is waited out, and nothing is dropped meanwhile.
@@ -36,7 +36,7 @@ use consumer::Consumer;
 
 #[derive(Clone, Copy, Debug)]
 pub struct FlushSettings {
-    /// How long visits are folded before they are written: how old a report may be.
+    /// How long clicks are folded before they are written: how old a report may be.
     pub window: Duration,
     /// Records of one poll.
     pub poll_max: usize,
@@ -44,12 +44,12 @@ pub struct FlushSettings {
     pub idle: Duration,
     /// How long to wait after a failure of a port.
     pub retry: Duration,
-    /// How long visits are still counted after the stop; the rest stays in the stream.
+    /// How long clicks are still counted after the stop; the rest stays in the stream.
     pub drain_max: Duration,
     /// Room on the store's disk that clicks leave to links, in bytes.
     pub disk_reserve: u64,
-    /// What single visits may take together, in bytes; `None`: as much as there is room for.
-    pub visits_bytes_max: Option<u64>,
+    /// What single clicks may take together, in bytes; `None`: as much as there is room for.
+    pub clicks_bytes_max: Option<u64>,
     pub fold: FoldSettings,
 }
 
@@ -62,7 +62,7 @@ impl Default for FlushSettings {
             retry: Duration::from_secs(1),
             drain_max: Duration::from_secs(5),
             disk_reserve: 0,
-            visits_bytes_max: None,
+            clicks_bytes_max: None,
             fold: FoldSettings::default(),
         }
     }
@@ -102,7 +102,7 @@ impl Pipeline {
         self.state.clone()
     }
 
-    /// Counts the visits of every partition until `stop`, and then what is still in the stream.
+    /// Counts the clicks of every partition until `stop`, and then what is still in the stream.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let Some(partitions) = self.partitions(&stop).await else {
             return;

@@ -1,4 +1,4 @@
-//! What is kept only for so long: visits, counts, and the salts of days that are over.
+//! What is kept only for so long: clicks, counts, and the salts of days that are over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug)]
 pub struct RetentionSettings {
-    /// How long single visits are kept; `None`: for ever.
-    pub visits_kept: Option<Duration>,
+    /// How long single clicks are kept; `None`: for ever.
+    pub clicks_kept: Option<Duration>,
     /// How long counts are kept; `None`: for ever.
     pub sums_kept: Option<Duration>,
-    /// What visits may take together, in bytes; `None`: as much as there is room for.
-    pub visits_bytes_max: Option<u64>,
+    /// What clicks may take together, in bytes; `None`: as much as there is room for.
+    pub clicks_bytes_max: Option<u64>,
     /// Room on the store's disk below which nothing is changed, in bytes: a removal is written down first, too.
     pub disk_reserve: u64,
     /// How often to look.
@@ -31,9 +31,9 @@ pub struct RetentionSettings {
 impl Default for RetentionSettings {
     fn default() -> Self {
         Self {
-            visits_kept: Some(Duration::from_secs(30 * 24 * 3_600)),
+            clicks_kept: Some(Duration::from_secs(30 * 24 * 3_600)),
             sums_kept: None,
-            visits_bytes_max: None,
+            clicks_bytes_max: None,
             disk_reserve: 0,
             every: Duration::from_secs(600),
             batch: 1_000,
@@ -113,15 +113,15 @@ impl Retention {
         let Some(now) = self.trusted_now() else {
             return Ok(0);
         };
-        // Yesterday's salt stays: visits of its last minutes may still be in the stream.
+        // Yesterday's salt stays: clicks of its last minutes may still be in the stream.
         self.store.forget_salts(Day::of(now).minus(1)).await?;
         let batch = self.settings.batch.max(1);
         let mut gone = 0;
-        if let Some(kept) = self.settings.visits_kept {
-            gone += self.store.purge_visits(now.minus(kept), batch).await?;
+        if let Some(kept) = self.settings.clicks_kept {
+            gone += self.store.purge_clicks(now.minus(kept), batch).await?;
         }
-        if let Some(bytes_max) = self.settings.visits_bytes_max {
-            let trimmed = self.store.trim_visits(bytes_max, batch).await?;
+        if let Some(bytes_max) = self.settings.clicks_bytes_max {
+            let trimmed = self.store.trim_clicks(bytes_max, batch).await?;
             self.metrics.trimmed(trimmed);
             gone += trimmed;
         }

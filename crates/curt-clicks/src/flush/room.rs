@@ -9,7 +9,7 @@ use curt_core::ports::ClickFlush;
 /// Pages that a day of a subject may touch in the file and in its log: its row, its subject, and their indexes.
 const DAY_BYTES: u64 = 12 << 10;
 /// A row, its index entries on pages of their own, and the log of them.
-const VISIT_BYTES: u64 = 1 << 10;
+const CLICK_BYTES: u64 = 1 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
@@ -28,8 +28,8 @@ pub(super) fn admit(flush: &ClickFlush, room: Option<u64>, reserve: u64) -> Admi
     };
     // Never more than the reserve: the spool leaves twice the reserve, so that a window can always be written.
     let counts = (flush.days.len() as u64 * DAY_BYTES).min(reserve);
-    let visits = flush.visits.len() as u64 * VISIT_BYTES;
-    if room >= 2 * reserve + counts + visits {
+    let clicks = flush.clicks.len() as u64 * CLICK_BYTES;
+    if room >= 2 * reserve + counts + clicks {
         Admission::All
     } else if room >= reserve + counts {
         Admission::CountsOnly
@@ -53,7 +53,7 @@ mod tests {
             from: 0,
             to: 1,
             days: Vec::new(),
-            visits: Vec::new(),
+            clicks: Vec::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The hours of the subjects of one window.
 
-use curt_core::{Day, Sketch, VisitKind};
+use curt_core::{ClickClass, Day, Sketch};
 
 use super::table::SubjectNumber;
 use crate::classify::Device;
@@ -12,7 +12,7 @@ pub(super) struct Cell {
     /// Hours since 1970.
     pub(super) hour: u32,
     pub(super) day: Day,
-    pub(super) kinds: [u64; VisitKind::ALL.len()],
+    pub(super) classes: [u64; ClickClass::ALL.len()],
     pub(super) devices: [u64; Device::ALL.len()],
     /// Place of the visitors of the subject's day.
     pub(super) visitors: u32,
@@ -24,7 +24,7 @@ pub(super) struct Cell {
 #[derive(Default)]
 pub(super) struct Cells {
     cells: Vec<Cell>,
-    /// By the number of the subject: its newest cell. Visits come about in the order of time, so that is almost always
+    /// By the number of the subject: its newest cell. Clicks come about in the order of time, so that is almost always
     /// the one that is looked for.
     newest: Vec<Option<u32>>,
     visitors: Vec<Sketch>,
@@ -55,7 +55,7 @@ impl Cells {
             subject,
             hour,
             day,
-            kinds: Default::default(),
+            classes: Default::default(),
             devices: Default::default(),
             visitors,
             before: newest,

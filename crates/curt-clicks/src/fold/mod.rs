@@ -1,10 +1,10 @@
-//! Visits become sums: per link and hour, dimension and value, and per link and day the visitors.
+//! Clicks become sums: per link and hour, dimension and value, and per link and day the visitors.
 //!
-//! Every visit counts once in [`Dimension::Kind`], whatever it is taken for, so totals are exact; the other dimensions
-//! and the visitors count humans only. Orphan visits have one subject together, which also counts how they came about
+//! Every click counts once in [`Dimension::Class`], whatever it is taken for, so totals are exact; the other dimensions
+//! and the visitors count humans only. Orphan clicks have one subject together, which also counts how they came about
 //! and the keys that were asked for.
 //!
-//! A fold is a window: it starts empty, takes visits until the time or [`Fold::is_full`] says so, and gives its sums
+//! A fold is a window: it starts empty, takes clicks until the time or [`Fold::is_full`] says so, and gives its sums
 //! away with [`Fold::take`]. Sums of two folds of any parts of a stream add up to the fold of the whole.
 
 mod cells;
@@ -17,17 +17,17 @@ use std::time::Duration;
 
 use curt_core::limits::KEY_BYTES_MAX;
 use curt_core::{
-    Attribution, Day, Dimension, OwnerId, SubjectDay, UnixMillis, VisitKind, VisitRow, Visited,
+    Attribution, Click, ClickClass, ClickOutcome, Day, Dimension, OwnerId, SubjectDay, UnixMillis,
 };
 
 pub use salts::{SaltWanted, Salts};
 
 use crate::classify::{Classifier, Countries, Facts};
-use crate::record::{Outcome, Visit};
+use crate::record::{ClickRecord, Outcome};
 use sums::Sums;
 use table::SubjectNumber;
 
-/// A visit may be this far ahead of the consumer's clock, which may be another machine's.
+/// A click may be this far ahead of the consumer's clock, which may be another machine's.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +36,9 @@ pub struct FoldSettings {
     pub sums_max: usize,
     /// Memory after which the fold is full.
     pub bytes_max: usize,
-    /// Whether visits are kept one by one, and how many make the fold full.
-    pub visits_max: Option<usize>,
-    /// Whether a kept visit keeps the visitor's address.
+    /// Whether clicks are kept one by one, and how many make the fold full.
+    pub clicks_max: Option<usize>,
+    /// Whether a kept click keeps the visitor's address.
     pub keeps_addresses: bool,
 }
 
@@ -47,26 +47,26 @@ impl Default for FoldSettings {
         Self {
             sums_max: 20_000,
             bytes_max: 32 * 1_024 * 1_024,
-            visits_max: Some(10_000),
+            clicks_max: Some(10_000),
             keeps_addresses: false,
         }
     }
 }
 
-/// Counts visits. One per partition of the stream.
+/// Counts clicks. One per partition of the stream.
 pub struct Fold {
     settings: FoldSettings,
     classifier: Classifier,
     salts: Salts,
     sums: Sums,
-    visits: Vec<VisitRow>,
+    clicks: Vec<Click>,
 }
 
-/// A day of a link or of the orphans, and whom its visits count for too.
+/// A day of a link or of the orphans, and whom its clicks count for too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributedDay {
     pub counted: SubjectDay,
-    /// Of the link when it was visited; `None` for orphans and links without one.
+    /// Of the link when it was followed; `None` for orphans and links without one.
     pub owner: Option<OwnerId>,
     pub tags: Vec<Box<str>>,
 }
@@ -77,13 +77,13 @@ pub struct Folded {
     /// By subject and day. One comes again for every owner and every set of tags that it had within the window.
     pub days: Vec<AttributedDay>,
     /// In the order in which they came.
-    pub visits: Vec<VisitRow>,
+    pub clicks: Vec<Click>,
 }
 
 impl Folded {
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.days.is_empty() && self.visits.is_empty()
+        self.days.is_empty() && self.clicks.is_empty()
     }
 }
 
@@ -95,80 +95,86 @@ impl Fold {
             classifier: Classifier::new(countries),
             salts: Salts::default(),
             sums: Sums::default(),
-            visits: Vec::new(),
+            clicks: Vec::new(),
         }
     }
 
-    /// Counts a visit that is read at `now`. A human visit of a day whose salt is not here yet changes nothing: give the
+    /// Counts a click that is read at `now`. A human click of a day whose salt is not here yet changes nothing: give the
     /// salt and add it again.
-    pub fn add(&mut self, visit: &Visit<'_>, now: UnixMillis) -> Result<(), SaltWanted> {
-        let at = believable(visit.at, now);
-        let facts = self.classifier.facts(visit);
-        let visitor = match facts.kind {
-            VisitKind::Human => Some(self.salts.visitor(Day::of(at), visit)?),
+    pub fn add(&mut self, click: &ClickRecord<'_>, now: UnixMillis) -> Result<(), SaltWanted> {
+        let at = believable(click.at, now);
+        let facts = self.classifier.facts(click);
+        let visitor = match facts.class {
+            ClickClass::Human => Some(self.salts.visitor(Day::of(at), click)?),
             _ => None,
         };
-        let (subject, visited) = self.subject(visit);
+        let (subject, outcome) = self.subject(click);
         let mut hour = self.sums.hour(subject, at);
-        hour.count_kind(facts.kind);
+        hour.count_class(facts.class);
         if let Some(visitor) = visitor {
             count_human(&mut hour, &facts);
             hour.came(visitor);
         }
-        if let Some(visited) = &visited {
-            count_orphan(&mut hour, visited);
+        if let Some(outcome) = &outcome {
+            count_orphan(&mut hour, outcome);
         }
-        if self.settings.visits_max.is_some() {
+        if self.settings.clicks_max.is_some() {
             let link = self.sums.link_of(subject);
-            let visited = visited
-                .or_else(|| link.map(|link| Visited::Link(link.id.clone(), link.generation)));
-            self.visits
-                .extend(visited.map(|visited| self.row(visit, at, visited, facts)));
+            let outcome = outcome
+                .or_else(|| link.map(|link| ClickOutcome::Link(link.id.clone(), link.generation)));
+            self.clicks
+                .extend(outcome.map(|outcome| self.row(click, at, outcome, facts)));
         }
         Ok(())
     }
 
-    /// The number of the visit's subject, and what was visited if that was no link.
-    fn subject(&mut self, visit: &Visit<'_>) -> (SubjectNumber, Option<Visited>) {
-        if visit.outcome == Outcome::Redirected
-            && let Some(link) = self.sums.link(visit)
+    /// The number of the click's subject, and what was followed if that was no link.
+    fn subject(&mut self, click: &ClickRecord<'_>) -> (SubjectNumber, Option<ClickOutcome>) {
+        if click.outcome == Outcome::Redirected
+            && let Some(link) = self.sums.link(click)
         {
             return (link, None);
         }
-        let visited = match visit.outcome {
-            Outcome::Base => Visited::BaseUrl,
-            Outcome::Absent | Outcome::Redirected => Visited::Absent(asked(visit.key)),
+        let outcome = match click.outcome {
+            Outcome::Base => ClickOutcome::BaseUrl,
+            Outcome::Absent | Outcome::Redirected => ClickOutcome::Absent(asked(click.key)),
         };
-        (SubjectNumber::ORPHANS, Some(visited))
+        (SubjectNumber::ORPHANS, Some(outcome))
     }
 
-    fn row(&self, visit: &Visit<'_>, at: UnixMillis, visited: Visited, facts: Facts) -> VisitRow {
-        let attribution = match visited {
-            Visited::Link(..) => visit.attribution,
-            Visited::Absent(_) | Visited::BaseUrl => Attribution::default(),
+    fn row(
+        &self,
+        click: &ClickRecord<'_>,
+        at: UnixMillis,
+        outcome: ClickOutcome,
+        facts: Facts,
+    ) -> Click {
+        let attribution = match outcome {
+            ClickOutcome::Link(..) => click.attribution,
+            ClickOutcome::Absent(_) | ClickOutcome::BaseUrl => Attribution::default(),
         };
-        VisitRow {
+        Click {
             at,
-            visited,
+            outcome,
             owner: attribution.reported_owner(),
             tags: attribution.tags.iter().map(Into::into).collect(),
-            kind: facts.kind,
+            class: facts.class,
             country: facts.country.as_str().into(),
             browser: facts.agent.browser.clone(),
             system: facts.agent.system.clone(),
             device: facts.agent.device.name().into(),
             referrer: (&*facts.referrer).into(),
             language: facts.language.as_str().into(),
-            address: self.settings.keeps_addresses.then_some(visit.address),
+            address: self.settings.keeps_addresses.then_some(click.address),
         }
     }
 
     /// Whether the sums should be taken now, before the window ends.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        let visits_max = self.settings.visits_max.unwrap_or(usize::MAX);
+        let clicks_max = self.settings.clicks_max.unwrap_or(usize::MAX);
         self.sums.len() >= self.settings.sums_max
-            || self.visits.len() >= visits_max
+            || self.clicks.len() >= clicks_max
             || self.held_bytes() >= self.settings.bytes_max
     }
 
@@ -182,8 +188,8 @@ impl Fold {
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         // A row's texts are short: half of them are "unknown" and the like.
-        const ROW_BYTES: usize = size_of::<VisitRow>() + 100;
-        self.sums.held_bytes() + self.visits.len() * ROW_BYTES
+        const ROW_BYTES: usize = size_of::<Click>() + 100;
+        self.sums.held_bytes() + self.clicks.len() * ROW_BYTES
     }
 
     #[must_use]
@@ -195,7 +201,7 @@ impl Fold {
     pub fn take(&mut self) -> Folded {
         Folded {
             days: self.sums.take(),
-            visits: std::mem::take(&mut self.visits),
+            clicks: std::mem::take(&mut self.clicks),
         }
     }
 
@@ -213,16 +219,16 @@ fn count_human(hour: &mut sums::Hour<'_>, facts: &Facts) {
     hour.count_code(Dimension::Language, facts.language);
 }
 
-fn count_orphan(hour: &mut sums::Hour<'_>, visited: &Visited) {
-    if let Some(orphan) = visited.orphan() {
+fn count_orphan(hour: &mut sums::Hour<'_>, outcome: &ClickOutcome) {
+    if let Some(orphan) = outcome.orphan() {
         hour.count_text(Dimension::Orphan, orphan);
     }
-    if let Visited::Absent(key) = visited {
+    if let ClickOutcome::Absent(key) = outcome {
         hour.count_text(Dimension::Key, key);
     }
 }
 
-/// The past is kept: a spool may be read long after a visit. The future is not: it would sit in reports until it comes.
+/// The past is kept: a spool may be read long after a click. The future is not: it would sit in reports until it comes.
 fn believable(at: UnixMillis, now: UnixMillis) -> UnixMillis {
     if at > now.plus(AHEAD_MAX) { now } else { at }
 }

@@ -7,7 +7,7 @@ use curt_core::Day;
 use curt_core::ports::Salt;
 use siphasher::sip::SipHasher24;
 
-use crate::record::Visit;
+use crate::record::ClickRecord;
 
 /// Days whose salts are held; a spool that was not read for longer asks for older ones again.
 const DAYS_HELD: usize = 8;
@@ -41,14 +41,14 @@ impl Salts {
     }
 
     /// The hash that stands for the visitor on that day.
-    pub(super) fn visitor(&self, day: Day, visit: &Visit<'_>) -> Result<u64, SaltWanted> {
+    pub(super) fn visitor(&self, day: Day, click: &ClickRecord<'_>) -> Result<u64, SaltWanted> {
         let salted = self.0.iter().rev().find(|(held, _)| *held == day);
         let mut hasher = salted.ok_or(SaltWanted(day))?.1;
-        match visit.address.to_canonical() {
+        match click.address.to_canonical() {
             IpAddr::V4(address) => hasher.write(&address.octets()),
             IpAddr::V6(address) => hasher.write(&address.octets()),
         }
-        hasher.write(visit.agent);
+        hasher.write(click.agent);
         Ok(hasher.finish())
     }
 }

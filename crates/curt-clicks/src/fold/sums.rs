@@ -1,6 +1,6 @@
 //! The counts of one window.
 //!
-//! A visit counts in one cell, its subject's hour, which is looked for once. There are few kinds and devices: their counts
+//! A click counts in one cell, its subject's hour, which is looked for once. There are few classes and devices: their counts
 //! are in the cell. All other values are counted in one table whose key is a single word.
 
 use std::iter::Peekable;
@@ -8,7 +8,7 @@ use std::vec;
 
 use curt_core::click::OTHER;
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, LinkRef, SubjectDay, UnixMillis, VisitKind,
+    ClickClass, ClickSubject, ClickSum, Day, Dimension, LinkRef, SubjectDay, UnixMillis,
 };
 use hashbrown::HashMap;
 
@@ -16,7 +16,7 @@ use super::AttributedDay;
 use super::cells::{Cell, Cells};
 use super::table::{AttributedLink, AttributedRef, Numbered, SubjectNumber};
 use crate::classify::{Code, Device};
-use crate::record::Visit;
+use crate::record::ClickRecord;
 
 #[derive(Default)]
 pub(super) struct Sums {
@@ -86,19 +86,19 @@ impl Sums {
         self.grown_bytes + ENTRY_SHARE * (self.counts.len() * slot + self.cells.held_bytes())
     }
 
-    /// The number of the link that was visited, as it was then; nothing for what cannot be one's key.
-    pub(super) fn link(&mut self, visit: &Visit<'_>) -> Option<SubjectNumber> {
-        let attribution = visit.attribution;
+    /// The number of the link that was followed, as it was then; nothing for what cannot be one's key.
+    pub(super) fn link(&mut self, click: &ClickRecord<'_>) -> Option<SubjectNumber> {
+        let attribution = click.attribution;
         let (number, new) = self.links.number(AttributedRef {
             link: LinkRef {
-                domain: visit.domain,
-                key: std::str::from_utf8(visit.key).ok()?,
+                domain: click.domain,
+                key: std::str::from_utf8(click.key).ok()?,
             },
-            generation: visit.generation,
+            generation: click.generation,
             attribution,
         })?;
         if new {
-            let texts = visit.key.len() + attribution.tags.as_bytes().len();
+            let texts = click.key.len() + attribution.tags.as_bytes().len();
             self.grown_bytes += ENTRY_SHARE * size_of::<AttributedLink>() + texts;
         }
         Some(SubjectNumber(number + 1))
@@ -216,9 +216,9 @@ impl Sums {
                 }
             };
             match dimension {
-                Dimension::Kind => {
-                    let kinds = VisitKind::ALL.iter().zip(cell.kinds);
-                    kinds.for_each(|(kind, count)| add(kind.name(), count));
+                Dimension::Class => {
+                    let classes = ClickClass::ALL.iter().zip(cell.classes);
+                    classes.for_each(|(class, count)| add(class.name(), count));
                 }
                 Dimension::Device => {
                     let devices = Device::ALL.iter().zip(cell.devices);
@@ -252,8 +252,8 @@ fn next_of(
 }
 
 impl Hour<'_> {
-    pub(super) fn count_kind(&mut self, kind: VisitKind) {
-        let count = &mut self.sums.cells.get_mut(self.cell).kinds[kind as usize];
+    pub(super) fn count_class(&mut self, class: ClickClass) {
+        let count = &mut self.sums.cells.get_mut(self.cell).classes[class as usize];
         *count += 1;
         self.sums.in_cells += usize::from(*count == 1);
     }

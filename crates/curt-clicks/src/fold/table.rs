@@ -64,7 +64,7 @@ impl Numbered<Box<str>> {
     }
 }
 
-/// A link as it was when it was visited: if its tags change, it has another number from then on.
+/// A link as it was when it was followed: if its tags change, it has another number from then on.
 #[derive(Clone, Debug)]
 pub(super) struct AttributedLink {
     pub(super) id: LinkId,
@@ -73,7 +73,7 @@ pub(super) struct AttributedLink {
     tags: Box<[u8]>,
 }
 
-/// The same, with everything borrowed from a visit.
+/// The same, with everything borrowed from a click.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct AttributedRef<'a> {
     pub(super) link: LinkRef<'a>,

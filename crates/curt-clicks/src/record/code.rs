@@ -1,8 +1,8 @@
-//! How a visit is written down.
+//! How a click is written down.
 //!
 //! ```text
 //! version  1 byte: 1
-//! kind     1 byte: outcome (bits 0, 1), method (2, 3), prefetch (4), address of IP version 6 (5)
+//! flags     1 byte: outcome (bits 0, 1), method (2, 3), prefetch (4), address of IP version 6 (5)
 //! time     varint, zigzag
 //! domain, generation, owner   varints
 //! address  4 or 16 bytes
@@ -15,7 +15,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use curt_core::limits::KEY_BYTES_MAX;
 use curt_core::{Attribution, DomainId, OwnerId, PackedTags, UnixMillis};
 
-use super::{AGENT_BYTES_MAX, LANGUAGE_BYTES_MAX, Method, Outcome, REFERRER_BYTES_MAX, Visit};
+use super::{
+    AGENT_BYTES_MAX, ClickRecord, LANGUAGE_BYTES_MAX, Method, Outcome, REFERRER_BYTES_MAX,
+};
 
 const VERSION: u8 = 1;
 
@@ -25,7 +27,7 @@ const PREFETCH: u8 = 1 << 4;
 const IP_VERSION_6: u8 = 1 << 5;
 const UNUSED_BITS: u8 = 0b1100_0000;
 
-/// Why bytes are not a visit. None of these heals with time: the record is poison.
+/// Why bytes are not a click. None of these heals with time: the record is poison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     #[error("the record is of version {0}, which this release does not know")]
@@ -51,34 +53,34 @@ impl RecordError {
     }
 }
 
-/// Adds the visit to `out`; texts beyond their bounds are cut.
-pub fn encode(visit: &Visit<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(&[VERSION, kind(visit)]);
-    put_number(out, zigzag(visit.at.0));
-    put_number(out, visit.domain.0.into());
-    put_number(out, visit.generation.into());
-    put_number(out, visit.attribution.owner.0);
-    match visit.address {
+/// Adds the click to `out`; texts beyond their bounds are cut.
+pub fn encode(click: &ClickRecord<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[VERSION, flags(click)]);
+    put_number(out, zigzag(click.at.0));
+    put_number(out, click.domain.0.into());
+    put_number(out, click.generation.into());
+    put_number(out, click.attribution.owner.0);
+    match click.address {
         IpAddr::V4(address) => out.extend_from_slice(&address.octets()),
         IpAddr::V6(address) => out.extend_from_slice(&address.octets()),
     }
-    put_text(out, visit.key, KEY_BYTES_MAX);
-    put_text(out, visit.agent, AGENT_BYTES_MAX);
-    put_text(out, visit.referrer, REFERRER_BYTES_MAX);
-    put_text(out, visit.language, LANGUAGE_BYTES_MAX);
-    let tags = visit.attribution.tags.as_bytes();
+    put_text(out, click.key, KEY_BYTES_MAX);
+    put_text(out, click.agent, AGENT_BYTES_MAX);
+    put_text(out, click.referrer, REFERRER_BYTES_MAX);
+    put_text(out, click.language, LANGUAGE_BYTES_MAX);
+    let tags = click.attribution.tags.as_bytes();
     put_text(out, tags, PackedTags::BYTES_MAX);
 }
 
-fn kind(visit: &Visit<'_>) -> u8 {
-    let mut kind = visit.outcome as u8 | (visit.method as u8) << METHOD_SHIFT;
-    if visit.prefetch {
-        kind |= PREFETCH;
+fn flags(click: &ClickRecord<'_>) -> u8 {
+    let mut flags = click.outcome as u8 | (click.method as u8) << METHOD_SHIFT;
+    if click.prefetch {
+        flags |= PREFETCH;
     }
-    if visit.address.is_ipv6() {
-        kind |= IP_VERSION_6;
+    if click.address.is_ipv6() {
+        flags |= IP_VERSION_6;
     }
-    kind
+    flags
 }
 
 /// Small numbers of either sign become small numbers.
@@ -106,17 +108,17 @@ fn put_text(out: &mut Vec<u8>, text: &[u8], max: usize) {
 }
 
 /// Reads what [`encode`] wrote. Any bytes are answered, none with a panic.
-pub fn decode(bytes: &[u8]) -> Result<Visit<'_>, RecordError> {
+pub fn decode(bytes: &[u8]) -> Result<ClickRecord<'_>, RecordError> {
     let mut rest = Rest(bytes);
     let version = rest.byte("version")?;
     if version != VERSION {
         return Err(RecordError::Version(version));
     }
-    let kind = rest.byte("kind")?;
-    let mut visit = Visit {
-        outcome: outcome(kind)?,
-        method: method(kind)?,
-        prefetch: kind & PREFETCH != 0,
+    let flags = rest.byte("flags")?;
+    let mut click = ClickRecord {
+        outcome: outcome(flags)?,
+        method: method(flags)?,
+        prefetch: flags & PREFETCH != 0,
         at: UnixMillis(unzigzag(rest.number("time")?)),
         domain: DomainId(rest.small_number("domain")?),
         generation: rest.small_number("generation")?,
@@ -124,21 +126,21 @@ pub fn decode(bytes: &[u8]) -> Result<Visit<'_>, RecordError> {
             owner: OwnerId(rest.number("owner")?),
             tags: PackedTags::default(),
         },
-        address: rest.address(kind & IP_VERSION_6 != 0)?,
+        address: rest.address(flags & IP_VERSION_6 != 0)?,
         key: rest.text("key", KEY_BYTES_MAX)?,
         agent: rest.text("agent", AGENT_BYTES_MAX)?,
         referrer: rest.text("referrer", REFERRER_BYTES_MAX)?,
         language: rest.text("language", LANGUAGE_BYTES_MAX)?,
     };
-    visit.attribution.tags = rest.tags()?;
+    click.attribution.tags = rest.tags()?;
     match rest.0 {
-        [] => Ok(visit),
+        [] => Ok(click),
         _ => Err(RecordError::Long),
     }
 }
 
-fn outcome(kind: u8) -> Result<Outcome, RecordError> {
-    match kind & TWO_BITS {
+fn outcome(flags: u8) -> Result<Outcome, RecordError> {
+    match flags & TWO_BITS {
         0 => Ok(Outcome::Redirected),
         1 => Ok(Outcome::Absent),
         2 => Ok(Outcome::Base),
@@ -146,11 +148,11 @@ fn outcome(kind: u8) -> Result<Outcome, RecordError> {
     }
 }
 
-fn method(kind: u8) -> Result<Method, RecordError> {
-    if kind & UNUSED_BITS != 0 {
-        return Err(RecordError::Range("kind"));
+fn method(flags: u8) -> Result<Method, RecordError> {
+    if flags & UNUSED_BITS != 0 {
+        return Err(RecordError::Range("flags"));
     }
-    match kind >> METHOD_SHIFT & TWO_BITS {
+    match flags >> METHOD_SHIFT & TWO_BITS {
         0 => Ok(Method::Get),
         1 => Ok(Method::Head),
         2 => Ok(Method::Other),
@@ -238,14 +240,14 @@ mod tests {
     use curt_core::limits::{TAG_BYTES_MAX, TAGS_MAX};
     use proptest::prelude::*;
 
-    fn encoded(visit: &Visit<'_>) -> Vec<u8> {
+    fn encoded(click: &ClickRecord<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        encode(visit, &mut bytes);
+        encode(click, &mut bytes);
         bytes
     }
 
-    fn sample() -> Visit<'static> {
-        Visit {
+    fn sample() -> ClickRecord<'static> {
+        ClickRecord {
             at: UnixMillis(1_790_000_000_123),
             domain: DomainId(3),
             key: b"abc",
@@ -261,22 +263,22 @@ mod tests {
         }
     }
 
-    fn attributed<'a>(visit: Visit<'a>, tags: &'a [u8]) -> Visit<'a> {
+    fn attributed<'a>(click: ClickRecord<'a>, tags: &'a [u8]) -> ClickRecord<'a> {
         let owner = OwnerId(300);
         let tags = PackedTags::from_bytes(tags).unwrap();
-        Visit {
+        ClickRecord {
             attribution: Attribution { owner, tags },
-            ..visit
+            ..click
         }
     }
 
     #[test]
     fn the_bytes_do_not_change() {
         let bytes = b"\x01\x00\xf6\xb1\x83\xc5\x98\x68\x03\x02\xac\x02\xc0\x00\x02\x07\x03abc\x09Agent/1.0\x00\x02de\x05\x01a\x02bc";
-        let visit = attributed(sample(), b"\x01a\x02bc");
-        assert_eq!(encoded(&visit), bytes);
-        assert_eq!(decode(bytes), Ok(visit));
-        let other = Visit {
+        let click = attributed(sample(), b"\x01a\x02bc");
+        assert_eq!(encoded(&click), bytes);
+        assert_eq!(decode(bytes), Ok(click));
+        let other = ClickRecord {
             at: UnixMillis(-1),
             outcome: Outcome::Base,
             method: Method::Other,
@@ -292,11 +294,11 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_and_no_visit_is_longer_than_the_bound() {
+    fn long_texts_are_cut_and_no_click_is_longer_than_the_bound() {
         let long = vec![0xff; 5_000];
         let mut tags = Vec::new();
         PackedTags::pack(["t".repeat(TAG_BYTES_MAX).as_str(); TAGS_MAX], &mut tags);
-        let visit = Visit {
+        let click = ClickRecord {
             at: UnixMillis(i64::MIN),
             domain: DomainId(u32::MAX),
             generation: u32::MAX,
@@ -311,7 +313,7 @@ mod tests {
             },
             ..sample()
         };
-        let bytes = encoded(&visit);
+        let bytes = encoded(&click);
         assert!(bytes.len() <= RECORD_BYTES_MAX, "{}", bytes.len());
         let read = decode(&bytes).unwrap();
         assert_eq!(read.key, &long[..64]);
@@ -319,11 +321,11 @@ mod tests {
         assert_eq!(read.referrer, &long[..512]);
         assert_eq!(read.language, &long[..64]);
         assert_eq!(read.at, UnixMillis(i64::MIN));
-        assert_eq!(read.attribution, visit.attribution);
+        assert_eq!(read.attribution, click.attribution);
     }
 
     #[test]
-    fn what_is_not_a_visit_is_named() {
+    fn what_is_not_a_click_is_named() {
         let good = encoded(&attributed(sample(), b"\x01a"));
         for end in 0..good.len() {
             let error = decode(&good[..end]).unwrap_err();
@@ -340,7 +342,7 @@ mod tests {
         assert_eq!(changed(0, 2), Err(RecordError::Version(2)));
         assert_eq!(changed(1, 0b11), Err(RecordError::Range("outcome")));
         assert_eq!(changed(1, 0b1100), Err(RecordError::Range("method")));
-        assert_eq!(changed(1, 0b100_0000), Err(RecordError::Range("kind")));
+        assert_eq!(changed(1, 0b100_0000), Err(RecordError::Range("flags")));
         assert_eq!(changed(16, 65), Err(RecordError::Range("key")));
         let endless = [&good[..2], &[0xff; 20]].concat();
         assert_eq!(decode(&endless), Err(RecordError::Range("time")));
@@ -354,7 +356,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_visit_comes_back(
+        fn every_click_comes_back(
             (at, domain, generation) in any::<(i64, u32, u32)>(),
             (outcome, method, prefetch) in (0_usize..3, 0_usize..3, any::<bool>()),
             address in any::<IpAddr>(),
@@ -364,7 +366,7 @@ mod tests {
         ) {
             let mut packed = Vec::new();
             PackedTags::pack(tags.iter().map(String::as_str), &mut packed);
-            let visit = Visit {
+            let click = ClickRecord {
                 at: UnixMillis(at),
                 domain: DomainId(domain),
                 key: &key,
@@ -381,9 +383,9 @@ mod tests {
                     tags: PackedTags::from_bytes(&packed).unwrap(),
                 },
             };
-            let bytes = encoded(&visit);
+            let bytes = encoded(&click);
             prop_assert!(bytes.len() <= RECORD_BYTES_MAX);
-            prop_assert_eq!(decode(&bytes), Ok(visit));
+            prop_assert_eq!(decode(&bytes), Ok(click));
         }
 
         /// What decodes also encodes to something that decodes to the same.
@@ -393,16 +395,16 @@ mod tests {
             if let (true, Some(first)) = (is_known, bytes.first_mut()) {
                 *first = VERSION;
             }
-            if let Ok(visit) = decode(&bytes) {
-                let again = encoded(&visit);
-                prop_assert_eq!(decode(&again), Ok(visit));
+            if let Ok(click) = decode(&bytes) {
+                let again = encoded(&click);
+                prop_assert_eq!(decode(&again), Ok(click));
             }
         }
     }
 
     #[test]
     fn mutated_records_are_read_or_refused_and_read_again_the_same() {
-        let long = Visit {
+        let long = ClickRecord {
             agent: &[0xff; 512],
             address: IpAddr::V6(Ipv6Addr::LOCALHOST),
             ..sample()
@@ -423,10 +425,10 @@ mod tests {
         curt_testkit::fuzz::Fuzz::new("click record", samples)
             .with_words(words)
             .run(|input| match decode(input) {
-                Ok(visit) => {
-                    let again = encoded(&visit);
+                Ok(click) => {
+                    let again = encoded(&click);
                     assert!(again.len() <= input.len().min(RECORD_BYTES_MAX), "grew");
-                    assert_eq!(decode(&again), Ok(visit));
+                    assert_eq!(decode(&again), Ok(click));
                     true
                 }
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! One visit, as the redirect path sees it. Parsing it further is the consumer's work.
+//! One click, as the redirect path sees it. Parsing it further is the consumer's work.
 
 mod code;
 
@@ -15,7 +15,7 @@ pub const AGENT_BYTES_MAX: usize = 512;
 pub const REFERRER_BYTES_MAX: usize = 512;
 pub const LANGUAGE_BYTES_MAX: usize = 64;
 
-/// No encoded visit is longer: two bytes of version and kind, four numbers, an address, four texts and the tags with
+/// No encoded click is longer: two bytes of version and flags, four numbers, an address, four texts and the tags with
 /// their lengths.
 pub const RECORD_BYTES_MAX: usize = 2
     + 10
@@ -30,10 +30,10 @@ pub const RECORD_BYTES_MAX: usize = 2
     + LANGUAGE_BYTES_MAX
     + PackedTags::BYTES_MAX;
 
-/// A visit with borrowed texts, to be encoded or just decoded. Texts may be cut at their bounds and need not be UTF-8:
+/// A click with borrowed texts, to be encoded or just decoded. Texts may be cut at their bounds and need not be UTF-8:
 /// they come from strangers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Visit<'a> {
+pub struct ClickRecord<'a> {
     pub at: UnixMillis,
     pub domain: DomainId,
     /// The key asked for; empty for the base URL.
@@ -58,9 +58,9 @@ pub struct Visit<'a> {
 #[repr(u8)]
 pub enum Outcome {
     Redirected = 0,
-    /// An orphan visit: no such key, or a link that is gone.
+    /// An orphan click: no such key, or a link that is gone.
     Absent = 1,
-    /// An orphan visit of the base URL.
+    /// An orphan click of the base URL.
     Base = 2,
 }
 

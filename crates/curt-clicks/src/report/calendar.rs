@@ -1,6 +1,6 @@
 //! Days, weeks and months of a time zone, put together from hours of UTC.
 //!
-//! Visits are counted by the hours of UTC. Most zones are whole hours away from it, and their days are exact, those with
+//! Clicks are counted by the hours of UTC. Most zones are whole hours away from it, and their days are exact, those with
 //! a change of the clocks too: they have 23 or 25 hours. In the others (India, Nepal, parts of Australia) a day begins
 //! inside an hour, and that hour counts for the day that has the greater part of it, or for the later one of equals.
 

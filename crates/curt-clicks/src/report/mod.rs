@@ -1,7 +1,7 @@
-//! What was counted, as people ask for it: totals, series, the most frequent values, and visits one by one.
+//! What was counted, as people ask for it: totals, series, the most frequent values, and clicks one by one.
 //!
-//! Everything is put together from the hours that the store keeps, so a report costs the same however many visits it
-//! is about. Only rankings with filters ([`ranking`]) look at single visits, and at so many at most.
+//! Everything is put together from the hours that the store keeps, so a report costs the same however many clicks it
+//! is about. Only rankings with filters ([`ranking`]) look at single clicks, and at so many at most.
 
 mod calendar;
 pub mod csv;
@@ -12,7 +12,7 @@ mod series;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{ClickStore, HourRange, VisitPage, VisitQuery};
+use curt_core::ports::{ClickPage, ClickQuery, ClickStore, HourRange};
 use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult, UnixMillis};
 
 pub use calendar::{Bucket, Zone};
@@ -25,7 +25,7 @@ use calendar::Calendar;
 /// Reads reports. Who may see which subject is the caller's to decide.
 pub struct Reports {
     store: Arc<dyn ClickStore>,
-    visits_kept: Option<Duration>,
+    clicks_kept: Option<Duration>,
 }
 
 /// A subject's numbers over a range.
@@ -35,7 +35,7 @@ pub struct Summary {
     /// About how many different humans came: the sum of each UTC day's, since nobody is recognised on the next day.
     /// Days count whole.
     pub visitors: u64,
-    /// One point per bucket that the range touches, those without visits included. They add up to the totals.
+    /// One point per bucket that the range touches, those without clicks included. They add up to the totals.
     pub points: Vec<Point>,
 }
 
@@ -43,17 +43,17 @@ pub struct Summary {
 pub enum ReportError {
     #[error(transparent)]
     Range(#[from] RangeError),
-    #[error("This server keeps no single visits, so there are no numbers about some of them.")]
-    NoVisits,
+    #[error("This server keeps no single clicks, so there are no numbers about some of them.")]
+    NoClicks,
     #[error(transparent)]
     Store(#[from] PortError),
 }
 
 impl Reports {
-    /// `visits_kept` is how long single visits are, or `None` for ever.
+    /// `clicks_kept` is how long single clicks are, or `None` for ever.
     #[must_use]
-    pub fn new(store: Arc<dyn ClickStore>, visits_kept: Option<Duration>) -> Self {
-        Self { store, visits_kept }
+    pub fn new(store: Arc<dyn ClickStore>, clicks_kept: Option<Duration>) -> Self {
+        Self { store, clicks_kept }
     }
 
     /// Totals, and the series in buckets of the zone's calendar.
@@ -66,7 +66,9 @@ impl Reports {
     ) -> Result<Summary, ReportError> {
         let calendar = Calendar::new(range, zone, bucket)?;
         let mut points = calendar.points();
-        let sums = self.store.series(subject, Dimension::Kind, range.counted());
+        let sums = self
+            .store
+            .series(subject, Dimension::Class, range.counted());
         series::count(&mut points, &sums.await?);
         let visitors = self.visitors(subject, range.counted()).await?;
         if bucket != Bucket::Hour {
@@ -95,25 +97,25 @@ impl Reports {
 
     /// The most frequent values of a dimension, as of `now`.
     pub async fn top(&self, ranking: &Ranking<'_>, now: UnixMillis) -> Result<Ranked, ReportError> {
-        if !ranking.needs_visits() {
+        if !ranking.needs_clicks() {
             return Ok(ranking.of_sums(&*self.store).await?);
         }
-        let kept_from = match self.visits_kept {
+        let kept_from = match self.clicks_kept {
             None => UnixMillis(i64::MIN),
-            Some(Duration::ZERO) => return Err(ReportError::NoVisits),
+            Some(Duration::ZERO) => return Err(ReportError::NoClicks),
             Some(kept) => now.minus(kept),
         };
-        Ok(ranking.of_visits(&*self.store, kept_from).await?)
+        Ok(ranking.of_clicks(&*self.store, kept_from).await?)
     }
 
-    /// How many visits of each kind.
+    /// How many clicks of each class.
     pub async fn totals(&self, subject: &ClickSubject, hours: HourRange) -> PortResult<Counts> {
-        let top = self.store.top(subject, Dimension::Kind, hours, usize::MAX);
+        let top = self.store.top(subject, Dimension::Class, hours, usize::MAX);
         Ok(Counts::of_kinds(&top.await?))
     }
 
-    pub async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage> {
-        self.store.visits(query).await
+    pub async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
+        self.store.clicks(query).await
     }
 }
 

@@ -26,12 +26,12 @@ pub enum Edge {
     Day(Date),
 }
 
-/// Whole hours, since that is how visits are counted.
+/// Whole hours, since that is how clicks are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     from: UnixMillis,
     before: UnixMillis,
-    /// Whether it was not said when it ends: then visits that are dated later are counted too, which there are after a
+    /// Whether it was not said when it ends: then clicks that are dated later are counted too, which there are after a
     /// clock stepped back.
     is_open: bool,
 }
@@ -111,7 +111,7 @@ impl Range {
         self.before
     }
 
-    /// The first instant whose visits are not counted any more.
+    /// The first instant whose clicks are not counted any more.
     #[must_use]
     pub fn counted_before(&self) -> UnixMillis {
         match self.is_open {

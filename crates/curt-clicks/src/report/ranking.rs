@@ -1,20 +1,20 @@
-//! The most frequent values of a dimension, of all visits or of those that have other values in common, such as the
+//! The most frequent values of a dimension, of all clicks or of those that have other values in common, such as the
 //! browsers of one country.
 //!
-//! Sums know one dimension each, and sums of every pair would make a visit three times as dear to count. So a ranking
-//! with filters is read from single visits: the newest of the range, up to a bound, as far back as they are kept. It
+//! Sums know one dimension each, and sums of every pair would make a click three times as dear to count. So a ranking
+//! with filters is read from single clicks: the newest of the range, up to a bound, as far back as they are kept. It
 //! says from when on it is complete.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use curt_core::limits::{PAGE_VISITS_MAX, VISITS_RANKED_MAX};
-use curt_core::ports::{ClickStore, Top, VisitFilter, VisitQuery};
-use curt_core::{ClickSubject, Dimension, PortResult, UnixMillis, VisitKind};
+use curt_core::limits::{CLICKS_RANKED_MAX, PAGE_CLICKS_MAX};
+use curt_core::ports::{ClickFilter, ClickQuery, ClickStore, Top};
+use curt_core::{ClickClass, ClickSubject, Dimension, PortResult, UnixMillis};
 
 use super::range::Range;
 
-const PAGES_MAX: usize = VISITS_RANKED_MAX / PAGE_VISITS_MAX;
+const PAGES_MAX: usize = CLICKS_RANKED_MAX / PAGE_CLICKS_MAX;
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// What is to be ranked.
@@ -23,23 +23,23 @@ pub struct Ranking<'a> {
     pub subject: &'a ClickSubject,
     pub dimension: Dimension,
     pub range: &'a Range,
-    pub filter: &'a VisitFilter,
+    pub filter: &'a ClickFilter,
     pub limit: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
     pub top: Top,
-    /// Every visit from here to the end of the range was looked at.
+    /// Every click from here to the end of the range was looked at.
     pub complete_from: UnixMillis,
 }
 
 impl Ranking<'_> {
     /// Whether the sums cannot tell.
-    pub(super) fn needs_visits(&self) -> bool {
-        let is_of_sums = match self.filter.kind {
+    pub(super) fn needs_clicks(&self) -> bool {
+        let is_of_sums = match self.filter.class {
             None => true,
-            Some(kind) => kind == VisitKind::Human && self.dimension.counts_humans(),
+            Some(class) => class == ClickClass::Human && self.dimension.counts_humans(),
         };
         !(is_of_sums && self.filter.values.is_empty())
     }
@@ -53,25 +53,25 @@ impl Ranking<'_> {
         })
     }
 
-    /// Visits before `kept_from` may be gone.
-    pub(super) async fn of_visits(
+    /// Clicks before `kept_from` may be gone.
+    pub(super) async fn of_clicks(
         &self,
         store: &dyn ClickStore,
         kept_from: UnixMillis,
     ) -> PortResult<Ranked> {
-        let filter = self.visits_wanted();
+        let filter = self.clicks_wanted();
         let mut query = self.first_page();
         let mut counts = BTreeMap::<Box<str>, u64>::new();
         let mut complete_from = self.range.before();
         for _ in 0..PAGES_MAX {
-            let page = store.visits(&query).await?;
-            for visit in page.visits.iter().filter(|visit| filter.takes(visit)) {
-                if let Some(value) = visit.value(self.dimension) {
+            let page = store.clicks(&query).await?;
+            for click in page.clicks.iter().filter(|click| filter.takes(click)) {
+                if let Some(value) = click.value(self.dimension) {
                     *counts.entry(value.into()).or_default() += 1;
                 }
             }
             // There may be more of the same millisecond.
-            if let Some(oldest) = page.visits.last() {
+            if let Some(oldest) = page.clicks.last() {
                 complete_from = oldest.at.plus(MILLISECOND);
             }
             query.cursor = page.next;
@@ -89,24 +89,24 @@ impl Ranking<'_> {
         })
     }
 
-    /// As sums do it: other dimensions than the kind are of humans unless another kind is asked for.
-    fn visits_wanted(&self) -> VisitFilter {
+    /// As sums do it: other dimensions than the class are of humans unless another class is asked for.
+    fn clicks_wanted(&self) -> ClickFilter {
         let mut filter = self.filter.clone();
         if self.dimension.counts_humans() {
-            filter.kind.get_or_insert(VisitKind::Human);
+            filter.class.get_or_insert(ClickClass::Human);
         }
         filter
     }
 
-    /// Without the filter: only who sees all visits knows how far back they go.
-    fn first_page(&self) -> VisitQuery {
-        VisitQuery {
+    /// Without the filter: only who sees all clicks knows how far back they go.
+    fn first_page(&self) -> ClickQuery {
+        ClickQuery {
             subject: self.subject.clone(),
             from: self.range.from(),
             before: self.range.counted_before(),
-            filter: VisitFilter::default(),
+            filter: ClickFilter::default(),
             cursor: None,
-            limit: PAGE_VISITS_MAX,
+            limit: PAGE_CLICKS_MAX,
         }
     }
 }
@@ -116,7 +116,7 @@ mod tests {
     use std::sync::Arc;
 
     use curt_core::ports::ClickFlush;
-    use curt_core::{Day, DomainId, Key, LinkId, Sketch, SubjectDay, VisitRow, Visited};
+    use curt_core::{Click, ClickOutcome, Day, DomainId, Key, LinkId, Sketch, SubjectDay};
     use curt_memory::MemoryClickStore;
     use curt_testkit::sample::partition;
 
@@ -130,13 +130,13 @@ mod tests {
         LinkId::new(DomainId::DEFAULT, Key::parse("abc").unwrap())
     }
 
-    fn visit(at: UnixMillis, country: &str, browser: &str) -> VisitRow {
-        VisitRow {
+    fn click(at: UnixMillis, country: &str, browser: &str) -> Click {
+        Click {
             at,
-            visited: Visited::Link(id(), 1),
+            outcome: ClickOutcome::Link(id(), 1),
             owner: None,
             tags: Vec::new(),
-            kind: VisitKind::Human,
+            class: ClickClass::Human,
             country: country.into(),
             browser: browser.into(),
             system: "Linux".into(),
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    async fn reports(visits: Vec<VisitRow>, visits_kept: Option<Duration>) -> Reports {
+    async fn reports(clicks: Vec<Click>, clicks_kept: Option<Duration>) -> Reports {
         let store = Arc::new(MemoryClickStore::new());
         let flush = ClickFlush {
             partition: partition(0),
@@ -164,10 +164,10 @@ mod tests {
                 }],
                 visitors: Sketch::new(),
             }],
-            visits,
+            clicks,
         };
         assert!(store.apply(flush).await.unwrap());
-        Reports::new(store, visits_kept)
+        Reports::new(store, clicks_kept)
     }
 
     /// The last 30 days.
@@ -175,15 +175,15 @@ mod tests {
         Range::asked(None, Some(Edge::At(NOW)), NOW, &Zone::UTC).unwrap()
     }
 
-    fn with(values: &[(Dimension, &str)]) -> VisitFilter {
+    fn with(values: &[(Dimension, &str)]) -> ClickFilter {
         let values = values.iter().map(|(name, value)| (*name, (*value).into()));
-        VisitFilter {
-            kind: None,
+        ClickFilter {
+            class: None,
             values: values.collect(),
         }
     }
 
-    async fn browsers(reports: &Reports, filter: &VisitFilter) -> Result<Ranked, ReportError> {
+    async fn browsers(reports: &Reports, filter: &ClickFilter) -> Result<Ranked, ReportError> {
         let ranking = Ranking {
             subject: &ClickSubject::Link(id(), 1),
             dimension: Dimension::Browser,
@@ -197,18 +197,18 @@ mod tests {
     #[tokio::test]
     async fn browsers_of_one_country_are_ranked_among_people() {
         let at = NOW.minus(DAY);
-        let bot = VisitRow {
-            kind: VisitKind::Bot,
-            ..visit(at, "DE", "Crawler")
+        let bot = Click {
+            class: ClickClass::Bot,
+            ..click(at, "DE", "Crawler")
         };
-        let visits = vec![
-            visit(at, "DE", "Firefox"),
-            visit(at, "FR", "Chrome"),
-            visit(at, "DE", "Chrome"),
-            visit(at, "DE", "Firefox"),
+        let clicks = vec![
+            click(at, "DE", "Firefox"),
+            click(at, "FR", "Chrome"),
+            click(at, "DE", "Chrome"),
+            click(at, "DE", "Firefox"),
             bot,
         ];
-        let reports = reports(visits, None).await;
+        let reports = reports(clicks, None).await;
         let german = with(&[(Dimension::Country, "DE")]);
         let ranked = browsers(&reports, &german).await.unwrap();
         assert_eq!(
@@ -216,8 +216,8 @@ mod tests {
             [("Firefox".into(), 2), ("Chrome".into(), 1)]
         );
         assert_eq!(ranked.complete_from, range().from());
-        let bots = VisitFilter {
-            kind: Some(VisitKind::Bot),
+        let bots = ClickFilter {
+            class: Some(ClickClass::Bot),
             ..german
         };
         let ranked = browsers(&reports, &bots).await.unwrap();
@@ -227,32 +227,32 @@ mod tests {
         assert_eq!(ranked.top, Top::default());
     }
 
-    /// However many there were, and also where no visit is kept.
+    /// However many there were, and also where no click is kept.
     #[tokio::test]
     async fn without_filters_the_sums_tell() {
         let reports = reports(Vec::new(), Some(Duration::ZERO)).await;
-        let people = VisitFilter {
-            kind: Some(VisitKind::Human),
-            ..VisitFilter::default()
+        let people = ClickFilter {
+            class: Some(ClickClass::Human),
+            ..ClickFilter::default()
         };
-        for filter in [VisitFilter::default(), people] {
+        for filter in [ClickFilter::default(), people] {
             let ranked = browsers(&reports, &filter).await.unwrap();
             assert_eq!(ranked.top.values, [("of the sums".into(), 1_000_000)]);
             assert_eq!(ranked.complete_from, range().from());
         }
         let refused = browsers(&reports, &with(&[(Dimension::Country, "DE")])).await;
-        assert!(matches!(refused, Err(ReportError::NoVisits)));
+        assert!(matches!(refused, Err(ReportError::NoClicks)));
     }
 
     #[tokio::test]
-    async fn the_newest_visits_are_looked_at_and_it_is_said_since_when() {
-        let seconds = 1..=VISITS_RANKED_MAX as u64 + 500;
+    async fn the_newest_clicks_are_looked_at_and_it_is_said_since_when() {
+        let seconds = 1..=CLICKS_RANKED_MAX as u64 + 500;
         let at = |second| NOW.minus(Duration::from_secs(second));
-        let visits = seconds.map(|second| visit(at(second), "DE", "Firefox"));
-        let reports = reports(visits.collect(), None).await;
+        let clicks = seconds.map(|second| click(at(second), "DE", "Firefox"));
+        let reports = reports(clicks.collect(), None).await;
         let german = with(&[(Dimension::Country, "DE")]);
         let ranked = browsers(&reports, &german).await.unwrap();
-        let looked_at = VISITS_RANKED_MAX as u64;
+        let looked_at = CLICKS_RANKED_MAX as u64;
         assert_eq!(ranked.top.values, [("Firefox".into(), looked_at)]);
         assert_eq!(ranked.complete_from, at(looked_at).plus(MILLISECOND));
         // None of them has the value: it is known since when.
@@ -264,11 +264,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_range_from_before_the_oldest_visit_that_is_kept_is_not_complete() {
-        let visits = vec![visit(NOW.minus(DAY), "DE", "Firefox")];
+    async fn a_range_from_before_the_oldest_click_that_is_kept_is_not_complete() {
+        let clicks = vec![click(NOW.minus(DAY), "DE", "Firefox")];
         let german = with(&[(Dimension::Country, "DE")]);
         for (kept, complete_from) in [(DAY * 10, NOW.minus(DAY * 10)), (DAY * 40, range().from())] {
-            let reports = reports(visits.clone(), Some(kept)).await;
+            let reports = reports(clicks.clone(), Some(kept)).await;
             let ranked = browsers(&reports, &german).await.unwrap();
             assert_eq!(ranked.complete_from, complete_from);
         }

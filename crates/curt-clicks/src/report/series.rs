@@ -4,11 +4,11 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use curt_core::ports::Top;
-use curt_core::{ClickSum, Day, UnixMillis, VisitKind};
+use curt_core::{ClickClass, ClickSum, Day, UnixMillis};
 
 const HALF_A_DAY: Duration = Duration::from_secs(12 * 3_600);
 
-/// Visits of each kind.
+/// Clicks of each class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub human: u64,
@@ -27,12 +27,12 @@ impl Counts {
     }
 
     #[must_use]
-    pub fn of(&self, kind: VisitKind) -> u64 {
-        match kind {
-            VisitKind::Human => self.human,
-            VisitKind::Bot => self.bot,
-            VisitKind::Prefetch => self.prefetch,
-            VisitKind::Head => self.head,
+    pub fn of(&self, class: ClickClass) -> u64 {
+        match class {
+            ClickClass::Human => self.human,
+            ClickClass::Bot => self.bot,
+            ClickClass::Prefetch => self.prefetch,
+            ClickClass::Head => self.head,
         }
     }
 
@@ -62,16 +62,16 @@ impl Counts {
         counts
     }
 
-    /// A value that is no kind is no visit either: the store counts nothing else in this dimension.
+    /// A value that is no class is no click either: the store counts nothing else in this dimension.
     fn add(&mut self, value: &str, count: u64) {
-        let Some(kind) = VisitKind::named(value) else {
+        let Some(class) = ClickClass::named(value) else {
             return;
         };
-        let sum = match kind {
-            VisitKind::Human => &mut self.human,
-            VisitKind::Bot => &mut self.bot,
-            VisitKind::Prefetch => &mut self.prefetch,
-            VisitKind::Head => &mut self.head,
+        let sum = match class {
+            ClickClass::Human => &mut self.human,
+            ClickClass::Bot => &mut self.bot,
+            ClickClass::Prefetch => &mut self.prefetch,
+            ClickClass::Head => &mut self.head,
         };
         *sum = sum.saturating_add(count);
     }
@@ -79,8 +79,8 @@ impl Counts {
 
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
-        for kind in VisitKind::ALL {
-            self.add(kind.name(), other.of(kind));
+        for class in ClickClass::ALL {
+            self.add(class.name(), other.of(class));
         }
     }
 }

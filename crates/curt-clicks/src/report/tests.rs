@@ -27,7 +27,7 @@ fn link() -> ClickSubject {
     ClickSubject::Link(LinkId::new(DomainId::DEFAULT, key), 1)
 }
 
-/// Visits of the link: instant, kind, count; and who the humans were.
+/// Clicks of the link: instant, class, count; and who the humans were.
 struct World {
     store: Arc<MemoryClickStore>,
     applied: u64,
@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    async fn visited(&mut self, at: UnixMillis, kind: &str, count: u64, visitors: &[u64]) {
+    async fn add_clicks(&mut self, at: UnixMillis, class: &str, count: u64, visitors: &[u64]) {
         let mut sketch = Sketch::new();
         for visitor in visitors {
             sketch.insert(visitor.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -51,8 +51,8 @@ impl World {
             day: Day::of(at),
             sums: vec![ClickSum {
                 hour: at.hour(),
-                dimension: Dimension::Kind,
-                value: kind.into(),
+                dimension: Dimension::Class,
+                value: class.into(),
                 count,
             }],
             visitors: sketch,
@@ -62,7 +62,7 @@ impl World {
             from: self.applied,
             to: self.applied + 1,
             days: vec![day],
-            visits: Vec::new(),
+            clicks: Vec::new(),
         };
         assert!(self.store.apply(flush).await.unwrap());
         self.applied += 1;
@@ -82,7 +82,7 @@ async fn one_each_hour(from: UnixMillis, before: UnixMillis) -> World {
     let mut world = World::new();
     let mut hour = from;
     while hour < before {
-        world.visited(hour, "human", 1, &[]).await;
+        world.add_clicks(hour, "human", 1, &[]).await;
         hour = UnixMillis(hour.0 + 3_600_000);
     }
     world
@@ -188,19 +188,19 @@ async fn weeks_are_iso_weeks_around_new_year() {
 }
 
 #[tokio::test]
-async fn points_without_visits_are_there_and_the_points_add_up() {
+async fn points_without_clicks_are_there_and_the_points_add_up() {
     let mut world = World::new();
     world
-        .visited(at("2026-01-31T23:59:59Z"), "human", 3, &[1, 2, 3])
+        .add_clicks(at("2026-01-31T23:59:59Z"), "human", 3, &[1, 2, 3])
         .await;
     world
-        .visited(at("2026-01-31T23:59:59Z"), "bot", 5, &[])
+        .add_clicks(at("2026-01-31T23:59:59Z"), "bot", 5, &[])
         .await;
     world
-        .visited(at("2026-04-01T00:00:00Z"), "prefetch", 7, &[])
+        .add_clicks(at("2026-04-01T00:00:00Z"), "prefetch", 7, &[])
         .await;
     world
-        .visited(at("2026-04-01T00:00:00Z"), "head", 11, &[1])
+        .add_clicks(at("2026-04-01T00:00:00Z"), "head", 11, &[1])
         .await;
     let range = Range::new(date("2026-01-15"), date("2026-04-30"), &Zone::UTC).unwrap();
     let summary = world.summary(range, &Zone::UTC, Bucket::Month).await;
@@ -256,7 +256,7 @@ fn a_range_that_is_not_said_is_the_last_thirty_days_up_to_the_hour_that_has_begu
     assert_eq!(late.unwrap_err(), RangeError::Empty);
 }
 
-/// After the clock has stepped back, visits are dated later than now.
+/// After the clock has stepped back, clicks are dated later than now.
 #[tokio::test]
 async fn a_range_without_an_end_counts_what_is_dated_later() {
     let mut world = World::new();
@@ -266,7 +266,7 @@ async fn a_range_without_an_end_counts_what_is_dated_later() {
         (at("2026-11-15T12:00:00Z"), 2),
         (at("2026-11-19T00:00:00Z"), 3),
     ] {
-        world.visited(at, "human", 1, &[visitor]).await;
+        world.add_clicks(at, "human", 1, &[visitor]).await;
     }
     let open = Range::asked(None, None, now, &Zone::UTC).unwrap();
     let summary = world.summary(open, &Zone::UTC, Bucket::Day).await;

@@ -1,11 +1,11 @@
 use async_trait::async_trait;
 
-use crate::click::{ClickSubject, ClickSum, Day, Dimension, SubjectDay, VisitKind, VisitRow};
+use crate::click::{Click, ClickClass, ClickSubject, ClickSum, Day, Dimension, SubjectDay};
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
 use crate::ports::StreamPartition;
 
-/// Durable sums of clicks, sketches of visitors, and visits.
+/// Durable sums of clicks, sketches of visitors, and clicks.
 ///
 /// It knows nothing of links: who owned a link and which tags it had comes with each flush, and stays as it was then.
 /// A link is told apart from earlier links of its key by its generation, whatever the clocks did.
@@ -14,7 +14,7 @@ pub trait ClickStore: Send + Sync {
     /// The stream position that is durably applied for the partition. Absent: 0.
     async fn position(&self, partition: StreamPartition) -> PortResult<u64>;
 
-    /// Adds the flush's sums, visitors and visits and moves the partition's position from `from` to `to`, all in one
+    /// Adds the flush's sums, visitors and clicks and moves the partition's position from `from` to `to`, all in one
     /// transaction, if the position still is `from`; says whether it did (C-1).
     ///
     /// - *Called twice*: the second is refused and adds nothing.
@@ -25,7 +25,7 @@ pub trait ClickStore: Send + Sync {
     ///   has more than a thousandth of the day's counts is kept, and what is told of it may lack as much at most.
     /// - *Damaged*: where a stored row cannot be read, its counts go to the dead letters, everything else is added, and
     ///   [`damage`](Self::damage) says so.
-    /// - *Out of range*: a sum whose hour is not of its day is counted in the day's nearest hour, and a visit before 1970
+    /// - *Out of range*: a sum whose hour is not of its day is counted in the day's nearest hour, and a click before 1970
     ///   or after year 9999 is kept at the nearest instant.
     async fn apply(&self, flush: ClickFlush) -> PortResult<bool>;
 
@@ -38,7 +38,7 @@ pub trait ClickStore: Send + Sync {
     ) -> PortResult<Vec<ClickSum>>;
 
     /// The `limit` values of a dimension with the highest counts over the range, highest first and equal ones by value,
-    /// and how much all others have together. With [`Dimension::Kind`] this is the total.
+    /// and how much all others have together. With [`Dimension::Class`] this is the total.
     async fn top(
         &self,
         subject: &ClickSubject,
@@ -56,10 +56,10 @@ pub trait ClickStore: Send + Sync {
         before: Day,
     ) -> PortResult<Vec<(Day, u64)>>;
 
-    /// One page of visits, newest first. Reads at most
+    /// One page of clicks, newest first. Reads at most
     /// [`PAGE_ROWS_SCANNED_MAX`](crate::limits::PAGE_ROWS_SCANNED_MAX) rows: a page may be short, even empty, and still
     /// have a `next`. A cursor from another engine is `Invalid`.
-    async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage>;
+    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage>;
 
     /// The salt of the day; where there is none yet, `fresh` becomes it, durably. Called twice or by two at once: all
     /// get the same. Timed out: unknown; call again.
@@ -68,12 +68,12 @@ pub trait ClickStore: Send + Sync {
     /// Removes the salts of days before `before`: who came on them cannot be found out any more. Called twice: no change.
     async fn forget_salts(&self, before: Day) -> PortResult<()>;
 
-    /// Removes up to `limit` visits that are older than `before`, oldest first, and says how many. Sums stay.
-    async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64>;
+    /// Removes up to `limit` clicks that are older than `before`, oldest first, and says how many. Sums stay.
+    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64>;
 
-    /// Removes up to `limit` visits, oldest first, while all of them take more than `bytes_max`, and says how many. What
+    /// Removes up to `limit` clicks, oldest first, while all of them take more than `bytes_max`, and says how many. What
     /// they take is estimated from the length of their texts. Sums stay, and the room is used again.
-    async fn trim_visits(&self, bytes_max: u64, limit: usize) -> PortResult<u64>;
+    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64>;
 
     /// Bytes that can still be written before the store's disk is full, without those that it has promised already;
     /// `None` where this process cannot tell, as for an engine that runs elsewhere.
@@ -103,7 +103,7 @@ pub struct ClickDamage {
     /// Days of subjects that are among the dead letters.
     pub days: u64,
     /// Single clicks that could not be kept. Their counts are not affected.
-    pub visits: u64,
+    pub clicks: u64,
 }
 
 /// 32 random bytes.
@@ -116,7 +116,7 @@ pub struct ClickFlush {
     pub to: u64,
     /// A subject's day may come more than once.
     pub days: Vec<SubjectDay>,
-    pub visits: Vec<VisitRow>,
+    pub clicks: Vec<Click>,
 }
 
 /// Whole hours from the one that `from` lies in to the one before that of `before`: `[from, before)`.
@@ -170,36 +170,36 @@ impl Top {
 }
 
 #[derive(Clone, Debug)]
-pub struct VisitQuery {
+pub struct ClickQuery {
     pub subject: ClickSubject,
     pub from: UnixMillis,
     pub before: UnixMillis,
-    pub filter: VisitFilter,
+    pub filter: ClickFilter,
     /// Opaque position from the page before.
     pub cursor: Option<Box<str>>,
     pub limit: usize,
 }
 
-/// Visits that have each of the named values.
+/// Clicks that have each of the named values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VisitFilter {
-    pub kind: Option<VisitKind>,
+pub struct ClickFilter {
+    pub class: Option<ClickClass>,
     pub values: Vec<(Dimension, Box<str>)>,
 }
 
-impl VisitFilter {
+impl ClickFilter {
     #[must_use]
-    pub fn takes(&self, visit: &VisitRow) -> bool {
+    pub fn takes(&self, click: &Click) -> bool {
         let has = |(dimension, value): &(Dimension, Box<str>)| {
-            visit.value(*dimension).is_some_and(|own| *own == **value)
+            click.value(*dimension).is_some_and(|own| *own == **value)
         };
-        self.kind.is_none_or(|kind| visit.kind == kind) && self.values.iter().all(has)
+        self.class.is_none_or(|class| click.class == class) && self.values.iter().all(has)
     }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VisitPage {
-    pub visits: Vec<VisitRow>,
+pub struct ClickPage {
+    pub clicks: Vec<Click>,
     /// Where the next page starts; `None` on the last one.
     pub next: Option<Box<str>>,
 }

@@ -12,7 +12,7 @@
 //! | [`Heartbeats`] | running instances, and what each holds | keys |
 //! | [`ClickStream`] | an ordered log of click records | capture, fold |
 //! | [`ClickCounters`] | sums in a fast store, tied to stream positions | fold, flush |
-//! | [`ClickStore`] | durable sums and visits | flush, report |
+//! | [`ClickStore`] | durable sums and clicks | flush, report |
 //! | [`Accounts`] | users and what belongs to them: API keys, sessions, permissions, the audit log | api |
 //! | [`Quotas`] | how much of something is left | api, redirect |
 //!

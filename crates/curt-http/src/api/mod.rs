@@ -6,7 +6,7 @@
 //! | `/sign-in`, `/sign-out`, `/sign-up`, `/setup`, `/account…` | the pages about accounts |
 //! | `/{key}`, `/{key}/` | the redirect, and by POST the password that it may need |
 //! | `/api/v1/links…` | the REST resource |
-//! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/visits`, `…/orphans…`, `…/live` | reports on visits |
+//! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/clicks`, `…/orphans…`, `…/live` | reports on clicks |
 //! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
 //! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
 //! | `/api`, `/api/openapi.json` | the API described, for people and for programs |

@@ -1,7 +1,7 @@
 //! The start page: one form.
 //!
 //! It acts for whoever is signed in; otherwise it carries the API key itself, so that a page of another site cannot act
-//! for somebody who has visited this one, or none, and then the [`Caller`] looks at where the request comes from. A
+//! for somebody who has opened this one, or none, and then the [`Caller`] looks at where the request comes from. A
 //! hidden random token makes a form that is sent twice, by a double click or a reload, one link.
 
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let visitor = Visitor::of(&app, &caller).await?;
-    if let Some(visits) = &app.visits {
+    if let Some(clicks) = &app.clicks {
         let asked = RequestedLink {
             key: "",
             generation: 0,
@@ -95,7 +95,7 @@ pub(super) async fn show(
             attribution: curt_core::Attribution::default(),
         };
         let client = Client::of(&method, &headers, caller.address);
-        visits.record(asked, &client, app.clock.now());
+        clicks.record(asked, &client, app.clock.now());
     }
     Ok(page(StatusCode::OK, &blank(&app, visitor.as_ref())))
 }

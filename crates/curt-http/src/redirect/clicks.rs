@@ -1,11 +1,11 @@
-//! Writing visits down, on the redirect path and beside it.
+//! Writing clicks down, on the redirect path and beside it.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use curt_clicks::capture::Capture;
 use curt_clicks::classify;
-use curt_clicks::record::{Method, Outcome, Visit};
+use curt_clicks::record::{ClickRecord, Method, Outcome};
 use curt_core::{Attribution, DomainId, UnixMillis};
 use http::header::{ACCEPT_LANGUAGE, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName};
@@ -13,13 +13,13 @@ use http::{HeaderMap, HeaderName};
 use crate::redirect::Visitor;
 
 /// The pens of one server: one for each redirect worker, and one that the router's handlers share.
-pub struct Visits {
+pub struct Clicks {
     pub workers: Vec<Capture>,
     pub router: Capture,
 }
 
-/// The pen of the router. Its visits are the few that the workers did not answer.
-pub struct RouterVisits(Mutex<Capture>);
+/// The pen of the router. Its clicks are the few that the workers did not answer.
+pub struct RouterClicks(Mutex<Capture>);
 
 /// What was asked for, and what came of it.
 #[derive(Clone, Copy)]
@@ -31,43 +31,43 @@ pub(crate) struct RequestedLink<'a> {
     pub(crate) attribution: Attribution<'a>,
 }
 
-impl RouterVisits {
+impl RouterClicks {
     #[must_use]
     pub fn new(capture: Capture) -> Self {
         Self(Mutex::new(capture))
     }
 
     pub(crate) fn record(&self, asked: RequestedLink<'_>, client: &Client, now: UnixMillis) {
-        let visit = client.visit(asked, now);
+        let click = client.click(asked, now);
         let mut capture = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A full spool counts what it drops.
-        let _written = capture.record(&visit);
+        let _written = capture.record(&click);
     }
 }
 
-/// A redirect worker's visit.
+/// A redirect worker's click.
 pub(crate) fn by_worker<'a>(
     asked: RequestedLink<'a>,
     visitor: &Visitor<'a>,
     address: IpAddr,
     now: UnixMillis,
-) -> Visit<'a> {
+) -> ClickRecord<'a> {
     let method = if visitor.head {
         Method::Head
     } else {
         Method::Get
     };
-    visit(asked, visitor, method, address, now)
+    click(asked, visitor, method, address, now)
 }
 
-fn visit<'a>(
+fn click<'a>(
     asked: RequestedLink<'a>,
     visitor: &Visitor<'a>,
     method: Method,
     address: IpAddr,
     now: UnixMillis,
-) -> Visit<'a> {
-    Visit {
+) -> ClickRecord<'a> {
+    ClickRecord {
         at: now,
         domain: DomainId::DEFAULT,
         key: asked.key.as_bytes(),
@@ -104,13 +104,13 @@ impl Client {
         }
     }
 
-    /// Whether it is a person's, who alone is counted where a link has only so many visits.
+    /// Whether it is a person's, who alone is counted where a link has only so many clicks.
     pub(crate) fn is_human(&self, asked: RequestedLink<'_>, now: UnixMillis) -> bool {
-        classify::is_human(&self.visit(asked, now))
+        classify::is_human(&self.click(asked, now))
     }
 
-    fn visit<'a>(&'a self, asked: RequestedLink<'a>, now: UnixMillis) -> Visit<'a> {
-        visit(asked, &self.visitor(), self.method, self.address, now)
+    fn click<'a>(&'a self, asked: RequestedLink<'a>, now: UnixMillis) -> ClickRecord<'a> {
+        click(asked, &self.visitor(), self.method, self.address, now)
     }
 
     fn visitor(&self) -> Visitor<'_> {

@@ -101,7 +101,7 @@ impl Server {
         })
     }
 
-    /// Writes visits down, each worker with a pen of its own; a worker without one writes nothing.
+    /// Writes clicks down, each worker with a pen of its own; a worker without one writes nothing.
     #[must_use]
     pub fn capturing(mut self, captures: Vec<Capture>) -> Self {
         self.captures = captures;

@@ -453,7 +453,7 @@ async fn administrators_change_what_others_may_and_keep_them_out() {
 }
 
 #[tokio::test]
-async fn a_limit_on_visits_counts_at_once() {
+async fn a_limit_on_clicks_counts_at_once() {
     let world = world(SignUp::Closed).await;
     world.link("mine").await;
     let follow = async || world.browse("/mine").await.status.as_u16();
@@ -465,8 +465,8 @@ async fn a_limit_on_visits_counts_at_once() {
     };
     let limited = patch(json!({"amount": 2, "period_seconds": 60})).await;
     assert_eq!(limited.status, 200);
-    let visits = [follow().await, follow().await, follow().await];
-    assert_eq!(visits, [302, 302, 429]);
+    let clicks = [follow().await, follow().await, follow().await];
+    assert_eq!(clicks, [302, 302, 429]);
     assert_eq!(patch(Value::Null).await.status, 200);
     assert_eq!(follow().await, 302);
 }

@@ -248,9 +248,9 @@ async fn make(world: &World, kind: Kind) {
 }
 
 /// Lets all of Ada's links together be followed so often an hour.
-async fn allow(world: &World, visits: u64) {
+async fn allow(world: &World, clicks: u64) {
     let rule = QuotaRule {
-        amount: visits,
+        amount: clicks,
         period: Duration::from_secs(3_600),
     };
     let edit = EditPerson {
@@ -265,7 +265,7 @@ async fn allow(world: &World, visits: u64) {
 }
 
 #[tokio::test]
-async fn whoever_waits_as_told_may_visit_a_limited_link_again() {
+async fn whoever_waits_as_told_may_click_a_limited_link_again() {
     let scene = Scene::of(Kind::UsedUp).await;
     let refused = scene.ask(V::AnonymousProgram, &Method::GET).await;
     assert_eq!(refused.problem(), "rate-limited");
@@ -275,7 +275,7 @@ async fn whoever_waits_as_told_may_visit_a_limited_link_again() {
     assert_eq!(scene.status(V::AnonymousProgram).await, 429);
 }
 
-/// A change counts at the next visit, in both directions.
+/// A change counts at the next click, in both directions.
 #[tokio::test]
 async fn changed_permissions_and_visibilities_take_effect_at_once() {
     let scene = Scene::of(Kind::Private).await;

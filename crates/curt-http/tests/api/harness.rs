@@ -110,8 +110,8 @@ impl World {
         Self::usual(Arc::default(), None).await
     }
 
-    /// A server that keeps no single visits.
-    pub(crate) async fn without_visits() -> Self {
+    /// A server that keeps no single clicks.
+    pub(crate) async fn without_clicks() -> Self {
         let clicks = Arc::new(MemoryClickStore::new());
         let reports = Reports::new(clicks.clone(), Some(Duration::ZERO));
         Self::usual(clicks, Some(Arc::new(reports))).await
@@ -161,7 +161,7 @@ impl World {
         let [key, stranger, revoked] = add_people(&accounts, &services).await;
         let ready = Readiness::new();
         let app = Arc::new(App {
-            visits: None,
+            clicks: None,
             reports,
             links,
             resolver,

@@ -419,7 +419,7 @@ async fn a_key_is_not_cut_off_by_revoking_the_one_that_it_replaced() {
 }
 
 #[tokio::test]
-async fn visits_of_links_count_into_the_limit_of_the_first_key() {
+async fn clicks_of_links_count_into_the_limit_of_the_first_key() {
     let world = World::new().await;
     let rule = QuotaRule {
         amount: 3,
@@ -444,7 +444,7 @@ async fn visits_of_links_count_into_the_limit_of_the_first_key() {
     let path = format!("/api/v1/keys/{}/rotate", prefix_of(&child));
     let rotated = send(&world, Method::POST, &path, &by, "").await;
     let successor = rotated.json()["token"].as_str().unwrap().to_owned();
-    let mut visits = Vec::new();
+    let mut clicks = Vec::new();
     for (token, alias) in [(&parent, "p1"), (&child, "c1"), (&successor, "s1")] {
         let body = format!(r#"{{"target":"https://example.com/","alias":"{alias}"}}"#);
         let by = [("x-api-key", token.as_str())];
@@ -452,7 +452,7 @@ async fn visits_of_links_count_into_the_limit_of_the_first_key() {
         assert_eq!(link.status, 201);
     }
     for alias in ["p1", "c1", "s1", "p1", "c1", "s1"] {
-        visits.push(world.browse(&format!("/{alias}")).await.status.as_u16());
+        clicks.push(world.browse(&format!("/{alias}")).await.status.as_u16());
     }
-    assert_eq!(visits, [302, 302, 302, 429, 429, 429]);
+    assert_eq!(clicks, [302, 302, 302, 429, 429, 429]);
 }

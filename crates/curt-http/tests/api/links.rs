@@ -48,13 +48,13 @@ async fn a_link_is_made_read_followed_and_edited() {
     let read = world.call(Method::GET, &path, None).await;
     assert_eq!((&read.body, read.header("etag")), (&made.body, "\"1.1\""));
 
-    let visit = world.call(Method::GET, "/spring-sale?e=f", None).await;
-    assert_eq!(visit.status, 307);
+    let click = world.call(Method::GET, "/spring-sale?e=f", None).await;
+    assert_eq!(click.status, 307);
     assert_eq!(
-        visit.header("location"),
+        click.header("location"),
         "https://example.com/a%20b?c=d&e=f"
     );
-    assert_eq!(visit.header("x-robots-tag"), "noindex");
+    assert_eq!(click.header("x-robots-tag"), "noindex");
 
     world.clock.advance(std::time::Duration::from_secs(1));
     let edit = json!({"target": "https://example.org/", "title": null, "tags": null, "expires_at": null,
@@ -68,9 +68,9 @@ async fn a_link_is_made_read_followed_and_edited() {
     assert_eq!(now["expires_at"], Value::Null);
     assert_eq!(now["created_at"], "2026-01-01T00:00:00.000Z");
     assert_eq!(now["updated_at"], "2026-01-01T00:00:01.000Z");
-    let visit = world.call(Method::GET, "/spring-sale?e=f", None).await;
+    let click = world.call(Method::GET, "/spring-sale?e=f", None).await;
     assert_eq!(
-        (visit.status.as_u16(), visit.header("location")),
+        (click.status.as_u16(), click.header("location")),
         (302, "https://example.org/")
     );
 }
@@ -82,9 +82,9 @@ async fn a_deleted_link_is_gone_and_its_alias_stays_taken() {
     let path = "/api/v1/links/spring-sale";
     let deleted = world.call(Method::DELETE, path, None).await;
     assert_eq!((deleted.status.as_u16(), deleted.body.as_str()), (204, ""));
-    let visit = world.call(Method::GET, "/spring-sale", None).await;
+    let click = world.call(Method::GET, "/spring-sale", None).await;
     assert_eq!(
-        (visit.status.as_u16(), visit.problem().as_str()),
+        (click.status.as_u16(), click.problem().as_str()),
         (410, "link-gone")
     );
     assert_eq!(
@@ -156,9 +156,9 @@ async fn time_decides_what_visitors_get() {
         world
             .clock
             .advance(std::time::Duration::from_secs(hours * 3_600));
-        let visit = world.call(Method::GET, "/window", None).await;
-        assert_eq!(visit.status.as_u16(), status);
-        assert!(visit.header("cache-control").contains("no-store"));
+        let click = world.call(Method::GET, "/window", None).await;
+        assert_eq!(click.status.as_u16(), status);
+        assert!(click.header("cache-control").contains("no-store"));
     }
 }
 
@@ -187,8 +187,8 @@ async fn a_bulk_request_tells_what_became_of_each_link() {
     assert_eq!(results[1]["problem"]["code"], "alias-taken");
     assert_eq!(results[2]["problem"]["errors"][0]["code"], "target_scheme");
     assert_eq!(results[3]["link"]["short_url"], "https://sho.rt/four");
-    let visit = world.call(Method::GET, "/four", None).await;
-    assert_eq!(visit.header("location"), "https://example.com/4");
+    let click = world.call(Method::GET, "/four", None).await;
+    assert_eq!(click.header("location"), "https://example.com/4");
 }
 
 /// `key-0` to `key-4`, a minute apart.

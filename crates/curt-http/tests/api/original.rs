@@ -61,9 +61,9 @@ async fn create_answers_the_bare_short_url() {
         assert_eq!(answer.status, 200, "{}", answer.body);
         assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
         let key = answer.body.strip_prefix("https://sho.rt/").unwrap();
-        let visit = world.call(Method::GET, &format!("/{key}"), None).await;
+        let click = world.call(Method::GET, &format!("/{key}"), None).await;
         assert_eq!(
-            (visit.status.as_u16(), visit.header("location")),
+            (click.status.as_u16(), click.header("location")),
             (302, "https://example.com/a?b=c&d=%20")
         );
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use curt_accounts::{BulkheadSettings, LimitSettings};
 use curt_core::ports::QuotaRule;
-use curt_core::{Scope, UnixMillis, Visited};
+use curt_core::{ClickOutcome, Scope, UnixMillis};
 use curt_http::{AbandonedReads, HttpSettings, ScanSettings};
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 use crate::harness::{ADA, Answer, NOW, ROOT, World, account_settings, answer};
-use crate::stats::{apply, id, visit};
+use crate::stats::{apply, click, id};
 
 const LISTS: [&str; 2] = ["/api/v1/links?search=x", "/api/v1/links"];
 
@@ -124,22 +124,22 @@ async fn exports_are_few_until_one_ends() {
     world.link("abc").await;
     let of_ada = |millis| {
         let at = UnixMillis(NOW.0 - 3_600_000 - millis);
-        visit(at, Visited::Link(id("abc"), 1), Some(ADA))
+        click(at, ClickOutcome::Link(id("abc"), 1), Some(ADA))
     };
     apply(&world, Vec::new(), (0..2_500).map(of_ada).collect()).await;
     let export = async || {
-        let request = Request::get("/api/v1/visits.csv").header("x-api-key", &world.key);
+        let request = Request::get("/api/v1/clicks.csv").header("x-api-key", &world.key);
         let request = request.body(Body::empty()).unwrap();
         world.router.clone().oneshot(request).await.unwrap()
     };
     let mut unread = vec![export().await, export().await];
     assert!(unread.iter().all(|file| file.status() == StatusCode::OK));
-    assert_overloaded(ask(&world, &world.key, "/api/v1/visits.csv")).await;
+    assert_overloaded(ask(&world, &world.key, "/api/v1/clicks.csv")).await;
     // Files that are not read hold up no other read.
-    let list = ask(&world, &world.key, "/api/v1/visits").await.unwrap();
+    let list = ask(&world, &world.key, "/api/v1/clicks").await.unwrap();
     assert_eq!(list.status, StatusCode::OK);
     unread.pop();
-    let file = ask(&world, &world.key, "/api/v1/visits.csv").await.unwrap();
+    let file = ask(&world, &world.key, "/api/v1/clicks.csv").await.unwrap();
     assert_eq!(file.body.lines().count(), 2_501);
 }
 

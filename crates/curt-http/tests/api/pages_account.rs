@@ -5,7 +5,7 @@ use curt_core::User;
 use http::Method;
 
 use crate::harness::{ADA, Answer, BOB, PASSWORD, World};
-use crate::pages_forms::{COOKIE, csrf_in, submit, visit};
+use crate::pages_forms::{COOKIE, click, csrf_in, submit};
 
 /// A browser in which somebody is signed in.
 struct Browser<'a> {
@@ -16,7 +16,7 @@ struct Browser<'a> {
 
 impl<'a> Browser<'a> {
     async fn of(world: &'a World, token: String) -> Self {
-        let page = visit(world, "/account", &token).await;
+        let page = click(world, "/account", &token).await;
         let csrf = csrf_in(&page);
         Self { world, token, csrf }
     }
@@ -38,7 +38,7 @@ impl<'a> Browser<'a> {
     }
 
     async fn is_signed_in(&self) -> bool {
-        visit(self.world, "/account", &self.token).await.status == 200
+        click(self.world, "/account", &self.token).await.status == 200
     }
 }
 
@@ -64,7 +64,7 @@ async fn the_page_is_for_whoever_is_signed_in() {
     assert_eq!(away.status, 303);
     assert_eq!(away.header("location"), "/sign-in?next=/account");
     let token = world.session(ADA).await;
-    let page = visit(&world, "/account", &token).await;
+    let page = click(&world, "/account", &token).await;
     assert_eq!(page.status, 200);
     assert_eq!(page.header("cache-control"), "no-store");
     assert!(page.body.contains("ada@example.com") && page.body.contains("this one"));
@@ -147,7 +147,7 @@ async fn a_new_password_revokes_api_keys_if_the_box_is_ticked() {
     for (ticked, status) in [(false, 200), (true, 401)] {
         let world = World::new().await;
         let browser = Browser::ada(&world).await;
-        let page = visit(&world, "/account", &browser.token).await;
+        let page = click(&world, "/account", &browser.token).await;
         assert!(page.body.contains("name=\"revoke_api_keys\""), "an offer");
         let mut form = vec![
             ("old_password", PASSWORD),
@@ -179,7 +179,7 @@ async fn another_browser_can_be_signed_out() {
     let world = World::new().await;
     let browser = Browser::ada(&world).await;
     let other = Browser::of(&world, second_session(&world, "Phone/7").await).await;
-    let page = visit(&world, "/account", &browser.token).await;
+    let page = click(&world, "/account", &browser.token).await;
     assert!(page.body.contains("Phone/7"));
     let id = page.body.split("name=\"session\" value=\"").nth(1).unwrap();
     let id = id.split('"').next().unwrap();
@@ -223,7 +223,7 @@ async fn keys_are_made_rotated_and_revoked() {
     assert_eq!(made.header("cache-control"), "no-store");
     let key = token_in(&made);
     assert_eq!(lists_with(&world, &key).await, 200);
-    let page = visit(&world, "/account", &browser.token).await;
+    let page = click(&world, "/account", &browser.token).await;
     assert!(!page.body.contains(&key), "a key is shown once");
     assert!(page.body.contains("2026-01-31 00:00 UTC"));
 
@@ -262,7 +262,7 @@ async fn keys_are_made_rotated_and_revoked() {
 async fn nobody_makes_a_key_that_can_do_more_than_they() {
     let world = World::new().await;
     let browser = Browser::ada(&world).await;
-    let page = visit(&world, "/account", &browser.token).await;
+    let page = click(&world, "/account", &browser.token).await;
     assert!(!page.body.contains("value=\"admin\""));
     for (scope, expires_at) in [("admin", "never"), ("nonsense", "never"), ("read", "soon")] {
         let form = [
@@ -337,7 +337,7 @@ async fn no_form_counts_from_elsewhere_or_without_its_token() {
         world.accounts.api_keys.list(Some(ADA)).await.unwrap().len(),
         1
     );
-    let page = visit(&world, "/account", &second_session(&world, "x").await).await;
+    let page = click(&world, "/account", &second_session(&world, "x").await).await;
     assert_eq!(page.status, 200, "the password is still the same");
 }
 
@@ -360,7 +360,7 @@ async fn markup_in_names_is_escaped() {
     editing.await.unwrap();
     world.key_for(ADA, attack, &[curt_core::Scope::Read]).await;
     for path in ["/account", "/", "/account?done=<script>alert(1)</script>"] {
-        let page = visit(
+        let page = click(
             &world,
             &path.replace('<', "%3C").replace('>', "%3E"),
             &token,

@@ -34,7 +34,7 @@ pub(crate) async fn submit(
 }
 
 /// What a browser with a session gets.
-pub(crate) async fn visit(world: &World, path: &str, token: &str) -> Answer {
+pub(crate) async fn click(world: &World, path: &str, token: &str) -> Answer {
     let request = Request::get(path)
         .header("accept", "text/html")
         .header("cookie", format!("{COOKIE}={token}"))
@@ -54,7 +54,7 @@ fn cookie_of(answer: &Answer) -> String {
 }
 
 async fn is_let_in(world: &World, token: &str) -> bool {
-    visit(world, "/account", token).await.status == 200
+    click(world, "/account", token).await.status == 200
 }
 
 async fn with_sign_up(sign_up: SignUp) -> World {
@@ -92,7 +92,7 @@ async fn signing_in_begins_a_session_and_signing_out_ends_it() {
     assert_eq!(signed_in.status, 303, "{}", signed_in.body);
     assert_eq!(signed_in.header("location"), "/");
     let token = cookie_of(&signed_in);
-    let home = visit(&world, "/", &token).await;
+    let home = click(&world, "/", &token).await;
     assert!(home.body.contains("Ann Example") && home.body.contains("action=\"/sign-out\""));
     assert!(!home.body.contains("api_key") && !home.body.contains("href=\"/sign-in\""));
     assert_eq!(home.header("cache-control"), "no-store");
@@ -246,7 +246,7 @@ async fn a_private_link_is_reached_by_signing_in() {
     let [email, password] = credentials("ada@example.com", PASSWORD);
     let signed_in = submit(&world, "/sign-in", &[email, password, ("next", next)], OWN).await;
     assert_eq!(signed_in.header("location"), "/mine");
-    let followed = visit(&world, "/mine", &cookie_of(&signed_in)).await;
+    let followed = click(&world, "/mine", &cookie_of(&signed_in)).await;
     assert_eq!(followed.header("location"), "https://example.com/x");
 }
 
@@ -280,7 +280,7 @@ async fn signing_up_is_for_those_whom_the_setting_lets() {
     );
     let made = submit(&open, "/sign-up", &person("zoe@example.com"), OWN).await;
     assert_eq!(made.status, 303, "{}", made.body);
-    let account = visit(&open, made.header("location"), &cookie_of(&made)).await;
+    let account = click(&open, made.header("location"), &cookie_of(&made)).await;
     assert!(account.body.contains("Zoë Example") && account.body.contains("zoe@example.com"));
     let again = submit(&open, "/sign-up", &person("ZOE@example.com"), OWN).await;
     assert_eq!(again.status, 409);
@@ -362,7 +362,7 @@ async fn the_setup_makes_one_administrator_and_closes() {
 
     let made = submit(&world, "/setup", &form, OWN).await;
     assert_eq!(made.status, 303, "{}", made.body);
-    let account = visit(&world, "/account", &cookie_of(&made)).await;
+    let account = click(&world, "/account", &cookie_of(&made)).await;
     assert!(account.body.contains("administrator"));
     assert_eq!(world.browse(&path).await.status, 404);
     form[3].1 = "other@example.org";

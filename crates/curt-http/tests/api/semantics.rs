@@ -27,7 +27,7 @@ async fn head_answers_like_get_without_a_body() {
         "/api/v1/links/abc",
         "/api/v1/links/nope",
         "/api/v1/links/abc/stats",
-        "/api/v1/links/abc/visits",
+        "/api/v1/links/abc/clicks",
         "/api/v1/live?seconds=0",
         "/problems",
         "/health/live",

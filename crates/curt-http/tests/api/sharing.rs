@@ -32,7 +32,7 @@ async fn by_root(world: &World, method: Method, path: &str, body: Option<Value>)
 }
 
 /// What a program without credentials gets.
-async fn visit(world: &World) -> u16 {
+async fn click(world: &World) -> u16 {
     let request = Request::get("/mine").body(Body::empty()).unwrap();
     world.send(request).await.status.as_u16()
 }
@@ -56,11 +56,11 @@ async fn a_link_has_a_visibility_and_never_shows_its_password() {
     let made = made.await;
     assert_eq!(made.json()["visibility"], "password");
     assert!(!made.body.contains("sesame") && !made.body.contains("argon2"));
-    assert_eq!(visit(&world).await, 401);
+    assert_eq!(click(&world).await, 401);
 
     let changed = edit(&world, json!({"visibility": "private"})).await;
     assert_eq!(changed.json()["visibility"], "private");
-    assert_eq!(visit(&world).await, 401);
+    assert_eq!(click(&world).await, 401);
     let (action, subject) = newest_action(&world).await;
     assert_eq!(
         (action.as_str(), subject.as_str()),
@@ -68,7 +68,7 @@ async fn a_link_has_a_visibility_and_never_shows_its_password() {
     );
     let changed = edit(&world, json!({"visibility": "public", "password": null})).await;
     assert_eq!(changed.status, 200);
-    assert_eq!(visit(&world).await, 302);
+    assert_eq!(click(&world).await, 302);
 }
 
 #[tokio::test]
@@ -239,22 +239,22 @@ async fn a_permission_of_another_link_cannot_be_taken_back_through_ones_own() {
 async fn an_administrator_switches_a_link_off_and_on() {
     let world = World::new().await;
     world.link("mine").await;
-    assert_eq!(visit(&world).await, 302);
+    assert_eq!(click(&world).await, 302);
     let path = "/api/v1/links/mine/disable";
     let off = by_root(&world, Method::POST, path, None).await;
     assert_eq!(off.json()["state"], "disabled");
-    assert_eq!(visit(&world).await, 410);
+    assert_eq!(click(&world).await, 410);
     assert_eq!(newest_action(&world).await.0, "link_disabled");
     // Its owner sees it, and cannot switch it on.
     let seen = world.call(Method::GET, "/api/v1/links/mine", None).await;
     assert_eq!(seen.json()["state"], "disabled");
     edit(&world, json!({"title": "t"})).await;
-    assert_eq!(visit(&world).await, 410);
+    assert_eq!(click(&world).await, 410);
     let path = "/api/v1/links/mine/enable";
     let on = by_root(&world, Method::POST, path, None).await;
     assert_eq!(on.json()["state"], "active");
     assert_eq!(on.header("etag"), "\"1.4\"");
-    assert_eq!(visit(&world).await, 302);
+    assert_eq!(click(&world).await, 302);
     assert_eq!(newest_action(&world).await.0, "link_enabled");
 }
 

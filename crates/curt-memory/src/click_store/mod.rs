@@ -1,19 +1,19 @@
 mod days;
-mod visits;
+mod single_clicks;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage, VisitQuery,
+    ClickFlush, ClickPage, ClickQuery, ClickStore, HourRange, Salt, StreamPartition, Top,
 };
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
 };
 
 use self::days::Days;
-use self::visits::Visits;
+use self::single_clicks::SingleClicks;
 use super::{BACKEND, locked};
 use curt_adapter_kit::click_days::Damaged;
 
@@ -26,7 +26,7 @@ pub struct MemoryClickStore {
 struct Tables {
     positions: BTreeMap<StreamPartition, u64>,
     days: Days,
-    visits: Visits,
+    clicks: SingleClicks,
     salts: BTreeMap<Day, Salt>,
 }
 
@@ -54,8 +54,8 @@ impl ClickStore for MemoryClickStore {
         for day in &flush.days {
             tables.days.add(day).map_err(broken)?;
         }
-        for visit in flush.visits {
-            tables.visits.add(visit);
+        for click in flush.clicks {
+            tables.clicks.add(click);
         }
         Ok(true)
     }
@@ -98,8 +98,8 @@ impl ClickStore for MemoryClickStore {
         days.map_err(broken)
     }
 
-    async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage> {
-        locked(&self.tables).visits.page(query)
+    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
+        locked(&self.tables).clicks.page(query)
     }
 
     async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
@@ -111,12 +111,12 @@ impl ClickStore for MemoryClickStore {
         Ok(())
     }
 
-    async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
-        Ok(locked(&self.tables).visits.purge(before, limit))
+    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
+        Ok(locked(&self.tables).clicks.purge(before, limit))
     }
 
-    async fn trim_visits(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
-        Ok(locked(&self.tables).visits.trim(bytes_max, limit))
+    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
+        Ok(locked(&self.tables).clicks.trim(bytes_max, limit))
     }
 
     async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {

@@ -12,8 +12,8 @@ use curt_core::{ErrorKind, PortError, PortResult, SubjectDay, UnixMillis, names}
 use deadpool_postgres::Transaction;
 use tokio_postgres::{Error, Row};
 
+use super::single_clicks;
 use super::subject::{Subject, stored_day};
-use super::visits;
 use crate::decode::corrupt;
 use crate::engine::{Engine, Session, Value, column};
 use crate::failure::BACKEND;
@@ -69,7 +69,7 @@ pub(super) async fn damage(engine: &Engine) -> PortResult<Option<ClickDamage>> {
     Ok(since.map(|since| ClickDamage {
         since: UnixMillis(since),
         days: days.cast_unsigned(),
-        visits: 0,
+        clicks: 0,
     }))
 }
 
@@ -113,7 +113,7 @@ async fn run(
         transaction.rollback().await?;
         return Ok(Ok(false));
     }
-    let bytes = visits::add(&transaction, &flush.visits).await?;
+    let bytes = single_clicks::add(&transaction, &flush.clicks).await?;
     let locked = days.lock(&transaction).await?;
     match days.plus(&locked) {
         Ok(Sums { sums, damaged }) => {
@@ -121,7 +121,7 @@ async fn run(
                 days.set_aside(&transaction, place, &stored).await?;
             }
             days.write(&transaction, &sums).await?;
-            visits::grow(&transaction, bytes).await?;
+            single_clicks::grow(&transaction, bytes).await?;
             transaction.commit().await?;
             Ok(Ok(true))
         }

@@ -8,15 +8,15 @@ mod apply;
 mod purge;
 mod report;
 mod salts;
+mod single_clicks;
 mod subject;
-mod visits;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickDamage, ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage,
-    VisitQuery,
+    ClickDamage, ClickFlush, ClickPage, ClickQuery, ClickStore, HourRange, Salt, StreamPartition,
+    Top,
 };
 use curt_core::{ClickSubject, ClickSum, Day, Dimension, PortResult, UnixMillis};
 use tokio::sync::Mutex;
@@ -81,8 +81,8 @@ impl ClickStore for PostgresClicks {
         report::visitors(self.tables.engine().await?, subject, from, before).await
     }
 
-    async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage> {
-        visits::page(self.tables.engine().await?, query).await
+    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
+        single_clicks::page(self.tables.engine().await?, query).await
     }
 
     async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
@@ -93,11 +93,11 @@ impl ClickStore for PostgresClicks {
         salts::forget(self.tables.engine().await?, before).await
     }
 
-    async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
-        purge::visits(self.tables.engine().await?, before, limit).await
+    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
+        purge::clicks(self.tables.engine().await?, before, limit).await
     }
 
-    async fn trim_visits(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
+    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
         purge::trim(self.tables.engine().await?, bytes_max, limit).await
     }
 

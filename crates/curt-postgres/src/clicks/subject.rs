@@ -36,7 +36,7 @@ impl<'a> From<&'a ClickSubject> for Subject<'a> {
     }
 }
 
-/// PostgreSQL keeps no text with a NUL in it, and one visitor who sends such a text must not keep everybody's visits
+/// PostgreSQL keeps no text with a NUL in it, and one visitor who sends such a text must not keep everybody's clicks
 /// from being counted.
 pub(super) fn without_nul(text: &str) -> Cow<'_, str> {
     match text.contains('\0') {

@@ -27,7 +27,7 @@ fn child(name: &str, folder: &Path, start: u32) -> Guarded {
     Guarded::spawn(&mut command).unwrap()
 }
 
-/// Not a test of its own: does nothing unless it was started as the child. It records visits until it is killed, and
+/// Not a test of its own: does nothing unless it was started as the child. It records clicks until it is killed, and
 /// acknowledges each, after it was recorded, by one byte in a file.
 #[test]
 fn child_that_records_until_killed() {
@@ -52,7 +52,7 @@ fn acknowledged(folder: &Path) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn acknowledged_visits_survive_kill_exactly_once_and_in_order_c1() {
+async fn acknowledged_clicks_survive_kill_exactly_once_and_in_order_c1() {
     let rounds = length(12, 50);
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -93,7 +93,7 @@ async fn acknowledged_visits_survive_kill_exactly_once_and_in_order_c1() {
     }
     read.extend(numbers(&unread));
     assert_eq!(read, (0..recorded).collect::<Vec<_>>());
-    println!("spool: {rounds} kills, {recorded} visits, none lost, none twice");
+    println!("spool: {rounds} kills, {recorded} clicks, none lost, none twice");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use curt_clicks::record::RecordError;
 use curt_core::ports::{ClickStream, DeadLetters as _};
 
 use crate::world::{
-    World, drain, folder_in_memory, number_of, numbers, open_at, open_capture, record,
-    record_surely, visit,
+    World, click, drain, folder_in_memory, number_of, numbers, open_at, open_capture, record,
+    record_surely,
 };
 
 /// The segment's bytes and where each record ends in it.
@@ -181,7 +181,7 @@ async fn a_damaged_header_costs_its_segment_and_no_offset() {
     let kept = fs::read_dir(world.path().join("0")).unwrap();
     let mut kept = kept.map(|entry| entry.unwrap().path());
     let bad = kept.find(|path| path.extension().is_some_and(|end| end == "bad"));
-    assert_eq!(fs::metadata(bad.unwrap()).unwrap().len(), 64, "no visits");
+    assert_eq!(fs::metadata(bad.unwrap()).unwrap().len(), 64, "no clicks");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,7 +225,7 @@ async fn a_visitor_cannot_forge_a_record() {
     let spool = world.open();
     let mut capture = open_capture(&spool, 0).unwrap();
     let agent = &forged[64..];
-    assert!(capture.record(&curt_clicks::record::Visit { agent, ..visit(5) }));
+    assert!(capture.record(&curt_clicks::record::ClickRecord { agent, ..click(5) }));
     assert!(record(&mut capture, 6));
     let records = drain(&spool, 0, 0).await;
     assert_eq!(records.len(), 3);

@@ -1,10 +1,10 @@
-use curt_clicks::record::{Visit, decode};
+use curt_clicks::record::{ClickRecord, decode};
 use curt_core::ports::ClickStream;
 use curt_core::{ErrorKind, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 
 use crate::world::{
-    NOW, World, drain, number_of, numbers, open_at, open_capture, record, record_surely, visit,
+    NOW, World, click, drain, number_of, numbers, open_at, open_capture, record, record_surely,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,14 +73,14 @@ fn a_damaged_id_is_replaced_for_good() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn visits_keep_their_order_when_the_clock_steps_back() {
+async fn clicks_keep_their_order_when_the_clock_steps_back() {
     let world = World::new();
     let spool = world.open();
     let mut capture = open_capture(&spool, 0).unwrap();
     let times = [NOW.0, NOW.0 + 5, NOW.0 - 3_600_000, -1, i64::MIN, i64::MAX];
     for time in times {
         let at = UnixMillis(time);
-        assert!(capture.record(&Visit { at, ..visit(1) }));
+        assert!(capture.record(&ClickRecord { at, ..click(1) }));
     }
     let records = drain(&spool, 0, 0).await;
     let read: Vec<i64> = records

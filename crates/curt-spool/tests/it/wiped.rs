@@ -7,7 +7,7 @@ use curt_spool::Spool;
 
 use crate::world::{World, drain, numbers, open_capture, record, record_surely};
 
-/// How many visits' agents stand in the files.
+/// How many clicks' agents stand in the files.
 fn traces(world: &World) -> usize {
     let files = world.segments().into_iter();
     files

@@ -1,11 +1,11 @@
-//! A spool in a folder of its own, and visits that carry a number.
+//! A spool in a folder of its own, and clicks that carry a number.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use curt_clicks::capture::Capture;
-use curt_clicks::record::{Method, Outcome, Visit, decode};
+use curt_clicks::record::{ClickRecord, Method, Outcome, decode};
 use curt_core::ports::{ClickStream, StreamRecord};
 use curt_core::{Attribution, DomainId, PortResult, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
@@ -50,7 +50,7 @@ impl World {
         open_at(&self.path(), &self.settings)
     }
 
-    /// With a number of visits, closed again.
+    /// With a number of clicks, closed again.
     pub(crate) fn written(&self, count: u32) {
         let spool = self.open();
         let mut capture = open_capture(&spool, 0).unwrap();
@@ -85,8 +85,8 @@ pub(crate) fn segments_in(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-pub(crate) fn visit(number: u32) -> Visit<'static> {
-    Visit {
+pub(crate) fn click(number: u32) -> ClickRecord<'static> {
+    ClickRecord {
         at: NOW,
         domain: DomainId::DEFAULT,
         key: b"abcdefg",
@@ -108,7 +108,7 @@ pub(crate) fn open_capture(spool: &Spool, partition: u32) -> PortResult<Capture>
 }
 
 pub(crate) fn record(capture: &mut Capture, number: u32) -> bool {
-    capture.record(&visit(number))
+    capture.record(&click(number))
 }
 
 /// Waits for the next segment, as no worker would: the test wants every number.
@@ -120,7 +120,7 @@ pub(crate) fn record_surely(capture: &mut Capture, number: u32) {
 
 pub(crate) fn number_of(record: &StreamRecord) -> u32 {
     let read = decode(&record.bytes).unwrap();
-    assert_eq!(read, visit(read.generation));
+    assert_eq!(read, click(read.generation));
     read.generation
 }
 

@@ -5,8 +5,8 @@ use curt_core::{Day, SubjectDay};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension};
 
+use super::single_clicks;
 use super::subjects;
-use super::visits;
 use crate::decode::unknown;
 use curt_adapter_kit::click_days::StoredDay;
 
@@ -30,7 +30,7 @@ pub(super) fn apply(connection: &Connection, flush: &ClickFlush) -> rusqlite::Re
     for day in &flush.days {
         add_day(connection, day)?;
     }
-    visits::add(connection, &flush.visits)?;
+    single_clicks::add(connection, &flush.clicks)?;
     Ok(true)
 }
 

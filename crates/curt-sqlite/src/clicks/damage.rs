@@ -7,18 +7,18 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use curt_core::ports::{ClickDamage, ClickFlush};
-use curt_core::{ClickSubject, Day, SubjectDay, UnixMillis, VisitRow};
+use curt_core::{Click, ClickSubject, Day, SubjectDay, UnixMillis};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::apply::{add_day, move_position};
-use super::{subjects, visits};
+use super::{single_clicks, subjects};
 use curt_adapter_kit::click_days::StoredDay;
 
 const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 /// Things that are remembered; more than that are found again each time.
 const KNOWN_MAX: usize = 10_000;
 
-/// How far a try came: the number of the day that it was at, or of the visit behind them; past all, it is through.
+/// How far a try came: the number of the day that it was at, or of the click behind them; past all, it is through.
 #[derive(Debug, Default)]
 pub(super) struct Progress(AtomicUsize);
 
@@ -27,22 +27,22 @@ pub(super) struct Progress(AtomicUsize);
 pub(super) struct Damaged {
     days: HashSet<(ClickSubject, Day)>,
     /// Subjects whose single clicks cannot be kept.
-    visits: HashSet<ClickSubject>,
+    clicks: HashSet<ClickSubject>,
 }
 
 impl Damaged {
     /// Learns from a try that failed where `progress` says; `false` when it was not this flush's fault.
     pub(super) fn learn(&mut self, flush: &ClickFlush, progress: &Progress) -> bool {
         let at = progress.0.load(Ordering::Acquire);
-        if self.days.len() + self.visits.len() >= KNOWN_MAX {
+        if self.days.len() + self.clicks.len() >= KNOWN_MAX {
             self.days.clear();
-            self.visits.clear();
+            self.clicks.clear();
         }
         if let Some(day) = flush.days.get(at) {
             return self.days.insert((day.subject.clone(), day.day));
         }
-        match flush.visits.get(at - flush.days.len()) {
-            Some(visit) => self.visits.insert(visits::subject_of(visit)),
+        match flush.clicks.get(at - flush.days.len()) {
+            Some(click) => self.clicks.insert(single_clicks::subject_of(click)),
             None => false,
         }
     }
@@ -55,10 +55,10 @@ impl Damaged {
                 self.days.insert((day.subject.clone(), day.day));
             }
         }
-        let subjects: HashSet<_> = flush.visits.iter().map(visits::subject_of).collect();
+        let subjects: HashSet<_> = flush.clicks.iter().map(single_clicks::subject_of).collect();
         for subject in subjects {
             if subjects::find(connection, &subject).is_err() {
-                self.visits.insert(subject);
+                self.clicks.insert(subject);
             }
         }
     }
@@ -70,8 +70,8 @@ impl Damaged {
             self.days
                 .extend(days.map(|day| (day.subject.clone(), day.day)));
         } else {
-            self.visits
-                .extend(flush.visits.iter().map(visits::subject_of));
+            self.clicks
+                .extend(flush.clicks.iter().map(single_clicks::subject_of));
         }
     }
 
@@ -79,8 +79,8 @@ impl Damaged {
         !self.days.is_empty() && self.days.contains(&(day.subject.clone(), day.day))
     }
 
-    fn has_visit(&self, visit: &VisitRow) -> bool {
-        !self.visits.is_empty() && self.visits.contains(&visits::subject_of(visit))
+    fn has_click(&self, click: &Click) -> bool {
+        !self.clicks.is_empty() && self.clicks.contains(&single_clicks::subject_of(click))
     }
 }
 
@@ -107,16 +107,16 @@ pub(super) fn apply_past(
         }
     }
     let mut lost = 0;
-    for (at, visit) in flush.visits.iter().enumerate() {
+    for (at, click) in flush.clicks.iter().enumerate() {
         progress.0.store(flush.days.len() + at, Ordering::Release);
-        match damaged.has_visit(visit) {
+        match damaged.has_click(click) {
             true => lost += 1,
-            false => visits::add(connection, std::slice::from_ref(visit))?,
+            false => single_clicks::add(connection, std::slice::from_ref(click))?,
         }
     }
     progress.0.store(usize::MAX, Ordering::Release);
     if lost > 0 {
-        let sql = format!("INSERT INTO click_visits_lost (found_at, visits) VALUES ({NOW}, ?1)");
+        let sql = format!("INSERT INTO clicks_lost (found_at, clicks) VALUES ({NOW}, ?1)");
         connection.prepare_cached(&sql)?.execute([lost])?;
     }
     Ok(true)
@@ -198,19 +198,19 @@ fn add_aside(connection: &Connection, day: &SubjectDay) -> rusqlite::Result<()> 
 
 pub(super) fn damage(connection: &Connection) -> rusqlite::Result<Option<ClickDamage>> {
     let mut statement = connection.prepare_cached(
-        "SELECT min(found_at), coalesce(sum(days), 0), coalesce(sum(visits), 0) FROM ( \
-         SELECT min(found_at) AS found_at, count(*) AS days, 0 AS visits FROM click_days_damaged \
+        "SELECT min(found_at), coalesce(sum(days), 0), coalesce(sum(clicks), 0) FROM ( \
+         SELECT min(found_at) AS found_at, count(*) AS days, 0 AS clicks FROM click_days_damaged \
          UNION ALL SELECT min(found_at), count(*), 0 FROM click_days_aside \
-         UNION ALL SELECT min(found_at), 0, sum(visits) FROM click_visits_lost)",
+         UNION ALL SELECT min(found_at), 0, sum(clicks) FROM clicks_lost)",
     )?;
     statement.query_row((), |row| {
         let since: Option<i64> = row.get(0)?;
         let since = since.map(UnixMillis);
-        let (days, visits): (i64, i64) = (row.get(1)?, row.get(2)?);
+        let (days, clicks): (i64, i64) = (row.get(1)?, row.get(2)?);
         Ok(since.map(|since| ClickDamage {
             since,
             days: days.cast_unsigned(),
-            visits: visits.cast_unsigned(),
+            clicks: clicks.cast_unsigned(),
         }))
     })
 }

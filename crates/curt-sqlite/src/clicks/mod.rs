@@ -11,25 +11,25 @@
 //! |---|---|
 //! | top ten of 1,000 referrers in every hour of 90 days, 10M clicks | 16 ms |
 //! | the same of 200 countries | 8 ms |
-//! | 90 days by hour and kind | 3 ms |
-//! | a page of a hundred visits among a million | 0.2 ms |
-//! | a flush of 20,000 sums of 2,857 links, with as many visits | 70 to 170 ms |
+//! | 90 days by hour and class | 3 ms |
+//! | a page of a hundred clicks among a million | 0.2 ms |
+//! | a flush of 20,000 sums of 2,857 links, with as many clicks | 70 to 170 ms |
 //! | the slowest create beside 19 such flushes | 150 ms |
 
 mod apply;
 mod damage;
 mod report;
 mod salts;
+mod single_clicks;
 mod subjects;
-mod visits;
 
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickDamage, ClickFlush, ClickStore, HourRange, Salt, StreamPartition, Top, VisitPage,
-    VisitQuery,
+    ClickDamage, ClickFlush, ClickPage, ClickQuery, ClickStore, HourRange, Salt, StreamPartition,
+    Top,
 };
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis, names,
@@ -63,7 +63,7 @@ impl SqliteClicks {
 
     /// Adds a flush to a file in which damage was met.
     async fn apply_past_damage(&self, flush: &Arc<ClickFlush>) -> PortResult<bool> {
-        let rows = flush.days.len() + flush.visits.len();
+        let rows = flush.days.len() + flush.clicks.len();
         for tries in 1.. {
             let progress = Arc::new(Progress::default());
             let (flush, at) = (Arc::clone(flush), Arc::clone(&progress));
@@ -115,7 +115,7 @@ impl ClickStore for SqliteClicks {
         if self.damaged().is_some() {
             return self.apply_past_damage(&flush).await;
         }
-        let rows = flush.days.len() + flush.visits.len();
+        let rows = flush.days.len() + flush.clicks.len();
         let of_call = Arc::clone(&flush);
         let write = self.db.writer.write("add clicks", rows, move |work| {
             apply::apply(work.connection, &of_call)
@@ -183,9 +183,9 @@ impl ClickStore for SqliteClicks {
             .await
     }
 
-    async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage> {
-        const OP: &str = "list visits";
-        let ids = visits::ids_of(query).ok_or_else(|| {
+    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
+        const OP: &str = "list clicks";
+        let ids = single_clicks::ids_of(query).ok_or_else(|| {
             PortError::new(
                 ErrorKind::Invalid,
                 BACKEND,
@@ -196,7 +196,9 @@ impl ClickStore for SqliteClicks {
         let query = query.clone();
         self.db
             .readers
-            .scan(OP, move |connection| visits::page(connection, &query, ids))
+            .scan(OP, move |connection| {
+                single_clicks::page(connection, &query, ids)
+            })
             .await
     }
 
@@ -224,24 +226,24 @@ impl ClickStore for SqliteClicks {
             .await
     }
 
-    async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
+    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
         self.db
             .writer
-            .write("purge visits", limit, move |work| {
-                visits::purge(work.connection, before, limit)
+            .write("purge clicks", limit, move |work| {
+                single_clicks::purge(work.connection, before, limit)
             })
             .await
     }
 
-    async fn trim_visits(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
-        const OP: &str = "trim visits";
-        if self.db.readers.look_up(OP, visits::size)? <= bytes_max {
+    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
+        const OP: &str = "trim clicks";
+        if self.db.readers.look_up(OP, single_clicks::size)? <= bytes_max {
             return Ok(0);
         }
         self.db
             .writer
             .write(OP, limit, move |work| {
-                visits::trim(work.connection, bytes_max, limit)
+                single_clicks::trim(work.connection, bytes_max, limit)
             })
             .await
     }

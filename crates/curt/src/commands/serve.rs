@@ -184,7 +184,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     watch_links(config, &stores, errors, &supervisor, &ready);
     let http_metrics = HttpMetrics::register(&mut registry);
     let app = Arc::new(App {
-        visits: clicks.router,
+        clicks: clicks.router,
         reports: clicks.reports,
         links,
         resolver,

@@ -157,8 +157,11 @@ fn listed(text: &str) -> Value {
 }
 
 /// Settings of earlier versions that have another name now.
-const RENAMED: [(&str, &str); 3] = [
+const RENAMED: &[(&str, &str)] = &[
     ("clicks.spool_reserve", "clicks.disk_reserve"),
+    ("clicks.visits_kept", "clicks.retention"),
+    ("clicks.visits_max", "clicks.retention_size"),
+    ("clicks.counts_kept", "clicks.rollup_retention"),
     ("store.locks", "store.leases"),
     ("keys.lock_ttl", "keys.lease_ttl"),
 ];
@@ -277,12 +280,15 @@ mod tests {
                 .contains("did you mean CURT_SERVER_LISTEN?")
         );
         assert!(overlay_flag(&mut settings, "nonsense").is_err());
-        let renamed = overlay_flag(&mut settings, "clicks.spool_reserve=1MiB").unwrap_err();
-        assert!(
-            renamed
-                .to_string()
-                .contains("clicks.spool_reserve is called clicks.disk_reserve now")
-        );
+        for (before, now) in RENAMED {
+            let renamed = overlay_flag(&mut settings, &format!("{before}=1")).unwrap_err();
+            assert!(
+                renamed
+                    .to_string()
+                    .contains(&format!("{before} is called {now} now"))
+            );
+            assert!(leaves(&settings).contains_key(*now), "{now}");
+        }
     }
 
     #[test]

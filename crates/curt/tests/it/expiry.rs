@@ -63,7 +63,7 @@ fn end_of(api: &mut Api, key: &str, ends: Timestamp) -> SignedDuration {
 
 #[test]
 fn a_link_ends_at_the_instant_that_was_said_l2() {
-    // No purge: what ends the link is the clock at the visit alone.
+    // No purge: what ends the link is the clock at the click alone.
     let site = Site::start(&["purge.scheduled=false", "purge.on_access=false"]);
     let mut api = site.api();
     let ends = in_millis(ahead());

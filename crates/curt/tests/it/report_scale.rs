@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use curt_core::ports::{ClickFlush, ClickStore, InsertReply, Inserted};
 use curt_core::{
-    ClickSubject, ClickSum, Clock as _, Day, Dimension, Link, OwnerId, Sketch, SubjectDay,
-    SystemClock, VisitKind, VisitRow, Visited,
+    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Clock as _, Day, Dimension, Link,
+    OwnerId, Sketch, SubjectDay, SystemClock,
 };
 use curt_sqlite::{Sqlite, SqliteSettings};
 use curt_testkit::sample;
@@ -23,11 +23,11 @@ const REPORT_MAX: Duration = Duration::from_millis(50);
 /// How often each report is asked for.
 const ASKED: usize = 9;
 const CLICKS_A_DAY: u64 = 10_000_000 / 90;
-const VISITS_A_FLUSH: u32 = 10_000;
+const CLICKS_A_FLUSH: u32 = 10_000;
 
-/// Different values on one day of a link that the whole world visits; those of kinds have their names.
+/// Different values on one day of a link that the whole world clicks; those of classes have their names.
 const VALUES: [(Dimension, usize); 7] = [
-    (Dimension::Kind, 4),
+    (Dimension::Class, 4),
     (Dimension::Country, 200),
     (Dimension::Browser, 50),
     (Dimension::System, 20),
@@ -35,7 +35,7 @@ const VALUES: [(Dimension, usize); 7] = [
     (Dimension::Referrer, 1_000),
     (Dimension::Language, 100),
 ];
-const KINDS: [&str; 4] = ["human", "bot", "prefetch", "head"];
+const CLASSES: [&str; 4] = ["human", "bot", "prefetch", "head"];
 
 #[test]
 fn a_report_on_ten_million_clicks_takes_no_longer_than_a_blink() {
@@ -66,8 +66,8 @@ fn a_report_on_ten_million_clicks_takes_no_longer_than_a_blink() {
                 "{top}"
             );
         }
-        quick(&mut api, &format!("{subject}/visits?limit=100"));
-        // Single visits are looked at.
+        quick(&mut api, &format!("{subject}/clicks?limit=100"));
+        // Single clicks are looked at.
         let path = format!("{subject}/stats/browser?country=DE&{from}");
         let top = quick(&mut api, &path);
         let top: Value = serde_json::from_str(&top).unwrap();
@@ -140,39 +140,39 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
             add(&*clicks, days.into(), Vec::new()).await;
         }
         for _ in 0..length(3, 100) {
-            let visits = (0..VISITS_A_FLUSH).map(|number| visit(owner, number));
-            add(&*clicks, Vec::new(), visits.collect()).await;
+            let new = (0..CLICKS_A_FLUSH).map(|number| click(owner, number));
+            add(&*clicks, Vec::new(), new.collect()).await;
         }
         clicks_db.close().await;
         db.close().await;
     });
 }
 
-async fn add(clicks: &dyn ClickStore, days: Vec<SubjectDay>, visits: Vec<VisitRow>) {
-    let from = clicks.position(sample::partition(0)).await.unwrap();
+async fn add(store: &dyn ClickStore, days: Vec<SubjectDay>, clicks: Vec<Click>) {
+    let from = store.position(sample::partition(0)).await.unwrap();
     let flush = ClickFlush {
         partition: sample::partition(0),
         from,
         to: from + 1,
         days,
-        visits,
+        clicks,
     };
-    assert!(clicks.apply(flush).await.unwrap());
+    assert!(store.apply(flush).await.unwrap());
 }
 
 /// Some time yesterday.
-fn visit(owner: OwnerId, number: u32) -> VisitRow {
+fn click(owner: OwnerId, number: u32) -> Click {
     let yesterday = Day::of(SystemClock.now()).minus(1).start();
     let two_of_three = |this: &str, other: &str| match number % 3 {
         0 => other.into(),
         _ => this.into(),
     };
-    VisitRow {
+    Click {
         at: yesterday.plus(Duration::from_secs(u64::from(number))),
-        visited: Visited::Link(sample::id("busy"), 1),
+        outcome: ClickOutcome::Link(sample::id("busy"), 1),
         owner: Some(owner),
         tags: Vec::new(),
-        kind: VisitKind::Human,
+        class: ClickClass::Human,
         country: "DE".into(),
         browser: two_of_three("Firefox", "Chrome"),
         system: "Linux".into(),
@@ -193,7 +193,7 @@ fn busy_day(subject: ClickSubject, day: Day) -> SubjectDay {
                 hour: day.hour(hour),
                 dimension,
                 value: match dimension {
-                    Dimension::Kind => KINDS[n].into(),
+                    Dimension::Class => CLASSES[n].into(),
                     _ => format!("value-{n}.example").into(),
                 },
                 count: count.max(1),

@@ -77,7 +77,7 @@ fn a_dribbled_head_is_cut_off_and_nobody_else_notices() {
     let key = site.api().create("https://example.com/").unwrap().json()["key"].clone();
     let key = key.as_str().unwrap();
     let over = AtomicBool::new(false);
-    let (cuts, visits) = thread::scope(|scope| {
+    let (cuts, clicks) = thread::scope(|scope| {
         let slow: Vec<_> = (0..DRIBBLERS)
             .map(|number| {
                 let used = number % 2 == 1;
@@ -90,7 +90,7 @@ fn a_dribbled_head_is_cut_off_and_nobody_else_notices() {
                 })
             })
             .collect();
-        let visitor = scope.spawn(|| visit_until(&site, key, &over));
+        let visitor = scope.spawn(|| click_until(&site, key, &over));
         let end = SetOnDrop::of(&over);
         let cuts: Vec<_> = slow.into_iter().map(|slow| slow.join().unwrap()).collect();
         drop(end);
@@ -118,18 +118,18 @@ fn a_dribbled_head_is_cut_off_and_nobody_else_notices() {
          meanwhile {} redirects, the slowest in {:?}",
         latest(false).as_secs_f64(),
         latest(true).as_secs_f64(),
-        visits.count,
-        visits.slowest
+        clicks.count,
+        clicks.slowest
     );
     assert!(
-        visits.count > length(0, 100),
+        clicks.count > length(0, 100),
         "only {} redirects meanwhile",
-        visits.count
+        clicks.count
     );
     assert!(
-        visits.slowest < time_max(OTHERS_WAIT_MAX),
+        clicks.slowest < time_max(OTHERS_WAIT_MAX),
         "a redirect took {:?}",
-        visits.slowest
+        clicks.slowest
     );
     let counted = site
         .metrics()
@@ -138,29 +138,29 @@ fn a_dribbled_head_is_cut_off_and_nobody_else_notices() {
     assert_eq!(counted, 1, "cut connections are counted");
 }
 
-struct Visits {
+struct Clicks {
     count: u64,
     slowest: Duration,
 }
 
 /// Follows a link again and again, on kept and on fresh connections.
-fn visit_until(site: &Site, key: &str, over: &AtomicBool) -> Visits {
-    let mut visits = Visits {
+fn click_until(site: &Site, key: &str, over: &AtomicBool) -> Clicks {
+    let mut clicks = Clicks {
         count: 0,
         slowest: Duration::ZERO,
     };
     let mut api = site.api();
     while !over.load(Ordering::Relaxed) {
-        if visits.count.is_multiple_of(10) {
+        if clicks.count.is_multiple_of(10) {
             api = site.api();
         }
         let began = Instant::now();
         assert_eq!(api.follow(key).unwrap().status, 302);
-        visits.slowest = visits.slowest.max(began.elapsed());
-        visits.count += 1;
+        clicks.slowest = clicks.slowest.max(began.elapsed());
+        clicks.count += 1;
         thread::sleep(Duration::from_millis(2));
     }
-    visits
+    clicks
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickFlush, ClickStore, ClickStream, HourRange, Salt, StreamId, StreamPartition, StreamRecord,
-    Top, VisitPage, VisitQuery,
+    ClickFlush, ClickPage, ClickQuery, ClickStore, ClickStream, HourRange, Salt, StreamId,
+    StreamPartition, StreamRecord, Top,
 };
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{OWNERS, World, link, quick, visit};
+use super::world::{OWNERS, World, click, link, quick};
 use crate::flush::{FlushMetrics, FlushPorts, FlushSettings, Pipeline};
 
 /// What happens to a port's call, before it is heard and before its answer is.
@@ -149,20 +149,20 @@ impl ClickStore for Troubled<dyn ClickStore> {
         self.inner.visitors(subject, from, before).await
     }
 
-    async fn visits(&self, query: &VisitQuery) -> PortResult<VisitPage> {
-        self.inner.visits(query).await
+    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
+        self.inner.clicks(query).await
     }
 
     async fn forget_salts(&self, before: Day) -> PortResult<()> {
         self.inner.forget_salts(before).await
     }
 
-    async fn purge_visits(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
-        self.inner.purge_visits(before, limit).await
+    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
+        self.inner.purge_clicks(before, limit).await
     }
 
-    async fn trim_visits(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
-        self.inner.trim_visits(bytes_max, limit).await
+    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
+        self.inner.trim_clicks(bytes_max, limit).await
     }
 
     async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
@@ -185,32 +185,32 @@ fn troubled(world: &World, trouble: &Arc<Trouble>) -> FlushPorts {
     }
 }
 
-const VISITS: u32 = 40;
+const CLICKS: u32 = 40;
 
-/// Visits of two links by ten people.
+/// Clicks of two links by ten people.
 async fn filled() -> World {
     let world = World::new();
     let keys = ["a", "b"];
-    let visits = (0..VISITS).map(|n| visit(keys[n as usize % 2], n % 10));
-    world.visited(&visits.collect::<Vec<_>>()).await;
+    let clicks = (0..CLICKS).map(|n| click(keys[n as usize % 2], n % 10));
+    world.capture(&clicks.collect::<Vec<_>>()).await;
     world
 }
 
 async fn assert_exact(world: &World, what: &str) {
-    let visits = u64::from(VISITS);
+    let clicks = u64::from(CLICKS);
     for (subject, want) in [
-        (link("a"), visits / 2),
-        (link("b"), visits / 2),
-        (OWNERS, visits),
-        (ClickSubject::Everything, visits),
+        (link("a"), clicks / 2),
+        (link("b"), clicks / 2),
+        (OWNERS, clicks),
+        (ClickSubject::Everything, clicks),
     ] {
         assert_eq!(world.total(&subject).await, want, "{what}: {subject:?}");
     }
     let visitors = world.visitors(&OWNERS).await;
     assert_eq!(visitors.len(), 1, "{what}");
     assert_eq!(visitors[0].1, 10, "{what}: the salt outlives the process");
-    assert_eq!(world.visits().await.len(), VISITS as usize, "{what}");
-    assert_eq!(world.position().await, visits, "{what}");
+    assert_eq!(world.clicks().await.len(), CLICKS as usize, "{what}");
+    assert_eq!(world.position().await, clicks, "{what}");
 }
 
 /// Runs a pipeline that ends when all is counted, or dies on the way; says whether it died.
@@ -233,7 +233,7 @@ async fn a_death_at_any_step_loses_nothing_and_counts_nothing_twice_c1() {
         let settings = FlushSettings {
             poll_max: 7,
             fold: crate::fold::FoldSettings {
-                visits_max: Some(7 * window_polls),
+                clicks_max: Some(7 * window_polls),
                 ..crate::fold::FoldSettings::default()
             },
             window: std::time::Duration::from_secs(3_600),
@@ -267,7 +267,7 @@ async fn answers_that_do_not_come_are_waited_for_c1() {
         let pipeline = Pipeline::new(troubled(&world, &trouble), quick(), FlushMetrics::default());
         let running = tokio::spawn(pipeline.run(stop.clone()));
         let all = async {
-            while world.position().await < u64::from(VISITS) {
+            while world.position().await < u64::from(CLICKS) {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
         };

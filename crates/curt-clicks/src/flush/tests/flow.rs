@@ -1,32 +1,32 @@
-//! What becomes of visits when nothing goes wrong.
+//! What becomes of clicks when nothing goes wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::ports::{ClickStore, ClickStream, HourRange};
-use curt_core::{Attribution, ClickSubject, Day, Dimension, OwnerId, PackedTags, Visited};
+use curt_core::{Attribution, ClickOutcome, ClickSubject, Day, Dimension, OwnerId, PackedTags};
 use curt_memory::MemoryClickStream;
 use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
-use super::world::{OWNERS, World, encoded, link, quick, visit};
+use super::world::{OWNERS, World, click, encoded, link, quick};
 use crate::flush::{FlushMetrics, FlushSettings, Pipeline, Retention, RetentionSettings};
 use crate::fold::FoldSettings;
-use crate::record::{Method, Outcome, Visit};
+use crate::record::{ClickRecord, Method, Outcome};
 
 #[tokio::test]
-async fn a_visit_counts_for_its_link_owner_and_tags_and_for_everything() {
+async fn a_click_counts_for_its_link_owner_and_tags_and_for_everything() {
     let world = World::new();
     world
-        .visited(&[
-            visit("a", 1),
-            visit("a", 2),
-            visit("b", 2),
-            visit("nobodys", 3),
+        .capture(&[
+            click("a", 1),
+            click("a", 2),
+            click("b", 2),
+            click("nobodys", 3),
         ])
         .await;
     world.drain(quick()).await;
-    for (subject, visits) in [
+    for (subject, clicks) in [
         (link("a"), 2),
         (link("b"), 1),
         (link("nobodys"), 1),
@@ -37,7 +37,7 @@ async fn a_visit_counts_for_its_link_owner_and_tags_and_for_everything() {
         (ClickSubject::Orphans, 0),
         (ClickSubject::Everything, 4),
     ] {
-        assert_eq!(world.total(&subject).await, visits, "{subject:?}");
+        assert_eq!(world.total(&subject).await, clicks, "{subject:?}");
     }
     let today = Day::of(NOW);
     assert_eq!(world.visitors(&link("a")).await, [(today, 2)]);
@@ -52,29 +52,29 @@ async fn a_visit_counts_for_its_link_owner_and_tags_and_for_everything() {
 
 /// Nothing is looked up: the links need not be there any more, or may have changed hands meanwhile.
 #[tokio::test]
-async fn a_visit_counts_for_whom_the_link_had_when_it_was_visited() {
+async fn a_click_counts_for_whom_the_link_had_when_it_was_followed() {
     let world = World::new();
-    let of = |owner, tags| Visit {
+    let of = |owner, tags| ClickRecord {
         attribution: Attribution {
             owner,
             tags: PackedTags::from_packed(tags),
         },
-        ..visit("a", 1)
+        ..click("a", 1)
     };
     let other = OwnerId(OWNER.0 + 1);
-    let reborn = Visit {
+    let reborn = ClickRecord {
         generation: 2,
         ..of(other, b"\x03new")
     };
-    let visits = [
+    let clicks = [
         of(OWNER, b"\x03old"),
         of(OWNER, b"\x03new"),
         of(other, b""),
         reborn,
     ];
-    world.visited(&visits).await;
+    world.capture(&clicks).await;
     world.drain(quick()).await;
-    for (subject, visits) in [
+    for (subject, clicks) in [
         (link("a"), 3),
         (ClickSubject::Link(id("a"), 2), 1),
         (OWNERS, 2),
@@ -84,10 +84,10 @@ async fn a_visit_counts_for_whom_the_link_had_when_it_was_visited() {
         (ClickSubject::tag(other, "new"), 1),
         (ClickSubject::Everything, 4),
     ] {
-        assert_eq!(world.total(&subject).await, visits, "{subject:?}");
+        assert_eq!(world.total(&subject).await, clicks, "{subject:?}");
     }
-    let tags = |visit: &curt_core::VisitRow| visit.tags.concat();
-    let mut kept: Vec<_> = world.visits().await.iter().map(tags).collect();
+    let tags = |click: &curt_core::Click| click.tags.concat();
+    let mut kept: Vec<_> = world.clicks().await.iter().map(tags).collect();
     kept.sort_unstable();
     assert_eq!(kept, ["", "new", "new", "old"]);
 }
@@ -95,15 +95,15 @@ async fn a_visit_counts_for_whom_the_link_had_when_it_was_visited() {
 #[tokio::test]
 async fn orphans_count_for_themselves_and_for_everything() {
     let world = World::new();
-    let absent = Visit {
+    let absent = ClickRecord {
         outcome: Outcome::Absent,
-        ..visit("gone", 1)
+        ..click("gone", 1)
     };
-    let base = Visit {
+    let base = ClickRecord {
         outcome: Outcome::Base,
-        ..visit("", 1)
+        ..click("", 1)
     };
-    world.visited(&[absent, base, visit("a", 1)]).await;
+    world.capture(&[absent, base, click("a", 1)]).await;
     world.drain(quick()).await;
     assert_eq!(world.total(&ClickSubject::Orphans).await, 2);
     assert_eq!(world.total(&ClickSubject::Everything).await, 3);
@@ -111,19 +111,18 @@ async fn orphans_count_for_themselves_and_for_everything() {
 }
 
 #[tokio::test]
-async fn a_visit_is_kept_with_whose_it_is_and_without_its_address() {
+async fn a_click_is_kept_with_whose_it_is_and_without_its_address() {
     let world = World::new();
-    let head = Visit {
+    let head = ClickRecord {
         method: Method::Head,
-        ..visit("never-made", 2)
+        ..click("never-made", 2)
     };
-    world.visited(&[visit("a", 1), head]).await;
+    world.capture(&[click("a", 1), head]).await;
     world.drain(quick()).await;
-    let visits = world.visits().await;
+    let clicks = world.clicks().await;
     let of = |key: &str| {
-        let is_of =
-            |visited: &Visited| matches!(visited, Visited::Link(id, 1) if id.key.as_str() == key);
-        visits.iter().find(|visit| is_of(&visit.visited)).unwrap()
+        let is_of = |outcome: &ClickOutcome| matches!(outcome, ClickOutcome::Link(id, 1) if id.key.as_str() == key);
+        clicks.iter().find(|click| is_of(&click.outcome)).unwrap()
     };
     let kept = of("a");
     assert_eq!(kept.owner, Some(OWNER));
@@ -144,8 +143,8 @@ async fn poison_is_set_aside_and_everything_else_is_counted() {
         let record = match n {
             40 => Box::from([9_u8, 9, 9]),
             41 => Box::default(),
-            99 => encoded(&visit("a", n))[..10].into(),
-            _ => encoded(&visit("a", n)),
+            99 => encoded(&click("a", n))[..10].into(),
+            _ => encoded(&click("a", n)),
         };
         world.stream.append(&[record]).await.unwrap();
     }
@@ -159,17 +158,17 @@ async fn poison_is_set_aside_and_everything_else_is_counted() {
     assert_eq!(world.rejected().len(), 3);
 }
 
-/// The day of a visit decides about its salt, and both days know the visitor.
+/// The day of a click decides about its salt, and both days know the visitor.
 #[tokio::test]
 async fn a_visitor_is_another_one_on_the_next_day() {
     let world = World::new();
-    let yesterday = Visit {
+    let yesterday = ClickRecord {
         at: NOW.minus(Duration::from_secs(24 * 3_600)),
-        ..visit("a", 1)
+        ..click("a", 1)
     };
-    world.visited(&[yesterday, visit("a", 1)]).await;
+    world.capture(&[yesterday, click("a", 1)]).await;
     world.drain(quick()).await;
-    world.visited(&[yesterday, visit("a", 1)]).await;
+    world.capture(&[yesterday, click("a", 1)]).await;
     world.drain(quick()).await;
     let days = world.visitors(&link("a")).await;
     let today = Day::of(NOW);
@@ -180,7 +179,7 @@ async fn a_visitor_is_another_one_on_the_next_day() {
     );
     let top = world
         .store
-        .top(&link("a"), Dimension::Kind, HourRange::ALL, 9)
+        .top(&link("a"), Dimension::Class, HourRange::ALL, 9)
         .await;
     assert_eq!(top.unwrap().values, [("human".into(), 4)]);
 }
@@ -195,7 +194,7 @@ async fn a_window_is_written_when_it_ends_and_not_before() {
     let stop = CancellationToken::new();
     let pipeline = Pipeline::new(world.ports(), settings, FlushMetrics::default());
     let running = tokio::spawn(pipeline.run(stop.clone()));
-    world.visited(&[visit("a", 1)]).await;
+    world.capture(&[click("a", 1)]).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(world.total(&link("a")).await, 0, "the window is open");
     let counted = async {
@@ -214,13 +213,13 @@ async fn a_window_is_written_when_it_ends_and_not_before() {
 async fn a_full_fold_is_written_early_and_the_rest_at_the_end() {
     let world = World::new();
     let keys = ["a", "b", "nobodys"];
-    let visits: Vec<_> = (0..300).map(|n| visit(keys[n as usize % 3], n)).collect();
-    world.visited(&visits).await;
+    let clicks: Vec<_> = (0..300).map(|n| click(keys[n as usize % 3], n)).collect();
+    world.capture(&clicks).await;
     let settings = FlushSettings {
         window: Duration::from_secs(3_600),
         poll_max: 1_000,
         fold: FoldSettings {
-            visits_max: Some(50),
+            clicks_max: Some(50),
             ..FoldSettings::default()
         },
         ..quick()
@@ -231,9 +230,9 @@ async fn a_full_fold_is_written_early_and_the_rest_at_the_end() {
     stop.cancel();
     pipeline.run(stop).await;
     assert_eq!(world.total(&ClickSubject::Everything).await, 300);
-    assert_eq!(world.visits().await.len(), 300);
+    assert_eq!(world.clicks().await.len(), 300);
     assert_eq!(metrics.counted_now(), 300);
-    assert_eq!(metrics.flushes_now("applied"), 6, "300 visits by 50");
+    assert_eq!(metrics.flushes_now("applied"), 6, "300 clicks by 50");
 }
 
 /// A million sums in one window: it is written in parts as large as a transaction may be, and no value is given up.
@@ -249,11 +248,11 @@ async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
     let keys: Vec<String> = (0..LINKS).map(|link| format!("busy-{link}")).collect();
     for hour in 0..HOURS {
         let at = Day::of(NOW).hour(hour as u8);
-        let visits = keys.iter().zip(0..).map(|(key, visitor)| Visit {
+        let clicks = keys.iter().zip(0..).map(|(key, visitor)| ClickRecord {
             at,
-            ..visit(key, visitor)
+            ..click(key, visitor)
         });
-        world.visited(&visits.collect::<Vec<_>>()).await;
+        world.capture(&clicks.collect::<Vec<_>>()).await;
     }
     let settings = FlushSettings {
         window: Duration::from_secs(3_600),
@@ -269,9 +268,9 @@ async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
     for key in &keys {
         assert_eq!(world.total(&link(key)).await, u64::from(HOURS), "{key}");
     }
-    let visits = u64::from(LINKS * HOURS);
-    assert_eq!(world.total(&ClickSubject::Everything).await, visits);
-    let parts = visits as usize * DIMENSIONS / settings.fold.sums_max;
+    let clicks = u64::from(LINKS * HOURS);
+    assert_eq!(world.total(&ClickSubject::Everything).await, clicks);
+    let parts = clicks as usize * DIMENSIONS / settings.fold.sums_max;
     let written = metrics.flushes_now("applied") as usize;
     assert!((parts..parts * 2).contains(&written), "{written}");
 }
@@ -279,27 +278,27 @@ async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
 #[tokio::test]
 async fn the_stream_is_told_what_it_may_delete() {
     let world = World::new();
-    world.visited(&[visit("a", 1), visit("a", 2)]).await;
+    world.capture(&[click("a", 1), click("a", 2)]).await;
     world.drain(quick()).await;
     assert_eq!(world.stream.poll(0, 0, 9).await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn old_visits_counts_and_salts_go() {
+async fn old_clicks_counts_and_salts_go() {
     let world = World::new();
     let day = Duration::from_secs(24 * 3_600);
     let ages = [0, 20, 40, 400];
-    let visits: Vec<_> = ages
+    let clicks: Vec<_> = ages
         .iter()
-        .map(|age| Visit {
+        .map(|age| ClickRecord {
             at: NOW.minus(day * *age),
-            ..visit("a", *age)
+            ..click("a", *age)
         })
         .collect();
-    world.visited(&visits).await;
+    world.capture(&clicks).await;
     world.drain(quick()).await;
     let settings = RetentionSettings {
-        visits_kept: Some(day * 30),
+        clicks_kept: Some(day * 30),
         sums_kept: Some(day * 365),
         batch: 1,
         ..RetentionSettings::default()
@@ -315,7 +314,7 @@ async fn old_visits_counts_and_salts_go() {
         passes += 1;
     }
     assert!(passes > 1, "batch by batch");
-    assert_eq!(world.visits().await.len(), 2);
+    assert_eq!(world.clicks().await.len(), 2);
     assert_eq!(world.total(&link("a")).await, 3);
     let today = Day::of(NOW);
     let salt = async |day| world.store.salt(day, [7; 32]).await.unwrap();

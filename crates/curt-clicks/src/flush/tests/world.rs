@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use curt_core::clock::ManualClock;
 use curt_core::ports::{
-    ClickStore, ClickStream, DeadLetters, HourRange, StreamPartition, VisitFilter, VisitQuery,
+    ClickFilter, ClickQuery, ClickStore, ClickStream, DeadLetters, HourRange, StreamPartition,
 };
 use curt_core::{
-    Attribution, ClickSubject, Day, Dimension, DomainId, PackedTags, UnixMillis, VisitRow,
+    Attribution, Click, ClickSubject, Day, Dimension, DomainId, PackedTags, UnixMillis,
 };
 use curt_memory::{MemoryClickStore, MemoryClickStream};
 use curt_testkit::sample::{NOW, OWNER, id};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::classify::Countries;
 use crate::flush::{FlushMetrics, FlushPorts, FlushSettings, Pipeline};
-use crate::record::{self, Method, Outcome, Visit};
+use crate::record::{self, ClickRecord, Method, Outcome};
 
 pub(super) const BROWSER: &[u8] =
     b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
@@ -77,15 +77,15 @@ impl World {
         pipeline.run(stop).await;
     }
 
-    pub(super) async fn visited(&self, visits: &[Visit<'_>]) {
-        let records: Vec<_> = visits.iter().map(encoded).collect();
+    pub(super) async fn capture(&self, clicks: &[ClickRecord<'_>]) {
+        let records: Vec<_> = clicks.iter().map(encoded).collect();
         self.stream.append(&records).await.unwrap();
     }
 
     pub(super) async fn total(&self, subject: &ClickSubject) -> u64 {
         let top = self
             .store
-            .top(subject, Dimension::Kind, HourRange::ALL, 9)
+            .top(subject, Dimension::Class, HourRange::ALL, 9)
             .await;
         top.unwrap().total()
     }
@@ -95,16 +95,16 @@ impl World {
         days.unwrap()
     }
 
-    pub(super) async fn visits(&self) -> Vec<VisitRow> {
-        let query = VisitQuery {
+    pub(super) async fn clicks(&self) -> Vec<Click> {
+        let query = ClickQuery {
             subject: ClickSubject::Everything,
             from: UnixMillis(0),
             before: UnixMillis::MAX,
-            filter: VisitFilter::default(),
+            filter: ClickFilter::default(),
             cursor: None,
             limit: 10_000,
         };
-        self.store.visits(&query).await.unwrap().visits
+        self.store.clicks(&query).await.unwrap().clicks
     }
 
     /// Up to where the store has counted.
@@ -127,15 +127,15 @@ pub(super) fn link(key: &str) -> ClickSubject {
 
 pub(super) const OWNERS: ClickSubject = ClickSubject::Owner(OWNER);
 
-pub(super) fn encoded(visit: &Visit<'_>) -> Box<[u8]> {
+pub(super) fn encoded(click: &ClickRecord<'_>) -> Box<[u8]> {
     let mut bytes = Vec::new();
-    record::encode(visit, &mut bytes);
+    record::encode(click, &mut bytes);
     bytes.into_boxed_slice()
 }
 
-/// A human with a number visits a link at [`NOW`].
-pub(super) fn visit(key: &str, visitor: u32) -> Visit<'_> {
-    Visit {
+/// A human with a number clicks a link at [`NOW`].
+pub(super) fn click(key: &str, visitor: u32) -> ClickRecord<'_> {
+    ClickRecord {
         at: NOW,
         domain: DomainId::DEFAULT,
         key: key.as_bytes(),

@@ -1,7 +1,7 @@
 //! Reports as JSON.
 
 use curt_clicks::report::{Bucket, Counts, Point, Ranked, Summary};
-use curt_core::{Dimension, VisitKind};
+use curt_core::{ClickClass, Dimension};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -30,18 +30,18 @@ impl From<Bucket> for BucketName {
     }
 }
 
-/// What a visit is taken for: a person, a program, a browser that fetches ahead, or a request for the headers alone.
+/// What a click is taken for: a person, a program, a browser that fetches ahead, or a request for the headers alone.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[schema(as = VisitKind)]
-pub(crate) enum KindName {
+#[schema(as = ClickClass)]
+pub(crate) enum ClassName {
     Human,
     Bot,
     Prefetch,
     Head,
 }
 
-impl KindName {
+impl ClassName {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Human => "human",
@@ -52,24 +52,24 @@ impl KindName {
     }
 }
 
-impl From<VisitKind> for KindName {
-    fn from(kind: VisitKind) -> Self {
-        match kind {
-            VisitKind::Human => Self::Human,
-            VisitKind::Bot => Self::Bot,
-            VisitKind::Prefetch => Self::Prefetch,
-            VisitKind::Head => Self::Head,
+impl From<ClickClass> for ClassName {
+    fn from(class: ClickClass) -> Self {
+        match class {
+            ClickClass::Human => Self::Human,
+            ClickClass::Bot => Self::Bot,
+            ClickClass::Prefetch => Self::Prefetch,
+            ClickClass::Head => Self::Head,
         }
     }
 }
 
-/// By what visits are counted apart. `kind` counts all visits; `orphan` and `key` those that met no link; the others
+/// By what clicks are counted apart. `class` counts all clicks; `orphan` and `key` those that met no link; the others
 /// humans only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = Dimension)]
 pub(crate) enum DimensionName {
-    Kind,
+    Class,
     Country,
     Browser,
     System,
@@ -82,7 +82,7 @@ pub(crate) enum DimensionName {
 
 impl DimensionName {
     pub(super) const OF_LINKS: [Self; 7] = [
-        Self::Kind,
+        Self::Class,
         Self::Country,
         Self::Browser,
         Self::System,
@@ -91,7 +91,7 @@ impl DimensionName {
         Self::Language,
     ];
     pub(super) const OF_ORPHANS: [Self; 9] = [
-        Self::Kind,
+        Self::Class,
         Self::Country,
         Self::Browser,
         Self::System,
@@ -104,7 +104,7 @@ impl DimensionName {
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Self::Kind => "kind",
+            Self::Class => "class",
             Self::Country => "country",
             Self::Browser => "browser",
             Self::System => "system",
@@ -120,7 +120,7 @@ impl DimensionName {
 impl From<Dimension> for DimensionName {
     fn from(dimension: Dimension) -> Self {
         match dimension {
-            Dimension::Kind => Self::Kind,
+            Dimension::Class => Self::Class,
             Dimension::Country => Self::Country,
             Dimension::Browser => Self::Browser,
             Dimension::System => Self::System,
@@ -133,10 +133,10 @@ impl From<Dimension> for DimensionName {
     }
 }
 
-/// How many visits, in all and of each kind.
+/// How many clicks, in all and of each class.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = VisitCounts)]
+#[schema(as = ClickCounts)]
 pub(crate) struct CountsBody {
     total: u64,
     human: u64,
@@ -262,8 +262,8 @@ pub(crate) struct TopBody {
     from: Rfc3339,
     /// The first instant after the range.
     to: Rfc3339,
-    /// From here to the end of the range every visit was looked at. Later than `from` only with filters: if the range has
-    /// more visits than the newest that are looked at, or begins before the oldest that are kept.
+    /// From here to the end of the range every click was looked at. Later than `from` only with filters: if the range has
+    /// more clicks than the newest that are looked at, or begins before the oldest that are kept.
     complete_from: Rfc3339,
     dimension: DimensionName,
     /// The most frequent first.

@@ -1,4 +1,4 @@
-//! Visits as they are counted, as Server-Sent Events.
+//! Clicks as they are counted, as Server-Sent Events.
 //!
 //! A feed asks the store every second what the sums are and tells what has been added. So it shows what was flushed by
 //! whichever process, nothing can be missed between two events, and a client that reads slowly gets fewer events with
@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use curt_clicks::report::Counts;
-use curt_core::VisitKind;
+use curt_core::ClickClass;
 use curt_core::limits::LIVE_FEED_RESUMES_WITHIN;
 use futures_util::stream;
 use http::header::CACHE_CONTROL;
@@ -116,7 +116,7 @@ impl Feed {
             State::New => {
                 self.state = State::Resuming;
                 let open = Event::default().comment("open").retry(RETRY);
-                // A client whose connection breaks off before the first visit comes back with this id. But where something
+                // A client whose connection breaks off before the first click comes back with this id. But where something
                 // was missed, only the event that tells it has the id: it could be lost on the way.
                 return Some(match self.missed() {
                     None => open.id(self.position.id(&self.subject.clicks)),
@@ -165,11 +165,11 @@ impl Feed {
     }
 
     fn told(&self, new: Counts) -> Option<Event> {
-        let new = of_kind(new, self.from.query.kind);
+        let new = of_class(new, self.from.query.class);
         (new.total() > 0).then(|| {
             let at = Rfc3339(self.from.app.clock.now());
             let data = json!({ "at": at, "counts": CountsBody::from(new) });
-            self.event("visits").data(data.to_string())
+            self.event("clicks").data(data.to_string())
         })
     }
 
@@ -215,15 +215,15 @@ impl Feed {
     }
 }
 
-fn of_kind(counts: Counts, kind: Option<VisitKind>) -> Counts {
-    let Some(kind) = kind else {
+fn of_class(counts: Counts, class: Option<ClickClass>) -> Counts {
+    let Some(class) = class else {
         return counts;
     };
-    let only = |this| if this == kind { counts.of(this) } else { 0 };
+    let only = |this| if this == class { counts.of(this) } else { 0 };
     Counts {
-        human: only(VisitKind::Human),
-        bot: only(VisitKind::Bot),
-        prefetch: only(VisitKind::Prefetch),
-        head: only(VisitKind::Head),
+        human: only(ClickClass::Human),
+        bot: only(ClickClass::Bot),
+        prefetch: only(ClickClass::Prefetch),
+        head: only(ClickClass::Head),
     }
 }

@@ -25,9 +25,9 @@ use crate::state::App;
 
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Follow a link's visits
+/// Follow a link's clicks
 ///
-/// Server-Sent Events, for instance with `curl -N`: an event `visits` with the counts that came in since the last one,
+/// Server-Sent Events, for instance with `curl -N`: an event `clicks` with the counts that came in since the last one,
 /// as soon as they are counted, and at last an event `end` with the reason: `time`, `shutdown`, or `access` when you may
 /// not see the link any more. In between there are comments, so that the connection is not taken for dead.
 ///
@@ -39,7 +39,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
     get,
     path = "/api/v1/links/{key}/live",
     tag = "stats",
-    operation_id = "followLinkVisits",
+    operation_id = "followLinkClicks",
     params(
         ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
         LiveParams,
@@ -73,7 +73,7 @@ pub(crate) async fn of_link(
     opening.open().await
 }
 
-/// Follow the visits of all links
+/// Follow the clicks of all links
 ///
 /// The same events for your own links together, or for those with a tag. A user, an address and the server have only so
 /// many feeds at once; some are kept for administrators.
@@ -81,7 +81,7 @@ pub(crate) async fn of_link(
     get,
     path = "/api/v1/live",
     tag = "stats",
-    operation_id = "followVisits",
+    operation_id = "followClicks",
     params(
         LinksParams,
         LiveParams,

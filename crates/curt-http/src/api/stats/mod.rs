@@ -1,16 +1,19 @@
-//! Reports on visits: numbers, series, the most frequent values, visits one by one, and what comes in right now.
+//! Reports on clicks: numbers, series, the most frequent values, clicks one by one, and what comes in right now.
 //!
-//! | of a link | of all links, or of those with a tag | of visits that met no link |
+//! | of a link | of all links, or of those with a tag | of clicks that met no link |
 //! |---|---|---|
 //! | `/links/{key}/stats` | `/stats` | `/orphans` |
 //! | `/links/{key}/stats/{dimension}` | `/stats/{dimension}` | `/orphans/{dimension}` |
-//! | `/links/{key}/visits` | `/visits` | `/orphans/visits` |
+//! | `/links/{key}/clicks` | `/clicks` | `/orphans/clicks` |
 //! | `/links/{key}/live` | `/live` | |
 //!
 //! Values such as a referrer's host or an unknown key are what strangers sent: they go out as JSON strings and as
 //! guarded fields of CSV, never as part of a header.
 
 mod body;
+mod click_body;
+mod click_routes;
+mod clicks;
 mod csv;
 mod feeds;
 mod live;
@@ -19,9 +22,6 @@ mod position;
 mod query;
 mod routes;
 mod subject;
-mod visit_body;
-mod visit_routes;
-mod visits;
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use curt_clicks::report::{RangeError, Ranking, ReportError};
 use curt_core::UnixMillis;
-use curt_core::ports::VisitFilter;
+use curt_core::ports::ClickFilter;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -46,18 +46,18 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(routes::of_link))
         .routes(routes!(routes::of_link_csv))
         .routes(routes!(routes::top_of_link))
-        .routes(routes!(visit_routes::of_link))
-        .routes(routes!(visit_routes::of_link_csv))
+        .routes(routes!(click_routes::of_link))
+        .routes(routes!(click_routes::of_link_csv))
         .routes(routes!(live_routes::of_link))
         .routes(routes!(routes::of_links))
         .routes(routes!(routes::of_links_csv))
         .routes(routes!(routes::top_of_links))
-        .routes(routes!(visit_routes::of_links))
-        .routes(routes!(visit_routes::of_links_csv))
+        .routes(routes!(click_routes::of_links))
+        .routes(routes!(click_routes::of_links_csv))
         .routes(routes!(live_routes::of_links))
         .routes(routes!(routes::of_orphans))
         .routes(routes!(routes::top_of_orphans))
-        .routes(routes!(visit_routes::of_orphans))
+        .routes(routes!(click_routes::of_orphans))
 }
 
 /// Totals and series.
@@ -85,7 +85,7 @@ async fn top(subject: &Subject, query: &TopQuery, now: UnixMillis) -> Result<Res
     };
     let ranked = subject.scans.read(subject.asker, reading).await?;
     let ranked = ranked.map_err(|error| match error {
-        ReportError::NoVisits => {
+        ReportError::NoClicks => {
             Problem::invalid_field(first_of(&query.filter), "unavailable", error.to_string())
         }
         _ => refused(error),
@@ -94,17 +94,17 @@ async fn top(subject: &Subject, query: &TopQuery, now: UnixMillis) -> Result<Res
 }
 
 /// The name of a parameter that filters.
-fn first_of(filter: &VisitFilter) -> &'static str {
+fn first_of(filter: &ClickFilter) -> &'static str {
     let mut values = filter.values.iter();
     values
         .next()
-        .map_or("kind", |(dimension, _)| dimension.name())
+        .map_or("class", |(dimension, _)| dimension.name())
 }
 
 fn refused(error: ReportError) -> Problem {
     match error {
         ReportError::Range(error) => out_of_range(error),
-        ReportError::NoVisits => Problem::new(ProblemCode::NotFound).detail(error.to_string()),
+        ReportError::NoClicks => Problem::new(ProblemCode::NotFound).detail(error.to_string()),
         ReportError::Store(error) => error.into(),
     }
 }

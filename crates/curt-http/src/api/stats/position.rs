@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::subject::Subject;
 
-/// What a visit that is counted late may be old.
+/// What a click that is counted late may be old.
 const LATE: Duration = Duration::from_secs(24 * 3_600);
 const HOUR_MILLIS: i64 = 3_600_000;
 
@@ -45,7 +45,7 @@ pub(super) enum Gap {
     /// The id is none of this feed's.
     UnknownId,
     TooOld,
-    /// There are fewer visits than were told: counts were deleted, or an older backup is in use.
+    /// There are fewer clicks than were told: counts were deleted, or an older backup is in use.
     CountsReset,
 }
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use curt_clicks::report::{Bucket, Edge, Range, Zone};
 use curt_core::limits::{
-    LIVE_FEED_LASTS_MAX, PAGE_VISITS_MAX, REPORT_POINTS_MAX, REPORT_VALUES_MAX, REPORT_YEARS_MAX,
+    LIVE_FEED_LASTS_MAX, PAGE_CLICKS_MAX, REPORT_POINTS_MAX, REPORT_VALUES_MAX, REPORT_YEARS_MAX,
 };
-use curt_core::ports::VisitFilter;
-use curt_core::{Dimension, UnixMillis, VisitKind};
+use curt_core::ports::ClickFilter;
+use curt_core::{ClickClass, Dimension, UnixMillis};
 use url::form_urlencoded;
 use utoipa::IntoParams;
 
-use super::body::{BucketName, DimensionName, KindName};
+use super::body::{BucketName, ClassName, DimensionName};
 use super::out_of_range;
 use super::subject::Which;
 use crate::api::query::{number, values};
@@ -19,9 +19,9 @@ use crate::api::time::{DateOrTime, Rfc3339, TimeError, parse_day};
 use crate::problem::{Problem, ProblemCode};
 
 const TOP_DEFAULT: usize = 10;
-const VISITS_DEFAULT: usize = 50;
+const CLICKS_DEFAULT: usize = 50;
 
-/// By what visits are filtered besides their kind.
+/// By what clicks are filtered besides their class.
 const FILTERED: [Dimension; 6] = [
     Dimension::Country,
     Dimension::Browser,
@@ -32,7 +32,7 @@ const FILTERED: [Dimension; 6] = [
 ];
 
 // The parameters below can hold only literal numbers.
-const _: () = assert!(REPORT_VALUES_MAX == 1_000 && PAGE_VISITS_MAX == 1_000);
+const _: () = assert!(REPORT_VALUES_MAX == 1_000 && PAGE_CLICKS_MAX == 1_000);
 const _: () = assert!(REPORT_YEARS_MAX == 10 && REPORT_POINTS_MAX == 5_000);
 const _: () = assert!(LIVE_FEED_LASTS_MAX.as_secs() == 3_600);
 
@@ -44,7 +44,7 @@ const _: () = assert!(LIVE_FEED_LASTS_MAX.as_secs() == 3_600);
     reason = "only the documentation is generated from the fields"
 )]
 pub(crate) struct RangeParams {
-    /// The first day, or an instant. Visits are counted by the hour: a range has every hour that it touches. Without it
+    /// The first day, or an instant. Clicks are counted by the hour: a range has every hour that it touches. Without it
     /// the range has 30 days.
     #[param(inline, nullable = false, value_type = Option<DateOrTime>)]
     from: Option<DateOrTime>,
@@ -77,26 +77,26 @@ pub(crate) struct SeriesParams {
     dead_code,
     reason = "only the documentation is generated from the fields"
 )]
-pub(crate) struct VisitParams {
-    /// Only visits of this kind.
+pub(crate) struct ClickParams {
+    /// Only clicks of this class.
     #[param(inline, nullable = false)]
-    kind: Option<KindName>,
-    /// Only visits from this country.
+    class: Option<ClassName>,
+    /// Only clicks from this country.
     #[param(nullable = false, example = "DE")]
     country: Option<String>,
-    /// Only visits with this browser.
+    /// Only clicks with this browser.
     #[param(nullable = false, example = "Firefox")]
     browser: Option<String>,
-    /// Only visits from this operating system.
+    /// Only clicks from this operating system.
     #[param(nullable = false, example = "Linux")]
     system: Option<String>,
-    /// Only visits with this sort of device.
+    /// Only clicks with this sort of device.
     #[param(nullable = false, example = "desktop")]
     device: Option<String>,
-    /// Only visits from pages of this host.
+    /// Only clicks from pages of this host.
     #[param(nullable = false, example = "news.example")]
     referrer: Option<String>,
-    /// Only visits in this language.
+    /// Only clicks in this language.
     #[param(nullable = false, example = "de")]
     language: Option<String>,
 }
@@ -108,7 +108,7 @@ pub(crate) struct VisitParams {
     reason = "only the documentation is generated from the fields"
 )]
 pub(crate) struct PageParams {
-    /// How many visits a page has at most; 50 unless said otherwise.
+    /// How many clicks a page has at most; 50 unless said otherwise.
     #[param(nullable = false, minimum = 1, maximum = 1_000, example = 50)]
     limit: Option<u16>,
     /// The `next` of the page before.
@@ -123,13 +123,13 @@ pub(crate) struct PageParams {
     reason = "only the documentation is generated from the fields"
 )]
 pub(crate) struct LiveParams {
-    /// Only visits of this kind; `all` unless said otherwise.
+    /// Only clicks of this class; `all` unless said otherwise.
     #[param(
         nullable = false,
         pattern = "^(all|human|bot|prefetch|head)$",
         example = "human"
     )]
-    kind: Option<String>,
+    class: Option<String>,
     /// After how many seconds the feed ends; an hour unless said otherwise.
     #[param(nullable = false, minimum = 0, maximum = 3_600, example = 60)]
     seconds: Option<u16>,
@@ -146,14 +146,14 @@ pub(super) struct SeriesQuery {
 pub(super) struct TopQuery {
     pub(super) range: Range,
     pub(super) dimension: Dimension,
-    pub(super) filter: VisitFilter,
+    pub(super) filter: ClickFilter,
     pub(super) limit: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct VisitsQuery {
+pub(super) struct ClicksQuery {
     pub(super) range: Range,
-    pub(super) filter: VisitFilter,
+    pub(super) filter: ClickFilter,
     pub(super) limit: usize,
     pub(super) cursor: Option<Box<str>>,
 }
@@ -161,7 +161,7 @@ pub(super) struct VisitsQuery {
 #[derive(Debug)]
 pub(super) struct LiveQuery {
     /// `None`: all.
-    pub(super) kind: Option<VisitKind>,
+    pub(super) class: Option<ClickClass>,
     pub(super) lasts: Duration,
 }
 
@@ -190,7 +190,7 @@ pub(super) fn top(
     now: UnixMillis,
 ) -> Result<(TopQuery, Which), Problem> {
     let names = [
-        "from", "to", "tz", "limit", "tag", "owner", "kind", "country", "browser", "system",
+        "from", "to", "tz", "limit", "tag", "owner", "class", "country", "browser", "system",
         "device", "referrer", "language",
     ];
     let [from, to, tz, limit, tag, owner, filters @ ..] = values(text, names)?;
@@ -204,38 +204,38 @@ pub(super) fn top(
     Ok((query, Which { tag, owner }))
 }
 
-pub(super) fn visits(text: &str, now: UnixMillis) -> Result<(VisitsQuery, Which), Problem> {
+pub(super) fn clicks(text: &str, now: UnixMillis) -> Result<(ClicksQuery, Which), Problem> {
     let names = [
-        "from", "to", "tz", "limit", "cursor", "tag", "owner", "kind", "country", "browser",
+        "from", "to", "tz", "limit", "cursor", "tag", "owner", "class", "country", "browser",
         "system", "device", "referrer", "language",
     ];
     let [from, to, tz, limit, cursor, tag, owner, filters @ ..] = values(text, names)?;
     let (range, _) = range(from.as_deref(), to.as_deref(), tz.as_deref(), now)?;
-    let query = VisitsQuery {
+    let query = ClicksQuery {
         range,
         filter: filter(filters)?,
-        limit: bounded(limit.as_deref(), VISITS_DEFAULT, PAGE_VISITS_MAX)?,
+        limit: bounded(limit.as_deref(), CLICKS_DEFAULT, PAGE_CLICKS_MAX)?,
         cursor: cursor.map(Into::into),
     };
     Ok((query, Which { tag, owner }))
 }
 
-/// What visits must have, by the values of kind and [`FILTERED`].
-fn filter([kind, values @ ..]: [Option<String>; 7]) -> Result<VisitFilter, Problem> {
+/// What clicks must have, by the values of class and [`FILTERED`].
+fn filter([class, values @ ..]: [Option<String>; 7]) -> Result<ClickFilter, Problem> {
     let values = FILTERED.into_iter().zip(values);
-    Ok(VisitFilter {
-        kind: kind.as_deref().map(named_kind).transpose()?,
+    Ok(ClickFilter {
+        class: class.as_deref().map(named_class).transpose()?,
         values: values
             .filter_map(|(dimension, value)| Some((dimension, value?.into())))
             .collect(),
     })
 }
 
-/// For all visits of a range: pages do not exist.
-pub(super) fn visits_for_file(
+/// For all clicks of a range: pages do not exist.
+pub(super) fn clicks_for_file(
     text: &str,
     now: UnixMillis,
-) -> Result<(VisitsQuery, Which), Problem> {
+) -> Result<(ClicksQuery, Which), Problem> {
     for (name, _) in form_urlencoded::parse(text.as_bytes()) {
         if name == "limit" || name == "cursor" {
             let message = "There is no such parameter.";
@@ -246,12 +246,12 @@ pub(super) fn visits_for_file(
             ));
         }
     }
-    visits(text, now)
+    clicks(text, now)
 }
 
 pub(super) fn live(text: &str) -> Result<(LiveQuery, Which), Problem> {
-    let [kind, seconds, tag, owner] = values(text, ["kind", "seconds", "tag", "owner"])?;
-    let kind = kind.filter(|kind| kind != "all");
+    let [class, seconds, tag, owner] = values(text, ["class", "seconds", "tag", "owner"])?;
+    let class = class.filter(|class| class != "all");
     let lasts = match seconds {
         None => LIVE_FEED_LASTS_MAX,
         Some(seconds) => number(&seconds)
@@ -264,7 +264,7 @@ pub(super) fn live(text: &str) -> Result<(LiveQuery, Which), Problem> {
             })?,
     };
     let query = LiveQuery {
-        kind: kind.as_deref().map(named_kind).transpose()?,
+        class: class.as_deref().map(named_class).transpose()?,
         lasts,
     };
     Ok((query, Which { tag, owner }))
@@ -277,14 +277,14 @@ pub(super) fn dimension(name: &str, known: &[DimensionName]) -> Result<Dimension
         .filter(|dimension| known.contains(&DimensionName::from(*dimension)))
         .ok_or_else(|| {
             let names: Vec<_> = known.iter().map(|name| name.as_str()).collect();
-            let detail = format!("Visits are counted by {}.", names.join(", "));
+            let detail = format!("Clicks are counted by {}.", names.join(", "));
             Problem::new(ProblemCode::NotFound).detail(detail)
         })
 }
 
-fn named_kind(name: &str) -> Result<VisitKind, Problem> {
-    VisitKind::named(name).ok_or_else(|| {
-        Problem::invalid_field("kind", "value", "Must be human, bot, prefetch or head.")
+fn named_class(name: &str) -> Result<ClickClass, Problem> {
+    ClickClass::named(name).ok_or_else(|| {
+        Problem::invalid_field("class", "value", "Must be human, bot, prefetch or head.")
     })
 }
 

@@ -12,7 +12,7 @@ use http::Uri;
 
 use super::body::{DimensionName, PointBody, StatsBody, TopBody};
 use super::csv::{self, Lines};
-use super::query::{self, RangeParams, SeriesParams, VisitParams};
+use super::query::{self, ClickParams, RangeParams, SeriesParams};
 use super::subject::{LinksParams, Wanted};
 use super::{summary, top};
 use crate::api::documented::{LinkStatsProblems, StatsProblems};
@@ -23,9 +23,9 @@ use crate::state::App;
 
 const FILE: &str = "attachment; filename=\"stats.csv\"";
 
-/// Visits of a link
+/// Clicks of a link
 ///
-/// Totals, and a series without gaps. Numbers appear a few seconds after the visits. Visits of an earlier link that had
+/// Totals, and a series without gaps. Numbers appear a few seconds after the clicks. Clicks of an earlier link that had
 /// the same key are not among them.
 #[utoipa::path(
     get,
@@ -51,9 +51,9 @@ pub(crate) async fn of_link(
     Ok(Json(summary(&subject, &query).await?).into_response())
 }
 
-/// Visits of a link, as CSV
+/// Clicks of a link, as CSV
 ///
-/// The series of the link's visits, a line per point.
+/// The series of the link's clicks, a line per point.
 #[utoipa::path(
     get,
     path = "/api/v1/links/{key}/stats.csv",
@@ -80,9 +80,9 @@ pub(crate) async fn of_link_csv(
 
 /// What visitors of a link have in common
 ///
-/// The most frequent values: countries, browsers, systems, devices, referring hosts, languages; or kinds of visits.
-/// Filters are combined with "and". Without them every visit is counted, however many; with them the newest 20,000 single
-/// visits of the range, as far back as the server keeps them: see `complete_from`.
+/// The most frequent values: countries, browsers, systems, devices, referring hosts, languages; or classes of clicks.
+/// Filters are combined with "and". Without them every click is counted, however many; with them the newest 20,000 single
+/// clicks of the range, as far back as the server keeps them: see `complete_from`.
 #[utoipa::path(
     get,
     path = "/api/v1/links/{key}/stats/{dimension}",
@@ -92,7 +92,7 @@ pub(crate) async fn of_link_csv(
         ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
         ("dimension" = inline(DimensionName), Path, description = "By what to count; not `orphan` or `key`.", example = "country"),
         RangeParams,
-        VisitParams,
+        ClickParams,
         ("limit" = Option<u16>, Query, nullable = false, minimum = 1, maximum = 1_000, example = 10,
             description = "How many values at most; 10 unless said otherwise."),
     ),
@@ -113,7 +113,7 @@ pub(crate) async fn top_of_link(
     top(&subject, &query, now).await
 }
 
-/// Visits of all links
+/// Clicks of all links
 ///
 /// Of your own links together, or of those with a tag; for administrators of anybody's.
 #[utoipa::path(
@@ -135,9 +135,9 @@ pub(crate) async fn of_links(
     Ok(Json(summary(&subject, &query).await?).into_response())
 }
 
-/// Visits of all links, as CSV
+/// Clicks of all links, as CSV
 ///
-/// The series of their visits, a line per point.
+/// The series of their clicks, a line per point.
 #[utoipa::path(
     get,
     path = "/api/v1/stats.csv",
@@ -169,7 +169,7 @@ pub(crate) async fn of_links_csv(
         ("dimension" = inline(DimensionName), Path, description = "By what to count; not `orphan` or `key`.", example = "country"),
         LinksParams,
         RangeParams,
-        VisitParams,
+        ClickParams,
         ("limit" = Option<u16>, Query, nullable = false, minimum = 1, maximum = 1_000, example = 10,
             description = "How many values at most; 10 unless said otherwise."),
     ),
@@ -189,7 +189,7 @@ pub(crate) async fn top_of_links(
     top(&subject, &query, now).await
 }
 
-/// Visits that met no link
+/// Clicks that met no link
 ///
 /// For administrators: requests for unknown keys, for links that are gone, and for the base URL. Requests for unknown
 /// keys beyond `limits.misses_per_address` are not among them; the metric `curt_misses_unrecorded_total` counts those.
@@ -212,7 +212,7 @@ pub(crate) async fn of_orphans(
     Ok(Json(summary(&subject, &query).await?).into_response())
 }
 
-/// What visits that met no link have in common
+/// What clicks that met no link have in common
 ///
 /// For administrators: the most frequent values. `key` lists the keys that were asked for. Filters work as for links.
 #[utoipa::path(
@@ -223,7 +223,7 @@ pub(crate) async fn of_orphans(
     params(
         ("dimension" = inline(DimensionName), Path, description = "By what to count.", example = "key"),
         RangeParams,
-        VisitParams,
+        ClickParams,
         ("limit" = Option<u16>, Query, nullable = false, minimum = 1, maximum = 1_000, example = 10,
             description = "How many values at most; 10 unless said otherwise."),
     ),

@@ -25,11 +25,11 @@ const _: () = assert!(TAG_BYTES_MAX == 64); // the parameter below can hold only
     reason = "only the documentation is generated from the fields"
 )]
 pub(crate) struct LinksParams {
-    /// Only visits of links that had this tag when they were visited.
+    /// Only clicks of links that had this tag when they were followed.
     #[param(nullable = false, min_length = 1, max_length = 64, example = "spring")]
     tag: Option<String>,
     /// Whose links: your own unless said otherwise. For administrators also another user's id, or `all`, which includes
-    /// visits that met no link.
+    /// clicks that met no link.
     #[param(nullable = false, pattern = "^(all|[1-9][0-9]{0,19})$")]
     owner: Option<String>,
 }
@@ -122,7 +122,7 @@ async fn orphans(app: &App, caller: &Caller) -> Result<Subject, Problem> {
 
 fn subject(app: &App, asker: &Principal, clicks: ClickSubject) -> Result<Subject, Problem> {
     let reports = app.reports.clone().ok_or_else(|| {
-        Problem::new(ProblemCode::NotFound).detail("This server does not count visits.")
+        Problem::new(ProblemCode::NotFound).detail("This server does not count clicks.")
     })?;
     Ok(Subject {
         reports,

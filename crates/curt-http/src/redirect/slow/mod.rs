@@ -1,9 +1,9 @@
 //! `GET /{key}` for connections that were handed to the router, and for keys that the fast path did not recognise:
 //! percent-encoded ones, which are decoded once, and those with a slash behind them, which people type. Links that are
-//! not for everybody are decided about here, at each [visit], and `POST /{key}` takes their passwords.
+//! not for everybody are decided about here, at each [click], and `POST /{key}` takes their passwords.
 
+mod click;
 mod refusal;
-mod visit;
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use curt_core::limits::HTTP_BODY_BYTES_MAX;
 use url::form_urlencoded;
 use utoipa::ToSchema;
 
-use self::visit::Visit;
+use self::click::ClickRecord;
 use crate::api::body;
 use crate::api::documented::{FollowProblems, UnlockProblems};
 use crate::caller::Caller;
@@ -57,8 +57,8 @@ pub(crate) async fn follow(
     let resolved = parts.extensions.remove();
     let client = Client::of(&parts.method, &parts.headers, caller.address);
     let query = parts.uri.query();
-    let visit = Visit::new(&app, &fields, &caller, client, &parts.headers, query);
-    visit.follow(text(&key), resolved).await
+    let click = ClickRecord::new(&app, &fields, &caller, client, &parts.headers, query);
+    click.follow(text(&key), resolved).await
 }
 
 /// What opens a link that has a password.
@@ -95,7 +95,7 @@ pub(crate) async fn unlock(
 ) -> Response {
     let (parts, raw) = request.into_parts();
     let client = Client::of(&parts.method, &parts.headers, caller.address);
-    let visit = Visit::new(
+    let click = ClickRecord::new(
         &app,
         &fields,
         &caller,
@@ -104,7 +104,7 @@ pub(crate) async fn unlock(
         parts.uri.query(),
     );
     let shown = async {
-        let link = visit.locked(text(&key)).await?;
+        let link = click.locked(text(&key)).await?;
         caller.refuse_other_sites()?;
         body::form_only(&parts.headers)?;
         let source = caller.body_source(None);
@@ -112,8 +112,8 @@ pub(crate) async fn unlock(
         Ok((link, password_in(&raw)))
     };
     match shown.await {
-        Ok((link, password)) => visit.unlock(&link, &password).await,
-        Err(problem) => visit.refuse(problem),
+        Ok((link, password)) => click.unlock(&link, &password).await,
+        Err(problem) => click.refuse(problem),
     }
 }
 

@@ -91,7 +91,7 @@ impl RedirectFields {
         )
     }
 
-    /// The answer for a link that is decided about at each visit: nobody keeps it, and where it is not for everybody,
+    /// The answer for a link that is decided about at each click: nobody keeps it, and where it is not for everybody,
     /// the target does not learn of it either.
     pub(crate) fn respond_guarded(&self, link: &Link, query: Option<&str>) -> Response<Body> {
         let query = query.filter(|_| link.forward_query);

@@ -97,11 +97,11 @@ async fn a_feed_tells_what_is_counted_after_it_was_opened() {
     humans(&world, &link("abc"), NOW, 100).await;
     let mut feed = follow(&world, "/api/v1/links/abc/live").await;
     humans(&world, &link("abc"), NOW, 2).await;
-    count(&world, &link("abc"), NOW, Dimension::Kind, "bot", 3).await;
+    count(&world, &link("abc"), NOW, Dimension::Class, "bot", 3).await;
     let (name, data) = feed.event().await;
-    assert_eq!((name.as_str(), &data["counts"]), ("visits", &counts(2, 3)));
+    assert_eq!((name.as_str(), &data["counts"]), ("clicks", &counts(2, 3)));
     assert_eq!(data["at"], "2026-01-01T00:00:00.000Z");
-    // Visits of the hour before may be counted late.
+    // Clicks of the hour before may be counted late.
     humans(&world, &link("abc"), UnixMillis(NOW.0 - 3_600_000), 1).await;
     humans(&world, &link("other"), NOW, 50).await;
     assert_eq!(feed.event().await.1["counts"], counts(1, 0));
@@ -111,11 +111,11 @@ async fn a_feed_tells_what_is_counted_after_it_was_opened() {
 async fn a_feed_shows_only_the_kind_and_the_links_that_were_asked_for() {
     let world = World::new().await;
     let own = ClickSubject::Owner(ADA);
-    let mut bots = follow(&world, "/api/v1/live?kind=bot").await;
-    let mut tagged = follow(&world, "/api/v1/live?kind=all&tag=x&seconds=60").await;
+    let mut bots = follow(&world, "/api/v1/live?class=bot").await;
+    let mut tagged = follow(&world, "/api/v1/live?class=all&tag=x&seconds=60").await;
     humans(&world, &own, NOW, 2).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    count(&world, &own, NOW, Dimension::Kind, "bot", 3).await;
+    count(&world, &own, NOW, Dimension::Class, "bot", 3).await;
     assert_eq!(bots.event().await.1["counts"], counts(0, 3));
     humans(&world, &ClickSubject::tag(ADA, "x"), NOW, 1).await;
     assert_eq!(tagged.event().await.1["counts"], counts(1, 0));
@@ -125,7 +125,7 @@ async fn a_feed_shows_only_the_kind_and_the_links_that_were_asked_for() {
 async fn a_client_that_comes_back_gets_what_it_missed() {
     let world = World::new().await;
     world.link("abc").await;
-    let path = "/api/v1/links/abc/live?kind=human";
+    let path = "/api/v1/links/abc/live?class=human";
     humans(&world, &link("abc"), NOW, 100).await;
     // Also before the first event.
     let feed = follow(&world, path).await;
@@ -138,10 +138,10 @@ async fn a_client_that_comes_back_gets_what_it_missed() {
     world.clock.advance(Duration::from_secs(20 * 3_600));
     humans(&world, &link("abc"), UnixMillis(NOW.0 - 23 * 3_600_000), 1).await;
     humans(&world, &link("abc"), UnixMillis(NOW.0 + 19 * 3_600_000), 4).await;
-    count(&world, &link("abc"), NOW, Dimension::Kind, "bot", 9).await;
+    count(&world, &link("abc"), NOW, Dimension::Class, "bot", 9).await;
     let mut feed = follow_from(&world, path, &feed.last_id).await;
     let (name, data) = feed.event().await;
-    assert_eq!((name.as_str(), &data["counts"]), ("visits", &counts(5, 0)));
+    assert_eq!((name.as_str(), &data["counts"]), ("clicks", &counts(5, 0)));
     // What was told once is not told again.
     let mut feed = follow_from(&world, path, &feed.last_id).await;
     humans(&world, &link("abc"), UnixMillis(NOW.0 + 20 * 3_600_000), 1).await;
@@ -248,7 +248,7 @@ async fn there_are_only_so_many_feeds_and_a_closed_one_makes_room() {
 async fn a_feed_refuses_what_it_does_not_know() {
     let world = World::new().await;
     for (query, refused) in [
-        ("kind=alien", "kind/value"),
+        ("class=alien", "class/value"),
         ("seconds=3601", "seconds/value"),
         ("seconds=1.5", "seconds/value"),
         ("since=now", "since/unknown"),

@@ -1,13 +1,13 @@
-//! Reports on visits.
+//! Reports on clicks.
 
 mod feed;
 mod reports;
-mod single_visits;
+mod single_clicks;
 
 use curt_core::ports::{ClickFlush, ClickStore};
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, DomainId, Key, LinkId, OwnerId, Sketch, SubjectDay,
-    UnixMillis, VisitKind, VisitRow, Visited,
+    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, DomainId, Key, LinkId,
+    OwnerId, Sketch, SubjectDay, UnixMillis,
 };
 use curt_testkit::sample::partition;
 use http::{Method, Request};
@@ -25,7 +25,7 @@ fn link(key: &str) -> ClickSubject {
     ClickSubject::Link(id(key), 1)
 }
 
-/// Counts visits of a subject in one hour.
+/// Counts clicks of a subject in one hour.
 async fn count(
     world: &World,
     subject: &ClickSubject,
@@ -35,7 +35,7 @@ async fn count(
     count: u64,
 ) {
     let mut visitors = Sketch::new();
-    if (dimension, value) == (Dimension::Kind, "human") {
+    if (dimension, value) == (Dimension::Class, "human") {
         visitors.insert(0x0123_4567_89ab_cdef);
     }
     let day = SubjectDay {
@@ -53,28 +53,28 @@ async fn count(
 }
 
 async fn humans(world: &World, subject: &ClickSubject, at: UnixMillis, number: u64) {
-    count(world, subject, at, Dimension::Kind, "human", number).await;
+    count(world, subject, at, Dimension::Class, "human", number).await;
 }
 
-pub(crate) async fn apply(world: &World, days: Vec<SubjectDay>, visits: Vec<VisitRow>) {
+pub(crate) async fn apply(world: &World, days: Vec<SubjectDay>, clicks: Vec<Click>) {
     let from = world.clicks.position(partition(0)).await.unwrap();
     let flush = ClickFlush {
         partition: partition(0),
         from,
         to: from + 1,
         days,
-        visits,
+        clicks,
     };
     assert!(world.clicks.apply(flush).await.unwrap());
 }
 
-pub(crate) fn visit(at: UnixMillis, visited: Visited, owner: Option<OwnerId>) -> VisitRow {
-    VisitRow {
+pub(crate) fn click(at: UnixMillis, outcome: ClickOutcome, owner: Option<OwnerId>) -> Click {
+    Click {
         at,
-        visited,
+        outcome,
         owner,
         tags: Vec::new(),
-        kind: VisitKind::Human,
+        class: ClickClass::Human,
         country: "DE".into(),
         browser: "Firefox".into(),
         system: "Linux".into(),
@@ -85,8 +85,8 @@ pub(crate) fn visit(at: UnixMillis, visited: Visited, owner: Option<OwnerId>) ->
     }
 }
 
-fn of_ada(at: UnixMillis, key: &str) -> VisitRow {
-    visit(at, Visited::Link(id(key), 1), Some(ADA))
+fn of_ada(at: UnixMillis, key: &str) -> Click {
+    click(at, ClickOutcome::Link(id(key), 1), Some(ADA))
 }
 
 async fn get(world: &World, path: &str) -> Answer {

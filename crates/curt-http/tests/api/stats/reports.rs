@@ -1,11 +1,11 @@
 use curt_core::ports::LinkStore as _;
 use curt_core::{
-    ClickSubject, Dimension, Link, Revision, Scope, UnixMillis, VisitKind, VisitRow, Visited,
+    Click, ClickClass, ClickOutcome, ClickSubject, Dimension, Link, Revision, Scope, UnixMillis,
 };
 use curt_testkit::sample;
 use serde_json::json;
 
-use super::{DAY, HOUR, apply, count, get, get_as, humans, id, link, of_ada, visit};
+use super::{DAY, HOUR, apply, click, count, get, get_as, humans, id, link, of_ada};
 use crate::harness::{ADA, BOB, NOW, ROOT, World};
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn a_link_tells_its_totals_and_a_series_without_gaps() {
     let abc = link("abc");
     humans(&world, &abc, UnixMillis(NOW.0 - 2 * DAY), 3).await;
     humans(&world, &abc, NOW, 4).await;
-    count(&world, &abc, NOW, Dimension::Kind, "bot", 5).await;
+    count(&world, &abc, NOW, Dimension::Class, "bot", 5).await;
     let stats = get(&world, "/api/v1/links/abc/stats").await;
     assert_eq!(stats.status, 200, "{}", stats.body);
     let stats = stats.json();
@@ -143,41 +143,41 @@ async fn values_are_ranked_and_the_others_counted() {
 }
 
 #[tokio::test]
-async fn values_are_ranked_among_visits_that_have_others() {
+async fn values_are_ranked_among_clicks_that_have_others() {
     let world = World::new().await;
     world.clock.set(UnixMillis(NOW.0 - DAY));
     world.link("abc").await;
     world.clock.set(NOW);
     let at = UnixMillis(NOW.0 - HOUR);
-    let from = |country: &str, browser: &str| VisitRow {
+    let from = |country: &str, browser: &str| Click {
         country: country.into(),
         browser: browser.into(),
         ..of_ada(at, "abc")
     };
-    let bot = VisitRow {
-        kind: VisitKind::Bot,
+    let bot = Click {
+        class: ClickClass::Bot,
         ..from("DE", "Crawler")
     };
-    let visits = vec![
+    let clicks = vec![
         from("DE", "Firefox"),
         from("FR", "Chrome"),
         from("DE", "Chrome"),
         from("DE", "Firefox"),
         bot,
-        visit(at, Visited::Absent("lost".into()), None),
+        click(at, ClickOutcome::Absent("lost".into()), None),
     ];
-    apply(&world, Vec::new(), visits).await;
+    apply(&world, Vec::new(), clicks).await;
     for (path, expected) in [
         (
             "links/abc/stats/browser?country=DE",
             json!({"Firefox": 2, "Chrome": 1}),
         ),
         (
-            "links/abc/stats/browser?country=DE&kind=bot",
+            "links/abc/stats/browser?country=DE&class=bot",
             json!({"Crawler": 1}),
         ),
         (
-            "links/abc/stats/kind?country=DE",
+            "links/abc/stats/class?country=DE",
             json!({"human": 3, "bot": 1}),
         ),
         (
@@ -197,23 +197,23 @@ async fn values_are_ranked_among_visits_that_have_others() {
         assert_eq!(serde_json::Value::Object(values), expected, "{path}");
         assert_eq!(top["complete_from"], top["from"], "{path}");
     }
-    for (query, refused) in [("kind=alien", "kind/value"), ("age=42", "age/unknown")] {
+    for (query, refused) in [("class=alien", "class/value"), ("age=42", "age/unknown")] {
         let answer = get(&world, &format!("/api/v1/stats/country?{query}")).await;
         assert_eq!(answer.refused(), refused);
     }
 }
 
 #[tokio::test]
-async fn where_no_visit_is_kept_there_are_no_filters() {
-    let world = World::without_visits().await;
+async fn where_no_click_is_kept_there_are_no_filters() {
+    let world = World::without_clicks().await;
     world.link("abc").await;
-    for query in ["", "?kind=human"] {
+    for query in ["", "?class=human"] {
         let answer = get(&world, &format!("/api/v1/links/abc/stats/browser{query}")).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
     for (query, refused) in [
         ("country=DE", "country/unavailable"),
-        ("kind=bot", "kind/unavailable"),
+        ("class=bot", "class/unavailable"),
     ] {
         let answer = get(&world, &format!("/api/v1/links/abc/stats/browser?{query}")).await;
         assert_eq!(answer.refused(), refused);
@@ -222,7 +222,7 @@ async fn where_no_visit_is_kept_there_are_no_filters() {
 
 /// A key that was given away again: in the same hour, and by another owner.
 #[tokio::test]
-async fn visits_of_an_earlier_link_with_the_same_key_are_not_its_own() {
+async fn clicks_of_an_earlier_link_with_the_same_key_are_not_its_own() {
     let world = World::new().await;
     let reborn = Link {
         owner: ADA,
@@ -237,7 +237,7 @@ async fn visits_of_an_earlier_link_with_the_same_key_are_not_its_own() {
         count(&world, subject, NOW, Dimension::Browser, browser, number).await;
     }
     let of_both = [(id("abc"), 1), (id("abc"), 2)]
-        .map(|(id, generation)| visit(NOW, Visited::Link(id, generation), Some(ADA)));
+        .map(|(id, generation)| click(NOW, ClickOutcome::Link(id, generation), Some(ADA)));
     apply(&world, Vec::new(), of_both.to_vec()).await;
     let path = "/api/v1/links/abc";
     let stats = get(&world, &format!("{path}/stats")).await.json();
@@ -247,15 +247,15 @@ async fn visits_of_an_earlier_link_with_the_same_key_are_not_its_own() {
     );
     let top = get(&world, &format!("{path}/stats/browser")).await.json();
     assert_eq!(top["values"], json!([{"value": "Firefox", "count": 1}]));
-    let visits = get(&world, &format!("{path}/visits")).await.json();
-    assert_eq!(visits["visits"].as_array().unwrap().len(), 1);
-    let all = get(&world, "/api/v1/visits").await.json();
-    assert_eq!(all["visits"].as_array().unwrap().len(), 2);
+    let clicks = get(&world, &format!("{path}/clicks")).await.json();
+    assert_eq!(clicks["clicks"].as_array().unwrap().len(), 1);
+    let all = get(&world, "/api/v1/clicks").await.json();
+    assert_eq!(all["clicks"].as_array().unwrap().len(), 2);
 }
 
-/// A clock that stepped back dates visits before the link that they are of.
+/// A clock that stepped back dates clicks before the link that they are of.
 #[tokio::test]
-async fn no_clock_hides_visits() {
+async fn no_clock_hides_clicks() {
     let world = World::new().await;
     world.link("abc").await;
     humans(&world, &link("abc"), UnixMillis(NOW.0 - DAY), 100).await;
@@ -263,7 +263,7 @@ async fn no_clock_hides_visits() {
     humans(&world, &link("abc"), NOW, 1).await;
     let stats = get(&world, "/api/v1/links/abc/stats").await.json();
     assert_eq!(stats["totals"]["human"], 111);
-    let top = get(&world, "/api/v1/links/abc/stats/kind").await.json();
+    let top = get(&world, "/api/v1/links/abc/stats/class").await.json();
     assert_eq!(top["values"], json!([{"value": "human", "count": 111}]));
     // An end that is asked for is one.
     let path = "/api/v1/links/abc/stats?to=2026-01-01T00:30:00Z";
@@ -349,7 +349,7 @@ async fn where_nothing_is_counted_there_are_no_reports() {
     for path in [
         "/api/v1/stats",
         "/api/v1/links/abc/stats",
-        "/api/v1/links/abc/visits",
+        "/api/v1/links/abc/clicks",
         "/api/v1/live",
     ] {
         let answer = get(&world, path).await;
@@ -358,7 +358,7 @@ async fn where_nothing_is_counted_there_are_no_reports() {
             (404, "not-found")
         );
         assert!(
-            answer.body.contains("does not count visits"),
+            answer.body.contains("does not count clicks"),
             "{}",
             answer.body
         );

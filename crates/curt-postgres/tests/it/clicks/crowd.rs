@@ -15,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
 
 use crate::clicks::world::{
-    Clicks, apply_surely, counted, link, one_visit, open, stream, total, visit,
+    Clicks, apply_surely, click, counted, link, one_click, open, stream, total,
 };
 
 const SERVERS: u64 = 8;
@@ -55,7 +55,7 @@ async fn servers_never_wait_in_a_circle_and_everything_counts_c1() {
                     from,
                     to: from + 1,
                     days: some_days(&mut random),
-                    visits: vec![visit(&key(0), NOW)],
+                    clicks: vec![click(&key(0), NOW)],
                 };
                 days_flushed += flush.days.len() as u64;
                 assert!(clicks.apply(flush).await.unwrap());
@@ -75,8 +75,8 @@ async fn servers_never_wait_in_a_circle_and_everything_counts_c1() {
         counted += of_all;
     }
     assert_eq!(counted, flushed);
-    let visits = database.sql("select count(*) from click_visits").unwrap();
-    assert_eq!(visits, (SERVERS * flushes).to_string());
+    let clicks = database.sql("select count(*) from clicks").unwrap();
+    assert_eq!(clicks, (SERVERS * flushes).to_string());
     let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
     assert_eq!(database.sql(deadlocks).unwrap(), "0");
 }
@@ -94,7 +94,7 @@ async fn killed_backends_lose_and_double_nothing_c1() {
         work.spawn(async move {
             let mut flushed = 0;
             while killing.load(Relaxed) || flushed < length(150, 1_500) {
-                apply_surely(&clicks, one_visit(number, flushed)).await;
+                apply_surely(&clicks, one_click(number, flushed)).await;
                 flushed += 1;
             }
             (number, flushed)
@@ -104,10 +104,14 @@ async fn killed_backends_lose_and_double_nothing_c1() {
     killing.store(false, Relaxed);
     kills.unwrap();
     let flushed = work.join_all().await;
-    let visits: u64 = flushed.iter().map(|(_, flushed)| flushed).sum();
+    let total_flushed: u64 = flushed.iter().map(|(_, flushed)| flushed).sum();
     let clicks: Clicks = open(&server.url("killed"));
     for subject in [link("a"), ClickSubject::Everything] {
-        assert_eq!(total(&clicks, &subject).await, visits, "C-1: {subject:?}");
+        assert_eq!(
+            total(&clicks, &subject).await,
+            total_flushed,
+            "C-1: {subject:?}"
+        );
     }
     for (number, flushed) in flushed {
         let position = clicks.position(stream(number)).await.unwrap();

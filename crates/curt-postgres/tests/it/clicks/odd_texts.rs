@@ -1,14 +1,14 @@
 //! Texts that PostgreSQL does not take.
 
-use curt_core::ports::{ClickFlush, VisitFilter, VisitQuery};
-use curt_core::{ClickSubject, OwnerId, UnixMillis, VisitRow, Visited};
+use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery};
+use curt_core::{Click, ClickOutcome, ClickSubject, OwnerId, UnixMillis};
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::need;
 use curt_testkit::sample::NOW;
 
-use crate::clicks::world::{counted, one_visit, open, stream, total, visit};
+use crate::clicks::world::{click, counted, one_click, open, stream, total};
 
-/// Whoever sends one must not keep the visits of everybody from being counted.
+/// Whoever sends one must not keep the clicks of everybody from being counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nul_is_counted_like_any_other_sign() {
     let server = need!(shared());
@@ -17,34 +17,34 @@ async fn a_nul_is_counted_like_any_other_sign() {
     let odd_tag = ClickSubject::tag(OwnerId(1), "a\0b");
     let mut day = counted(odd_tag.clone());
     day.sums[0].value = "hu\0man".into();
-    let odd = VisitRow {
-        visited: Visited::Absent("a\0b".into()),
+    let odd = Click {
+        outcome: ClickOutcome::Absent("a\0b".into()),
         owner: None,
         tags: vec!["c\0".into()],
         referrer: "\0".into(),
-        ..visit("x", NOW)
+        ..click("x", NOW)
     };
     let flush = ClickFlush {
         days: vec![day],
-        visits: vec![odd.clone()],
-        ..one_visit(1, 0)
+        clicks: vec![odd.clone()],
+        ..one_click(1, 0)
     };
     assert!(clicks.apply(flush).await.unwrap());
     assert_eq!(clicks.position(stream(1)).await.unwrap(), 1);
     assert_eq!(total(&clicks, &odd_tag).await, 1);
-    let query = VisitQuery {
+    let query = ClickQuery {
         subject: ClickSubject::Orphans,
         from: UnixMillis(0),
         before: UnixMillis::MAX,
-        filter: VisitFilter::default(),
+        filter: ClickFilter::default(),
         cursor: None,
         limit: 9,
     };
-    let want = VisitRow {
-        visited: Visited::Absent("a\u{fffd}b".into()),
+    let want = Click {
+        outcome: ClickOutcome::Absent("a\u{fffd}b".into()),
         tags: vec!["c\u{fffd}".into()],
         referrer: "\u{fffd}".into(),
         ..odd
     };
-    assert_eq!(clicks.visits(&query).await.unwrap().visits, [want]);
+    assert_eq!(clicks.clicks(&query).await.unwrap().clicks, [want]);
 }

@@ -1,43 +1,43 @@
-//! What a page of visits costs.
+//! What a page of clicks costs.
 
 use std::time::{Duration, Instant};
 
-use curt_core::ports::{ClickFlush, VisitFilter, VisitQuery};
-use curt_core::{ClickSubject, UnixMillis, VisitKind, VisitRow, Visited};
+use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery};
+use curt_core::{Click, ClickClass, ClickOutcome, ClickSubject, UnixMillis};
 use curt_testkit::engines::postgres::{Database, shared};
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, OWNER, later};
 
-use crate::clicks::world::{Clicks, PATIENCE, link, open, stream, visit};
+use crate::clicks::world::{Clicks, PATIENCE, click, link, open, stream};
 
-const VISITS: u64 = 20_000;
+const CLICKS: u64 = 20_000;
 const LIMIT: usize = 20;
 /// Rows that three pages may read: the filtered ones a window each, and always far less than the table.
 const READ_MAX: u64 = 3_500;
 
 async fn fill(clicks: &Clicks) {
     let made = |n: u64| match n % 4 {
-        0 => VisitRow {
-            visited: Visited::BaseUrl,
+        0 => Click {
+            outcome: ClickOutcome::BaseUrl,
             owner: None,
-            ..visit("x", later(n))
+            ..click("x", later(n))
         },
-        1 => visit("rare", later(n)),
-        _ => visit("busy", later(n)),
+        1 => click("rare", later(n)),
+        _ => click("busy", later(n)),
     };
-    for from in 0..VISITS / 5_000 {
+    for from in 0..CLICKS / 5_000 {
         let flush = ClickFlush {
             partition: stream(1),
             from,
             to: from + 1,
             days: Vec::new(),
-            visits: (from * 5_000..(from + 1) * 5_000).map(made).collect(),
+            clicks: (from * 5_000..(from + 1) * 5_000).map(made).collect(),
         };
         assert!(clicks.apply(flush).await.unwrap());
     }
 }
 
-/// Rows of visits that were read so far. Sessions report when they end.
+/// Rows of clicks that were read so far. Sessions report when they end.
 async fn rows_read(database: &Database) -> u64 {
     let started = Instant::now();
     let sessions = "select count(*) from pg_stat_activity \
@@ -47,24 +47,24 @@ async fn rows_read(database: &Database) -> u64 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let read = "select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables \
-        where relname = 'click_visits'";
+        where relname = 'clicks'";
     database.sql(read).unwrap().parse().unwrap()
 }
 
-async fn walk_three_pages(clicks: &Clicks, query: &VisitQuery) {
+async fn walk_three_pages(clicks: &Clicks, query: &ClickQuery) {
     let mut cursor = None;
     for _ in 0..3 {
-        let query = VisitQuery {
+        let query = ClickQuery {
             cursor: cursor.take(),
             ..query.clone()
         };
-        let page = clicks.visits(&query).await.unwrap();
-        assert_eq!(page.visits.len(), LIMIT, "{query:?}");
+        let page = clicks.clicks(&query).await.unwrap();
+        assert_eq!(page.clicks.len(), LIMIT, "{query:?}");
         cursor = page.next;
     }
 }
 
-fn queries() -> Vec<VisitQuery> {
+fn queries() -> Vec<ClickQuery> {
     let subjects = [
         ClickSubject::Everything,
         ClickSubject::Orphans,
@@ -72,11 +72,11 @@ fn queries() -> Vec<VisitQuery> {
         link("busy"),
         link("rare"),
     ];
-    let humans = VisitFilter {
-        kind: Some(VisitKind::Human),
+    let humans = ClickFilter {
+        class: Some(ClickClass::Human),
         values: Vec::new(),
     };
-    let of = |(subject, filter)| VisitQuery {
+    let of = |(subject, filter)| ClickQuery {
         subject,
         from: NOW,
         before: UnixMillis::MAX,
@@ -88,7 +88,7 @@ fn queries() -> Vec<VisitQuery> {
         .into_iter()
         .flat_map(|subject| {
             [
-                (subject.clone(), VisitFilter::default()),
+                (subject.clone(), ClickFilter::default()),
                 (subject, humans.clone()),
             ]
         })
@@ -100,7 +100,7 @@ fn queries() -> Vec<VisitQuery> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_reads_little_more_than_it_shows() {
     let server = need!(shared());
-    let database = server.database("visits").unwrap();
+    let database = server.database("clicks").unwrap();
     fill(&open(&database.url())).await;
     for statistics in ["no", "fresh"] {
         if statistics == "fresh" {

@@ -10,7 +10,7 @@ use curt_testkit::engines::proxy::{Line, Proxy};
 use curt_testkit::need;
 use tokio_postgres::{Client, NoTls};
 
-use crate::clicks::world::{Clicks, PATIENCE, apply_surely, link, one_visit, open, stream, total};
+use crate::clicks::world::{Clicks, PATIENCE, apply_surely, link, one_click, open, stream, total};
 
 /// Stops every flush at one place, for as long as a session holds the lock.
 struct Gate {
@@ -68,9 +68,9 @@ fn line_to(server: &Server) -> Proxy {
     Proxy::to(target).unwrap()
 }
 
-async fn open_with_a_visit(url: &str) -> Clicks {
+async fn open_with_a_click(url: &str) -> Clicks {
     let clicks = open(url);
-    apply_surely(&clicks, one_visit(1, 0)).await;
+    apply_surely(&clicks, one_click(1, 0)).await;
     clicks
 }
 
@@ -83,11 +83,11 @@ async fn cut_at(place: &str, is_committed: bool) {
         proxy.address(),
         database.name()
     );
-    let clicks = open_with_a_visit(&url).await;
+    let clicks = open_with_a_click(&url).await;
     let gate = Gate::close(&database, place).await;
     let flush = tokio::spawn({
         let clicks = Arc::clone(&clicks);
-        async move { clicks.apply(one_visit(1, 1)).await }
+        async move { clicks.apply(one_click(1, 1)).await }
     });
     gate.wait_until("1").await;
     proxy.set(Line::Cut);
@@ -98,12 +98,12 @@ async fn cut_at(place: &str, is_committed: bool) {
 
     let before = total(&clicks, &link("a")).await;
     assert_eq!(before, 1 + u64::from(is_committed));
-    let again = clicks.apply(one_visit(1, 1)).await.unwrap();
+    let again = clicks.apply(one_click(1, 1)).await.unwrap();
     assert_eq!(again, !is_committed);
     assert_eq!(clicks.position(stream(1)).await.unwrap(), 2);
     assert_eq!(total(&clicks, &link("a")).await, 2, "C-1");
-    let visits = database.sql("select count(*) from click_visits").unwrap();
-    assert_eq!(visits, "2", "C-1");
+    let clicks = database.sql("select count(*) from clicks").unwrap();
+    assert_eq!(clicks, "2", "C-1");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,7 +126,7 @@ async fn a_line_cut_before_the_commit_counts_once_c1() {
 async fn an_abandoned_flush_is_undone_c1() {
     let server = need!(shared());
     let database = server.database("abandoned").unwrap();
-    let clicks = open_with_a_visit(&database.url()).await;
+    let clicks = open_with_a_click(&database.url()).await;
     let gate = Gate::close(
         &database,
         "trigger gate before update on click_days for each row",
@@ -134,14 +134,14 @@ async fn an_abandoned_flush_is_undone_c1() {
     .await;
     let flush = tokio::spawn({
         let clicks = Arc::clone(&clicks);
-        async move { clicks.apply(one_visit(1, 1)).await }
+        async move { clicks.apply(one_click(1, 1)).await }
     });
     gate.wait_until("1").await;
     flush.abort();
     assert!(flush.await.unwrap_err().is_cancelled());
     gate.open().await;
     assert_eq!(clicks.position(stream(1)).await.unwrap(), 1);
-    assert!(clicks.apply(one_visit(1, 1)).await.unwrap());
+    assert!(clicks.apply(one_click(1, 1)).await.unwrap());
     assert_eq!(total(&open(&database.url()), &link("a")).await, 2, "C-1");
 }
 
@@ -150,7 +150,7 @@ async fn an_abandoned_flush_is_undone_c1() {
 async fn a_day_that_is_purged_under_a_flush_is_not_lost_c1() {
     let server = need!(shared());
     let database = server.database("purged").unwrap();
-    let clicks = open_with_a_visit(&database.url()).await;
+    let clicks = open_with_a_click(&database.url()).await;
     let gate = Gate::close(
         &database,
         "trigger gate after insert on click_days for each statement",
@@ -158,14 +158,14 @@ async fn a_day_that_is_purged_under_a_flush_is_not_lost_c1() {
     .await;
     let flush = tokio::spawn({
         let clicks = Arc::clone(&clicks);
-        async move { clicks.apply(one_visit(1, 1)).await }
+        async move { clicks.apply(one_click(1, 1)).await }
     });
     gate.wait_until("1").await;
     gate.run("delete from click_days").await;
     gate.open().await;
     let error = flush.await.unwrap().unwrap_err();
     assert_eq!(error.kind, ErrorKind::Throttled, "{error:?}");
-    assert!(clicks.apply(one_visit(1, 1)).await.unwrap());
+    assert!(clicks.apply(one_click(1, 1)).await.unwrap());
     assert_eq!(
         total(&clicks, &link("a")).await,
         1,

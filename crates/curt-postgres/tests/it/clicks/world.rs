@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use curt_core::ports::{ClickFlush, ClickStore, HourRange, StreamId, StreamPartition};
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay, UnixMillis, VisitKind, VisitRow,
-    Visited,
+    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay,
+    UnixMillis,
 };
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::sample::{NOW, OWNER, id};
@@ -37,14 +37,14 @@ pub(crate) fn link(key: &str) -> ClickSubject {
     ClickSubject::Link(id(key), 1)
 }
 
-/// One visit of a human, today.
+/// One click of a human, today.
 pub(crate) fn counted(subject: ClickSubject) -> SubjectDay {
     SubjectDay {
         subject,
         day: Day::of(NOW),
         sums: vec![ClickSum {
             hour: NOW.hour(),
-            dimension: Dimension::Kind,
+            dimension: Dimension::Class,
             value: "human".into(),
             count: 1,
         }],
@@ -52,13 +52,13 @@ pub(crate) fn counted(subject: ClickSubject) -> SubjectDay {
     }
 }
 
-pub(crate) fn visit(key: &str, at: UnixMillis) -> VisitRow {
-    VisitRow {
+pub(crate) fn click(key: &str, at: UnixMillis) -> Click {
+    Click {
         at,
-        visited: Visited::Link(id(key), 1),
+        outcome: ClickOutcome::Link(id(key), 1),
         owner: Some(OWNER),
         tags: Vec::new(),
-        kind: VisitKind::Human,
+        class: ClickClass::Human,
         country: "DE".into(),
         browser: "Firefox".into(),
         system: "Linux".into(),
@@ -69,19 +69,19 @@ pub(crate) fn visit(key: &str, at: UnixMillis) -> VisitRow {
     }
 }
 
-/// One visit of the link "a": its days and itself.
-pub(crate) fn one_visit(server: u64, from: u64) -> ClickFlush {
+/// One click of the link "a": its days and itself.
+pub(crate) fn one_click(server: u64, from: u64) -> ClickFlush {
     ClickFlush {
         partition: stream(server),
         from,
         to: from + 1,
         days: vec![counted(link("a")), counted(ClickSubject::Everything)],
-        visits: vec![visit("a", NOW)],
+        clicks: vec![click("a", NOW)],
     }
 }
 
 pub(crate) async fn total(clicks: &Clicks, subject: &ClickSubject) -> u64 {
-    let top = clicks.top(subject, Dimension::Kind, HourRange::ALL, 9);
+    let top = clicks.top(subject, Dimension::Class, HourRange::ALL, 9);
     top.await.unwrap().total()
 }
 

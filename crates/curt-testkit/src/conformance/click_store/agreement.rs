@@ -1,15 +1,15 @@
 //! Two stores that are asked the same must answer the same: random histories against a reference.
 
 use anyhow::{Context, Result};
-use curt_core::ports::{ClickFlush, HourRange, VisitFilter, VisitQuery};
+use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery, HourRange};
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, OwnerId, SubjectDay, UnixMillis, VisitKind, VisitRow,
-    Visited,
+    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, OwnerId, SubjectDay,
+    UnixMillis,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::{DAY, Port, day, hour, link, visit, visitors, walk};
+use super::{DAY, Port, click, day, hour, link, visitors, walk};
 use crate::conformance::same;
 use crate::sample::{id, partition};
 
@@ -52,7 +52,7 @@ impl History {
             0..4 => self.apply().await,
             4..6 => self.read_sums().await,
             6 => self.read_visitors().await,
-            7..9 => self.read_visits().await,
+            7..9 => self.read_clicks().await,
             9 => self.salts().await,
             _ => self.purge().await,
         }
@@ -67,7 +67,7 @@ impl History {
             from: at + wrong,
             to: at + self.random.random_range(0..5),
             days: (0..self.number(5)).map(|_| self.any_day()).collect(),
-            visits: (0..self.number(9)).map(|_| self.any_visit()).collect(),
+            clicks: (0..self.number(9)).map(|_| self.any_click()).collect(),
         };
         both!(self, format!("{flush:?}"), |store| store
             .apply(flush.clone()));
@@ -100,17 +100,17 @@ impl History {
         Ok(())
     }
 
-    async fn read_visits(&mut self) -> Result<()> {
-        let mut query = VisitQuery {
+    async fn read_clicks(&mut self) -> Result<()> {
+        let mut query = ClickQuery {
             subject: self.any_subject(),
             from: self.any_time(),
             before: self.any_time(),
-            filter: VisitFilter::default(),
+            filter: ClickFilter::default(),
             cursor: None,
             limit: 1 + self.number(20),
         };
         if self.random.random_bool(0.3) {
-            query.filter.kind = Some(self.one_of(&VisitKind::ALL));
+            query.filter.class = Some(self.one_of(&ClickClass::ALL));
         }
         if self.random.random_bool(0.3) {
             let dimension = self.one_of(&Dimension::ALL);
@@ -135,9 +135,9 @@ impl History {
     async fn purge(&mut self) -> Result<()> {
         let before = self.any_day_number().minus(2);
         let limit = self.number(50);
-        let what = format!("purge {limit} visits before {before:?}");
+        let what = format!("purge {limit} clicks before {before:?}");
         both!(self, what, |store| store
-            .purge_visits(before.start(), limit));
+            .purge_clicks(before.start(), limit));
         // Which days of a full batch go first is left open, so that all must go.
         let what = format!("purge days before {before:?}");
         both!(self, what, |store| store.purge_sums(before, usize::MAX));
@@ -198,25 +198,25 @@ impl History {
         }
     }
 
-    fn any_visit(&mut self) -> VisitRow {
+    fn any_click(&mut self) -> Click {
         let key = self.one_of(&["a", "b", "A"]);
-        let visited = self.one_of(&[
-            Visited::Link(id(key), 1),
-            Visited::Link(id(key), 1),
-            Visited::Absent("nope".into()),
-            Visited::BaseUrl,
+        let outcome = self.one_of(&[
+            ClickOutcome::Link(id(key), 1),
+            ClickOutcome::Link(id(key), 1),
+            ClickOutcome::Absent("nope".into()),
+            ClickOutcome::BaseUrl,
         ]);
         let owner = OwnerId(self.random.random_range(1..3));
         let tags: &[&str] = self.one_of(&[&[] as &[_], &["red"], &["RED", "blue"]]);
-        VisitRow {
+        Click {
             at: self.any_time(),
-            owner: matches!(visited, Visited::Link(..)).then_some(owner),
+            owner: matches!(outcome, ClickOutcome::Link(..)).then_some(owner),
             tags: tags.iter().map(|tag| (*tag).into()).collect(),
-            visited,
-            kind: self.one_of(&VisitKind::ALL),
+            outcome,
+            class: self.one_of(&ClickClass::ALL),
             country: self.any_value(),
             browser: self.any_value(),
-            ..visit(key, 0)
+            ..click(key, 0)
         }
     }
 }

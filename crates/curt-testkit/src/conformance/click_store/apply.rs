@@ -5,12 +5,12 @@ use curt_core::ports::{ClickFlush, HourRange, StreamId, StreamPartition, Top};
 use curt_core::{ClickSubject, Day, Dimension};
 
 use super::{
-    DAY, Port, all_of, counted, day, flush, flush_of, link, series, sum, visit, visitors, walk,
+    DAY, Port, all_of, click, counted, day, flush, flush_of, link, series, sum, visitors, walk,
 };
 use crate::conformance::{RACERS, Suite, race, run_clauses, same};
 use crate::sample::partition;
 
-const KIND: Dimension = Dimension::Kind;
+const CLASS: Dimension = Dimension::Class;
 
 pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
     run_clauses!(
@@ -30,21 +30,21 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
 async fn an_empty_store_knows_nothing(store: Port) -> Result<()> {
     same("position", store.position(partition(3)).await?, 0)?;
     for subject in [ClickSubject::Everything, ClickSubject::Orphans, link("a")] {
-        same("sums", series(&store, &subject, KIND).await?, vec![])?;
-        let top = store.top(&subject, KIND, HourRange::ALL, 9).await?;
+        same("sums", series(&store, &subject, CLASS).await?, vec![])?;
+        let top = store.top(&subject, CLASS, HourRange::ALL, 9).await?;
         same("top", top, Top::default())?;
         let days = store.visitors(&subject, Day::FIRST, Day::LAST).await?;
         same("visitors", days, vec![])?;
-        same("visits", walk(&store, &all_of(subject)).await?, vec![])?;
+        same("clicks", walk(&store, &all_of(subject)).await?, vec![])?;
     }
     Ok(())
 }
 
-/// Sums, visitors and visits in one.
+/// Sums, visitors and clicks in one.
 fn whole(partition: StreamPartition, from: u64, to: u64) -> ClickFlush {
     let mut day = counted(
         link("a"),
-        vec![sum(1, KIND, "human", 2), sum(1, KIND, "human", 3)],
+        vec![sum(1, CLASS, "human", 2), sum(1, CLASS, "human", 3)],
     );
     day.visitors = visitors(from..to);
     ClickFlush {
@@ -52,7 +52,7 @@ fn whole(partition: StreamPartition, from: u64, to: u64) -> ClickFlush {
         from,
         to,
         days: vec![day],
-        visits: vec![visit("a", 5)],
+        clicks: vec![click("a", 5)],
     }
 }
 
@@ -62,15 +62,15 @@ async fn a_flush_is_applied_once_c1(store: Port) -> Result<()> {
         !store.apply(whole(partition(0), 0, 10)).await?,
         "called twice"
     );
-    let once = vec![sum(1, KIND, "human", 5)];
-    same("sums", series(&store, &link("a"), KIND).await?, once)?;
-    same("visits", walk(&store, &all_of(link("a"))).await?.len(), 1)?;
+    let once = vec![sum(1, CLASS, "human", 5)];
+    same("sums", series(&store, &link("a"), CLASS).await?, once)?;
+    same("clicks", walk(&store, &all_of(link("a"))).await?.len(), 1)?;
     same("position", store.position(partition(0)).await?, 10)?;
 
     ensure!(store.apply(whole(partition(0), 10, 20)).await?, "the next");
-    let twice = vec![sum(1, KIND, "human", 10)];
-    same("sums", series(&store, &link("a"), KIND).await?, twice)?;
-    same("visits", walk(&store, &all_of(link("a"))).await?.len(), 2)?;
+    let twice = vec![sum(1, CLASS, "human", 10)];
+    same("sums", series(&store, &link("a"), CLASS).await?, twice)?;
+    same("clicks", walk(&store, &all_of(link("a"))).await?.len(), 2)?;
     same("position", store.position(partition(0)).await?, 20)
 }
 
@@ -82,13 +82,13 @@ async fn a_refused_flush_changes_nothing_c1(store: Port) -> Result<()> {
         );
     }
     same("position", store.position(partition(0)).await?, 0)?;
-    same("sums", series(&store, &link("a"), KIND).await?, vec![])?;
+    same("sums", series(&store, &link("a"), CLASS).await?, vec![])?;
     same(
         "visitors",
         store.visitors(&link("a"), Day::FIRST, Day::LAST).await?,
         vec![],
     )?;
-    same("visits", walk(&store, &all_of(link("a"))).await?, vec![])
+    same("clicks", walk(&store, &all_of(link("a"))).await?, vec![])
 }
 
 /// Poison alone moves the position too.
@@ -103,8 +103,8 @@ async fn partitions_add_up(store: Port) -> Result<()> {
     same("position", store.position(partition(0)).await?, 1)?;
     same("position", store.position(partition(7)).await?, 9)?;
     same("position", store.position(partition(1)).await?, 0)?;
-    let both = vec![sum(1, KIND, "human", 10)];
-    same("sums", series(&store, &link("a"), KIND).await?, both)?;
+    let both = vec![sum(1, CLASS, "human", 10)];
+    same("sums", series(&store, &link("a"), CLASS).await?, both)?;
     let visitors = store.visitors(&link("a"), day(DAY), day(DAY + 1)).await?;
     same("visitors of 0..1 and 0..9", visitors, vec![(day(DAY), 9)])
 }
@@ -122,23 +122,23 @@ async fn streams_are_apart(store: Port) -> Result<()> {
         same("position", store.position(own).await?, to)?;
         ensure!(!store.apply(whole(own, 0, to)).await?, "{own:?} again");
     }
-    let all = vec![sum(1, KIND, "human", 15)];
-    same("sums", series(&store, &link("a"), KIND).await?, all)
+    let all = vec![sum(1, CLASS, "human", 15)];
+    same("sums", series(&store, &link("a"), CLASS).await?, all)
 }
 
 async fn one_racer_applies_c1(store: Port) -> Result<()> {
     for step in 0..4 {
         let applied = race(RACERS, |_| {
             let store = Arc::clone(&store);
-            let own = flush(step, step + 1, "a", vec![sum(1, KIND, "human", 1)]);
+            let own = flush(step, step + 1, "a", vec![sum(1, CLASS, "human", 1)]);
             async move { store.apply(own).await }
         })
         .await?;
         let winners = applied.iter().filter(|won| **won).count();
         same("C-1: winners", winners, 1)?;
     }
-    let want = vec![sum(1, KIND, "human", 4)];
-    same("C-1: sums", series(&store, &link("a"), KIND).await?, want)
+    let want = vec![sum(1, CLASS, "human", 4)];
+    same("C-1: sums", series(&store, &link("a"), CLASS).await?, want)
 }
 
 /// Flushers of different partitions touch the same rows.
@@ -150,8 +150,8 @@ async fn racing_partitions_all_count_c1(store: Port) -> Result<()> {
     })
     .await?;
     ensure!(applied.iter().all(|won| *won), "no position is shared");
-    let want = vec![sum(1, KIND, "human", 5 * RACERS as u64)];
-    same("C-1: sums", series(&store, &link("a"), KIND).await?, want)?;
-    let visits = walk(&store, &all_of(link("a"))).await?;
-    same("C-1: visits", visits.len(), RACERS)
+    let want = vec![sum(1, CLASS, "human", 5 * RACERS as u64)];
+    same("C-1: sums", series(&store, &link("a"), CLASS).await?, want)?;
+    let clicks = walk(&store, &all_of(link("a"))).await?;
+    same("C-1: clicks", clicks.len(), RACERS)
 }

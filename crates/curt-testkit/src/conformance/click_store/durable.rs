@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use curt_core::ports::ClickFlush;
 use curt_core::{Day, Dimension, SubjectDay};
 
-use super::{DAY, Port, all_of, counted, day, link, series, sum, visit, visitors, walk};
+use super::{DAY, Port, all_of, click, counted, day, link, series, sum, visitors, walk};
 use crate::conformance::same;
 use crate::sample::partition;
 
@@ -21,7 +21,7 @@ pub(super) async fn survives_reopening_c1(
             visitors: visitors(0..4),
             ..counted(link("a"), vec![sum(1, Dimension::Country, "DE", 2)])
         }],
-        visits: vec![visit("a", 5), visit("b", 6)],
+        clicks: vec![click("a", 5), click("b", 6)],
     };
     let store = open(folder).await;
     ensure!(store.apply(flush.clone()).await?, "the flush");
@@ -37,8 +37,8 @@ pub(super) async fn survives_reopening_c1(
     same("sums", sums, vec![sum(1, Dimension::Country, "DE", 2)])?;
     let days = store.visitors(&link("a"), Day::FIRST, Day::LAST).await?;
     same("visitors", days, vec![(day(DAY), 4)])?;
-    let visits = walk(&store, &all_of(link("a"))).await?;
-    same("visits", visits, vec![visit("a", 5)])?;
+    let clicks = walk(&store, &all_of(link("a"))).await?;
+    same("clicks", clicks, vec![click("a", 5)])?;
     same("salt", store.salt(day(DAY), [0; 32]).await?, [7; 32])?;
     let forgotten = store.salt(day(DAY - 1), [0; 32]).await?;
     same("a forgotten salt", forgotten, [0; 32])

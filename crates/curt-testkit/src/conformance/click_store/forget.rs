@@ -5,11 +5,11 @@ use anyhow::Result;
 use curt_core::ports::ClickFlush;
 use curt_core::{ClickSubject, Day, Dimension, SubjectDay, UnixMillis};
 
-use super::{DAY, Port, all_of, counted, day, link, series, sum, visit, visitors, walk};
+use super::{DAY, Port, all_of, click, counted, day, link, series, sum, visitors, walk};
 use crate::conformance::{RACERS, Suite, race, run_clauses, same};
 use crate::sample::partition;
 
-const KIND: Dimension = Dimension::Kind;
+const CLASS: Dimension = Dimension::Class;
 
 pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
     run_clauses!(
@@ -18,8 +18,8 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
         a_day_keeps_its_first_salt,
         racers_get_one_salt,
         forgotten_salts_are_gone,
-        old_visits_go_oldest_first,
-        the_oldest_visits_go_beyond_a_size,
+        old_clicks_go_oldest_first,
+        the_oldest_clicks_go_beyond_a_size,
         what_is_purged_takes_no_room,
         old_days_go_and_others_stay,
     );
@@ -60,117 +60,117 @@ async fn forgotten_salts_are_gone(store: Port) -> Result<()> {
     Ok(())
 }
 
-/// Two subjects, three days, and a visit on each day.
+/// Two subjects, three days, and a click on each day.
 async fn fill(store: &Port) -> Result<()> {
     let mut days = Vec::new();
     for number in DAY..DAY + 3 {
         for subject in [ClickSubject::Everything, link("a")] {
             days.push(SubjectDay {
                 day: day(number),
-                sums: vec![sum(i64::from(number - DAY) * 24, KIND, "human", 1)],
+                sums: vec![sum(i64::from(number - DAY) * 24, CLASS, "human", 1)],
                 visitors: visitors(0..3),
                 ..counted(subject, Vec::new())
             });
         }
     }
-    let visits = (DAY..DAY + 3).rev();
-    let visits = visits.map(|number| visit("a", day(number).start().0));
+    let clicks = (DAY..DAY + 3).rev();
+    let clicks = clicks.map(|number| click("a", day(number).start().0));
     store
         .apply(ClickFlush {
             partition: partition(0),
             from: 0,
             to: 1,
             days,
-            visits: visits.collect(),
+            clicks: clicks.collect(),
         })
         .await?;
     Ok(())
 }
 
-async fn visit_days(store: &Port) -> Result<Vec<u32>> {
-    let visits = walk(store, &all_of(link("a"))).await?;
+async fn click_days(store: &Port) -> Result<Vec<u32>> {
+    let clicks = walk(store, &all_of(link("a"))).await?;
     let number = |at: UnixMillis| Day::of(at).number() - DAY;
-    Ok(visits.iter().map(|visit| number(visit.at)).collect())
+    Ok(clicks.iter().map(|click| number(click.at)).collect())
 }
 
-async fn old_visits_go_oldest_first(store: Port) -> Result<()> {
+async fn old_clicks_go_oldest_first(store: Port) -> Result<()> {
     fill(&store).await?;
     let before = day(DAY + 2).start();
     same(
         "none is that old",
-        store.purge_visits(day(DAY).start(), 9).await?,
+        store.purge_clicks(day(DAY).start(), 9).await?,
         0,
     )?;
-    same("a batch", store.purge_visits(before, 1).await?, 1)?;
-    same("the oldest is gone", visit_days(&store).await?, vec![2, 1])?;
-    same("the rest", store.purge_visits(before, 9).await?, 1)?;
-    same("called again", store.purge_visits(before, 9).await?, 0)?;
-    same("visits", visit_days(&store).await?, vec![2])?;
-    let sums = series(&store, &link("a"), KIND).await?;
+    same("a batch", store.purge_clicks(before, 1).await?, 1)?;
+    same("the oldest is gone", click_days(&store).await?, vec![2, 1])?;
+    same("the rest", store.purge_clicks(before, 9).await?, 1)?;
+    same("called again", store.purge_clicks(before, 9).await?, 0)?;
+    same("clicks", click_days(&store).await?, vec![2])?;
+    let sums = series(&store, &link("a"), CLASS).await?;
     same("sums stay", sums.len(), 3)
 }
 
-async fn the_oldest_visits_go_beyond_a_size(store: Port) -> Result<()> {
+async fn the_oldest_clicks_go_beyond_a_size(store: Port) -> Result<()> {
     fill(&store).await?;
-    same("there is room", store.trim_visits(1 << 20, 9).await?, 0)?;
-    same("at most a batch", store.trim_visits(0, 1).await?, 1)?;
-    same("the oldest is gone", visit_days(&store).await?, vec![2, 1])?;
-    same("the rest", store.trim_visits(0, 9).await?, 2)?;
-    same("called again", store.trim_visits(0, 9).await?, 0)?;
-    same("visits", visit_days(&store).await?, vec![])?;
-    let sums = series(&store, &link("a"), KIND).await?;
+    same("there is room", store.trim_clicks(1 << 20, 9).await?, 0)?;
+    same("at most a batch", store.trim_clicks(0, 1).await?, 1)?;
+    same("the oldest is gone", click_days(&store).await?, vec![2, 1])?;
+    same("the rest", store.trim_clicks(0, 9).await?, 2)?;
+    same("called again", store.trim_clicks(0, 9).await?, 0)?;
+    same("clicks", click_days(&store).await?, vec![])?;
+    let sums = series(&store, &link("a"), CLASS).await?;
     same("sums stay", sums.len(), 3)?;
 
     // As many stay as there is room for: a thousand of about 150 to 400 bytes, in 100 KiB.
-    let mut visits: Vec<_> = (0..1_000).map(|n| visit("a", n)).collect();
-    for (n, visit) in visits.iter_mut().enumerate() {
-        visit.referrer = format!("{n:04}.example").into();
-        visit.tags = vec!["ünïcode".into(), "two".into()];
+    let mut clicks: Vec<_> = (0..1_000).map(|n| click("a", n)).collect();
+    for (n, click) in clicks.iter_mut().enumerate() {
+        click.referrer = format!("{n:04}.example").into();
+        click.tags = vec!["ünïcode".into(), "two".into()];
     }
-    store.apply(flush_of_visits(1, 2, visits)).await?;
-    let trimmed = store.trim_visits(100 << 10, 2_000).await?;
+    store.apply(flush_of_clicks(1, 2, clicks)).await?;
+    let trimmed = store.trim_clicks(100 << 10, 2_000).await?;
     let left = walk(&store, &all_of(link("a"))).await?.len() as u64;
     same("trimmed or left", trimmed + left, 1_000)?;
     anyhow::ensure!((200..800).contains(&left), "{left} are left");
-    same("enough went", store.trim_visits(100 << 10, 2_000).await?, 0)
+    same("enough went", store.trim_clicks(100 << 10, 2_000).await?, 0)
 }
 
 /// Otherwise room would be lost with every purge until nothing is kept any more.
 async fn what_is_purged_takes_no_room(store: Port) -> Result<()> {
     for round in 0..3 {
-        let mut visits: Vec<_> = (0..100).map(|n| visit("a", n)).collect();
-        for visit in &mut visits {
-            visit.tags = vec!["ünïcode".into(), "two".into()];
-            visit.address = Some([203, 0, 113, 7].into());
+        let mut clicks: Vec<_> = (0..100).map(|n| click("a", n)).collect();
+        for click in &mut clicks {
+            click.tags = vec!["ünïcode".into(), "two".into()];
+            click.address = Some([203, 0, 113, 7].into());
         }
-        visits[0].visited = curt_core::Visited::Absent("nosuchkey".into());
-        visits[1].visited = curt_core::Visited::BaseUrl;
-        visits[2].owner = None;
+        clicks[0].outcome = curt_core::ClickOutcome::Absent("nosuchkey".into());
+        clicks[1].outcome = curt_core::ClickOutcome::BaseUrl;
+        clicks[2].owner = None;
         store
-            .apply(flush_of_visits(round, round + 1, visits))
+            .apply(flush_of_clicks(round, round + 1, clicks))
             .await?;
         same(
             "purged",
-            store.purge_visits(UnixMillis(100), 200).await?,
+            store.purge_clicks(UnixMillis(100), 200).await?,
             100,
         )?;
         store
-            .apply(flush_of_visits(round + 1, round + 1, vec![visit("a", 1)]))
+            .apply(flush_of_clicks(round + 1, round + 1, vec![click("a", 1)]))
             .await?;
         // Two would not fit.
-        same("one fits", store.trim_visits(400, 9).await?, 0)?;
-        same("and goes", store.trim_visits(0, 9).await?, 1)?;
+        same("one fits", store.trim_clicks(400, 9).await?, 0)?;
+        same("and goes", store.trim_clicks(0, 9).await?, 1)?;
     }
     Ok(())
 }
 
-fn flush_of_visits(from: u64, to: u64, visits: Vec<curt_core::VisitRow>) -> ClickFlush {
+fn flush_of_clicks(from: u64, to: u64, clicks: Vec<curt_core::Click>) -> ClickFlush {
     ClickFlush {
         partition: partition(0),
         from,
         to,
         days: Vec::new(),
-        visits,
+        clicks,
     }
 }
 
@@ -182,10 +182,10 @@ async fn old_days_go_and_others_stay(store: Port) -> Result<()> {
     same("the rest", store.purge_sums(before, 9).await?, 1)?;
     same("called again", store.purge_sums(before, 9).await?, 0)?;
     for subject in [ClickSubject::Everything, link("a")] {
-        let want = vec![sum(48, KIND, "human", 1)];
-        same("sums", series(&store, &subject, KIND).await?, want)?;
+        let want = vec![sum(48, CLASS, "human", 1)];
+        same("sums", series(&store, &subject, CLASS).await?, want)?;
         let days = store.visitors(&subject, Day::FIRST, Day::LAST).await?;
         same("visitors", days, vec![(before, 3)])?;
     }
-    same("visits stay", visit_days(&store).await?, vec![2, 1, 0])
+    same("clicks stay", click_days(&store).await?, vec![2, 1, 0])
 }

@@ -4,9 +4,9 @@ mod agreement;
 mod apply;
 mod durable;
 mod forget;
+mod single_clicks;
 mod sums;
 mod visitors;
-mod visits;
 
 pub use agreement::agreement;
 
@@ -14,10 +14,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use curt_core::ports::{ClickFlush, ClickStore, HourRange, VisitFilter, VisitQuery};
+use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery, ClickStore, HourRange};
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay, UnixMillis, VisitKind, VisitRow,
-    Visited,
+    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay,
+    UnixMillis,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -32,7 +32,7 @@ pub async fn suite(make: impl AsyncFn() -> Port) {
     apply::clauses(&mut suite, &make).await;
     sums::clauses(&mut suite, &make).await;
     visitors::clauses(&mut suite, &make).await;
-    visits::clauses(&mut suite, &make).await;
+    single_clicks::clauses(&mut suite, &make).await;
     forget::clauses(&mut suite, &make).await;
     suite.finish();
 }
@@ -94,7 +94,7 @@ fn flush_of(from: u64, to: u64, days: Vec<SubjectDay>) -> ClickFlush {
         from,
         to,
         days,
-        visits: Vec::new(),
+        clicks: Vec::new(),
     }
 }
 
@@ -115,13 +115,13 @@ fn visitors(numbers: impl IntoIterator<Item = u64>) -> Sketch {
     sketch
 }
 
-fn visit(key: &str, at: i64) -> VisitRow {
-    VisitRow {
+fn click(key: &str, at: i64) -> Click {
+    Click {
         at: UnixMillis(at),
-        visited: Visited::Link(id(key), 1),
+        outcome: ClickOutcome::Link(id(key), 1),
         owner: Some(OWNER),
         tags: Vec::new(),
-        kind: VisitKind::Human,
+        class: ClickClass::Human,
         country: "DE".into(),
         browser: "Firefox".into(),
         system: "Linux".into(),
@@ -132,34 +132,34 @@ fn visit(key: &str, at: i64) -> VisitRow {
     }
 }
 
-/// Every visit of the subject.
-fn all_of(subject: ClickSubject) -> VisitQuery {
-    VisitQuery {
+/// Every click of the subject.
+fn all_of(subject: ClickSubject) -> ClickQuery {
+    ClickQuery {
         subject,
         from: UnixMillis(i64::MIN),
         before: UnixMillis(i64::MAX),
-        filter: VisitFilter::default(),
+        filter: ClickFilter::default(),
         cursor: None,
         limit: 100,
     }
 }
 
 /// All pages of the query, one after the other.
-async fn walk(store: &Port, query: &VisitQuery) -> Result<Vec<VisitRow>> {
-    let mut visits = Vec::new();
+async fn walk(store: &Port, query: &ClickQuery) -> Result<Vec<Click>> {
+    let mut clicks = Vec::new();
     let mut query = query.clone();
     loop {
-        let page = store.visits(&query).await?;
+        let page = store.clicks(&query).await?;
         anyhow::ensure!(
-            page.visits.len() <= query.limit,
+            page.clicks.len() <= query.limit,
             "a page of {} for a limit of {}",
-            page.visits.len(),
+            page.clicks.len(),
             query.limit
         );
-        visits.extend(page.visits);
+        clicks.extend(page.clicks);
         match page.next {
             Some(next) => query.cursor = Some(next),
-            None => return Ok(visits),
+            None => return Ok(clicks),
         }
     }
 }

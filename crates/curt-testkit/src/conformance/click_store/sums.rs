@@ -9,7 +9,7 @@ use super::{DAY, Port, counted, day, flush, flush_of, hour, link, series, sum};
 use crate::conformance::{HOSTILE_TEXTS, Suite, run_clauses, same};
 use crate::sample::{id, key};
 
-const KIND: Dimension = Dimension::Kind;
+const CLASS: Dimension = Dimension::Class;
 const COUNTRY: Dimension = Dimension::Country;
 
 pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
@@ -38,22 +38,22 @@ async fn sums_come_by_hour_and_then_value(store: Port) -> Result<()> {
         counted.day = day(day_number);
         counted
     };
-    let early = sum(-1, KIND, "z", 4);
-    let (upper, lower) = (sum(1, KIND, "B", 3), sum(1, KIND, "b", 2));
-    let late = sum(2, KIND, "a", 1);
+    let early = sum(-1, CLASS, "z", 4);
+    let (upper, lower) = (sum(1, CLASS, "B", 3), sum(1, CLASS, "b", 2));
+    let late = sum(2, CLASS, "a", 1);
     let days = vec![
         of(DAY, vec![late.clone(), lower.clone(), upper.clone()]),
         of(DAY - 1, vec![early.clone()]),
     ];
     store.apply(flush_of(0, 1, days)).await?;
     let want = vec![early, upper, lower, late];
-    same("sums", series(&store, &link("a"), KIND).await?, want)
+    same("sums", series(&store, &link("a"), CLASS).await?, want)
 }
 
 async fn five_hours(store: &Port) -> Result<()> {
-    let sums = (20..24).map(|hour| sum(hour, KIND, "human", 1));
+    let sums = (20..24).map(|hour| sum(hour, CLASS, "human", 1));
     store.apply(flush(0, 1, "a", sums.collect())).await?;
-    let mut next = counted(link("a"), vec![sum(24, KIND, "human", 1)]);
+    let mut next = counted(link("a"), vec![sum(24, CLASS, "human", 1)]);
     next.day = day(DAY + 1);
     store.apply(flush_of(1, 2, vec![next])).await?;
     Ok(())
@@ -61,7 +61,7 @@ async fn five_hours(store: &Port) -> Result<()> {
 
 async fn hours_in(store: &Port, from: UnixMillis, before: UnixMillis) -> Result<Vec<UnixMillis>> {
     let range = HourRange { from, before };
-    let sums = store.series(&link("a"), KIND, range).await?;
+    let sums = store.series(&link("a"), CLASS, range).await?;
     Ok(sums.iter().map(|sum| sum.hour).collect())
 }
 
@@ -110,23 +110,23 @@ async fn subjects_are_apart(store: Port) -> Result<()> {
     ];
     let count = |n: usize| n as u64 + 1;
     for (n, subject) in subjects.iter().enumerate() {
-        let sums = vec![sum(1, KIND, "human", count(n))];
+        let sums = vec![sum(1, CLASS, "human", count(n))];
         let own = flush_of(n as u64, n as u64 + 1, vec![counted(subject.clone(), sums)]);
         store.apply(own).await?;
     }
     for (n, subject) in subjects.iter().enumerate() {
-        let want = vec![sum(1, KIND, "human", count(n))];
+        let want = vec![sum(1, CLASS, "human", count(n))];
         same(
             &format!("{subject:?}"),
-            series(&store, subject, KIND).await?,
+            series(&store, subject, CLASS).await?,
             want,
         )?;
     }
     let other_case = ClickSubject::tag(OwnerId(1), "B");
-    let want = vec![sum(1, KIND, "human", count(6))];
+    let want = vec![sum(1, CLASS, "human", count(6))];
     same(
         "a tag in another case",
-        series(&store, &other_case, KIND).await?,
+        series(&store, &other_case, CLASS).await?,
         want,
     )
 }
@@ -168,7 +168,7 @@ async fn values_beyond_the_bound_are_other(store: Port) -> Result<()> {
         .apply(flush(2, 3, "a", vec![sum(3, COUNTRY, &name(0), 1)]))
         .await?;
     store
-        .apply(flush(3, 4, "a", vec![sum(3, KIND, "new", 1)]))
+        .apply(flush(3, 4, "a", vec![sum(3, CLASS, "new", 1)]))
         .await?;
 
     let top = store
@@ -178,47 +178,47 @@ async fn values_beyond_the_bound_are_other(store: Port) -> Result<()> {
     same("other", top.values[0].clone(), (OTHER.into(), 8))?;
     same("known", top.values[1].clone(), (name(0).into(), 2))?;
     same("exact in all", top.total(), full as u64 + 3 + 5 + 1)?;
-    let kinds = series(&store, &link("a"), KIND).await?;
-    same("another dimension", kinds, vec![sum(3, KIND, "new", 1)])
+    let classes = series(&store, &link("a"), CLASS).await?;
+    same("another dimension", classes, vec![sum(3, CLASS, "new", 1)])
 }
 
 async fn an_hour_of_another_day_is_the_nearest(store: Port) -> Result<()> {
-    let sums = vec![sum(-30, KIND, "human", 1), sum(30, KIND, "human", 2)];
+    let sums = vec![sum(-30, CLASS, "human", 1), sum(30, CLASS, "human", 2)];
     store.apply(flush(0, 1, "a", sums)).await?;
-    let want = vec![sum(0, KIND, "human", 1), sum(23, KIND, "human", 2)];
-    same("sums", series(&store, &link("a"), KIND).await?, want)
+    let want = vec![sum(0, CLASS, "human", 1), sum(23, CLASS, "human", 2)];
+    same("sums", series(&store, &link("a"), CLASS).await?, want)
 }
 
 async fn nothing_is_not_counted(store: Port) -> Result<()> {
     store
-        .apply(flush(0, 1, "a", vec![sum(1, KIND, "human", 0)]))
+        .apply(flush(0, 1, "a", vec![sum(1, CLASS, "human", 0)]))
         .await?;
-    same("sums", series(&store, &link("a"), KIND).await?, vec![])
+    same("sums", series(&store, &link("a"), CLASS).await?, vec![])
 }
 
 async fn counts_are_as_large_as_they_get(store: Port) -> Result<()> {
-    let huge = sum(1, KIND, "human", u64::MAX - 1);
+    let huge = sum(1, CLASS, "human", u64::MAX - 1);
     store.apply(flush(0, 1, "a", vec![huge.clone()])).await?;
     same(
         "huge",
-        series(&store, &link("a"), KIND).await?,
+        series(&store, &link("a"), CLASS).await?,
         vec![huge.clone()],
     )?;
     store.apply(flush(1, 2, "a", vec![huge])).await?;
-    let full = sum(1, KIND, "human", u64::MAX);
-    same("full", series(&store, &link("a"), KIND).await?, vec![full])
+    let full = sum(1, CLASS, "human", u64::MAX);
+    same("full", series(&store, &link("a"), CLASS).await?, vec![full])
 }
 
 async fn the_first_and_last_day_are_days(store: Port) -> Result<()> {
     for (n, day) in [Day::FIRST, Day::LAST].into_iter().enumerate() {
-        let mut own = counted(link("a"), vec![sum(0, KIND, "human", 1)]);
+        let mut own = counted(link("a"), vec![sum(0, CLASS, "human", 1)]);
         own.day = day;
         own.sums[0].hour = day.hour(23);
         store
             .apply(flush_of(n as u64, n as u64 + 1, vec![own]))
             .await?;
     }
-    let sums = series(&store, &link("a"), KIND).await?;
+    let sums = series(&store, &link("a"), CLASS).await?;
     let hours: Vec<_> = sums.iter().map(|sum| sum.hour).collect();
     same(
         "hours",

@@ -1,4 +1,4 @@
-//! Reports on visits, in the terminal.
+//! Reports on clicks, in the terminal.
 
 mod show;
 mod spark;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::client::{Client, ServerArgs};
 
 const DIMENSIONS: [&str; 7] = [
-    "kind", "country", "browser", "system", "device", "referrer", "language",
+    "class", "country", "browser", "system", "device", "referrer", "language",
 ];
 /// Dimensions of the overview.
 const USUAL: [&str; 3] = ["country", "referrer", "browser"];
@@ -42,15 +42,15 @@ pub(crate) struct Stats {
     #[arg(long, conflicts_with = "key")]
     tag: Option<String>,
 
-    /// List the most frequent values: kind, country, browser, system, device, referrer or language
+    /// List the most frequent values: class, country, browser, system, device, referrer or language
     #[arg(long, value_name = "DIMENSION")]
     by: Option<String>,
 
-    /// Only visits with this value, as in country=DE; of the newest 20,000. May be repeated
+    /// Only clicks with this value, as in country=DE; of the newest 20,000. May be repeated
     #[arg(long = "where", value_name = "DIMENSION=VALUE", requires = "by", value_parser = filter)]
     filters: Vec<(&'static str, String)>,
 
-    /// Print visits as they are counted, until stopped
+    /// Print clicks as they are counted, until stopped
     #[arg(long, conflicts_with = "by")]
     watch: bool,
 
@@ -130,7 +130,7 @@ impl Stats {
     }
 }
 
-/// A dimension and the value that visits must have in it.
+/// A dimension and the value that clicks must have in it.
 fn filter(text: &str) -> Result<(&'static str, String), String> {
     let known = |name: &str| DIMENSIONS.into_iter().find(|known| *known == name);
     let found = text

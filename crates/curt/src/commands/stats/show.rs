@@ -63,7 +63,7 @@ fn values(dimension: &str, top: &Value) -> Vec<String> {
     if top["complete_from"] != top["from"] {
         let since = text(&top["complete_from"]);
         lines.push(format!(
-            "  (of visits since {since}; older ones are not looked at)"
+            "  (of clicks since {since}; older ones are not looked at)"
         ));
     }
     lines

@@ -18,7 +18,7 @@ pub(super) fn follow(
         match one_feed(client, path, query, json, &mut last_event_id)?.as_deref() {
             Some("time") => {}
             Some("shutdown") => bail!("the server stops; run the command again when it is back"),
-            Some(_) => bail!("these visits may not be seen any more"),
+            Some(_) => bail!("these clicks may not be seen any more"),
             None => bail!("the server ended the feed"),
         }
     }
@@ -46,9 +46,9 @@ fn one_feed(
         };
         let data: Value = serde_json::from_str(data).context("could not read an event")?;
         match event.as_str() {
-            "visits" if json => println!("{data}"),
-            "visits" => println!("{}", told(&data)),
-            "gap" => eprintln!("visits may be missing here; the totals have them all"),
+            "clicks" if json => println!("{data}"),
+            "clicks" => println!("{}", told(&data)),
+            "gap" => eprintln!("clicks may be missing here; the totals have them all"),
             "end" => return Ok(data["reason"].as_str().map(str::to_owned)),
             _ => {}
         }

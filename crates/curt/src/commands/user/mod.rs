@@ -60,7 +60,7 @@ enum Action {
         /// Links made by all their keys together, such as 1000/1h; none: as the configuration says
         #[arg(long, value_name = "RATE", value_parser = accounts::allowed)]
         creations: Option<Allowed>,
-        /// Visits of all their links together, such as 1000/1h; none: as the configuration says
+        /// Clicks of all their links together, such as 1000/1h; none: as the configuration says
         #[arg(long, value_name = "RATE", value_parser = accounts::allowed)]
         redirections: Option<Allowed>,
     },

@@ -8,7 +8,7 @@ use curt_spool::SpoolSettings;
 use super::{at, positive};
 use crate::config::{ConfigError, raw, units};
 
-/// What is done about visits.
+/// What is done about clicks.
 #[derive(Debug)]
 pub(crate) struct ClickSettings {
     pub(crate) folder: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct ClickSettings {
     pub(crate) countries: Option<PathBuf>,
 }
 
-/// `None`: visits are not written down.
+/// `None`: clicks are not written down.
 pub(super) fn resolve(
     raw: &raw::Clicks,
     data_dir: &Path,
@@ -32,7 +32,10 @@ pub(super) fn resolve(
         return at("clicks.spool", Err("name a folder".to_owned()));
     }
     let disk_reserve = at("clicks.disk_reserve", units::size(&raw.disk_reserve))?;
-    let visits_bytes_max = at("clicks.visits_max", units::size_or_never(&raw.visits_max))?;
+    let clicks_bytes_max = at(
+        "clicks.retention_size",
+        units::size_or_never(&raw.retention_size),
+    )?;
     let spool = SpoolSettings {
         writers: u32::try_from(workers + 1).unwrap_or(u32::MAX),
         segment_bytes: at("clicks.spool_segment", units::size(&raw.spool_segment))?,
@@ -50,10 +53,7 @@ pub(super) fn resolve(
         "clicks.spool_max",
         spool.check().map_err(|problem| problem.detail),
     )?;
-    let visits_kept = at(
-        "clicks.visits_kept",
-        units::duration_or_never(&raw.visits_kept),
-    )?;
+    let clicks_kept = at("clicks.retention", units::duration_or_never(&raw.retention))?;
     let countries = Some(&raw.countries).filter(|path| !path.is_empty());
     Ok(Some(ClickSettings {
         folder: data_dir.join(&raw.spool),
@@ -61,23 +61,23 @@ pub(super) fn resolve(
         flush: FlushSettings {
             window: positive("clicks.flush_every", &raw.flush_every)?,
             disk_reserve,
-            visits_bytes_max,
+            clicks_bytes_max,
             fold: FoldSettings {
-                visits_max: FoldSettings::default()
-                    .visits_max
-                    .filter(|_| visits_kept != Some(Duration::ZERO)),
+                clicks_max: FoldSettings::default()
+                    .clicks_max
+                    .filter(|_| clicks_kept != Some(Duration::ZERO)),
                 keeps_addresses: raw.addresses,
                 ..FoldSettings::default()
             },
             ..FlushSettings::default()
         },
         retention: RetentionSettings {
-            visits_kept,
-            visits_bytes_max,
+            clicks_kept,
+            clicks_bytes_max,
             disk_reserve,
             sums_kept: at(
-                "clicks.counts_kept",
-                units::duration_or_never(&raw.counts_kept),
+                "clicks.rollup_retention",
+                units::duration_or_never(&raw.rollup_retention),
             )?,
             ..RetentionSettings::default()
         },

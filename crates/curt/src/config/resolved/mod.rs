@@ -41,7 +41,7 @@ pub(crate) struct Config {
     pub(crate) blocklist: Option<BlocklistSettings>,
     pub(crate) accounts: AccountSettings,
     pub(crate) limits: LimitSettings,
-    /// `None`: visits are not counted.
+    /// `None`: clicks are not counted.
     pub(crate) clicks: Option<ClickSettings>,
     pub(crate) purge: PurgeSettings,
     pub(crate) clock_guard: ClockGuardSettings,

@@ -71,7 +71,7 @@ fn clicks_leave_the_reserve_of_a_small_disk_to_links() {
     });
     let site = bystander.site();
     let dropped = metric(site, "curt_clicks_dropped_total");
-    let skipped = metric(site, "curt_click_visits_skipped_total");
+    let skipped = metric(site, "curt_clicks_skipped_total");
     println!(
         "disk: {clicks} clicks, {dropped} dropped, {skipped} not kept; {least_free} bytes free at least"
     );

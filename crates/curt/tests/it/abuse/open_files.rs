@@ -14,8 +14,8 @@ const FILES_MAX: u32 = 300;
 /// More than that, from several addresses, none of which takes more than its share.
 const ADDRESSES: u8 = 10;
 const CONNECTIONS_PER_ADDRESS: usize = 40;
-/// Visits with long headers: several segments of the spool.
-const VISITS: usize = 400;
+/// Clicks with long headers: several segments of the spool.
+const CLICKS: usize = 400;
 const AGENT_BYTES: usize = 2_000;
 
 #[test]
@@ -31,8 +31,8 @@ fn connections_leave_files_for_the_spool() {
     let made = site.api().create("https://example.com/").unwrap();
     let key = made.json()["key"].as_str().unwrap().to_owned();
     let mut visitor = Connection::open(site.http()).unwrap();
-    let visit = Request::get(&format!("/{key}")).header("User-Agent", "x".repeat(AGENT_BYTES));
-    assert_eq!(visitor.send(&visit).unwrap().status, 302);
+    let click = Request::get(&format!("/{key}")).header("User-Agent", "x".repeat(AGENT_BYTES));
+    assert_eq!(visitor.send(&click).unwrap().status, 302);
     let mut open = Vec::new();
     for last in 1..=ADDRESSES {
         let source = IpAddr::V4(Ipv4Addr::new(127, 0, 3, last));
@@ -50,18 +50,18 @@ fn connections_leave_files_for_the_spool() {
             false => Err(format!("{held} connections are open")),
         }
     });
-    for _ in 1..VISITS {
-        assert_eq!(visitor.send(&visit).unwrap().status, 302);
+    for _ in 1..CLICKS {
+        assert_eq!(visitor.send(&click).unwrap().status, 302);
     }
     eventually(Duration::from_secs(60), || {
         let metrics = site.metrics();
         let counted = metrics.get("curt_clicks_counted_total").unwrap_or_default();
         match counted as usize {
-            VISITS => Ok(()),
+            CLICKS => Ok(()),
             counted => {
                 let dropped = metrics.matching(|name| name.starts_with("curt_clicks_dropped"));
                 Err(format!(
-                    "{counted} of {VISITS} visits are counted; {dropped:?}"
+                    "{counted} of {CLICKS} clicks are counted; {dropped:?}"
                 ))
             }
         }

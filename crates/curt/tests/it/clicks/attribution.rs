@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::{Kind, new_link, report, visits_of};
+use super::{Class, clicks_of, new_link, report};
 use crate::api::Api;
 use crate::site::Site;
 
 fn follow(api: &mut Api, key: &str, times: u64) {
     for _ in 0..times {
-        let asked = Kind::Human.request(&format!("/{key}"));
+        let asked = Class::Human.request(&format!("/{key}"));
         assert_eq!(api.send(&asked).unwrap().status, 302, "{key}");
     }
 }
@@ -47,9 +47,9 @@ fn a_click_counts_for_the_tags_of_its_moment() {
     for (tag, clicks) in [("camp", 50), ("old", 20), ("new", 3), ("few", 4)] {
         assert_eq!(of_tag(&mut api, tag), clicks, "{tag}");
     }
-    assert_eq!(visits_of(&mut api, &retagged).human, 23);
+    assert_eq!(clicks_of(&mut api, &retagged).human, 23);
     assert_eq!(report(&mut api, "/api/v1/stats").human, 77, "the owner's");
-    let path = "/api/v1/visits?limit=1000&tag=old";
-    let visits = api.get(path).unwrap().json();
-    assert_eq!(visits["visits"].as_array().unwrap().len(), 20);
+    let path = "/api/v1/clicks?limit=1000&tag=old";
+    let clicks = api.get(path).unwrap().json();
+    assert_eq!(clicks["clicks"].as_array().unwrap().len(), 20);
 }

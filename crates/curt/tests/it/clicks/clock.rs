@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::json;
 
-use super::{CAPTURED, DROPPED, Kind, metric, new_link, report, wait_until_counted};
+use super::{CAPTURED, Class, DROPPED, metric, new_link, report, wait_until_counted};
 use crate::api::Api;
 use crate::length::length;
 use crate::preload::build_library;
@@ -47,7 +47,7 @@ int clock_gettime(clockid_t id, struct timespec *now) {
 "#;
 
 #[test]
-fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
+fn over_a_clock_that_steps_back_every_click_is_counted_once() {
     let folder = tempfile::tempdir().unwrap();
     let ahead = folder.path().join("ahead");
     let mut site = Site::with_environment(
@@ -60,7 +60,7 @@ fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
     let token = site.new_token("tests");
     site.use_token(&token);
     site.restart();
-    // Made while the clock is ahead: half of all visits are dated before that.
+    // Made while the clock is ahead: half of all clicks are dated before that.
     set_ahead(&ahead, TWO_HOURS);
     let key = new_link(&site, &json!({}));
     fs::remove_file(&ahead).unwrap();
@@ -72,7 +72,7 @@ fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
                 let mut api = Api::new(http, "");
                 let mut answered = 0;
                 while !over.load(Ordering::Relaxed) {
-                    let asked = Kind::Human.request(&format!("/{key}"));
+                    let asked = Class::Human.request(&format!("/{key}"));
                     assert_eq!(api.send(&asked).unwrap().status, 302);
                     answered += 1;
                 }
@@ -108,18 +108,18 @@ fn over_a_clock_that_steps_back_every_visit_is_counted_once() {
         );
     }
     check_without_a_range(&mut api, &key, answered);
-    // The visits of both times are there.
+    // The clicks of both times are there.
     let path = format!("/api/v1/links/{key}/stats?bucket=hour&{range}");
     let stats = api.get(&path).unwrap().json();
     let points = stats["series"].as_array().unwrap().iter();
     let hours = points.filter(|point| point["counts"]["human"].as_u64() > Some(0));
     assert!(hours.count() >= 2, "{stats}");
-    println!("clock: {answered} visits answered while it stepped, all counted");
+    println!("clock: {answered} clicks answered while it stepped, all counted");
 }
 
-/// Nothing is left out although some visits are dated later than now.
+/// Nothing is left out although some clicks are dated later than now.
 fn check_without_a_range(api: &mut Api, key: &str, answered: u64) {
-    for path in ["", "/kind"] {
+    for path in ["", "/class"] {
         let path = format!("/api/v1/links/{key}/stats{path}");
         let stats = api.get(&path).unwrap().json();
         let human = match stats.get("totals") {
@@ -128,8 +128,8 @@ fn check_without_a_range(api: &mut Api, key: &str, answered: u64) {
         };
         assert_eq!(human, Some(answered), "{path}: {stats}");
     }
-    let page = api.get(&format!("/api/v1/links/{key}/visits?limit=1000"));
-    let single = page.unwrap().json()["visits"].as_array().unwrap().len() as u64;
+    let page = api.get(&format!("/api/v1/links/{key}/clicks?limit=1000"));
+    let single = page.unwrap().json()["clicks"].as_array().unwrap().len() as u64;
     assert_eq!(single, answered.min(1_000));
 }
 
@@ -170,9 +170,9 @@ fn a_clock_that_was_years_ahead_purges_nothing() {
     follow_all(&site, &keys, 302);
     wait_for_clock(&site, true);
     // Neither are single clicks removed, which are kept for 30 days.
-    let page = site.api().get(&format!("/api/v1/links/{}/visits", keys[0]));
-    let visits = page.unwrap().json()["visits"].as_array().unwrap().len();
-    assert!(visits >= 1, "{visits}");
+    let page = site.api().get(&format!("/api/v1/links/{}/clicks", keys[0]));
+    let clicks = page.unwrap().json()["clicks"].as_array().unwrap().len();
+    assert!(clicks >= 1, "{clicks}");
 }
 
 /// Visitors meet every link while it is expired, and the schedule has many turns.
@@ -203,7 +203,7 @@ fn wait_for_clock(site: &Site, is_trusted: bool) {
 fn follow_all(site: &Site, keys: &[String], status: u16) {
     let mut api = Api::new(site.http(), "");
     for key in keys {
-        let answer = api.send(&Kind::Human.request(&format!("/{key}"))).unwrap();
+        let answer = api.send(&Class::Human.request(&format!("/{key}"))).unwrap();
         assert_eq!(answer.status, status, "/{key}: {answer:?}");
     }
 }

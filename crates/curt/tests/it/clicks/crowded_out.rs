@@ -5,7 +5,7 @@ use std::thread;
 
 use serde_json::json;
 
-use super::{Kind, new_link, wait_until_counted};
+use super::{Class, new_link, wait_until_counted};
 use crate::api::Api;
 use crate::length::length;
 use crate::site::Site;
@@ -18,18 +18,18 @@ fn a_flood_of_invented_referrers_hides_no_real_one() {
     let junk = length(3_000, 20_000);
     let site = Site::start(&["server.workers=2", "clicks.flush_every=50ms"]);
     let (flooded, other) = (new_link(&site, &json!({})), new_link(&site, &json!({})));
-    visit(site.http(), &flooded, junk, |n| {
+    click(site.http(), &flooded, junk, |n| {
         format!("https://junk-{n}.example/")
     });
     wait_until_counted(&site);
     for key in [&other, &flooded] {
-        visit(site.http(), key, REAL, |_| {
+        click(site.http(), key, REAL, |_| {
             "https://news.example/today".to_owned()
         });
     }
     wait_until_counted(&site);
     // One more flood must not bring down what is known.
-    visit(site.http(), &flooded, junk, |n| {
+    click(site.http(), &flooded, junk, |n| {
         format!("https://more-{n}.example/")
     });
     wait_until_counted(&site);
@@ -62,14 +62,14 @@ fn a_flood_of_invented_referrers_hides_no_real_one() {
     }
 }
 
-fn visit(http: SocketAddr, key: &str, visits: u64, referrer: impl Fn(u64) -> String + Sync) {
+fn click(http: SocketAddr, key: &str, clicks: u64, referrer: impl Fn(u64) -> String + Sync) {
     thread::scope(|scope| {
         for visitor in 0..VISITORS as u64 {
             let referrer = &referrer;
             scope.spawn(move || {
                 let mut api = Api::new(http, "");
-                for n in (visitor..visits).step_by(VISITORS) {
-                    let asked = Kind::Human.request(&format!("/{key}"));
+                for n in (visitor..clicks).step_by(VISITORS) {
+                    let asked = Class::Human.request(&format!("/{key}"));
                     let answer = api.send(&asked.header("Referer", referrer(n))).unwrap();
                     assert_eq!(answer.status, 302, "{answer:?}");
                 }

@@ -8,7 +8,7 @@ use curt_testkit::http::Client;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::{Kind, new_link, wait_until_counted};
+use super::{Class, new_link, wait_until_counted};
 use crate::api::{Api, bulk_results};
 use crate::site::Site;
 use crate::wait::eventually;
@@ -112,7 +112,7 @@ fn told_damage(site: &Site) -> String {
 fn follow(site: &Site, keys: &[&str]) {
     let mut api = Api::new(site.http(), "");
     for key in keys {
-        let answer = api.send(&Kind::Human.request(&format!("/{key}"))).unwrap();
+        let answer = api.send(&Class::Human.request(&format!("/{key}"))).unwrap();
         assert_eq!(answer.status, 302, "{answer:?}");
     }
 }

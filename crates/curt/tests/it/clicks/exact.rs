@@ -1,4 +1,4 @@
-//! Without faults: counts are the redirects that were answered, to the last one, by link and by kind.
+//! Without faults: counts are the redirects that were answered, to the last one, by link and by class.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use curt_testkit::http::Request;
 use serde_json::json;
 
 use super::{
-    BROWSER, CAPTURED, Counts, DROPPED, Kind, by_browser, metric, new_link, report, visits_of,
+    BROWSER, CAPTURED, Class, Counts, DROPPED, by_browser, clicks_of, metric, new_link, report,
     wait_until_counted,
 };
 use crate::api::Api;
@@ -23,8 +23,8 @@ const VISITORS: usize = 16;
 type Answered = BTreeMap<String, Counts>;
 
 #[test]
-fn every_redirect_is_counted_once_by_link_and_by_kind() {
-    let visits = length(200, 20_000);
+fn every_redirect_is_counted_once_by_link_and_by_class() {
+    let clicks = length(200, 20_000);
     let mut site = Site::start(&["server.workers=2", "clicks.flush_every=100ms"]);
     let keys: Vec<String> = (0..LINKS).map(|_| new_link(&site, &json!({}))).collect();
     let private = new_link(&site, &json!({ "visibility": "private" }));
@@ -32,7 +32,7 @@ fn every_redirect_is_counted_once_by_link_and_by_kind() {
     let locked = new_link(&site, &locked);
 
     let mut answered = Answered::new();
-    for seen in visit_by_many(site.http(), &keys, visits) {
+    for seen in click_by_many(site.http(), &keys, clicks) {
         add(&mut answered, seen);
     }
     add(&mut answered, follow_private(&site, &private, 10));
@@ -53,7 +53,7 @@ fn every_redirect_is_counted_once_by_link_and_by_kind() {
     site.restart();
     let mut api = site.api();
     for (key, expected) in &answered {
-        assert_eq!(visits_of(&mut api, key), *expected, "/{key}");
+        assert_eq!(clicks_of(&mut api, key), *expected, "/{key}");
     }
     assert_eq!(report(&mut api, "/api/v1/stats"), redirected);
     let operator = site.app().run(&["api-key", "add", "operator"]).unwrap();
@@ -69,22 +69,22 @@ fn add(all: &mut Answered, some: Answered) {
     }
 }
 
-/// Visits of every kind over connections that are kept. Half of the visitors type a slash behind the key, which is for
+/// Clicks of every class over connections that are kept. Half of the visitors type a slash behind the key, which is for
 /// the router.
-fn visit_by_many(http: SocketAddr, keys: &[String], visits: usize) -> Vec<Answered> {
+fn click_by_many(http: SocketAddr, keys: &[String], clicks: usize) -> Vec<Answered> {
     thread::scope(|scope| {
         let visitors = (0..VISITORS).map(|visitor| {
             scope.spawn(move || {
                 let slash = if visitor % 2 == 0 { "" } else { "/" };
                 let mut api = Api::new(http, "");
                 let mut answered = Answered::new();
-                for number in 0..visits {
-                    let key = &keys[(number / Kind::ALL.len() + visitor) % keys.len()];
-                    let kind = Kind::ALL[number % Kind::ALL.len()];
-                    let asked = kind.request(&format!("/{key}{slash}"));
+                for number in 0..clicks {
+                    let key = &keys[(number / Class::ALL.len() + visitor) % keys.len()];
+                    let class = Class::ALL[number % Class::ALL.len()];
+                    let asked = class.request(&format!("/{key}{slash}"));
                     let answer = api.send(&asked).unwrap();
                     assert_eq!(answer.status, 302, "{answer:?}");
-                    answered.entry(key.clone()).or_default().add(kind);
+                    answered.entry(key.clone()).or_default().add(class);
                 }
                 answered
             })
@@ -95,23 +95,23 @@ fn visit_by_many(http: SocketAddr, keys: &[String], visits: usize) -> Vec<Answer
     })
 }
 
-/// The owner's visits count, and those that are refused do not.
-fn follow_private(site: &Site, key: &str, visits: usize) -> Answered {
+/// The owner's clicks count, and those that are refused do not.
+fn follow_private(site: &Site, key: &str, clicks: usize) -> Answered {
     let mut api = site.api();
     let mut answered = Answered::new();
-    for number in 0..visits {
-        let kind = Kind::ALL[number % Kind::ALL.len()];
-        let asked = kind.request(&format!("/{key}"));
+    for number in 0..clicks {
+        let class = Class::ALL[number % Class::ALL.len()];
+        let asked = class.request(&format!("/{key}"));
         let refused = api.send(&asked).unwrap();
         assert_eq!(refused.status, 401, "{refused:?}");
         let answer = api.send(&asked.bearer(site.token())).unwrap();
         assert_eq!(answer.status, 302, "{answer:?}");
-        answered.entry(key.to_owned()).or_default().add(kind);
+        answered.entry(key.to_owned()).or_default().add(class);
     }
     answered
 }
 
-/// A password that was believed is a visit; the form and a wrong one are none.
+/// A password that was believed is a click; the form and a wrong one are none.
 fn unlock(site: &Site, key: &str) -> Answered {
     let mut api = site.api();
     let path = format!("/{key}");
@@ -121,15 +121,15 @@ fn unlock(site: &Site, key: &str) -> Answered {
         by_browser(shown)
     };
     let mut status = |request: &Request| api.send(request).unwrap().status;
-    assert_eq!(status(&Kind::Human.request(&path)), 401);
+    assert_eq!(status(&Class::Human.request(&path)), 401);
     assert_eq!(status(&show("open")), 401);
     assert_eq!(status(&show("open+sesame")), 303);
     let mut counts = Counts::default();
-    counts.add(Kind::Human);
+    counts.add(Class::Human);
     Answered::from([(key.to_owned(), counts)])
 }
 
-/// Visits that meet no link: unknown keys, one that is gone, and the base URL.
+/// Clicks that meet no link: unknown keys, one that is gone, and the base URL.
 fn go_astray(site: &Site) -> Counts {
     let gone = new_link(site, &json!({}));
     let mut api = site.api();
@@ -137,13 +137,13 @@ fn go_astray(site: &Site) -> Counts {
     let mut orphans = Counts::default();
     let gone = format!("/{gone}");
     for (path, status) in [("/nosuchkey", 404), (gone.as_str(), 410), ("/", 200)] {
-        for kind in Kind::ALL {
-            let answer = api.send(&kind.request(path)).unwrap();
+        for class in Class::ALL {
+            let answer = api.send(&class.request(path)).unwrap();
             assert_eq!(answer.status, status, "{path}: {answer:?}");
-            orphans.add(kind);
+            orphans.add(class);
         }
     }
-    // Neither a link nor an orphan: pages and the API are not visited like links.
+    // Neither a link nor an orphan: pages and the API are not followed like links.
     let page = Request::get("/api/openapi.json").header("User-Agent", BROWSER);
     assert_eq!(api.send(&page).unwrap().status, 200);
     orphans

@@ -1,4 +1,4 @@
-//! C-2: a redirect never waits for telemetry. When counting cannot go on, visits are dropped and counted as dropped.
+//! C-2: a redirect never waits for telemetry. When counting cannot go on, clicks are dropped and counted as dropped.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde_json::json;
 
-use super::{CAPTURED, COUNTED, DROPPED, Kind, metric, new_link, visits_of, wait_until_counted};
+use super::{CAPTURED, COUNTED, Class, DROPPED, clicks_of, metric, new_link, wait_until_counted};
 use crate::api::Api;
 use crate::site::Site;
 use crate::small_disk::SmallDisk;
@@ -25,14 +25,14 @@ fn over_a_full_spool_redirects_go_on_and_drops_are_counted_exactly_c2() {
         "clicks.spool_max=1536KiB",
     ]);
     let key = new_link(&site, &json!({}));
-    let mut answered = visit_by_many(site.http(), &key, 1);
+    let mut answered = click_by_many(site.http(), &key, 1);
     wait_until_counted(&site);
     let held = hold_the_store(&site);
     eventually(Duration::from_secs(120), || {
-        answered += visit_by_many(site.http(), &key, 500);
+        answered += click_by_many(site.http(), &key, 500);
         // Before it is full, a slow disk may be late with the next segment.
         match metric(&site, DROPPED_FULL) {
-            0..200 => Err(format!("the spool is not full after {answered} visits")),
+            0..200 => Err(format!("the spool is not full after {answered} clicks")),
             _ => Ok(()),
         }
     });
@@ -42,12 +42,12 @@ fn over_a_full_spool_redirects_go_on_and_drops_are_counted_exactly_c2() {
     held.execute_batch("ROLLBACK").unwrap();
     wait_until_counted(&site);
     // Counting goes on as soon as there is room.
-    answered += visit_until_captured(&site, &key, 100);
+    answered += click_until_captured(&site, &key, 100);
     wait_until_counted(&site);
     let captured = judge(&site, answered);
     assert!(site.terminate().success());
     site.restart();
-    let counted = visits_of(&mut site.api(), &key).total();
+    let counted = clicks_of(&mut site.api(), &key).total();
     assert_eq!(counted, captured);
     println!("full spool: {answered} answered, {counted} counted, all others counted as dropped");
 }
@@ -69,13 +69,13 @@ fn on_a_full_disk_redirects_go_on_and_drops_are_counted_exactly_c2() {
     site.use_token(&token);
     site.restart();
     let key = new_link(&site, &json!({}));
-    let mut answered = visit_by_many(site.http(), &key, 1);
+    let mut answered = click_by_many(site.http(), &key, 1);
     wait_until_counted(&site);
     disk.fill_up();
     eventually(Duration::from_secs(120), || {
-        answered += visit_by_many(site.http(), &key, 500);
+        answered += click_by_many(site.http(), &key, 500);
         match metric(&site, DROPPED_DISK) {
-            0..200 => Err(format!("the disk is not full after {answered} visits")),
+            0..200 => Err(format!("the disk is not full after {answered} clicks")),
             _ => Ok(()),
         }
     });
@@ -83,30 +83,30 @@ fn on_a_full_disk_redirects_go_on_and_drops_are_counted_exactly_c2() {
 
     disk.make_room();
     wait_until_counted(&site);
-    answered += visit_until_captured(&site, &key, 100);
+    answered += click_until_captured(&site, &key, 100);
     wait_until_counted(&site);
     let captured = judge(&site, answered);
     assert!(site.terminate().success());
     site.restart();
-    assert_eq!(visits_of(&mut site.api(), &key).total(), captured);
+    assert_eq!(clicks_of(&mut site.api(), &key).total(), captured);
 }
 
-/// Every visit was written down or counted as dropped. Returns how many were written down.
+/// Every click was written down or counted as dropped. Returns how many were written down.
 fn judge(site: &Site, answered: u64) -> u64 {
     let (captured, dropped) = (metric(site, CAPTURED), metric(site, DROPPED));
     assert_eq!(captured + dropped, answered, "{captured} + {dropped}");
     captured
 }
 
-/// Visits until so many more are written down; says how many were answered.
-fn visit_until_captured(site: &Site, key: &str, more: u64) -> u64 {
+/// Clicks until so many more are written down; says how many were answered.
+fn click_until_captured(site: &Site, key: &str, more: u64) -> u64 {
     let before = metric(site, CAPTURED);
     let mut answered = 0;
     eventually(Duration::from_secs(30), || {
-        answered += visit_by_many(site.http(), key, 1);
+        answered += click_by_many(site.http(), key, 1);
         match metric(site, CAPTURED) - before {
             captured if captured >= more => Ok(()),
-            captured => Err(format!("{captured} of {answered} visits are captured")),
+            captured => Err(format!("{captured} of {answered} clicks are captured")),
         }
     });
     answered
@@ -120,10 +120,10 @@ fn hold_the_store(site: &Site) -> Connection {
     held
 }
 
-/// With as much to write down as a visit can have.
-fn visit_by_many(http: SocketAddr, key: &str, visits: u64) -> u64 {
+/// With as much to write down as a click can have.
+fn click_by_many(http: SocketAddr, key: &str, clicks: u64) -> u64 {
     let path = format!("/{key}");
-    let asked = Kind::Human.request(&path).header(
+    let asked = Class::Human.request(&path).header(
         "Referer",
         format!("https://example.com/{}", "r".repeat(600)),
     );
@@ -131,12 +131,12 @@ fn visit_by_many(http: SocketAddr, key: &str, visits: u64) -> u64 {
         for _ in 0..VISITORS {
             scope.spawn(|| {
                 let mut api = Api::new(http, "");
-                for _ in 0..visits {
+                for _ in 0..clicks {
                     let answer = api.send(&asked).unwrap();
                     assert_eq!(answer.status, 302, "{answer:?}");
                 }
             });
         }
     });
-    VISITORS as u64 * visits
+    VISITORS as u64 * clicks
 }

@@ -1,5 +1,5 @@
 //! C-1: counts are exact after kill -9 at any moment. Visitors write down what they asked for and what was answered; a
-//! visit that was answered is counted once, and one that was not is counted once or not at all.
+//! click that was answered is counted once, and one that was not is counted once or not at all.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
-use super::{Kind, new_link, visits_of};
+use super::{Class, clicks_of, new_link};
 use crate::api::Api;
 use crate::length::length;
 use crate::site::Site;
@@ -21,7 +21,7 @@ const LINKS: usize = 4;
 const VISITORS: usize = 8;
 const RESTARTED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Visits of one visitor, each by its own referrer.
+/// Clicks of one visitor, each by its own referrer.
 #[derive(Debug, Default)]
 struct Diary {
     answered: Vec<String>,
@@ -37,13 +37,13 @@ impl Diary {
 }
 
 #[test]
-fn no_answered_visit_is_lost_or_counted_twice_over_kill_9_c1() {
+fn no_answered_click_is_lost_or_counted_twice_over_kill_9_c1() {
     count_over_kills("kills", "clicks.flush_every=500ms", 50..400);
 }
 
 /// Something is being flushed at nearly every moment.
 #[test]
-fn no_answered_visit_is_lost_or_counted_twice_over_kill_9_in_flushes_c1() {
+fn no_answered_click_is_lost_or_counted_twice_over_kill_9_in_flushes_c1() {
     count_over_kills("kills in flushes", "clicks.flush_every=20ms", 100..300);
 }
 
@@ -60,7 +60,7 @@ fn count_over_kills(name: &str, flush: &str, alive_millis: std::ops::Range<u64>)
             site.restart();
         }
         let alive = Duration::from_millis(random.random_range(alive_millis.clone()));
-        for seen in visit_until_killed(&mut site, &keys, kill, alive) {
+        for seen in click_until_killed(&mut site, &keys, kill, alive) {
             diary.add(seen);
         }
     }
@@ -71,13 +71,13 @@ fn count_over_kills(name: &str, flush: &str, alive_millis: std::ops::Range<u64>)
     site.restart();
     judge(&site, &keys, &diary);
     println!(
-        "{name}: {} visits answered over {kills} kills, {} were not, 0 lost, 0 double",
+        "{name}: {} clicks answered over {kills} kills, {} were not, 0 lost, 0 double",
         diary.answered.len(),
         diary.open.len()
     );
 }
 
-fn visit_until_killed(
+fn click_until_killed(
     site: &mut Site,
     keys: &[String],
     kill: usize,
@@ -91,7 +91,7 @@ fn visit_until_killed(
                 if let Ok(mut connection) = Connection::open(http) {
                     // The error is the kill; what counts is in the diary.
                     let name = format!("k{kill}-v{visitor}");
-                    let ended = visit_on(&mut connection, keys, visitor, &name, &mut diary);
+                    let ended = click_on(&mut connection, keys, visitor, &name, &mut diary);
                     drop(ended);
                 }
                 diary
@@ -105,7 +105,7 @@ fn visit_until_killed(
     })
 }
 
-fn visit_on(
+fn click_on(
     connection: &mut Connection,
     keys: &[String],
     first: usize,
@@ -114,7 +114,7 @@ fn visit_on(
 ) -> io::Result<()> {
     for (number, key) in keys.iter().cycle().skip(first).enumerate() {
         let referrer = format!("{name}-n{number}.example");
-        let request = Kind::Human.request(&format!("/{key}"));
+        let request = Class::Human.request(&format!("/{key}"));
         let request = request.header("Referer", format!("https://{referrer}/"));
         diary.open.push(referrer);
         let answer = connection.send(&request)?;
@@ -131,26 +131,26 @@ fn wait_for_answered(site: &Site, keys: &[String], diary: &Diary) {
     eventually(RESTARTED_WITHIN, || {
         let counted: u64 = keys
             .iter()
-            .map(|key| visits_of(&mut api, key).total())
+            .map(|key| clicks_of(&mut api, key).total())
             .sum();
         match counted >= answered {
             true => Ok(()),
-            false => Err(format!("lost: {counted} of {answered} visits are counted")),
+            false => Err(format!("lost: {counted} of {answered} clicks are counted")),
         }
     });
 }
 
-/// Every visit is told by its referrer, so that one that is lost does not make up for one that is counted twice.
+/// Every click is told by its referrer, so that one that is lost does not make up for one that is counted twice.
 fn judge(site: &Site, keys: &[String], diary: &Diary) {
     let mut api = site.api();
     let mut stored = BTreeMap::<String, u64>::new();
     for key in keys {
-        let single = single_visits(&mut api, key);
-        let counted = visits_of(&mut api, key).total();
+        let single = single_clicks(&mut api, key);
+        let counted = clicks_of(&mut api, key).total();
         assert_eq!(
             counted,
             single.len() as u64,
-            "C-1: sums and visits of /{key}"
+            "C-1: sums and clicks of /{key}"
         );
         for referrer in single {
             *stored.entry(referrer).or_default() += 1;
@@ -167,17 +167,17 @@ fn judge(site: &Site, keys: &[String], diary: &Diary) {
     assert!(stored.is_empty(), "C-1: never asked for: {stored:?}");
 }
 
-/// The referrers of all visits that are kept.
-fn single_visits(api: &mut Api, key: &str) -> Vec<String> {
+/// The referrers of all clicks that are kept.
+fn single_clicks(api: &mut Api, key: &str) -> Vec<String> {
     let mut referrers = Vec::new();
     let mut next = String::new();
     loop {
-        let path = format!("/api/v1/links/{key}/visits?limit=1000{next}");
+        let path = format!("/api/v1/links/{key}/clicks?limit=1000{next}");
         let answer = api.get(&path).unwrap();
         assert_eq!(answer.status, 200, "{}", answer.text());
         let page = answer.json();
-        let visits = page["visits"].as_array().unwrap().iter();
-        referrers.extend(visits.map(|visit| visit["referrer"].as_str().unwrap().to_owned()));
+        let clicks = page["clicks"].as_array().unwrap().iter();
+        referrers.extend(clicks.map(|click| click["referrer"].as_str().unwrap().to_owned()));
         match page["next"].as_str() {
             Some(cursor) => next = format!("&cursor={cursor}"),
             None => return referrers,

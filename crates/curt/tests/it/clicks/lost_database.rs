@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{Kind, new_link, visits_of, wait_until_counted};
+use super::{Class, clicks_of, new_link, wait_until_counted};
 use crate::site::Site;
 
 const SERVE: [&str; 5] = [
@@ -19,8 +19,8 @@ const SERVE: [&str; 5] = [
 fn a_database_that_is_gone_beside_a_used_spool_is_not_made_anew() {
     let mut site = Site::start(&["clicks.flush_every=50ms"]);
     let key = new_link(&site, &json!({}));
-    let visited = site.api().send(&Kind::Human.request(&format!("/{key}")));
-    assert_eq!(visited.unwrap().status, 302);
+    let answer = site.api().send(&Class::Human.request(&format!("/{key}")));
+    assert_eq!(answer.unwrap().status, 302);
     wait_until_counted(&site);
     assert!(site.terminate().success());
     let data = site.folder().join("data");
@@ -50,13 +50,13 @@ fn a_database_that_is_gone_beside_a_used_spool_is_not_made_anew() {
         fs::rename(&backup, &file).unwrap();
         site.restart();
         assert_eq!(site.api().follow(&key).unwrap().status, 302);
-        assert!(visits_of(&mut site.api(), &key).total() >= 1);
+        assert!(clicks_of(&mut site.api(), &key).total() >= 1);
         assert!(site.terminate().success());
     }
     // Or begun anew on purpose.
     fs::remove_file(data.join("clicks.db")).unwrap();
     assert!(site.output(&["migrate", "--new"]).status.success());
     site.restart();
-    assert_eq!(visits_of(&mut site.api(), &key).total(), 0);
+    assert_eq!(clicks_of(&mut site.api(), &key).total(), 0);
     assert_eq!(site.api().follow(&key).unwrap().status, 302);
 }

@@ -7,7 +7,7 @@ use curt_testkit::engines::postgres::{Database, shared};
 use curt_testkit::need;
 use serde_json::json;
 
-use super::{Counts, Kind, PATIENCE, new_link, report, visits_of};
+use super::{Class, Counts, PATIENCE, clicks_of, new_link, report};
 use crate::api::Api;
 use crate::length::length;
 use crate::site::Site;
@@ -27,21 +27,21 @@ fn server_over(database: &Database) -> Site {
     site
 }
 
-/// As many visits of each kind as there are rounds.
-fn visit(site: &Site, key: &str, rounds: u64) {
+/// As many clicks of each class as there are rounds.
+fn click(site: &Site, key: &str, rounds: u64) {
     let mut api = Api::new(site.http(), "");
     for _ in 0..rounds {
-        for kind in Kind::ALL {
-            let answer = api.send(&kind.request(&format!("/{key}"))).unwrap();
+        for class in Class::ALL {
+            let answer = api.send(&class.request(&format!("/{key}"))).unwrap();
             assert_eq!(answer.status, 302, "{answer:?}");
         }
     }
 }
 
-fn visit_at_all(sites: &[Site], key: &str, rounds: u64) {
+fn click_at_all(sites: &[Site], key: &str, rounds: u64) {
     thread::scope(|scope| {
         for site in sites {
-            scope.spawn(move || visit(site, key, rounds));
+            scope.spawn(move || click(site, key, rounds));
         }
     });
 }
@@ -59,7 +59,7 @@ fn rounds_of(rounds: u64) -> Counts {
 fn wait_until_told(sites: &[Site], key: &str, expected: Counts) {
     for site in sites {
         let mut api = site.api();
-        eventually(PATIENCE, || match visits_of(&mut api, key) {
+        eventually(PATIENCE, || match clicks_of(&mut api, key) {
             told if told == expected => Ok(()),
             told => Err(format!("{told:?} instead of {expected:?}")),
         });
@@ -68,23 +68,23 @@ fn wait_until_told(sites: &[Site], key: &str, expected: Counts) {
 }
 
 #[test]
-fn one_report_has_the_visits_of_every_server_c1() {
+fn one_report_has_the_clicks_of_every_server_c1() {
     let server = need!(shared());
-    let database = server.database("visits").unwrap();
+    let database = server.database("clicks").unwrap();
     let mut sites: Vec<Site> = (0..3).map(|_| server_over(&database)).collect();
     let key = new_link(&sites[0], &json!({}));
     let rounds = length(50, 2_000);
-    visit_at_all(&sites, &key, rounds);
+    click_at_all(&sites, &key, rounds);
     wait_until_told(&sites, &key, rounds_of(3 * rounds));
 
     // A server that is killed goes on where its own spool was counted, and not where another's was.
-    visit_at_all(&sites, &key, rounds);
+    click_at_all(&sites, &key, rounds);
     sites[0].kill();
     assert!(sites[1].terminate().success());
     for site in &mut sites[..2] {
         site.restart_as(ROLES);
     }
-    visit_at_all(&sites, &key, rounds);
+    click_at_all(&sites, &key, rounds);
     wait_until_told(&sites, &key, rounds_of(9 * rounds));
 
     let path = format!("/api/v1/links/{key}/stats");
@@ -95,8 +95,8 @@ fn one_report_has_the_visits_of_every_server_c1() {
         visitors, days,
         "all servers know a visitor by the same salt"
     );
-    let visits = database.sql("select count(*) from click_visits").unwrap();
-    assert_eq!(visits, (36 * rounds).to_string());
+    let clicks = database.sql("select count(*) from clicks").unwrap();
+    assert_eq!(clicks, (36 * rounds).to_string());
     let streams = "select count(distinct stream) from click_positions";
     assert_eq!(database.sql(streams).unwrap(), "3");
 }
@@ -110,15 +110,15 @@ fn the_spool_of_a_server_that_is_gone_is_counted_elsewhere_c1() {
     let key = new_link(&gone, &json!({}));
     let rounds = length(50, 2_000);
     // Half of it is counted already, and must not be counted again.
-    visit(&gone, &key, rounds);
+    click(&gone, &key, rounds);
     wait_until_told(std::slice::from_ref(&gone), &key, rounds_of(rounds));
     assert!(gone.terminate().success());
     gone.restart_as(&["redirect", "api"]);
-    visit(&gone, &key, rounds);
+    click(&gone, &key, rounds);
     gone.kill();
 
     let reporter = server_over(&database);
-    assert_eq!(visits_of(&mut reporter.api(), &key), rounds_of(rounds));
+    assert_eq!(clicks_of(&mut reporter.api(), &key), rounds_of(rounds));
     let links = database.url();
     let store = [("CURT_STORE_LINKS", Path::new(&links))];
     let spool = format!(

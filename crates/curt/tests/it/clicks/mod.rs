@@ -1,4 +1,4 @@
-//! What counting visits promises: every redirect that was answered is counted once, whatever happens to the server, and
+//! What counting clicks promises: every redirect that was answered is counted once, whatever happens to the server, and
 //! nobody waits for it.
 
 mod attribution;
@@ -37,14 +37,14 @@ const COUNTED: &str = "curt_clicks_counted_total";
 const DROPPED: &str = "curt_clicks_dropped_total";
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum Class {
     Human,
     Bot,
     Prefetch,
     Head,
 }
 
-impl Kind {
+impl Class {
     const ALL: [Self; 4] = [Self::Human, Self::Bot, Self::Prefetch, Self::Head];
 
     fn request(self, path: &str) -> Request {
@@ -61,7 +61,7 @@ fn by_browser(request: Request) -> Request {
     request.header("User-Agent", BROWSER)
 }
 
-/// Visits by kind.
+/// Clicks by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     human: u64,
@@ -73,7 +73,7 @@ struct Counts {
 impl Counts {
     /// What a report says.
     fn read(report: &Value) -> Self {
-        let count = |kind: &str| report["totals"][kind].as_u64().unwrap();
+        let count = |class: &str| report["totals"][class].as_u64().unwrap();
         let counts = Self {
             human: count("human"),
             bot: count("bot"),
@@ -84,12 +84,12 @@ impl Counts {
         counts
     }
 
-    fn add(&mut self, kind: Kind) {
-        *match kind {
-            Kind::Human => &mut self.human,
-            Kind::Bot => &mut self.bot,
-            Kind::Prefetch => &mut self.prefetch,
-            Kind::Head => &mut self.head,
+    fn add(&mut self, class: Class) {
+        *match class {
+            Class::Human => &mut self.human,
+            Class::Bot => &mut self.bot,
+            Class::Prefetch => &mut self.prefetch,
+            Class::Head => &mut self.head,
         } += 1;
     }
 
@@ -123,7 +123,7 @@ fn report(api: &mut Api, path: &str) -> Counts {
     Counts::read(&answer.json())
 }
 
-fn visits_of(api: &mut Api, key: &str) -> Counts {
+fn clicks_of(api: &mut Api, key: &str) -> Counts {
     report(api, &format!("/api/v1/links/{key}/stats"))
 }
 
@@ -142,7 +142,7 @@ fn wait_until_counted(site: &Site) {
         match counted >= captured {
             true => Ok(()),
             false => Err(format!(
-                "{counted} of {captured} visits are counted; {:?}; {}",
+                "{counted} of {captured} clicks are counted; {:?}; {}",
                 site.metrics(),
                 site.server().logs()
             )),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde_json::json;
 
-use super::{Kind, new_link, visits_of, wait_until_counted};
+use super::{Class, clicks_of, new_link, wait_until_counted};
 use crate::api::Api;
 use crate::site::Site;
 use crate::wait::eventually;
@@ -51,8 +51,8 @@ fn nothing_but_counting_waits_for_a_flush_c2() {
     held.execute_batch("ROLLBACK").unwrap();
     drop(held);
     wait_until_counted(&site);
-    assert_eq!(visits_of(&mut api, &limited).human, CREATES as u64, "C-1");
-    assert_eq!(visits_of(&mut api, &plain).human, 2, "C-1");
+    assert_eq!(clicks_of(&mut api, &limited).human, CREATES as u64, "C-1");
+    assert_eq!(clicks_of(&mut api, &plain).human, 2, "C-1");
     assert!(site.terminate().success());
 }
 
@@ -68,6 +68,6 @@ fn hold(file: &Path) -> Connection {
 }
 
 fn follow(api: &mut Api, key: &str) -> u16 {
-    let request = Kind::Human.request(&format!("/{key}"));
+    let request = Class::Human.request(&format!("/{key}"));
     api.send(&request).unwrap().status
 }

@@ -12,12 +12,12 @@ use curt_core::{Attribution, DomainId, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 use serde_json::json;
 
-use super::{DROPPED, Kind, PATIENCE, metric, new_link, visits_of};
+use super::{Class, DROPPED, PATIENCE, clicks_of, metric, new_link};
 use crate::api::Api;
 use crate::site::Site;
 use crate::wait::eventually;
 
-const VISITS: u64 = 2_000;
+const CLICKS: u64 = 2_000;
 const VISITORS: u64 = 2;
 /// Of a segment's file.
 const HEADER_BYTES: usize = 64;
@@ -27,30 +27,30 @@ const WORD_BYTES: usize = 8;
 fn poison_is_kept_aside_while_redirects_go_on_and_all_others_are_counted() {
     let mut site = Site::start(&["server.workers=2", "clicks.flush_every=1h"]);
     let key = new_link(&site, &json!({}));
-    visit(site.http(), &key, VISITS);
+    click(site.http(), &key, CLICKS);
     // A stop would count them first.
     site.kill();
     let spool = site.folder().join("data/spool");
     let damaged = damage_every_hundredth(&spool);
-    assert_eq!(damaged, VISITS / 100);
+    assert_eq!(damaged, CLICKS / 100);
     let foreign = append_foreign_records(&spool);
 
     site.change_settings(&["server.workers=2", "clicks.flush_every=50ms"]);
-    let mut expected = VISITS - damaged;
+    let mut expected = CLICKS - damaged;
     for start in ["first", "second"] {
         site.restart();
         // Redirects are answered, and counted, beside the poison.
         thread::scope(|scope| {
             for _ in 0..VISITORS {
-                scope.spawn(|| visit(site.http(), &key, VISITS / 4));
+                scope.spawn(|| click(site.http(), &key, CLICKS / 4));
             }
         });
-        expected += VISITORS * (VISITS / 4);
+        expected += VISITORS * (CLICKS / 4);
         let mut api = site.api();
-        eventually(PATIENCE, || match visits_of(&mut api, &key).total() {
+        eventually(PATIENCE, || match clicks_of(&mut api, &key).total() {
             counted if counted == expected => Ok(()),
             counted => Err(format!(
-                "{counted} of {expected} visits are counted at the {start} start"
+                "{counted} of {expected} clicks are counted at the {start} start"
             )),
         });
         for (reason, count) in foreign.iter().chain([&("checksum", damaged)]) {
@@ -71,17 +71,17 @@ fn poison_is_kept_aside_while_redirects_go_on_and_all_others_are_counted() {
     }
 }
 
-fn visit(http: SocketAddr, key: &str, visits: u64) {
+fn click(http: SocketAddr, key: &str, clicks: u64) {
     let mut api = Api::new(http, "");
-    for _ in 0..visits {
-        let answer = api.send(&Kind::Human.request(&format!("/{key}"))).unwrap();
+    for _ in 0..clicks {
+        let answer = api.send(&Class::Human.request(&format!("/{key}"))).unwrap();
         assert_eq!(answer.status, 302, "{answer:?}");
     }
 }
 
-/// Whole frames with records that are no visits, as a newer release or a bug would leave them; says how many of which.
+/// Whole frames with records that are no clicks, as a newer release or a bug would leave them; says how many of which.
 fn append_foreign_records(spool: &Path) -> Vec<(&'static str, u64)> {
-    let whole = encoded_visit();
+    let whole = encoded_click();
     let changed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut record = whole.clone();
         change(&mut record);
@@ -113,9 +113,9 @@ fn append_foreign_records(spool: &Path) -> Vec<(&'static str, u64)> {
     foreign.into_iter().collect()
 }
 
-fn encoded_visit() -> Vec<u8> {
+fn encoded_click() -> Vec<u8> {
     let mut bytes = Vec::new();
-    let visit = record::Visit {
+    let click = record::ClickRecord {
         at: UnixMillis(1_800_000_000_000),
         domain: DomainId::DEFAULT,
         key: b"abc",
@@ -129,7 +129,7 @@ fn encoded_visit() -> Vec<u8> {
         language: b"de",
         attribution: Attribution::default(),
     };
-    record::encode(&visit, &mut bytes);
+    record::encode(&click, &mut bytes);
     bytes
 }
 
@@ -149,7 +149,7 @@ fn damage_every_hundredth(spool: &Path) -> u64 {
         }
         fs::write(&path, bytes).unwrap();
     }
-    assert_eq!(seen, VISITS, "every visit is in the spool");
+    assert_eq!(seen, CLICKS, "every click is in the spool");
     damaged
 }
 

@@ -1,11 +1,11 @@
-//! Who sees visits, and what is kept about visitors.
+//! Who sees clicks, and what is kept about visitors.
 
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Kind, PATIENCE, new_link, report, visits_of, wait_until_counted};
+use super::{Class, PATIENCE, clicks_of, new_link, report, wait_until_counted};
 use crate::api::Api;
 use crate::files::{all_files, contents, holds};
 use crate::site::Site;
@@ -16,35 +16,35 @@ const V4: &str = "203.0.113.77";
 const V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x5eed, 0x1234, 0x89ab, 0xcdef, 0x4242, 0x77);
 
 #[test]
-fn owners_see_their_visits_and_nobody_elses() {
+fn owners_see_their_clicks_and_nobody_elses() {
     let mut site = Site::start(&["clicks.flush_every=50ms"]);
-    let (own, own_visits) = (new_link(&site, &json!({})), 7);
+    let (own, own_clicks) = (new_link(&site, &json!({})), 7);
     let token = site.token().to_owned();
     let other = site.new_token("other");
     site.use_token(&other);
-    let (others, others_visits) = (new_link(&site, &json!({})), 3);
+    let (others, others_clicks) = (new_link(&site, &json!({})), 3);
     let mut visitor = Api::new(site.http(), "");
-    for (key, visits) in [(&own, own_visits), (&others, others_visits)] {
-        for _ in 0..visits {
-            let asked = Kind::Human.request(&format!("/{key}"));
+    for (key, clicks) in [(&own, own_clicks), (&others, others_clicks)] {
+        for _ in 0..clicks {
+            let asked = Class::Human.request(&format!("/{key}"));
             assert_eq!(visitor.send(&asked).unwrap().status, 302);
         }
     }
     wait_until_counted(&site);
     let askers = [
-        (&token, &own, own_visits, &others),
-        (&other, &others, others_visits, &own),
+        (&token, &own, own_clicks, &others),
+        (&other, &others, others_clicks, &own),
     ];
-    for (token, key, visits, foreign) in askers {
+    for (token, key, clicks, foreign) in askers {
         let mut api = Api::new(site.http(), token);
-        assert_eq!(visits_of(&mut api, key).human, visits);
-        assert_eq!(report(&mut api, "/api/v1/stats").human, visits);
+        assert_eq!(clicks_of(&mut api, key).human, clicks);
+        assert_eq!(report(&mut api, "/api/v1/stats").human, clicks);
         for path in [
             "stats",
             "stats/country",
-            "visits",
+            "clicks",
             "stats.csv",
-            "visits.csv",
+            "clicks.csv",
             "live",
         ] {
             let path = format!("/api/v1/links/{foreign}/{path}");
@@ -58,7 +58,7 @@ fn owners_see_their_visits_and_nobody_elses() {
 }
 
 #[test]
-fn no_address_of_a_visitor_is_kept_once_the_visit_is_counted() {
+fn no_address_of_a_visitor_is_kept_once_the_click_is_counted() {
     let mut site = Site::start(&[&SETTINGS[..], &["clicks.flush_every=1h"]].concat());
     let key = new_link(&site, &json!({}));
     let mut visitor = Api::new(site.http(), "");
@@ -66,7 +66,7 @@ fn no_address_of_a_visitor_is_kept_once_the_visit_is_counted() {
     // By a worker, and with a slash by the router.
     for path in [format!("/{key}"), format!("/{key}/")] {
         for address in [V4, &v6] {
-            let asked = Kind::Human
+            let asked = Class::Human
                 .request(&path)
                 .header("X-Forwarded-For", address);
             assert_eq!(visitor.send(&asked).unwrap().status, 302);
@@ -78,24 +78,24 @@ fn no_address_of_a_visitor_is_kept_once_the_visit_is_counted() {
     site.change_settings(&[&SETTINGS[..], &["clicks.flush_every=50ms"]].concat());
     site.restart();
     let mut api = site.api();
-    eventually(PATIENCE, || match visits_of(&mut api, &key).human {
+    eventually(PATIENCE, || match clicks_of(&mut api, &key).human {
         4 => Ok(()),
-        counted => Err(format!("{counted} visits are counted")),
+        counted => Err(format!("{counted} clicks are counted")),
     });
     // In the segment that is being written, too.
-    let asked = Kind::Human.request(&format!("/{key}"));
+    let asked = Class::Human.request(&format!("/{key}"));
     let asked = asked.header("X-Forwarded-For", &v6);
     assert_eq!(api.send(&asked).unwrap().status, 302);
-    eventually(PATIENCE, || match visits_of(&mut api, &key).human {
+    eventually(PATIENCE, || match clicks_of(&mut api, &key).human {
         5 => Ok(()),
-        counted => Err(format!("{counted} visits are counted")),
+        counted => Err(format!("{counted} clicks are counted")),
     });
     eventually(PATIENCE, || match traces(&site).as_slice() {
         [] => Ok(()),
         files => Err(format!("addresses are in {files:?}")),
     });
-    let visits = api.get(&format!("/api/v1/links/{key}/visits")).unwrap();
-    assert!(!visits.text().contains(V4), "{}", visits.text());
+    let clicks = api.get(&format!("/api/v1/links/{key}/clicks")).unwrap();
+    assert!(!clicks.text().contains(V4), "{}", clicks.text());
     assert!(site.terminate().success());
     assert_eq!(traces(&site), Vec::<PathBuf>::new());
 }

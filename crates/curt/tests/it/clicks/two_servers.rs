@@ -2,17 +2,17 @@
 
 use serde_json::json;
 
-use super::{CAPTURED, DROPPED, Kind, metric, new_link, visits_of, wait_until_counted};
+use super::{CAPTURED, Class, DROPPED, clicks_of, metric, new_link, wait_until_counted};
 use crate::api::Api;
 use crate::site::Site;
 
-const VISITS: u64 = 300;
+const CLICKS: u64 = 300;
 
 #[test]
 fn a_second_server_on_the_spool_is_refused_and_the_first_counts_on() {
     let site = Site::start(&["server.workers=2", "clicks.flush_every=50ms"]);
     let key = new_link(&site, &json!({}));
-    visit(&site, &key);
+    click(&site, &key);
     let spool = site.folder().join("data/spool");
     let other = Site::new(&[&format!("clicks.spool={}", spool.display())]);
     // With databases of its own: an installation without them is refused for that.
@@ -28,20 +28,20 @@ fn a_second_server_on_the_spool_is_refused_and_the_first_counts_on() {
         let said = String::from_utf8_lossy(&refused.stderr);
         let holder = format!("in use by process {}", site.server().pid());
         assert!(said.contains(&holder), "{said}");
-        visit(&site, &key);
+        click(&site, &key);
     }
     wait_until_counted(&site);
     assert_eq!(
         (metric(&site, CAPTURED), metric(&site, DROPPED)),
-        (4 * VISITS, 0)
+        (4 * CLICKS, 0)
     );
-    assert_eq!(visits_of(&mut site.api(), &key).human, 4 * VISITS);
+    assert_eq!(clicks_of(&mut site.api(), &key).human, 4 * CLICKS);
 }
 
-fn visit(site: &Site, key: &str) {
+fn click(site: &Site, key: &str) {
     let mut api = Api::new(site.http(), "");
-    for _ in 0..VISITS {
-        let answer = api.send(&Kind::Human.request(&format!("/{key}"))).unwrap();
+    for _ in 0..CLICKS {
+        let answer = api.send(&Class::Human.request(&format!("/{key}"))).unwrap();
         assert_eq!(answer.status, 302, "{answer:?}");
     }
 }

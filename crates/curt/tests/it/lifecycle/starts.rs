@@ -52,9 +52,9 @@ fn waits_until(servers: &[Server], come: impl FnOnce()) {
         assert!(health.contains("127.0.0.1"), "no cause in {health}");
     }
     let http = servers[0].http().unwrap();
-    let visited = Client::new(http).get("/anykey").unwrap();
-    assert_eq!(visited.status, 503, "{}", visited.text());
-    assert!(visited.header("retry-after").is_some(), "{visited:?}");
+    let answer = Client::new(http).get("/anykey").unwrap();
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert!(answer.header("retry-after").is_some(), "{answer:?}");
     let mut api = Api::new(http, &format!("curt_00000000_{}", "0".repeat(32)));
     let early = api.create("https://example.com/early").unwrap();
     assert_eq!(early.status, 503, "{early:?}");

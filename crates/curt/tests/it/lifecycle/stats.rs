@@ -21,7 +21,7 @@ fn linked(site: &Site) {
     assert_eq!(made.status, 201, "{}", made.text());
 }
 
-fn visited(site: &Site, key: &str, times: usize) {
+fn follow(site: &Site, key: &str, times: usize) {
     let mut client = Client::new(site.http());
     for _ in 0..times {
         let request = Request::get(&format!("/{key}"))
@@ -37,12 +37,12 @@ fn arguments<'a>(site: &'a Site, url: &'a str, own: &[&'a str]) -> Vec<&'a str> 
 }
 
 #[test]
-fn visits_can_be_read_in_the_terminal() {
+fn clicks_can_be_read_in_the_terminal() {
     let site = Site::start(&["clicks.flush_every=50ms"]);
     let url = format!("http://{}", site.http());
     let run = |own: &[&str]| site.output(&arguments(&site, &url, own));
     linked(&site);
-    visited(&site, "plan", 3);
+    follow(&site, "plan", 3);
     eventually(COUNTED, || {
         let shown = printed(&run(&["plan", "--json"]));
         let shown: Value = serde_json::from_str(&shown).unwrap();
@@ -64,7 +64,7 @@ fn visits_can_be_read_in_the_terminal() {
     let by = |filter| run(&["plan", "--by", "browser", "--where", filter]);
     let (found, none) = (
         printed(&by("referrer=news.example")),
-        printed(&by("kind=bot")),
+        printed(&by("class=bot")),
     );
     assert!(
         found.contains("Firefox") && !none.contains("Firefox"),
@@ -75,7 +75,7 @@ fn visits_can_be_read_in_the_terminal() {
 }
 
 #[test]
-fn visits_can_be_watched() {
+fn clicks_can_be_watched() {
     let site = Site::start(&["clicks.flush_every=50ms"]);
     let url = format!("http://{}", site.http());
     linked(&site);
@@ -95,7 +95,7 @@ fn visits_can_be_watched() {
     });
     // The feed tells only what is counted after it was opened.
     let line = eventually(COUNTED, || {
-        visited(&site, "plan", 1);
+        follow(&site, "plan", 1);
         told.recv_timeout(Duration::from_secs(1))
     });
     watching.kill().unwrap();
@@ -133,7 +133,7 @@ fn stats_say_what_is_wrong() {
     for (own, part) in [
         (&["plan"][..], "There is no such link"),
         (&["plan", "--watch"], "There is no such link"),
-        (&["--by", "age"], "Visits are counted by"),
+        (&["--by", "age"], "Clicks are counted by"),
         (&["--tz", "Mars/Olympus"], "IANA"),
     ] {
         let failed = site.output(&arguments(&site, &url, own));
@@ -153,7 +153,7 @@ fn stats_say_what_is_wrong() {
     let url = format!("http://{}", off.http());
     let failed = off.output(&arguments(&off, &url, &[]));
     assert!(
-        stderr(&failed).contains("does not count visits"),
+        stderr(&failed).contains("does not count clicks"),
         "{}",
         stderr(&failed)
     );

@@ -162,7 +162,7 @@ fn the_links_of_one_key_or_user_are_followed_exactly_as_often_as_they_may() {
         let found = rush(&site, 302, |client| {
             Request::get(&format!("/{}", [&one, &two][client % 2]))
         });
-        found.assert_kept_to(&format!("visits of two links of one {what}"), "redirect");
+        found.assert_kept_to(&format!("clicks of two links of one {what}"), "redirect");
         let unlimited = rush(&site, 302, |_| Request::get(&format!("/{free}")));
         assert_eq!(
             unlimited.granted,

@@ -253,8 +253,8 @@ fn links_that_are_closed_are_not_followed_a_second_later() {
         let permissions = format!("/api/v1/links/{shared}/permissions");
         let granted = world.change(&ann, "POST", &permissions, &json!({ "email": BOB }));
         let id = granted.json()["id"].as_str().unwrap().to_owned();
-        let visit = Request::get(&format!("/{shared}")).bearer(&bob);
-        ends("a permission", &visit, (302, 403), &|| {
+        let click = Request::get(&format!("/{shared}")).bearer(&bob);
+        ends("a permission", &click, (302, 403), &|| {
             let path = format!("{permissions}/{id}");
             world.send(&ann, Request::new("DELETE", &path));
         });
@@ -281,11 +281,11 @@ fn links_that_are_closed_are_not_followed_a_second_later() {
             let path = format!("/api/v1/links/{reported}/{way}");
             world.send(&world.admin, Request::post(&path));
         };
-        let visit = Request::get(&format!("/{reported}"));
-        ends("a link that is switched off", &visit, (302, 410), &|| {
+        let click = Request::get(&format!("/{reported}"));
+        ends("a link that is switched off", &click, (302, 410), &|| {
             switch("disable");
         });
-        ends("a link that is switched on", &visit, (410, 302), &|| {
+        ends("a link that is switched on", &click, (410, 302), &|| {
             switch("enable");
         });
     }

@@ -27,7 +27,7 @@ const MISSES_AT_ONCE: usize = 15;
 /// A little less: answers may be on their way for different times.
 const MINUTE: Duration = Duration::from_millis(59_500);
 const SCANNER: &str = "203.0.113.7";
-const VISITS_PER_SECOND: f64 = 2_000.0;
+const CLICKS_PER_SECOND: f64 = 2_000.0;
 const LINKS: usize = 200;
 /// How much of the visitors' p99 without the scan it may be with it.
 const P99_RATIO_MAX: f64 = 1.2;
@@ -94,12 +94,12 @@ fn some_links(site: &Site) -> Arc<KeySet> {
     Arc::new(made.into_iter().collect())
 }
 
-/// The 99th percentile of visits that fall due at fixed times, in microseconds.
+/// The 99th percentile of clicks that fall due at fixed times, in microseconds.
 fn visitors_p99(site: &Site, keys: &Arc<KeySet>, seconds: f64) -> f64 {
     let mut plan = Plan::new(site.http());
     plan.connections = 16;
     plan.limit = Limit::seconds(seconds);
-    plan.rate = Some(VISITS_PER_SECOND);
+    plan.rate = Some(CLICKS_PER_SECOND);
     let report = redirect(&RedirectLoad::new(plan, keys.clone())).unwrap();
     assert_eq!(report.failed(), 0, "{report}");
     report.latency.p99_us
@@ -135,7 +135,7 @@ fn a_scanner_hears_of_30_misses_a_minute_and_other_visitors_do_not_notice() {
         ratio = with / without;
         unnoticed = ratio <= P99_RATIO_MAX || with - without <= p99_growth_max();
         println!(
-            "people: visitors' p99 at {VISITS_PER_SECOND}/s: {without:.0} µs without a scan, {with:.0} µs with one: {ratio:.2}"
+            "people: visitors' p99 at {CLICKS_PER_SECOND}/s: {without:.0} µs without a scan, {with:.0} µs with one: {ratio:.2}"
         );
         if unnoticed || !is_full() {
             break;
@@ -240,6 +240,6 @@ fn an_address_that_waits_as_told_is_served_again() {
     assert_eq!(scanned(&mut api, Request::get("/nothing")).status, 404);
     let refused = scanned(&mut api, Request::get("/nothing"));
     thread::sleep(told_to_wait(&refused));
-    let visit = scanned(&mut api, Request::get(&format!("/{live}")));
-    assert_eq!(visit.status, 302, "{visit:?}");
+    let click = scanned(&mut api, Request::get(&format!("/{live}")));
+    assert_eq!(click.status, 302, "{click:?}");
 }

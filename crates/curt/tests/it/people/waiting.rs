@@ -124,7 +124,7 @@ fn visitor(site: &Site, token: &str) -> Asker {
     // A new limit is known within a second.
     thread::sleep(std::time::Duration::from_secs(1));
     Asker {
-        what: "visits of a key's links, 4 in 1 s",
+        what: "clicks of a key's links, 4 in 1 s",
         request: Request::get(&format!("/{key}")),
         granted: 302,
     }

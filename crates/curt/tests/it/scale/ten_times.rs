@@ -27,7 +27,7 @@ const CACHE_BYTES: f64 = (16 << 20) as f64;
 /// What else may grow while every link is touched: the page caches of SQLite's four readers (4 MiB each), the cache of
 /// misses, buffers of the connections and what the allocator keeps in reserve.
 const BESIDES_CACHE_BYTES: f64 = (40 << 20) as f64;
-/// What counting visits may take: the aggregates of one flush and the page cache of the writer.
+/// What counting clicks may take: the aggregates of one flush and the page cache of the writer.
 const COUNTING_BYTES: f64 = (96 << 20) as f64;
 /// How much the p99 may be of that with a tenth of the links.
 const P99_RATIO_MAX: f64 = 1.5;
@@ -139,7 +139,7 @@ fn ten_times_the_links_are_as_fast_in_the_same_memory() {
     let target_bytes = length(800, 60);
     let sites = [prepared(few, target_bytes), prepared(many, target_bytes)];
     redirect_as_fast(&sites);
-    // Afresh, so that what grows is seen from the start: links alone, and as shipped, where visits are counted too.
+    // Afresh, so that what grows is seen from the start: links alone, and as shipped, where clicks are counted too.
     let [_, mut of_many] = sites;
     for (settings, besides) in [
         (&[CACHE, "clicks.capture=false"][..], BESIDES_CACHE_BYTES),
@@ -273,7 +273,7 @@ fn touch_every_link(prepared: &Prepared, besides_cache: f64) {
         "a second pass took another {:.1} MiB",
         mib(again)
     );
-    // Counting goes on behind the visits, and has its peak later.
+    // Counting goes on behind the clicks, and has its peak later.
     assert!(
         mib(again) <= 8.0 || besides_cache > BESIDES_CACHE_BYTES,
         "a second pass took another {:.1} MiB",

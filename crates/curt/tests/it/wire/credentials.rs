@@ -82,7 +82,7 @@ const fn page(path: &'static str) -> Route {
     }
 }
 
-/// A report: of one link, for its owner; of all links of whoever asks; and of visits without a link, for administrators.
+/// A report: of one link, for its owner; of all links of whoever asks; and of clicks without a link, for administrators.
 const OF_LINK: &[Method] = &[
     method("GET", [401, 401, 404, 200]),
     method("HEAD", [401, 401, 404, 200]),
@@ -130,13 +130,13 @@ const REPORTS: &[Route] = &[
         OF_LINK,
     ),
     report(
-        "/api/v1/links/KEY/visits",
-        "/api/v1/links/{key}/visits",
+        "/api/v1/links/KEY/clicks",
+        "/api/v1/links/{key}/clicks",
         OF_LINK,
     ),
     report(
-        "/api/v1/links/KEY/visits.csv",
-        "/api/v1/links/{key}/visits.csv",
+        "/api/v1/links/KEY/clicks.csv",
+        "/api/v1/links/{key}/clicks.csv",
         OF_LINK,
     ),
     report(
@@ -151,8 +151,8 @@ const REPORTS: &[Route] = &[
         "/api/v1/stats/{dimension}",
         OF_LINKS,
     ),
-    report("/api/v1/visits", "/api/v1/visits", OF_LINKS),
-    report("/api/v1/visits.csv", "/api/v1/visits.csv", OF_LINKS),
+    report("/api/v1/clicks", "/api/v1/clicks", OF_LINKS),
+    report("/api/v1/clicks.csv", "/api/v1/clicks.csv", OF_LINKS),
     report("/api/v1/live?seconds=0", "/api/v1/live", OF_LINKS),
     report("/api/v1/orphans", "/api/v1/orphans", OF_ORPHANS),
     report(
@@ -161,8 +161,8 @@ const REPORTS: &[Route] = &[
         OF_ORPHANS,
     ),
     report(
-        "/api/v1/orphans/visits",
-        "/api/v1/orphans/visits",
+        "/api/v1/orphans/clicks",
+        "/api/v1/orphans/clicks",
         OF_ORPHANS,
     ),
 ];

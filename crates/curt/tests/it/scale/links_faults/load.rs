@@ -96,7 +96,7 @@ fn visitor(keys: Arc<Vec<String>>, first: usize) -> Client {
     let mut turns = first..;
     Box::new(move |api| {
         let turn = turns.next().unwrap_or_default();
-        timed("visit", || api.follow(&keys[turn % keys.len()]).unwrap())
+        timed("click", || api.follow(&keys[turn % keys.len()]).unwrap())
     })
 }
 
@@ -177,7 +177,7 @@ pub(super) struct Seen {
     pub(super) acknowledged: Vec<(String, String)>,
     /// Creates that may be repeated.
     pub(super) refused_names: Vec<String>,
-    slowest_visit: Duration,
+    slowest_click: Duration,
 }
 
 impl Seen {
@@ -194,7 +194,7 @@ impl Seen {
         if !is_during {
             return;
         }
-        if record.what != "visit" {
+        if record.what != "click" {
             self.writes.push(Write {
                 what: record.what,
                 status: record.status,
@@ -203,7 +203,7 @@ impl Seen {
             });
             return;
         }
-        self.slowest_visit = self.slowest_visit.max(record.took);
+        self.slowest_click = self.slowest_click.max(record.took);
         if record.status == 302 {
             self.redirects.answered += 1;
         } else {
@@ -221,7 +221,7 @@ impl fmt::Display for Seen {
         write!(
             f,
             "{answered} redirects, {failed} failed, slowest {:?}; {} writes refused, slowest {:?}",
-            self.slowest_visit,
+            self.slowest_click,
             self.writes.len(),
             slowest.unwrap_or_default()
         )

@@ -1,13 +1,13 @@
-//! Single visits, in the order of time.
+//! Single clicks, in the order of time.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
-use curt_core::ports::{VisitPage, VisitQuery};
+use curt_core::ports::{ClickPage, ClickQuery};
 use curt_core::{
-    ClickSubject, ErrorKind, LinkId, PortError, PortResult, UnixMillis, VisitKind, VisitRow,
-    Visited,
+    Click, ClickClass, ClickOutcome, ClickSubject, ErrorKind, LinkId, PortError, PortResult,
+    UnixMillis,
 };
 use deadpool_postgres::Transaction;
 use tokio_postgres::{Error, Row};
@@ -22,42 +22,42 @@ use crate::failure::BACKEND;
 use curt_adapter_kit::click_days::{link_number, link_of_number};
 use curt_adapter_kit::page_cursor;
 
-const OP: &str = "list visits";
+const OP: &str = "list clicks";
 /// Part of the cursors that clients hold.
-const LIST: &str = "postgres-visits";
+const LIST: &str = "postgres-clicks";
 
 /// What is read first for a query with filters; most of them fill a page with it.
 const FILTERED_WINDOW: usize = 1_000;
 
 /// About what a row takes, with its entries in the indexes.
-macro_rules! visit_bytes {
+macro_rules! click_bytes {
     () => {
         "(200 + 2 * octet_length(coalesce(key, '')) + octet_length(country) + octet_length(browser) \
          + octet_length(system) + octet_length(device) + octet_length(referrer) + octet_length(language) \
          + octet_length(array_to_string(coalesce(tags, '{}'), ',')))::bigint"
     };
 }
-pub(super) use visit_bytes;
+pub(super) use click_bytes;
 
 const ADD: &str = concat!(
-    "WITH added AS (INSERT INTO click_visits (at, domain, key, owner, kind, country, browser, system, device, referrer, \
+    "WITH added AS (INSERT INTO clicks (at, domain, key, owner, class, country, browser, system, device, referrer, \
      language, tags, address) \
-     SELECT at, domain, key, owner, kind, country, browser, system, device, referrer, language, tags::text[], address \
+     SELECT at, domain, key, owner, class, country, browser, system, device, referrer, language, tags::text[], address \
      FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::smallint[], $6::text[], $7::text[], \
      $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::inet[]) WITH ORDINALITY \
-     AS new (at, domain, key, owner, kind, country, browser, system, device, referrer, language, tags, address, place) \
+     AS new (at, domain, key, owner, class, country, browser, system, device, referrer, language, tags, address, place) \
      ORDER BY place RETURNING ",
-    visit_bytes!(),
+    click_bytes!(),
     " AS bytes) SELECT coalesce(sum(bytes), 0)::bigint FROM added"
 );
 /// Everybody's row: changed last, like the counts of everything.
-const GROW: &str = "UPDATE click_visits_size SET bytes = bytes + $1";
+const GROW: &str = "UPDATE clicks_size SET bytes = bytes + $1";
 
 macro_rules! select {
     ($condition:literal) => {
         concat!(
-            "SELECT at, id, domain, key, owner, kind, country, browser, system, device, referrer, language, tags, \
-             address FROM click_visits WHERE at >= $1 AND (at, id) < ($2, $3) AND ",
+            "SELECT at, id, domain, key, owner, class, country, browser, system, device, referrer, language, tags, \
+             address FROM clicks WHERE at >= $1 AND (at, id) < ($2, $3) AND ",
             $condition,
             " ORDER BY at DESC, id DESC LIMIT $4"
         )
@@ -70,19 +70,19 @@ const OF_OWNER: &str = select!("owner = $5");
 const OF_LINK: &str = select!("domain = $5 AND key = $6");
 
 /// Says about how many bytes they take.
-pub(super) async fn add(transaction: &Transaction<'_>, visits: &[VisitRow]) -> Result<i64, Error> {
-    if visits.is_empty() {
+pub(super) async fn add(transaction: &Transaction<'_>, clicks: &[Click]) -> Result<i64, Error> {
+    if clicks.is_empty() {
         return Ok(0);
     }
     let mut columns = Columns::default();
-    for visit in visits {
-        columns.push(visit);
+    for click in clicks {
+        columns.push(click);
     }
     let rows = query(transaction, ADD, &columns.values()).await?;
     rows.first().map_or(Ok(0), |row| row.try_get(0))
 }
 
-/// Notes that the visits take so many bytes more.
+/// Notes that the clicks take so many bytes more.
 pub(super) async fn grow(transaction: &Transaction<'_>, bytes: i64) -> Result<(), Error> {
     match bytes {
         0 => Ok(()),
@@ -90,14 +90,14 @@ pub(super) async fn grow(transaction: &Transaction<'_>, bytes: i64) -> Result<()
     }
 }
 
-/// Visits by column.
+/// Clicks by column.
 #[derive(Default)]
 struct Columns<'a> {
     at: Vec<i64>,
     domain: Vec<Option<i64>>,
     key: Vec<Option<Cow<'a, str>>>,
     owner: Vec<Option<i64>>,
-    kind: Vec<i16>,
+    class: Vec<i16>,
     /// Country, browser, system, device, referrer, language.
     texts: [Vec<Cow<'a, str>>; 6],
     tags: Vec<Option<String>>,
@@ -105,49 +105,49 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn push(&mut self, visit: &'a VisitRow) {
-        let (domain, key) = match &visit.visited {
-            Visited::Link(id, generation) => (
+    fn push(&mut self, click: &'a Click) {
+        let (domain, key) = match &click.outcome {
+            ClickOutcome::Link(id, generation) => (
                 Some(link_number(id.domain, *generation)),
                 Some(id.key.as_str()),
             ),
-            Visited::Absent(key) => (None, Some(&**key)),
-            Visited::BaseUrl => (None, None),
+            ClickOutcome::Absent(key) => (None, Some(&**key)),
+            ClickOutcome::BaseUrl => (None, None),
         };
-        self.at.push(visit.at.0.clamp(0, UnixMillis::MAX.0));
+        self.at.push(click.at.0.clamp(0, UnixMillis::MAX.0));
         self.domain.push(domain);
         self.key.push(key.map(without_nul));
         self.owner
-            .push(visit.owner.map(|owner| owner.0.cast_signed()));
-        self.kind.push(visit.kind as i16);
+            .push(click.owner.map(|owner| owner.0.cast_signed()));
+        self.class.push(click.class as i16);
         let texts = [
-            &visit.country,
-            &visit.browser,
-            &visit.system,
-            &visit.device,
-            &visit.referrer,
-            &visit.language,
+            &click.country,
+            &click.browser,
+            &click.system,
+            &click.device,
+            &click.referrer,
+            &click.language,
         ];
         for (column, text) in self.texts.iter_mut().zip(texts) {
             column.push(without_nul(text));
         }
-        let tags: Vec<Cow<'_, str>> = visit.tags.iter().map(|tag| without_nul(tag)).collect();
+        let tags: Vec<Cow<'_, str>> = click.tags.iter().map(|tag| without_nul(tag)).collect();
         let tags = (!tags.is_empty()).then(|| array_text(tags.iter().map(|tag| Some(&**tag))));
         self.tags.push(tags);
-        self.address.push(visit.address);
+        self.address.push(click.address);
     }
 
     /// The parameters `$1` to `$13`.
     fn values(&self) -> Vec<Value<'_>> {
         let mut values: Vec<Value<'_>> =
-            vec![&self.at, &self.domain, &self.key, &self.owner, &self.kind];
+            vec![&self.at, &self.domain, &self.key, &self.owner, &self.class];
         values.extend(self.texts.iter().map(|column| column as Value<'_>));
         values.extend([&self.tags as Value<'_>, &self.address]);
         values
     }
 }
 
-/// A place between visits: behind those that are older than its instant or came before its number.
+/// A place between clicks: behind those that are older than its instant or came before its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     at: i64,
@@ -156,7 +156,7 @@ struct Place {
 
 impl Place {
     /// Where the query's page begins.
-    fn of(query: &VisitQuery) -> PortResult<Self> {
+    fn of(query: &ClickQuery) -> PortResult<Self> {
         let end = Self {
             at: query.before.0,
             id: 0,
@@ -185,16 +185,16 @@ impl Place {
 }
 
 /// Rows are read through an index, in windows that grow, and judged here.
-pub(super) async fn page(engine: &Engine, query: &VisitQuery) -> PortResult<VisitPage> {
+pub(super) async fn page(engine: &Engine, query: &ClickQuery) -> PortResult<ClickPage> {
     let mut place = Place::of(query)?;
-    let mut page = VisitPage::default();
+    let mut page = ClickPage::default();
     let mut window = first_window(query);
     let mut scanned = 0;
     while scanned < PAGE_ROWS_SCANNED_MAX {
         window = window.min(PAGE_ROWS_SCANNED_MAX - scanned);
         let rows = read(engine, query, place, window).await?;
         for row in &rows {
-            if page.visits.len() >= query.limit {
+            if page.clicks.len() >= query.limit {
                 page.next = Some(place.cursor());
                 return Ok(page);
             }
@@ -202,9 +202,9 @@ pub(super) async fn page(engine: &Engine, query: &VisitQuery) -> PortResult<Visi
                 at: column(OP, row, 0)?,
                 id: column(OP, row, 1)?,
             };
-            let visit = visit_of(row)?;
-            if has_tag(&visit, &query.subject) && query.filter.takes(&visit) {
-                page.visits.push(visit);
+            let click = click_of(row)?;
+            if has_tag(&click, &query.subject) && query.filter.takes(&click) {
+                page.clicks.push(click);
             }
         }
         if rows.len() < window {
@@ -218,8 +218,8 @@ pub(super) async fn page(engine: &Engine, query: &VisitQuery) -> PortResult<Visi
 }
 
 /// One row more than the page shows tells whether there is a next one.
-fn first_window(query: &VisitQuery) -> usize {
-    let takes_all = query.filter.kind.is_none() && query.filter.values.is_empty();
+fn first_window(query: &ClickQuery) -> usize {
+    let takes_all = query.filter.class.is_none() && query.filter.values.is_empty();
     let shown = query.limit.saturating_add(1);
     match (takes_all, &query.subject) {
         (false, _) | (_, ClickSubject::Tag(..)) => shown.max(FILTERED_WINDOW),
@@ -229,7 +229,7 @@ fn first_window(query: &VisitQuery) -> usize {
 
 async fn read(
     engine: &Engine,
-    query: &VisitQuery,
+    query: &ClickQuery,
     place: Place,
     window: usize,
 ) -> PortResult<Vec<Row>> {
@@ -256,22 +256,22 @@ async fn read(
     Ok(answers.pop().unwrap_or_default())
 }
 
-fn has_tag(visit: &VisitRow, subject: &ClickSubject) -> bool {
+fn has_tag(click: &Click, subject: &ClickSubject) -> bool {
     match subject {
-        ClickSubject::Tag(_, tag) => visit.tags.iter().any(|own| own.eq_ignore_ascii_case(tag)),
+        ClickSubject::Tag(_, tag) => click.tags.iter().any(|own| own.eq_ignore_ascii_case(tag)),
         _ => true,
     }
 }
 
-fn visit_of(row: &Row) -> PortResult<VisitRow> {
+fn click_of(row: &Row) -> PortResult<Click> {
     let text = |index: usize| -> PortResult<Box<str>> { column(OP, row, index) };
     let tags: Option<Vec<Box<str>>> = column(OP, row, 12)?;
-    Ok(VisitRow {
+    Ok(Click {
         at: time(OP, row, 0)?,
-        visited: visited(row)?,
+        outcome: outcome(row)?,
         owner: owner_or_none(OP, row, 4)?,
         tags: tags.unwrap_or_default(),
-        kind: number(OP, row, 5, VisitKind::from_stored)?,
+        class: number(OP, row, 5, ClickClass::from_stored)?,
         country: text(6)?,
         browser: text(7)?,
         system: text(8)?,
@@ -282,17 +282,17 @@ fn visit_of(row: &Row) -> PortResult<VisitRow> {
     })
 }
 
-fn visited(row: &Row) -> PortResult<Visited> {
+fn outcome(row: &Row) -> PortResult<ClickOutcome> {
     let domain: Option<i64> = column(OP, row, 2)?;
     let key: Option<&str> = column(OP, row, 3)?;
     match (domain, key) {
         (Some(domain), Some(key)) => {
             let (domain, generation) = link_of_number(domain);
             let id = LinkId::new(domain, parse_key(OP, key)?);
-            Ok(Visited::Link(id, generation))
+            Ok(ClickOutcome::Link(id, generation))
         }
-        (None, Some(key)) => Ok(Visited::Absent(key.into())),
-        (None, None) => Ok(Visited::BaseUrl),
+        (None, Some(key)) => Ok(ClickOutcome::Absent(key.into())),
+        (None, None) => Ok(ClickOutcome::BaseUrl),
         (Some(domain), None) => Err(corrupt(OP, domain)),
     }
 }

@@ -1,13 +1,13 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use anyhow::Result;
-use curt_core::ports::{ClickFlush, VisitFilter, VisitQuery};
+use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery};
 use curt_core::{
-    ClickSubject, Dimension, DomainId, ErrorKind, LinkId, OwnerId, UnixMillis, VisitKind, VisitRow,
-    Visited,
+    Click, ClickClass, ClickOutcome, ClickSubject, Dimension, DomainId, ErrorKind, LinkId, OwnerId,
+    UnixMillis,
 };
 
-use super::{Port, all_of, link, visit, walk};
+use super::{Port, all_of, click, link, walk};
 use crate::conformance::{HOSTILE_TEXTS, Suite, refused, run_clauses, same};
 use crate::sample::{OWNER, key, partition};
 
@@ -15,20 +15,20 @@ pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
     run_clauses!(
         suite,
         make,
-        the_newest_visit_comes_first,
-        visits_of_one_instant_come_last_first,
+        the_newest_click_comes_first,
+        clicks_of_one_instant_come_last_first,
         pages_leave_nothing_out,
-        a_late_visit_does_not_shift_a_page,
-        every_subject_has_its_visits,
+        a_late_click_does_not_shift_a_page,
+        every_subject_has_its_clicks,
         filters_take_what_has_every_value,
-        a_range_of_visits_has_its_start_and_not_its_end,
-        visits_are_kept_verbatim,
+        a_range_of_clicks_has_its_start_and_not_its_end,
+        clicks_are_kept_verbatim,
         impossible_times_are_moved,
         a_foreign_cursor_is_refused,
     );
 }
 
-async fn add(store: &Port, visits: Vec<VisitRow>) -> Result<()> {
+async fn add(store: &Port, clicks: Vec<Click>) -> Result<()> {
     let from = store.position(partition(0)).await?;
     let applied = store
         .apply(ClickFlush {
@@ -36,33 +36,33 @@ async fn add(store: &Port, visits: Vec<VisitRow>) -> Result<()> {
             from,
             to: from + 1,
             days: Vec::new(),
-            visits,
+            clicks,
         })
         .await?;
     same("applied", applied, true)
 }
 
-fn times(visits: &[VisitRow]) -> Vec<i64> {
-    visits.iter().map(|visit| visit.at.0).collect()
+fn times(clicks: &[Click]) -> Vec<i64> {
+    clicks.iter().map(|click| click.at.0).collect()
 }
 
-async fn the_newest_visit_comes_first(store: Port) -> Result<()> {
-    add(&store, vec![visit("a", 20), visit("a", 10)]).await?;
-    add(&store, vec![visit("a", 15), visit("a", 30)]).await?;
+async fn the_newest_click_comes_first(store: Port) -> Result<()> {
+    add(&store, vec![click("a", 20), click("a", 10)]).await?;
+    add(&store, vec![click("a", 15), click("a", 30)]).await?;
     let got = walk(&store, &all_of(link("a"))).await?;
     same("times", times(&got), vec![30, 20, 15, 10])
 }
 
-async fn visits_of_one_instant_come_last_first(store: Port) -> Result<()> {
-    let named = |n: usize| VisitRow {
+async fn clicks_of_one_instant_come_last_first(store: Port) -> Result<()> {
+    let named = |n: usize| Click {
         referrer: n.to_string().into(),
-        ..visit("a", 10)
+        ..click("a", 10)
     };
     for n in 0..5 {
         add(&store, vec![named(2 * n), named(2 * n + 1)]).await?;
     }
     let got = walk(&store, &all_of(link("a"))).await?;
-    let got: Vec<&str> = got.iter().map(|visit| &*visit.referrer).collect();
+    let got: Vec<&str> = got.iter().map(|click| &*click.referrer).collect();
     let want: Vec<String> = (0..10).rev().map(|n| n.to_string()).collect();
     same(
         "order",
@@ -72,9 +72,9 @@ async fn visits_of_one_instant_come_last_first(store: Port) -> Result<()> {
 }
 
 async fn pages_leave_nothing_out(store: Port) -> Result<()> {
-    let visits = (0..100).map(|n| visit(if n % 3 == 0 { "a" } else { "b" }, 1_000 + n / 2));
-    add(&store, visits.collect()).await?;
-    let of = |subject, limit| VisitQuery {
+    let clicks = (0..100).map(|n| click(if n % 3 == 0 { "a" } else { "b" }, 1_000 + n / 2));
+    add(&store, clicks.collect()).await?;
+    let of = |subject, limit| ClickQuery {
         limit,
         ..all_of(subject)
     };
@@ -89,30 +89,30 @@ async fn pages_leave_nothing_out(store: Port) -> Result<()> {
     Ok(())
 }
 
-/// A visit that comes late belongs to pages that the reader has passed; the later pages stay as they were.
-async fn a_late_visit_does_not_shift_a_page(store: Port) -> Result<()> {
-    add(&store, (0..10).map(|n| visit("a", n)).collect()).await?;
-    let mut query = VisitQuery {
+/// A click that comes late belongs to pages that the reader has passed; the later pages stay as they were.
+async fn a_late_click_does_not_shift_a_page(store: Port) -> Result<()> {
+    add(&store, (0..10).map(|n| click("a", n)).collect()).await?;
+    let mut query = ClickQuery {
         limit: 4,
         ..all_of(link("a"))
     };
-    let first = store.visits(&query).await?;
-    same("first page", times(&first.visits), vec![9, 8, 7, 6])?;
-    add(&store, vec![visit("a", 99), visit("a", 6), visit("a", 8)]).await?;
+    let first = store.clicks(&query).await?;
+    same("first page", times(&first.clicks), vec![9, 8, 7, 6])?;
+    add(&store, vec![click("a", 99), click("a", 6), click("a", 8)]).await?;
     query.cursor = first.next;
-    let second = store.visits(&query).await?;
-    same("second page", times(&second.visits), vec![5, 4, 3, 2])
+    let second = store.clicks(&query).await?;
+    same("second page", times(&second.clicks), vec![5, 4, 3, 2])
 }
 
-async fn every_subject_has_its_visits(store: Port) -> Result<()> {
-    let tagged = |key, at, tags: &[&str]| VisitRow {
+async fn every_subject_has_its_clicks(store: Port) -> Result<()> {
+    let tagged = |key, at, tags: &[&str]| Click {
         tags: tags.iter().map(|tag| (*tag).into()).collect(),
-        ..visit(key, at)
+        ..click(key, at)
     };
-    let orphan = |visited, at| VisitRow {
-        visited,
+    let orphan = |outcome, at| Click {
+        outcome,
         owner: None,
-        ..visit("x", at)
+        ..click("x", at)
     };
     let other_domain = LinkId::new(DomainId(3), key("a"));
     add(
@@ -120,16 +120,16 @@ async fn every_subject_has_its_visits(store: Port) -> Result<()> {
         vec![
             tagged("a", 1, &["Red", "blue"]),
             tagged("A", 2, &["red"]),
-            VisitRow {
+            Click {
                 owner: Some(OwnerId(7)),
                 ..tagged("c", 3, &["red"])
             },
-            orphan(Visited::Absent("nope".into()), 4),
-            orphan(Visited::BaseUrl, 5),
-            VisitRow {
-                visited: Visited::Link(other_domain.clone(), 1),
+            orphan(ClickOutcome::Absent("nope".into()), 4),
+            orphan(ClickOutcome::BaseUrl, 5),
+            Click {
+                outcome: ClickOutcome::Link(other_domain.clone(), 1),
                 owner: None,
-                ..visit("x", 6)
+                ..click("x", 6)
             },
         ],
     )
@@ -157,34 +157,34 @@ async fn every_subject_has_its_visits(store: Port) -> Result<()> {
 }
 
 async fn filters_take_what_has_every_value(store: Port) -> Result<()> {
-    let of = |at, kind, country: &str, browser: &str| VisitRow {
-        kind,
+    let of = |at, class, country: &str, browser: &str| Click {
+        class,
         country: country.into(),
         browser: browser.into(),
-        ..visit("a", at)
+        ..click("a", at)
     };
-    let orphan = VisitRow {
-        visited: Visited::Absent("nope".into()),
+    let orphan = Click {
+        outcome: ClickOutcome::Absent("nope".into()),
         owner: None,
-        ..visit("x", 4)
+        ..click("x", 4)
     };
     add(
         &store,
         vec![
-            of(1, VisitKind::Human, "DE", "Firefox"),
-            of(2, VisitKind::Bot, "DE", "Firefox"),
-            of(3, VisitKind::Human, "FR", "Firefox"),
+            of(1, ClickClass::Human, "DE", "Firefox"),
+            of(2, ClickClass::Bot, "DE", "Firefox"),
+            of(3, ClickClass::Human, "FR", "Firefox"),
             orphan,
         ],
     )
     .await?;
     let value = |dimension, value: &str| (dimension, value.into());
-    for (kind, values, want) in [
+    for (class, values, want) in [
         (None, vec![], vec![4, 3, 2, 1]),
-        (Some(VisitKind::Bot), vec![], vec![2]),
+        (Some(ClickClass::Bot), vec![], vec![2]),
         (None, vec![value(Dimension::Country, "DE")], vec![4, 2, 1]),
         (
-            Some(VisitKind::Human),
+            Some(ClickClass::Human),
             vec![
                 value(Dimension::Browser, "Firefox"),
                 value(Dimension::Country, "FR"),
@@ -195,9 +195,9 @@ async fn filters_take_what_has_every_value(store: Port) -> Result<()> {
         (None, vec![value(Dimension::Key, "nope")], vec![4]),
         (None, vec![value(Dimension::Orphan, "base_url")], vec![]),
     ] {
-        let filter = VisitFilter { kind, values };
+        let filter = ClickFilter { class, values };
         let what = format!("{filter:?}");
-        let query = VisitQuery {
+        let query = ClickQuery {
             filter,
             limit: 2,
             ..all_of(ClickSubject::Everything)
@@ -207,8 +207,8 @@ async fn filters_take_what_has_every_value(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn a_range_of_visits_has_its_start_and_not_its_end(store: Port) -> Result<()> {
-    add(&store, (0..6).map(|n| visit("a", n)).collect()).await?;
+async fn a_range_of_clicks_has_its_start_and_not_its_end(store: Port) -> Result<()> {
+    add(&store, (0..6).map(|n| click("a", n)).collect()).await?;
     for (from, before, want) in [
         (2, 4, vec![3, 2]),
         (5, 99, vec![5]),
@@ -216,7 +216,7 @@ async fn a_range_of_visits_has_its_start_and_not_its_end(store: Port) -> Result<
         (3, 3, vec![]),
         (4, 2, vec![]),
     ] {
-        let query = VisitQuery {
+        let query = ClickQuery {
             from: UnixMillis(from),
             before: UnixMillis(before),
             limit: 1,
@@ -228,13 +228,13 @@ async fn a_range_of_visits_has_its_start_and_not_its_end(store: Port) -> Result<
     Ok(())
 }
 
-async fn visits_are_kept_verbatim(store: Port) -> Result<()> {
-    let mut visits = Vec::new();
+async fn clicks_are_kept_verbatim(store: Port) -> Result<()> {
+    let mut clicks = Vec::new();
     for (n, text) in HOSTILE_TEXTS.iter().chain(&[""]).enumerate() {
-        visits.push(VisitRow {
+        clicks.push(Click {
             // A tag has no line break: links refuse it.
             tags: vec!["one".into(), "two words".into(), "%_'\"".into()],
-            kind: VisitKind::ALL[n % 4],
+            class: ClickClass::ALL[n % 4],
             country: (*text).into(),
             browser: (*text).into(),
             system: (*text).into(),
@@ -246,34 +246,34 @@ async fn visits_are_kept_verbatim(store: Port) -> Result<()> {
             } else {
                 IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))
             }),
-            visited: if n % 3 == 0 {
-                Visited::Absent((*text).into())
+            outcome: if n % 3 == 0 {
+                ClickOutcome::Absent((*text).into())
             } else {
-                visit("a", 0).visited
+                click("a", 0).outcome
             },
             owner: (n % 3 != 0).then_some(OwnerId(u64::MAX >> 1)),
-            ..visit("a", 1_000 - n as i64)
+            ..click("a", 1_000 - n as i64)
         });
     }
-    add(&store, visits.clone()).await?;
+    add(&store, clicks.clone()).await?;
     let got = walk(&store, &all_of(ClickSubject::Everything)).await?;
-    same("visits", got, visits)
+    same("clicks", got, clicks)
 }
 
 async fn impossible_times_are_moved(store: Port) -> Result<()> {
-    let visits = [i64::MIN, -1, i64::MAX].map(|at| visit("a", at));
-    add(&store, visits.to_vec()).await?;
+    let clicks = [i64::MIN, -1, i64::MAX].map(|at| click("a", at));
+    add(&store, clicks.to_vec()).await?;
     let got = walk(&store, &all_of(link("a"))).await?;
     same("times", times(&got), vec![UnixMillis::MAX.0, 0, 0])
 }
 
 async fn a_foreign_cursor_is_refused(store: Port) -> Result<()> {
     for cursor in ["", "1", "elsewhere:1:1", "\u{1f980}"] {
-        let query = VisitQuery {
+        let query = ClickQuery {
             cursor: Some(cursor.into()),
             ..all_of(link("a"))
         };
-        refused(cursor, store.visits(&query).await, ErrorKind::Invalid)?;
+        refused(cursor, store.clicks(&query).await, ErrorKind::Invalid)?;
     }
     Ok(())
 }

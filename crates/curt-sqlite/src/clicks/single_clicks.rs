@@ -1,11 +1,11 @@
-//! Single visits, in the order of time.
+//! Single clicks, in the order of time.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
-use curt_core::ports::{VisitPage, VisitQuery};
-use curt_core::{ClickSubject, LinkId, OwnerId, UnixMillis, VisitKind, VisitRow, Visited};
+use curt_core::ports::{ClickPage, ClickQuery};
+use curt_core::{Click, ClickClass, ClickOutcome, ClickSubject, LinkId, OwnerId, UnixMillis};
 use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -15,12 +15,12 @@ use crate::tags::{join_tags, split_tags};
 use curt_adapter_kit::click_days::link_of_number;
 use curt_adapter_kit::page_cursor;
 
-/// Bits of a row id that number the visits of one millisecond. When they do not suffice, the visit moves to the next.
+/// Bits of a row id that number the clicks of one millisecond. When they do not suffice, the click moves to the next.
 const NUMBER_BITS: u32 = 15;
 /// Part of the cursors that clients hold.
-const LIST: &str = "sqlite-visits";
+const LIST: &str = "sqlite-clicks";
 
-const COLUMNS: &str = "v.id, s.kind, s.number, s.name, v.owner, v.asked, v.tags, v.kind, v.country, v.browser, \
+const COLUMNS: &str = "v.id, s.kind, s.number, s.name, v.owner, v.asked, v.tags, v.class, v.country, v.browser, \
                        v.system, v.device, v.referrer, v.language, v.address";
 
 fn first_id(at: UnixMillis) -> i64 {
@@ -28,17 +28,17 @@ fn first_id(at: UnixMillis) -> i64 {
 }
 
 /// About what a row takes, with its entries in the indexes; the same as [`bytes_of`] says.
-pub(crate) const VISIT_BYTES: &str = "100 + octet_length(coalesce(asked, '')) \
+pub(crate) const CLICK_BYTES: &str = "100 + octet_length(coalesce(asked, '')) \
      + octet_length(coalesce(tags, '')) + octet_length(country) + octet_length(browser) + octet_length(system) \
      + octet_length(device) + octet_length(referrer) + octet_length(language) + octet_length(coalesce(address, ''))";
 /// Beyond the texts: the row itself is 44, its index entries are 42, and pages are not quite full.
 const ROW_BYTES: usize = 100;
 
-pub(super) fn add(connection: &Connection, visits: &[VisitRow]) -> rusqlite::Result<()> {
+pub(super) fn add(connection: &Connection, clicks: &[Click]) -> rusqlite::Result<()> {
     let mut subjects = HashMap::new();
     let mut bytes = 0;
-    for visit in visits {
-        let subject = subject_of(visit);
+    for click in clicks {
+        let subject = subject_of(click);
         let number = match subjects.get(&subject) {
             Some(number) => *number,
             None => {
@@ -47,33 +47,33 @@ pub(super) fn add(connection: &Connection, visits: &[VisitRow]) -> rusqlite::Res
                 number
             }
         };
-        bytes += insert(connection, number, visit)?;
+        bytes += insert(connection, number, click)?;
     }
     grow(connection, i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
-/// Under what the visit is found.
-pub(super) fn subject_of(visit: &VisitRow) -> ClickSubject {
-    match &visit.visited {
-        Visited::Link(id, generation) => ClickSubject::Link(id.clone(), *generation),
-        Visited::Absent(_) | Visited::BaseUrl => ClickSubject::Orphans,
+/// Under what the click is found.
+pub(super) fn subject_of(click: &Click) -> ClickSubject {
+    match &click.outcome {
+        ClickOutcome::Link(id, generation) => ClickSubject::Link(id.clone(), *generation),
+        ClickOutcome::Absent(_) | ClickOutcome::BaseUrl => ClickSubject::Orphans,
     }
 }
 
-/// Notes that the visits take so many bytes more.
+/// Notes that the clicks take so many bytes more.
 fn grow(connection: &Connection, bytes: i64) -> rusqlite::Result<()> {
     if bytes == 0 {
         return Ok(());
     }
     connection
-        .prepare_cached("UPDATE click_visits_size SET bytes = max(bytes + ?1, 0)")?
+        .prepare_cached("UPDATE clicks_size SET bytes = max(bytes + ?1, 0)")?
         .execute([bytes])
         .map(drop)
 }
 
 pub(super) fn size(connection: &Connection) -> rusqlite::Result<u64> {
     let bytes: Option<i64> = connection
-        .prepare_cached("SELECT bytes FROM click_visits_size")?
+        .prepare_cached("SELECT bytes FROM clicks_size")?
         .query_row((), |row| row.get(0))
         .optional()?;
     Ok(bytes.map_or(0, |bytes| bytes.max(0).cast_unsigned()))
@@ -82,58 +82,58 @@ pub(super) fn size(connection: &Connection) -> rusqlite::Result<u64> {
 fn insert(
     connection: &Connection,
     subject: SubjectNumber,
-    visit: &VisitRow,
+    click: &Click,
 ) -> rusqlite::Result<usize> {
-    let asked = match &visit.visited {
-        Visited::Absent(key) => Some(&**key),
-        Visited::Link(..) | Visited::BaseUrl => None,
+    let asked = match &click.outcome {
+        ClickOutcome::Absent(key) => Some(&**key),
+        ClickOutcome::Link(..) | ClickOutcome::BaseUrl => None,
     };
     let (tags, address) = (
-        join_tags(&visit.tags),
-        visit.address.map(|address| address.to_string()),
+        join_tags(&click.tags),
+        click.address.map(|address| address.to_string()),
     );
     connection
         .prepare_cached(
-            "INSERT INTO click_visits (id, subject, owner, asked, tags, kind, country, browser, system, device, \
+            "INSERT INTO clicks (id, subject, owner, asked, tags, class, country, browser, system, device, \
              referrer, language, address) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute(params![
-            free_id(connection, visit.at)?,
+            free_id(connection, click.at)?,
             subject.0,
-            visit.owner.map(|owner| owner.0.cast_signed()),
+            click.owner.map(|owner| owner.0.cast_signed()),
             asked,
             tags,
-            visit.kind as u8,
-            &*visit.country,
-            &*visit.browser,
-            &*visit.system,
-            &*visit.device,
-            &*visit.referrer,
-            &*visit.language,
+            click.class as u8,
+            &*click.country,
+            &*click.browser,
+            &*click.system,
+            &*click.device,
+            &*click.referrer,
+            &*click.language,
             address,
         ])?;
     let optional = [asked, tags.as_deref(), address.as_deref()];
-    Ok(bytes_of(visit, optional))
+    Ok(bytes_of(click, optional))
 }
 
-fn bytes_of(visit: &VisitRow, optional: [Option<&str>; 3]) -> usize {
+fn bytes_of(click: &Click, optional: [Option<&str>; 3]) -> usize {
     let texts = [
-        &visit.country,
-        &visit.browser,
-        &visit.system,
-        &visit.device,
-        &visit.referrer,
-        &visit.language,
+        &click.country,
+        &click.browser,
+        &click.system,
+        &click.device,
+        &click.referrer,
+        &click.language,
     ];
     let texts = texts.iter().map(|text| text.len());
     let optional = optional.iter().flatten().map(|text| text.len());
     ROW_BYTES + texts.chain(optional).sum::<usize>()
 }
 
-/// The first row id from the visit's millisecond on behind all others of it.
+/// The first row id from the click's millisecond on behind all others of it.
 fn free_id(connection: &Connection, at: UnixMillis) -> rusqlite::Result<i64> {
     let mut statement =
-        connection.prepare_cached("SELECT max(id) FROM click_visits WHERE id >= ?1 AND id < ?2")?;
+        connection.prepare_cached("SELECT max(id) FROM clicks WHERE id >= ?1 AND id < ?2")?;
     let mut start = first_id(at);
     loop {
         let end = start + (1 << NUMBER_BITS);
@@ -147,7 +147,7 @@ fn free_id(connection: &Connection, at: UnixMillis) -> rusqlite::Result<i64> {
 }
 
 /// The rows that the query is about, before it asks whose they are. `None` if its cursor is not ours.
-pub(super) fn ids_of(query: &VisitQuery) -> Option<Range<i64>> {
+pub(super) fn ids_of(query: &ClickQuery) -> Option<Range<i64>> {
     let start = first_id(query.from);
     let end = if query.before > UnixMillis::MAX {
         i64::MAX
@@ -163,15 +163,15 @@ pub(super) fn ids_of(query: &VisitQuery) -> Option<Range<i64>> {
 
 pub(super) fn page(
     connection: &Connection,
-    query: &VisitQuery,
+    query: &ClickQuery,
     ids: Range<i64>,
-) -> rusqlite::Result<VisitPage> {
-    let mut page = VisitPage::default();
+) -> rusqlite::Result<ClickPage> {
+    let mut page = ClickPage::default();
     let Some((condition, owner_of)) = condition(connection, &query.subject)? else {
         return Ok(page);
     };
     let sql = format!(
-        "SELECT {COLUMNS} FROM click_visits v CROSS JOIN click_subjects s ON s.id = v.subject \
+        "SELECT {COLUMNS} FROM clicks v CROSS JOIN click_subjects s ON s.id = v.subject \
          WHERE v.id >= ?1 AND v.id < ?2 AND {condition} ORDER BY v.id DESC"
     );
     let mut statement = connection.prepare_cached(&sql)?;
@@ -179,15 +179,15 @@ pub(super) fn page(
     let mut scanned = 0;
     let mut last_seen = None;
     while let Some(row) = rows.next()? {
-        if scanned == PAGE_ROWS_SCANNED_MAX || page.visits.len() >= query.limit {
+        if scanned == PAGE_ROWS_SCANNED_MAX || page.clicks.len() >= query.limit {
             page.next = last_seen.map(|id: i64| page_cursor::seal(LIST, &id.to_string()));
             break;
         }
         scanned += 1;
         last_seen = Some(row.get(0)?);
-        let visit = visit_of(row)?;
-        if has_tag(&visit, &query.subject) && query.filter.takes(&visit) {
-            page.visits.push(visit);
+        let click = click_of(row)?;
+        if has_tag(&click, &query.subject) && query.filter.takes(&click) {
+            page.clicks.push(click);
         }
     }
     Ok(page)
@@ -208,28 +208,28 @@ fn condition(
     })
 }
 
-fn has_tag(visit: &VisitRow, subject: &ClickSubject) -> bool {
+fn has_tag(click: &Click, subject: &ClickSubject) -> bool {
     match subject {
-        ClickSubject::Tag(_, tag) => visit.tags.iter().any(|own| own.eq_ignore_ascii_case(tag)),
+        ClickSubject::Tag(_, tag) => click.tags.iter().any(|own| own.eq_ignore_ascii_case(tag)),
         _ => true,
     }
 }
 
-fn visit_of(row: &Row<'_>) -> rusqlite::Result<VisitRow> {
+fn click_of(row: &Row<'_>) -> rusqlite::Result<Click> {
     let text = |column: usize| -> rusqlite::Result<Box<str>> { row.get(column) };
     let address: Option<String> = row.get(14)?;
     let address = address.map(|text| {
         text.parse()
             .map_err(|_| decode::unknown(14, Type::Text, text))
     });
-    Ok(VisitRow {
+    Ok(Click {
         at: UnixMillis(row.get::<_, i64>(0)? >> NUMBER_BITS),
-        visited: visited(row)?,
+        outcome: outcome(row)?,
         owner: row
             .get::<_, Option<i64>>(4)?
             .map(|owner| OwnerId(owner.cast_unsigned())),
         tags: split_tags(row.get_ref(6)?.as_str_or_null()?),
-        kind: decode::number(row, 7, VisitKind::from_stored)?,
+        class: decode::number(row, 7, ClickClass::from_stored)?,
         country: text(8)?,
         browser: text(9)?,
         system: text(10)?,
@@ -240,15 +240,15 @@ fn visit_of(row: &Row<'_>) -> rusqlite::Result<VisitRow> {
     })
 }
 
-fn visited(row: &Row<'_>) -> rusqlite::Result<Visited> {
+fn outcome(row: &Row<'_>) -> rusqlite::Result<ClickOutcome> {
     if row.get::<_, u8>(1)? == LINK_KIND {
         let (domain, generation) = link_of_number(row.get(2)?);
         let id = LinkId::new(domain, decode::key(row, 3)?);
-        return Ok(Visited::Link(id, generation));
+        return Ok(ClickOutcome::Link(id, generation));
     }
     Ok(match row.get::<_, Option<Box<str>>>(5)? {
-        Some(key) => Visited::Absent(key),
-        None => Visited::BaseUrl,
+        Some(key) => ClickOutcome::Absent(key),
+        None => ClickOutcome::BaseUrl,
     })
 }
 
@@ -260,7 +260,7 @@ pub(super) fn purge(
     remove(connection, first_id(before), i64::MAX, limit)
 }
 
-/// Removes the oldest visits until the rest takes no more than `bytes_max`, but `limit` of them at most.
+/// Removes the oldest clicks until the rest takes no more than `bytes_max`, but `limit` of them at most.
 pub(super) fn trim(connection: &Connection, bytes_max: u64, limit: usize) -> rusqlite::Result<u64> {
     let excess = size(connection)?.saturating_sub(bytes_max);
     let excess = i64::try_from(excess).unwrap_or(i64::MAX);
@@ -270,13 +270,13 @@ pub(super) fn trim(connection: &Connection, bytes_max: u64, limit: usize) -> rus
     }
 }
 
-/// Removes visits before an id, oldest first, until they made so many bytes or were so many; says how many went.
+/// Removes clicks before an id, oldest first, until they made so many bytes or were so many; says how many went.
 fn remove(connection: &Connection, before: i64, bytes: i64, limit: usize) -> rusqlite::Result<u64> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let sql = format!(
-        "DELETE FROM click_visits WHERE id IN (SELECT id FROM (SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS gone \
-         FROM (SELECT id, {VISIT_BYTES} AS bytes FROM click_visits WHERE id < ?1 ORDER BY id LIMIT ?2)) \
-         WHERE gone < ?3) RETURNING {VISIT_BYTES}"
+        "DELETE FROM clicks WHERE id IN (SELECT id FROM (SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS gone \
+         FROM (SELECT id, {CLICK_BYTES} AS bytes FROM clicks WHERE id < ?1 ORDER BY id LIMIT ?2)) \
+         WHERE gone < ?3) RETURNING {CLICK_BYTES}"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query((before, limit, bytes))?;

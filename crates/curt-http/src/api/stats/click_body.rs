@@ -1,23 +1,23 @@
-//! Visits as JSON and as lines of CSV.
+//! Clicks as JSON and as lines of CSV.
 
-use curt_core::{VisitRow, Visited};
+use curt_core::{Click, ClickOutcome};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::body::KindName;
+use super::body::ClassName;
 use crate::api::time::Rfc3339;
 
-/// What a visit met.
+/// What a click met.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[schema(as = VisitMet)]
-pub(crate) enum MetName {
+#[schema(as = ClickOutcome)]
+pub(crate) enum OutcomeName {
     Link,
     NotFound,
     BaseUrl,
 }
 
-impl MetName {
+impl OutcomeName {
     fn as_str(self) -> &'static str {
         match self {
             Self::Link => "link",
@@ -27,17 +27,17 @@ impl MetName {
     }
 }
 
-/// One visit. What its visitor sent is text, whatever it looks like.
+/// One click. What its visitor sent is text, whatever it looks like.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Visit)]
-pub(crate) struct VisitBody {
+#[schema(as = Click)]
+pub(crate) struct ClickBody {
     at: Rfc3339,
-    met: MetName,
+    outcome: OutcomeName,
     /// The key that was asked for; `null` for the base URL.
     #[schema(required = true, example = "spring-sale")]
     key: Option<String>,
-    kind: KindName,
+    class: ClassName,
     /// Two letters, or `unknown`.
     #[schema(example = "DE")]
     country: String,
@@ -57,42 +57,42 @@ pub(crate) struct VisitBody {
     address: Option<String>,
 }
 
-impl From<VisitRow> for VisitBody {
-    fn from(visit: VisitRow) -> Self {
-        let (met, key) = match visit.visited {
-            Visited::Link(id, _) => (MetName::Link, Some(id.key.to_string())),
-            Visited::Absent(key) => (MetName::NotFound, Some(key.into())),
-            Visited::BaseUrl => (MetName::BaseUrl, None),
+impl From<Click> for ClickBody {
+    fn from(click: Click) -> Self {
+        let (outcome, key) = match click.outcome {
+            ClickOutcome::Link(id, _) => (OutcomeName::Link, Some(id.key.to_string())),
+            ClickOutcome::Absent(key) => (OutcomeName::NotFound, Some(key.into())),
+            ClickOutcome::BaseUrl => (OutcomeName::BaseUrl, None),
         };
         Self {
-            at: Rfc3339(visit.at),
-            met,
+            at: Rfc3339(click.at),
+            outcome,
             key,
-            kind: visit.kind.into(),
-            country: visit.country.into(),
-            browser: visit.browser.into(),
-            system: visit.system.into(),
-            device: visit.device.into(),
-            referrer: visit.referrer.into(),
-            language: visit.language.into(),
-            address: visit.address.map(|address| address.to_string()),
+            class: click.class.into(),
+            country: click.country.into(),
+            browser: click.browser.into(),
+            system: click.system.into(),
+            device: click.device.into(),
+            referrer: click.referrer.into(),
+            language: click.language.into(),
+            address: click.address.map(|address| address.to_string()),
         }
     }
 }
 
-impl VisitBody {
+impl ClickBody {
     /// The columns of [`cells`](Self::cells).
     pub(super) const COLUMNS: [&str; 11] = [
-        "at", "met", "key", "kind", "country", "browser", "system", "device", "referrer",
+        "at", "outcome", "key", "class", "country", "browser", "system", "device", "referrer",
         "language", "address",
     ];
 
     pub(super) fn cells(self) -> [String; 11] {
         [
             self.at.to_string(),
-            self.met.as_str().to_owned(),
+            self.outcome.as_str().to_owned(),
             self.key.unwrap_or_default(),
-            self.kind.as_str().to_owned(),
+            self.class.as_str().to_owned(),
             self.country,
             self.browser,
             self.system,
@@ -104,13 +104,13 @@ impl VisitBody {
     }
 }
 
-/// One page of visits.
+/// One page of clicks.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = VisitPage)]
-pub(crate) struct VisitsBody {
+#[schema(as = ClickPage)]
+pub(crate) struct ClicksBody {
     /// Newest first. A page may be short and still have a next one.
-    pub(super) visits: Vec<VisitBody>,
+    pub(super) clicks: Vec<ClickBody>,
     /// Where the next page starts; `null` on the last one.
     #[schema(required = true)]
     pub(super) next: Option<String>,

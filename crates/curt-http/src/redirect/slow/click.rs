@@ -1,4 +1,4 @@
-//! One visit of a link, decided by who comes.
+//! One click of a link, decided by who comes.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::redirect::{RedirectFields, Resolved};
 use crate::settings::PrivateDenied;
 use crate::state::App;
 
-/// How often a link that changes under a visit is looked at.
+/// How often a link that changes under a click is looked at.
 const TRIES_MAX: usize = 4;
 
-pub(super) struct Visit<'a> {
+pub(super) struct ClickRecord<'a> {
     app: &'a App,
     fields: &'a RedirectFields,
     caller: &'a Caller,
@@ -37,7 +37,7 @@ pub(super) struct Visit<'a> {
     begun: EvenTime,
 }
 
-impl<'a> Visit<'a> {
+impl<'a> ClickRecord<'a> {
     pub(super) fn new(
         app: &'a App,
         fields: &'a RedirectFields,
@@ -123,8 +123,8 @@ impl<'a> Visit<'a> {
     }
 
     fn write_down(&self, asked: RequestedLink<'_>) {
-        if let Some(visits) = &self.app.visits {
-            visits.record(asked, &self.client, self.app.clock.now());
+        if let Some(clicks) = &self.app.clicks {
+            clicks.record(asked, &self.client, self.app.clock.now());
         }
     }
 
@@ -252,7 +252,7 @@ impl<'a> Visit<'a> {
         Ok(response)
     }
 
-    /// Takes the visit from what the link's owner and the key that made it may have, and from what is left of the
+    /// Takes the click from what the link's owner and the key that made it may have, and from what is left of the
     /// link's own, and writes it down.
     async fn let_through(&self, link: &Link) -> Result<(), Refusal> {
         let limits = &self.app.accounts.limits;
@@ -273,7 +273,7 @@ impl<'a> Visit<'a> {
         let counts = link.max_clicks.is_some() && counts();
         let spent = self.app.resolver.spend(link, counts).await;
         match spent.map_err(Problem::from)? {
-            // What takes no visit does not see the target either, or the limit would be none.
+            // What takes no click does not see the target either, or the limit would be none.
             SpendReply::Granted if link.max_clicks.is_some() && !counts => {
                 return Err(Problem::new(ProblemCode::BrowserNeeded).into());
             }

@@ -1,4 +1,4 @@
-//! Visits one by one: a page, or all of them as a file.
+//! Clicks one by one: a page, or all of them as a file.
 
 use std::io;
 use std::sync::Arc;
@@ -7,38 +7,38 @@ use axum::Json;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use curt_clicks::report::Reports;
-use curt_core::limits::PAGE_VISITS_MAX;
-use curt_core::ports::{VisitPage, VisitQuery};
+use curt_core::limits::PAGE_CLICKS_MAX;
+use curt_core::ports::{ClickPage, ClickQuery};
 use curt_core::{ErrorKind, PortError, PortResult};
 use futures_util::stream;
 use http::HeaderValue;
 use http::header::LINK;
 
+use super::click_body::{ClickBody, ClicksBody};
 use super::csv::{self, Lines};
-use super::query::VisitsQuery;
+use super::query::ClicksQuery;
 use super::subject::Subject;
-use super::visit_body::{VisitBody, VisitsBody};
 use crate::api::list_query::with_cursor;
 use crate::problem::{Problem, ProblemCode};
 use crate::scans::Export;
 
-const FILE: &str = "attachment; filename=\"visits.csv\"";
+const FILE: &str = "attachment; filename=\"clicks.csv\"";
 
 /// One page, with the address of the next one.
 pub(super) async fn page(
     subject: &Subject,
-    query: VisitsQuery,
+    query: ClicksQuery,
     path: &str,
     text: &str,
 ) -> Result<Response, Problem> {
     let had_cursor = query.cursor.is_some();
     let (reports, query) = (Arc::clone(&subject.reports), of(subject, query));
-    let reading = async move { reports.visits(&query).await };
+    let reading = async move { reports.clicks(&query).await };
     let page = subject.scans.read(subject.asker, reading).await?;
     let page = page.map_err(|error| refused(error, had_cursor))?;
     let next = page.next.clone();
-    let body = VisitsBody {
-        visits: page.visits.into_iter().map(VisitBody::from).collect(),
+    let body = ClicksBody {
+        clicks: page.clicks.into_iter().map(ClickBody::from).collect(),
         next: page.next.map(Into::into),
     };
     let mut response = Json(body).into_response();
@@ -50,18 +50,18 @@ pub(super) async fn page(
     Ok(response)
 }
 
-/// All visits of the range, page by page as the client takes them. The first page is read before the answer begins, so
+/// All clicks of the range, page by page as the client takes them. The first page is read before the answer begins, so
 /// that a store that is away is a problem and not a file that breaks off.
-pub(super) async fn file(subject: Subject, query: VisitsQuery) -> Result<Response, Problem> {
-    let query = VisitsQuery {
-        limit: PAGE_VISITS_MAX,
+pub(super) async fn file(subject: Subject, query: ClicksQuery) -> Result<Response, Problem> {
+    let query = ClicksQuery {
+        limit: PAGE_CLICKS_MAX,
         cursor: None,
         ..query
     };
     let mut query = of(&subject, query);
     let export = subject.scans.begin_export(subject.asker)?;
     let first = read_page(&export, &subject.reports, &query).await??;
-    let mut lines = Lines::new(&VisitBody::COLUMNS);
+    let mut lines = Lines::new(&ClickBody::COLUMNS);
     query.cursor = first.next.clone();
     push(&mut lines, first);
     if query.cursor.is_none() {
@@ -91,22 +91,22 @@ pub(super) async fn file(subject: Subject, query: VisitsQuery) -> Result<Respons
 async fn read_page(
     export: &Export,
     reports: &Arc<Reports>,
-    query: &VisitQuery,
-) -> Result<PortResult<VisitPage>, Problem> {
+    query: &ClickQuery,
+) -> Result<PortResult<ClickPage>, Problem> {
     let (reports, query) = (Arc::clone(reports), query.clone());
     export
-        .read(async move { reports.visits(&query).await })
+        .read(async move { reports.clicks(&query).await })
         .await
 }
 
-fn push(lines: &mut Lines, page: VisitPage) {
-    for visit in page.visits {
-        lines.push(&VisitBody::from(visit).cells());
+fn push(lines: &mut Lines, page: ClickPage) {
+    for click in page.clicks {
+        lines.push(&ClickBody::from(click).cells());
     }
 }
 
-fn of(subject: &Subject, query: VisitsQuery) -> VisitQuery {
-    VisitQuery {
+fn of(subject: &Subject, query: ClicksQuery) -> ClickQuery {
+    ClickQuery {
         subject: subject.clicks.clone(),
         from: query.range.from(),
         before: query.range.counted_before(),

@@ -1,45 +1,45 @@
 use std::collections::BTreeMap;
 
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
-use curt_core::ports::{VisitPage, VisitQuery};
-use curt_core::{ClickSubject, ErrorKind, PortError, PortResult, UnixMillis, VisitRow, Visited};
+use curt_core::ports::{ClickPage, ClickQuery};
+use curt_core::{Click, ClickOutcome, ClickSubject, ErrorKind, PortError, PortResult, UnixMillis};
 
 use crate::BACKEND;
 
-/// Visits by their time and, within an instant, in the order in which they came.
+/// SingleClicks by their time and, within an instant, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Visits {
-    rows: BTreeMap<Place, VisitRow>,
+pub(super) struct SingleClicks {
+    rows: BTreeMap<Place, Click>,
     came: u64,
     bytes: u64,
 }
 
 type Place = (UnixMillis, u64);
 
-impl Visits {
-    pub(super) fn add(&mut self, visit: VisitRow) {
-        let at = visit.at.clamp(UnixMillis(0), UnixMillis::MAX);
+impl SingleClicks {
+    pub(super) fn add(&mut self, click: Click) {
+        let at = click.at.clamp(UnixMillis(0), UnixMillis::MAX);
         self.came += 1;
-        self.bytes += bytes_of(&visit);
-        self.rows.insert((at, self.came), VisitRow { at, ..visit });
+        self.bytes += bytes_of(&click);
+        self.rows.insert((at, self.came), Click { at, ..click });
     }
 
-    pub(super) fn page(&self, query: &VisitQuery) -> PortResult<VisitPage> {
+    pub(super) fn page(&self, query: &ClickQuery) -> PortResult<ClickPage> {
         let end = match &query.cursor {
             Some(cursor) => parse(cursor)?.min((query.before, 0)),
             None => (query.before, 0),
         };
         let start = (query.from, 0);
-        let mut page = VisitPage::default();
+        let mut page = ClickPage::default();
         if start >= end {
             return Ok(page);
         }
         let mut rows = self.rows.range(start..end).rev();
-        for (place, visit) in rows.by_ref().take(PAGE_ROWS_SCANNED_MAX) {
-            if is_of(visit, &query.subject) && query.filter.takes(visit) {
-                page.visits.push(visit.clone());
+        for (place, click) in rows.by_ref().take(PAGE_ROWS_SCANNED_MAX) {
+            if is_of(click, &query.subject) && query.filter.takes(click) {
+                page.clicks.push(click.clone());
             }
-            if page.visits.len() >= query.limit {
+            if page.clicks.len() >= query.limit {
                 page.next = Some(cursor(*place));
                 break;
             }
@@ -80,37 +80,37 @@ impl Visits {
     }
 }
 
-/// About what a visit takes.
-fn bytes_of(visit: &VisitRow) -> u64 {
+/// About what a click takes.
+fn bytes_of(click: &Click) -> u64 {
     let texts = [
-        &visit.country,
-        &visit.browser,
-        &visit.system,
-        &visit.device,
-        &visit.referrer,
-        &visit.language,
+        &click.country,
+        &click.browser,
+        &click.system,
+        &click.device,
+        &click.referrer,
+        &click.language,
     ];
     let texts: usize = texts.iter().map(|text| text.len()).sum();
-    let tags: usize = visit.tags.iter().map(|tag| tag.len()).sum();
-    (size_of::<VisitRow>() + texts + tags) as u64
+    let tags: usize = click.tags.iter().map(|tag| tag.len()).sum();
+    (size_of::<Click>() + texts + tags) as u64
 }
 
-fn is_of(visit: &VisitRow, subject: &ClickSubject) -> bool {
+fn is_of(click: &Click, subject: &ClickSubject) -> bool {
     match subject {
         ClickSubject::Everything => true,
-        ClickSubject::Orphans => !matches!(visit.visited, Visited::Link(..)),
-        ClickSubject::Owner(owner) => visit.owner == Some(*owner),
+        ClickSubject::Orphans => !matches!(click.outcome, ClickOutcome::Link(..)),
+        ClickSubject::Owner(owner) => click.owner == Some(*owner),
         ClickSubject::Tag(owner, tag) => {
             let has = |own: &str| own.eq_ignore_ascii_case(tag);
-            visit.owner == Some(*owner) && visit.tags.iter().any(|own| has(own))
+            click.owner == Some(*owner) && click.tags.iter().any(|own| has(own))
         }
         ClickSubject::Link(link, of) => {
-            matches!(&visit.visited, Visited::Link(id, generation) if (id, generation) == (link, of))
+            matches!(&click.outcome, ClickOutcome::Link(id, generation) if (id, generation) == (link, of))
         }
     }
 }
 
-/// The visits before this place are the next page.
+/// The clicks before this place are the next page.
 fn cursor((at, came): Place) -> Box<str> {
     format!("memory:{}:{came}", at.0).into_boxed_str()
 }
@@ -124,7 +124,7 @@ fn parse(cursor: &str) -> PortResult<Place> {
         PortError::new(
             ErrorKind::Invalid,
             BACKEND,
-            "list visits",
+            "list clicks",
             "the cursor is not one of this list",
         )
     })

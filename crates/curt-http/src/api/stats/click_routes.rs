@@ -1,4 +1,4 @@
-//! Visits one by one.
+//! Clicks one by one.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use axum::response::Response;
 use curt_core::Scope;
 use http::Uri;
 
-use super::query::{self, PageParams, RangeParams, VisitParams};
+use super::click_body::ClicksBody;
+use super::clicks;
+use super::query::{self, ClickParams, PageParams, RangeParams};
 use super::routes::text;
 use super::subject::{LinksParams, Wanted};
-use super::visit_body::VisitsBody;
-use super::visits;
 use crate::api::documented::{LinkStatsProblems, StatsProblems};
 use crate::api::links::known_key;
 use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::state::App;
 
-/// Single visits of a link
+/// Single clicks of a link
 ///
-/// Newest first, page by page, as far back as the server keeps single visits. Filters are combined with "and".
+/// Newest first, page by page, as far back as the server keeps single clicks. Filters are combined with "and".
 #[utoipa::path(
     get,
-    path = "/api/v1/links/{key}/visits",
+    path = "/api/v1/links/{key}/clicks",
     tag = "stats",
-    operation_id = "listLinkVisits",
+    operation_id = "listLinkClicks",
     params(
         ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
         RangeParams,
-        VisitParams,
+        ClickParams,
         PageParams,
     ),
     responses(
-        (status = 200, description = "One page of visits.", body = VisitsBody, headers(
+        (status = 200, description = "One page of clicks.", body = ClicksBody, headers(
             ("Link" = String, description = "The address of the next page, with `rel=\"next\"`, if there is one."))),
         LinkStatsProblems,
     ),
@@ -46,25 +46,25 @@ pub(crate) async fn of_link(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let subject = Wanted::Link(known_key(key)?).allowed(&app, &caller).await?;
-    let (query, which) = query::visits(text(&uri), app.clock.now())?;
+    let (query, which) = query::clicks(text(&uri), app.clock.now())?;
     which.refuse()?;
-    visits::page(&subject, query, uri.path(), text(&uri)).await
+    clicks::page(&subject, query, uri.path(), text(&uri)).await
 }
 
-/// Single visits of a link, as CSV
+/// Single clicks of a link, as CSV
 ///
 /// All of the range, newest first.
 #[utoipa::path(
     get,
-    path = "/api/v1/links/{key}/visits.csv",
+    path = "/api/v1/links/{key}/clicks.csv",
     tag = "stats",
-    operation_id = "exportLinkVisits",
+    operation_id = "exportLinkClicks",
     params(
         ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
         RangeParams,
-        VisitParams,
+        ClickParams,
     ),
-    responses((status = 200, description = "The visits.", body = String, content_type = "text/csv"), LinkStatsProblems),
+    responses((status = 200, description = "The clicks.", body = String, content_type = "text/csv"), LinkStatsProblems),
 )]
 pub(crate) async fn of_link_csv(
     State(app): State<Arc<App>>,
@@ -73,22 +73,22 @@ pub(crate) async fn of_link_csv(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let subject = Wanted::Link(known_key(key)?).allowed(&app, &caller).await?;
-    let (query, which) = query::visits_for_file(text(&uri), app.clock.now())?;
+    let (query, which) = query::clicks_for_file(text(&uri), app.clock.now())?;
     which.refuse()?;
-    visits::file(subject, query).await
+    clicks::file(subject, query).await
 }
 
-/// Single visits of all links
+/// Single clicks of all links
 ///
 /// Of your own links together, or of those with a tag; newest first, page by page.
 #[utoipa::path(
     get,
-    path = "/api/v1/visits",
+    path = "/api/v1/clicks",
     tag = "stats",
-    operation_id = "listVisits",
-    params(LinksParams, RangeParams, VisitParams, PageParams),
+    operation_id = "listClicks",
+    params(LinksParams, RangeParams, ClickParams, PageParams),
     responses(
-        (status = 200, description = "One page of visits.", body = VisitsBody, headers(
+        (status = 200, description = "One page of clicks.", body = ClicksBody, headers(
             ("Link" = String, description = "The address of the next page, with `rel=\"next\"`, if there is one."))),
         StatsProblems,
     ),
@@ -99,21 +99,21 @@ pub(crate) async fn of_links(
     uri: Uri,
 ) -> Result<Response, Problem> {
     caller.require_scope(&app, Scope::Read).await?;
-    let (query, which) = query::visits(text(&uri), app.clock.now())?;
+    let (query, which) = query::clicks(text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
-    visits::page(&subject, query, uri.path(), text(&uri)).await
+    clicks::page(&subject, query, uri.path(), text(&uri)).await
 }
 
-/// Single visits of all links, as CSV
+/// Single clicks of all links, as CSV
 ///
 /// All of the range, newest first.
 #[utoipa::path(
     get,
-    path = "/api/v1/visits.csv",
+    path = "/api/v1/clicks.csv",
     tag = "stats",
-    operation_id = "exportVisits",
-    params(LinksParams, RangeParams, VisitParams),
-    responses((status = 200, description = "The visits.", body = String, content_type = "text/csv"), StatsProblems),
+    operation_id = "exportClicks",
+    params(LinksParams, RangeParams, ClickParams),
+    responses((status = 200, description = "The clicks.", body = String, content_type = "text/csv"), StatsProblems),
 )]
 pub(crate) async fn of_links_csv(
     State(app): State<Arc<App>>,
@@ -121,22 +121,22 @@ pub(crate) async fn of_links_csv(
     uri: Uri,
 ) -> Result<Response, Problem> {
     caller.require_scope(&app, Scope::Read).await?;
-    let (query, which) = query::visits_for_file(text(&uri), app.clock.now())?;
+    let (query, which) = query::clicks_for_file(text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
-    visits::file(subject, query).await
+    clicks::file(subject, query).await
 }
 
-/// Single visits that met no link
+/// Single clicks that met no link
 ///
 /// For administrators: newest first, page by page.
 #[utoipa::path(
     get,
-    path = "/api/v1/orphans/visits",
+    path = "/api/v1/orphans/clicks",
     tag = "stats",
-    operation_id = "listOrphanVisits",
-    params(RangeParams, VisitParams, PageParams),
+    operation_id = "listOrphanClicks",
+    params(RangeParams, ClickParams, PageParams),
     responses(
-        (status = 200, description = "One page of visits.", body = VisitsBody, headers(
+        (status = 200, description = "One page of clicks.", body = ClicksBody, headers(
             ("Link" = String, description = "The address of the next page, with `rel=\"next\"`, if there is one."))),
         StatsProblems,
     ),
@@ -147,7 +147,7 @@ pub(crate) async fn of_orphans(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let subject = Wanted::Orphans.allowed(&app, &caller).await?;
-    let (query, which) = query::visits(text(&uri), app.clock.now())?;
+    let (query, which) = query::clicks(text(&uri), app.clock.now())?;
     which.refuse()?;
-    visits::page(&subject, query, uri.path(), text(&uri)).await
+    clicks::page(&subject, query, uri.path(), text(&uri)).await
 }
