@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             own_hosts: vec![settings.server.listen.to_string().parse::<OwnHost>()?],
             ..LinkSettings::default()
         },
-        store,
+        store.into(),
         random_supply(Alphabet::Base62, 7),
         Arc::clone(&policy),
         Arc::clone(&resolver),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use curt_core::clock::Clock;
-use curt_core::ports::{Cursor, Heartbeats, KeyFile, KeyLedger, KeyPool, Leases, LinkStore};
+use curt_core::ports::{Cursor, Heartbeats, KeyFile, KeyLedger, KeyPool, Leases, LinkPorts};
 use curt_core::{ErrorKind, PortError, PortResult};
 
 /// The engines behind the supply. A strategy uses those that it needs.
@@ -12,7 +12,7 @@ pub struct KeyPorts {
     /// Shards of the pool. Empty: the buffer is fed straight from the ledgers.
     pub pools: Vec<Arc<dyn KeyPool>>,
     /// `None` in a process that only makes or moves keys and does not use the links database.
-    pub links: Option<Arc<dyn LinkStore>>,
+    pub links: Option<LinkPorts>,
     pub files: Option<Arc<dyn KeyFile>>,
     pub cursor: Arc<dyn Cursor>,
     pub leases: Arc<dyn Leases>,
@@ -23,7 +23,7 @@ pub struct KeyPorts {
 }
 
 impl KeyPorts {
-    pub(crate) fn links(&self) -> PortResult<&Arc<dyn LinkStore>> {
+    pub(crate) fn links(&self) -> PortResult<&LinkPorts> {
         self.links.as_ref().ok_or_else(|| {
             let detail = "this process does not use the links database";
             let kind = ErrorKind::Unavailable;

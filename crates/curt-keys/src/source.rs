@@ -50,7 +50,7 @@ pub trait KeySource: Send + Sync {
     /// Takes back a key that [`make`](Self::make) gave and no link got.
     fn put_back(&self, _unused: SuppliedKey) {}
 
-    /// Whether links get their keys from [`LinkStore::claim`](curt_core::ports::LinkStore::claim); a key is asked for
+    /// Whether links get their keys from [`SeededLinks::claim`](curt_core::ports::SeededLinks::claim); a key is asked for
     /// only when its rows have run out.
     fn claims_rows(&self) -> bool {
         false

@@ -84,7 +84,7 @@ impl KeyStatus {
             status.audits = registry.audits;
         }
         if let Some(links) = &ports.links {
-            status.links = status.noted(links.counts().await);
+            status.links = status.noted(links.totals.counts().await);
         }
         status
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::clock::SystemClock;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
-    ListQuery, Released, SpendReply,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkIndex, LinkStore,
+    LinkTotals, ListPage, ListQuery, Released, SeededLinks, SpendReply,
 };
 use curt_core::{
     Clock, DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkRef, LinkState, OwnerId, PortError,
@@ -173,6 +173,21 @@ impl LinkStore for MadeUp {
         not_here()
     }
 
+    async fn spend_click(&self, _: &LinkId, _: Revision) -> PortResult<SpendReply> {
+        not_here()
+    }
+
+    async fn clicks_spent(&self, _: &LinkId) -> PortResult<u64> {
+        not_here()
+    }
+
+    async fn ping(&self) -> PortResult<()> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl LinkIndex for MadeUp {
     async fn list(&self, _: &ListQuery) -> PortResult<ListPage> {
         not_here()
     }
@@ -188,7 +203,10 @@ impl LinkStore for MadeUp {
     async fn release(&self, _: UnixMillis, _: usize) -> PortResult<Vec<Released>> {
         not_here()
     }
+}
 
+#[async_trait]
+impl SeededLinks for MadeUp {
     async fn seed(&self, _: &[LinkId]) -> PortResult<u64> {
         not_here()
     }
@@ -196,20 +214,11 @@ impl LinkStore for MadeUp {
     async fn claim(&self, _: InsertRequest) -> PortResult<ClaimReply> {
         not_here()
     }
+}
 
-    async fn spend_visit(&self, _: &LinkId, _: Revision) -> PortResult<SpendReply> {
-        not_here()
-    }
-
-    async fn visits_spent(&self, _: &LinkId) -> PortResult<u64> {
-        not_here()
-    }
-
+#[async_trait]
+impl LinkTotals for MadeUp {
     async fn counts(&self) -> PortResult<LinkCounts> {
         not_here()
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        Ok(())
     }
 }

@@ -22,7 +22,7 @@ mod settings;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
-use curt_core::ports::LinkStore;
+use curt_core::ports::{LinkPorts, LinkStore};
 use curt_core::{Clock, ErrorKind, LinkId, PortError, PortResult, UnixMillis};
 use curt_keys::KeySupply;
 
@@ -43,7 +43,7 @@ pub use settings::LinkSettings;
 /// Creates and manages links.
 pub struct Links {
     settings: LinkSettings,
-    store: Arc<dyn LinkStore>,
+    ports: LinkPorts,
     supply: Arc<KeySupply>,
     policy: Arc<LinkPolicy>,
     resolver: Arc<Resolver>,
@@ -55,7 +55,7 @@ pub struct Links {
 impl Links {
     pub fn new(
         settings: LinkSettings,
-        store: Arc<dyn LinkStore>,
+        ports: LinkPorts,
         supply: Arc<KeySupply>,
         policy: Arc<LinkPolicy>,
         resolver: Arc<Resolver>,
@@ -64,7 +64,7 @@ impl Links {
     ) -> Arc<Self> {
         Arc::new(Self {
             settings,
-            store,
+            ports,
             supply,
             policy,
             resolver,
@@ -110,7 +110,7 @@ impl Links {
         F: Future<Output = (Vec<LinkId>, PortResult<T>)> + Send + 'static,
         T: Send + 'static,
     {
-        let writing = write(Arc::clone(&self.store));
+        let writing = write(Arc::clone(&self.ports.store));
         let resolver = Arc::clone(&self.resolver);
         let task = tokio::spawn(async move {
             let (ids, reply) = writing.await;

@@ -33,7 +33,7 @@ mod tls;
 use std::sync::Arc;
 
 use curt_core::PortResult;
-use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LedgerForm, LinkStore};
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LedgerForm, SeededDatabase};
 
 use address::Address;
 use engine::Engine;
@@ -73,7 +73,7 @@ impl Postgres {
     }
 
     #[must_use]
-    pub fn links(&self) -> Arc<dyn LinkStore> {
+    pub fn links(&self) -> Arc<dyn SeededDatabase> {
         Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
     }
 

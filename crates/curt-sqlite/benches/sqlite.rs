@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use curt_core::ports::LedgerForm;
-use curt_core::ports::{BatchId, InsertRequest, LinkStore};
+use curt_core::ports::{BatchId, InsertRequest, SeededDatabase};
 use curt_core::{
     Alphabet, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
     Target, UnixMillis, Visibility, place,
@@ -108,7 +108,7 @@ fn request(numbers: impl Iterator<Item = u64>) -> InsertRequest {
 
 /// Inserts and returns the time of each call, without that of making the links.
 async fn insert_in_groups(
-    store: &Arc<dyn LinkStore>,
+    store: &Arc<dyn SeededDatabase>,
     numbers: std::ops::Range<u64>,
     group: usize,
 ) -> Vec<Duration> {
@@ -122,7 +122,7 @@ async fn insert_in_groups(
     took
 }
 
-async fn measure_inserts(db: &Sqlite, store: &Arc<dyn LinkStore>, mut next: u64) -> u64 {
+async fn measure_inserts(db: &Sqlite, store: &Arc<dyn SeededDatabase>, mut next: u64) -> u64 {
     for group in [1, 256, 1_000] {
         let count = if group == 1 { 2_000 } else { 50 * group };
         let took = insert_in_groups(store, next..next + count, group as usize).await;
@@ -241,7 +241,7 @@ enum Hop {
     Thread,
 }
 
-async fn read(store: &Arc<dyn LinkStore>, links: u64, what: &str, hop: Hop) {
+async fn read(store: &Arc<dyn SeededDatabase>, links: u64, what: &str, hop: Hop) {
     const READS: u64 = 100_000;
     let mut took = Vec::with_capacity(READS as usize);
     for n in 0..READS {

@@ -57,7 +57,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use curt_adapter_kit::{LockFile, refuse_cursor_form};
-use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LedgerForm, LinkStore};
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LedgerForm, SeededDatabase};
 use curt_core::{ErrorKind, PortError, PortResult};
 
 use engine::connection::{open_folder, open_reader, open_writer};
@@ -162,7 +162,7 @@ impl Sqlite {
     }
 
     #[must_use]
-    pub fn links(self: &Arc<Self>) -> Arc<dyn LinkStore> {
+    pub fn links(self: &Arc<Self>) -> Arc<dyn SeededDatabase> {
         Arc::new(links::SqliteLinks::new(Arc::clone(self)))
     }
 

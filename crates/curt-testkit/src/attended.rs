@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
-    ListQuery, Released, SpendReply,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkIndex, LinkStore,
+    LinkTotals, ListPage, ListQuery, Released, SeededDatabase, SeededLinks, SpendReply,
 };
 use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
 
@@ -23,8 +23,8 @@ pub enum Call {
     Release,
     Seed,
     Claim,
-    SpendVisit,
-    VisitsSpent,
+    SpendClick,
+    ClicksSpent,
     Counts,
     Ping,
 }
@@ -46,12 +46,12 @@ pub trait Attendant: Send + Sync {
 /// `inner`, with every call passing `attendant` on the way in and on the way out. Tests reach the attendant through
 /// the store.
 pub struct AttendedLinks<A> {
-    inner: Arc<dyn LinkStore>,
+    inner: Arc<dyn SeededDatabase>,
     attendant: A,
 }
 
 impl<A: Attendant> AttendedLinks<A> {
-    pub fn new(inner: Arc<dyn LinkStore>, attendant: A) -> Arc<Self> {
+    pub fn new(inner: Arc<dyn SeededDatabase>, attendant: A) -> Arc<Self> {
         Arc::new(Self { inner, attendant })
     }
 
@@ -99,6 +99,23 @@ impl<A: Attendant> LinkStore for AttendedLinks<A> {
             .await
     }
 
+    async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+        self.pass(Call::SpendClick, self.inner.spend_click(id, seen))
+            .await
+    }
+
+    async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
+        self.pass(Call::ClicksSpent, self.inner.clicks_spent(id))
+            .await
+    }
+
+    async fn ping(&self) -> PortResult<()> {
+        self.pass(Call::Ping, self.inner.ping()).await
+    }
+}
+
+#[async_trait]
+impl<A: Attendant> LinkIndex for AttendedLinks<A> {
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
         self.pass(Call::List, self.inner.list(query)).await
     }
@@ -120,7 +137,10 @@ impl<A: Attendant> LinkStore for AttendedLinks<A> {
         self.pass(Call::Release, self.inner.release(before, limit))
             .await
     }
+}
 
+#[async_trait]
+impl<A: Attendant> SeededLinks for AttendedLinks<A> {
     async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
         self.pass(Call::Seed, self.inner.seed(ids)).await
     }
@@ -128,22 +148,11 @@ impl<A: Attendant> LinkStore for AttendedLinks<A> {
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
         self.pass(Call::Claim, self.inner.claim(request)).await
     }
+}
 
-    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        self.pass(Call::SpendVisit, self.inner.spend_visit(id, seen))
-            .await
-    }
-
-    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {
-        self.pass(Call::VisitsSpent, self.inner.visits_spent(id))
-            .await
-    }
-
+#[async_trait]
+impl<A: Attendant> LinkTotals for AttendedLinks<A> {
     async fn counts(&self) -> PortResult<LinkCounts> {
         self.pass(Call::Counts, self.inner.counts()).await
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        self.pass(Call::Ping, self.inner.ping()).await
     }
 }

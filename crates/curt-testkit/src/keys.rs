@@ -19,7 +19,7 @@ pub fn scripted_supply(keys: impl IntoIterator<Item = SuppliedKey>) -> Arc<KeySu
     supply(ScriptedSource(Mutex::new(keys.into_iter().collect())))
 }
 
-/// A supply that leaves the keys to [`LinkStore::claim`](curt_core::ports::LinkStore::claim) and seeds no rows.
+/// A supply that leaves the keys to [`SeededLinks::claim`](curt_core::ports::SeededLinks::claim) and seeds no rows.
 #[must_use]
 pub fn claiming_supply() -> Arc<KeySupply> {
     supply(ClaimingSource)

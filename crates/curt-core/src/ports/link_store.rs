@@ -3,7 +3,7 @@ use async_trait::async_trait;
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
 use crate::key::{DomainId, Key, LinkId};
-use crate::link::{KeyOrigin, Link, LinkState, Revision};
+use crate::link::{Link, Revision};
 use crate::owner::OwnerId;
 
 /// The links database. The only judge of uniqueness (K-1).
@@ -13,7 +13,7 @@ pub trait LinkStore: Send + Sync {
     /// rows included, makes an id taken. Items are independent unless `once` is given.
     ///
     /// - *Durable*: what is reported as created survives a crash of everything (L-1).
-    /// - *Under a key that another link had before* and that [`release`](Self::release) gave back: the stored generation
+    /// - *Under a key that another link had before* and that [`release`](super::LinkIndex::release) gave back: the stored generation
     ///   is one more than that link's, whatever the request says, and the outcome tells it
     ///   ([`Inserted::CreatedAnew`]). So nothing that names the generation of the former link is about the new one.
     /// - *Twice in one request*: the first wins.
@@ -45,52 +45,16 @@ pub trait LinkStore: Send + Sync {
         now: UnixMillis,
     ) -> PortResult<ChangeReply>;
 
-    /// One page of links that are not tombstones or seeded rows, filtered by the query's owner in the query itself.
-    /// Reads at most [`PAGE_ROWS_SCANNED_MAX`](crate::limits::PAGE_ROWS_SCANNED_MAX) rows: a page may be short, even
-    /// empty, and still have a `next`. A cursor from another engine or order is `Invalid`.
-    async fn list(&self, query: &ListQuery) -> PortResult<ListPage>;
-
-    /// Up to `limit` active links whose expiry is at or before `now`, oldest expiry first.
-    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>>;
-
-    /// Turns each link that is still active, still expired at `now` and still at the given revision into a tombstone,
-    /// as [`delete`](Self::delete) does. Returns the ids that this call changed. Called twice: the second changes nothing.
-    async fn purge(&self, batch: &[(LinkId, Revision)], now: UnixMillis)
-    -> PortResult<Vec<LinkId>>;
-
-    /// Removes up to `limit` tombstones whose quarantine has ended (`updated_at` at or before `before`) and returns
-    /// the keys that may go back into the supply: never an alias, never a link that was served with a permanent
-    /// status. Tombstones that do not qualify stay. The caller gives the keys to the ledger afterwards; a crash in
-    /// between leaks at most `limit` keys.
-    ///
-    /// Nothing of a released link stays but its generation, which is remembered for good: the next link under the key
-    /// has the next one, however it comes to be (`insert`, or `seed` and `claim`). Visits that were taken go. A recorded
-    /// outcome of an idempotent request still names the key, and tells by its time that it was another link's.
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>>;
-
-    /// Inserts free rows ahead of time for the `claim` strategy; ids that exist are skipped. Returns how many were new.
-    /// A row has the generation of the last link that had its key and was released, and 0 if there was none.
-    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64>;
-
-    /// Gives each of `links` the key of a different seeded row and returns the links as stored, in order; `link.id.key`
-    /// and `link.revision` of the input are ignored, and the stored generation is one more than the row's. Fewer
-    /// results than links when the seeds run out: the first ones were served. With `once` as in `insert`, as a whole or
-    /// not at all: when the seeds do not suffice, nothing is claimed or recorded and the list is empty.
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply>;
-
     /// Takes one visit from a link with `max_clicks`, if it is active, still has the revision `seen` and has one left,
     /// all in one step: of any number of callers at once, as many are granted as there are visits left. A link without
     /// `max_clicks` grants every visit and counts none.
     ///
     /// What was taken stays taken over edits, so that a raised limit leaves the difference; it goes when the key is
     /// released. Durable when it returns. Called twice: two visits. Timed out: unknown, at worst one visit is lost.
-    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply>;
+    async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply>;
 
-    /// How many visits [`spend_visit`](Self::spend_visit) has taken from the link. Absent or without a limit: 0.
-    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64>;
-
-    /// Totals, kept up to date by every write so that asking costs nothing at any size.
-    async fn counts(&self) -> PortResult<LinkCounts>;
+    /// How many visits [`spend_click`](Self::spend_click) has taken from the link. Absent or without a limit: 0.
+    async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64>;
 
     /// Whether the engine answers, reads and writes alike.
     async fn ping(&self) -> PortResult<()>;
@@ -145,14 +109,6 @@ pub struct Replay {
     pub ids: Vec<Option<LinkId>>,
 }
 
-/// A key that no link has any more.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Released {
-    pub id: LinkId,
-    /// The generation of the link that had it.
-    pub generation: u32,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
     Created,
@@ -162,13 +118,6 @@ pub enum Inserted {
     Conflict,
     /// Not applied because another item of a request with `once` met a conflict.
     Withheld,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClaimReply {
-    Claimed(Vec<Link>),
-    Replayed(Replay),
-    Mismatch,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,59 +139,6 @@ pub enum SpendReply {
     Stale,
 }
 
-/// What to list. Text is compared by ASCII case folding.
-#[derive(Clone, Debug, Default)]
-pub struct ListQuery {
-    /// `None` lists everybody's: only for administrators.
-    pub owner: Option<OwnerId>,
-    /// Part of the key, target or title.
-    pub search: Option<Box<str>>,
-    /// Links that carry every one of these tags.
-    pub tags: Vec<Box<str>>,
-    pub state: Option<LinkState>,
-    pub created_from: Option<UnixMillis>,
-    pub created_before: Option<UnixMillis>,
-    /// Links that expire before this instant.
-    pub expires_before: Option<UnixMillis>,
-    pub order: ListOrder,
-    /// Opaque position from the page before.
-    pub cursor: Option<Box<str>>,
-    pub limit: usize,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ListOrder {
-    #[default]
-    NewestFirst,
-    OldestFirst,
-    KeyRising,
-    KeyFalling,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct ListPage {
-    pub links: Vec<Link>,
-    /// Where the next page starts; `None` on the last one.
-    pub next: Option<Box<str>>,
-}
-
-/// Totals over all time and of now.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkCounts {
-    /// Links ever created, by the origin of their key; tombstones stay in the sum.
-    pub created: Vec<(KeyOrigin, u64)>,
-    /// Links that are not tombstones and not seeded rows.
-    pub live: u64,
-    /// Tombstones.
-    pub deleted: u64,
-    /// Tombstones whose key came from the ledger: the `quarantined` of K-2.
-    pub deleted_from_ledger: u64,
-    /// Tombstones removed by `release` whose key came from the ledger.
-    pub released_from_ledger: u64,
-    /// Seeded rows that nobody has claimed.
-    pub seeded: u64,
-}
-
 impl Inserted {
     /// The generation to store a link with that names `wanted`, under a key whose last link had `former` and was
     /// released, and the outcome that tells it.
@@ -257,16 +153,5 @@ impl Inserted {
     #[must_use]
     pub fn is_created(self) -> bool {
         matches!(self, Self::Created | Self::CreatedAnew(_))
-    }
-}
-
-impl LinkCounts {
-    #[must_use]
-    pub fn created_from(&self, origin: KeyOrigin) -> u64 {
-        self.created
-            .iter()
-            .filter(|(from, _)| *from == origin)
-            .map(|(_, count)| count)
-            .sum()
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! | port | promises | asked by |
 //! |---|---|---|
-//! | [`LinkStore`] | links, one conditional insert per key | create, resolve, purge |
+//! | [`LinkStore`] | links by key, one conditional insert per key | create, manage, resolve |
+//! | [`LinkIndex`] | links by owner, age and expiry | manage, purge |
+//! | [`LinkTotals`] | how many links there are | keys, status |
+//! | [`SeededLinks`] | rows to be claimed; optional | keygen, create |
 //! | [`LinkCache`] | versioned copies shared between processes | resolve |
 //! | [`KeyLedger`] | the durable inventory of minted keys | keygen, keysync |
 //! | [`KeyPool`] | a fast queue of keys, one per shard | keysync, buffer |
@@ -31,8 +34,12 @@ mod key_ledger;
 mod key_pool;
 mod leases;
 mod link_cache;
+mod link_index;
+mod link_ports;
 mod link_store;
+mod link_totals;
 mod quotas;
+mod seeded_links;
 
 pub use accounts::*;
 pub use click_counters::*;
@@ -45,5 +52,9 @@ pub use key_ledger::*;
 pub use key_pool::*;
 pub use leases::*;
 pub use link_cache::*;
+pub use link_index::*;
+pub use link_ports::*;
 pub use link_store::*;
+pub use link_totals::*;
 pub use quotas::*;
+pub use seeded_links::*;

@@ -308,7 +308,7 @@ fn links(
     };
     Links::new(
         settings,
-        store.clone(),
+        store.clone().into(),
         random_supply(Alphabet::Base62, 7),
         Arc::clone(policy),
         Arc::clone(resolver),

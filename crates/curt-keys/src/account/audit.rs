@@ -53,7 +53,7 @@ pub struct KeyAudit {
 impl KeyAudit {
     /// Compares the keys of all pools, buffers and links.
     pub async fn run(ports: &KeyPorts) -> PortResult<Self> {
-        let links = ports.links()?;
+        let links = &ports.links()?.store;
         let before = Moment::read(ports).await?;
         let (buffers, silent) = ask_for_buffers(ports).await?;
         let mut waiting: HashMap<Key, u64> = HashMap::new();
@@ -108,7 +108,7 @@ impl Moment {
             depths.push(pool.depth().await?);
         }
         let instances = Registry::read(&*ports.heartbeats).await?.instances;
-        let counts = ports.links()?.counts().await?;
+        let counts = ports.links()?.totals.counts().await?;
         Ok(Self {
             depths,
             buffered: instances.iter().map(|one| one.holdings.buffered).collect(),

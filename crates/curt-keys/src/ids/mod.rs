@@ -84,7 +84,7 @@ impl KeySource for IdSource {
     /// A sequence knows how many numbers it has given away. A snowflake leaves most of its numbers unused by design,
     /// so that only the keys in sight are counted.
     async fn accounts(&self, buffered: u64) -> PortResult<KeyAccounts> {
-        let links = self.ports.links()?.counts().await?;
+        let links = self.ports.links()?.totals.counts().await?;
         let used = links.created_from(KeyOrigin::Id);
         let minted = match self.generator {
             Generator::Snowflake(_) => used + buffered,

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::names::event;
-use curt_core::ports::LinkStore;
+use curt_core::ports::{LinkTotals, SeededLinks};
 use curt_core::{DomainId, LinkId, PortResult};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,8 @@ use crate::source::KeyProducer;
 
 /// Keeps enough unclaimed rows in the links database.
 pub(crate) struct RowFill {
-    pub(crate) links: Arc<dyn LinkStore>,
+    pub(crate) rows: Arc<dyn SeededLinks>,
+    pub(crate) totals: Arc<dyn LinkTotals>,
     pub(crate) minter: Minter,
     pub(crate) settings: ClaimSettings,
     pub(crate) metrics: KeyMetrics,
@@ -28,7 +29,7 @@ impl RowFill {
     }
 
     async fn fill(&self, stop: &CancellationToken) -> PortResult<u64> {
-        let mut seeded = self.links.counts().await?.seeded;
+        let mut seeded = self.totals.counts().await?.seeded;
         if seeded >= self.settings.low {
             return Ok(0);
         }
@@ -41,7 +42,7 @@ impl RowFill {
                 .map(|key| LinkId::new(DomainId::DEFAULT, key))
                 .take(batch)
                 .collect();
-            let new = self.links.seed(&ids).await?;
+            let new = self.rows.seed(&ids).await?;
             self.metrics
                 .duplicates
                 .inc_by((batch as u64).saturating_sub(new));
@@ -49,7 +50,7 @@ impl RowFill {
             if key_space.is_exhausted(new) {
                 break;
             }
-            seeded = self.links.counts().await?.seeded;
+            seeded = self.totals.counts().await?.seeded;
         }
         Ok(total)
     }

@@ -83,7 +83,7 @@ impl KeySource for Preload {
     async fn accounts(&self, buffered: u64) -> PortResult<KeyAccounts> {
         let position = self.series.position().await?;
         self.series.refresh().await?;
-        let links = self.ports.links()?.counts().await?;
+        let links = self.ports.links()?.totals.counts().await?;
         let accounts = KeyAccounts {
             minted: self.series.keys(),
             free: self.series.end().saturating_sub(position),

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::link::KeyOrigin;
-use curt_core::ports::LinkStore;
+use curt_core::ports::{LinkTotals, SeededLinks};
 use curt_core::{LinkId, PortResult};
 
 use crate::account::KeyAccounts;
@@ -12,7 +12,8 @@ use crate::source::{KeyHint, KeySource, SuppliedKey};
 
 /// `claim`: rows wait in the links database itself, and the row lock is the judge.
 pub(super) struct RowSource {
-    pub(super) links: Arc<dyn LinkStore>,
+    pub(super) rows: Arc<dyn SeededLinks>,
+    pub(super) totals: Arc<dyn LinkTotals>,
     pub(super) metrics: KeyMetrics,
     pub(super) nudges: Arc<Nudges>,
 }
@@ -35,7 +36,7 @@ impl KeySource for RowSource {
 
     /// A row is minted with every life: seeding it again after a release counts once more.
     async fn accounts(&self, _buffered: u64) -> PortResult<KeyAccounts> {
-        let counts = self.links.counts().await?;
+        let counts = self.totals.counts().await?;
         let used = counts.created_from(KeyOrigin::Claim);
         Ok(KeyAccounts {
             minted: counts.seeded + used,
@@ -46,7 +47,7 @@ impl KeySource for RowSource {
     }
 
     async fn recycle(&self, ids: &[LinkId]) -> PortResult<u64> {
-        let seeded = self.links.seed(ids).await?;
+        let seeded = self.rows.seed(ids).await?;
         self.metrics.recycled.inc_by(seeded);
         Ok(seeded)
     }

@@ -90,7 +90,7 @@ impl KeySource for HashSource {
     }
 
     async fn accounts(&self, _buffered: u64) -> PortResult<KeyAccounts> {
-        let counts = self.ports.links()?.counts().await?;
+        let counts = self.ports.links()?.totals.counts().await?;
         let used = counts.created_from(KeyOrigin::Hash);
         Ok(KeyAccounts {
             minted: used,

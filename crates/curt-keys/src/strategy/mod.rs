@@ -89,19 +89,25 @@ fn open_claim(
     metrics: &KeyMetrics,
     nudges: &Arc<Nudges>,
 ) -> Result<Opened, KeyError> {
-    let links = ports.links.ok_or(KeyError::Missing {
+    let missing = |needs| KeyError::Missing {
         strategy: settings.strategy.name(),
-        needs: "the links database",
-    })?;
+        needs,
+    };
+    let links = ports.links.ok_or(missing("the links database"))?;
+    let rows = links
+        .seeded
+        .ok_or(missing("a links database with seeded rows"))?;
     let keygen = RowFill {
-        links: Arc::clone(&links),
+        rows: Arc::clone(&rows),
+        totals: Arc::clone(&links.totals),
         minter: Minter::of(settings),
         settings: settings.claim,
         metrics: metrics.clone(),
         leases: HeldLeases::new(ports.leases, settings.lease_ttl),
     };
     let source = RowSource {
-        links,
+        rows,
+        totals: links.totals,
         metrics: metrics.clone(),
         nudges: Arc::clone(nudges),
     };

@@ -159,7 +159,7 @@ impl KeySupply {
         }
     }
 
-    /// Whether links get their keys from [`LinkStore::claim`](curt_core::ports::LinkStore::claim);
+    /// Whether links get their keys from [`SeededLinks::claim`](curt_core::ports::SeededLinks::claim);
     /// [`take`](Self::take) is for when the rows run out.
     #[must_use]
     pub fn claims_rows(&self) -> bool {

@@ -174,7 +174,7 @@ impl Recovery {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let links: &dyn LinkStore = &**self.ports.links()?;
+        let links: &dyn LinkStore = &*self.ports.links()?.store;
         stream::iter(keys.iter().cloned())
             .map(|key| async move {
                 if known.is_some_and(|known| known.contains(&key)) {

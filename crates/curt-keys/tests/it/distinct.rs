@@ -67,7 +67,8 @@ async fn claim(ports: &KeyPorts, wanted: u64) -> PortResult<Vec<Key>> {
         once: None,
         now: UnixMillis(0),
     };
-    match ports.links.as_ref().unwrap().claim(request).await? {
+    let links = ports.links.as_ref().unwrap();
+    match links.seeded.as_ref().unwrap().claim(request).await? {
         ClaimReply::Claimed(links) => Ok(links.into_iter().map(|link| link.id.key).collect()),
         other => panic!("{other:?}"),
     }

@@ -10,7 +10,7 @@ use curt_core::clock::ManualClock;
 use curt_core::link::{Link, LinkState, RedirectStatus, Revision, Visibility};
 use curt_core::ports::{
     BatchId, Cursor, InsertReply, InsertRequest, Inserted, KeyFile, KeyFileLayout, KeyFileStat,
-    KeyFileWriter, KeyLedger, KeyPool, LedgerCounts, LinkStore, OpenBatch,
+    KeyFileWriter, KeyLedger, KeyPool, LedgerCounts, OpenBatch, SeededDatabase,
 };
 use curt_core::{
     DomainId, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target, UnixMillis,
@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 /// What survives a crash of the process.
 pub(crate) struct World {
     pub(crate) ledgers: Vec<Arc<dyn KeyLedger>>,
-    pub(crate) links: Arc<dyn LinkStore>,
+    pub(crate) links: Arc<dyn SeededDatabase>,
     pub(crate) files: Arc<dyn KeyFile>,
     pub(crate) cursor: Arc<dyn Cursor>,
     pub(crate) clock: Arc<ManualClock>,
@@ -56,7 +56,7 @@ impl World {
         KeyPorts {
             ledgers: self.ledgers.iter().map(|l| self.wire(l) as _).collect(),
             pools: self.pools.iter().map(|p| self.wire(p) as _).collect(),
-            links: Some(Arc::clone(&self.links)),
+            links: Some(Arc::clone(&self.links).into()),
             files: Some(self.wire(&self.files)),
             cursor: self.wire(&self.cursor),
             leases: Arc::new(MemoryLeases::new(self.clock.clone())),

@@ -212,7 +212,7 @@ impl Links {
                     && link.created_at == replay.at
                     && matches!(link.state, LinkState::Active | LinkState::Disabled)
             };
-            let found = self.store.get(&id).await?.filter(is_made_then);
+            let found = self.ports.store.get(&id).await?.filter(is_made_then);
             outcomes.push(match found {
                 Some(link) => Ok(Created {
                     link,

@@ -84,7 +84,7 @@ impl Links {
         }
         query.limit = query.limit.clamp(1, PAGE_LINKS_MAX);
         let has_cursor = query.cursor.is_some();
-        match self.store.list(&query).await {
+        match self.ports.index.list(&query).await {
             Ok(page) => Ok(page),
             Err(failure) if has_cursor && failure.kind == ErrorKind::Invalid => Err(invalid(
                 Field::Cursor,
@@ -212,7 +212,7 @@ impl Links {
     }
 
     async fn get_owned(&self, who: Who, id: &LinkId) -> Result<Link, LinkError> {
-        let link = self.store.get(id).await?.ok_or(LinkError::NotFound)?;
+        let link = self.ports.store.get(id).await?.ok_or(LinkError::NotFound)?;
         let is_shown = matches!(link.state, LinkState::Active | LinkState::Disabled);
         if is_shown && who.owns(&link) {
             Ok(link)

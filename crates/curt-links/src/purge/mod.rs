@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use curt_core::limits::PURGE_BATCH_MAX;
 use curt_core::names::event;
-use curt_core::ports::{LinkStore, Permissions, Released};
+use curt_core::ports::{LinkIndex, Permissions, Released};
 use curt_core::{Clock, ClockGuard, LinkId, PortError, PortResult, UnixMillis};
 use curt_keys::KeySupply;
 use tokio_util::sync::CancellationToken;
@@ -67,7 +67,7 @@ impl Default for PurgeSettings {
 /// What a purger works on.
 #[derive(Clone)]
 pub struct PurgePorts {
-    pub links: Arc<dyn LinkStore>,
+    pub links: Arc<dyn LinkIndex>,
     pub permissions: Arc<dyn Permissions>,
     pub clock: Arc<dyn Clock>,
     /// Asked before anything is removed by time; `None` trusts the clock.

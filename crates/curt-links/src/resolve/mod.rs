@@ -193,9 +193,9 @@ impl Resolver {
             return Ok(SpendReply::Granted);
         };
         if counts {
-            return self.store.spend_visit(&link.id, link.revision).await;
+            return self.store.spend_click(&link.id, link.revision).await;
         }
-        Ok(match self.store.visits_spent(&link.id).await? {
+        Ok(match self.store.clicks_spent(&link.id).await? {
             spent if spent < most => SpendReply::Granted,
             _ => SpendReply::Exhausted,
         })

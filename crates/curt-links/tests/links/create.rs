@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use curt_core::limits::{BULK_LINKS_MAX, KEY_TRIES_MAX};
-use curt_core::ports::LinkStore;
+use curt_core::ports::SeededLinks;
 use curt_core::{ErrorKind, KeyOrigin, LinkState, Revision};
 use curt_keys::Strategy;
 use curt_links::{IdempotencyKey, LinkError, NewLink, Resolution};

@@ -58,7 +58,7 @@ impl TwoServers {
         };
         let writer = Links::new(
             LinkSettings::default(),
-            store.clone(),
+            store.clone().into(),
             random_supply(Alphabet::Base62, 7),
             Arc::default(),
             resolver(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use curt_core::ports::LinkStore;
+use curt_core::ports::{LinkStore, SeededLinks};
 use curt_core::{Alphabet, Key, KeyOrigin, KeyRules, UnwantedWords};
 use curt_keys::{KeySupply, SuppliedKey};
 use curt_links::{IdempotencyKey, LinkSettings, NewLink, Resolution};

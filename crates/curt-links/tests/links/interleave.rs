@@ -94,7 +94,7 @@ impl Stage {
         );
         let links = Links::new(
             LinkSettings::default(),
-            store.clone(),
+            store.clone().into(),
             random_supply(Alphabet::Base62, 7),
             policy.clone(),
             resolver.clone(),

@@ -25,7 +25,7 @@ async fn what_happens_is_counted() {
     );
     let links = Links::new(
         LinkSettings::default(),
-        store,
+        store.into(),
         random_supply(Alphabet::Base62, 7),
         Arc::default(),
         resolver.clone(),

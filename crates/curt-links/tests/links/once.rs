@@ -1,5 +1,5 @@
 use curt_core::limits::IDEMPOTENCY_KEPT;
-use curt_core::ports::{BatchId, KeyPool, LinkStore};
+use curt_core::ports::{BatchId, KeyPool, LinkIndex, LinkTotals};
 use curt_core::{Alphabet, Clock, KeyOrigin, LinkState};
 use curt_keys::{KeySupply, Strategy};
 use curt_links::{EditLink, IdempotencyKey, LinkError, NewLink};

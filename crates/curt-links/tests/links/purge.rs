@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::LinkState;
-use curt_core::ports::{LinkStore, Permissions};
+use curt_core::ports::{LinkIndex, LinkTotals, Permissions};
 use curt_links::purge::Pass;
 use curt_links::{EditLink, Expiry, LinkError, NewLink, PurgeSettings, Resolution};
 use curt_testkit::keys::scripted_supply;

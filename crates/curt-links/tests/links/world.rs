@@ -70,7 +70,7 @@ impl World {
         );
         let links = Links::new(
             plan.links,
-            store.clone(),
+            store.clone().into(),
             plan.supply.clone(),
             policy.clone(),
             resolver.clone(),
@@ -192,7 +192,7 @@ pub(crate) async fn supply(strategy: Strategy, pool: MemoryKeyPool) -> Arc<KeySu
     let ports = KeyPorts {
         ledgers: vec![Arc::new(MemoryKeyLedger::new())],
         pools: vec![Arc::new(pool)],
-        links: Some(Arc::new(MemoryLinkStore::new())),
+        links: Some(Arc::new(MemoryLinkStore::new()).into()),
         files: None,
         cursor: Arc::new(MemoryCursor::new()),
         leases: Arc::new(MemoryLeases::new(clock.clone())),

@@ -10,8 +10,8 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, Inserted, LinkCounts, LinkStore, ListPage,
-    ListQuery, Once, Released, SpendReply,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, Inserted, LinkCounts, LinkIndex,
+    LinkStore, LinkTotals, ListPage, ListQuery, Once, Released, SeededLinks, SpendReply,
 };
 use curt_core::{
     DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult,
@@ -89,6 +89,22 @@ impl LinkStore for MemoryLinkStore {
         Ok(reply)
     }
 
+    async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+        Ok(locked(&self.tables).rows.spend_click(id, seen))
+    }
+
+    async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
+        let tables = locked(&self.tables);
+        Ok(tables.rows.get(id).map_or(0, |row| row.clicks_spent))
+    }
+
+    async fn ping(&self) -> PortResult<()> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl LinkIndex for MemoryLinkStore {
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
         list::page(&locked(&self.tables).rows, query)
     }
@@ -127,7 +143,10 @@ impl LinkStore for MemoryLinkStore {
     async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
         Ok(locked(&self.tables).rows.release(before, limit))
     }
+}
 
+#[async_trait]
+impl SeededLinks for MemoryLinkStore {
     async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
         let rows = &mut locked(&self.tables).rows;
         let mut new = 0;
@@ -146,22 +165,12 @@ impl LinkStore for MemoryLinkStore {
         let mut tables = locked(&self.tables);
         Ok(tables.claim(request))
     }
+}
 
-    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        Ok(locked(&self.tables).rows.spend_visit(id, seen))
-    }
-
-    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {
-        let tables = locked(&self.tables);
-        Ok(tables.rows.get(id).map_or(0, |row| row.visits_spent))
-    }
-
+#[async_trait]
+impl LinkTotals for MemoryLinkStore {
     async fn counts(&self) -> PortResult<LinkCounts> {
         Ok(locked(&self.tables).rows.counts())
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        Ok(())
     }
 }
 

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use curt_core::ports::{ChangeReply, Inserted, LinkCounts, Released, SpendReply};
 use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
@@ -10,7 +11,7 @@ pub(super) struct Row {
     pub(super) link: Link,
     /// Whether the link ever had a permanent status: browsers may remember its answer for good, whatever it is now.
     was_permanent: bool,
-    pub(super) visits_spent: u64,
+    pub(super) clicks_spent: u64,
 }
 
 impl Row {
@@ -19,7 +20,7 @@ impl Row {
         Self {
             link,
             was_permanent,
-            visits_spent: 0,
+            clicks_spent: 0,
         }
     }
 
@@ -154,7 +155,7 @@ impl Rows {
         }
     }
 
-    pub(super) fn spend_visit(&mut self, id: &LinkId, seen: Revision) -> SpendReply {
+    pub(super) fn spend_click(&mut self, id: &LinkId, seen: Revision) -> SpendReply {
         let as_seen =
             |row: &&mut Row| row.link.state == LinkState::Active && row.link.revision == seen;
         let Some(row) = self.by_id.get_mut(id).filter(as_seen) else {
@@ -162,9 +163,9 @@ impl Rows {
         };
         match row.link.max_clicks {
             None => SpendReply::Granted,
-            Some(most) if row.visits_spent >= most => SpendReply::Exhausted,
+            Some(most) if row.clicks_spent >= most => SpendReply::Exhausted,
             Some(_) => {
-                row.visits_spent += 1;
+                row.clicks_spent += 1;
                 SpendReply::Granted
             }
         }
@@ -228,6 +229,7 @@ impl Rows {
             deleted_from_ledger: self.deleted_from_ledger,
             released_from_ledger: self.released_from_ledger,
             seeded: self.seeds.len() as u64,
+            lag: Duration::ZERO,
         }
     }
 }

@@ -7,8 +7,8 @@ use curt_core::ErrorKind;
 use curt_core::clock::ManualClock;
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{
-    Bucket, CachedLink, ClickStream, LinkCache, LinkStore, ListOrder, ListQuery, QuotaReply,
-    QuotaRule, Quotas,
+    Bucket, CachedLink, ClickStream, LinkCache, LinkIndex, LinkStore, ListOrder, ListQuery,
+    QuotaReply, QuotaRule, Quotas,
 };
 use curt_memory::{
     MemoryAccounts, MemoryClickCounters, MemoryClickStore, MemoryClickStream, MemoryCursor,
@@ -20,10 +20,8 @@ use curt_testkit::conformance::heartbeats::Lookers;
 use curt_testkit::conformance::leases::Holders;
 use curt_testkit::sample::{NOW, id, link, request};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn link_store() {
-    conformance::link_store::suite(async || Arc::new(MemoryLinkStore::new()) as _).await;
-}
+curt_testkit::link_tests!(((), Arc::new(MemoryLinkStore::new())));
+curt_testkit::seeded_link_tests!(((), Arc::new(MemoryLinkStore::new())));
 
 #[tokio::test(flavor = "multi_thread")]
 async fn link_cache() {

@@ -16,11 +16,12 @@ mod sql;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
-    ListQuery, Released, SpendReply,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkIndex, LinkStore,
+    LinkTotals, ListPage, ListQuery, Released, SeededLinks, SpendReply,
 };
 use curt_core::{
     ErrorKind, KeyOrigin, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis,
@@ -109,6 +110,33 @@ impl LinkStore for PostgresLinks {
         change::delete(engine, "delete a link", id, seen, now).await
     }
 
+    async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+        spend::spend(self.tables.engine().await?, id, seen).await
+    }
+
+    async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
+        spend::spent(self.tables.engine().await?, id).await
+    }
+
+    async fn ping(&self) -> PortResult<()> {
+        let engine = self.tables.engine().await?;
+        engine.write("answer", sql::PING, &[]).await.map(drop)
+    }
+
+    async fn ping_reads(&self) -> PortResult<()> {
+        const OP: &str = "answer a look-up";
+        let engine = self.tables.lookups().await?;
+        let row = engine.look_up(OP, sql::PING_READS, &[]).await?;
+        let position = row.map(|row| column::<Option<i64>>(OP, &row, 0));
+        if let Some(position) = position.transpose()?.flatten() {
+            engine.note_primary(position);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl LinkIndex for PostgresLinks {
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
         let after = Position::before_page(query)
             .map_err(|()| invalid(list::OP, "the cursor is not one of this list"))?;
@@ -135,7 +163,10 @@ impl LinkStore for PostgresLinks {
     async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
         change::release(&*self.background().await?, before, limit).await
     }
+}
 
+#[async_trait]
+impl SeededLinks for PostgresLinks {
     async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
         claim::seed(&*self.background().await?, ids).await
     }
@@ -144,33 +175,12 @@ impl LinkStore for PostgresLinks {
         check_texts(claim::OP, &request)?;
         claim::claim(self.tables.engine().await?, &request).await
     }
+}
 
-    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        spend::spend(self.tables.engine().await?, id, seen).await
-    }
-
-    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {
-        spend::spent(self.tables.engine().await?, id).await
-    }
-
+#[async_trait]
+impl LinkTotals for PostgresLinks {
     async fn counts(&self) -> PortResult<LinkCounts> {
         counts(self.tables.engine().await?).await
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        let engine = self.tables.engine().await?;
-        engine.write("answer", sql::PING, &[]).await.map(drop)
-    }
-
-    async fn ping_reads(&self) -> PortResult<()> {
-        const OP: &str = "answer a look-up";
-        let engine = self.tables.lookups().await?;
-        let row = engine.look_up(OP, sql::PING_READS, &[]).await?;
-        let position = row.map(|row| column::<Option<i64>>(OP, &row, 0));
-        if let Some(position) = position.transpose()?.flatten() {
-            engine.note_primary(position);
-        }
-        Ok(())
     }
 }
 
@@ -207,6 +217,7 @@ async fn counts(engine: &Engine) -> PortResult<LinkCounts> {
         deleted_from_ledger: total(9)?,
         released_from_ledger: total(10)?,
         seeded: total(11)?,
+        lag: Duration::ZERO,
     })
 }
 

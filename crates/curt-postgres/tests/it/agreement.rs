@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use curt_memory::{MemoryClickStore, MemoryLinkStore};
 use curt_postgres::{Postgres, PostgresSettings};
-use curt_testkit::conformance::{click_store, link_store};
+use curt_testkit::conformance::{click_store, links};
 use curt_testkit::engines::postgres::{Server, shared};
 use curt_testkit::need;
 
@@ -28,7 +28,7 @@ async fn links_in_postgres_agree() {
     let server = need!(shared());
     for seed in 0..HISTORIES {
         let memory = Arc::new(MemoryLinkStore::new());
-        link_store::agreement(seed, STEPS, memory, open(&server).links()).await;
+        links::agreement(seed, STEPS, memory, open(&server).links()).await;
     }
 }
 

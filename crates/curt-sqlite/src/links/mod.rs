@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
-    ListQuery, Released, SpendReply,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkIndex, LinkStore,
+    LinkTotals, ListPage, ListQuery, Released, SeededLinks, SpendReply,
 };
 use curt_core::{ErrorKind, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis};
 
@@ -80,6 +80,37 @@ impl LinkStore for SqliteLinks {
             .await
     }
 
+    async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+        let id = id.clone();
+        self.db
+            .writer
+            .write("spend a visit", 1, move |work| {
+                spend::spend(work.connection, &id, seen)
+            })
+            .await
+    }
+
+    async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
+        self.db.readers.look_up("count spent visits", |connection| {
+            spend::spent(connection, id)
+        })
+    }
+
+    async fn ping(&self) -> PortResult<()> {
+        const OP: &str = "answer";
+        self.db
+            .writer
+            .write(OP, 1, |work| {
+                work.counters.add(totals::PINGS, 1);
+                Ok(())
+            })
+            .await?;
+        self.db.readers.look_up(OP, totals::read).map(drop)
+    }
+}
+
+#[async_trait]
+impl LinkIndex for SqliteLinks {
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
         const OP: &str = "list links";
         let position = page::Position::of_query(query)
@@ -125,7 +156,10 @@ impl LinkStore for SqliteLinks {
             })
             .await
     }
+}
 
+#[async_trait]
+impl SeededLinks for SqliteLinks {
     async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
         let ids = ids.to_vec();
         self.db
@@ -142,37 +176,12 @@ impl LinkStore for SqliteLinks {
             })
             .await
     }
+}
 
-    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        let id = id.clone();
-        self.db
-            .writer
-            .write("spend a visit", 1, move |work| {
-                spend::spend(work.connection, &id, seen)
-            })
-            .await
-    }
-
-    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {
-        self.db.readers.look_up("count spent visits", |connection| {
-            spend::spent(connection, id)
-        })
-    }
-
+#[async_trait]
+impl LinkTotals for SqliteLinks {
     async fn counts(&self) -> PortResult<LinkCounts> {
         self.db.readers.look_up("count links", totals::read)
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        const OP: &str = "answer";
-        self.db
-            .writer
-            .write(OP, 1, |work| {
-                work.counters.add(totals::PINGS, 1);
-                Ok(())
-            })
-            .await?;
-        self.db.readers.look_up(OP, totals::read).map(drop)
     }
 }
 

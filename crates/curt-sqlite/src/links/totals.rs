@@ -1,5 +1,7 @@
 //! What [`LinkCounts`] adds up, moved by every change of a link.
 
+use std::time::Duration;
+
 use curt_core::ports::LinkCounts;
 use curt_core::{KeyOrigin, LinkState};
 use rusqlite::Connection;
@@ -62,5 +64,6 @@ pub(super) fn read(connection: &Connection) -> rusqlite::Result<LinkCounts> {
         deleted_from_ledger: counters.get(DELETED_FROM_LEDGER),
         released_from_ledger: counters.get(RELEASED_FROM_LEDGER),
         seeded: counters.get(SEEDED),
+        lag: Duration::ZERO,
     })
 }

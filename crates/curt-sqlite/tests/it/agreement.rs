@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use curt_memory::{MemoryClickStore, MemoryLinkStore};
 use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
-use curt_testkit::conformance::{click_store, link_store};
+use curt_testkit::conformance::{click_store, links};
 
 fn quick() -> SqliteSettings {
     SqliteSettings {
@@ -23,7 +23,7 @@ async fn links_in_sqlite_agree() {
         let folder = tempfile::tempdir().unwrap();
         let memory = Arc::new(MemoryLinkStore::new());
         let db = Sqlite::open(folder.path().join("curt.db"), quick()).unwrap();
-        link_store::agreement(seed, STEPS, memory, db.links()).await;
+        links::agreement(seed, STEPS, memory, db.links()).await;
     }
 }
 

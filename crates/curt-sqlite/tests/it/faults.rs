@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::ports::LedgerForm;
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkStore};
+use curt_core::ports::{InsertReply, InsertRequest, Inserted, SeededDatabase};
 use curt_core::{ErrorKind, PortError, UnixMillis};
 use curt_sqlite::{Access, Sqlite, SqliteSettings, Synchronous};
 use curt_testkit::process::Guarded;
@@ -27,7 +27,7 @@ fn refused(path: &Path, settings: SqliteSettings) -> PortError {
     Sqlite::open(path, settings).map(|_| ()).unwrap_err()
 }
 
-async fn add(store: &Arc<dyn LinkStore>, key: &str) {
+async fn add(store: &Arc<dyn SeededDatabase>, key: &str) {
     let reply = store.insert(request(vec![link(key)])).await.unwrap();
     assert_eq!(reply, InsertReply::Stored(vec![Inserted::Created]));
 }
@@ -153,7 +153,7 @@ async fn a_copy_taken_at_any_instant_holds_what_was_acknowledged_l1() {
 
 // --- a full disk -----------------------------------------------------------------------------------------------------
 
-async fn fill_up(store: &Arc<dyn LinkStore>) -> PortError {
+async fn fill_up(store: &Arc<dyn SeededDatabase>) -> PortError {
     for n in 0..10_000 {
         if let Err(error) = store.insert(bulky(&format!("fill{n}-"))).await {
             return error;
@@ -162,7 +162,7 @@ async fn fill_up(store: &Arc<dyn LinkStore>) -> PortError {
     panic!("the disk does not get full");
 }
 
-async fn expect_full_and_readable(store: &Arc<dyn LinkStore>, folder: &Path) {
+async fn expect_full_and_readable(store: &Arc<dyn SeededDatabase>, folder: &Path) {
     let before = store.counts().await.unwrap().live;
     let error = fill_up(store).await;
     assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");

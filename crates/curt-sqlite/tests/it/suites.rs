@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use curt_core::ports::LedgerForm;
+use curt_core::ports::{LedgerForm, SeededDatabase};
 use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
 use curt_testkit::conformance;
 use tempfile::TempDir;
@@ -52,13 +52,22 @@ const FORMS: [LedgerForm; 3] = [
     LedgerForm::UsedTable,
 ];
 
-#[tokio::test(flavor = "multi_thread")]
-async fn link_store() {
-    let fresh = Fresh::new();
-    conformance::link_store::suite(async || fresh.open().links()).await;
+/// A links database in a folder of its own.
+fn fresh_links() -> (TempDir, Arc<dyn SeededDatabase>) {
     let folder = new_folder();
-    conformance::link_store::suite_durable(folder.path(), async |folder| open(folder).links())
-        .await;
+    let links = open(folder.path()).links();
+    (folder, links)
+}
+
+curt_testkit::link_tests!(fresh_links());
+curt_testkit::seeded_link_tests!(fresh_links());
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_survive_reopening_l1() {
+    let folder = new_folder();
+    let open = async |folder: &Path| open(folder).links();
+    let clause = conformance::links::durable::survives_reopening_l1(folder.path(), open);
+    conformance::run_clause(clause).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,7 @@ pub mod key_ledger;
 pub mod key_pool;
 pub mod leases;
 pub mod link_cache;
-pub mod link_store;
+pub mod links;
 pub mod quotas;
 
 use std::fmt::Debug;
@@ -90,6 +90,30 @@ impl Suite {
         );
         assert!(passed > 0, "{port}: the suite is empty");
     }
+}
+
+/// Runs one clause.
+///
+/// # Panics
+/// With what the clause saw, when it fails.
+pub async fn run_clause(clause: impl Future<Output = Result<()>>) {
+    let outcome = tokio::time::timeout(CLAUSE_TIME_MAX, clause).await;
+    if let Err(error) = outcome.context("did not come to an end").flatten() {
+        panic!("{error:#}");
+    }
+}
+
+/// A test for each clause. `$open` gives a fresh adapter, with what keeps it alive.
+#[macro_export]
+macro_rules! clause_tests {
+    ($open:expr, $family:ident::$part:ident, $($clause:ident),+ $(,)?) => { $(
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $clause() {
+            let (_alive, adapter) = $open;
+            let clause = $crate::conformance::$family::$part::$clause(adapter);
+            $crate::conformance::run_clause(clause).await;
+        }
+    )+ };
 }
 
 /// Runs each named clause on a fresh adapter.

@@ -152,7 +152,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let policy = Arc::new(LinkPolicy::default());
     let resolver = Resolver::new(
         config.cache.clone(),
-        stores.main.links.clone(),
+        stores.main.links.store.clone(),
         policy.clone(),
         clock.clone(),
         ResolveMetrics::register(&mut registry),
@@ -234,7 +234,7 @@ fn watch_links(
     ready: &Arc<Readiness>,
 ) {
     let health = LinkHealth {
-        links: stores.main.links.clone(),
+        links: stores.main.links.store.clone(),
         errors,
         ready: ready.clone(),
         is_shared: config.store.links.kind().is_shared(),

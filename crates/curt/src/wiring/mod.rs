@@ -25,8 +25,8 @@ pub(crate) use address::EngineAddress;
 pub(crate) use engines::Engines;
 use engines::{Coordination, EngineSettings, LinksDatabase};
 pub(crate) use masking::masked;
-use observed::ObservedLinks;
 pub(crate) use observed::PortErrors;
+use observed::observed_links;
 pub(crate) use table::{EngineKind, Part};
 
 /// Everything that the configuration's addresses lead to, for a process that serves links.
@@ -42,7 +42,7 @@ impl Stores {
     pub(crate) fn open(config: &Config, who: &str, errors: PortErrors) -> anyhow::Result<Self> {
         let mut opening = Opening::new(config, who, Access::Server)?;
         let mut main = opening.links()?;
-        main.links = Arc::new(ObservedLinks::new(main.links, errors));
+        main.links = observed_links(main.links, &errors);
         let keys = opening.keys(Some(&main))?;
         Ok(Self {
             main,
@@ -64,7 +64,7 @@ impl Stores {
 
     pub(crate) fn purge_ports(&self, clock_guard: Arc<ClockGuard>) -> PurgePorts {
         PurgePorts {
-            links: self.main.links.clone(),
+            links: self.main.links.index.clone(),
             permissions: self.main.accounts.clone(),
             clock: self.clock.clone(),
             clock_guard: Some(clock_guard),

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use curt_core::names::metric;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkStore, ListPage,
-    ListQuery, Released, SpendReply,
+    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkIndex, LinkPorts,
+    LinkStore, LinkTotals, ListPage, ListQuery, Released, SeededLinks, SpendReply,
 };
 use curt_core::{ErrorKind, Link, LinkId, PortResult, Revision, UnixMillis};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -70,21 +70,29 @@ impl PortErrors {
     }
 }
 
-/// A [`LinkStore`] whose failures are counted.
-pub(crate) struct ObservedLinks {
-    inner: Arc<dyn LinkStore>,
+/// A port whose failures are counted.
+struct Observed<P: ?Sized> {
+    inner: Arc<P>,
     errors: PortErrors,
 }
 
-impl ObservedLinks {
-    #[must_use]
-    pub(crate) fn new(inner: Arc<dyn LinkStore>, errors: PortErrors) -> Self {
-        Self { inner, errors }
+/// The same ports, with their failures counted.
+#[must_use]
+pub(crate) fn observed_links(ports: LinkPorts, errors: &PortErrors) -> LinkPorts {
+    fn observed<P: ?Sized>(inner: Arc<P>, errors: &PortErrors) -> Arc<Observed<P>> {
+        let errors = errors.clone();
+        Arc::new(Observed { inner, errors })
+    }
+    LinkPorts {
+        store: observed(ports.store, errors),
+        index: observed(ports.index, errors),
+        totals: observed(ports.totals, errors),
+        seeded: ports.seeded.map(|seeded| observed(seeded, errors) as _),
     }
 }
 
 #[async_trait]
-impl LinkStore for ObservedLinks {
+impl LinkStore for Observed<dyn LinkStore> {
     async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
         self.errors.note_write(self.inner.insert(request).await)
     }
@@ -107,6 +115,26 @@ impl LinkStore for ObservedLinks {
             .note_write(self.inner.delete(id, seen, now).await)
     }
 
+    async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+        self.errors
+            .note_write(self.inner.spend_click(id, seen).await)
+    }
+
+    async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
+        self.errors.note(self.inner.clicks_spent(id).await)
+    }
+
+    async fn ping(&self) -> PortResult<()> {
+        self.errors.note(self.inner.ping().await)
+    }
+
+    async fn ping_reads(&self) -> PortResult<()> {
+        self.errors.note(self.inner.ping_reads().await)
+    }
+}
+
+#[async_trait]
+impl LinkIndex for Observed<dyn LinkIndex> {
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
         self.errors.note(self.inner.list(query).await)
     }
@@ -126,7 +154,10 @@ impl LinkStore for ObservedLinks {
     async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
         self.errors.note(self.inner.release(before, limit).await)
     }
+}
 
+#[async_trait]
+impl SeededLinks for Observed<dyn SeededLinks> {
     async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
         self.errors.note(self.inner.seed(ids).await)
     }
@@ -134,26 +165,12 @@ impl LinkStore for ObservedLinks {
     async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
         self.errors.note_write(self.inner.claim(request).await)
     }
+}
 
-    async fn spend_visit(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        self.errors
-            .note_write(self.inner.spend_visit(id, seen).await)
-    }
-
-    async fn visits_spent(&self, id: &LinkId) -> PortResult<u64> {
-        self.errors.note(self.inner.visits_spent(id).await)
-    }
-
+#[async_trait]
+impl LinkTotals for Observed<dyn LinkTotals> {
     async fn counts(&self) -> PortResult<LinkCounts> {
         self.errors.note(self.inner.counts().await)
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        self.errors.note(self.inner.ping().await)
-    }
-
-    async fn ping_reads(&self) -> PortResult<()> {
-        self.errors.note(self.inner.ping_reads().await)
     }
 }
 
@@ -168,14 +185,14 @@ mod tests {
     async fn a_failure_is_passed_on_and_counted() {
         let mut registry = Registry::default();
         let errors = PortErrors::register(&mut registry);
-        let links = ObservedLinks::new(Arc::new(MemoryLinkStore::new()), errors);
+        let links = observed_links(Arc::new(MemoryLinkStore::new()).into(), &errors);
         let foreign = ListQuery {
             cursor: Some("not a cursor".into()),
             limit: 1,
             ..ListQuery::default()
         };
-        assert!(links.ping().await.is_ok());
-        assert!(links.list(&foreign).await.is_err());
+        assert!(links.store.ping().await.is_ok());
+        assert!(links.index.list(&foreign).await.is_err());
         let mut shown = String::new();
         prometheus_client::encoding::text::encode(&mut shown, &registry).unwrap();
         let counted = shown.lines().filter(|line| !line.starts_with('#'));

@@ -1,15 +1,27 @@
 //! The link store against the suite of its port.
 
+use std::path::Path;
+
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::{conformance, need};
 
 use crate::links::world::open;
 
+macro_rules! fresh {
+    () => {{
+        let database = need!(shared()).database("links").unwrap();
+        let links = open(&database.url());
+        (database, links)
+    }};
+}
+
+curt_testkit::link_tests!(fresh!());
+curt_testkit::seeded_link_tests!(fresh!());
+
 #[tokio::test(flavor = "multi_thread")]
-async fn link_store() {
-    let server = need!(shared());
-    let fresh = || server.database("links").unwrap();
-    conformance::link_store::suite(async || open(&fresh().url())).await;
-    let database = fresh();
-    conformance::link_store::suite_durable("".as_ref(), async |_| open(&database.url())).await;
+async fn links_survive_reopening_l1() {
+    let database = need!(shared()).database("links").unwrap();
+    let open = async |_: &Path| open(&database.url());
+    let clause = conformance::links::durable::survives_reopening_l1("".as_ref(), open);
+    conformance::run_clause(clause).await;
 }

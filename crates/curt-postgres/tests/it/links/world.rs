@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use curt_core::LinkId;
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkStore};
+use curt_core::ports::{InsertReply, InsertRequest, Inserted, SeededDatabase};
 use curt_postgres::{Postgres, PostgresSettings};
 
 /// How long a store may be away before a test gives up.
 pub(crate) const AWAY_MAX: Duration = Duration::from_secs(60);
 
-pub(crate) type Links = Arc<dyn LinkStore>;
+pub(crate) type Links = Arc<dyn SeededDatabase>;
 
 pub(crate) fn open(url: &str) -> Links {
     let settings = PostgresSettings {

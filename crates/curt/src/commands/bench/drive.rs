@@ -144,7 +144,8 @@ impl Taker {
             now,
         };
         let links = self.ports.links.as_ref().context("no links database")?;
-        let claimed = match links.claim(request).await? {
+        let seeded = links.seeded.as_ref().context("no seeded rows")?;
+        let claimed = match seeded.claim(request).await? {
             ClaimReply::Claimed(links) => links,
             ClaimReply::Replayed(_) | ClaimReply::Mismatch => Vec::new(),
         };

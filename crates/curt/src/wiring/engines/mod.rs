@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[cfg(feature = "objects")]
 use curt_core::ports::KeyFile;
-use curt_core::ports::{Accounts, Cursor, Heartbeats, Leases, LinkStore};
+use curt_core::ports::{Accounts, Cursor, Heartbeats, Leases, LinkPorts};
 use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
 #[cfg(feature = "mysql")]
@@ -52,7 +52,7 @@ pub(crate) struct EngineSettings {
 /// The ports of a links database.
 #[derive(Clone)]
 pub(crate) struct LinksDatabase {
-    pub(crate) links: Arc<dyn LinkStore>,
+    pub(crate) links: LinkPorts,
     pub(crate) accounts: Arc<dyn Accounts>,
     pub(crate) cursor: Arc<dyn Cursor>,
 }

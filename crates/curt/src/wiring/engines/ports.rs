@@ -24,12 +24,12 @@ impl Engines {
     pub(crate) fn links(&mut self, address: &EngineAddress) -> PortResult<LinksDatabase> {
         match self.engine(Part::Links, address)? {
             Opened::Memory => Ok(LinksDatabase {
-                links: Arc::new(MemoryLinkStore::new()),
+                links: Arc::new(MemoryLinkStore::new()).into(),
                 accounts: Arc::new(MemoryAccounts::new()),
                 cursor: Arc::new(MemoryCursor::new()),
             }),
             Opened::Sqlite(database) => Ok(LinksDatabase {
-                links: database.links(),
+                links: database.links().into(),
                 accounts: database.accounts(),
                 cursor: database.cursor(),
             }),
@@ -40,7 +40,7 @@ impl Engines {
                     self.tables.push((address.clone(), set));
                 }
                 Ok(LinksDatabase {
-                    links: database.links(),
+                    links: database.links().into(),
                     accounts: database.accounts(),
                     cursor: database.cursor(),
                 })

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use curt_bench::keys::{KeySet, Pick, target_for};
 use curt_bench::load::{Limit, LoadReport, Plan, RedirectLoad, redirect};
 use curt_bench::median::Spread;
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkStore};
+use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkDatabase};
 use curt_core::{
     Clock as _, DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
     SystemClock, Target, UnixMillis, Visibility,
@@ -84,7 +84,7 @@ fn fill(file: &Path, keys: &KeySet, target_bytes: usize) {
     });
 }
 
-async fn insert(store: &dyn LinkStore, links: Vec<Link>, now: UnixMillis) {
+async fn insert(store: &dyn LinkDatabase, links: Vec<Link>, now: UnixMillis) {
     let request = InsertRequest {
         links,
         once: None,

@@ -4,24 +4,10 @@ use curt_core::{Link, LinkState, OwnerId, Revision, UnixMillis};
 
 use super::list::{ORDERS, found, keys, query};
 use super::{Port, add, changed};
-use crate::conformance::{HOSTILE_TEXTS, Suite, run_clauses, same};
+use crate::conformance::{HOSTILE_TEXTS, same};
 use crate::sample::{NOW, OWNER, id, later, link, target};
 
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        filters_by_state_and_time,
-        filters_by_tags,
-        searches_key_target_and_title,
-        searches_literally,
-        filters_meet,
-        a_filtered_walk_finds_all,
-        an_edited_link_is_listed_as_it_is,
-    );
-}
-
-async fn filters_by_state_and_time(store: Port) -> Result<()> {
+pub async fn filters_by_state_and_time(store: Port) -> Result<()> {
     let made = |key, at, state, expires_at| Link {
         created_at: UnixMillis(at),
         state,
@@ -60,7 +46,7 @@ async fn filters_by_state_and_time(store: Port) -> Result<()> {
     find(&|query| query.expires_before = at(-6), &[]).await
 }
 
-async fn filters_by_tags(store: Port) -> Result<()> {
+pub async fn filters_by_tags(store: Port) -> Result<()> {
     let tagged = |key, tags: &[&str]| Link {
         tags: tags.iter().map(|tag| (*tag).into()).collect(),
         ..link(key)
@@ -100,7 +86,7 @@ async fn search(store: &Port, text: &str, want: &[&str]) -> Result<()> {
     same(&format!("search {text:?}"), got, keys(want))
 }
 
-async fn searches_key_target_and_title(store: Port) -> Result<()> {
+pub async fn searches_key_target_and_title(store: Port) -> Result<()> {
     let named = |key, at, title: Option<&str>| Link {
         target: target(at),
         title: title.map(Into::into),
@@ -124,7 +110,7 @@ async fn searches_key_target_and_title(store: Port) -> Result<()> {
     search(&store, "", &["Key-One", "three", "two"]).await
 }
 
-async fn searches_literally(store: Port) -> Result<()> {
+pub async fn searches_literally(store: Port) -> Result<()> {
     for (n, text) in HOSTILE_TEXTS.into_iter().enumerate() {
         let title = Some(format!("before {text} after").into());
         add(
@@ -153,7 +139,7 @@ async fn searches_literally(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn filters_meet(store: Port) -> Result<()> {
+pub async fn filters_meet(store: Port) -> Result<()> {
     let made = |key, owner, tag: &str, at| Link {
         owner: OwnerId(owner),
         tags: vec![tag.into()],
@@ -193,7 +179,7 @@ async fn filters_meet(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn a_filtered_walk_finds_all(store: Port) -> Result<()> {
+pub async fn a_filtered_walk_finds_all(store: Port) -> Result<()> {
     let made = |n: u64| Link {
         title: (n.is_multiple_of(97)).then(|| "needle".into()),
         created_at: later(n * 31 % 1_000),
@@ -224,7 +210,7 @@ async fn a_filtered_walk_finds_all(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn an_edited_link_is_listed_as_it_is(store: Port) -> Result<()> {
+pub async fn an_edited_link_is_listed_as_it_is(store: Port) -> Result<()> {
     let tagged = |tag: &str| Link {
         tags: vec![tag.into()],
         title: Some(format!("title {tag}").into()),

@@ -2,29 +2,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use curt_core::ports::{ClaimReply, InsertReply, LinkCounts};
+use curt_core::ports::{ChangeReply, ClaimReply, InsertReply, Inserted, LinkCounts, SpendReply};
 use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision};
 
-use super::{Port, add, claim, expect_counts, ids, stored};
-use crate::conformance::{RACERS, Suite, race, run_clauses, same};
-use crate::sample::{NOW, full_link, id, link, once, replay, request, request_once};
-
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        seeding_skips_what_exists,
-        a_seed_is_nobodys,
-        a_claim_gives_each_link_a_seed_of_its_own,
-        a_claim_keeps_the_whole_link,
-        a_claim_serves_the_first_when_seeds_run_out,
-        a_claim_stays_in_its_domain,
-        a_repeated_claim_is_replayed,
-        a_claim_with_once_is_whole_or_nothing,
-        claims_and_inserts_share_their_records,
-        racing_claims_never_share_a_seed_k1,
-    );
-}
+use super::{Seeded, add, changed, claim, expect_counts, ids, insert, stored};
+use crate::conformance::{RACERS, race, same};
+use crate::sample::{
+    NOW, full_link, id, later, link, once, released, replay, request, request_once,
+};
 
 /// A link to claim a key for: its own key is not used.
 fn wish(n: usize) -> Link {
@@ -38,7 +23,7 @@ fn seeds(count: usize) -> Vec<LinkId> {
     (0..count).map(|n| id(&format!("seed{n:03}"))).collect()
 }
 
-async fn seeding_skips_what_exists(store: Port) -> Result<()> {
+pub async fn seeding_skips_what_exists(store: Seeded) -> Result<()> {
     add(&store, [link("seed001")]).await?;
     same("new", store.seed(&seeds(4)).await?, 3)?;
     same("called twice", store.seed(&seeds(4)).await?, 0)?;
@@ -57,20 +42,43 @@ async fn seeding_skips_what_exists(store: Port) -> Result<()> {
     expect_counts(&store, "seeding", &counts).await
 }
 
-async fn a_seed_is_nobodys(store: Port) -> Result<()> {
+pub async fn a_seed_is_nobodys(store: Seeded) -> Result<()> {
     store.seed(&seeds(1)).await?;
     let seed = stored(&store, &id("seed000")).await?;
     same("its state", seed.state, LinkState::Seeded)?;
     let got = store.update(link("seed000"), seed.revision).await?;
-    same(
-        "not to be edited",
-        got,
-        curt_core::ports::ChangeReply::Absent,
-    )?;
+    same("not to be edited", got, ChangeReply::Absent)?;
+    let gone = store.delete(&seed.id, Some(seed.revision), NOW).await?;
+    same("not to be deleted", gone, ChangeReply::Absent)?;
+    let spent = store.spend_click(&seed.id, seed.revision).await?;
+    same("without clicks", spent, SpendReply::Stale)?;
+    let insert = insert(&store, request(vec![link("seed000")])).await?;
+    same("K-1: taken", insert, vec![Inserted::Conflict])?;
+    let listed = store.list(&super::list::query()).await?;
+    same("not listed", listed.links, vec![])?;
+    same("not expired", store.expired(later(9), 9).await?, vec![])?;
+    same("not released", store.release(later(9), 9).await?, vec![])?;
     same("still a seed", store.counts().await?.seeded, 1)
 }
 
-async fn a_claim_gives_each_link_a_seed_of_its_own(store: Port) -> Result<()> {
+pub async fn seeds_are_counted_k2(store: Seeded) -> Result<()> {
+    let mut want = LinkCounts::default();
+    store.seed(&seeds(2)).await?;
+    want.seeded = 2;
+    expect_counts(&store, "seeding", &want).await?;
+    let claimed = claim(&store, request(vec![wish(0)])).await?;
+    want.created = vec![(KeyOrigin::Claim, 1)];
+    (want.seeded, want.live) = (1, 1);
+    expect_counts(&store, "a claim", &want).await?;
+    changed(store.delete(&claimed[0].id, None, NOW).await?)?;
+    (want.live, want.deleted) = (0, 1);
+    expect_counts(&store, "the deletion of a claimed link", &want).await?;
+    store.release(NOW, 10).await?;
+    want.deleted = 0;
+    expect_counts(&store, "its release", &want).await
+}
+
+pub async fn a_claim_gives_each_link_a_seed_of_its_own(store: Seeded) -> Result<()> {
     store.seed(&seeds(10)).await?;
     let wishes: Vec<Link> = (0..4).map(wish).collect();
     let claimed = claim(&store, request(wishes.clone())).await?;
@@ -96,7 +104,7 @@ async fn a_claim_gives_each_link_a_seed_of_its_own(store: Port) -> Result<()> {
     expect_counts(&store, "a claim", &counts).await
 }
 
-async fn a_claim_keeps_the_whole_link(store: Port) -> Result<()> {
+pub async fn a_claim_keeps_the_whole_link(store: Seeded) -> Result<()> {
     store.seed(&seeds(1)).await?;
     let before = stored(&store, &id("seed000")).await?.revision;
     let claimed = claim(&store, request(vec![full_link("ignored")])).await?;
@@ -110,7 +118,7 @@ async fn a_claim_keeps_the_whole_link(store: Port) -> Result<()> {
     same("no other row", store.get(&id("ignored")).await?, None)
 }
 
-async fn a_claim_serves_the_first_when_seeds_run_out(store: Port) -> Result<()> {
+pub async fn a_claim_serves_the_first_when_seeds_run_out(store: Seeded) -> Result<()> {
     store.seed(&seeds(2)).await?;
     let claimed = claim(&store, request((0..5).map(wish).collect())).await?;
     let targets: Vec<_> = claimed.iter().map(|link| link.target.clone()).collect();
@@ -129,7 +137,7 @@ async fn a_claim_serves_the_first_when_seeds_run_out(store: Port) -> Result<()> 
     expect_counts(&store, "the last seed", &counts).await
 }
 
-async fn a_claim_stays_in_its_domain(store: Port) -> Result<()> {
+pub async fn a_claim_stays_in_its_domain(store: Seeded) -> Result<()> {
     store.seed(&seeds(1)).await?;
     let mut other = wish(0);
     other.id.domain = DomainId(7);
@@ -142,7 +150,7 @@ async fn a_claim_stays_in_its_domain(store: Port) -> Result<()> {
     same("its own", ids(&claimed), vec![seed])
 }
 
-async fn a_repeated_claim_is_replayed(store: Port) -> Result<()> {
+pub async fn a_repeated_claim_is_replayed(store: Seeded) -> Result<()> {
     store.seed(&seeds(9)).await?;
     let wishes = || vec![wish(0), wish(1)];
     let first = claim(&store, request_once(wishes(), once("o", 1))).await?;
@@ -155,7 +163,7 @@ async fn a_repeated_claim_is_replayed(store: Port) -> Result<()> {
     same("seeds left", store.counts().await?.seeded, 7)
 }
 
-async fn a_claim_with_once_is_whole_or_nothing(store: Port) -> Result<()> {
+pub async fn a_claim_with_once_is_whole_or_nothing(store: Seeded) -> Result<()> {
     store.seed(&seeds(2)).await?;
     let wishes = || (0..3).map(wish).collect();
     let short = claim(&store, request_once(wishes(), once("o", 1))).await?;
@@ -170,7 +178,7 @@ async fn a_claim_with_once_is_whole_or_nothing(store: Port) -> Result<()> {
     same("with enough", whole.len(), 3)
 }
 
-async fn claims_and_inserts_share_their_records(store: Port) -> Result<()> {
+pub async fn claims_and_inserts_share_their_records(store: Seeded) -> Result<()> {
     store.seed(&seeds(2)).await?;
     let claimed = claim(&store, request_once(vec![wish(0)], once("o", 1))).await?;
     let got = store
@@ -191,7 +199,7 @@ async fn claims_and_inserts_share_their_records(store: Port) -> Result<()> {
     )
 }
 
-async fn racing_claims_never_share_a_seed_k1(store: Port) -> Result<()> {
+pub async fn racing_claims_never_share_a_seed_k1(store: Seeded) -> Result<()> {
     const SEEDS: usize = 100;
     store.seed(&seeds(SEEDS)).await?;
     let replies = race(RACERS, |n| {
@@ -213,4 +221,28 @@ async fn racing_claims_never_share_a_seed_k1(store: Port) -> Result<()> {
     same("seeds left", counts.seeded, 0)?;
     same("live", counts.live, SEEDS as u64)?;
     same("expired", store.expired(NOW, 1).await?, vec![])
+}
+
+pub async fn a_seed_of_a_released_key_is_claimed_with_the_next_generation(
+    store: Seeded,
+) -> Result<()> {
+    for generation in 1..4 {
+        same("seeded", store.seed(&[id("a")]).await?, 1)?;
+        let claimed = claim(&store, request(vec![link("wish")])).await?;
+        let revision = Revision {
+            generation,
+            version: 1,
+        };
+        same("claimed", claimed.len(), 1)?;
+        same("its revision", claimed[0].revision, revision)?;
+        same(
+            "as stored",
+            stored(&store, &id("a")).await?,
+            claimed[0].clone(),
+        )?;
+        changed(store.delete(&id("a"), None, NOW).await?)?;
+        let got = store.release(NOW, 9).await?;
+        same("released", got, vec![released("a", generation)])?;
+    }
+    Ok(())
 }

@@ -7,28 +7,10 @@ use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkCounts, Once, R
 use curt_core::{KeyOrigin, OwnerId};
 
 use super::{Port, add, changed, expect_counts, insert, stored};
-use crate::conformance::{HOSTILE_TEXTS, RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{HOSTILE_TEXTS, RACERS, race, same};
 use crate::sample::{NOW, alias, id, link, once, released, replay, request_once};
 
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        a_repeated_request_is_replayed,
-        a_different_request_is_a_mismatch,
-        a_taken_generated_key_withholds_everything,
-        a_withheld_request_may_come_again_with_fresh_keys,
-        one_generated_key_twice_in_a_request_withholds_everything,
-        a_taken_alias_is_recorded,
-        a_replay_outlives_its_link,
-        owners_have_their_own_keys,
-        texts_of_keys_are_kept_verbatim,
-        records_are_kept_for_their_time_and_no_longer,
-        racing_repeats_create_once,
-    );
-}
-
-async fn a_repeated_request_is_replayed(store: Port) -> Result<()> {
+pub async fn a_repeated_request_is_replayed(store: Port) -> Result<()> {
     let links = || vec![link("a"), alias("b")];
     let got = insert(&store, request_once(links(), once("o", 1))).await?;
     same("the first time", got, vec![Inserted::Created; 2])?;
@@ -42,7 +24,7 @@ async fn a_repeated_request_is_replayed(store: Port) -> Result<()> {
     same("live", store.counts().await?.live, 2)
 }
 
-async fn a_different_request_is_a_mismatch(store: Port) -> Result<()> {
+pub async fn a_different_request_is_a_mismatch(store: Port) -> Result<()> {
     insert(&store, request_once(vec![link("a")], once("o", 1))).await?;
     let got = store
         .insert(request_once(vec![link("b")], once("o", 2)))
@@ -63,7 +45,7 @@ async fn a_different_request_is_a_mismatch(store: Port) -> Result<()> {
     )
 }
 
-async fn a_taken_generated_key_withholds_everything(store: Port) -> Result<()> {
+pub async fn a_taken_generated_key_withholds_everything(store: Port) -> Result<()> {
     add(&store, [link("taken"), alias("taken-alias")]).await?;
     let links = vec![link("a"), link("taken"), alias("b"), alias("taken-alias")];
     let got = insert(&store, request_once(links, once("o", 1))).await?;
@@ -84,7 +66,7 @@ async fn a_taken_generated_key_withholds_everything(store: Port) -> Result<()> {
     expect_counts(&store, "a withheld request", &counts).await
 }
 
-async fn a_withheld_request_may_come_again_with_fresh_keys(store: Port) -> Result<()> {
+pub async fn a_withheld_request_may_come_again_with_fresh_keys(store: Port) -> Result<()> {
     add(&store, [link("taken")]).await?;
     let tried = vec![link("a"), link("taken")];
     insert(&store, request_once(tried, once("o", 1))).await?;
@@ -96,7 +78,7 @@ async fn a_withheld_request_may_come_again_with_fresh_keys(store: Port) -> Resul
     same("then recorded", got, want)
 }
 
-async fn one_generated_key_twice_in_a_request_withholds_everything(store: Port) -> Result<()> {
+pub async fn one_generated_key_twice_in_a_request_withholds_everything(store: Port) -> Result<()> {
     let links = vec![link("a"), link("b"), link("a")];
     let got = insert(&store, request_once(links, once("o", 1))).await?;
     use Inserted::{Conflict, Withheld};
@@ -104,7 +86,7 @@ async fn one_generated_key_twice_in_a_request_withholds_everything(store: Port) 
     same("nothing is applied", store.counts().await?.live, 0)
 }
 
-async fn a_taken_alias_is_recorded(store: Port) -> Result<()> {
+pub async fn a_taken_alias_is_recorded(store: Port) -> Result<()> {
     add(&store, [alias("taken")]).await?;
     let links = || vec![link("a"), alias("taken"), alias("b"), alias("b")];
     let got = insert(&store, request_once(links(), once("o", 1))).await?;
@@ -116,7 +98,7 @@ async fn a_taken_alias_is_recorded(store: Port) -> Result<()> {
     same("again", got, want)
 }
 
-async fn a_replay_outlives_its_link(store: Port) -> Result<()> {
+pub async fn a_replay_outlives_its_link(store: Port) -> Result<()> {
     insert(&store, request_once(vec![link("a")], once("o", 1))).await?;
     changed(store.delete(&id("a"), None, NOW).await?)?;
     let got = store
@@ -135,7 +117,7 @@ async fn a_replay_outlives_its_link(store: Port) -> Result<()> {
     same("after its key was released", got, want)
 }
 
-async fn owners_have_their_own_keys(store: Port) -> Result<()> {
+pub async fn owners_have_their_own_keys(store: Port) -> Result<()> {
     let of = |owner| Once {
         owner: OwnerId(owner),
         ..once("o", 1)
@@ -155,7 +137,7 @@ async fn owners_have_their_own_keys(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn texts_of_keys_are_kept_verbatim(store: Port) -> Result<()> {
+pub async fn texts_of_keys_are_kept_verbatim(store: Port) -> Result<()> {
     let long = "k".repeat(IDEMPOTENCY_KEY_BYTES_MAX);
     let texts = HOSTILE_TEXTS.into_iter().chain(["o", "O", &long]);
     for (n, text) in texts.clone().enumerate() {
@@ -171,7 +153,7 @@ async fn texts_of_keys_are_kept_verbatim(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn records_are_kept_for_their_time_and_no_longer(store: Port) -> Result<()> {
+pub async fn records_are_kept_for_their_time_and_no_longer(store: Port) -> Result<()> {
     let at = |key, now| InsertRequest {
         now,
         ..request_once(vec![link(key)], once("o", 1))
@@ -207,7 +189,7 @@ async fn records_are_kept_for_their_time_and_no_longer(store: Port) -> Result<()
     )
 }
 
-async fn racing_repeats_create_once(store: Port) -> Result<()> {
+pub async fn racing_repeats_create_once(store: Port) -> Result<()> {
     let replies = race(RACERS, |n| {
         let store = Arc::clone(&store);
         let own = request_once(vec![link(&format!("k{n}")), alias("same")], once("o", 1));

@@ -11,7 +11,7 @@ use curt_core::{
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::{Port, ids, totals};
+use super::{Seeded, ids, totals};
 use crate::conformance::same;
 use crate::sample::{NOW, id, link, target};
 
@@ -20,7 +20,7 @@ use crate::sample::{NOW, id, link, target};
 ///
 /// # Panics
 /// At the first difference, with the seed and the step.
-pub async fn agreement(seed: u64, steps: usize, reference: Port, other: Port) {
+pub async fn agreement(seed: u64, steps: usize, reference: Seeded, other: Seeded) {
     let mut history = History {
         random: StdRng::seed_from_u64(seed),
         now: NOW,
@@ -38,15 +38,15 @@ pub async fn agreement(seed: u64, steps: usize, reference: Port, other: Port) {
 struct History {
     random: StdRng,
     now: UnixMillis,
-    reference: Port,
-    other: Port,
+    reference: Seeded,
+    other: Seeded,
 }
 
 /// Asks both stores and compares the answers in a form that leaves out what the port does not promise.
 macro_rules! both {
     ($history:ident, $what:expr, |$store:ident| $call:expr, $form:expr) => {{
         let what = $what;
-        let ask = async |$store: &Port| $call.await.context("the call failed");
+        let ask = async |$store: &Seeded| $call.await.context("the call failed");
         let want = $form(ask(&$history.reference).await?);
         let got = $form(ask(&$history.other).await?);
         same(&what, &got, &want)?;
@@ -157,11 +157,11 @@ impl History {
         let id = self.any_id();
         let seen = self.seen(&id).await?;
         let what = format!("spend a visit of {id} at {seen:?}");
-        both!(self, what, |store| store.spend_visit(&id, seen), |reply| {
+        both!(self, what, |store| store.spend_click(&id, seen), |reply| {
             reply
         });
         let what = format!("spent visits of {id}");
-        both!(self, what, |store| store.visits_spent(&id), |spent| spent);
+        both!(self, what, |store| store.clicks_spent(&id), |spent| spent);
         Ok(())
     }
 
@@ -265,7 +265,7 @@ fn sorted<T: Ord>(mut found: Vec<T>) -> Vec<T> {
 }
 
 /// Every page of the query, in the order that it asks for.
-async fn walk(store: &Port, query: &ListQuery) -> Result<Vec<Link>> {
+async fn walk(store: &Seeded, query: &ListQuery) -> Result<Vec<Link>> {
     let links = super::list::walk(store, query).await?;
     let in_order = match query.order {
         ListOrder::NewestFirst => links.is_sorted_by(|a, b| a.created_at >= b.created_at),

@@ -6,22 +6,8 @@ use curt_core::{
 };
 
 use super::{Port, add, stored};
-use crate::conformance::{HOSTILE_TEXTS, Suite, run_clauses, same};
+use crate::conformance::{HOSTILE_TEXTS, same};
 use crate::sample::{full_link, id, link, request, target};
-
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        every_field_is_kept,
-        every_stored_word_is_kept,
-        keys_hold_every_symbol_and_length,
-        texts_are_kept_verbatim,
-        the_longest_values_are_kept,
-        extreme_times_are_kept,
-        numbers_are_kept_or_refused,
-    );
-}
 
 /// Stores the link and finds exactly it again.
 async fn keeps(store: &Port, link: Link) -> Result<()> {
@@ -29,12 +15,12 @@ async fn keeps(store: &Port, link: Link) -> Result<()> {
     same("as stored", stored(store, &link.id).await?, link)
 }
 
-async fn every_field_is_kept(store: Port) -> Result<()> {
+pub async fn every_field_is_kept(store: Port) -> Result<()> {
     keeps(&store, full_link("full")).await?;
     keeps(&store, link("plain")).await
 }
 
-async fn every_stored_word_is_kept(store: Port) -> Result<()> {
+pub async fn every_stored_word_is_kept(store: Port) -> Result<()> {
     for (n, origin) in KeyOrigin::ALL.into_iter().enumerate() {
         let link = link(&format!("origin{n}"));
         keeps(&store, Link { origin, ..link }).await?;
@@ -59,7 +45,7 @@ async fn every_stored_word_is_kept(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn keys_hold_every_symbol_and_length(store: Port) -> Result<()> {
+pub async fn keys_hold_every_symbol_and_length(store: Port) -> Result<()> {
     let symbols = ('A'..='Z')
         .chain('a'..='z')
         .chain('0'..='9')
@@ -75,7 +61,7 @@ async fn keys_hold_every_symbol_and_length(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn texts_are_kept_verbatim(store: Port) -> Result<()> {
+pub async fn texts_are_kept_verbatim(store: Port) -> Result<()> {
     for (n, text) in HOSTILE_TEXTS.into_iter().enumerate() {
         let link = Link {
             title: Some(text.into()),
@@ -99,7 +85,7 @@ async fn texts_are_kept_verbatim(store: Port) -> Result<()> {
     )
 }
 
-async fn the_longest_values_are_kept(store: Port) -> Result<()> {
+pub async fn the_longest_values_are_kept(store: Port) -> Result<()> {
     let path = "p".repeat(TARGET_BYTES_MAX - "https://a/".len());
     let tag = |n: usize| format!("{n:0TAG_BYTES_MAX$}").into_boxed_str();
     let link = Link {
@@ -111,7 +97,7 @@ async fn the_longest_values_are_kept(store: Port) -> Result<()> {
     keeps(&store, link).await
 }
 
-async fn extreme_times_are_kept(store: Port) -> Result<()> {
+pub async fn extreme_times_are_kept(store: Port) -> Result<()> {
     let times = [i64::MIN, -1, 0, 1, UnixMillis::MAX.0, i64::MAX];
     for (n, at) in times.map(UnixMillis).into_iter().enumerate() {
         let link = Link {
@@ -127,7 +113,7 @@ async fn extreme_times_are_kept(store: Port) -> Result<()> {
 }
 
 /// Engines without unsigned numbers may refuse what they cannot hold; none may change it.
-async fn numbers_are_kept_or_refused(store: Port) -> Result<()> {
+pub async fn numbers_are_kept_or_refused(store: Port) -> Result<()> {
     let largest_revision = Revision {
         generation: u32::MAX,
         version: u32::MAX,

@@ -4,22 +4,22 @@ use anyhow::Result;
 use curt_core::ports::InsertReply;
 use curt_core::{Link, LinkId};
 
-use super::{Port, add, changed, claim, insert, totals};
+use super::{Seeded, add, changed, claim, insert, totals};
 use crate::conformance::same;
 use crate::sample::{
     NOW, alias, expiring, full_link, id, later, link, once, released, replay, request, request_once,
 };
 
 /// Writes in every way, drops the store, and finds everything again.
-pub(super) async fn survives_reopening_l1(
+pub async fn survives_reopening_l1(
     folder: &Path,
-    open: impl AsyncFn(&Path) -> Port,
+    open: impl AsyncFn(&Path) -> Seeded,
 ) -> Result<()> {
     let store = open(folder).await;
     let ids = write_in_every_way(&store).await?;
     let links = read_all(&store, &ids).await?;
     let counts = totals(store.counts().await?);
-    let spent = store.visits_spent(&id("limited")).await?;
+    let spent = store.clicks_spent(&id("limited")).await?;
     same("spent", spent, 1)?;
     let expired = store.expired(later(9), 10).await?;
     drop(store);
@@ -27,7 +27,7 @@ pub(super) async fn survives_reopening_l1(
     let store = open(folder).await;
     same("links", read_all(&store, &ids).await?, links)?;
     same("counts", totals(store.counts().await?), counts)?;
-    same("spent", store.visits_spent(&id("limited")).await?, spent)?;
+    same("spent", store.clicks_spent(&id("limited")).await?, spent)?;
     same("expired", store.expired(later(9), 10).await?, expired)?;
     let got = store
         .insert(request_once(vec![link("new")], once("o", 1)))
@@ -41,7 +41,7 @@ pub(super) async fn survives_reopening_l1(
     )
 }
 
-async fn write_in_every_way(store: &Port) -> Result<Vec<LinkId>> {
+async fn write_in_every_way(store: &Seeded) -> Result<Vec<LinkId>> {
     let keys = ["plain", "edited", "deleted", "released", "absent"];
     add(store, keys[..4].iter().map(|key| link(key))).await?;
     add(
@@ -59,7 +59,7 @@ async fn write_in_every_way(store: &Port) -> Result<Vec<LinkId>> {
         ..link("limited")
     };
     add(store, [limited.clone()]).await?;
-    store.spend_visit(&limited.id, limited.revision).await?;
+    store.spend_click(&limited.id, limited.revision).await?;
     let request_twice = request_once(vec![link("once"), alias("alias")], once("o", 1));
     insert(store, request_twice).await?;
     let edit = Link {
@@ -85,7 +85,7 @@ async fn write_in_every_way(store: &Port) -> Result<Vec<LinkId>> {
     Ok(ids)
 }
 
-async fn read_all(store: &Port, ids: &[LinkId]) -> Result<Vec<Option<Link>>> {
+async fn read_all(store: &Seeded, ids: &[LinkId]) -> Result<Vec<Option<Link>>> {
     let mut links = Vec::new();
     for id in ids {
         links.push(store.get(id).await?);

@@ -1,0 +1,78 @@
+use async_trait::async_trait;
+
+use crate::clock::UnixMillis;
+use crate::error::PortResult;
+use crate::key::LinkId;
+use crate::link::{Link, LinkState, Revision};
+use crate::owner::OwnerId;
+
+/// Links found by something other than their key: by owner, age or expiry.
+#[async_trait]
+pub trait LinkIndex: Send + Sync {
+    /// One page of links that are not tombstones or seeded rows, filtered by the query's owner in the query itself.
+    /// Reads at most [`PAGE_ROWS_SCANNED_MAX`](crate::limits::PAGE_ROWS_SCANNED_MAX) rows: a page may be short, even
+    /// empty, and still have a `next`. A cursor from another engine or order is `Invalid`.
+    async fn list(&self, query: &ListQuery) -> PortResult<ListPage>;
+
+    /// Up to `limit` active links whose expiry is at or before `now`, oldest expiry first.
+    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>>;
+
+    /// Turns each link that is still active, still expired at `now` and still at the given revision into a tombstone,
+    /// as [`LinkStore::delete`](super::LinkStore::delete) does. Returns the ids that this call changed. Called twice: the second changes nothing.
+    async fn purge(&self, batch: &[(LinkId, Revision)], now: UnixMillis)
+    -> PortResult<Vec<LinkId>>;
+
+    /// Removes up to `limit` tombstones whose quarantine has ended (`updated_at` at or before `before`) and returns
+    /// the keys that may go back into the supply: never an alias, never a link that was served with a permanent
+    /// status. Tombstones that do not qualify stay. The caller gives the keys to the ledger afterwards; a crash in
+    /// between leaks at most `limit` keys.
+    ///
+    /// Nothing of a released link stays but its generation, which is remembered for good: the next link under the key
+    /// has the next one, however it comes to be (`insert`, or `seed` and `claim`). Visits that were taken go. A recorded
+    /// outcome of an idempotent request still names the key, and tells by its time that it was another link's.
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>>;
+}
+
+/// A key that no link has any more.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Released {
+    pub id: LinkId,
+    /// The generation of the link that had it.
+    pub generation: u32,
+}
+
+/// What to list. Text is compared by ASCII case folding.
+#[derive(Clone, Debug, Default)]
+pub struct ListQuery {
+    /// `None` lists everybody's: only for administrators.
+    pub owner: Option<OwnerId>,
+    /// Part of the key, target or title.
+    pub search: Option<Box<str>>,
+    /// Links that carry every one of these tags.
+    pub tags: Vec<Box<str>>,
+    pub state: Option<LinkState>,
+    pub created_from: Option<UnixMillis>,
+    pub created_before: Option<UnixMillis>,
+    /// Links that expire before this instant.
+    pub expires_before: Option<UnixMillis>,
+    pub order: ListOrder,
+    /// Opaque position from the page before.
+    pub cursor: Option<Box<str>>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ListOrder {
+    #[default]
+    NewestFirst,
+    OldestFirst,
+    KeyRising,
+    KeyFalling,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ListPage {
+    pub links: Vec<Link>,
+    /// Where the next page starts; `None` on the last one.
+    pub next: Option<Box<str>>,
+}

@@ -1,0 +1,40 @@
+use std::sync::Arc;
+
+use super::{LinkIndex, LinkStore, LinkTotals, SeededLinks};
+
+/// An engine that serves every port of links that has to be served.
+pub trait LinkDatabase: LinkStore + LinkIndex + LinkTotals {}
+
+impl<T: LinkStore + LinkIndex + LinkTotals + ?Sized> LinkDatabase for T {}
+
+/// One that serves the optional port, too.
+pub trait SeededDatabase: LinkDatabase + SeededLinks {}
+
+impl<T: LinkDatabase + SeededLinks + ?Sized> SeededDatabase for T {}
+
+/// The ports of links, whichever engine serves each.
+#[derive(Clone)]
+pub struct LinkPorts {
+    pub store: Arc<dyn LinkStore>,
+    pub index: Arc<dyn LinkIndex>,
+    pub totals: Arc<dyn LinkTotals>,
+    /// `None`: the `claim` strategy cannot be used.
+    pub seeded: Option<Arc<dyn SeededLinks>>,
+}
+
+impl<T: SeededDatabase + 'static> From<Arc<T>> for LinkPorts {
+    fn from(database: Arc<T>) -> Self {
+        Self::from(database as Arc<dyn SeededDatabase>)
+    }
+}
+
+impl From<Arc<dyn SeededDatabase>> for LinkPorts {
+    fn from(database: Arc<dyn SeededDatabase>) -> Self {
+        Self {
+            store: database.clone(),
+            index: database.clone(),
+            totals: database.clone(),
+            seeded: Some(database),
+        }
+    }
+}

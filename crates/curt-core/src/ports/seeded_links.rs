@@ -1,0 +1,27 @@
+use async_trait::async_trait;
+
+use super::{InsertRequest, Replay};
+use crate::error::PortResult;
+use crate::key::LinkId;
+use crate::link::Link;
+
+/// Rows made ahead of time for the `claim` strategy. An engine may do without: it needs row locks that others skip.
+#[async_trait]
+pub trait SeededLinks: Send + Sync {
+    /// Inserts free rows ahead of time for the `claim` strategy; ids that exist are skipped. Returns how many were new.
+    /// A row has the generation of the last link that had its key and was released, and 0 if there was none.
+    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64>;
+
+    /// Gives each of `links` the key of a different seeded row and returns the links as stored, in order; `link.id.key`
+    /// and `link.revision` of the input are ignored, and the stored generation is one more than the row's. Fewer
+    /// results than links when the seeds run out: the first ones were served. With `once` as in `insert`, as a whole or
+    /// not at all: when the seeds do not suffice, nothing is claimed or recorded and the list is empty.
+    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimReply {
+    Claimed(Vec<Link>),
+    Replayed(Replay),
+    Mismatch,
+}
