@@ -18,7 +18,8 @@ pub trait LinkIndex: Send + Sync {
     async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>>;
 
     /// Turns each link that is still active, still expired at `now` and still at the given revision into a tombstone,
-    /// as [`LinkStore::delete`](super::LinkStore::delete) does. Returns the ids that this call changed. Called twice: the second changes nothing.
+    /// as
+    /// [`LinkStore::delete`](super::LinkStore::delete) does. Returns the ids that this call changed. Called twice: the second changes nothing.
     async fn purge(&self, batch: &[(LinkId, Revision)], now: UnixMillis)
     -> PortResult<Vec<LinkId>>;
 

@@ -13,7 +13,8 @@ pub trait LinkStore: Send + Sync {
     /// rows included, makes an id taken. Items are independent unless `once` is given.
     ///
     /// - *Durable*: what is reported as created survives a crash of everything (L-1).
-    /// - *Under a key that another link had before* and that [`release`](super::LinkIndex::release) gave back: the stored generation
+    /// - *Under a key that another link had before* and that
+    ///   [`release`](super::LinkIndex::release) gave back: the stored generation
     ///   is one more than that link's, whatever the request says, and the outcome tells it
     ///   ([`Inserted::CreatedAnew`]). So nothing that names the generation of the former link is about the new one.
     /// - *Twice in one request*: the first wins.

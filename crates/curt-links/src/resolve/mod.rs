@@ -186,7 +186,8 @@ impl Resolver {
     }
 
     /// Takes one visit of a [`Resolution::Guarded`] link that has only so many; one that does not count, as of a bot or
-    /// for the headers alone, takes none, must not be shown the target, and is refused all the same when none is left. When the link has changed since
+    /// for the headers alone, takes none, must not be shown the target, and is refused
+    /// all the same when none is left. When the link has changed since
     /// it was resolved the answer is [`SpendReply::Stale`]: resolve it again.
     pub async fn spend(&self, link: &Link, counts: bool) -> PortResult<SpendReply> {
         let Some(most) = link.max_clicks else {
