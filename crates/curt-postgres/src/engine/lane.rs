@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
-use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::hosts::Unreachable;
@@ -22,6 +22,10 @@ pub(super) struct Lane {
     size: usize,
     places: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
+    /// Connections that calls use, without those of calls that were given up.
+    in_use: AtomicUsize,
+    /// Wakes calls that wait for the connection of another one.
+    returned: Notify,
     /// Places that are held by calls which were given up.
     abandoned: AtomicUsize,
     /// Run on every new connection.
@@ -51,6 +55,8 @@ impl Lane {
             size,
             places: Arc::new(Semaphore::new(size)),
             idle: Mutex::default(),
+            in_use: AtomicUsize::new(0),
+            returned: Notify::new(),
             abandoned: AtomicUsize::new(0),
             setup,
             timeout,
@@ -74,13 +80,32 @@ impl Lane {
         deadline: Instant,
     ) -> Result<Session, NoConnection> {
         let place = self.place(deadline).await?;
-        if let Some((client, connection)) = self.pop_idle() {
-            return Ok(self.session_of(client, connection, place));
+        loop {
+            // Before the look at what is idle, so that a connection that comes back in between is noticed.
+            let returned = self.returned.notified();
+            if let Some((client, connection)) = self.pop_idle() {
+                return Ok(self.session_of(client, connection, place));
+            }
+            let login = timeout_at(deadline, self.route.connect()).await;
+            match login.map_err(|_| NoConnection::Late)? {
+                Ok(connection) => return self.set_up(connection, place, deadline).await,
+                // A host that lets nobody in may still answer on the connections that it has: too many of them, or too
+                // busy to log in.
+                Err(why) if self.in_use.load(Ordering::Relaxed) > 0 => {
+                    let waited = timeout_at(deadline, returned).await;
+                    waited.map_err(|_| NoConnection::Unreachable(why))?;
+                }
+                Err(why) => return Err(NoConnection::Unreachable(why)),
+            }
         }
-        let login = timeout_at(deadline, self.route.connect()).await;
-        let connection = login
-            .map_err(|_| NoConnection::Late)?
-            .map_err(NoConnection::Unreachable)?;
+    }
+
+    async fn set_up(
+        self: &Arc<Self>,
+        connection: Connection,
+        place: OwnedSemaphorePermit,
+        deadline: Instant,
+    ) -> Result<Session, NoConnection> {
         let client = connection.lock().ok_or(NoConnection::Late)?;
         match timeout_at(deadline, client.batch_execute(&self.setup)).await {
             Ok(Ok(())) => Ok(self.session_of(client, connection, place)),
@@ -127,6 +152,7 @@ impl Lane {
         connection: Connection,
         place: OwnedSemaphorePermit,
     ) -> Session {
+        self.in_use.fetch_add(1, Ordering::Relaxed);
         Session {
             client,
             ticket: Ticket {
@@ -138,6 +164,14 @@ impl Lane {
 
     fn keep(&self, connection: Connection) {
         self.lock().push(connection);
+        self.returned.notify_waiters();
+    }
+
+    /// Notes that a call has no connection any more. All that wait look again: the last one that they could have waited
+    /// for may be gone.
+    fn end_use(&self) {
+        self.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.returned.notify_waiters();
     }
 
     /// Waits for the engine's answer to a call that was given up, behind the back of everybody.
@@ -206,12 +240,14 @@ impl Session {
         drop(client);
         if let Some((connection, _place)) = ticket.held.take() {
             ticket.lane.keep(connection);
+            ticket.lane.end_use();
         }
     }
 
     /// Closes the connection: it is not to be trusted.
     pub(crate) fn close(mut self) {
         self.ticket.held = None;
+        self.ticket.lane.end_use();
     }
 }
 
@@ -233,6 +269,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some((connection, place)) = self.held.take() {
             self.lane.abandon(connection, place);
+            self.lane.end_use();
         }
     }
 }

@@ -201,7 +201,8 @@ impl Route {
             Ok(login) => Ok(self.arrive(login)),
             Err(reason) => {
                 self.go_down(&reason);
-                if doubt == Doubt::Silent && !reason.is_answer {
+                // With one host there is nothing to change to: calls wait for it until their deadlines.
+                if doubt == Doubt::Silent && !reason.is_answer && self.hosts.count() > 1 {
                     self.epoch.send_modify(|epoch| *epoch += 1);
                 }
                 Err(reason)

@@ -121,3 +121,28 @@ async fn the_connection_of_an_abandoned_call_is_used_again_when_it_was_answered(
         and application_name = 'curt'";
     assert!(database.sql(opened).unwrap().parse::<usize>().unwrap() <= 3);
 }
+
+/// A host that refuses logins, because it has no connections left or is too busy for them, answers on those that it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_wait_for_a_connection_while_logins_are_refused() {
+    let server = need!(shared());
+    let database = server.database("crowded").unwrap();
+    let settings = PostgresSettings::default().with_timeout(AWAY_MAX);
+    let links = Postgres::open(&database.url(), &settings).unwrap().links();
+    insert_until_answered(&links, request(vec![link("first")])).await;
+    let let_in = |allowed: bool| {
+        let name = database.name();
+        let statement = format!("alter database \"{name}\" allow_connections {allowed}");
+        server.sql(&statement).unwrap()
+    };
+    let_in(false);
+    let mut writes = JoinSet::new();
+    for n in 0..16 {
+        let links = Arc::clone(&links);
+        writes.spawn(async move { links.insert(request(vec![link(&format!("k{n}"))])).await });
+    }
+    for outcome in writes.join_all().await {
+        outcome.unwrap();
+    }
+    let_in(true);
+}

@@ -210,6 +210,7 @@ fn a_rolling_restart_behind_haproxy_fails_no_request() {
         // The machine may be busy: only stops are to fail requests.
         .setting("postgres.lookup_timeout", "30s")
         .setting("postgres.write_timeout", "30s")
+        .setting("postgres.connect_timeout", "30s")
         .setting("log.level", "warn");
     app.run(&["user", "add", "tests@example.com"]).unwrap();
     let token = app
