@@ -200,11 +200,14 @@ impl Route {
         let outcome = match self.log_in().await {
             Ok(login) => Ok(self.arrive(login)),
             Err(reason) => {
-                self.go_down(&reason);
-                // With one host there is nothing to change to: calls wait for it until their deadlines.
-                if doubt == Doubt::Silent && !reason.is_answer && self.hosts.count() > 1 {
-                    self.epoch.send_modify(|epoch| *epoch += 1);
+                let is_silent = doubt == Doubt::Silent && !reason.is_answer;
+                // One late login is no proof: a busy host takes as long. With others to change to it is worth the risk;
+                // calls on the only host wait for a second one.
+                let has_others = self.hosts.count() > 1;
+                if is_silent && has_others {
+                    self.give_up_connections();
                 }
+                self.go_down(&reason, is_silent && !has_others);
                 Err(reason)
             }
         };
@@ -240,7 +243,7 @@ impl Route {
         let former = self.host.swap(login.host, Ordering::Relaxed);
         if former != login.host {
             tracing::debug!(former, host = login.host, "host took over");
-            self.epoch.send_modify(|epoch| *epoch += 1);
+            self.give_up_connections();
         }
         Connection {
             client: Arc::new(tokio::sync::Mutex::new(login.client)),
@@ -248,12 +251,18 @@ impl Route {
         }
     }
 
-    fn go_down(self: &Arc<Self>, reason: &Unreachable) {
+    /// Ends the calls that are under way, and the use of their connections.
+    fn give_up_connections(&self) {
+        self.epoch.send_modify(|epoch| *epoch += 1);
+    }
+
+    fn go_down(self: &Arc<Self>, reason: &Unreachable, is_silent: bool) {
         let was_up = self.lock().down.replace(reason.clone()).is_none();
         self.is_down.store(true, Ordering::Relaxed);
         if was_up {
             let retry = Retry {
                 route: Arc::downgrade(self),
+                is_silent,
                 is_done: false,
             };
             self.runtime.spawn(retry.run());
@@ -273,6 +282,8 @@ impl Route {
 /// The one task that logs in while nobody else may. Ends with the route.
 struct Retry {
     route: Weak<Route>,
+    /// Whether calls get no answer on the connections that are there, and the host's silence is still to be proved.
+    is_silent: bool,
     is_done: bool,
 }
 
@@ -292,7 +303,12 @@ impl Retry {
                     route.come_up(Some(connection));
                     return;
                 }
-                Err(reason) => route.lock().down = Some(reason),
+                Err(reason) => {
+                    if std::mem::take(&mut self.is_silent) && !reason.is_answer {
+                        route.give_up_connections();
+                    }
+                    route.lock().down = Some(reason);
+                }
             }
         }
     }
