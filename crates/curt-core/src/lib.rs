@@ -49,7 +49,7 @@ pub use field::{Field, FieldError, FieldErrors};
 pub use key::{DomainId, Key, LinkId, LinkRef};
 pub use key_rules::{KeyRefusal, KeyRules};
 pub use link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
-pub use low_priority::spawn_low_priority;
+pub use low_priority::{lower_priority, spawn_low_priority};
 pub use owner::OwnerId;
 pub use repeats::RepeatLimiter;
 pub use sketch::Sketch;

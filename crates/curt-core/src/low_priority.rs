@@ -12,11 +12,18 @@ const NICE: i32 = 10;
 /// thread's start.
 pub fn spawn_low_priority(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let spawned = thread::Builder::new().name(name.into()).spawn(move || {
-        // A system that refuses runs the work at the usual priority.
-        let _nice = rustix::process::nice(NICE);
+        lower_priority(NICE);
         work();
     });
     spawned.map(drop)
+}
+
+/// Adds `nice` to the nice value of this thread, for good.
+pub fn lower_priority(nice: i32) {
+    if nice != 0 {
+        // A system that refuses runs the work at the usual priority.
+        let _nice = rustix::process::nice(nice);
+    }
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ impl Sqlite {
         }
         let readers = Readers::open(path, &settings).map_err(failed)?;
         let folding = open_folder(path, &settings).map_err(failed)?;
-        let (writer, thread) = Writer::start(connection, folding, path, &settings, schema.thread)?;
+        let (writer, thread) = Writer::start(connection, folding, path, &settings, schema)?;
         Ok(Arc::new(Self {
             path: path.to_path_buf(),
             settings,

@@ -24,6 +24,8 @@ pub(super) struct Schema {
     holds: &'static str,
     /// Name of the thread that writes to it; 15 characters at most.
     pub(super) thread: &'static str,
+    /// Nice value of that thread.
+    pub(super) nice: i32,
     /// Whether pages that deletions free are given back to the disk.
     pub(super) shrinks: bool,
     steps: &'static [Migration],
@@ -35,6 +37,7 @@ pub(super) static MAIN: Schema = Schema {
     application_id: 0x6375_7274,
     holds: "links",
     thread: "curt-sqlite",
+    nice: 0,
     shrinks: false,
     steps: &[
         Migration {
@@ -76,6 +79,9 @@ pub(super) static CLICKS: Schema = Schema {
     application_id: 0x6375_7263,
     holds: "clicks",
     thread: "curt-clicks-db",
+    // Nobody waits for clicks to be counted: what serves requests comes first, and a quarter of a core is left to it when
+    // every core is busy.
+    nice: 5,
     shrinks: true,
     steps: &[Migration {
         number: 1,

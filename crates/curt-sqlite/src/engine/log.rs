@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use curt_core::names;
+use curt_core::{lower_priority, names};
 use rusqlite::Connection;
 
 use crate::failure::{BACKEND, Failure, Reach};
@@ -54,6 +54,7 @@ impl LogKeeper {
         settings: &SqliteSettings,
         halted: Halted,
         tally: Arc<LogTally>,
+        nice: i32,
     ) -> std::io::Result<Self> {
         let (wake, wakes) = sync_channel(1);
         let checkpoints = Checkpoints {
@@ -65,7 +66,10 @@ impl LogKeeper {
         let of_thread = checkpoints.clone();
         let thread = std::thread::Builder::new()
             .name("curt-sqlite-log".to_owned())
-            .spawn(move || fold_when_woken(&folding, &wakes, &of_thread))?;
+            .spawn(move || {
+                lower_priority(nice);
+                fold_when_woken(&folding, &wakes, &of_thread);
+            })?;
         let cut_pages = settings.wal_bytes_max / page_bytes;
         Ok(Self {
             page_bytes,

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use curt_core::limits::COMMIT_GROUP_MAX;
-use curt_core::{ErrorKind, PortError, PortResult, names};
+use curt_core::{ErrorKind, PortError, PortResult, lower_priority, names};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -22,6 +22,7 @@ use super::counters::CounterChanges;
 use super::log::{Halted, LogKeeper, LogTally};
 use super::readers::closed;
 use crate::failure::{BACKEND, Failure, Reach, port_error};
+use crate::schema::Schema;
 use crate::settings::SqliteSettings;
 
 /// Calls that wait for the next group; further callers wait for a place in the queue.
@@ -112,7 +113,7 @@ impl Writer {
         folding: Connection,
         path: &Path,
         settings: &SqliteSettings,
-        name: &str,
+        schema: &'static Schema,
     ) -> PortResult<(Self, JoinHandle<()>)> {
         let page_bytes: u32 = connection
             .pragma_query_value(None, "page_size", |row| row.get(0))
@@ -132,11 +133,15 @@ impl Writer {
             settings,
             Arc::clone(&thread.halted),
             Arc::clone(&tally.log),
+            schema.nice,
         )
         .map_err(no_thread)?;
         let handle = std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || thread.serve(log, messages))
+            .name(schema.thread.to_owned())
+            .spawn(move || {
+                lower_priority(schema.nice);
+                thread.serve(log, messages);
+            })
             .map_err(no_thread)?;
         Ok((Self { queue, tally }, handle))
     }
@@ -389,8 +394,7 @@ mod tests {
             )
             .unwrap();
         let folding = open_folder(&path, &settings).unwrap();
-        let (writer, thread) =
-            Writer::start(connection, folding, &path, &settings, "writer").unwrap();
+        let (writer, thread) = Writer::start(connection, folding, &path, &settings, &MAIN).unwrap();
         (Arc::new(writer), thread)
     }
 
