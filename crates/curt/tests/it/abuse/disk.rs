@@ -17,7 +17,7 @@ use crate::wait::eventually;
 
 const ATTACKERS: u64 = 4;
 /// Of one attacker: what is attacked is the disk, not the processor.
-const CLICKS_PER_SECOND: u32 = 1_500;
+const CLICKS_PER_SECOND: u32 = 750;
 /// Clicks without a pause between them.
 const BURST: u64 = 50;
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0";
