@@ -5,10 +5,13 @@
 //! still let in; a balancer sees "not ready" meanwhile. Then nobody is let in, and only connections that stay silent
 //! are closed without an answer.
 
+use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use socket2::SockFilter;
 use socket2::SockRef;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +22,7 @@ use super::limit::ConnectionLimit;
 const SILENCE: Duration = Duration::from_millis(250);
 const SILENCE_STEP: Duration = Duration::from_millis(5);
 /// How long the kernel may take to finish handshakes that had begun when the listener stopped taking new ones.
-const HANDSHAKES: Duration = Duration::from_millis(20);
+const HANDSHAKES: Duration = Duration::from_millis(100);
 
 /// Each token is cancelled after the one before it.
 #[derive(Clone, Debug)]
@@ -69,8 +72,50 @@ impl StopSteps {
 
 /// Lets no new client begin a handshake, and waits for those that have begun one: closing the listener would reset them.
 pub(crate) async fn end_handshakes(listener: &TcpListener) {
-    if let Err(error) = SockRef::from(listener).listen(0) {
+    if let Err(error) = refuse_handshakes(&SockRef::from(listener)) {
         tracing::debug!(%error, "backlog could not be closed");
     }
     tokio::time::sleep(HANDSHAKES).await;
+}
+
+/// Drops packets that begin a handshake. A backlog of zero would not do: the kernel lets one client in beyond it.
+#[cfg(target_os = "linux")]
+fn refuse_handshakes(listener: &SockRef<'_>) -> io::Result<()> {
+    // Classic BPF, on the TCP header: load the byte of flags; with SYN go to the last line, else keep the whole packet.
+    const FLAGS: u32 = 13;
+    const SYN: u32 = 0x02;
+    listener.attach_filter(&[
+        SockFilter::new(0x30, 0, 0, FLAGS),
+        SockFilter::new(0x45, 1, 0, SYN),
+        SockFilter::new(0x06, 0, 0, u32::MAX),
+        SockFilter::new(0x06, 0, 0, 0),
+    ])
+}
+
+#[cfg(not(target_os = "linux"))]
+fn refuse_handshakes(listener: &SockRef<'_>) -> io::Result<()> {
+    listener.listen(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_is_let_in_after_handshakes_have_ended() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut before = TcpStream::connect(address).unwrap();
+        end_handshakes(&listener).await;
+        let (mut accepted, _) = listener.accept().unwrap();
+        // Those who were let in are served.
+        before.write_all(b"x").unwrap();
+        let mut byte = [0];
+        io::Read::read_exact(&mut accepted, &mut byte).unwrap();
+        let after = TcpStream::connect_timeout(&address, Duration::from_millis(200));
+        assert!(after.is_err(), "{after:?}");
+    }
 }
