@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use curt_accounts::AccountServices;
 use curt_core::names::event;
-use curt_core::{PortError, PortResult};
+use curt_core::{ClockGuard, PortError, PortResult};
 use curt_http::{Impact, Readiness};
 use curt_links::LinkPolicy;
 use tokio::time::{Interval, MissedTickBehavior};
@@ -67,11 +67,21 @@ pub(crate) fn start(
         }
         report(api_keys.flush_used().await);
     });
-    let people = accounts.people.clone();
+}
+
+/// Removes expired sessions, unless the clock has jumped: those that it ended are good again when it is right.
+pub(crate) fn start_session_purge(
+    supervisor: &Supervisor,
+    accounts: &AccountServices,
+    clock_guard: &Arc<ClockGuard>,
+) {
+    let (people, clock_guard) = (accounts.people.clone(), clock_guard.clone());
     supervisor.start("session-purge", |stop| async move {
         let mut clock = Ticks::every(SESSIONS_EVERY, stop);
         while clock.ticks().await {
-            report(people.purge_sessions().await.map(drop));
+            if let Some(now) = clock_guard.trusted_now() {
+                report(people.purge_sessions(now).await.map(drop));
+            }
         }
     });
 }

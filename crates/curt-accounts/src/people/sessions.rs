@@ -150,9 +150,8 @@ impl People {
         Ok(ended)
     }
 
-    /// Removes sessions that have expired, a batch at a time, and returns how many.
-    pub async fn purge_sessions(&self) -> PortResult<u64> {
-        let now = self.clock.now();
+    /// Removes sessions that have expired at `now`, a batch at a time, and returns how many.
+    pub async fn purge_sessions(&self, now: UnixMillis) -> PortResult<u64> {
         let mut purged = 0;
         loop {
             let batch = self.accounts.purge_sessions(now, PURGE_BATCH_MAX).await?;

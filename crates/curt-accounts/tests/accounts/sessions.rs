@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use curt_accounts::{AccountError, AccountSettings, SignIn, VERDICT_TTL, Via, Whom};
+use curt_core::Clock as _;
 use curt_core::limits::{AGENT_BYTES_MAX, SESSIONS_PER_USER_MAX};
 use curt_core::ports::Sessions as _;
 use curt_core::{ErrorKind, Scope};
@@ -360,6 +361,9 @@ async fn sessions_are_bounded_described_and_purged() {
     assert!(session.agent.starts_with("abä") && session.agent.len() <= AGENT_BYTES_MAX);
     world.clock.advance(DAY * 14);
     let held = SESSIONS_PER_USER_MAX as u64;
-    assert_eq!(people.purge_sessions().await.unwrap(), held);
-    assert_eq!(people.purge_sessions().await.unwrap(), 0);
+    assert_eq!(
+        people.purge_sessions(world.clock.now()).await.unwrap(),
+        held
+    );
+    assert_eq!(people.purge_sessions(world.clock.now()).await.unwrap(), 0);
 }

@@ -87,15 +87,18 @@ impl Lane {
                 return Ok(self.session_of(client, connection, place));
             }
             let login = timeout_at(deadline, self.route.connect()).await;
-            match login.map_err(|_| NoConnection::Late)? {
+            let why = match login.map_err(|_| NoConnection::Late)? {
                 Ok(connection) => return self.set_up(connection, place, deadline).await,
-                // A host that lets nobody in may still answer on the connections that it has: too many of them, or too
-                // busy to log in.
-                Err(why) if self.in_use.load(Ordering::Relaxed) > 0 => {
-                    let waited = timeout_at(deadline, returned).await;
-                    waited.map_err(|_| NoConnection::Unreachable(why))?;
-                }
-                Err(why) => return Err(NoConnection::Unreachable(why)),
+                Err(why) => why,
+            };
+            // A host that lets nobody in may still answer on the connections that it has: too many of them, or too busy
+            // to log in. Asked before the look at what is idle: what is not in use any more then is there.
+            let is_used = self.in_use.load(Ordering::Acquire) > 0;
+            if let Some((client, connection)) = self.pop_idle() {
+                return Ok(self.session_of(client, connection, place));
+            }
+            if !is_used || timeout_at(deadline, returned).await.is_err() {
+                return Err(NoConnection::Unreachable(why));
             }
         }
     }
@@ -170,7 +173,7 @@ impl Lane {
     /// Notes that a call has no connection any more. All that wait look again: the last one that they could have waited
     /// for may be gone.
     fn end_use(&self) {
-        self.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.in_use.fetch_sub(1, Ordering::Release);
         self.returned.notify_waiters();
     }
 

@@ -171,9 +171,9 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let ready = starting();
     keep_policy(config, &supervisor, &accounts, &policy, &ready).await?;
     let clock_guard = watch_clock(config, &stores, &supervisor, &ready, &mut registry).await;
-    let watchers = ClickWatchers::new(&ready, &clock_guard);
-    let (tasks, metrics) = (&supervisor, &mut registry);
-    let clicks = ClickLine::start(config, roles, &mut stores, tasks, metrics, watchers)?;
+    account_tasks::start_session_purge(&supervisor, &accounts, &clock_guard);
+    let (tasks, watchers) = (&supervisor, ClickWatchers::new(&ready, &clock_guard));
+    let clicks = ClickLine::start(config, roles, &mut stores, tasks, &mut registry, watchers)?;
     start_keys(config, roles, &supervisor, &supply, &ready);
     if roles.has(Role::Purge) {
         let ports = stores.purge_ports(clock_guard);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use curt_testkit::http::Client;
+use curt_testkit::http::{Client, Request};
 use curt_testkit::stop::SetOnDrop;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
@@ -159,7 +159,8 @@ fn a_clock_that_was_years_ahead_purges_nothing() {
     follow_all(&site, &keys, 302);
     wait_for_clock(&site, true);
 
-    // The same for a process that knows the clock only as it is wrong.
+    // The same for a process that knows the clock only as it is wrong. Sessions are looked through at its start.
+    let cookie = sign_in(&site);
     site.kill();
     set_ahead(&ahead, THREE_YEARS);
     site.restart();
@@ -169,10 +170,23 @@ fn a_clock_that_was_years_ahead_purges_nothing() {
     site.restart();
     follow_all(&site, &keys, 302);
     wait_for_clock(&site, true);
+    let mine = Request::get("/api/v1/users/me").header("Cookie", &cookie);
+    let answer = Api::new(site.http(), "").send(&mine).unwrap();
+    assert_eq!(answer.status, 200, "the session ended: {answer:?}");
     // Neither are single clicks removed, which are kept for 30 days.
     let page = site.api().get(&format!("/api/v1/links/{}/clicks", keys[0]));
     let clicks = page.unwrap().json()["clicks"].as_array().unwrap().len();
     assert!(clicks >= 1, "{clicks}");
+}
+
+/// The cookie of a new user's session.
+fn sign_in(site: &Site) -> String {
+    let email = "ann@example.com";
+    let password = site.app().run(&["user", "add", email]).unwrap();
+    let shown = json!({ "email": email, "password": password.trim() });
+    let answer = site.api().post("/api/v1/sessions", &shown).unwrap();
+    assert_eq!(answer.status, 201, "{answer:?}");
+    format!("curt_session={}", answer.cookie("curt_session").unwrap())
 }
 
 /// Visitors meet every link while it is expired, and the schedule has many turns.
