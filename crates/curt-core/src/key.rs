@@ -104,6 +104,16 @@ impl LinkId {
         Self { domain, key }
     }
 
+    /// Reads the form that is displayed. `None`: it is not one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (domain, key) = text.split_once('/')?;
+        Some(Self::new(
+            DomainId(domain.parse().ok()?),
+            Key::parse(key).ok()?,
+        ))
+    }
+
     #[must_use]
     pub fn as_ref(&self) -> LinkRef<'_> {
         LinkRef {

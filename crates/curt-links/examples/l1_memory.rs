@@ -9,10 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::clock::SystemClock;
-use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkIndex, LinkStore,
-    LinkTotals, ListPage, ListQuery, Released, SeededLinks, SpendReply,
-};
+use curt_core::ports::{ChangeReply, Inserted, LinkStore, RequestToken, SpendReply};
 use curt_core::{
     Clock, DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkRef, LinkState, OwnerId, PortError,
     PortResult, RedirectStatus, Revision, Target, UnixMillis, Visibility,
@@ -156,20 +153,19 @@ impl LinkStore for MadeUp {
         }))
     }
 
-    async fn insert(&self, _: InsertRequest) -> PortResult<InsertReply> {
-        not_here()
-    }
-
-    async fn update(&self, _: Link, _: Revision) -> PortResult<ChangeReply> {
-        not_here()
-    }
-
-    async fn delete(
+    async fn insert_if_absent(
         &self,
-        _: &LinkId,
-        _: Option<Revision>,
-        _: UnixMillis,
-    ) -> PortResult<ChangeReply> {
+        _: Vec<Link>,
+        _: Option<RequestToken>,
+    ) -> PortResult<Vec<Inserted>> {
+        not_here()
+    }
+
+    async fn update_at(&self, _: Link, _: Revision) -> PortResult<ChangeReply> {
+        not_here()
+    }
+
+    async fn delete_at(&self, _: &LinkId, _: Revision, _: UnixMillis) -> PortResult<ChangeReply> {
         not_here()
     }
 
@@ -182,43 +178,6 @@ impl LinkStore for MadeUp {
     }
 
     async fn ping(&self) -> PortResult<()> {
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl LinkIndex for MadeUp {
-    async fn list(&self, _: &ListQuery) -> PortResult<ListPage> {
-        not_here()
-    }
-
-    async fn expired(&self, _: UnixMillis, _: usize) -> PortResult<Vec<(LinkId, Revision)>> {
-        not_here()
-    }
-
-    async fn purge(&self, _: &[(LinkId, Revision)], _: UnixMillis) -> PortResult<Vec<LinkId>> {
-        not_here()
-    }
-
-    async fn release(&self, _: UnixMillis, _: usize) -> PortResult<Vec<Released>> {
-        not_here()
-    }
-}
-
-#[async_trait]
-impl SeededLinks for MadeUp {
-    async fn seed(&self, _: &[LinkId]) -> PortResult<u64> {
-        not_here()
-    }
-
-    async fn claim(&self, _: InsertRequest) -> PortResult<ClaimReply> {
-        not_here()
-    }
-}
-
-#[async_trait]
-impl LinkTotals for MadeUp {
-    async fn counts(&self) -> PortResult<LinkCounts> {
         not_here()
     }
 }

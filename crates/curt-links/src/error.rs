@@ -22,7 +22,7 @@ pub enum LinkError {
     #[error("the link has changed since; it is at revision {}.{} now", .0.generation, .0.version)]
     Stale(Revision),
     #[error("the idempotency key was used for a different request")]
-    OnceMismatch,
+    IdempotencyMismatch,
     /// Of a repeated request: it had been applied, and its link has been deleted or purged since.
     #[error("the link that this request made, {0}, is no more")]
     CreatedAndGone(Key),

@@ -22,8 +22,8 @@ mod settings;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
-use curt_core::ports::{LinkPorts, LinkStore};
-use curt_core::{Clock, ErrorKind, LinkId, PortError, PortResult, UnixMillis};
+use curt_core::ports::{LinkChange, LinkPorts, LinkStore};
+use curt_core::{Clock, ErrorKind, PortError, PortResult, UnixMillis};
 use curt_keys::KeySupply;
 
 use crate::admit::AdmissionRules;
@@ -107,16 +107,14 @@ impl Links {
         write: impl FnOnce(Arc<dyn LinkStore>) -> F,
     ) -> PortResult<T>
     where
-        F: Future<Output = (Vec<LinkId>, PortResult<T>)> + Send + 'static,
+        F: Future<Output = (Vec<LinkChange>, PortResult<T>)> + Send + 'static,
         T: Send + 'static,
     {
         let writing = write(Arc::clone(&self.ports.store));
         let resolver = Arc::clone(&self.resolver);
         let task = tokio::spawn(async move {
-            let (ids, reply) = writing.await;
-            for id in &ids {
-                resolver.invalidate(id);
-            }
+            let (changes, reply) = writing.await;
+            resolver.invalidate(&changes);
             reply
         });
         task.await.unwrap_or_else(|died| {

@@ -21,6 +21,7 @@ CREATE TABLE users (
 
 CREATE INDEX users_with_password ON users (id) WHERE password_hash IS NOT NULL;
 CREATE INDEX users_with_limit ON users (id) WHERE redirections_amount IS NOT NULL;
+CREATE INDEX users_disabled ON users (id) WHERE disabled_at IS NOT NULL;
 
 -- The seq is the number of the key, by which links remember what made them. Rows are never removed.
 CREATE TABLE api_keys (
@@ -37,9 +38,12 @@ CREATE TABLE api_keys (
     created_at          bigint   NOT NULL,
     expires_at          bigint,
     revoked_at          bigint,             -- may lie in the future
-    last_used_at        bigint
+    last_used_at        bigint,
+    parent              text COLLATE "C",   -- the prefix of the API key that made it; NULL: a user did
+    bucket              bigint              -- the key whose quota it counts into; NULL: its own
 ) WITH (fillfactor = 80); -- room to note their use without touching an index
 
+CREATE INDEX api_keys_by_parent ON api_keys (parent) WHERE parent IS NOT NULL;
 CREATE INDEX api_keys_by_user ON api_keys (user_id, seq);
 CREATE INDEX api_keys_with_limit ON api_keys (seq) WHERE redirections_amount IS NOT NULL;
 

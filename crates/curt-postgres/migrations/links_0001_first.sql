@@ -1,4 +1,4 @@
--- Links, and what idempotent requests were answered: one shard of the links database.
+-- Links, and the requests that may be repeated: one shard of the links database.
 --
 -- A link has state 0 (active) or 1 (disabled); 2 is a tombstone, 3 a seeded row that is nobody's yet.
 CREATE TABLE links (
@@ -25,6 +25,7 @@ CREATE TABLE links (
     password_hash text,
     title         text,
     tags          text[],            -- NULL: none
+    request_token bytea,             -- of the request that made it, if that had an idempotency key
     PRIMARY KEY (domain, key)        -- the judge of uniqueness (K-1)
 );
 
@@ -54,13 +55,26 @@ CREATE TABLE link_clicks (
     FOREIGN KEY (domain, key) REFERENCES links ON DELETE CASCADE
 );
 
--- What an Idempotency-Key was answered: per link "domain/key", or NULL where an alias had been taken.
+-- The generation of the last link that had a key which was released since: the next link under the key has the next one,
+-- so that nothing that names the former link is about the new one. Rows stay when the key is used again.
+CREATE TABLE key_generations (
+    domain     bigint           NOT NULL,
+    generation bigint           NOT NULL,
+    key        text COLLATE "C" NOT NULL,
+    PRIMARY KEY (domain, key)
+);
+
+-- Requests with an idempotency key: the keys that each is going to use, a line per link with origin and "domain/key", and
+-- when it is finished what came of it, a line per link with "domain/key", or "-" where an alias had been taken.
 CREATE TABLE idempotency (
     owner       bigint           NOT NULL,
     created_at  bigint           NOT NULL,
+    version     bigint           NOT NULL, -- of the plan
     name        text COLLATE "C" NOT NULL,
     fingerprint bytea            NOT NULL,
-    outcome     text[]           NOT NULL,
+    token       bytea            NOT NULL, -- its links carry it
+    plan        text COLLATE "C" NOT NULL,
+    outcome     text COLLATE "C",
     PRIMARY KEY (owner, name)
 );
 
@@ -82,9 +96,7 @@ CREATE TABLE link_counts (
     deleted_from_ledger  bigint NOT NULL DEFAULT 0,
     released_from_ledger bigint NOT NULL DEFAULT 0,
     seeded               bigint NOT NULL DEFAULT 0,
-    pings                bigint NOT NULL DEFAULT 0,
-    -- Links that a request with an Idempotency-Key counted on and did not get: undoes the request as a whole.
-    missing              bigint NOT NULL DEFAULT 0 CONSTRAINT once_as_a_whole CHECK (missing = 0)
+    pings                bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 INSERT INTO link_counts (slot) SELECT generate_series(0, 255);

@@ -89,12 +89,6 @@ pub(super) fn sql_state(error: &PortError) -> Option<&SqlState> {
     error.source.as_ref()?.downcast_ref::<Error>()?.code()
 }
 
-/// The constraint that the engine says was violated, if one was.
-pub(super) fn constraint(error: &PortError) -> Option<&str> {
-    let error = error.source.as_ref()?.downcast_ref::<Error>()?;
-    error.as_db_error()?.constraint()
-}
-
 /// A failure that can be told to every caller of a group.
 #[derive(Clone, Debug)]
 pub(super) struct Shared {

@@ -52,38 +52,24 @@ pub static CURSORS: MigrationSet = MigrationSet {
     }],
 };
 
-/// Links, and the answers to idempotent requests.
+/// Links, and requests that may be repeated.
 pub static LINKS: MigrationSet = MigrationSet {
     name: "links",
-    steps: &[
-        Migration {
-            number: 1,
-            name: "first",
-            sql: include_str!("../migrations/links_0001_first.sql"),
-        },
-        Migration {
-            number: 2,
-            name: "key generations",
-            sql: include_str!("../migrations/links_0002_key_generations.sql"),
-        },
-    ],
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../migrations/links_0001_first.sql"),
+    }],
 };
 
 /// Users, and everything that belongs to one.
 pub static ACCOUNTS: MigrationSet = MigrationSet {
     name: "accounts",
-    steps: &[
-        Migration {
-            number: 1,
-            name: "first",
-            sql: include_str!("../migrations/accounts_0001_first.sql"),
-        },
-        Migration {
-            number: 2,
-            name: "API key parents",
-            sql: include_str!("../migrations/accounts_0002_api_key_parents.sql"),
-        },
-    ],
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../migrations/accounts_0001_first.sql"),
+    }],
 };
 
 /// What is counted about clicks, and the clicks.

@@ -39,38 +39,11 @@ pub(super) static MAIN: Schema = Schema {
     thread: "curt-sqlite",
     nice: 0,
     shrinks: false,
-    steps: &[
-        Migration {
-            number: 1,
-            name: "first",
-            sql: include_str!("../migrations/0001_first.sql"),
-        },
-        Migration {
-            number: 2,
-            name: "accounts",
-            sql: include_str!("../migrations/0002_accounts.sql"),
-        },
-        Migration {
-            number: 3,
-            name: "link clicks",
-            sql: include_str!("../migrations/0003_link_clicks.sql"),
-        },
-        Migration {
-            number: 4,
-            name: "keys",
-            sql: include_str!("../migrations/0004_keys.sql"),
-        },
-        Migration {
-            number: 5,
-            name: "API key parents",
-            sql: include_str!("../migrations/0005_api_key_parents.sql"),
-        },
-        Migration {
-            number: 6,
-            name: "key generations",
-            sql: include_str!("../migrations/0006_key_generations.sql"),
-        },
-    ],
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../migrations/0001_first.sql"),
+    }],
 };
 
 /// What is counted about clicks, and the clicks.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkIndex, LinkStore,
-    LinkTotals, ListPage, ListQuery, Released, SeededDatabase, SeededLinks, SpendReply,
+    BeginReply, ChangeReply, CreationOutcome, CreationPlan, Idempotency, IdempotentRequest,
+    Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage, ListQuery,
+    RequestToken, SeededDatabase, SeededLinks, SpendReply,
 };
 use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
 
@@ -27,6 +28,10 @@ pub enum Call {
     ClicksSpent,
     Counts,
     Ping,
+    Begin,
+    ReplacePlan,
+    Finish,
+    Forget,
 }
 
 /// Who stands at the door. Waiting delays the call; an error is the caller's answer.
@@ -75,84 +80,50 @@ impl<A> Deref for AttendedLinks<A> {
     }
 }
 
-#[async_trait]
-impl<A: Attendant> LinkStore for AttendedLinks<A> {
-    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
-        self.pass(Call::Insert, self.inner.insert(request)).await
-    }
-
-    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
-        self.pass(Call::Get, self.inner.get(id)).await
-    }
-
-    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
-        self.pass(Call::Update, self.inner.update(link, seen)).await
-    }
-
-    async fn delete(
-        &self,
-        id: &LinkId,
-        seen: Option<Revision>,
-        now: UnixMillis,
-    ) -> PortResult<ChangeReply> {
-        self.pass(Call::Delete, self.inner.delete(id, seen, now))
-            .await
-    }
-
-    async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        self.pass(Call::SpendClick, self.inner.spend_click(id, seen))
-            .await
-    }
-
-    async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
-        self.pass(Call::ClicksSpent, self.inner.clicks_spent(id))
-            .await
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        self.pass(Call::Ping, self.inner.ping()).await
-    }
+macro_rules! attend {
+    ($port:ident: $(fn $method:ident($($name:ident: $type:ty),*) -> $reply:ty = $call:ident;)+) => {
+        #[async_trait]
+        impl<A: Attendant> $port for AttendedLinks<A> {
+            $(async fn $method(&self, $($name: $type),*) -> PortResult<$reply> {
+                self.pass(Call::$call, self.inner.$method($($name),*)).await
+            })+
+        }
+    };
 }
 
-#[async_trait]
-impl<A: Attendant> LinkIndex for AttendedLinks<A> {
-    async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
-        self.pass(Call::List, self.inner.list(query)).await
-    }
+attend!(LinkStore:
+    fn insert_if_absent(links: Vec<Link>, token: Option<RequestToken>) -> Vec<Inserted> = Insert;
+    fn get(id: &LinkId) -> Option<Link> = Get;
+    fn update_at(link: Link, seen: Revision) -> ChangeReply = Update;
+    fn delete_at(id: &LinkId, seen: Revision, now: UnixMillis) -> ChangeReply = Delete;
+    fn spend_click(id: &LinkId, seen: Revision) -> SpendReply = SpendClick;
+    fn clicks_spent(id: &LinkId) -> u64 = ClicksSpent;
+    fn ping() -> () = Ping;
+);
 
-    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
-        self.pass(Call::Expired, self.inner.expired(now, limit))
-            .await
-    }
+attend!(LinkIndex:
+    fn list(query: &ListQuery) -> ListPage = List;
+    fn expired(now: UnixMillis, limit: usize) -> Vec<(LinkId, Revision)> = Expired;
+    fn purge(batch: &[(LinkId, Revision)], now: UnixMillis) -> Vec<LinkChange> = Purge;
+    fn release(before: UnixMillis, limit: usize) -> Vec<LinkChange> = Release;
+);
 
-    async fn purge(
-        &self,
-        batch: &[(LinkId, Revision)],
-        now: UnixMillis,
-    ) -> PortResult<Vec<LinkId>> {
-        self.pass(Call::Purge, self.inner.purge(batch, now)).await
-    }
+attend!(LinkTotals:
+    fn counts() -> LinkCounts = Counts;
+);
 
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
-        self.pass(Call::Release, self.inner.release(before, limit))
-            .await
-    }
-}
+attend!(Idempotency:
+    fn begin(request: &IdempotentRequest, plan: &CreationPlan) -> BeginReply = Begin;
+    fn replace_plan(request: &IdempotentRequest, plan: &CreationPlan) -> CreationPlan = ReplacePlan;
+    fn finish(
+        request: &IdempotentRequest,
+        token: RequestToken,
+        outcome: CreationOutcome
+    ) -> CreationOutcome = Finish;
+    fn forget_before(before: UnixMillis, limit: usize) -> usize = Forget;
+);
 
-#[async_trait]
-impl<A: Attendant> SeededLinks for AttendedLinks<A> {
-    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
-        self.pass(Call::Seed, self.inner.seed(ids)).await
-    }
-
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
-        self.pass(Call::Claim, self.inner.claim(request)).await
-    }
-}
-
-#[async_trait]
-impl<A: Attendant> LinkTotals for AttendedLinks<A> {
-    async fn counts(&self) -> PortResult<LinkCounts> {
-        self.pass(Call::Counts, self.inner.counts()).await
-    }
-}
+attend!(SeededLinks:
+    fn seed(ids: &[LinkId]) -> u64 = Seed;
+    fn claim(links: Vec<Link>) -> Vec<Link> = Claim;
+);

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ApiKey, ApiKeys, AuditEntry, AuditLog, Invite, Invites, KeysToRevoke, NewApiKey, Permission,
-    PermissionId, Permissions, RedirectionLimits, Released, Session, Sessions, UserChange, Users,
+    ApiKey, ApiKeys, AuditEntry, AuditLog, Invite, Invites, KeysToRevoke, LinkChange, NewApiKey,
+    Permission, PermissionId, Permissions, RedirectionLimits, Session, Sessions, UserChange, Users,
 };
 use curt_core::{
     ApiKeyNumber, ErrorKind, LinkId, OwnerId, PortError, PortResult, UnixMillis, User,
@@ -134,7 +134,7 @@ forward!(Permissions {
     fn revoke(id: PermissionId, link: &LinkId) -> bool;
     fn permissions(link: &LinkId, generation: u32, limit: usize) -> Vec<Permission>;
     fn may_follow(user: OwnerId, link: &LinkId, generation: u32) -> bool;
-    fn revoke_released(released: &[Released]) -> ();
+    fn revoke_released(released: &[LinkChange]) -> ();
 });
 
 forward!(AuditLog {

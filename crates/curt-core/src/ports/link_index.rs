@@ -1,5 +1,6 @@
 use async_trait::async_trait;
 
+use super::LinkChange;
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
 use crate::key::LinkId;
@@ -18,28 +19,22 @@ pub trait LinkIndex: Send + Sync {
     async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>>;
 
     /// Turns each link that is still active, still expired at `now` and still at the given revision into a tombstone,
-    /// as
-    /// [`LinkStore::delete`](super::LinkStore::delete) does. Returns the ids that this call changed. Called twice: the second changes nothing.
-    async fn purge(&self, batch: &[(LinkId, Revision)], now: UnixMillis)
-    -> PortResult<Vec<LinkId>>;
+    /// as [`LinkStore::delete_at`](super::LinkStore::delete_at) does. Returns what this call changed. Called twice: the second changes nothing.
+    async fn purge(
+        &self,
+        batch: &[(LinkId, Revision)],
+        now: UnixMillis,
+    ) -> PortResult<Vec<LinkChange>>;
 
     /// Removes up to `limit` tombstones whose quarantine has ended (`updated_at` at or before `before`) and returns
-    /// the keys that may go back into the supply: never an alias, never a link that was served with a permanent
+    /// the tombstones whose keys may go back into the supply: never an alias, never a link that was served with a permanent
     /// status. Tombstones that do not qualify stay. The caller gives the keys to the ledger afterwards; a crash in
     /// between leaks at most `limit` keys.
     ///
     /// Nothing of a released link stays but its generation, which is remembered for good: the next link under the key
-    /// has the next one, however it comes to be (`insert`, or `seed` and `claim`). Visits that were taken go. A recorded
+    /// has the next one, however it comes to be (`insert_if_absent`, or `seed` and `claim`). Clicks that were taken go. A recorded
     /// outcome of an idempotent request still names the key, and tells by its time that it was another link's.
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>>;
-}
-
-/// A key that no link has any more.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Released {
-    pub id: LinkId,
-    /// The generation of the link that had it.
-    pub generation: u32,
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkChange>>;
 }
 
 /// What to list. Text is compared by ASCII case folding.

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use super::{LinkIndex, LinkStore, LinkTotals, SeededLinks};
+use super::{Idempotency, LinkIndex, LinkStore, LinkTotals, SeededLinks};
 
 /// An engine that serves every port of links that has to be served.
-pub trait LinkDatabase: LinkStore + LinkIndex + LinkTotals {}
+pub trait LinkDatabase: LinkStore + LinkIndex + LinkTotals + Idempotency {}
 
-impl<T: LinkStore + LinkIndex + LinkTotals + ?Sized> LinkDatabase for T {}
+impl<T: LinkStore + LinkIndex + LinkTotals + Idempotency + ?Sized> LinkDatabase for T {}
 
 /// One that serves the optional port, too.
 pub trait SeededDatabase: LinkDatabase + SeededLinks {}
@@ -18,6 +18,7 @@ pub struct LinkPorts {
     pub store: Arc<dyn LinkStore>,
     pub index: Arc<dyn LinkIndex>,
     pub totals: Arc<dyn LinkTotals>,
+    pub idempotency: Arc<dyn Idempotency>,
     /// `None`: the `claim` strategy cannot be used.
     pub seeded: Option<Arc<dyn SeededLinks>>,
 }
@@ -34,6 +35,7 @@ impl From<Arc<dyn SeededDatabase>> for LinkPorts {
             store: database.clone(),
             index: database.clone(),
             totals: database.clone(),
+            idempotency: database.clone(),
             seeded: Some(database),
         }
     }

@@ -5,6 +5,7 @@
 //! | [`LinkStore`] | links by key, one conditional insert per key | create, manage, resolve |
 //! | [`LinkIndex`] | links by owner, age and expiry | manage, purge |
 //! | [`LinkTotals`] | how many links there are | keys, status |
+//! | [`Idempotency`] | plans and outcomes of repeatable requests | create, purge |
 //! | [`SeededLinks`] | rows to be claimed; optional | keygen, create |
 //! | [`LinkCache`] | versioned copies shared between processes | resolve |
 //! | [`KeyLedger`] | the durable inventory of minted keys | keygen, keysync |
@@ -29,6 +30,7 @@ mod click_store;
 mod click_stream;
 mod cursor;
 mod heartbeats;
+mod idempotency;
 mod key_file;
 mod key_ledger;
 mod key_pool;
@@ -47,6 +49,7 @@ pub use click_store::*;
 pub use click_stream::*;
 pub use cursor::*;
 pub use heartbeats::*;
+pub use idempotency::*;
 pub use key_file::*;
 pub use key_ledger::*;
 pub use key_pool::*;

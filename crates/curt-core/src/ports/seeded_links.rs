@@ -1,6 +1,5 @@
 use async_trait::async_trait;
 
-use super::{InsertRequest, Replay};
 use crate::error::PortResult;
 use crate::key::LinkId;
 use crate::link::Link;
@@ -14,14 +13,6 @@ pub trait SeededLinks: Send + Sync {
 
     /// Gives each of `links` the key of a different seeded row and returns the links as stored, in order; `link.id.key`
     /// and `link.revision` of the input are ignored, and the stored generation is one more than the row's. Fewer
-    /// results than links when the seeds run out: the first ones were served. With `once` as in `insert`, as a whole or
-    /// not at all: when the seeds do not suffice, nothing is claimed or recorded and the list is empty.
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply>;
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClaimReply {
-    Claimed(Vec<Link>),
-    Replayed(Replay),
-    Mismatch,
+    /// results than links when the seeds run out: the first ones were served. Called twice: claims twice.
+    async fn claim(&self, links: Vec<Link>) -> PortResult<Vec<Link>>;
 }

@@ -43,7 +43,7 @@ impl From<LinkError> for Problem {
             }
             LinkError::NotFound => Self::new(ProblemCode::LinkNotFound),
             LinkError::Stale(now) => stale(Some(now)),
-            LinkError::OnceMismatch => Self::new(ProblemCode::IdempotencyMismatch),
+            LinkError::IdempotencyMismatch => Self::new(ProblemCode::IdempotencyMismatch),
             LinkError::CreatedAndGone(key) => Self::new(ProblemCode::CreatedLinkGone)
                 .detail(format!(
                     "The link {key}, which this request made before, has been deleted or purged."

@@ -1,12 +1,21 @@
-//! Requests with an idempotency key: applied as a whole, once, however often they come.
+//! Requests with an idempotency key: begun with a plan, carried out link by link, finished with an outcome.
+//!
+//! Each step may be the last before a crash. A retry resumes the stored plan: links with its token are its own, missing
+//! ones are created, and the outcome is the same. Keys of a stored plan are never given back to the supply, because the
+//! retry is going to use them.
+
+use std::collections::HashSet;
 
 use curt_core::clock::UnixMillis;
 use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, KEY_TRIES_MAX};
-use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted, Once, Replay};
-use curt_core::{Field, FieldError, KeyOrigin, Link, LinkState, OwnerId, PortError};
+use curt_core::ports::{
+    BeginReply, CreationOutcome, CreationPlan, IdempotentRequest, Inserted, PlannedKey,
+    RequestToken,
+};
+use curt_core::{Field, FieldError, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult};
+use curt_keys::SuppliedKey;
 
-use super::independent::{placeholder_key, unexpected_reply};
-use super::{Created, LinkCreator, Outcome, supplied_key, with_stored_generation};
+use super::{Created, LinkCreator, Outcome};
 use crate::Links;
 use crate::admit::AdmittedLink;
 use crate::error::LinkError;
@@ -19,7 +28,7 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    pub(super) fn admit(self, owner: OwnerId) -> Result<Once, Vec<FieldError>> {
+    pub(super) fn admit(self, owner: OwnerId) -> Result<IdempotentRequest, Vec<FieldError>> {
         let is_usable = !self.key.is_empty()
             && self.key.len() <= IDEMPOTENCY_KEY_BYTES_MAX
             && self
@@ -35,7 +44,7 @@ impl IdempotencyKey {
                 ),
             )]);
         }
-        Ok(Once {
+        Ok(IdempotentRequest {
             owner,
             key: self.key.into(),
             fingerprint: self.fingerprint,
@@ -43,184 +52,250 @@ impl IdempotencyKey {
     }
 }
 
-/// What stays the same for all links of one try.
-struct InsertAttempt {
+/// A request under way.
+struct Creation {
     by: LinkCreator,
-    now: UnixMillis,
-    attempt: usize,
+    drafts: Vec<AdmittedLink>,
+    plan: CreationPlan,
+    /// Per link, what the insert under its planned key said.
+    inserted: Vec<Option<Inserted>>,
+}
+
+impl Creation {
+    /// Whether the link at `place` needs another key.
+    fn is_key_taken(&self, place: usize) -> bool {
+        let is_generated = self.plan.keys[place].origin != KeyOrigin::Alias;
+        self.inserted[place] == Some(Inserted::Conflict) && is_generated
+    }
+
+    fn outcome(&self) -> CreationOutcome {
+        let places = self.inserted.iter().zip(&self.plan.keys);
+        let id = |(inserted, key): (&Option<Inserted>, &PlannedKey)| match inserted {
+            Some(Inserted::Created(_) | Inserted::CreatedBefore(_)) => Some(key.id.clone()),
+            Some(Inserted::Conflict) | None => None,
+        };
+        CreationOutcome {
+            at: self.plan.at,
+            ids: places.map(id).collect(),
+        }
+    }
 }
 
 impl Links {
-    pub(super) async fn insert_idempotently(
+    pub(super) async fn create_idempotently(
         &self,
         by: LinkCreator,
         drafts: Vec<AdmittedLink>,
-        once: Once,
+        request: IdempotentRequest,
         now: UnixMillis,
     ) -> Result<Vec<Outcome>, LinkError> {
-        // A row that was seeded before its key was refused cannot be given up once it is on record.
-        let may_claim = self.supply.claims_rows() && !self.settings.keys.has_unwanted_words();
-        if may_claim && drafts.iter().all(|draft| draft.alias.is_none()) {
-            let claimed = self.claim_once(by, &drafts, &once, now).await?;
-            if let Some(outcomes) = claimed {
-                return Ok(outcomes);
-            }
-        }
-        let mut links = Vec::with_capacity(drafts.len());
+        let mut keys = Vec::with_capacity(drafts.len());
         for draft in &drafts {
-            let key = self.take_key(draft, by.owner, 0).await;
-            links.push(self.build(draft, by, key, now));
+            keys.push(self.plan_key(draft, by.owner, 0).await);
         }
+        let plan = CreationPlan {
+            token: RequestToken(rand::random()),
+            version: 0,
+            at: now,
+            keys,
+        };
+        let begun = self.ports.idempotency.begin(&request, &plan).await;
+        let plan = match begun {
+            Ok(BeginReply::New) => plan,
+            Ok(reply) => {
+                self.put_back(&plan.keys);
+                match reply {
+                    BeginReply::Resumed(plan) => plan,
+                    BeginReply::Replayed(outcome) => {
+                        return self.replay(by, drafts.len(), outcome).await;
+                    }
+                    BeginReply::New | BeginReply::Mismatch => {
+                        return Err(LinkError::IdempotencyMismatch);
+                    }
+                }
+            }
+            Err(failure) => {
+                if failure.kind.is_without_effect() {
+                    self.put_back(&plan.keys);
+                }
+                return Err(failure.into());
+            }
+        };
+        // Items that were admitted then and are not now (their expiry has passed) make it another request.
+        if plan.keys.len() != drafts.len() {
+            return Err(LinkError::IdempotencyMismatch);
+        }
+        let creation = Creation {
+            by,
+            inserted: vec![None; drafts.len()],
+            drafts,
+            plan,
+        };
+        self.carry_out(&request, creation).await
+    }
+
+    /// Inserts what the plan says, with other keys where generated ones are taken, and finishes the request.
+    async fn carry_out(
+        &self,
+        request: &IdempotentRequest,
+        mut creation: Creation,
+    ) -> Result<Vec<Outcome>, LinkError> {
         for attempt in 1..=KEY_TRIES_MAX {
-            let request = InsertRequest {
-                links: links.clone(),
-                once: Some(once.clone()),
-                now,
-            };
-            let reply = self.insert(request).await;
-            if let Err(failure) = &reply {
-                self.put_back_after(failure, &links);
+            self.insert_planned(&mut creation).await?;
+            let all = 0..creation.plan.keys.len();
+            let taken: Vec<usize> = all.filter(|place| creation.is_key_taken(*place)).collect();
+            if taken.is_empty() {
+                return self.finish(request, creation).await;
             }
-            let inserted = match reply? {
-                InsertReply::Stored(inserted) if inserted.len() == links.len() => inserted,
-                InsertReply::Replayed(replay) => {
-                    self.put_back(&links);
-                    return self.replay(by, &drafts, replay).await;
-                }
-                InsertReply::Mismatch => {
-                    self.put_back(&links);
-                    return Err(LinkError::OnceMismatch);
-                }
-                reply @ InsertReply::Stored(_) => {
-                    return Err(unexpected_reply("insert links", &reply).into());
-                }
-            };
-            let placing = InsertAttempt { by, now, attempt };
-            if !self
-                .replace_conflicted(&placing, &drafts, &mut links, &inserted)
-                .await
-            {
-                return Ok(self.collect_outcomes(links, inserted));
-            }
+            self.replace_keys(request, &mut creation, &taken, attempt)
+                .await?;
         }
-        self.put_back(&links);
         Err(LinkError::KeysExhausted)
     }
 
-    fn collect_outcomes(&self, links: Vec<Link>, inserted: Vec<Inserted>) -> Vec<Outcome> {
-        let outcomes = links.into_iter().zip(inserted);
-        outcomes
-            .map(|(link, inserted)| match inserted {
-                Inserted::Created | Inserted::CreatedAnew(_) => {
-                    self.count_created(with_stored_generation(link, inserted))
-                }
-                Inserted::Conflict | Inserted::Withheld => Err(LinkError::AliasTaken),
-            })
-            .collect()
-    }
-
-    /// Returns the keys of an insert that was clearly refused. After any other failure it may have happened, and then a
-    /// key would be handed out that is on a link.
-    pub(super) fn put_back_after(&self, failure: &PortError, links: &[Link]) {
-        if failure.kind.is_without_effect() {
-            self.put_back(links);
-        }
-    }
-
-    /// Returns keys that certainly went into no link.
-    fn put_back(&self, links: &[Link]) {
-        for link in links {
-            if link.origin != KeyOrigin::Alias {
-                self.supply.put_back(supplied_key(link));
+    /// Inserts the links that have no answer yet.
+    async fn insert_planned(&self, creation: &mut Creation) -> PortResult<()> {
+        let mut ids: HashSet<&LinkId> = HashSet::new();
+        let (mut places, mut links) = (Vec::new(), Vec::new());
+        for (place, key) in creation.plan.keys.iter().enumerate() {
+            // The same key twice in a request: it is the first one's, and the store could not tell them apart.
+            if !ids.insert(&key.id) {
+                creation.inserted[place] = Some(Inserted::Conflict);
+            } else if creation.inserted[place].is_none() {
+                places.push(place);
+                links.push(self.planned_link(creation, place));
             }
         }
-    }
-
-    /// Gives a fresh key to each link whose generated one was taken, and says whether there was any: then nothing has
-    /// been applied.
-    async fn replace_conflicted(
-        &self,
-        placing: &InsertAttempt,
-        drafts: &[AdmittedLink],
-        links: &mut [Link],
-        inserted: &[Inserted],
-    ) -> bool {
-        let mut any = false;
-        for ((draft, link), inserted) in drafts.iter().zip(links).zip(inserted) {
-            if *inserted == Inserted::Conflict && link.origin != KeyOrigin::Alias {
-                any = true;
-                self.supply.conflicted(&supplied_key(link));
-                let key = self
-                    .take_key(draft, placing.by.owner, placing.attempt)
-                    .await;
-                *link = self.build(draft, placing.by, key, placing.now);
+        let token = Some(creation.plan.token);
+        let inserted = self.insert_links(links, token).await?;
+        for (place, inserted) in places.into_iter().zip(inserted) {
+            if inserted.is_created() {
+                let origin = creation.plan.keys[place].origin;
+                self.metrics.created(origin).inc();
             }
+            creation.inserted[place] = Some(inserted);
         }
-        any
+        Ok(())
     }
 
-    /// `None` when there are too few seeded rows for all.
-    async fn claim_once(
-        &self,
-        by: LinkCreator,
-        drafts: &[AdmittedLink],
-        once: &Once,
-        now: UnixMillis,
-    ) -> Result<Option<Vec<Outcome>>, LinkError> {
-        let mut links = Vec::with_capacity(drafts.len());
-        for draft in drafts {
-            links.push(self.build(draft, by, placeholder_key()?, now));
-        }
-        let request = InsertRequest {
-            links,
-            once: Some(once.clone()),
-            now,
+    fn planned_link(&self, creation: &Creation, place: usize) -> Link {
+        let PlannedKey { id, origin } = creation.plan.keys[place].clone();
+        let key = SuppliedKey {
+            key: id.key,
+            origin,
         };
-        match self.claim(request).await? {
-            ClaimReply::Claimed(links) if links.len() == drafts.len() => {
-                let outcomes = links.into_iter().map(|link| self.count_created(link));
-                Ok(Some(outcomes.collect()))
+        let draft = &creation.drafts[place];
+        self.build(draft, creation.by, key, creation.plan.at)
+    }
+
+    /// Stores a plan with other keys at the places where they are taken, before any of them is inserted.
+    async fn replace_keys(
+        &self,
+        request: &IdempotentRequest,
+        creation: &mut Creation,
+        taken: &[usize],
+        attempt: usize,
+    ) -> PortResult<()> {
+        let mut next = creation.plan.clone();
+        next.version += 1;
+        for place in taken {
+            let draft = &creation.drafts[*place];
+            self.supply.conflicted(&supplied_key(&next.keys[*place]));
+            next.keys[*place] = self.plan_key(draft, creation.by.owner, attempt).await;
+        }
+        let stored = self.ports.idempotency.replace_plan(request, &next).await?;
+        if stored != next {
+            // A retry at the same time was faster: its plan counts.
+            let ours: Vec<PlannedKey> = taken.iter().map(|at| next.keys[*at].clone()).collect();
+            self.put_back(&ours);
+        }
+        for (place, key) in stored.keys.iter().enumerate() {
+            if key.id != creation.plan.keys[place].id {
+                creation.inserted[place] = None;
             }
-            ClaimReply::Claimed(links) if links.is_empty() => Ok(None),
-            reply @ ClaimReply::Claimed(_) => Err(unexpected_reply("claim rows", &reply).into()),
-            ClaimReply::Replayed(replay) => Ok(Some(self.replay(by, drafts, replay).await?)),
-            ClaimReply::Mismatch => Err(LinkError::OnceMismatch),
+        }
+        creation.plan = stored;
+        Ok(())
+    }
+
+    async fn finish(
+        &self,
+        request: &IdempotentRequest,
+        creation: Creation,
+    ) -> Result<Vec<Outcome>, LinkError> {
+        let (token, outcome) = (creation.plan.token, creation.outcome());
+        let finish = self
+            .ports
+            .idempotency
+            .finish(request, token, outcome.clone());
+        let stored = finish.await?;
+        let is_before =
+            |inserted: &Option<Inserted>| matches!(inserted, Some(Inserted::CreatedBefore(_)));
+        if stored != outcome || creation.inserted.iter().any(is_before) {
+            let count = creation.drafts.len();
+            return self.replay(creation.by, count, stored).await;
+        }
+        let outcome = |(place, inserted): (usize, &Option<Inserted>)| match inserted {
+            Some(Inserted::Created(change)) => Ok(Created {
+                link: Link {
+                    revision: change.revision,
+                    ..self.planned_link(&creation, place)
+                },
+                replayed: false,
+            }),
+            _ => Err(LinkError::AliasTaken),
+        };
+        Ok(creation.inserted.iter().enumerate().map(outcome).collect())
+    }
+
+    async fn plan_key(&self, draft: &AdmittedLink, owner: OwnerId, attempt: usize) -> PlannedKey {
+        let SuppliedKey { key, origin } = self.take_key(draft, owner, attempt).await;
+        let id = LinkId::new(self.settings.domain, key);
+        PlannedKey { id, origin }
+    }
+
+    /// Returns keys that are in no link and no stored plan.
+    fn put_back(&self, keys: &[PlannedKey]) {
+        for key in keys.iter().filter(|key| key.origin != KeyOrigin::Alias) {
+            self.supply.put_back(supplied_key(key));
         }
     }
 
-    /// What has become of the links that the request made when it was applied.
+    /// What has become of the links that the request made.
     async fn replay(
         &self,
         by: LinkCreator,
-        drafts: &[AdmittedLink],
-        replay: Replay,
+        count: usize,
+        outcome: CreationOutcome,
     ) -> Result<Vec<Outcome>, LinkError> {
-        // Items that were admitted then and are not now (their expiry has passed) make it another request: pairing
-        // the rest with the wrong links would be worse than refusing.
-        if replay.ids.len() != drafts.len() {
-            return Err(LinkError::OnceMismatch);
+        // As above: pairing the rest with the wrong links would be worse than refusing.
+        if outcome.ids.len() != count {
+            return Err(LinkError::IdempotencyMismatch);
         }
-        let mut outcomes = Vec::with_capacity(replay.ids.len());
-        for id in replay.ids {
-            let Some(id) = id else {
-                outcomes.push(Err(LinkError::AliasTaken));
-                continue;
-            };
-            // Another owner's link, or one of another time, has got the key since.
-            let is_made_then = |link: &Link| {
-                link.owner == by.owner
-                    && link.created_at == replay.at
-                    && matches!(link.state, LinkState::Active | LinkState::Disabled)
-            };
-            let found = self.ports.store.get(&id).await?.filter(is_made_then);
-            outcomes.push(match found {
-                Some(link) => Ok(Created {
-                    link,
-                    replayed: true,
-                }),
-                None => Err(LinkError::CreatedAndGone(id.key)),
-            });
-        }
-        Ok(outcomes)
+        let ids: Vec<LinkId> = outcome.ids.iter().flatten().cloned().collect();
+        let mut links = self.ports.store.get_many(&ids).await?.into_iter();
+        // Another owner's link, or one of another time, has got the key since.
+        let is_made_then = |link: &Link| {
+            link.owner == by.owner
+                && link.created_at == outcome.at
+                && matches!(link.state, LinkState::Active | LinkState::Disabled)
+        };
+        let replayed = |id: &Option<LinkId>| {
+            let id = id.as_ref().ok_or(LinkError::AliasTaken)?;
+            let link = links.next().flatten().filter(is_made_then);
+            let link = link.ok_or_else(|| LinkError::CreatedAndGone(id.key.clone()))?;
+            Ok(Created {
+                link,
+                replayed: true,
+            })
+        };
+        Ok(outcome.ids.iter().map(replayed).collect())
+    }
+}
+
+fn supplied_key(planned: &PlannedKey) -> SuppliedKey {
+    SuppliedKey {
+        key: planned.id.key.clone(),
+        origin: planned.origin,
     }
 }

@@ -2,11 +2,11 @@
 
 use curt_core::clock::UnixMillis;
 use curt_core::limits::KEY_TRIES_MAX;
-use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted};
+use curt_core::ports::Inserted;
 use curt_core::{ErrorKind, Key, KeyOrigin, Link, PortError, PortResult};
 use curt_keys::SuppliedKey;
 
-use super::{LinkCreator, Outcome, supplied_key, with_stored_generation};
+use super::{LinkCreator, Outcome, supplied_key};
 use crate::Links;
 use crate::admit::AdmittedLink;
 use crate::error::LinkError;
@@ -68,7 +68,7 @@ impl Links {
                 let key = self.take_key(draft, by.owner, attempt).await;
                 links.push(self.build(draft, by, key, now));
             }
-            let inserted = match self.insert_batch(links.clone(), now).await {
+            let inserted = match self.insert_links(links.clone(), None).await {
                 Ok(inserted) => inserted,
                 Err(failure) => {
                     self.put_back_after(&failure, &links);
@@ -78,14 +78,15 @@ impl Links {
             let mut left = Vec::new();
             for ((item, link), inserted) in pending.drain(..).zip(links).zip(inserted) {
                 match inserted {
-                    Inserted::Created | Inserted::CreatedAnew(_) => {
-                        let link = with_stored_generation(link, inserted);
+                    Inserted::Created(change) => {
+                        let revision = change.revision;
+                        let link = Link { revision, ..link };
                         outcomes[item.place] = Some(self.count_created(link));
                     }
                     Inserted::Conflict if link.origin == KeyOrigin::Alias => {
                         outcomes[item.place] = Some(Err(LinkError::AliasTaken));
                     }
-                    Inserted::Conflict | Inserted::Withheld => {
+                    Inserted::Conflict | Inserted::CreatedBefore(_) => {
                         self.supply.conflicted(&supplied_key(&link));
                         left.push(item);
                     }
@@ -94,19 +95,6 @@ impl Links {
             *pending = left;
         }
         Ok(())
-    }
-
-    async fn insert_batch(&self, links: Vec<Link>, now: UnixMillis) -> PortResult<Vec<Inserted>> {
-        let count = links.len();
-        let request = InsertRequest {
-            links,
-            once: None,
-            now,
-        };
-        match self.insert(request).await? {
-            InsertReply::Stored(inserted) if inserted.len() == count => Ok(inserted),
-            reply => Err(unexpected_reply("insert links", &reply)),
-        }
     }
 
     /// Serves drafts without an alias from seeded rows, as far as those reach.
@@ -125,16 +113,7 @@ impl Links {
             links.push(self.build(&item.draft, by, placeholder_key()?, now));
         }
         if !links.is_empty() {
-            let request = InsertRequest {
-                links,
-                once: None,
-                now,
-            };
-            let claimed = match self.claim(request).await? {
-                ClaimReply::Claimed(claimed) => claimed,
-                reply => return Err(unexpected_reply("claim rows", &reply)),
-            };
-            let mut claimed = claimed.into_iter();
+            let mut claimed = self.claim(links).await?.into_iter();
             for item in generated {
                 match claimed.next() {
                     Some(link) if self.accept_key(&supplied_key(&link)) => {
@@ -154,20 +133,25 @@ impl Links {
 }
 
 impl Links {
-    /// Takes a link away again that nobody has heard of: its row was seeded before its key was refused. It leaves a
+    /// Takes a link away again that no caller has heard of: its row was seeded before its key was refused. It leaves a
     /// tombstone, so that the key does not come back with the next row.
     async fn undo_claim(&self, link: Link, now: UnixMillis) -> PortResult<()> {
-        let (id, revision) = (link.id, link.revision);
-        let deleted = self.write_and_invalidate(|store| async move {
-            let reply = store.delete(&id, Some(revision), now).await;
-            (vec![id], reply)
-        });
-        deleted.await.map(|_| ())
+        self.delete_at(link.id, link.revision, now).await.map(drop)
+    }
+
+    /// Returns the keys of an insert that was clearly refused. After any other failure it may have happened, and then a
+    /// key would be handed out that is on a link.
+    fn put_back_after(&self, failure: &PortError, links: &[Link]) {
+        if failure.kind.is_without_effect() {
+            for link in links.iter().filter(|link| link.origin != KeyOrigin::Alias) {
+                self.supply.put_back(supplied_key(link));
+            }
+        }
     }
 }
 
 /// The key of a link that is about to get that of a seeded row: the store does not look at it.
-pub(super) fn placeholder_key() -> PortResult<SuppliedKey> {
+fn placeholder_key() -> PortResult<SuppliedKey> {
     match Key::parse("-") {
         Ok(key) => Ok(SuppliedKey {
             key,
@@ -177,7 +161,7 @@ pub(super) fn placeholder_key() -> PortResult<SuppliedKey> {
     }
 }
 
-pub(super) fn unexpected_reply(op: &'static str, reply: &impl std::fmt::Debug) -> PortError {
+fn unexpected_reply(op: &'static str, reply: &impl std::fmt::Debug) -> PortError {
     PortError::new(
         ErrorKind::Bug,
         "links",

@@ -2,23 +2,22 @@
 //!
 //! - *Alone or in bulk* is the same road; a single link is a bulk of one.
 //! - *Without an idempotency key* items are independent: a taken alias or an invalid item does not stop the others.
-//! - *With one* the store applies the admitted items as a whole. The same request again is answered from the links
-//!   themselves, as they are now, edits included. One that is no more, because it was deleted or purged and maybe its
-//!   key given to another link since, is [`LinkError::CreatedAndGone`]. A request that was valid and is not any more,
-//!   because its own expiry has passed, is refused like any other late one.
-//! - *Strategy `claim`* takes seeded rows, and falls back to a key and an insert when they run out. A bulk request
-//!   that mixes aliases with generated keys under an idempotency key goes by insert alone, because two calls cannot
-//!   be one step.
+//! - *With one* the request is carried out in steps that a retry resumes (`idempotent.rs`). The same request again is
+//!   answered from the links themselves, as they are now, edits included. One that is no more, because it was deleted
+//!   or purged and maybe its key given to another link since, is [`LinkError::CreatedAndGone`]. A request that was valid
+//!   and is not any more, because its own expiry has passed, is refused like any other late one.
+//! - *Strategy `claim`* takes seeded rows, and falls back to a random key and an insert when they run out. Requests with
+//!   an idempotency key always take random keys: a retry must know them before it writes.
 
 mod idempotent;
 mod independent;
 
 use curt_core::clock::UnixMillis;
 use curt_core::limits::BULK_LINKS_MAX;
-use curt_core::ports::{ClaimReply, InsertReply, InsertRequest, Inserted};
+use curt_core::ports::{Inserted, LinkChange, RequestToken};
 use curt_core::{
-    ApiKeyNumber, Field, FieldError, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult,
-    Revision,
+    ApiKeyNumber, ErrorKind, Field, FieldError, KeyOrigin, Link, LinkId, LinkState, OwnerId,
+    PortError, PortResult, Revision,
 };
 use curt_keys::{KeyHint, SuppliedKey};
 
@@ -50,13 +49,15 @@ impl Links {
         &self,
         by: LinkCreator,
         new: NewLink,
-        once: Option<IdempotencyKey>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<Created, LinkError> {
         let now = self.clock.now();
         let blocklist = self.policy.blocklist();
         let rules = self.admission_rules(&blocklist, now);
         let draft = admit::new_link(&rules, by.owner, new).map_err(LinkError::Invalid)?;
-        let mut outcomes = self.insert_admitted(by, vec![draft], once, now).await?;
+        let mut outcomes = self
+            .insert_admitted(by, vec![draft], idempotency, now)
+            .await?;
         outcomes.pop().unwrap_or(Err(LinkError::KeysExhausted))
     }
 
@@ -65,7 +66,7 @@ impl Links {
         &self,
         by: LinkCreator,
         new: Vec<NewLink>,
-        once: Option<IdempotencyKey>,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<Vec<Result<Created, LinkError>>, LinkError> {
         if new.len() > BULK_LINKS_MAX {
             return Err(LinkError::Invalid(vec![FieldError::new(
@@ -89,7 +90,7 @@ impl Links {
             }
         }
         let mut placed = self
-            .insert_admitted(by, drafts, once, now)
+            .insert_admitted(by, drafts, idempotency, now)
             .await?
             .into_iter();
         Ok(refusals
@@ -105,16 +106,16 @@ impl Links {
         &self,
         by: LinkCreator,
         drafts: Vec<AdmittedLink>,
-        once: Option<IdempotencyKey>,
+        idempotency: Option<IdempotencyKey>,
         now: UnixMillis,
     ) -> Result<Vec<Outcome>, LinkError> {
-        match once {
-            Some(once) => {
-                let once = once.admit(by.owner).map_err(LinkError::Invalid)?;
+        match idempotency {
+            Some(key) => {
+                let request = key.admit(by.owner).map_err(LinkError::Invalid)?;
                 if drafts.is_empty() {
                     return Ok(Vec::new());
                 }
-                self.insert_idempotently(by, drafts, once, now).await
+                self.create_idempotently(by, drafts, request, now).await
             }
             None => self.insert_independently(by, drafts, now).await,
         }
@@ -182,27 +183,37 @@ impl Links {
         checked.is_ok()
     }
 
-    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
-        self.write_and_invalidate(|store| async move {
-            let ids = request.links.iter().map(|link| link.id.clone()).collect();
-            (ids, store.insert(request).await)
-        })
-        .await
+    async fn insert_links(
+        &self,
+        links: Vec<Link>,
+        token: Option<RequestToken>,
+    ) -> PortResult<Vec<Inserted>> {
+        let count = links.len();
+        let insert = self.write_and_invalidate(|store| async move {
+            let changes = links.iter().map(LinkChange::of).collect();
+            (changes, store.insert_if_absent(links, token).await)
+        });
+        let inserted = insert.await?;
+        if inserted.len() != count {
+            let detail = format!("{} answers to {count} inserts", inserted.len());
+            return Err(PortError::new(
+                ErrorKind::Bug,
+                "links",
+                "insert links",
+                detail,
+            ));
+        }
+        Ok(inserted)
     }
 
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
+    async fn claim(&self, links: Vec<Link>) -> PortResult<Vec<Link>> {
         let Some(seeded) = self.ports.seeded.clone() else {
-            return Ok(ClaimReply::Claimed(Vec::new()));
+            return Ok(Vec::new());
         };
         self.write_and_invalidate(|_| async move {
-            let reply = seeded.claim(request).await;
-            let ids = match &reply {
-                Ok(ClaimReply::Claimed(links)) => {
-                    links.iter().map(|link| link.id.clone()).collect()
-                }
-                _ => Vec::new(),
-            };
-            (ids, reply)
+            let reply = seeded.claim(links).await;
+            let claimed = reply.iter().flatten().map(LinkChange::of).collect();
+            (claimed, reply)
         })
         .await
     }
@@ -214,14 +225,6 @@ impl Links {
             replayed: false,
         })
     }
-}
-
-/// The link as the store keeps it.
-fn with_stored_generation(mut link: Link, inserted: Inserted) -> Link {
-    if let Inserted::CreatedAnew(generation) = inserted {
-        link.revision.generation = generation;
-    }
-    link
 }
 
 fn supplied_key(link: &Link) -> SuppliedKey {

@@ -3,7 +3,7 @@
 
 use curt_accounts::Principal;
 use curt_core::limits::{PAGE_LINKS_MAX, SEARCH_BYTES_MAX};
-use curt_core::ports::{ChangeReply, ListPage, ListQuery};
+use curt_core::ports::{ChangeReply, LinkChange, ListPage, ListQuery};
 use curt_core::{
     ErrorKind, Field, FieldError, Link, LinkId, LinkRef, LinkState, OwnerId, PortResult, Revision,
     Scope, UnixMillis,
@@ -165,13 +165,20 @@ impl Links {
         for _ in 0..CHANGE_TRIES_MAX {
             let current = self.get_owned_at(who, &id, seen).await?;
             let now = self.clock.now();
-            let reply = match decide(&current, now)? {
-                Change::Update(wanted) => self.update(*wanted, current.revision).await?,
-                Change::Delete => self.delete_at(id.clone(), current.revision, now).await?,
+            let seen_now = current.revision;
+            let (link, reply) = match decide(&current, now)? {
+                Change::Update(wanted) => {
+                    let reply = self.update_at(Link::clone(&wanted), seen_now).await?;
+                    (*wanted, reply)
+                }
+                Change::Delete => (current, self.delete_at(id.clone(), seen_now, now).await?),
                 Change::Nothing => return Ok(current),
             };
             match reply {
-                ChangeReply::Changed(link) => return Ok(*link),
+                ChangeReply::Changed(change) => {
+                    let revision = change.revision;
+                    return Ok(Link { revision, ..link });
+                }
                 ChangeReply::Stale(revision) if seen.is_some() => {
                     return Err(LinkError::Stale(revision));
                 }
@@ -182,23 +189,23 @@ impl Links {
         Err(LinkError::Stale(last))
     }
 
-    async fn update(&self, wanted: Link, seen: Revision) -> PortResult<ChangeReply> {
-        let changed = vec![wanted.id.clone()];
-        self.write_and_invalidate(
-            |store| async move { (changed, store.update(wanted, seen).await) },
-        )
+    async fn update_at(&self, wanted: Link, seen: Revision) -> PortResult<ChangeReply> {
+        self.write_and_invalidate(|store| async move {
+            let change = change_after(&wanted.id, seen);
+            (vec![change], store.update_at(wanted, seen).await)
+        })
         .await
     }
 
-    async fn delete_at(
+    pub(crate) async fn delete_at(
         &self,
         id: LinkId,
         seen: Revision,
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
         self.write_and_invalidate(|store| async move {
-            let reply = store.delete(&id, Some(seen), now).await;
-            (vec![id], reply)
+            let reply = store.delete_at(&id, seen, now).await;
+            (vec![change_after(&id, seen)], reply)
         })
         .await
     }
@@ -232,6 +239,14 @@ impl Links {
             Some(seen) if seen != link.revision => Err(LinkError::Stale(link.revision)),
             _ => Ok(link),
         }
+    }
+}
+
+/// What a write at this revision leaves, if it happens.
+fn change_after(id: &LinkId, seen: Revision) -> LinkChange {
+    LinkChange {
+        id: id.clone(),
+        revision: seen.edited(),
     }
 }
 

@@ -7,6 +7,7 @@
 //!   expiry that was extended in between holds.
 //! - *A clock that jumped ahead* ends nothing for good: see [`ClockGuard`]. What it expired is served again when it is
 //!   right again.
+//! - *Idempotency records* that are too old to be replayed go, too.
 //! - *Recycling*, off by default: keys whose quarantine has ended go back to the supply (L-3). Nothing of the links that
 //!   had them stays: the store remembers their generation, so that the next link has another, and permissions go.
 
@@ -16,9 +17,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use curt_core::limits::PURGE_BATCH_MAX;
+use curt_core::limits::{IDEMPOTENCY_KEPT, PURGE_BATCH_MAX};
 use curt_core::names::event;
-use curt_core::ports::{LinkIndex, Permissions, Released};
+use curt_core::ports::{Idempotency, LinkChange, LinkIndex, Permissions};
 use curt_core::{Clock, ClockGuard, LinkId, PortError, PortResult, UnixMillis};
 use curt_keys::KeySupply;
 use tokio_util::sync::CancellationToken;
@@ -67,7 +68,8 @@ impl Default for PurgeSettings {
 /// What a purger works on.
 #[derive(Clone)]
 pub struct PurgePorts {
-    pub links: Arc<dyn LinkIndex>,
+    pub index: Arc<dyn LinkIndex>,
+    pub idempotency: Arc<dyn Idempotency>,
     pub permissions: Arc<dyn Permissions>,
     pub clock: Arc<dyn Clock>,
     /// Asked before anything is removed by time; `None` trusts the clock.
@@ -91,7 +93,7 @@ pub struct Purger {
     resolver: Arc<Resolver>,
     metrics: LinkMetrics,
     /// Keys that left the store and whose next steps failed: to revoke permissions, and to give them to the supply.
-    released: Mutex<Vec<Released>>,
+    released: Mutex<Vec<LinkChange>>,
 }
 
 impl Purger {
@@ -130,7 +132,8 @@ impl Purger {
                 pace.keep(&stop, || self.recycle()).await;
             }
         };
-        tokio::join!(sweep, recycle, self.purge_seen(&stop));
+        let forget = pace.keep(&stop, || self.forget());
+        tokio::join!(sweep, recycle, forget, self.purge_seen(&stop));
     }
 
     /// One batch of expired links, oldest first.
@@ -138,9 +141,19 @@ impl Purger {
         let Some(now) = self.ports.trusted_now() else {
             return Ok(Pass::Short);
         };
-        let expired = self.ports.links.expired(now, self.settings.batch).await?;
+        let expired = self.ports.index.expired(now, self.settings.batch).await?;
         let purged = self.purge(&expired, "schedule").await?;
         Ok(Pass::of(expired.len(), purged, self.settings.batch))
+    }
+
+    /// One batch of idempotency records that are too old to be replayed.
+    pub async fn forget(&self) -> PortResult<Pass> {
+        let Some(now) = self.ports.trusted_now() else {
+            return Ok(Pass::Short);
+        };
+        let (before, batch) = (now.minus(IDEMPOTENCY_KEPT), self.settings.batch);
+        let forgotten = self.ports.idempotency.forget_before(before, batch).await?;
+        Ok(Pass::of(forgotten, forgotten, batch))
     }
 
     /// One batch of tombstones whose quarantine has ended.
@@ -151,11 +164,9 @@ impl Purger {
         let before = now.minus(self.settings.quarantine);
         let mut keys = std::mem::take(&mut *self.released());
         let wanted = self.settings.batch.saturating_sub(keys.len());
-        match self.ports.links.release(before, wanted).await {
+        match self.ports.index.release(before, wanted).await {
             Ok(released) => {
-                for one in &released {
-                    self.resolver.invalidate(&one.id);
-                }
+                self.resolver.invalidate(&released);
                 keys.extend(released);
             }
             Err(failure) => {
@@ -174,7 +185,7 @@ impl Purger {
     }
 
     /// Removes what is left of the links that had the keys, and lets the supply give the keys again.
-    async fn give_back(&self, keys: &[Released]) -> PortResult<()> {
+    async fn give_back(&self, keys: &[LinkChange]) -> PortResult<()> {
         self.ports.permissions.revoke_released(keys).await?;
         let ids: Vec<LinkId> = keys.iter().map(|one| one.id.clone()).collect();
         self.supply.recycle(&ids).await.map(drop)
@@ -219,10 +230,8 @@ impl Purger {
         let Some(now) = self.ports.trusted_now() else {
             return Ok(0);
         };
-        let purged = self.ports.links.purge(batch, now).await?;
-        for id in &purged {
-            self.resolver.invalidate(id);
-        }
+        let purged = self.ports.index.purge(batch, now).await?;
+        self.resolver.invalidate(&purged);
         self.metrics.purged(how).inc_by(purged.len() as u64);
         if !purged.is_empty() {
             tracing::debug!(
@@ -235,7 +244,7 @@ impl Purger {
         Ok(purged.len())
     }
 
-    fn released(&self) -> std::sync::MutexGuard<'_, Vec<Released>> {
+    fn released(&self) -> std::sync::MutexGuard<'_, Vec<LinkChange>> {
         self.released.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use curt_core::clock::UnixMillis;
 use curt_core::error::{ErrorKind, PortError, PortResult};
 use curt_core::link::Standing;
-use curt_core::ports::{LinkStore, SpendReply};
+use curt_core::ports::{LinkChange, LinkStore, SpendReply};
 use curt_core::reserved::is_reserved;
 use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision, Visibility};
 use tokio::sync::{Semaphore, mpsc};
@@ -202,12 +202,14 @@ impl Resolver {
         })
     }
 
-    /// Drops the copies of a link and voids the loads under way: to be called after every acknowledged write.
-    pub fn invalidate(&self, id: &LinkId) {
-        self.flights.void(id, || {
-            self.live.remove(id.as_ref());
-            self.misses.remove(id.as_ref());
-        });
+    /// Drops the copies of the links and invalidates loads under way: to be called after every write, acknowledged or not.
+    pub fn invalidate(&self, changes: &[LinkChange]) {
+        for LinkChange { id, .. } in changes {
+            self.flights.void(id, || {
+                self.live.remove(id.as_ref());
+                self.misses.remove(id.as_ref());
+            });
+        }
     }
 
     /// Links held and bytes that they take.

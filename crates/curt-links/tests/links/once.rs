@@ -58,7 +58,7 @@ async fn an_idempotency_key_belongs_to_its_owner_and_its_request() {
         .await
         .unwrap();
     let other_request = world.links.create(ANN, new(TARGET), once("k", 2)).await;
-    assert!(matches!(other_request, Err(LinkError::OnceMismatch)));
+    assert!(matches!(other_request, Err(LinkError::IdempotencyMismatch)));
     let other_owner = world
         .links
         .create(BOB, new(TARGET), once("k", 1))
@@ -276,7 +276,7 @@ async fn an_item_whose_expiry_has_passed_since_makes_another_request() {
         .unwrap();
     world.clock.advance(DAY / 12);
     let late = world.links.create_many(ANN, items(), once("k", 1)).await;
-    assert!(matches!(late, Err(LinkError::OnceMismatch)));
+    assert!(matches!(late, Err(LinkError::IdempotencyMismatch)));
     assert_eq!(live_links(&world).await, 2);
 }
 
@@ -333,7 +333,7 @@ async fn replays_and_refusals_use_up_no_keys_k2() {
         let again = world.links.create_many(ANN, items(), once("k", 1)).await;
         assert!(again.unwrap().into_iter().all(|outcome| outcome.is_ok()));
         let other = world.links.create_many(ANN, items(), once("k", 2)).await;
-        assert!(matches!(other, Err(LinkError::OnceMismatch)));
+        assert!(matches!(other, Err(LinkError::IdempotencyMismatch)));
     }
     holds(&supply, 98).await;
     assert_eq!(live_links(&world).await, 3);

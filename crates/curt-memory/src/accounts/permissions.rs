@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use curt_core::ports::{Permission, PermissionId, Permissions, Released};
+use curt_core::ports::{LinkChange, Permission, PermissionId, Permissions};
 use curt_core::{LinkId, OwnerId, PortResult, UnixMillis};
 
 use super::MemoryAccounts;
@@ -105,10 +105,10 @@ impl Permissions for MemoryAccounts {
         Ok(permissions.find(user, link, generation).is_some())
     }
 
-    async fn revoke_released(&self, released: &[Released]) -> PortResult<()> {
+    async fn revoke_released(&self, released: &[LinkChange]) -> PortResult<()> {
         let permissions = &mut locked(&self.tables).permissions;
-        for Released { id, generation } in released {
-            permissions.revoke_through(id, *generation);
+        for LinkChange { id, revision } in released {
+            permissions.revoke_through(id, revision.generation);
         }
         Ok(())
     }

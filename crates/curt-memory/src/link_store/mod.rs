@@ -1,24 +1,23 @@
-//! `LinkStore` in memory: [`rows`] holds the links with their indexes and totals, [`once`] the answers to idempotent
-//! requests, [`list`] the paging.
+//! `LinkStore` in memory: [`rows`] holds the links with their indexes and totals, [`idempotency`] the requests that
+//! may be repeated, [`list`] the paging.
 
+mod idempotency;
 mod list;
-mod once;
 mod rows;
 
-use std::collections::HashSet;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, Inserted, LinkCounts, LinkIndex,
-    LinkStore, LinkTotals, ListPage, ListQuery, Once, Released, SeededLinks, SpendReply,
+    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage,
+    ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
     DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult,
     RedirectStatus, Revision, Target, UnixMillis, Visibility,
 };
 
-use self::once::{Known, OnceRecords};
+use self::idempotency::Records;
 use self::rows::{Row, Rows};
 use super::{BACKEND, locked};
 
@@ -30,7 +29,7 @@ pub struct MemoryLinkStore {
 #[derive(Debug, Default)]
 struct Tables {
     rows: Rows,
-    once: OnceRecords,
+    records: Records,
 }
 
 impl MemoryLinkStore {
@@ -42,9 +41,16 @@ impl MemoryLinkStore {
 
 #[async_trait]
 impl LinkStore for MemoryLinkStore {
-    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
-        let mut tables = locked(&self.tables);
-        Ok(tables.insert(request))
+    async fn insert_if_absent(
+        &self,
+        links: Vec<Link>,
+        token: Option<RequestToken>,
+    ) -> PortResult<Vec<Inserted>> {
+        let rows = &mut locked(&self.tables).rows;
+        Ok(links
+            .into_iter()
+            .map(|link| rows.insert_if_absent(link, token))
+            .collect())
     }
 
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
@@ -52,9 +58,9 @@ impl LinkStore for MemoryLinkStore {
         Ok(tables.rows.get(id).map(|row| row.link.clone()))
     }
 
-    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
+    async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
         let rows = &mut locked(&self.tables).rows;
-        let before = match rows.changeable(&link.id, Some(seen)) {
+        let before = match rows.changeable(&link.id, seen) {
             Ok(row) => row,
             Err(refusal) => return Ok(refusal),
         };
@@ -68,23 +74,23 @@ impl LinkStore for MemoryLinkStore {
             ..link
         };
         let row = before.followed_by(after);
-        let reply = ChangeReply::Changed(Box::new(row.link.clone()));
+        let reply = ChangeReply::Changed(LinkChange::of(&row.link));
         rows.put(row);
         Ok(reply)
     }
 
-    async fn delete(
+    async fn delete_at(
         &self,
         id: &LinkId,
-        seen: Option<Revision>,
+        seen: Revision,
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
         let rows = &mut locked(&self.tables).rows;
         let row = match rows.changeable(id, seen) {
-            Ok(row) => row.buried(now),
+            Ok(row) => row.to_tombstone(now),
             Err(refusal) => return Ok(refusal),
         };
-        let reply = ChangeReply::Changed(Box::new(row.link.clone()));
+        let reply = ChangeReply::Changed(LinkChange::of(&row.link));
         rows.put(row);
         Ok(reply)
     }
@@ -121,7 +127,7 @@ impl LinkIndex for MemoryLinkStore {
         &self,
         batch: &[(LinkId, Revision)],
         now: UnixMillis,
-    ) -> PortResult<Vec<LinkId>> {
+    ) -> PortResult<Vec<LinkChange>> {
         let rows = &mut locked(&self.tables).rows;
         let mut purged = Vec::new();
         for (id, seen) in batch {
@@ -132,15 +138,15 @@ impl LinkIndex for MemoryLinkStore {
                     && link.expires_at.is_some_and(|at| at <= now)
             };
             if let Some(row) = rows.get(id).filter(expired) {
-                let buried = row.buried(now);
-                rows.put(buried);
-                purged.push(id.clone());
+                let tombstone = row.to_tombstone(now);
+                purged.push(LinkChange::of(&tombstone.link));
+                rows.put(tombstone);
             }
         }
         Ok(purged)
     }
 
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkChange>> {
         Ok(locked(&self.tables).rows.release(before, limit))
     }
 }
@@ -161,9 +167,20 @@ impl SeededLinks for MemoryLinkStore {
         Ok(new)
     }
 
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
-        let mut tables = locked(&self.tables);
-        Ok(tables.claim(request))
+    async fn claim(&self, links: Vec<Link>) -> PortResult<Vec<Link>> {
+        let rows = &mut locked(&self.tables).rows;
+        let domains: Vec<DomainId> = links.iter().map(|link| link.id.domain).collect();
+        let seeds = rows.seeds_for(&domains);
+        let give = |(link, (id, seed)): (Link, (LinkId, Revision))| Link {
+            id,
+            revision: seed.reborn(),
+            ..link
+        };
+        let claimed: Vec<Link> = links.into_iter().zip(seeds).map(give).collect();
+        for link in &claimed {
+            rows.create(Row::new(link.clone()));
+        }
+        Ok(claimed)
     }
 }
 
@@ -171,92 +188,6 @@ impl SeededLinks for MemoryLinkStore {
 impl LinkTotals for MemoryLinkStore {
     async fn counts(&self) -> PortResult<LinkCounts> {
         Ok(locked(&self.tables).rows.counts())
-    }
-}
-
-impl Tables {
-    fn insert(&mut self, request: InsertRequest) -> InsertReply {
-        let InsertRequest { links, once, now } = request;
-        match self.known(once.as_ref(), now) {
-            Some(Known::Same(outcome)) => return InsertReply::Replayed(outcome),
-            Some(Known::Different) => return InsertReply::Mismatch,
-            None => {}
-        }
-        let taken = self.taken(&links);
-        if once.is_some() && generated_key_taken(&links, &taken) {
-            return InsertReply::Stored(taken.into_iter().map(withheld).collect());
-        }
-        let mut ids = Vec::new();
-        let mut outcomes = Vec::new();
-        for (link, taken) in links.into_iter().zip(&taken) {
-            ids.push((!taken).then(|| link.id.clone()));
-            outcomes.push(match taken {
-                true => Inserted::Conflict,
-                false => self.rows.create_next(link),
-            });
-        }
-        if let Some(once) = once {
-            self.once.record(once, ids, now);
-        }
-        InsertReply::Stored(outcomes)
-    }
-
-    fn claim(&mut self, request: InsertRequest) -> ClaimReply {
-        let InsertRequest { links, once, now } = request;
-        match self.known(once.as_ref(), now) {
-            Some(Known::Same(outcome)) => return ClaimReply::Replayed(outcome),
-            Some(Known::Different) => return ClaimReply::Mismatch,
-            None => {}
-        }
-        let domains: Vec<DomainId> = links.iter().map(|link| link.id.domain).collect();
-        let seeds = self.rows.seeds_for(&domains);
-        if once.is_some() && seeds.len() < links.len() {
-            return ClaimReply::Claimed(Vec::new());
-        }
-        let mut claimed = Vec::new();
-        for (link, (id, seed)) in links.into_iter().zip(seeds) {
-            let link = Link {
-                id,
-                revision: seed.reborn(),
-                ..link
-            };
-            self.rows.create(link.clone());
-            claimed.push(link);
-        }
-        if let Some(once) = once {
-            let ids = claimed.iter().map(|link| Some(link.id.clone())).collect();
-            self.once.record(once, ids, now);
-        }
-        ClaimReply::Claimed(claimed)
-    }
-
-    fn known(&mut self, once: Option<&Once>, now: UnixMillis) -> Option<Known> {
-        once.and_then(|once| self.once.find(once, now))
-    }
-
-    /// Per link, whether its id belongs to a row or to an earlier link of the same request.
-    fn taken(&self, links: &[Link]) -> Vec<bool> {
-        let mut earlier = HashSet::new();
-        links
-            .iter()
-            .map(|link| !earlier.insert(&link.id) || self.rows.get(&link.id).is_some())
-            .collect()
-    }
-}
-
-fn generated_key_taken(links: &[Link], taken: &[bool]) -> bool {
-    let generated = |link: &Link| link.origin != KeyOrigin::Alias;
-    links
-        .iter()
-        .zip(taken)
-        .any(|(link, taken)| *taken && generated(link))
-}
-
-fn withheld(taken: bool) -> Inserted {
-    if taken {
-        Inserted::Conflict
-    } else {
-        Inserted::Withheld
     }
 }
 

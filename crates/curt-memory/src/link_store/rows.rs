@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use curt_core::ports::{ChangeReply, Inserted, LinkCounts, Released, SpendReply};
+use curt_core::ports::{ChangeReply, Inserted, LinkChange, LinkCounts, RequestToken, SpendReply};
 use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
 
 type ByTime = BTreeSet<(UnixMillis, LinkId)>;
@@ -12,6 +12,8 @@ pub(super) struct Row {
     /// Whether the link ever had a permanent status: browsers may remember its answer for good, whatever it is now.
     was_permanent: bool,
     pub(super) clicks_spent: u64,
+    /// Of the request that created it.
+    token: Option<RequestToken>,
 }
 
 impl Row {
@@ -21,6 +23,7 @@ impl Row {
             link,
             was_permanent,
             clicks_spent: 0,
+            token: None,
         }
     }
 
@@ -34,7 +37,7 @@ impl Row {
     }
 
     /// The tombstone that this row leaves at `now`.
-    pub(super) fn buried(&self, now: UnixMillis) -> Self {
+    pub(super) fn to_tombstone(&self, now: UnixMillis) -> Self {
         self.followed_by(Link {
             state: LinkState::Deleted,
             revision: self.link.revision.edited(),
@@ -63,7 +66,7 @@ pub(super) struct Rows {
     /// Active links that expire.
     by_expiry: ByTime,
     /// Tombstones whose key may be used again after its quarantine.
-    by_burial: ByTime,
+    by_deletion: ByTime,
     seeds: BTreeSet<LinkId>,
     /// The generation of the last link that had a key which was released since.
     former_generations: HashMap<LinkId, u32>,
@@ -79,32 +82,40 @@ impl Rows {
     }
 
     /// The row, if it is a link that may be changed by somebody who saw `seen`; otherwise what to answer.
-    pub(super) fn changeable(
-        &self,
-        id: &LinkId,
-        seen: Option<Revision>,
-    ) -> Result<&Row, ChangeReply> {
+    pub(super) fn changeable(&self, id: &LinkId, seen: Revision) -> Result<&Row, ChangeReply> {
         let row = self.get(id).filter(|row| is_shown(&row.link));
         let row = row.ok_or(ChangeReply::Absent)?;
-        if seen.is_some_and(|seen| seen != row.link.revision) {
+        if seen != row.link.revision {
             return Err(ChangeReply::Stale(row.link.revision));
         }
         Ok(row)
     }
 
     /// Adds a link that did not exist before and counts it.
-    pub(super) fn create(&mut self, link: Link) {
-        *self.created.entry(link.origin as u8).or_default() += 1;
-        self.put(Row::new(link));
+    pub(super) fn create(&mut self, row: Row) {
+        *self.created.entry(row.link.origin as u8).or_default() += 1;
+        self.put(row);
     }
 
-    /// The same with the generation that follows that of the link which had the key before, if there was one.
-    pub(super) fn create_next(&mut self, mut link: Link) -> Inserted {
+    pub(super) fn insert_if_absent(
+        &mut self,
+        mut link: Link,
+        token: Option<RequestToken>,
+    ) -> Inserted {
+        if let Some(row) = self.get(&link.id) {
+            return match token.is_some() && row.token == token {
+                true => Inserted::CreatedBefore(LinkChange::of(&row.link)),
+                false => Inserted::Conflict,
+            };
+        }
         let former = self.former_generation(&link.id);
-        let (generation, outcome) = Inserted::with_generation(link.revision.generation, former);
-        link.revision.generation = generation;
-        self.create(link);
-        outcome
+        link.revision = link.revision.after_former(former);
+        let change = LinkChange::of(&link);
+        self.create(Row {
+            token,
+            ..Row::new(link)
+        });
+        Inserted::Created(change)
     }
 
     /// `None` if no link with this key was released.
@@ -133,7 +144,7 @@ impl Rows {
             (LinkState::Active | LinkState::Disabled, _) => {}
         }
         if row.is_releasable() {
-            self.by_burial.insert((link.updated_at, id.clone()));
+            self.by_deletion.insert((link.updated_at, id.clone()));
         }
         self.by_id.insert(id, row);
     }
@@ -144,7 +155,7 @@ impl Rows {
         };
         let link = row.link;
         self.by_creation.remove(&(link.created_at, id.clone()));
-        self.by_burial.remove(&(link.updated_at, id.clone()));
+        self.by_deletion.remove(&(link.updated_at, id.clone()));
         self.seeds.remove(id);
         if let Some(at) = link.expires_at {
             self.by_expiry.remove(&(at, id.clone()));
@@ -179,17 +190,18 @@ impl Rows {
             .map(|row| &row.link)
     }
 
-    pub(super) fn release(&mut self, before: UnixMillis, limit: usize) -> Vec<Released> {
-        let ended = self.by_burial.iter().take_while(|(at, _)| *at <= before);
+    pub(super) fn release(&mut self, before: UnixMillis, limit: usize) -> Vec<LinkChange> {
+        let ended = self.by_deletion.iter().take_while(|(at, _)| *at <= before);
         let ids: Vec<LinkId> = ended.take(limit).map(|(_, id)| id.clone()).collect();
         let mut released = Vec::with_capacity(ids.len());
         for id in ids {
             let Some(row) = self.get(&id) else { continue };
-            let (origin, generation) = (row.link.origin, row.link.revision.generation);
+            let (origin, change) = (row.link.origin, LinkChange::of(&row.link));
             self.released_from_ledger += u64::from(origin == KeyOrigin::Ledger);
             self.remove(&id);
-            self.former_generations.insert(id.clone(), generation);
-            released.push(Released { id, generation });
+            let generation = change.revision.generation;
+            self.former_generations.insert(id, generation);
+            released.push(change);
         }
         released
     }

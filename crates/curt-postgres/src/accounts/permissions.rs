@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use curt_core::ports::{Permission, PermissionId, Permissions, Released};
+use curt_core::ports::{LinkChange, Permission, PermissionId, Permissions};
 use curt_core::{LinkId, OwnerId, PortResult, UnixMillis};
 use tokio_postgres::Row;
 
@@ -98,11 +98,14 @@ impl Permissions for PostgresAccounts {
         Ok(row.is_some())
     }
 
-    async fn revoke_released(&self, released: &[Released]) -> PortResult<()> {
+    async fn revoke_released(&self, released: &[LinkChange]) -> PortResult<()> {
         const OP: &str = "revoke the permissions of released links";
         let domains: Vec<i64> = released.iter().map(|one| one.id.domain.0.into()).collect();
         let keys: Vec<&str> = released.iter().map(|one| one.id.key.as_str()).collect();
-        let generations: Vec<i64> = released.iter().map(|one| one.generation.into()).collect();
+        let generations: Vec<i64> = released
+            .iter()
+            .map(|one| one.revision.generation.into())
+            .collect();
         let values: [Value<'_>; 3] = [&domains, &keys, &generations];
         let engine = self.tables.engine().await?;
         engine.write(OP, REVOKE_RELEASED, &values).await.map(drop)

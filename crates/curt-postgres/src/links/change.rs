@@ -1,12 +1,12 @@
 //! Edits, tombstones and what becomes of them.
 
-use curt_core::ports::{ChangeReply, Released};
+use curt_core::ports::{ChangeReply, LinkChange};
 use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
 
-use super::record::{link_of, revision_of, status};
+use super::record::{change_of, revision_of, status};
 use super::sql;
-use crate::decode::{link_id, rows_max, small};
-use crate::engine::{Engine, Value, column};
+use crate::decode::{link_id, rows_max};
+use crate::engine::{Engine, Value};
 
 pub(super) async fn update(
     engine: &Engine,
@@ -38,7 +38,10 @@ pub(super) async fn update(
     ];
     let rows = engine.write(op, sql::UPDATE, &values).await?;
     match rows.first() {
-        Some(row) => Ok(ChangeReply::Changed(Box::new(link_of(op, row)?))),
+        Some(_) => Ok(ChangeReply::Changed(LinkChange {
+            id: link.id.clone(),
+            revision: seen.edited(),
+        })),
         None => refusal(engine, op, &link.id).await,
     }
 }
@@ -47,19 +50,12 @@ pub(super) async fn delete(
     engine: &Engine,
     op: &'static str,
     id: &LinkId,
-    seen: Option<Revision>,
+    seen: Revision,
     now: UnixMillis,
 ) -> PortResult<ChangeReply> {
-    let values: [Value<'_>; 5] = [
-        &now.0,
-        &i64::from(id.domain.0),
-        &id.key.as_str(),
-        &seen.map(|seen| i64::from(seen.generation)),
-        &seen.map(|seen| i64::from(seen.version)),
-    ];
-    let rows = engine.write(op, sql::DELETE, &values).await?;
-    match rows.first() {
-        Some(row) => Ok(ChangeReply::Changed(Box::new(link_of(op, row)?))),
+    let changes = to_tombstones(engine, op, &[(id.clone(), seen)], now, false).await?;
+    match changes.into_iter().next() {
+        Some(change) => Ok(ChangeReply::Changed(change)),
         None => refusal(engine, op, id).await,
     }
 }
@@ -88,12 +84,14 @@ pub(super) async fn expired(
         .collect()
 }
 
-pub(super) async fn purge(
+/// Turns links that are still at these revisions into tombstones; with `if_expired`, only those that have expired.
+pub(super) async fn to_tombstones(
     engine: &Engine,
     op: &'static str,
     batch: &[(LinkId, Revision)],
     now: UnixMillis,
-) -> PortResult<Vec<LinkId>> {
+    if_expired: bool,
+) -> PortResult<Vec<LinkChange>> {
     // Everybody locks in the order of ids, and nobody waits in a circle.
     let mut batch: Vec<&(LinkId, Revision)> = batch.iter().collect();
     batch.sort_unstable();
@@ -101,32 +99,26 @@ pub(super) async fn purge(
         batch.iter().map(|item| of(item)).collect()
     };
     let keys: Vec<&str> = batch.iter().map(|(id, _)| id.key.as_str()).collect();
-    let values: [Value<'_>; 5] = [
+    let values: [Value<'_>; 6] = [
         &now.0,
         &column(|(id, _)| id.domain.0.into()),
         &keys,
         &column(|(_, seen)| seen.generation.into()),
         &column(|(_, seen)| seen.version.into()),
+        &if_expired,
     ];
-    let rows = engine.write(op, sql::PURGE, &values).await?;
-    rows.iter().map(|row| link_id(op, row)).collect()
+    let rows = engine.write(op, sql::TOMBSTONE, &values).await?;
+    rows.iter().map(|row| change_of(op, row)).collect()
 }
 
 pub(super) async fn release(
     engine: &Engine,
     before: UnixMillis,
     limit: usize,
-) -> PortResult<Vec<Released>> {
+) -> PortResult<Vec<LinkChange>> {
     const OP: &str = "release keys";
     let values: [Value<'_>; 2] = [&before.0, &rows_max(limit)];
     engine.write(OP, sql::REMEMBER_GENERATIONS, &values).await?;
     let rows = engine.write(OP, sql::RELEASE, &values).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Released {
-                id: link_id(OP, row)?,
-                generation: small(OP, column(OP, row, 2)?)?,
-            })
-        })
-        .collect()
+    rows.iter().map(|row| change_of(OP, row)).collect()
 }

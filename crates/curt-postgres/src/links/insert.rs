@@ -1,28 +1,33 @@
-//! Links that come to be without an `Idempotency-Key`: each for itself, many requests in one statement.
+//! New links: each for itself, many requests in one statement.
 
 use std::collections::{HashMap, HashSet};
 
-use curt_core::ports::{InsertReply, Inserted};
-use curt_core::{DomainId, Link, LinkId, PortError, PortResult};
+use curt_core::ports::{Inserted, LinkChange, RequestToken};
+use curt_core::{Link, LinkId, PortError, PortResult, Revision};
 use tokio_postgres::Row;
 
 use super::queue::Call;
-use super::record::Columns;
+use super::record::{Columns, change_of};
 use super::{OP_INSERT, sql};
-use crate::decode::{link_id, parse_key, small};
-use crate::engine::{Engine, column};
+use crate::engine::{Engine, Value, column};
 use crate::failure::Shared;
+
+type NewLink<'a> = (&'a Link, Option<RequestToken>);
 
 /// Inserts the links of all calls and answers each.
 pub(super) async fn run(engine: &Engine, group: Vec<Call>) {
-    let links: Vec<&Link> = group.iter().flat_map(|call| &call.request.links).collect();
+    let links = group.iter().flat_map(|call| {
+        let links = call.links.iter();
+        links.map(|link| (link, call.token))
+    });
+    let links: Vec<NewLink<'_>> = links.collect();
     let mut outcomes = match insert(engine, &links).await {
         Ok(outcomes) => outcomes.into_iter(),
         Err(error) => return answer_all(group, error),
     };
     for call in group {
-        let own = outcomes.by_ref().take(call.request.links.len()).collect();
-        call.answer(Ok(InsertReply::Stored(own)));
+        let own = outcomes.by_ref().take(call.links.len()).collect();
+        call.answer(Ok(own));
     }
 }
 
@@ -34,56 +39,77 @@ pub(super) fn answer_all(group: Vec<Call>, error: PortError) {
     }
 }
 
-async fn insert(engine: &Engine, links: &[&Link]) -> PortResult<Vec<Inserted>> {
+async fn insert(engine: &Engine, links: &[NewLink<'_>]) -> PortResult<Vec<Inserted>> {
     if links.is_empty() {
         return Ok(Vec::new());
     }
-    let is_first = first_of_each_id(links.iter().copied());
+    let mut ids = HashSet::new();
+    let is_first: Vec<bool> = links
+        .iter()
+        .map(|(link, _)| ids.insert(link.id.as_ref()))
+        .collect();
     let firsts = links.iter().zip(&is_first).filter(|(_, first)| **first);
-    let columns = Columns::of(firsts.map(|(link, _)| *link));
-    let values = columns.values();
-    let rows = engine.write(OP_INSERT, sql::INSERT, &values).await?;
-    let created = generations_in(OP_INSERT, &rows, 0)?;
-    let outcome = |(link, first): (&&Link, bool)| match created.get(&link.id) {
-        Some(generation) if first => created_with(link, *generation),
-        _ => Inserted::Conflict,
+    let columns = Columns::of(firsts.map(|((link, token), _)| (*link, *token)));
+    let rows = engine
+        .write(OP_INSERT, sql::INSERT, &columns.values())
+        .await?;
+    let created = revisions_in(&rows)?;
+    let is_created = |link: &Link, first: &bool| *first && created.contains_key(&link.id);
+    let others = links.iter().zip(&is_first);
+    let others = others.filter(|((link, _), first)| !is_created(link, first));
+    let others: Vec<NewLink<'_>> = others.map(|(link, _)| *link).collect();
+    let before = find_created_before(engine, &others).await?;
+    let outcome = |((link, token), first): (&NewLink<'_>, &bool)| {
+        let change = |revision: &Revision| LinkChange {
+            id: link.id.clone(),
+            revision: *revision,
+        };
+        match created.get(&link.id) {
+            Some(revision) if *first => Inserted::Created(change(revision)),
+            _ => match before.get(&(link.id.clone(), *token)) {
+                Some(revision) => Inserted::CreatedBefore(change(revision)),
+                None => Inserted::Conflict,
+            },
+        }
     };
-    Ok(links.iter().zip(is_first).map(outcome).collect())
+    Ok(links.iter().zip(&is_first).map(outcome).collect())
 }
 
-/// For each link, whether no earlier one has its id.
-pub(super) fn first_of_each_id<'a>(links: impl IntoIterator<Item = &'a Link>) -> Vec<bool> {
-    let mut seen = HashSet::new();
-    links
-        .into_iter()
-        .map(|link| seen.insert(link.id.as_ref()))
-        .collect()
-}
-
-/// The outcome of a link that was stored with this generation.
-pub(super) fn created_with(link: &Link, generation: u32) -> Inserted {
-    match generation == link.revision.generation {
-        true => Inserted::Created,
-        false => Inserted::CreatedAnew(generation),
+/// Which of the links that met a row were created by their own requests. Asked after the insert, which has waited for the
+/// rows of others to be committed: its own snapshot may be older than them.
+async fn find_created_before(
+    engine: &Engine,
+    links: &[NewLink<'_>],
+) -> PortResult<HashMap<(LinkId, Option<RequestToken>), Revision>> {
+    let mut found = HashMap::new();
+    let with_token = || {
+        links
+            .iter()
+            .filter_map(|(link, token)| Some((link, (*token)?)))
+    };
+    let domains: Vec<i64> = with_token()
+        .map(|(link, _)| link.id.domain.0.into())
+        .collect();
+    if domains.is_empty() {
+        return Ok(found);
     }
+    let keys: Vec<&str> = with_token().map(|(link, _)| link.id.key.as_str()).collect();
+    let tokens: Vec<Vec<u8>> = with_token().map(|(_, token)| token.0.to_vec()).collect();
+    let values: [Value<'_>; 3] = [&domains, &keys, &tokens];
+    let rows = engine
+        .read_latest(OP_INSERT, sql::CREATED_BEFORE, &values)
+        .await?;
+    for row in &rows {
+        let LinkChange { id, revision } = change_of(OP_INSERT, row)?;
+        let token = column::<&[u8]>(OP_INSERT, row, 4)?.try_into();
+        found.insert((id, token.ok().map(RequestToken)), revision);
+    }
+    Ok(found)
 }
 
-/// The ids and generations in three columns from `index` on.
-pub(super) fn generations_in<'a>(
-    op: &'static str,
-    rows: impl IntoIterator<Item = &'a Row>,
-    index: usize,
-) -> PortResult<HashMap<LinkId, u32>> {
-    let pair = |row: &'a Row| {
-        let domain = small(op, column(op, row, index)?)?;
-        let key = parse_key(op, column(op, row, index + 1)?)?;
-        let generation = small(op, column(op, row, index + 2)?)?;
-        Ok((LinkId::new(DomainId(domain), key), generation))
-    };
-    rows.into_iter().map(pair).collect()
-}
-
-/// The ids in the first two columns of an answer.
-pub(super) fn ids_in(op: &'static str, rows: &[Row]) -> PortResult<HashSet<LinkId>> {
-    rows.iter().map(|row| link_id(op, row)).collect()
+fn revisions_in(rows: &[Row]) -> PortResult<HashMap<LinkId, Revision>> {
+    let changes = rows.iter().map(|row| change_of(OP_INSERT, row));
+    changes
+        .map(|change| change.map(|change| (change.id, change.revision)))
+        .collect()
 }

@@ -5,23 +5,23 @@
 
 mod change;
 mod claim;
+mod idempotency;
 mod insert;
 mod list;
-mod once;
 mod page;
 mod queue;
 mod record;
 mod spend;
 mod sql;
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkIndex, LinkStore,
-    LinkTotals, ListPage, ListQuery, Released, SeededLinks, SpendReply,
+    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage,
+    ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
     ErrorKind, KeyOrigin, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis,
@@ -38,9 +38,6 @@ const OP_INSERT: &str = "insert links";
 pub(super) struct PostgresLinks {
     tables: Arc<Tables>,
     inserts: Arc<Queue>,
-    /// Those with an `Idempotency-Key`, and how many there have been.
-    inserts_once: Arc<Queue>,
-    count_once: Arc<AtomicU64>,
 }
 
 impl PostgresLinks {
@@ -48,8 +45,6 @@ impl PostgresLinks {
         Self {
             tables: Arc::new(Tables::new(engine, &LINKS)),
             inserts: Arc::default(),
-            inserts_once: Arc::default(),
-            count_once: Arc::default(),
         }
     }
 
@@ -61,26 +56,34 @@ impl PostgresLinks {
 
 #[async_trait]
 impl LinkStore for PostgresLinks {
-    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
-        check_texts(OP_INSERT, &request)?;
+    async fn insert_if_absent(
+        &self,
+        links: Vec<Link>,
+        token: Option<RequestToken>,
+    ) -> PortResult<Vec<Inserted>> {
+        links
+            .iter()
+            .try_for_each(|link| check_link(OP_INSERT, link))?;
         // Before the deadline begins: tables are made once, and take their time.
         self.tables.engine().await?;
         let tables = Arc::clone(&self.tables);
         let timeout = tables.write_timeout();
-        match request.once {
-            None => {
-                let run = move |group| insert_group(Arc::clone(&tables), group);
-                self.inserts.call(OP_INSERT, request, timeout, run).await
-            }
-            Some(_) => {
-                let count = Arc::clone(&self.count_once);
-                let run =
-                    move |group| insert_group_once(Arc::clone(&tables), Arc::clone(&count), group);
-                self.inserts_once
-                    .call(OP_INSERT, request, timeout, run)
-                    .await
-            }
-        }
+        let run = move |group| insert_group(Arc::clone(&tables), group);
+        let request = (links, token);
+        self.inserts.call(OP_INSERT, request, timeout, run).await
+    }
+
+    async fn get_many(&self, ids: &[LinkId]) -> PortResult<Vec<Option<Link>>> {
+        const OP: &str = "read links";
+        let (domains, keys) = record::id_columns(ids);
+        let engine = self.tables.engine().await?;
+        let rows = engine
+            .read_latest(OP, sql::FIND_MANY, &[&domains, &keys])
+            .await?;
+        let links = rows.iter().map(|row| record::link_of(OP, row));
+        let links = links.map(|link| link.map(|link| (link.id.clone(), link)));
+        let links = links.collect::<PortResult<HashMap<LinkId, Link>>>()?;
+        Ok(ids.iter().map(|id| links.get(id).cloned()).collect())
     }
 
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
@@ -91,7 +94,7 @@ impl LinkStore for PostgresLinks {
         row.map(|row| record::link_of(OP, &row)).transpose()
     }
 
-    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
+    async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
         const OP: &str = "update a link";
         if !matches!(link.state, LinkState::Active | LinkState::Disabled) {
             return Err(invalid(OP, "an edit can only enable or disable a link"));
@@ -100,10 +103,10 @@ impl LinkStore for PostgresLinks {
         change::update(self.tables.engine().await?, OP, &link, seen).await
     }
 
-    async fn delete(
+    async fn delete_at(
         &self,
         id: &LinkId,
-        seen: Option<Revision>,
+        seen: Revision,
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
         let engine = self.tables.engine().await?;
@@ -153,14 +156,13 @@ impl LinkIndex for PostgresLinks {
         &self,
         batch: &[(LinkId, Revision)],
         now: UnixMillis,
-    ) -> PortResult<Vec<LinkId>> {
+    ) -> PortResult<Vec<LinkChange>> {
         const OP: &str = "purge links";
         let engine = self.background().await?;
-        once::forget_old(&engine, OP, now).await?;
-        change::purge(&engine, OP, batch, now).await
+        change::to_tombstones(&engine, OP, batch, now, true).await
     }
 
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkChange>> {
         change::release(&*self.background().await?, before, limit).await
     }
 }
@@ -171,9 +173,11 @@ impl SeededLinks for PostgresLinks {
         claim::seed(&*self.background().await?, ids).await
     }
 
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
-        check_texts(claim::OP, &request)?;
-        claim::claim(self.tables.engine().await?, &request).await
+    async fn claim(&self, links: Vec<Link>) -> PortResult<Vec<Link>> {
+        links
+            .iter()
+            .try_for_each(|link| check_link(claim::OP, link))?;
+        claim::claim(self.tables.engine().await?, &links).await
     }
 }
 
@@ -187,13 +191,6 @@ impl LinkTotals for PostgresLinks {
 async fn insert_group(tables: Arc<Tables>, group: Vec<Call>) {
     match tables.engine().await {
         Ok(engine) => insert::run(engine, group).await,
-        Err(error) => insert::answer_all(group, error),
-    }
-}
-
-async fn insert_group_once(tables: Arc<Tables>, count: Arc<AtomicU64>, group: Vec<Call>) {
-    match tables.engine().await {
-        Ok(engine) => once::run(engine, group, &count).await,
         Err(error) => insert::answer_all(group, error),
     }
 }
@@ -221,15 +218,7 @@ async fn counts(engine: &Engine) -> PortResult<LinkCounts> {
     })
 }
 
-/// One request that the engine cannot take would fail with everybody who shares its statement.
-fn check_texts(op: &'static str, request: &InsertRequest) -> PortResult<()> {
-    check_no_nul(op, request.once.iter().map(|once| &*once.key))?;
-    request
-        .links
-        .iter()
-        .try_for_each(|link| check_link(op, link))
-}
-
+/// One request that the engine cannot take would fail with every other that shares its statement.
 fn check_link(op: &'static str, link: &Link) -> PortResult<()> {
     let texts = link.tags.iter().chain(&link.title);
     let texts = texts.chain(&link.password_hash);

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use curt_core::limits::COMMIT_GROUP_MAX;
-use curt_core::ports::{InsertReply, InsertRequest};
-use curt_core::{ErrorKind, PortError, PortResult};
+use curt_core::ports::{Inserted, RequestToken};
+use curt_core::{ErrorKind, Link, PortError, PortResult};
 use tokio::sync::oneshot;
 
 use crate::failure::BACKEND;
@@ -29,12 +29,13 @@ const GROUPS_MAX: usize = 4;
 /// One call with the way back to its caller.
 pub(super) struct Call {
     number: Number,
-    pub(super) request: InsertRequest,
-    reply: oneshot::Sender<PortResult<InsertReply>>,
+    pub(super) links: Vec<Link>,
+    pub(super) token: Option<RequestToken>,
+    reply: oneshot::Sender<PortResult<Vec<Inserted>>>,
 }
 
 impl Call {
-    pub(super) fn answer(self, answer: PortResult<InsertReply>) {
+    pub(super) fn answer(self, answer: PortResult<Vec<Inserted>>) {
         // A caller that has gone away is not told.
         self.reply.send(answer).ok();
     }
@@ -58,15 +59,21 @@ impl Queue {
     pub(super) async fn call<F>(
         self: &Arc<Self>,
         op: &'static str,
-        request: InsertRequest,
+        (links, token): (Vec<Link>, Option<RequestToken>),
         timeout: Duration,
         run: impl Fn(Vec<Call>) -> F + Send + 'static,
-    ) -> PortResult<InsertReply>
+    ) -> PortResult<Vec<Inserted>>
     where
         F: Future<Output = ()> + Send,
     {
         let (reply, answer) = oneshot::channel();
-        let (number, place) = self.join(request, reply);
+        let call = Call {
+            number: 0,
+            links,
+            token,
+            reply,
+        };
+        let (number, place) = self.join(call);
         if let Some(mut place) = place {
             tokio::spawn(async move {
                 while let Some(group) = place.next_group() {
@@ -93,19 +100,11 @@ impl Queue {
     }
 
     /// Lets the call wait, and returns a place for a new group if there is one.
-    fn join(
-        self: &Arc<Self>,
-        request: InsertRequest,
-        reply: oneshot::Sender<PortResult<InsertReply>>,
-    ) -> (Number, Option<Place>) {
+    fn join(self: &Arc<Self>, call: Call) -> (Number, Option<Place>) {
         let mut state = self.lock();
         state.calls += 1;
         let number = state.calls;
-        state.waiting.push_back(Call {
-            number,
-            request,
-            reply,
-        });
+        state.waiting.push_back(Call { number, ..call });
         if state.groups == GROUPS_MAX {
             return (number, None);
         }
@@ -144,10 +143,11 @@ impl Place {
         let mut state = self.queue.lock();
         let mut group: Vec<Call> = Vec::new();
         let mut links = 0;
-        while let Some(call) = state.waiting.pop_front_if(|call| {
-            group.is_empty() || links + call.request.links.len() <= COMMIT_GROUP_MAX
-        }) {
-            links += call.request.links.len();
+        while let Some(call) = state
+            .waiting
+            .pop_front_if(|call| group.is_empty() || links + call.links.len() <= COMMIT_GROUP_MAX)
+        {
+            links += call.links.len();
             group.push(call);
         }
         if group.is_empty() {
@@ -177,24 +177,14 @@ impl Drop for Place {
 mod tests {
     use std::time::Duration;
 
-    use curt_core::UnixMillis;
-
     use super::*;
 
     const TIMEOUT: Duration = Duration::from_secs(60);
 
-    fn request() -> InsertRequest {
-        InsertRequest {
-            links: Vec::new(),
-            once: None,
-            now: UnixMillis(0),
-        }
-    }
-
     async fn answer_slowly(group: Vec<Call>) {
         tokio::time::sleep(Duration::from_millis(5)).await;
         for call in group {
-            call.answer(Ok(InsertReply::Mismatch));
+            call.answer(Ok(vec![Inserted::Conflict]));
         }
     }
 
@@ -204,13 +194,15 @@ mod tests {
         let calls: Vec<_> = (0..100)
             .map(|_| {
                 let queue = Arc::clone(&queue);
-                tokio::spawn(
-                    async move { queue.call("test", request(), TIMEOUT, answer_slowly).await },
-                )
+                tokio::spawn(async move {
+                    queue
+                        .call("test", (vec![], None), TIMEOUT, answer_slowly)
+                        .await
+                })
             })
             .collect();
         for call in calls {
-            assert_eq!(call.await.unwrap().unwrap(), InsertReply::Mismatch);
+            assert_eq!(call.await.unwrap().unwrap(), [Inserted::Conflict]);
         }
         tokio::task::yield_now().await;
         assert_eq!(queue.lock().groups, 0);
@@ -224,13 +216,15 @@ mod tests {
         let queue = Arc::new(Queue::default());
         for _ in 0..2 * GROUPS_MAX {
             let error = queue
-                .call("test", request(), TIMEOUT, break_off)
+                .call("test", (vec![], None), TIMEOUT, break_off)
                 .await
                 .unwrap_err();
             assert_eq!(error.kind, ErrorKind::Timeout);
         }
-        let answer = queue.call("test", request(), TIMEOUT, answer_slowly).await;
-        assert_eq!(answer.unwrap(), InsertReply::Mismatch);
+        let answer = queue
+            .call("test", (vec![], None), TIMEOUT, answer_slowly)
+            .await;
+        assert_eq!(answer.unwrap(), [Inserted::Conflict]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -243,7 +237,7 @@ mod tests {
         let mut calls = Vec::new();
         for _ in 0..GROUPS_MAX + 3 {
             let queue = Arc::clone(&queue);
-            let call = async move { queue.call("test", request(), TIMEOUT, hang).await };
+            let call = async move { queue.call("test", (vec![], None), TIMEOUT, hang).await };
             calls.push(tokio::spawn(call));
             // A group that begins takes all that wait: each of the first ones is to find a group of its own.
             for _ in 0..8 {

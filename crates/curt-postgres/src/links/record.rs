@@ -1,14 +1,14 @@
 //! A link as a row of the table `links`, and many links as one array per column.
 
 use curt_core::account::ApiKeyNumber;
+use curt_core::ports::{LinkChange, RequestToken};
 use curt_core::{
-    DomainId, KeyOrigin, Link, LinkId, LinkState, PortResult, RedirectStatus, Revision, Target,
-    Visibility,
+    KeyOrigin, Link, LinkId, LinkState, PortResult, RedirectStatus, Revision, Target, Visibility,
 };
 use tokio_postgres::Row;
 
 use crate::array_text::array_text;
-use crate::decode::{corrupt, link_id, number, owner, parse_key, small, time, time_or_none};
+use crate::decode::{corrupt, link_id, number, owner, small, time, time_or_none};
 use crate::engine::{Value, column};
 
 /// What a seeded row, which leads nowhere, shows as its target.
@@ -38,18 +38,19 @@ pub(super) struct Columns<'a> {
     title: Vec<Option<&'a str>>,
     tags: Vec<Option<String>>,
     made_with: Vec<Option<i64>>,
+    request_token: Vec<Option<Vec<u8>>>,
 }
 
 impl<'a> Columns<'a> {
-    pub(super) fn of(links: impl IntoIterator<Item = &'a Link>) -> Self {
+    pub(super) fn of(links: impl Iterator<Item = (&'a Link, Option<RequestToken>)>) -> Self {
         let mut columns = Self::default();
-        for link in links {
-            columns.push(link);
+        for (link, token) in links {
+            columns.push(link, token);
         }
         columns
     }
 
-    fn push(&mut self, link: &'a Link) {
+    fn push(&mut self, link: &'a Link, token: Option<RequestToken>) {
         self.domain.push(link.id.domain.0.into());
         self.key.push(link.id.key.as_str());
         self.target.push(link.target.as_str());
@@ -74,9 +75,10 @@ impl<'a> Columns<'a> {
         self.tags.push(tags);
         let made_with = link.made_with.map(|number| number.0.into());
         self.made_with.push(made_with);
+        self.request_token.push(token.map(|token| token.0.to_vec()));
     }
 
-    /// The parameters `$1` to `$21`.
+    /// The parameters `$1` to `$22`.
     pub(super) fn values(&self) -> Vec<Value<'_>> {
         vec![
             &self.domain,
@@ -100,6 +102,7 @@ impl<'a> Columns<'a> {
             &self.title,
             &self.tags,
             &self.made_with,
+            &self.request_token,
         ]
     }
 }
@@ -124,7 +127,7 @@ pub(super) fn id_columns<'a>(
     ids.into_iter().map(pair).unzip()
 }
 
-/// A row with every column of `columns!`.
+/// A row with every column of [`sql::COLUMNS`](super::sql::COLUMNS).
 pub(super) fn link_of(op: &'static str, row: &Row) -> PortResult<Link> {
     let state = number(op, row, 4, LinkState::from_stored)?;
     let created_at = time(op, row, 8)?;
@@ -160,11 +163,12 @@ pub(super) fn revision_of(op: &'static str, row: &Row, index: usize) -> PortResu
     })
 }
 
-/// The written form of an id.
-pub(super) fn parse_id(op: &'static str, text: &str) -> PortResult<LinkId> {
-    let (domain, key) = text.split_once('/').ok_or_else(|| corrupt(op, text))?;
-    let domain = domain.parse().map_err(|_| corrupt(op, text))?;
-    Ok(LinkId::new(DomainId(domain), parse_key(op, key)?))
+/// The id and revision in the first four columns of an answer.
+pub(super) fn change_of(op: &'static str, row: &Row) -> PortResult<LinkChange> {
+    Ok(LinkChange {
+        id: link_id(op, row)?,
+        revision: revision_of(op, row, 2)?,
+    })
 }
 
 fn target_of(op: &'static str, row: &Row, state: LinkState) -> PortResult<Target> {

@@ -1,4 +1,4 @@
-//! Visits of links that have only so many.
+//! Clicks of links that have only so many.
 
 use curt_core::ports::SpendReply;
 use curt_core::{LinkId, PortResult, Revision};
@@ -7,7 +7,7 @@ use super::sql;
 use crate::engine::{Engine, Value, column};
 
 pub(super) async fn spend(engine: &Engine, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-    const OP: &str = "spend a visit";
+    const OP: &str = "spend a click";
     let values: [Value<'_>; 4] = [
         &i64::from(id.domain.0),
         &id.key.as_str(),
@@ -26,7 +26,7 @@ pub(super) async fn spend(engine: &Engine, id: &LinkId, seen: Revision) -> PortR
 }
 
 pub(super) async fn spent(engine: &Engine, id: &LinkId) -> PortResult<u64> {
-    const OP: &str = "count spent visits";
+    const OP: &str = "count spent clicks";
     let values: [Value<'_>; 2] = [&i64::from(id.domain.0), &id.key.as_str()];
     let rows = engine.read_latest(OP, sql::SPENT, &values).await?;
     let spent: i64 = rows.first().map_or(Ok(0), |row| column(OP, row, 0))?;

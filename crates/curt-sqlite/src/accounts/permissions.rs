@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use curt_core::ports::{Permission, PermissionId, Permissions, Released};
+use curt_core::ports::{LinkChange, Permission, PermissionId, Permissions};
 use curt_core::{DomainId, LinkId, OwnerId, PortResult, UnixMillis};
 use rusqlite::Row;
 
@@ -96,7 +96,7 @@ impl Permissions for SqliteAccounts {
             })
     }
 
-    async fn revoke_released(&self, released: &[Released]) -> PortResult<()> {
+    async fn revoke_released(&self, released: &[LinkChange]) -> PortResult<()> {
         const OP: &str = "revoke the permissions of released links";
         let released = released.to_vec();
         self.db
@@ -105,8 +105,8 @@ impl Permissions for SqliteAccounts {
                 let mut revoke = work.connection.prepare_cached(
                     "DELETE FROM permissions WHERE domain = ?1 AND key = ?2 AND generation <= ?3",
                 )?;
-                for Released { id, generation } in &released {
-                    revoke.execute((id.domain.0, id.key.as_str(), generation))?;
+                for LinkChange { id, revision } in &released {
+                    revoke.execute((id.domain.0, id.key.as_str(), revision.generation))?;
                 }
                 Ok(())
             })

@@ -1,6 +1,6 @@
 //! Edits, tombstones and what becomes of them.
 
-use curt_core::ports::{ChangeReply, Released};
+use curt_core::ports::{ChangeReply, LinkChange};
 use curt_core::{KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
 use rusqlite::Connection;
 
@@ -29,23 +29,22 @@ pub(super) fn update(
         ..link.clone()
     };
     record::replace(work.connection, &before, &after)?;
-    Ok(ChangeReply::Changed(Box::new(after)))
+    Ok(ChangeReply::Changed(LinkChange::of(&after)))
 }
 
 pub(super) fn delete(
     work: &mut Work<'_>,
     id: &LinkId,
-    seen: Option<Revision>,
+    seen: Revision,
     now: UnixMillis,
 ) -> rusqlite::Result<ChangeReply> {
     let Some(before) = find_live(work.connection, id)? else {
         return Ok(ChangeReply::Absent);
     };
-    if seen.is_some_and(|seen| seen != before.link.revision) {
+    if seen != before.link.revision {
         return Ok(ChangeReply::Stale(before.link.revision));
     }
-    let tombstone = bury(work, &before, now)?;
-    Ok(ChangeReply::Changed(Box::new(tombstone)))
+    Ok(ChangeReply::Changed(to_tombstone(work, &before, now)?))
 }
 
 pub(super) fn expired(
@@ -73,7 +72,7 @@ pub(super) fn purge(
     work: &mut Work<'_>,
     batch: &[(LinkId, Revision)],
     now: UnixMillis,
-) -> rusqlite::Result<Vec<LinkId>> {
+) -> rusqlite::Result<Vec<LinkChange>> {
     let mut purged = Vec::new();
     for (id, revision) in batch {
         let Some(before) = record::find(work.connection, id)? else {
@@ -84,8 +83,7 @@ pub(super) fn purge(
             && link.revision == *revision
             && link.expires_at.is_some_and(|at| at <= now);
         if still_due {
-            bury(work, &before, now)?;
-            purged.push(id.clone());
+            purged.push(to_tombstone(work, &before, now)?);
         }
     }
     Ok(purged)
@@ -95,20 +93,23 @@ pub(super) fn release(
     work: &mut Work<'_>,
     before: UnixMillis,
     limit: usize,
-) -> rusqlite::Result<Vec<Released>> {
+) -> rusqlite::Result<Vec<LinkChange>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let due: Vec<(Released, KeyOrigin, i64)> = work
+    let due: Vec<(LinkChange, KeyOrigin, i64)> = work
         .connection
         .prepare_cached(
-            "SELECT domain, key, origin, id, generation FROM links INDEXED BY links_in_quarantine \
+            "SELECT domain, key, origin, id, generation, version FROM links INDEXED BY links_in_quarantine \
              WHERE state = 2 AND origin <> 0 AND was_permanent = 0 AND updated_at <= ?1 \
              ORDER BY updated_at, id LIMIT ?2",
         )?
         .query_map((before.0, limit), |row| {
             let origin = decode::number(row, 2, KeyOrigin::from_stored)?;
-            let released = Released {
+            let released = LinkChange {
                 id: record::id_of(row)?,
-                generation: row.get(4)?,
+                revision: Revision {
+                    generation: row.get(4)?,
+                    version: row.get(5)?,
+                },
             };
             Ok((released, origin, row.get(3)?))
         })?
@@ -135,7 +136,11 @@ fn find_live(connection: &Connection, id: &LinkId) -> rusqlite::Result<Option<St
 }
 
 /// Turns a link into its tombstone (L-3).
-fn bury(work: &mut Work<'_>, before: &StoredLink, now: UnixMillis) -> rusqlite::Result<Link> {
+fn to_tombstone(
+    work: &mut Work<'_>,
+    before: &StoredLink,
+    now: UnixMillis,
+) -> rusqlite::Result<LinkChange> {
     let tombstone = Link {
         state: LinkState::Deleted,
         revision: before.link.revision.edited(),
@@ -148,5 +153,5 @@ fn bury(work: &mut Work<'_>, before: &StoredLink, now: UnixMillis) -> rusqlite::
     record::replace(work.connection, before, &tombstone)?;
     totals::add_in_state(work.counters, before.link.state, before.link.origin, -1);
     totals::add_in_state(work.counters, LinkState::Deleted, before.link.origin, 1);
-    Ok(tombstone)
+    Ok(LinkChange::of(&tombstone))
 }

@@ -1,12 +1,8 @@
 //! Rows that are seeded ahead of time and claimed one by one.
 
-use std::collections::HashMap;
-
-use curt_core::ports::{ClaimReply, InsertRequest};
 use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::once::{self, Recorded};
 use super::{record, totals};
 use crate::decode;
 use crate::engine::writer::Work;
@@ -34,26 +30,7 @@ pub(super) fn seed(work: &mut Work<'_>, ids: &[LinkId]) -> rusqlite::Result<u64>
     Ok(seeded as u64)
 }
 
-pub(super) fn claim(work: &mut Work<'_>, request: &InsertRequest) -> rusqlite::Result<ClaimReply> {
-    let Some(once) = &request.once else {
-        return Ok(ClaimReply::Claimed(claim_each(work, &request.links)?));
-    };
-    match once::find(work.connection, once, request.now)? {
-        Some(Recorded::Same(outcome)) => return Ok(ClaimReply::Replayed(outcome)),
-        Some(Recorded::Other) => return Ok(ClaimReply::Mismatch),
-        None => {}
-    }
-    // As a whole or not at all: too few seeds serve nobody, and nothing is recorded.
-    if !enough_seeds(work.connection, &request.links)? {
-        return Ok(ClaimReply::Claimed(Vec::new()));
-    }
-    let claimed = claim_each(work, &request.links)?;
-    let outcome: Vec<_> = claimed.iter().map(|link| Some(&link.id)).collect();
-    once::record(work.connection, once, &outcome, request.now)?;
-    Ok(ClaimReply::Claimed(claimed))
-}
-
-fn claim_each(work: &mut Work<'_>, links: &[Link]) -> rusqlite::Result<Vec<Link>> {
+pub(super) fn claim(work: &mut Work<'_>, links: &[Link]) -> rusqlite::Result<Vec<Link>> {
     let mut claimed = Vec::with_capacity(links.len());
     for link in links {
         let Some(seed) = next_seed(work.connection, link.id.domain)? else {
@@ -96,23 +73,4 @@ fn next_seed(connection: &Connection, domain: DomainId) -> rusqlite::Result<Opti
             })
         })
         .optional()
-}
-
-fn enough_seeds(connection: &Connection, links: &[Link]) -> rusqlite::Result<bool> {
-    let mut wanted: HashMap<DomainId, i64> = HashMap::new();
-    for link in links {
-        *wanted.entry(link.id.domain).or_default() += 1;
-    }
-    for (domain, wanted) in wanted {
-        let found: i64 = connection
-            .prepare_cached(
-                "SELECT count(*) FROM (SELECT 1 FROM links INDEXED BY links_seeded \
-                 WHERE state = 3 AND domain = ?1 LIMIT ?2)",
-            )?
-            .query_row((domain.0, wanted), |row| row.get(0))?;
-        if found < wanted {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

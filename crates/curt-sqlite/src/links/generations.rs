@@ -1,16 +1,16 @@
 //! Which generation the next link under a key has.
 
 use curt_core::LinkId;
-use curt_core::ports::Released;
+use curt_core::ports::LinkChange;
 use rusqlite::{Connection, OptionalExtension};
 
-pub(super) fn remember(connection: &Connection, released: &Released) -> rusqlite::Result<()> {
-    let Released { id, generation } = released;
+pub(super) fn remember(connection: &Connection, released: &LinkChange) -> rusqlite::Result<()> {
+    let LinkChange { id, revision } = released;
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO key_generations (domain, key, generation) VALUES (?1, ?2, ?3)",
         )?
-        .execute((id.domain.0, id.key.as_str(), generation))
+        .execute((id.domain.0, id.key.as_str(), revision.generation))
         .map(drop)
 }
 

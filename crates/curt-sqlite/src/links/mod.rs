@@ -1,15 +1,13 @@
 //! The link store.
 //!
 //! Every change reads the row first, decides, and writes by row id: nobody else can write in between, so that needs no
-//! conditions in the statements. Requests with an `Idempotency-Key` look before they write for the same reason: they
-//! never have to undo half of themselves.
+//! conditions in the statements.
 
 mod change;
 mod claim;
 mod generations;
-mod insert;
+mod idempotency;
 mod list;
-mod once;
 mod page;
 mod record;
 mod spend;
@@ -19,8 +17,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkIndex, LinkStore,
-    LinkTotals, ListPage, ListQuery, Released, SeededLinks, SpendReply,
+    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage,
+    ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{ErrorKind, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis};
 
@@ -39,11 +37,16 @@ impl SqliteLinks {
 
 #[async_trait]
 impl LinkStore for SqliteLinks {
-    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
+    async fn insert_if_absent(
+        &self,
+        links: Vec<Link>,
+        token: Option<RequestToken>,
+    ) -> PortResult<Vec<Inserted>> {
         self.db
             .writer
-            .write("insert links", request.links.len(), move |work| {
-                insert::insert(work, &request)
+            .write("insert links", links.len(), move |work| {
+                let insert = |link| record::insert_if_absent(work, link, token);
+                links.iter().map(insert).collect()
             })
             .await
     }
@@ -54,7 +57,7 @@ impl LinkStore for SqliteLinks {
         })
     }
 
-    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
+    async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
         const OP: &str = "update a link";
         if !matches!(link.state, LinkState::Active | LinkState::Disabled) {
             return Err(invalid(OP, "an edit can only enable or disable a link"));
@@ -65,10 +68,10 @@ impl LinkStore for SqliteLinks {
             .await
     }
 
-    async fn delete(
+    async fn delete_at(
         &self,
         id: &LinkId,
-        seen: Option<Revision>,
+        seen: Revision,
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
         let id = id.clone();
@@ -84,14 +87,14 @@ impl LinkStore for SqliteLinks {
         let id = id.clone();
         self.db
             .writer
-            .write("spend a visit", 1, move |work| {
+            .write("spend a click", 1, move |work| {
                 spend::spend(work.connection, &id, seen)
             })
             .await
     }
 
     async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
-        self.db.readers.look_up("count spent visits", |connection| {
+        self.db.readers.look_up("count spent clicks", |connection| {
             spend::spent(connection, id)
         })
     }
@@ -137,18 +140,17 @@ impl LinkIndex for SqliteLinks {
         &self,
         batch: &[(LinkId, Revision)],
         now: UnixMillis,
-    ) -> PortResult<Vec<LinkId>> {
+    ) -> PortResult<Vec<LinkChange>> {
         let batch = batch.to_vec();
         self.db
             .writer
             .write("purge links", batch.len(), move |work| {
-                once::forget_old(work.connection, now)?;
                 change::purge(work, &batch, now)
             })
             .await
     }
 
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
+    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkChange>> {
         self.db
             .writer
             .write("release keys", limit, move |work| {
@@ -168,11 +170,11 @@ impl SeededLinks for SqliteLinks {
             .await
     }
 
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
+    async fn claim(&self, links: Vec<Link>) -> PortResult<Vec<Link>> {
         self.db
             .writer
-            .write("claim links", request.links.len(), move |work| {
-                claim::claim(work, &request)
+            .write("claim links", links.len(), move |work| {
+                claim::claim(work, &links)
             })
             .await
     }

@@ -1,7 +1,7 @@
 //! A link as a row of the table `links`.
 
 use curt_core::account::ApiKeyNumber;
-use curt_core::ports::Inserted;
+use curt_core::ports::{Inserted, LinkChange, RequestToken};
 use curt_core::{
     DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, Target,
     UnixMillis, Visibility,
@@ -9,8 +9,9 @@ use curt_core::{
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
 
-use super::generations;
+use super::{generations, totals};
 use crate::decode;
+use crate::engine::writer::Work;
 use crate::tags::{join_tags, split_tags};
 
 /// Every column but the row id, in the order of [`bind`] and [`link_of`].
@@ -31,12 +32,10 @@ const FIND: &str = concat!(
     columns!(),
     ", id FROM links WHERE domain = ?1 AND key = ?2"
 );
-const INSERT: &str = concat!(
-    "INSERT INTO links (",
-    columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) \
-     ON CONFLICT (domain, key) DO NOTHING"
-);
+const INSERT: &str = "INSERT INTO links (domain, key, target, owner, state, origin, generation, version, created_at, \
+     updated_at, expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, forward_query, \
+     title, tags, made_with, request_token) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
+     ?16, ?17, ?18, ?19, ?20, ?21, ?22) ON CONFLICT (domain, key) DO NOTHING";
 /// Leaves out what never changes, so that the indexes over it are not touched.
 const UPDATE: &str = "UPDATE links SET target = ?3, state = ?5, generation = ?7, version = ?8, updated_at = ?10, \
      expires_at = ?11, valid_since = ?12, max_clicks = ?13, visibility = ?14, password_hash = ?15, status = ?16, \
@@ -66,27 +65,56 @@ pub(super) fn find(connection: &Connection, id: &LinkId) -> rusqlite::Result<Opt
         .optional()
 }
 
-pub(super) fn exists(connection: &Connection, id: &LinkId) -> rusqlite::Result<bool> {
-    connection
-        .prepare_cached("SELECT 1 FROM links WHERE domain = ?1 AND key = ?2")?
-        .exists((id.domain.0, id.key.as_str()))
-}
-
-/// Adds a row, with the generation that follows that of the last link which had the key, and says whether the id was
-/// free.
-pub(super) fn insert(connection: &Connection, link: &Link) -> rusqlite::Result<Inserted> {
+/// Adds a row, with the generation that follows that of the last link which had the key, where the id is free.
+pub(super) fn insert_if_absent(
+    work: &mut Work<'_>,
+    link: &Link,
+    token: Option<RequestToken>,
+) -> rusqlite::Result<Inserted> {
+    let connection = work.connection;
     let former = generations::former(connection, &link.id)?;
-    let (generation, outcome) = Inserted::with_generation(link.revision.generation, former);
+    let change = LinkChange {
+        id: link.id.clone(),
+        revision: link.revision.after_former(former),
+    };
     let mut statement = connection.prepare_cached(INSERT)?;
     bind(&mut statement, link, link.status.is_permanent())?;
-    statement.raw_bind_parameter(7, generation)?;
+    statement.raw_bind_parameter(7, change.revision.generation)?;
+    statement.raw_bind_parameter(22, token.map(|token| token.0))?;
     if statement.raw_execute()? == 0 {
-        return Ok(Inserted::Conflict);
+        let before = token.map(|token| find_created_by(connection, &link.id, token));
+        let before = before.transpose()?.flatten();
+        return Ok(before.map_or(Inserted::Conflict, Inserted::CreatedBefore));
     }
     if !link.tags.is_empty() {
         add_tags(connection, connection.last_insert_rowid(), &link.tags)?;
     }
-    Ok(outcome)
+    totals::add_created(work.counters, link.origin, 1);
+    totals::add_in_state(work.counters, link.state, link.origin, 1);
+    Ok(Inserted::Created(change))
+}
+
+/// The link under `id` if the request with this token created it.
+fn find_created_by(
+    connection: &Connection,
+    id: &LinkId,
+    token: RequestToken,
+) -> rusqlite::Result<Option<LinkChange>> {
+    connection
+        .prepare_cached(
+            "SELECT generation, version FROM links WHERE domain = ?1 AND key = ?2 AND request_token = ?3",
+        )?
+        .query_row((id.domain.0, id.key.as_str(), token.0), |row| {
+            let (generation, version) = (row.get(0)?, row.get(1)?);
+            Ok(LinkChange {
+                id: id.clone(),
+                revision: Revision {
+                    generation,
+                    version,
+                },
+            })
+        })
+        .optional()
 }
 
 /// Replaces `before` by `link` in the same row.

@@ -1,4 +1,4 @@
-//! Visits of links that have only so many.
+//! Clicks of links that have only so many.
 
 use curt_core::ports::SpendReply;
 use curt_core::{LinkId, LinkState, Revision};

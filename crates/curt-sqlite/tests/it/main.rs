@@ -6,5 +6,4 @@ mod agreement;
 mod click_scale;
 mod commits;
 mod faults;
-mod migration;
 mod suites;

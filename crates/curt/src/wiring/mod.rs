@@ -64,7 +64,8 @@ impl Stores {
 
     pub(crate) fn purge_ports(&self, clock_guard: Arc<ClockGuard>) -> PurgePorts {
         PurgePorts {
-            links: self.main.links.index.clone(),
+            index: self.main.links.index.clone(),
+            idempotency: self.main.links.idempotency.clone(),
             permissions: self.main.accounts.clone(),
             clock: self.clock.clone(),
             clock_guard: Some(clock_guard),

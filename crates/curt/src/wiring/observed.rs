@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use curt_core::names::metric;
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, LinkCounts, LinkIndex, LinkPorts,
-    LinkStore, LinkTotals, ListPage, ListQuery, Released, SeededLinks, SpendReply,
+    BeginReply, ChangeReply, CreationOutcome, CreationPlan, Idempotency, IdempotentRequest,
+    Inserted, LinkChange, LinkCounts, LinkIndex, LinkPorts, LinkStore, LinkTotals, ListPage,
+    ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{ErrorKind, Link, LinkId, PortResult, Revision, UnixMillis};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -87,92 +88,61 @@ pub(crate) fn observed_links(ports: LinkPorts, errors: &PortErrors) -> LinkPorts
         store: observed(ports.store, errors),
         index: observed(ports.index, errors),
         totals: observed(ports.totals, errors),
+        idempotency: observed(ports.idempotency, errors),
         seeded: ports.seeded.map(|seeded| observed(seeded, errors) as _),
     }
 }
 
-#[async_trait]
-impl LinkStore for Observed<dyn LinkStore> {
-    async fn insert(&self, request: InsertRequest) -> PortResult<InsertReply> {
-        self.errors.note_write(self.inner.insert(request).await)
-    }
-
-    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
-        self.errors.note(self.inner.get(id).await)
-    }
-
-    async fn update(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
-        self.errors.note_write(self.inner.update(link, seen).await)
-    }
-
-    async fn delete(
-        &self,
-        id: &LinkId,
-        seen: Option<Revision>,
-        now: UnixMillis,
-    ) -> PortResult<ChangeReply> {
-        self.errors
-            .note_write(self.inner.delete(id, seen, now).await)
-    }
-
-    async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        self.errors
-            .note_write(self.inner.spend_click(id, seen).await)
-    }
-
-    async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
-        self.errors.note(self.inner.clicks_spent(id).await)
-    }
-
-    async fn ping(&self) -> PortResult<()> {
-        self.errors.note(self.inner.ping().await)
-    }
-
-    async fn ping_reads(&self) -> PortResult<()> {
-        self.errors.note(self.inner.ping_reads().await)
-    }
+/// Implements a port for [`Observed`]: `note_write` where the failure of a write tells of others, `note` elsewhere.
+macro_rules! observe {
+    ($port:ident: $(fn $method:ident($($name:ident: $type:ty),*) -> $reply:ty = $note:ident;)+) => {
+        #[async_trait]
+        impl $port for Observed<dyn $port> {
+            $(async fn $method(&self, $($name: $type),*) -> PortResult<$reply> {
+                self.errors.$note(self.inner.$method($($name),*).await)
+            })+
+        }
+    };
 }
 
-#[async_trait]
-impl LinkIndex for Observed<dyn LinkIndex> {
-    async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
-        self.errors.note(self.inner.list(query).await)
-    }
+observe!(LinkStore:
+    fn insert_if_absent(links: Vec<Link>, token: Option<RequestToken>) -> Vec<Inserted> = note_write;
+    fn get(id: &LinkId) -> Option<Link> = note;
+    fn get_many(ids: &[LinkId]) -> Vec<Option<Link>> = note;
+    fn update_at(link: Link, seen: Revision) -> ChangeReply = note_write;
+    fn delete_at(id: &LinkId, seen: Revision, now: UnixMillis) -> ChangeReply = note_write;
+    fn spend_click(id: &LinkId, seen: Revision) -> SpendReply = note_write;
+    fn clicks_spent(id: &LinkId) -> u64 = note;
+    fn ping() -> () = note;
+    fn ping_reads() -> () = note;
+);
 
-    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
-        self.errors.note(self.inner.expired(now, limit).await)
-    }
+observe!(LinkIndex:
+    fn list(query: &ListQuery) -> ListPage = note;
+    fn expired(now: UnixMillis, limit: usize) -> Vec<(LinkId, Revision)> = note;
+    fn purge(batch: &[(LinkId, Revision)], now: UnixMillis) -> Vec<LinkChange> = note;
+    fn release(before: UnixMillis, limit: usize) -> Vec<LinkChange> = note;
+);
 
-    async fn purge(
-        &self,
-        batch: &[(LinkId, Revision)],
-        now: UnixMillis,
-    ) -> PortResult<Vec<LinkId>> {
-        self.errors.note(self.inner.purge(batch, now).await)
-    }
+observe!(LinkTotals:
+    fn counts() -> LinkCounts = note;
+);
 
-    async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<Released>> {
-        self.errors.note(self.inner.release(before, limit).await)
-    }
-}
+observe!(Idempotency:
+    fn begin(request: &IdempotentRequest, plan: &CreationPlan) -> BeginReply = note_write;
+    fn replace_plan(request: &IdempotentRequest, plan: &CreationPlan) -> CreationPlan = note_write;
+    fn finish(
+        request: &IdempotentRequest,
+        token: RequestToken,
+        outcome: CreationOutcome
+    ) -> CreationOutcome = note_write;
+    fn forget_before(before: UnixMillis, limit: usize) -> usize = note;
+);
 
-#[async_trait]
-impl SeededLinks for Observed<dyn SeededLinks> {
-    async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
-        self.errors.note(self.inner.seed(ids).await)
-    }
-
-    async fn claim(&self, request: InsertRequest) -> PortResult<ClaimReply> {
-        self.errors.note_write(self.inner.claim(request).await)
-    }
-}
-
-#[async_trait]
-impl LinkTotals for Observed<dyn LinkTotals> {
-    async fn counts(&self) -> PortResult<LinkCounts> {
-        self.errors.note(self.inner.counts().await)
-    }
-}
+observe!(SeededLinks:
+    fn seed(ids: &[LinkId]) -> u64 = note;
+    fn claim(links: Vec<Link>) -> Vec<Link> = note_write;
+);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use crate::clock::UnixMillis;
 use crate::error::PortResult;
 use crate::key::LinkId;
 use crate::owner::OwnerId;
-use crate::ports::Released;
+use crate::ports::LinkChange;
 
 /// Who may follow which private link, beside its owner.
 ///
@@ -36,7 +36,7 @@ pub trait Permissions: Send + Sync {
 
     /// Removes the permissions for links whose keys were released, each of that generation and of those before it. Called
     /// twice: no change. Not called, because of a crash: they count no more, and only take room.
-    async fn revoke_released(&self, released: &[Released]) -> PortResult<()>;
+    async fn revoke_released(&self, released: &[LinkChange]) -> PortResult<()>;
 }
 
 /// Given by the store; grows, so that the id of a permission that is gone never names another.

@@ -138,17 +138,9 @@ impl Taker {
             title: None,
             tags: Vec::new(),
         };
-        let request = InsertRequest {
-            links: vec![link; rows],
-            once: None,
-            now,
-        };
         let links = self.ports.links.as_ref().context("no links database")?;
         let seeded = links.seeded.as_ref().context("no seeded rows")?;
-        let claimed = match seeded.claim(request).await? {
-            ClaimReply::Claimed(links) => links,
-            ClaimReply::Replayed(_) | ClaimReply::Mismatch => Vec::new(),
-        };
+        let claimed = seeded.claim(vec![link; rows]).await?;
         Ok(claimed.into_iter().map(|link| link.id.key).collect())
     }
 }

@@ -1,0 +1,12 @@
+-- MATERIALIZED because the planner may otherwise run the LIMIT once for every row that it joins.
+WITH due AS MATERIALIZED (
+    SELECT domain, key, generation FROM links AS l
+    WHERE state = 2 AND origin <> 0 AND NOT was_permanent AND updated_at <= $1 AND NOT EXISTS (
+        SELECT FROM key_generations AS g
+        WHERE g.domain = l.domain AND g.key = l.key AND g.generation >= l.generation
+    )
+    ORDER BY updated_at LIMIT $2 FOR UPDATE OF l SKIP LOCKED
+)
+INSERT INTO key_generations AS g (domain, key, generation)
+SELECT domain, key, generation FROM due ORDER BY domain, key COLLATE "C"
+ON CONFLICT (domain, key) DO UPDATE SET generation = greatest(g.generation, excluded.generation)

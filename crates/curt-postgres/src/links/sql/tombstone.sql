@@ -1,0 +1,28 @@
+-- Turns those of the links $2, $3 that are still at the revisions $4, $5 into tombstones at $1 (L-3); where $6 is true,
+-- only active ones that have expired by then.
+WITH before AS MATERIALIZED (
+    SELECT l.* FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[]) AS due (domain, key, generation, version)
+    CROSS JOIN LATERAL (
+        SELECT domain, key, created_at, tags FROM links
+        WHERE links.domain = due.domain AND links.key = due.key AND links.generation = due.generation
+          AND links.version = due.version AND state < 2 AND (NOT $6::boolean OR state = 0 AND expires_at <= $1)
+        FOR UPDATE
+    ) AS l
+), after AS (
+    UPDATE links AS l
+    SET state = 2, version = least(l.version + 1, 4294967295), updated_at = $1, title = NULL, tags = NULL,
+        password_hash = NULL
+    FROM before AS b WHERE l.domain = b.domain AND l.key = b.key
+    RETURNING l.domain, l.key, l.generation, l.version, l.origin
+), untagged AS (
+    DELETE FROM link_tags AS t USING before AS b
+    WHERE t.created_at = b.created_at AND t.domain = b.domain AND t.key = b.key
+      AND t.tag IN (SELECT lower(tag COLLATE "C") FROM unnest(b.tags) AS tag)
+), counted AS (
+    UPDATE link_counts AS c
+    SET live = c.live - n.rows, deleted = c.deleted + n.rows,
+        deleted_from_ledger = c.deleted_from_ledger + n.from_ledger
+    FROM (SELECT count(*) AS rows, count(*) FILTER (WHERE origin = 1) AS from_ledger FROM after) AS n
+    WHERE c.slot = pg_backend_pid() % 256 AND n.rows > 0
+)
+SELECT domain, key, generation, version FROM after

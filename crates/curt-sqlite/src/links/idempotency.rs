@@ -1,0 +1,165 @@
+//! Requests with an idempotency key: their plans and outcomes.
+
+use async_trait::async_trait;
+use curt_core::limits::IDEMPOTENCY_KEPT;
+use curt_core::ports::{
+    BeginReply, CreationOutcome, CreationPlan, Idempotency, IdempotencyRecord, IdempotentRequest,
+    RequestToken,
+};
+use curt_core::{PortResult, UnixMillis};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::{SqliteLinks, invalid};
+use crate::decode;
+
+#[async_trait]
+impl Idempotency for SqliteLinks {
+    async fn begin(
+        &self,
+        request: &IdempotentRequest,
+        plan: &CreationPlan,
+    ) -> PortResult<BeginReply> {
+        let (request, plan) = (request.clone(), plan.clone());
+        self.db
+            .writer
+            .write("begin a request", 1, move |work| {
+                begin(work.connection, &request, &plan)
+            })
+            .await
+    }
+
+    async fn replace_plan(
+        &self,
+        request: &IdempotentRequest,
+        plan: &CreationPlan,
+    ) -> PortResult<CreationPlan> {
+        const OP: &str = "replace a plan";
+        let (request, plan) = (request.clone(), plan.clone());
+        let stored = self.db.writer.write(OP, 1, move |work| {
+            work.connection
+                .prepare_cached(
+                    "UPDATE idempotency SET plan = ?4, version = ?5 \
+                     WHERE owner = ?1 AND key = ?2 AND token = ?3 AND version = ?5 - 1",
+                )?
+                .execute((
+                    request.owner.0.cast_signed(),
+                    &*request.key,
+                    plan.token.0,
+                    plan.keys_to_text(),
+                    plan.version,
+                ))?;
+            let record = find(work.connection, &request)?;
+            Ok(record.filter(|record| record.plan.token == plan.token))
+        });
+        let record = stored.await?;
+        let record = record.ok_or_else(|| invalid(OP, "the idempotency record is gone"))?;
+        Ok(record.plan)
+    }
+
+    async fn finish(
+        &self,
+        request: &IdempotentRequest,
+        token: RequestToken,
+        outcome: CreationOutcome,
+    ) -> PortResult<CreationOutcome> {
+        let request = request.clone();
+        self.db
+            .writer
+            .write("finish a request", 1, move |work| {
+                work.connection
+                    .prepare_cached(
+                        "UPDATE idempotency SET outcome = ?4 \
+                         WHERE owner = ?1 AND key = ?2 AND token = ?3 AND outcome IS NULL",
+                    )?
+                    .execute((
+                        request.owner.0.cast_signed(),
+                        &*request.key,
+                        token.0,
+                        outcome.ids_to_text(),
+                    ))?;
+                let record = find(work.connection, &request)?;
+                let record = record.filter(|record| record.plan.token == token);
+                Ok(record
+                    .and_then(|record| record.outcome)
+                    .unwrap_or_else(|| outcome.clone()))
+            })
+            .await
+    }
+
+    async fn forget_before(&self, before: UnixMillis, limit: usize) -> PortResult<usize> {
+        self.db
+            .writer
+            .write("forget old requests", limit, move |work| {
+                work.connection
+                    .prepare_cached(
+                        "DELETE FROM idempotency WHERE (owner, key) IN (SELECT owner, key FROM idempotency \
+                         WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
+                    )?
+                    .execute((before.0, i64::try_from(limit).unwrap_or(i64::MAX)))
+            })
+            .await
+    }
+}
+
+fn begin(
+    connection: &Connection,
+    request: &IdempotentRequest,
+    plan: &CreationPlan,
+) -> rusqlite::Result<BeginReply> {
+    let oldest_kept = plan.at.minus(IDEMPOTENCY_KEPT);
+    let found = find(connection, request)?;
+    if let Some(record) = found.filter(|record| record.plan.at >= oldest_kept) {
+        return Ok(record.reply_to(request, plan));
+    }
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO idempotency (owner, key, fingerprint, token, version, plan, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute((
+            request.owner.0.cast_signed(),
+            &*request.key,
+            request.fingerprint,
+            plan.token.0,
+            plan.version,
+            plan.keys_to_text(),
+            plan.at.0,
+        ))?;
+    Ok(BeginReply::New)
+}
+
+fn find(
+    connection: &Connection,
+    request: &IdempotentRequest,
+) -> rusqlite::Result<Option<IdempotencyRecord>> {
+    connection
+        .prepare_cached(
+            "SELECT fingerprint, token, version, plan, created_at, outcome FROM idempotency \
+             WHERE owner = ?1 AND key = ?2",
+        )?
+        .query_row((request.owner.0.cast_signed(), &*request.key), |row| {
+            let at = UnixMillis(row.get(4)?);
+            let plan = row.get_ref(3)?.as_str()?;
+            let keys = CreationPlan::keys_of_text(plan);
+            let outcome = row.get_ref(5)?.as_str_or_null()?;
+            let ids = |text| {
+                let ids = CreationOutcome::ids_of_text(text);
+                ids.ok_or_else(|| decode::unknown(5, Type::Text, text))
+            };
+            Ok(IdempotencyRecord {
+                fingerprint: row.get(0)?,
+                plan: CreationPlan {
+                    token: RequestToken(row.get(1)?),
+                    version: row.get(2)?,
+                    at,
+                    keys: keys.ok_or_else(|| decode::unknown(3, Type::Text, plan))?,
+                },
+                outcome: outcome
+                    .map(ids)
+                    .transpose()?
+                    .map(|ids| CreationOutcome { at, ids }),
+            })
+        })
+        .optional()
+}
