@@ -7,7 +7,7 @@ use std::env;
 use std::sync::Arc;
 
 use axum::Router;
-use curt_core::ports::{InsertRequest, LinkStore};
+use curt_core::ports::LinkStore;
 use curt_core::{
     Clock, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
     SystemClock, Target, UnixMillis, Visibility,
@@ -54,14 +54,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .collect::<Result<_, _>>()?;
     for batch in ids.chunks(BATCH) {
         let links = batch.iter().map(link).collect::<Result<_, _>>()?;
-        let now = clock.now();
-        store
-            .insert(InsertRequest {
-                links,
-                once: None,
-                now,
-            })
-            .await?;
+        store.insert_if_absent(links, None).await?;
     }
     for id in &ids {
         resolver.resolve(id.as_ref()).await?;

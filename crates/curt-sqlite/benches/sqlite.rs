@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use curt_core::ports::LedgerForm;
-use curt_core::ports::{BatchId, InsertRequest, SeededDatabase};
+use curt_core::ports::{BatchId, SeededDatabase};
 use curt_core::{
     Alphabet, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
     Target, UnixMillis, Visibility, place,
@@ -98,14 +98,6 @@ fn link(n: u64) -> Link {
     }
 }
 
-fn request(numbers: impl Iterator<Item = u64>) -> InsertRequest {
-    InsertRequest {
-        links: numbers.map(link).collect(),
-        once: None,
-        now: UnixMillis(MADE_AT),
-    }
-}
-
 /// Inserts and returns the time of each call, without that of making the links.
 async fn insert_in_groups(
     store: &Arc<dyn SeededDatabase>,
@@ -114,9 +106,10 @@ async fn insert_in_groups(
 ) -> Vec<Duration> {
     let mut took = Vec::new();
     for first in numbers.clone().step_by(group) {
-        let request = request(first..(first + group as u64).min(numbers.end));
+        let numbers = first..(first + group as u64).min(numbers.end);
+        let links = numbers.map(link).collect();
         let start = Instant::now();
-        store.insert(request).await.expect("insert");
+        store.insert_if_absent(links, None).await.expect("insert");
         took.push(start.elapsed());
     }
     took

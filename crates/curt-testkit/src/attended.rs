@@ -53,11 +53,27 @@ pub trait Attendant: Send + Sync {
 pub struct AttendedLinks<A> {
     inner: Arc<dyn SeededDatabase>,
     attendant: A,
+    writes_one_at_a_time: bool,
 }
 
 impl<A: Attendant> AttendedLinks<A> {
     pub fn new(inner: Arc<dyn SeededDatabase>, attendant: A) -> Arc<Self> {
-        Arc::new(Self { inner, attendant })
+        let writes_one_at_a_time = false;
+        Arc::new(Self {
+            inner,
+            attendant,
+            writes_one_at_a_time,
+        })
+    }
+
+    /// The same over an engine that writes a single link with each call.
+    pub fn one_at_a_time(inner: Arc<dyn SeededDatabase>, attendant: A) -> Arc<Self> {
+        let writes_one_at_a_time = true;
+        Arc::new(Self {
+            inner,
+            attendant,
+            writes_one_at_a_time,
+        })
     }
 
     async fn pass<T>(
@@ -81,9 +97,10 @@ impl<A> Deref for AttendedLinks<A> {
 }
 
 macro_rules! attend {
-    ($port:ident: $(fn $method:ident($($name:ident: $type:ty),*) -> $reply:ty = $call:ident;)+) => {
+    ($port:ident: $({ $($by_hand:tt)* })? $(fn $method:ident($($name:ident: $type:ty),*) -> $reply:ty = $call:ident;)+) => {
         #[async_trait]
         impl<A: Attendant> $port for AttendedLinks<A> {
+            $($($by_hand)*)?
             $(async fn $method(&self, $($name: $type),*) -> PortResult<$reply> {
                 self.pass(Call::$call, self.inner.$method($($name),*)).await
             })+
@@ -92,7 +109,21 @@ macro_rules! attend {
 }
 
 attend!(LinkStore:
-    fn insert_if_absent(links: Vec<Link>, token: Option<RequestToken>) -> Vec<Inserted> = Insert;
+    {
+        async fn insert_if_absent(
+            &self,
+            links: Vec<Link>,
+            token: Option<RequestToken>,
+        ) -> PortResult<Vec<Inserted>> {
+            let size = if self.writes_one_at_a_time { 1 } else { links.len().max(1) };
+            let mut inserted = Vec::with_capacity(links.len());
+            for part in links.chunks(size) {
+                let insert = self.inner.insert_if_absent(part.to_vec(), token);
+                inserted.extend(self.pass(Call::Insert, insert).await?);
+            }
+            Ok(inserted)
+        }
+    }
     fn get(id: &LinkId) -> Option<Link> = Get;
     fn update_at(link: Link, seen: Revision) -> ChangeReply = Update;
     fn delete_at(id: &LinkId, seen: Revision, now: UnixMillis) -> ChangeReply = Delete;

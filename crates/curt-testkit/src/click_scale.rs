@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::length::{is_full, length, time_max};
-use crate::sample::{OWNER, id, link, partition, request};
+use crate::sample::{OWNER, SampleWrites, id, link, partition};
 use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery, ClickStore, HourRange, LinkStore};
 use curt_core::{
     Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, OwnerId, Sketch,
@@ -171,7 +171,7 @@ async fn create_beside(links: Arc<dyn LinkStore>) -> Duration {
     let mut slowest = Duration::ZERO;
     for n in 0..300 {
         let started = Instant::now();
-        let new = request(vec![link(&format!("new{n}"))]);
+        let new = vec![link(&format!("new{n}"))];
         links.insert(new).await.unwrap();
         slowest = slowest.max(started.elapsed());
         tokio::time::sleep(Duration::from_millis(2)).await;

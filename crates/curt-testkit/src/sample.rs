@@ -7,14 +7,15 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use curt_core::account::{Allowance, ApiKeyNumber, Role, Scopes, User};
 use curt_core::ports::{
-    AuditEntry, BatchId, InsertRequest, Invite, NewApiKey, Once, Released, Replay, Session,
-    StreamId, StreamPartition,
+    AuditEntry, BatchId, ChangeReply, CreationPlan, IdempotentRequest, Inserted, Invite,
+    LinkChange, LinkStore, NewApiKey, PlannedKey, RequestToken, Session, StreamId, StreamPartition,
 };
 use curt_core::{
-    DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, Target,
-    UnixMillis, Visibility,
+    DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult, RedirectStatus,
+    Revision, Target, UnixMillis, Visibility,
 };
 
 /// The instant at which samples are made: in 2023, a round number of seconds.
@@ -131,49 +132,62 @@ pub fn full_link(text: &str) -> Link {
     }
 }
 
-/// A request without an idempotency key, made at [`NOW`].
+/// A link of this generation that was deleted at its first version.
 #[must_use]
-pub fn request(links: Vec<Link>) -> InsertRequest {
-    InsertRequest {
-        links,
-        once: None,
-        now: NOW,
-    }
-}
-
-/// A request with an idempotency key, made at [`NOW`].
-#[must_use]
-pub fn request_once(links: Vec<Link>, once: Once) -> InsertRequest {
-    InsertRequest {
-        links,
-        once: Some(once),
-        now: NOW,
-    }
-}
-
-/// What a request with an idempotency key did at [`NOW`].
-#[must_use]
-pub fn replay(ids: Vec<Option<LinkId>>) -> Replay {
-    Replay { at: NOW, ids }
-}
-
-/// A key that a link of this generation had.
-#[must_use]
-pub fn released(text: &str, generation: u32) -> Released {
-    Released {
+pub fn released(text: &str, generation: u32) -> LinkChange {
+    let version = 2;
+    LinkChange {
         id: id(text),
-        generation,
+        revision: Revision {
+            generation,
+            version,
+        },
     }
 }
 
+/// A request of [`OWNER`] with an idempotency key.
 #[must_use]
-pub fn once(key: &str, fingerprint: u8) -> Once {
-    Once {
+pub fn idempotent(key: &str, fingerprint: u8) -> IdempotentRequest {
+    IdempotentRequest {
         owner: OWNER,
         key: key.into(),
         fingerprint: [fingerprint; 32],
     }
 }
+
+/// A plan of [`NOW`] for links with these keys.
+#[must_use]
+pub fn plan(token: u8, keys: &[&str]) -> CreationPlan {
+    let planned = |key: &&str| PlannedKey {
+        id: id(key),
+        origin: KeyOrigin::Ledger,
+    };
+    CreationPlan {
+        token: RequestToken([token; 16]),
+        version: 0,
+        at: NOW,
+        keys: keys.iter().map(planned).collect(),
+    }
+}
+
+/// What tests do with links beyond the port.
+#[async_trait]
+pub trait SampleWrites: LinkStore {
+    /// Inserts without a token, and says per link whether it was created.
+    async fn insert(&self, links: Vec<Link>) -> PortResult<Vec<bool>> {
+        let inserted = self.insert_if_absent(links, None).await?;
+        Ok(inserted.iter().map(Inserted::is_created).collect())
+    }
+
+    /// Deletes at whatever revision the link has.
+    async fn delete(&self, id: &LinkId, now: UnixMillis) -> PortResult<ChangeReply> {
+        let link = self.get(id).await?;
+        let seen = link.map_or(Revision::FIRST, |link| link.revision);
+        self.delete_at(id, seen, now).await
+    }
+}
+
+impl<T: LinkStore + ?Sized> SampleWrites for T {}
 
 #[must_use]
 pub fn batch(name: &str) -> BatchId {

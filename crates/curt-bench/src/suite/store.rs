@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkStore};
+use curt_core::ports::LinkStore;
 use curt_core::{
     Clock as _, DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
     SystemClock, Target, UnixMillis, Visibility,
@@ -120,18 +120,8 @@ async fn fill(store: &dyn LinkStore, keys: &KeySet) -> anyhow::Result<()> {
         let places = start..keys.len().min(start + FILL_BATCH);
         let links: Vec<Link> = places.filter_map(|place| link(keys, place, now)).collect();
         let wanted = links.len();
-        let request = InsertRequest {
-            links,
-            once: None,
-            now,
-        };
-        let reply = store.insert(request).await?;
-        let InsertReply::Stored(outcomes) = reply else {
-            anyhow::bail!("the store did not insert: {reply:?}");
-        };
-        let created = outcomes
-            .iter()
-            .filter(|outcome| **outcome == Inserted::Created);
+        let inserted = store.insert_if_absent(links, None).await?;
+        let created = inserted.iter().filter(|one| one.is_created());
         ensure!(
             created.count() == wanted,
             "a prepared key was taken already"

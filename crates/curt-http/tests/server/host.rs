@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use curt_core::ports::{InsertRequest, LinkStore};
+use curt_core::ports::LinkStore;
 use curt_core::{
     Clock, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
     SystemClock, Target, UnixMillis, Visibility,
@@ -155,12 +155,8 @@ impl Host {
     }
 
     fn insert(&self, link: Link) {
-        let request = InsertRequest {
-            links: vec![link],
-            once: None,
-            now: UnixMillis(0),
-        };
-        self.runtime.block_on(self.store.insert(request)).unwrap();
+        let insert = self.store.insert_if_absent(vec![link], None);
+        self.runtime.block_on(insert).unwrap();
     }
 
     pub(crate) fn cut(&self, reason: CutReason) -> u64 {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::link::KeyOrigin;
-use curt_core::ports::{ClaimReply, InsertRequest};
-use curt_core::{DomainId, Key, LinkId, UnixMillis};
+use curt_core::{DomainId, Key, LinkId, Revision, UnixMillis};
 use curt_keys::{KeyAccounts, KeyMetrics, KeySupply, Strategy, SuppliedKey};
 use curt_memory::MemoryKeyPool;
 use prometheus_client::encoding::text::encode;
@@ -83,7 +82,10 @@ impl Quiet {
     async fn release_six(&self) -> Vec<LinkId> {
         let links = &self.world.links;
         for id in &self.create(20).await[..10] {
-            links.delete(id, None, UnixMillis(1)).await.unwrap();
+            links
+                .delete_at(id, Revision::FIRST, UnixMillis(1))
+                .await
+                .unwrap();
         }
         let deleted = self.accounts().await;
         assert_eq!((deleted.quarantined, deleted.used), (10, 10), "{deleted:?}");
@@ -169,21 +171,19 @@ async fn rows_are_seeded_between_the_marks_and_seeded_again_by_recycling() {
         key: Key::parse("ignored").unwrap(),
         origin: KeyOrigin::Claim,
     };
-    let request = InsertRequest {
-        links: vec![link(&placeholder); 25],
-        once: None,
-        now: UnixMillis(0),
-    };
-    let ClaimReply::Claimed(claimed) = world.links.claim(request).await.unwrap() else {
-        panic!("nothing was claimed");
-    };
+    let request = vec![link(&placeholder); 25];
+    let claimed = world.links.claim(request).await.unwrap();
     let accounts = supply.accounts().await.unwrap();
     assert_eq!((accounts.free, accounts.used), (15, 25));
     supply.keygen_pass(&stop).await;
     assert_eq!(world.links.counts().await.unwrap().seeded, 40);
 
     let id = &claimed[0].id;
-    world.links.delete(id, None, UnixMillis(1)).await.unwrap();
+    world
+        .links
+        .delete_at(id, Revision::FIRST, UnixMillis(1))
+        .await
+        .unwrap();
     let released = world.links.release(UnixMillis(1), 9).await.unwrap();
     let released: Vec<LinkId> = released.into_iter().map(|one| one.id).collect();
     assert_eq!(released, std::slice::from_ref(id));

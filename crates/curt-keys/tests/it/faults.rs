@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::link::KeyOrigin;
-use curt_core::ports::Inserted;
 use curt_keys::{KeyMetrics, KeySupply, Strategy};
 use curt_memory::MemoryKeyPool;
 use rand::rngs::SmallRng;
@@ -39,7 +38,7 @@ async fn the_key_line_survives_flaky_engines_and_heals() {
             for number in 0..200 {
                 let supplied = take(&running.supply, number).await;
                 let stored = world.store(&supplied).await;
-                assert_eq!(stored, Inserted::Created, "K-1: {strategy}, seed {seed}");
+                assert!(stored, "K-1: {strategy}, seed {seed}");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             world.faults.heal();
@@ -64,7 +63,7 @@ async fn k2_is_exact_after_flaky_engines() {
         let running = Running::start(settings, world.life()).await;
         for number in 0..200 {
             let supplied = take(&running.supply, number).await;
-            assert_eq!(world.store(&supplied).await, Inserted::Created);
+            assert!(world.store(&supplied).await);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         world.faults.heal();

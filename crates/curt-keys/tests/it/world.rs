@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use curt_core::clock::ManualClock;
 use curt_core::link::{Link, LinkState, RedirectStatus, Revision, Visibility};
 use curt_core::ports::{
-    BatchId, Cursor, InsertReply, InsertRequest, Inserted, KeyFile, KeyFileLayout, KeyFileStat,
-    KeyFileWriter, KeyLedger, KeyPool, LedgerCounts, OpenBatch, SeededDatabase,
+    BatchId, Cursor, KeyFile, KeyFileLayout, KeyFileStat, KeyFileWriter, KeyLedger, KeyPool,
+    LedgerCounts, OpenBatch, SeededDatabase,
 };
 use curt_core::{
     DomainId, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target, UnixMillis,
@@ -74,16 +74,10 @@ impl World {
     }
 
     /// Stores a link under the key and says whether the key was free.
-    pub(crate) async fn store(&self, supplied: &SuppliedKey) -> Inserted {
-        let request = InsertRequest {
-            links: vec![link(supplied)],
-            once: None,
-            now: UnixMillis(0),
-        };
-        match self.links.insert(request).await.unwrap() {
-            InsertReply::Stored(outcomes) => outcomes[0],
-            other => panic!("{other:?}"),
-        }
+    pub(crate) async fn store(&self, supplied: &SuppliedKey) -> bool {
+        let links = vec![link(supplied)];
+        let inserted = self.links.insert_if_absent(links, None).await.unwrap();
+        inserted[0].is_created()
     }
 }
 

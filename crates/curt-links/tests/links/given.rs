@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use curt_core::ports::{LinkStore, SeededLinks};
+use curt_core::ports::SeededLinks;
 use curt_core::{Alphabet, Key, KeyOrigin, KeyRules, UnwantedWords};
 use curt_keys::{KeySupply, SuppliedKey};
 use curt_links::{IdempotencyKey, LinkSettings, NewLink, Resolution};
 use curt_testkit::keys::{claiming_supply, scripted_supply};
+
+use curt_testkit::sample::SampleWrites;
 
 use crate::world::*;
 
@@ -130,11 +132,7 @@ async fn a_stored_link_under_a_word_of_the_server_is_neither_served_nor_kept() {
     let mut link = world.alias("fine", TARGET).await.link;
     for word in ["account", "API", "setup"] {
         link.id = id(word);
-        let request = curt_core::ports::InsertRequest {
-            links: vec![link.clone()],
-            once: None,
-            now: START,
-        };
+        let request = vec![link.clone()];
         world.store.insert(request).await.unwrap();
         assert_eq!(world.resolve(word).await, Resolution::Absent, "{word}");
         assert_eq!(world.cached(word), None, "{word}");

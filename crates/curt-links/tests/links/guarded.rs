@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use curt_core::ports::{LinkStore, SpendReply};
+use curt_core::ports::{LinkChange, LinkStore, SpendReply};
 use curt_core::{
     ApiKeyNumber, Clock, ErrorKind, LimitedAccounts, Link, LinkState, OwnerId, Visibility,
 };
@@ -319,9 +319,9 @@ async fn limit_visits(world: &World, most: u64) -> Arc<Link> {
         max_clicks: Some(most),
         ..link
     };
-    let id = limited.id.clone();
-    world.store.update(limited, seen).await.unwrap();
-    world.resolver.invalidate(&id);
+    let change = LinkChange::of(&limited);
+    world.store.update_at(limited, seen).await.unwrap();
+    world.resolver.invalidate(&[change]);
     match world.resolve("a").await {
         Resolution::Guarded(link) => link,
         other => panic!("a link with only so many visits is {other:?}"),

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{InsertRequest, LinkStore};
-use curt_core::{Clock, ErrorKind, LinkState, RedirectStatus, Visibility};
+use curt_core::ports::LinkStore;
+use curt_core::{Clock, ErrorKind, LinkState, RedirectStatus, Revision, Visibility};
 use curt_links::{EditLink, NewLink, Resolution, ResolverSettings};
+use curt_testkit::sample::SampleWrites;
 
 use crate::world::*;
 
@@ -87,7 +88,7 @@ async fn expiry_is_decided_at_read_even_for_a_cached_copy() {
     assert_eq!(world.cached("a"), None);
     assert_eq!(world.resolve("a").await, Resolution::Gone);
     // From a cold cache too.
-    world.resolver.invalidate(&id("a"));
+    world.invalidate("a");
     assert_eq!(world.resolve("a").await, Resolution::Gone);
 }
 
@@ -254,11 +255,7 @@ async fn only_active_links_are_served_whoever_may_see_them() {
                 state,
                 ..active.clone()
             };
-            let request = InsertRequest {
-                links: vec![link],
-                once: None,
-                now: START,
-            };
+            let request = vec![link];
             world.store.insert(request).await.unwrap();
             assert_eq!(world.resolve(&key).await, wanted, "{key}");
             assert_eq!(world.resolve(&key).await, wanted, "{key}, again");
@@ -410,8 +407,12 @@ async fn a_reader_paused_over_a_deletion_does_not_bring_the_link_back_d4() {
     world.store.paused(1).await;
     world.store.open_gate();
     let now = world.clock.now();
-    world.store.delete(&id("a"), None, now).await.unwrap();
-    world.resolver.invalidate(&id("a"));
+    world
+        .store
+        .delete_at(&id("a"), Revision::FIRST, now)
+        .await
+        .unwrap();
+    world.invalidate("a");
     // Others are not held up by the slow one.
     assert_eq!(world.resolve("a").await, Resolution::Gone);
     world.store.let_through(1);
@@ -441,7 +442,11 @@ fn spawn_visitor(world: &World) -> tokio::task::JoinHandle<Resolution> {
 
 async fn delete_elsewhere(world: &World) {
     let now = world.clock.now();
-    world.store.delete(&id("a"), None, now).await.unwrap();
+    world
+        .store
+        .delete_at(&id("a"), Revision::FIRST, now)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -522,11 +527,7 @@ async fn a_miss_is_as_old_as_the_beginning_of_its_load() {
     // Made by another server: nothing tells this one.
     let other = World::new();
     let link = other.alias("a", TARGET).await.link;
-    let request = InsertRequest {
-        links: vec![link],
-        once: None,
-        now: START,
-    };
+    let request = vec![link];
     world.store.insert(request).await.unwrap();
     world.clock.advance(TTL - Duration::from_millis(1));
     world.store.let_through(1);
@@ -549,7 +550,11 @@ async fn an_expiry_that_another_server_extended_is_seen_in_time() {
         expires_at: None,
         ..link.clone()
     };
-    world.store.update(extended, link.revision).await.unwrap();
+    world
+        .store
+        .update_at(extended, link.revision)
+        .await
+        .unwrap();
     world.clock.advance(Duration::from_millis(950));
     assert_eq!(world.resolve("a").await, Resolution::Gone, "the old copy");
     world.clock.set(START.plus(TTL));

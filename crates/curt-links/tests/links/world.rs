@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::clock::ManualClock;
-use curt_core::ports::LinkStore;
-use curt_core::{Alphabet, Clock, DomainId, Key, KeyOrigin, LinkId, LinkRef, OwnerId, UnixMillis};
+use curt_core::ports::{LinkChange, LinkStore};
+use curt_core::{
+    Alphabet, Clock, DomainId, Key, KeyOrigin, LinkId, LinkRef, OwnerId, Revision, UnixMillis,
+};
 use curt_keys::{KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy, SuppliedKey};
 use curt_links::{
     Created, Expiry, LinkCreator, LinkError, LinkMetrics, LinkPolicy, LinkSettings, Links, NewLink,
@@ -93,7 +95,8 @@ impl World {
         Purger::new(
             settings,
             PurgePorts {
-                links: self.store.clone(),
+                index: self.store.clone(),
+                idempotency: self.store.clone(),
                 permissions: self.permissions.clone(),
                 clock: self.clock.clone(),
                 clock_guard: None,
@@ -114,6 +117,14 @@ impl World {
 
     pub(crate) async fn resolve(&self, key: &str) -> Resolution {
         self.resolver.resolve(named(key)).await.unwrap()
+    }
+
+    pub(crate) fn invalidate(&self, key: &str) {
+        let change = LinkChange {
+            id: id(key),
+            revision: Revision::FIRST,
+        };
+        self.resolver.invalidate(&[change]);
     }
 
     pub(crate) fn cached(&self, key: &str) -> Option<String> {

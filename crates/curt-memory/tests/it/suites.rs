@@ -7,8 +7,8 @@ use curt_core::ErrorKind;
 use curt_core::clock::ManualClock;
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{
-    Bucket, CachedLink, ClickStream, LinkCache, LinkIndex, LinkStore, ListOrder, ListQuery,
-    QuotaReply, QuotaRule, Quotas,
+    Bucket, CachedLink, ClickStream, LinkCache, LinkIndex, ListOrder, ListQuery, QuotaReply,
+    QuotaRule, Quotas,
 };
 use curt_memory::{
     MemoryAccounts, MemoryClickCounters, MemoryClickStore, MemoryClickStream, MemoryCursor,
@@ -18,7 +18,7 @@ use curt_memory::{
 use curt_testkit::conformance;
 use curt_testkit::conformance::heartbeats::Lookers;
 use curt_testkit::conformance::leases::Holders;
-use curt_testkit::sample::{NOW, id, link, request};
+use curt_testkit::sample::{NOW, SampleWrites, id, link};
 
 curt_testkit::link_tests!(((), Arc::new(MemoryLinkStore::new())));
 curt_testkit::seeded_link_tests!(((), Arc::new(MemoryLinkStore::new())));
@@ -113,7 +113,7 @@ async fn quotas() {
 async fn a_page_reads_a_bounded_number_of_rows() {
     let store = MemoryLinkStore::new();
     let links = (0..PAGE_ROWS_SCANNED_MAX + 10).map(|n| link(&format!("k{n:06}")));
-    store.insert(request(links.collect())).await.unwrap();
+    store.insert(links.collect()).await.unwrap();
     let mut query = ListQuery {
         search: Some(format!("k{:06}", PAGE_ROWS_SCANNED_MAX + 9).into()),
         order: ListOrder::KeyRising,

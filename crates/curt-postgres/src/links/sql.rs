@@ -65,7 +65,7 @@ pub(super) const BEGIN: &str = "INSERT INTO idempotency AS i (owner, name, finge
      RETURNING fingerprint, token, version, created_at, plan, outcome";
 
 pub(super) const REPLACE_PLAN: &str = "UPDATE idempotency SET \
-     plan = CASE version WHEN $4 - 1 THEN $5 ELSE plan END, version = greatest(version, $4) \
+     plan = CASE version WHEN $4::bigint - 1 THEN $5 ELSE plan END, version = greatest(version, $4) \
      WHERE owner = $1 AND name = $2 AND token = $3 \
      RETURNING fingerprint, token, version, created_at, plan, outcome";
 

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::limits::{IDEMPOTENCY_KEPT, PAGE_LINKS_MAX};
+use curt_core::limits::PAGE_LINKS_MAX;
 use curt_core::ports::LedgerForm;
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, ListOrder, ListQuery};
-use curt_core::{Link, OwnerId, UnixMillis};
+use curt_core::ports::{ListOrder, ListQuery};
+use curt_core::{Link, OwnerId};
 use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
-use curt_testkit::sample::{NOW, batch, key, keys, link, once, request};
+use curt_testkit::sample::{NOW, SampleWrites, batch, key, keys, link};
 use curt_testkit::stop::Rendezvous;
 use rusqlite::Connection;
 
@@ -35,9 +35,9 @@ async fn callers_that_wait_together_share_commits() {
         let store = db.links();
         tokio::spawn(async move {
             for n in 0..CALLS {
-                let request = request(vec![link(&format!("c{caller}-{n}"))]);
+                let request = vec![link(&format!("c{caller}-{n}"))];
                 let reply = store.insert(request).await.unwrap();
-                assert_eq!(reply, InsertReply::Stored(vec![Inserted::Created]));
+                assert_eq!(reply, [true]);
             }
         })
     });
@@ -67,7 +67,7 @@ async fn the_log_stays_bounded_under_writes_and_reads() {
     let mut largest = 0;
     for n in 0..200 {
         let links = (0..100).map(|m| link(&format!("k{n}-{m}"))).collect();
-        store.insert(request(links)).await.unwrap();
+        store.insert(links).await.unwrap();
         store
             .list(&everything(ListOrder::NewestFirst))
             .await
@@ -106,7 +106,7 @@ async fn the_log_is_folded_beside_the_writes() {
 
 async fn insert_thousand(db: &Arc<Sqlite>, n: usize) {
     let links = (0..1_000).map(|m| link(&format!("k{n}-{m}"))).collect();
-    db.links().insert(request(links)).await.unwrap();
+    db.links().insert(links).await.unwrap();
 }
 
 /// A reader that never ends keeps the log from starting over; once it does, the log is cut back.
@@ -135,37 +135,6 @@ async fn the_log_is_cut_back_when_a_long_reader_ends() {
     }
 }
 
-#[tokio::test]
-async fn old_idempotency_records_are_removed_bit_by_bit() {
-    let folder = tempfile::tempdir().unwrap();
-    let db = open(folder.path(), Synchronous::Normal);
-    let store = db.links();
-    let insert = async |n: usize, now: UnixMillis| {
-        let request = InsertRequest {
-            links: vec![link(&format!("k{n}"))],
-            once: Some(once(&format!("o{n}"), 1)),
-            now,
-        };
-        store.insert(request).await.unwrap();
-    };
-    for n in 0..200 {
-        insert(n, NOW).await;
-    }
-    let file = Connection::open(folder.path().join("curt.db")).unwrap();
-    let records = || -> u32 {
-        file.query_row("SELECT count(*) FROM idempotency", [], |row| row.get(0))
-            .unwrap()
-    };
-    assert_eq!(records(), 200);
-    let next_day = NOW.plus(IDEMPOTENCY_KEPT + Duration::from_secs(1));
-    insert(200, next_day).await;
-    assert!((1..200).contains(&records()), "some, not all at once");
-    for _ in 0..5 {
-        store.purge(&[], next_day).await.unwrap();
-    }
-    assert_eq!(records(), 1, "only the new one is left");
-}
-
 fn everything(order: ListOrder) -> ListQuery {
     ListQuery {
         order,
@@ -187,7 +156,7 @@ async fn a_search_over_many_links_pages_on() {
             ..link(&format!("k{n:06}"))
         };
         let links = (first..first + 1_000).map(made).collect();
-        store.insert(request(links)).await.unwrap();
+        store.insert(links).await.unwrap();
     }
     for order in [
         ListOrder::NewestFirst,

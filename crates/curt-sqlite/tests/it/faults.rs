@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::ports::LedgerForm;
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, SeededDatabase};
-use curt_core::{ErrorKind, PortError, UnixMillis};
+use curt_core::ports::SeededDatabase;
+use curt_core::{ErrorKind, Link, PortError, UnixMillis};
 use curt_sqlite::{Access, Sqlite, SqliteSettings, Synchronous};
 use curt_testkit::process::Guarded;
-use curt_testkit::sample::{api_key, id, keys, link, request, user};
+use curt_testkit::sample::{SampleWrites, api_key, id, keys, link, user};
 use curt_testkit::skipped;
 use rusqlite::Connection;
 
@@ -28,8 +28,8 @@ fn refused(path: &Path, settings: SqliteSettings) -> PortError {
 }
 
 async fn add(store: &Arc<dyn SeededDatabase>, key: &str) {
-    let reply = store.insert(request(vec![link(key)])).await.unwrap();
-    assert_eq!(reply, InsertReply::Stored(vec![Inserted::Created]));
+    let reply = store.insert(vec![link(key)]).await.unwrap();
+    assert_eq!(reply, [true]);
 }
 
 /// The rows themselves, counted behind the adapter's back.
@@ -41,13 +41,13 @@ fn links_in(path: &Path) -> u64 {
     rows.into()
 }
 
-fn bulky(name: &str) -> InsertRequest {
-    let links = (0..100).map(|n| {
+fn bulky(name: &str) -> Vec<Link> {
+    let bulky = |n| {
         let mut link = link(&format!("{name}{n}"));
         link.title = Some("x".repeat(500).into());
         link
-    });
-    request(links.collect())
+    };
+    (0..100).map(bulky).collect()
 }
 
 // --- kill -9 ---------------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ async fn child_whose_disk_fails_to_sync() {
         ("during", ErrorKind::Timeout),
         ("after", ErrorKind::Unavailable),
     ] {
-        let error = store.insert(request(vec![link(key)])).await.unwrap_err();
+        let error = store.insert(vec![link(key)]).await.unwrap_err();
         assert_eq!(error.kind, kind);
         assert!(error.detail.contains("then restart"), "{error}");
         assert!(store.get(&id("before")).await.unwrap().is_some());
@@ -385,7 +385,7 @@ async fn a_writer_that_does_not_let_go_is_named() {
     let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "locked"));
 
-    let error = store.insert(request(vec![link("k")])).await.unwrap_err();
+    let error = store.insert(vec![link("k")]).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
     let text = format!(
         "process {} is writing to {} and does not let go: end it, or wait",
@@ -413,7 +413,7 @@ async fn a_closed_file_refuses_everybody() {
         "the log is folded"
     );
     for error in [
-        store.insert(request(vec![link("l")])).await.map(drop),
+        store.insert(vec![link("l")]).await.map(drop),
         store.get(&id("k")).await.map(drop),
         store.ping().await,
     ] {

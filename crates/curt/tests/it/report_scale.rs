@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use curt_core::ports::{ClickFlush, ClickStore, InsertReply, Inserted};
+use curt_core::ports::{ClickFlush, ClickStore};
 use curt_core::{
     Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Clock as _, Day, Dimension, Link,
     OwnerId, Sketch, SubjectDay, SystemClock,
 };
 use curt_sqlite::{Sqlite, SqliteSettings};
-use curt_testkit::sample;
+use curt_testkit::sample::{self, SampleWrites};
 use serde_json::Value;
 
 use crate::alone::alone;
@@ -129,9 +129,9 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
             created_at: today.minus(days + 1).start(),
             ..sample::alias("busy")
         };
-        let stored = db.links().insert(sample::request(vec![made])).await;
+        let stored = db.links().insert(vec![made]).await;
         let stored = stored.unwrap();
-        assert_eq!(stored, InsertReply::Stored(vec![Inserted::Created]));
+        assert_eq!(stored, [true]);
         let clicks = clicks_db.clicks();
         let link = ClickSubject::Link(sample::id("busy"), 1);
         for ago in 1..=days {

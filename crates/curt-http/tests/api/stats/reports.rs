@@ -229,7 +229,7 @@ async fn clicks_of_an_earlier_link_with_the_same_key_are_not_its_own() {
         revision: Revision::FIRST.reborn(),
         ..sample::link("abc")
     };
-    let made = world.store.insert(sample::request(vec![reborn])).await;
+    let made = world.store.insert_if_absent(vec![reborn], None).await;
     made.unwrap();
     let (earlier, own) = (link("abc"), ClickSubject::Link(id("abc"), 2));
     for (subject, number, browser) in [(&earlier, 7, "Chrome"), (&own, 1, "Firefox")] {

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use curt_core::ports::{ClaimReply, InsertRequest};
 use curt_core::{KeyOrigin, Link, LinkId, LinkState, OwnerId, Revision};
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::need;
-use curt_testkit::sample::{NOW, full_link, id, link, once, request, request_once};
+use curt_testkit::sample::{NOW, SampleWrites, full_link, id, link};
 use tokio::task::JoinSet;
 
 use crate::links::world::{Links, assert_distinct, open};
@@ -25,11 +24,9 @@ async fn seed(links: &Links, count: usize) {
     }
 }
 
-async fn claim(links: &Links, request: InsertRequest) -> Vec<LinkId> {
-    match links.claim(request).await.unwrap() {
-        ClaimReply::Claimed(claimed) => claimed.into_iter().map(|link| link.id).collect(),
-        other => panic!("{other:?}"),
-    }
+async fn claim(links: &Links, wishes: Vec<Link>) -> Vec<LinkId> {
+    let claimed = links.claim(wishes).await.unwrap();
+    claimed.into_iter().map(|link| link.id).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,11 +42,7 @@ async fn claimers_never_share_a_row_k1() {
         work.spawn(async move {
             let mut claimed = Vec::new();
             for k in 0..each {
-                let request = match k % 2 {
-                    0 => request(vec![wish(k)]),
-                    _ => request_once(vec![wish(k)], once(&format!("c{n}k{k}"), 0)),
-                };
-                claimed.extend(claim(&links, request).await);
+                claimed.extend(claim(&links, vec![wish(k)]).await);
             }
             claimed
         });
@@ -58,7 +51,7 @@ async fn claimers_never_share_a_row_k1() {
     // A claim passes over rows that another one is looking at, and may find none of the last few.
     let missed = claimers * each - claimed.len();
     assert!(missed <= claimers, "{missed} of the last seeds were missed");
-    claimed.extend(claim(&processes[0], request((0..missed).map(wish).collect())).await);
+    claimed.extend(claim(&processes[0], (0..missed).map(wish).collect()).await);
     assert_distinct(&claimed);
     assert_eq!(claimed.len(), claimers * each);
     let counts = processes[1].counts().await.unwrap();
@@ -74,19 +67,13 @@ async fn no_plan_claims_more_than_wanted_k3() {
         let url = format!("{}?options=-c%20enable_{off}%3Doff", database.url());
         let links = open(&url);
         seed(&links, 2_000).await;
-        for (n, wanted) in [1_usize, 7, 100].into_iter().enumerate() {
+        for wanted in [1_usize, 7, 100] {
             let wishes: Vec<Link> = (0..wanted).map(wish).collect();
-            let claimed = claim(&links, request(wishes.clone())).await;
+            let claimed = claim(&links, wishes).await;
             assert_eq!(claimed.len(), wanted, "without {off}");
-            let named = request_once(wishes, once(&format!("o{n}"), 0));
-            assert_eq!(claim(&links, named).await.len(), wanted, "without {off}");
         }
         let left = database.sql("select count(*) from links where state = 3");
-        assert_eq!(
-            left.unwrap(),
-            (2_000 - 2 * 108).to_string(),
-            "without {off}"
-        );
+        assert_eq!(left.unwrap(), (2_000 - 108).to_string(), "without {off}");
     }
 }
 
@@ -101,7 +88,7 @@ async fn nothing_of_a_former_owner_is_left() {
         revision: Revision::FIRST,
         ..full_link("reused")
     };
-    links.insert(request(vec![former])).await.unwrap();
+    links.insert(vec![former]).await.unwrap();
     database
         .sql("update links set state = 3, seed_bucket = 7 where key = 'reused'")
         .unwrap();
@@ -109,7 +96,7 @@ async fn nothing_of_a_former_owner_is_left() {
         owner: OwnerId(5),
         ..wish(0)
     };
-    let claimed = claim(&links, request(vec![plain.clone()])).await;
+    let claimed = claim(&links, vec![plain.clone()]).await;
     assert_eq!(claimed, [id("reused")]);
     let want = Link {
         id: id("reused"),

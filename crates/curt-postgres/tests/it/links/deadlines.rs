@@ -7,10 +7,10 @@ use std::time::Duration;
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::engines::postgres::{Pair, shared};
 use curt_testkit::need;
-use curt_testkit::sample::{NOW, id, link, once, request, request_once};
+use curt_testkit::sample::{NOW, SampleWrites, id, link};
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::links::world::{AWAY_MAX, Links, insert_until_answered};
+use crate::links::world::{AWAY_MAX, Links, create_until_answered};
 
 const WRITES: usize = 3;
 
@@ -33,8 +33,7 @@ async fn stuck_commits_hold_their_own_pool_and_nothing_else() {
     let url = pair.url("postgres");
     let links = open(&url);
     let stored = (0..8).map(|n| link(&format!("k{n}"))).collect();
-    let first = request_once(stored, once("first", 1));
-    insert_until_answered(&links, first).await;
+    links.insert(stored).await.unwrap();
     let mut pair = spawn_blocking(move || {
         pair.kill_standby().unwrap();
         pair
@@ -47,10 +46,10 @@ async fn stuck_commits_hold_their_own_pool_and_nothing_else() {
             let links = Arc::clone(&links);
             writes.spawn(async move {
                 match n % 2 {
-                    0 => links.delete(&id(&format!("k{n}")), None, NOW).await.err(),
+                    0 => links.delete(&id(&format!("k{n}")), NOW).await.err(),
                     _ => {
                         let new = link(&format!("new{round}-{n}"));
-                        links.insert(request(vec![new])).await.err()
+                        links.insert(vec![new]).await.err()
                     }
                 }
             });
@@ -71,8 +70,7 @@ async fn stuck_commits_hold_their_own_pool_and_nothing_else() {
     })
     .await
     .unwrap();
-    let again = request_once(vec![link("again")], once("again", 1));
-    insert_until_answered(&links, again).await;
+    create_until_answered(&links, "again").await;
 }
 
 /// A client that hangs up takes its call along, but not the engine's answer to it.
@@ -86,7 +84,7 @@ async fn the_connection_of_an_abandoned_call_is_used_again_when_it_was_answered(
     };
     let postgres = Postgres::open(&database.url(), &settings).unwrap();
     let links = postgres.links();
-    insert_until_answered(&links, request(vec![link("a"), link("b")])).await;
+    links.insert(vec![link("a"), link("b")]).await.unwrap();
     let (lock, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls)
         .await
         .unwrap();
@@ -96,7 +94,7 @@ async fn the_connection_of_an_abandoned_call_is_used_again_when_it_was_answered(
 
     let call = tokio::spawn({
         let links = Arc::clone(&links);
-        async move { links.delete(&id("a"), None, NOW).await.map(drop) }
+        async move { links.delete(&id("a"), NOW).await.map(drop) }
     });
     let waiting = "select count(*) from pg_stat_activity where datname = current_database() \
         and application_name = 'curt' and wait_event_type = 'Lock'";
@@ -107,12 +105,12 @@ async fn the_connection_of_an_abandoned_call_is_used_again_when_it_was_answered(
     call.await.unwrap_err();
     // Nothing is sent behind the call: it would be unknown what becomes of it.
     let other = id("b");
-    let behind = links.delete(&other, None, NOW);
+    let behind = links.delete(&other, NOW);
     let behind = tokio::time::timeout(Duration::from_secs(1), behind).await;
     behind.unwrap_err();
     lock.batch_execute("rollback").await.unwrap();
     let look = async {
-        while links.delete(&id("b"), None, NOW).await.is_err() {
+        while links.delete(&id("b"), NOW).await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };

@@ -7,7 +7,7 @@ use curt_core::{Link, OwnerId};
 use curt_testkit::engines::postgres::{Database, shared};
 use curt_testkit::length::time_max;
 use curt_testkit::need;
-use curt_testkit::sample::{later, link, request};
+use curt_testkit::sample::{SampleWrites, later, link};
 
 use crate::links::world::{Links, open};
 
@@ -24,7 +24,7 @@ async fn fill(links: &Links) {
     };
     for part in 0..LINKS / 1_000 {
         let part = (part * 1_000..(part + 1) * 1_000).map(made).collect();
-        links.insert(request(part)).await.unwrap();
+        links.insert(part).await.unwrap();
     }
 }
 

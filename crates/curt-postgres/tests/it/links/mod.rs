@@ -4,7 +4,6 @@ mod claims;
 mod deadlines;
 mod lists;
 mod races;
-mod records;
 mod replays;
 mod standby;
 mod suites;

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use curt_core::ErrorKind;
-use curt_core::ports::{ClaimReply, InsertReply};
+use curt_core::ports::RequestToken;
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::engines::postgres::Pair;
 use curt_testkit::need;
-use curt_testkit::sample::{id, link, once, replay, request_once};
+use curt_testkit::sample::{id, link};
 use tokio::task::spawn_blocking;
 
-use crate::links::world::{AWAY_MAX, Links, insert_until_answered};
+use crate::links::world::{AWAY_MAX, Links, create, create_until_answered};
 
 /// Waits a second for a statement, so that the test need not wait longer.
 fn open_impatient(url: &str) -> Links {
@@ -37,14 +37,12 @@ async fn a_repeated_answer_waits_for_the_standby_as_the_first_one_does_l1() {
     let mut pair = need!(Pair::start());
     pair.make_synchronous().unwrap();
     let links = open_impatient(&pair.url("postgres"));
-    let named = |key: &str| request_once(vec![link(key)], once(key, 1));
-    insert_until_answered(&links, named("before")).await;
-    links.seed(&[id("seed")]).await.unwrap();
+    create_until_answered(&links, "before").await;
 
     pair.kill_standby().unwrap();
-    let stuck = links.insert(named("stuck")).await.unwrap_err();
-    assert_eq!(stuck.kind, ErrorKind::Timeout, "{stuck:?}");
-    let stuck = links.claim(named("claim")).await.unwrap_err();
+    let token = Some(RequestToken([1; 16]));
+    let insert = links.insert_if_absent(vec![link("stuck")], token);
+    let stuck = insert.await.unwrap_err();
     assert_eq!(stuck.kind, ErrorKind::Timeout, "{stuck:?}");
     let mut pair = spawn_blocking(move || {
         pair.kill_primary().unwrap();
@@ -56,11 +54,9 @@ async fn a_repeated_answer_waits_for_the_standby_as_the_first_one_does_l1() {
     wait_until_there(&links, "stuck").await;
     for _ in 0..2 {
         for again in ["stuck", "before"] {
-            let error = links.insert(named(again)).await.unwrap_err();
+            let error = create(&links, again).await.unwrap_err();
             assert!(error.is_transient(), "{error:?}");
         }
-        let error = links.claim(named("claim")).await.unwrap_err();
-        assert!(error.is_transient(), "{error:?}");
     }
 
     let mut pair = spawn_blocking(move || {
@@ -69,14 +65,9 @@ async fn a_repeated_answer_waits_for_the_standby_as_the_first_one_does_l1() {
     })
     .await
     .unwrap();
-    let again = insert_until_answered(&links, named("stuck")).await;
-    assert_eq!(again, [id("stuck")]);
-    let reply = links.insert(named("before")).await.unwrap();
-    let want = replay(vec![Some(id("before"))]);
-    assert_eq!(reply, InsertReply::Replayed(want));
-    let reply = links.claim(named("claim")).await.unwrap();
-    let want = replay(vec![Some(id("seed"))]);
-    assert_eq!(reply, ClaimReply::Replayed(want));
+    for again in ["stuck", "before"] {
+        assert_eq!(create_until_answered(&links, again).await, id(again));
+    }
 
     let pair = spawn_blocking(move || {
         pair.kill_primary().unwrap();
@@ -85,7 +76,7 @@ async fn a_repeated_answer_waits_for_the_standby_as_the_first_one_does_l1() {
     })
     .await
     .unwrap();
-    for acknowledged in ["before", "stuck", "seed"] {
+    for acknowledged in ["before", "stuck"] {
         wait_until_there(&links, acknowledged).await;
     }
     drop(pair);

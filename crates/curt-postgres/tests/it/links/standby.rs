@@ -7,7 +7,7 @@ use curt_core::{ErrorKind, LinkState};
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::engines::postgres::Pair;
 use curt_testkit::need;
-use curt_testkit::sample::{NOW, id, link, request};
+use curt_testkit::sample::{NOW, SampleWrites, id, link};
 use tokio::task::spawn_blocking;
 
 use crate::links::world::{AWAY_MAX, Links};
@@ -40,14 +40,14 @@ async fn a_standby_is_believed_when_it_has_applied_what_it_received_l2() {
     pair.make_synchronous().unwrap();
     let links = open(&pair.url("postgres"));
     let stored = vec![link("kept"), link("deleted")];
-    links.insert(request(stored)).await.unwrap();
+    links.insert(stored).await.unwrap();
     links.ping_reads().await.unwrap();
     pair.wait_until_followed().unwrap();
 
     pair.standby().sql("select pg_wal_replay_pause()").unwrap();
     // Both are acknowledged: the standby has them on its disk.
-    links.insert(request(vec![link("late")])).await.unwrap();
-    links.delete(&id("deleted"), None, NOW).await.unwrap();
+    links.insert(vec![link("late")]).await.unwrap();
+    links.delete(&id("deleted"), NOW).await.unwrap();
     let pair = spawn_blocking(move || {
         pair.kill_primary().unwrap();
         pair
@@ -67,7 +67,7 @@ async fn a_standby_is_believed_when_it_has_applied_what_it_received_l2() {
     // It may have been on its way.
     let missing = links.get(&id("never")).await.unwrap_err();
     assert_eq!(missing.kind, ErrorKind::Unavailable, "{missing:?}");
-    let refused = links.insert(request(vec![link("new")])).await.unwrap_err();
+    let refused = links.insert(vec![link("new")]).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Unavailable, "{refused:?}");
 
     let _pair = spawn_blocking(move || {

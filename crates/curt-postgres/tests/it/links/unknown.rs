@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use curt_core::ErrorKind;
-use curt_core::ports::InsertReply;
+use curt_core::ports::{Inserted, LinkChange, RequestToken};
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::engines::postgres::{Server, shared};
 use curt_testkit::engines::proxy::{Line, Proxy};
 use curt_testkit::length::length;
 use curt_testkit::need;
-use curt_testkit::sample::{id, link, once, replay, request, request_once};
+use curt_testkit::sample::{SampleWrites, id, link};
 use tokio::task::JoinSet;
 
-use crate::links::world::{AWAY_MAX, Links, assert_distinct, insert_until_answered, open};
+use crate::links::world::{AWAY_MAX, Links, assert_distinct, create_until_answered, open};
 
 /// A line to the server that can be broken, and a store that is reached by it.
 fn through_proxy(server: &Server, database: &str) -> (Proxy, Links) {
@@ -31,26 +31,25 @@ fn through_proxy(server: &Server, database: &str) -> (Proxy, Links) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_insert_without_an_answer_is_unknown_and_its_name_tells() {
+async fn an_insert_without_an_answer_is_unknown_and_its_token_tells() {
     let server = need!(shared());
     let database = server.database("unknown").unwrap();
     let (proxy, links) = through_proxy(&server, database.name());
     // Prepares the statement, so that the next insert is sent whole.
-    let first = request_once(vec![link("first")], once("first", 1));
-    insert_until_answered(&links, first).await;
+    create_until_answered(&links, "first").await;
     proxy.set(Line::Deaf);
-    let lost = || request_once(vec![link("lost")], once("lost", 1));
-    let error = links.insert(lost()).await.unwrap_err();
+    let token = Some(RequestToken([9; 16]));
+    let insert =
+        |links: Links| async move { links.insert_if_absent(vec![link("lost")], token).await };
+    let error = insert(links.clone()).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Timeout, "{error:?}");
 
-    // The client asks another process, with a fresh key.
+    // The client asks another process, and then the first again.
     let another = open(&database.url());
-    let again = request_once(vec![link("fresh")], once("lost", 1));
-    let reply = another.insert(again).await.unwrap();
-    assert_eq!(reply, InsertReply::Replayed(replay(vec![Some(id("lost"))])));
+    let before = [Inserted::CreatedBefore(LinkChange::of(&link("lost")))];
+    assert_eq!(insert(another.clone()).await.unwrap(), before);
     proxy.set(Line::Sound);
-    let reply = links.insert(lost()).await.unwrap();
-    assert_eq!(reply, InsertReply::Replayed(replay(vec![Some(id("lost"))])));
+    assert_eq!(insert(links).await.unwrap(), before);
     assert_eq!(another.counts().await.unwrap().live, 2);
 }
 
@@ -59,12 +58,12 @@ async fn a_cut_line_is_unknown_to_everybody_who_shared_the_statement() {
     let server = need!(shared());
     let database = server.database("shared").unwrap();
     let (proxy, links) = through_proxy(&server, database.name());
-    links.insert(request(vec![link("first")])).await.unwrap();
+    links.insert(vec![link("first")]).await.unwrap();
     proxy.set(Line::Deaf);
     let mut callers = JoinSet::new();
     for n in 0..20 {
         let links = Arc::clone(&links);
-        callers.spawn(async move { links.insert(request(vec![link(&format!("k{n}"))])).await });
+        callers.spawn(async move { links.insert(vec![link(&format!("k{n}"))]).await });
     }
     // Cut when a statement has come through whose answer nobody hears.
     let another = open(&database.url());
@@ -108,11 +107,10 @@ async fn killed_backends_lose_and_double_nothing_l1() {
             let mut ids = Vec::new();
             while killing.load(Relaxed) || ids.len() < length(150, 1_500) {
                 let name = format!("c{n}k{}", ids.len());
-                let request = request_once(vec![link(&name)], once(&name, 0));
                 let links = &processes[ids.len() % 2];
-                let stored = insert_until_answered(links, request).await;
-                assert_eq!(stored, [id(&name)]);
-                ids.extend(stored);
+                let stored = create_until_answered(links, &name).await;
+                assert_eq!(stored, id(&name));
+                ids.push(stored);
             }
             ids
         });

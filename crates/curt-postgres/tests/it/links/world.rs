@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use curt_core::LinkId;
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, SeededDatabase};
+use curt_core::ports::{BeginReply, CreationOutcome, Inserted, SeededDatabase};
+use curt_core::{LinkId, PortResult};
 use curt_postgres::{Postgres, PostgresSettings};
+use curt_testkit::sample::{id, idempotent, link, plan};
 
 /// How long a store may be away before a test gives up.
 pub(crate) const AWAY_MAX: Duration = Duration::from_secs(60);
@@ -22,17 +23,32 @@ pub(crate) fn open(url: &str) -> Links {
     Postgres::open(url, &settings).unwrap().links()
 }
 
-/// Repeats a request as a client with an `Idempotency-Key` does, and returns its links.
-pub(crate) async fn insert_until_answered(links: &Links, request: InsertRequest) -> Vec<LinkId> {
+/// Creates a link in the steps of a request with an idempotency key of the same name.
+pub(crate) async fn create(links: &Links, key: &str) -> PortResult<LinkId> {
+    let request = idempotent(key, 1);
+    let planned = match links.begin(&request, &plan(1, &[key])).await? {
+        BeginReply::Replayed(outcome) => return Ok(outcome.ids[0].clone().unwrap()),
+        BeginReply::Mismatch => panic!("a key of another request"),
+        BeginReply::New => plan(1, &[key]),
+        BeginReply::Resumed(plan) => plan,
+    };
+    let token = planned.token;
+    let inserted = links.insert_if_absent(vec![link(key)], Some(token)).await?;
+    assert_ne!(inserted, [Inserted::Conflict]);
+    let outcome = CreationOutcome {
+        at: planned.at,
+        ids: vec![Some(id(key))],
+    };
+    let outcome = links.finish(&request, token, outcome).await?;
+    Ok(outcome.ids[0].clone().unwrap())
+}
+
+/// Repeats a request as a client with an idempotency key does.
+pub(crate) async fn create_until_answered(links: &Links, key: &str) -> LinkId {
     let started = Instant::now();
     loop {
-        match links.insert(request.clone()).await {
-            Ok(InsertReply::Stored(outcomes)) => {
-                assert_eq!(outcomes, vec![Inserted::Created; request.links.len()]);
-                return request.links.into_iter().map(|link| link.id).collect();
-            }
-            Ok(InsertReply::Replayed(replay)) => return replay.ids.into_iter().flatten().collect(),
-            Ok(InsertReply::Mismatch) => panic!("a name of another request"),
+        match create(links, key).await {
+            Ok(id) => return id,
             Err(error) => {
                 assert!(error.is_transient(), "{error:?}");
                 assert!(started.elapsed() < AWAY_MAX, "still away: {error:?}");

@@ -1,10 +1,14 @@
 //! Two stores that are asked the same must answer the same: random histories against a reference.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use curt_core::account::ApiKeyNumber;
-use curt_core::ports::{ChangeReply, InsertRequest, ListOrder, ListQuery, Once};
+use curt_core::ports::{
+    BeginReply, ChangeReply, CreationOutcome, CreationPlan, IdempotentRequest, Inserted, ListOrder,
+    ListQuery, RequestToken,
+};
 use curt_core::{
     DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, UnixMillis,
 };
@@ -13,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::{Seeded, ids, totals};
 use crate::conformance::same;
-use crate::sample::{NOW, id, link, target};
+use crate::sample::{NOW, id, link, plan, target};
 
 /// Runs a history of `steps` random calls, fixed by the seed, on both stores and compares every answer. What the port
 /// leaves open, such as the order of links of one instant, is not compared.
@@ -58,7 +62,7 @@ impl History {
     async fn step(&mut self) -> Result<()> {
         let minutes = self.random.random_range(0..120);
         self.now = self.now.plus(Duration::from_secs(minutes * 60));
-        match self.random.random_range(0..11) {
+        match self.random.random_range(0..12) {
             0..3 => self.insert().await?,
             3..5 => self.update().await?,
             5 => self.delete().await?,
@@ -66,6 +70,7 @@ impl History {
             7 => self.release().await?,
             8 => self.seed().await?,
             9 => self.spend().await?,
+            10 => self.begin().await?,
             _ => self.list().await?,
         }
         let id = self.any_id();
@@ -78,15 +83,62 @@ impl History {
 
     async fn insert(&mut self) -> Result<()> {
         let count = self.random.random_range(0..4);
-        let request = InsertRequest {
-            links: (0..count).map(|_| self.any_link()).collect(),
-            once: self.any_once(),
-            now: self.now,
+        let links: Vec<Link> = (0..count).map(|_| self.any_link()).collect();
+        let mut ids = HashSet::new();
+        let is_distinct = links.iter().all(|link| ids.insert(&link.id));
+        let token = is_distinct.then(|| self.any_token()).flatten();
+        let what = format!("insert with {token:?}: {links:?}");
+        let insert = |inserted: Vec<Inserted>| inserted;
+        both!(
+            self,
+            what,
+            |store| store.insert_if_absent(links.clone(), token),
+            insert
+        );
+        Ok(())
+    }
+
+    async fn begin(&mut self) -> Result<()> {
+        let request = IdempotentRequest {
+            owner: OwnerId(self.random.random_range(0..2)),
+            key: format!("o{}", self.random.random_range(0..4)).into(),
+            fingerprint: [self.random.random_range(0..2); 32],
         };
-        let what = format!("{request:?}");
-        both!(self, what, |store| store.insert(request.clone()), |reply| {
-            reply
-        });
+        let plan = CreationPlan {
+            at: self.now,
+            ..plan(self.random.random_range(0..200), &["a"])
+        };
+        let what = format!("begin {request:?} with {plan:?}");
+        let begin = |reply: BeginReply| reply;
+        let reply = both!(self, what, |store| store.begin(&request, &plan), begin);
+        let BeginReply::Resumed(plan) = reply else {
+            return Ok(());
+        };
+        if self.random.random_bool(0.5) {
+            let next = CreationPlan {
+                version: plan.version + 1,
+                ..plan
+            };
+            let what = format!("replace the plan of {request:?}");
+            both!(
+                self,
+                what,
+                |store| store.replace_plan(&request, &next),
+                |plan| plan
+            );
+        } else {
+            let outcome = CreationOutcome {
+                at: plan.at,
+                ids: vec![None],
+            };
+            let what = format!("finish {request:?}");
+            both!(
+                self,
+                what,
+                |store| store.finish(&request, plan.token, outcome.clone()),
+                |outcome| outcome
+            );
+        }
         Ok(())
     }
 
@@ -95,18 +147,25 @@ impl History {
         let seen = self.seen(&link.id).await?;
         let what = format!("update at {seen:?} to {link:?}");
         let update = |reply: ChangeReply| reply;
-        both!(self, what, |store| store.update(link.clone(), seen), update);
+        both!(
+            self,
+            what,
+            |store| store.update_at(link.clone(), seen),
+            update
+        );
         Ok(())
     }
 
     async fn delete(&mut self) -> Result<()> {
         let (id, now) = (self.any_id(), self.now);
         let seen = self.seen(&id).await?;
-        let seen = self.random.random_bool(0.5).then_some(seen);
         let what = format!("delete {id} at {seen:?}");
-        both!(self, what, |store| store.delete(&id, seen, now), |reply| {
-            reply
-        });
+        both!(
+            self,
+            what,
+            |store| store.delete_at(&id, seen, now),
+            |reply| { reply }
+        );
         Ok(())
     }
 
@@ -156,11 +215,11 @@ impl History {
     async fn spend(&mut self) -> Result<()> {
         let id = self.any_id();
         let seen = self.seen(&id).await?;
-        let what = format!("spend a visit of {id} at {seen:?}");
+        let what = format!("spend a click of {id} at {seen:?}");
         both!(self, what, |store| store.spend_click(&id, seen), |reply| {
             reply
         });
-        let what = format!("spent visits of {id}");
+        let what = format!("spent clicks of {id}");
         both!(self, what, |store| store.clicks_spent(&id), |spent| spent);
         Ok(())
     }
@@ -197,12 +256,9 @@ impl History {
         id
     }
 
-    fn any_once(&mut self) -> Option<Once> {
-        self.random.random_bool(0.4).then(|| Once {
-            owner: OwnerId(self.random.random_range(0..2)),
-            key: format!("o{}", self.random.random_range(0..6)).into(),
-            fingerprint: [self.random.random_range(0..2); 32],
-        })
+    fn any_token(&mut self) -> Option<RequestToken> {
+        let token = RequestToken([self.random.random_range(0..4); 16]);
+        self.random.random_bool(0.4).then_some(token)
     }
 
     fn any_link(&mut self) -> Link {

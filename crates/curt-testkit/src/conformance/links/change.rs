@@ -3,11 +3,11 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use curt_core::account::ApiKeyNumber;
 use curt_core::ports::ChangeReply;
-use curt_core::{KeyOrigin, Link, LinkState, OwnerId, Revision, UnixMillis};
+use curt_core::{KeyOrigin, Link, LinkState, OwnerId, Revision};
 
 use super::{Port, add, changed, stored};
 use crate::conformance::{RACERS, race, same};
-use crate::sample::{NOW, OWNER, full_link, id, later, link, target};
+use crate::sample::{NOW, OWNER, SampleWrites, full_link, id, later, link, target};
 
 const SECOND: Revision = Revision {
     generation: 1,
@@ -29,7 +29,7 @@ pub async fn an_update_replaces_the_link(store: Port) -> Result<()> {
         revision: SECOND,
         ..edit.clone()
     };
-    let got = changed(store.update(edit, Revision::FIRST).await?)?;
+    let got = changed(&store, store.update_at(edit, Revision::FIRST).await?).await?;
     same("the reply", got, want.clone())?;
     same("as stored", stored(&store, &id("a")).await?, want)?;
     same("the other", stored(&store, &id("b")).await?, link("b"))
@@ -49,7 +49,7 @@ pub async fn an_update_never_changes_who_and_when(store: Port) -> Result<()> {
         updated_at: later(1),
         ..link("a")
     };
-    let got = changed(store.update(edit, Revision::FIRST).await?)?;
+    let got = changed(&store, store.update_at(edit, Revision::FIRST).await?).await?;
     let want = Link {
         revision: SECOND,
         updated_at: later(1),
@@ -63,7 +63,7 @@ pub async fn an_update_never_changes_who_and_when(store: Port) -> Result<()> {
 
 pub async fn an_update_of_another_revision_is_stale(store: Port) -> Result<()> {
     add(&store, [link("a")]).await?;
-    changed(store.update(link("a"), Revision::FIRST).await?)?;
+    changed(&store, store.update_at(link("a"), Revision::FIRST).await?).await?;
     let wrong = [
         Revision::FIRST,
         Revision::default(),
@@ -78,7 +78,7 @@ pub async fn an_update_of_another_revision_is_stale(store: Port) -> Result<()> {
         ..link("a")
     };
     for seen in wrong {
-        let got = store.update(edit.clone(), seen).await?;
+        let got = store.update_at(edit.clone(), seen).await?;
         same(
             "stale, with the revision now",
             got,
@@ -90,12 +90,12 @@ pub async fn an_update_of_another_revision_is_stale(store: Port) -> Result<()> {
 }
 
 pub async fn an_update_of_nothing_is_absent(store: Port) -> Result<()> {
-    let update = |key| store.update(link(key), Revision::FIRST);
+    let update = |key| store.update_at(link(key), Revision::FIRST);
     same("unknown", update("a").await?, ChangeReply::Absent)?;
     same("still unknown", store.get(&id("a")).await?, None)?;
     add(&store, [link("a")]).await?;
-    let tombstone = changed(store.delete(&id("a"), None, NOW).await?)?;
-    let got = store.update(link("a"), tombstone.revision).await?;
+    let tombstone = changed(&store, store.delete(&id("a"), NOW).await?).await?;
+    let got = store.update_at(link("a"), tombstone.revision).await?;
     same("a tombstone", got, ChangeReply::Absent)?;
     same("stays", stored(&store, &id("a")).await?, tombstone)
 }
@@ -109,14 +109,18 @@ pub async fn an_update_sets_and_clears_every_field(store: Port) -> Result<()> {
         ..link("a")
     };
     add(&store, [plain.clone()]).await?;
-    let set = changed(store.update(full_link("a"), Revision::FIRST).await?)?;
+    let set = changed(
+        &store,
+        store.update_at(full_link("a"), Revision::FIRST).await?,
+    )
+    .await?;
     let want = Link {
         revision: SECOND,
         ..full_link("a")
     };
     same("set", set, want.clone())?;
     same("as stored", stored(&store, &id("a")).await?, want)?;
-    let cleared = changed(store.update(plain.clone(), SECOND).await?)?;
+    let cleared = changed(&store, store.update_at(plain.clone(), SECOND).await?).await?;
     let want = Link {
         revision: SECOND.edited(),
         ..plain
@@ -133,13 +137,13 @@ pub async fn one_racing_update_wins(store: Port) -> Result<()> {
             target: target(&format!("https://example.com/{n}")),
             ..link("a")
         };
-        async move { store.update(edit, Revision::FIRST).await }
+        async move { store.update_at(edit, Revision::FIRST).await }
     })
     .await?;
     let mut winners = Vec::new();
     for reply in replies {
         match reply {
-            ChangeReply::Changed(link) => winners.push(*link),
+            reply @ ChangeReply::Changed(_) => winners.push(changed(&store, reply).await?),
             other => same("the others", other, ChangeReply::Stale(SECOND))?,
         }
     }
@@ -166,10 +170,10 @@ pub async fn a_deletion_leaves_a_tombstone_l3(store: Port) -> Result<()> {
         password_hash: None,
         ..full
     };
-    let got = changed(store.delete(&id("a"), None, later(5)).await?)?;
+    let got = changed(&store, store.delete(&id("a"), later(5)).await?).await?;
     same("the reply", got, want.clone())?;
     same("as stored", stored(&store, &id("a")).await?, want.clone())?;
-    let again = store.delete(&id("a"), None, later(9)).await?;
+    let again = store.delete(&id("a"), later(9)).await?;
     same("called twice", again, ChangeReply::Absent)?;
     same("unchanged", stored(&store, &id("a")).await?, want)?;
     same("the other", stored(&store, &id("b")).await?, link("b"))
@@ -177,31 +181,28 @@ pub async fn a_deletion_leaves_a_tombstone_l3(store: Port) -> Result<()> {
 
 pub async fn a_deletion_of_another_revision_is_stale(store: Port) -> Result<()> {
     add(&store, [link("a")]).await?;
-    let got = store.delete(&id("a"), Some(SECOND), NOW).await?;
+    let got = store.delete_at(&id("a"), SECOND, NOW).await?;
     same("stale", got, ChangeReply::Stale(Revision::FIRST))?;
     same("unchanged", stored(&store, &id("a")).await?, link("a"))?;
-    let got = changed(store.delete(&id("a"), Some(Revision::FIRST), NOW).await?)?;
+    let got = changed(
+        &store,
+        store.delete_at(&id("a"), Revision::FIRST, NOW).await?,
+    )
+    .await?;
     same("at that revision", got.state, LinkState::Deleted)?;
     same("its owner", got.owner, OWNER)
 }
 
 pub async fn a_deletion_of_nothing_is_absent(store: Port) -> Result<()> {
-    let delete = |seen| {
-        let store = Arc::clone(&store);
-        async move { store.delete(&id("a"), seen, UnixMillis(1)).await }
-    };
-    same("unknown", delete(None).await?, ChangeReply::Absent)?;
-    let got = delete(Some(Revision::FIRST)).await?;
-    same("unknown, at a revision", got, ChangeReply::Absent)?;
-    Ok(())
+    let got = store.delete_at(&id("a"), Revision::FIRST, NOW).await?;
+    same("unknown", got, ChangeReply::Absent)
 }
 
 pub async fn one_racing_deletion_wins(store: Port) -> Result<()> {
     add(&store, [link("a")]).await?;
-    let replies = race(RACERS, |n| {
+    let replies = race(RACERS, |_| {
         let store = Arc::clone(&store);
-        let seen = (n % 2 == 0).then_some(Revision::FIRST);
-        async move { store.delete(&id("a"), seen, NOW).await }
+        async move { store.delete_at(&id("a"), Revision::FIRST, NOW).await }
     })
     .await?;
     let won = |reply: &&ChangeReply| matches!(reply, ChangeReply::Changed(_));

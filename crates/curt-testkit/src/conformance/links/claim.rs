@@ -2,14 +2,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use curt_core::ports::{ChangeReply, ClaimReply, InsertReply, Inserted, LinkCounts, SpendReply};
+use curt_core::ports::{ChangeReply, LinkCounts, SpendReply};
 use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision};
 
-use super::{Seeded, add, changed, claim, expect_counts, ids, insert, stored};
+use super::{Seeded, add, changed, expect_counts, ids, stored};
 use crate::conformance::{RACERS, race, same};
-use crate::sample::{
-    NOW, full_link, id, later, link, once, released, replay, request, request_once,
-};
+use crate::sample::{NOW, SampleWrites, full_link, id, later, link, released};
 
 /// A link to claim a key for: its own key is not used.
 fn wish(n: usize) -> Link {
@@ -46,14 +44,14 @@ pub async fn a_seed_is_nobodys(store: Seeded) -> Result<()> {
     store.seed(&seeds(1)).await?;
     let seed = stored(&store, &id("seed000")).await?;
     same("its state", seed.state, LinkState::Seeded)?;
-    let got = store.update(link("seed000"), seed.revision).await?;
+    let got = store.update_at(link("seed000"), seed.revision).await?;
     same("not to be edited", got, ChangeReply::Absent)?;
-    let gone = store.delete(&seed.id, Some(seed.revision), NOW).await?;
+    let gone = store.delete_at(&seed.id, seed.revision, NOW).await?;
     same("not to be deleted", gone, ChangeReply::Absent)?;
     let spent = store.spend_click(&seed.id, seed.revision).await?;
     same("without clicks", spent, SpendReply::Stale)?;
-    let insert = insert(&store, request(vec![link("seed000")])).await?;
-    same("K-1: taken", insert, vec![Inserted::Conflict])?;
+    let insert = store.insert(vec![link("seed000")]).await?;
+    same("K-1: taken", insert, vec![false])?;
     let listed = store.list(&super::list::query()).await?;
     same("not listed", listed.links, vec![])?;
     same("not expired", store.expired(later(9), 9).await?, vec![])?;
@@ -66,11 +64,11 @@ pub async fn seeds_are_counted_k2(store: Seeded) -> Result<()> {
     store.seed(&seeds(2)).await?;
     want.seeded = 2;
     expect_counts(&store, "seeding", &want).await?;
-    let claimed = claim(&store, request(vec![wish(0)])).await?;
+    let claimed = store.claim(vec![wish(0)]).await?;
     want.created = vec![(KeyOrigin::Claim, 1)];
     (want.seeded, want.live) = (1, 1);
     expect_counts(&store, "a claim", &want).await?;
-    changed(store.delete(&claimed[0].id, None, NOW).await?)?;
+    changed(&store, store.delete(&claimed[0].id, NOW).await?).await?;
     (want.live, want.deleted) = (0, 1);
     expect_counts(&store, "the deletion of a claimed link", &want).await?;
     store.release(NOW, 10).await?;
@@ -81,7 +79,7 @@ pub async fn seeds_are_counted_k2(store: Seeded) -> Result<()> {
 pub async fn a_claim_gives_each_link_a_seed_of_its_own(store: Seeded) -> Result<()> {
     store.seed(&seeds(10)).await?;
     let wishes: Vec<Link> = (0..4).map(wish).collect();
-    let claimed = claim(&store, request(wishes.clone())).await?;
+    let claimed = store.claim(wishes.clone()).await?;
     same("claimed", claimed.len(), 4)?;
     for (got, wished) in claimed.iter().zip(wishes) {
         ensure!(seeds(10).contains(&got.id), "{} was no seed", got.id);
@@ -107,7 +105,7 @@ pub async fn a_claim_gives_each_link_a_seed_of_its_own(store: Seeded) -> Result<
 pub async fn a_claim_keeps_the_whole_link(store: Seeded) -> Result<()> {
     store.seed(&seeds(1)).await?;
     let before = stored(&store, &id("seed000")).await?.revision;
-    let claimed = claim(&store, request(vec![full_link("ignored")])).await?;
+    let claimed = store.claim(vec![full_link("ignored")]).await?;
     let want = Link {
         id: id("seed000"),
         revision: before.reborn(),
@@ -120,14 +118,14 @@ pub async fn a_claim_keeps_the_whole_link(store: Seeded) -> Result<()> {
 
 pub async fn a_claim_serves_the_first_when_seeds_run_out(store: Seeded) -> Result<()> {
     store.seed(&seeds(2)).await?;
-    let claimed = claim(&store, request((0..5).map(wish).collect())).await?;
+    let claimed = store.claim((0..5).map(wish).collect()).await?;
     let targets: Vec<_> = claimed.iter().map(|link| link.target.clone()).collect();
     same(
         "the first ones",
         targets,
         vec![wish(0).target, wish(1).target],
     )?;
-    let none = claim(&store, request(vec![wish(9)])).await?;
+    let none = store.claim(vec![wish(9)]).await?;
     same("none left", none, vec![])?;
     let counts = LinkCounts {
         created: vec![(KeyOrigin::Claim, 2)],
@@ -141,62 +139,13 @@ pub async fn a_claim_stays_in_its_domain(store: Seeded) -> Result<()> {
     store.seed(&seeds(1)).await?;
     let mut other = wish(0);
     other.id.domain = DomainId(7);
-    let none = claim(&store, request(vec![other.clone()])).await?;
+    let none = store.claim(vec![other.clone()]).await?;
     same("no seed there", none, vec![])?;
     let mut seed = id("there");
     seed.domain = DomainId(7);
     store.seed(std::slice::from_ref(&seed)).await?;
-    let claimed = claim(&store, request(vec![other])).await?;
+    let claimed = store.claim(vec![other]).await?;
     same("its own", ids(&claimed), vec![seed])
-}
-
-pub async fn a_repeated_claim_is_replayed(store: Seeded) -> Result<()> {
-    store.seed(&seeds(9)).await?;
-    let wishes = || vec![wish(0), wish(1)];
-    let first = claim(&store, request_once(wishes(), once("o", 1))).await?;
-    let want: Vec<Option<LinkId>> = ids(&first).into_iter().map(Some).collect();
-    same("claimed", want.len(), 2)?;
-    let again = store.claim(request_once(wishes(), once("o", 1))).await?;
-    same("again", again, ClaimReply::Replayed(replay(want)))?;
-    let other = store.claim(request_once(wishes(), once("o", 2))).await?;
-    same("another fingerprint", other, ClaimReply::Mismatch)?;
-    same("seeds left", store.counts().await?.seeded, 7)
-}
-
-pub async fn a_claim_with_once_is_whole_or_nothing(store: Seeded) -> Result<()> {
-    store.seed(&seeds(2)).await?;
-    let wishes = || (0..3).map(wish).collect();
-    let short = claim(&store, request_once(wishes(), once("o", 1))).await?;
-    same("too few seeds", short, vec![])?;
-    let counts = LinkCounts {
-        seeded: 2,
-        ..LinkCounts::default()
-    };
-    expect_counts(&store, "a claim that did not fit", &counts).await?;
-    store.seed(&seeds(3)).await?;
-    let whole = claim(&store, request_once(wishes(), once("o", 1))).await?;
-    same("with enough", whole.len(), 3)
-}
-
-pub async fn claims_and_inserts_share_their_records(store: Seeded) -> Result<()> {
-    store.seed(&seeds(2)).await?;
-    let claimed = claim(&store, request_once(vec![wish(0)], once("o", 1))).await?;
-    let got = store
-        .insert(request_once(vec![link("a")], once("o", 1)))
-        .await?;
-    let want = InsertReply::Replayed(replay(vec![Some(claimed[0].id.clone())]));
-    same("an insert after a claim", got, want)?;
-    store
-        .insert(request_once(vec![link("b")], once("p", 1)))
-        .await?;
-    let got = store
-        .claim(request_once(vec![wish(1)], once("p", 1)))
-        .await?;
-    same(
-        "a claim after an insert",
-        got,
-        ClaimReply::Replayed(replay(vec![Some(id("b"))])),
-    )
 }
 
 pub async fn racing_claims_never_share_a_seed_k1(store: Seeded) -> Result<()> {
@@ -204,15 +153,12 @@ pub async fn racing_claims_never_share_a_seed_k1(store: Seeded) -> Result<()> {
     store.seed(&seeds(SEEDS)).await?;
     let replies = race(RACERS, |n| {
         let store = Arc::clone(&store);
-        async move { store.claim(request(vec![wish(n), wish(n + 1_000)])).await }
+        async move { store.claim(vec![wish(n), wish(n + 1_000)]).await }
     })
     .await?;
     let mut claimed = Vec::new();
-    for reply in replies {
-        match reply {
-            ClaimReply::Claimed(links) => claimed.extend(ids(&links)),
-            other => anyhow::bail!("expected claimed links, got {other:?}"),
-        }
+    for links in replies {
+        claimed.extend(ids(&links));
     }
     let distinct: HashSet<&LinkId> = claimed.iter().collect();
     same("K-1: distinct keys", distinct.len(), claimed.len())?;
@@ -228,7 +174,7 @@ pub async fn a_seed_of_a_released_key_is_claimed_with_the_next_generation(
 ) -> Result<()> {
     for generation in 1..4 {
         same("seeded", store.seed(&[id("a")]).await?, 1)?;
-        let claimed = claim(&store, request(vec![link("wish")])).await?;
+        let claimed = store.claim(vec![link("wish")]).await?;
         let revision = Revision {
             generation,
             version: 1,
@@ -240,7 +186,7 @@ pub async fn a_seed_of_a_released_key_is_claimed_with_the_next_generation(
             stored(&store, &id("a")).await?,
             claimed[0].clone(),
         )?;
-        changed(store.delete(&id("a"), None, NOW).await?)?;
+        changed(&store, store.delete(&id("a"), NOW).await?).await?;
         let got = store.release(NOW, 9).await?;
         same("released", got, vec![released("a", generation)])?;
     }

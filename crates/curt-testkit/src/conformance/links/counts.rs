@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use curt_core::ports::{LinkCounts, Once};
+use curt_core::ports::{LinkCounts, RequestToken};
 use curt_core::{KeyOrigin, Link, LinkState, Revision};
 
-use super::{Port, add, changed, expect_counts, insert};
+use super::{Port, add, changed, expect_counts};
 use crate::conformance::race;
-use crate::sample::{NOW, alias, expiring, id, later, link, once, request, request_once};
+use crate::sample::{NOW, SampleWrites, alias, expiring, id, later, link};
 
 pub async fn counts_follow_every_write_k2(store: Port) -> Result<()> {
     let mut want = LinkCounts::default();
@@ -33,28 +33,29 @@ pub async fn counts_follow_every_write_k2(store: Port) -> Result<()> {
     want.live = 4;
     expect_counts(&store, "an insert", &want).await?;
 
-    insert(&store, request(vec![link("a"), alias("c")])).await?;
+    store.insert(vec![link("a"), alias("c")]).await?;
     expect_counts(&store, "conflicts", &want).await?;
 
-    let request = || request_once(vec![expiring("e", NOW)], once("o", 1));
-    insert(&store, request()).await?;
+    let token = Some(RequestToken([1; 16]));
+    let insert = || store.insert_if_absent(vec![expiring("e", NOW)], token);
+    insert().await?;
     created[0].1 = 3;
     want.created.clone_from(&created);
     want.live = 5;
-    expect_counts(&store, "an insert with once", &want).await?;
-    store.insert(request()).await?;
-    expect_counts(&store, "its replay", &want).await?;
+    expect_counts(&store, "an insert with a token", &want).await?;
+    insert().await?;
+    expect_counts(&store, "its retry", &want).await?;
 
     let disabled = Link {
         state: LinkState::Disabled,
         ..link("b")
     };
-    changed(store.update(disabled, Revision::FIRST).await?)?;
+    changed(&store, store.update_at(disabled, Revision::FIRST).await?).await?;
     expect_counts(&store, "an update", &want).await?;
 
-    changed(store.delete(&id("a"), None, NOW).await?)?;
-    changed(store.delete(&id("c"), None, NOW).await?)?;
-    store.delete(&id("c"), None, NOW).await?;
+    changed(&store, store.delete(&id("a"), NOW).await?).await?;
+    changed(&store, store.delete(&id("c"), NOW).await?).await?;
+    store.delete(&id("c"), NOW).await?;
     (want.live, want.deleted, want.deleted_from_ledger) = (3, 2, 1);
     expect_counts(&store, "deletions", &want).await?;
 
@@ -80,18 +81,15 @@ pub async fn counts_stay_exact_under_races_k2(store: Port) -> Result<()> {
             for k in 0..LINKS {
                 let own = format!("w{n}k{k}");
                 let shared = alias(&format!("shared{k}"));
-                store.insert(request(vec![link(&own), shared])).await?;
-                let once = Once {
-                    fingerprint: [0; 32],
-                    ..once(&format!("o{k}"), 0)
-                };
+                store.insert(vec![link(&own), shared]).await?;
                 let random = Link {
                     origin: KeyOrigin::Random,
-                    ..link(&format!("{own}-once"))
+                    ..link(&format!("retried{k}"))
                 };
-                store.insert(request_once(vec![random], once)).await?;
+                let token = Some(RequestToken([k as u8; 16]));
+                store.insert_if_absent(vec![random], token).await?;
                 if k % 2 == 0 {
-                    store.delete(&id(&own), None, NOW).await?;
+                    store.delete(&id(&own), NOW).await?;
                 }
             }
             Ok(())

@@ -1,13 +1,13 @@
 use std::path::Path;
 
 use anyhow::Result;
-use curt_core::ports::InsertReply;
+use curt_core::ports::{BeginReply, Inserted, LinkChange, RequestToken};
 use curt_core::{Link, LinkId};
 
-use super::{Seeded, add, changed, claim, insert, totals};
+use super::{Seeded, add, changed, totals};
 use crate::conformance::same;
 use crate::sample::{
-    NOW, alias, expiring, full_link, id, later, link, once, released, replay, request, request_once,
+    NOW, SampleWrites, alias, expiring, full_link, id, idempotent, later, link, plan, released,
 };
 
 /// Writes in every way, drops the store, and finds everything again.
@@ -29,11 +29,13 @@ pub async fn survives_reopening_l1(
     same("counts", totals(store.counts().await?), counts)?;
     same("spent", store.clicks_spent(&id("limited")).await?, spent)?;
     same("expired", store.expired(later(9), 10).await?, expired)?;
-    let got = store
-        .insert(request_once(vec![link("new")], once("o", 1)))
-        .await?;
-    let want = InsertReply::Replayed(replay(vec![Some(id("once")), None]));
+    let got = store.begin(&idempotent("o", 1), &plan(2, &["x"])).await?;
+    let want = BeginReply::Resumed(plan(1, &["planned"]));
     same("the record of an idempotent request", got, want)?;
+    let token = Some(RequestToken([1; 16]));
+    let got = store.insert_if_absent(vec![link("planned")], token).await?;
+    let want = Inserted::CreatedBefore(LinkChange::of(&link("planned")));
+    same("its link", got, vec![want])?;
     same(
         "released",
         store.release(later(2), 10).await?,
@@ -60,24 +62,26 @@ async fn write_in_every_way(store: &Seeded) -> Result<Vec<LinkId>> {
     };
     add(store, [limited.clone()]).await?;
     store.spend_click(&limited.id, limited.revision).await?;
-    let request_twice = request_once(vec![link("once"), alias("alias")], once("o", 1));
-    insert(store, request_twice).await?;
+    let planned = plan(1, &["planned"]);
+    store.begin(&idempotent("o", 1), &planned).await?;
+    let token = Some(planned.token);
+    store.insert_if_absent(vec![link("planned")], token).await?;
     let edit = Link {
         title: Some("edited".into()),
         ..link("edited")
     };
-    changed(store.update(edit, link("edited").revision).await?)?;
-    changed(store.delete(&id("released"), None, NOW).await?)?;
+    changed(store, store.update_at(edit, link("edited").revision).await?).await?;
+    changed(store, store.delete(&id("released"), NOW).await?).await?;
     store.release(NOW, 10).await?;
-    changed(store.delete(&id("deleted"), None, later(1)).await?)?;
+    changed(store, store.delete(&id("deleted"), later(1)).await?).await?;
     let expired = store.expired(later(1), 10).await?;
     store.purge(&expired, later(5)).await?;
     store.seed(&[id("seed1"), id("seed2")]).await?;
-    let claimed = claim(store, request(vec![link("wish")])).await?;
+    let claimed = store.claim(vec![link("wish")]).await?;
     let mut ids: Vec<LinkId> = keys.map(id).to_vec();
     ids.extend(
         [
-            "full", "alias", "expiring", "purged", "once", "seed1", "seed2",
+            "full", "alias", "expiring", "purged", "planned", "seed1", "seed2",
         ]
         .map(id),
     );

@@ -5,7 +5,7 @@ use curt_core::{Link, LinkState, OwnerId, Revision, UnixMillis};
 use super::list::{ORDERS, found, keys, query};
 use super::{Port, add, changed};
 use crate::conformance::{HOSTILE_TEXTS, same};
-use crate::sample::{NOW, OWNER, id, later, link, target};
+use crate::sample::{NOW, OWNER, SampleWrites, id, later, link, target};
 
 pub async fn filters_by_state_and_time(store: Port) -> Result<()> {
     let made = |key, at, state, expires_at| Link {
@@ -217,7 +217,11 @@ pub async fn an_edited_link_is_listed_as_it_is(store: Port) -> Result<()> {
         ..link("a")
     };
     add(&store, [tagged("old")]).await?;
-    changed(store.update(tagged("new"), Revision::FIRST).await?)?;
+    changed(
+        &store,
+        store.update_at(tagged("new"), Revision::FIRST).await?,
+    )
+    .await?;
     let by_tag = |tag: &str| ListQuery {
         tags: vec![tag.into()],
         ..query()
@@ -234,7 +238,7 @@ pub async fn an_edited_link_is_listed_as_it_is(store: Port) -> Result<()> {
     )?;
     search(&store, "title old", &[]).await?;
     search(&store, "title new", &["a"]).await?;
-    changed(store.delete(&id("a"), None, NOW).await?)?;
+    changed(&store, store.delete(&id("a"), NOW).await?).await?;
     same(
         "after its deletion",
         found(&store, by_tag("new")).await?,

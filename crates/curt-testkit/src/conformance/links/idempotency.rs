@@ -1,211 +1,284 @@
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use curt_core::limits::{IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX};
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkCounts, Once, Replay};
-use curt_core::{KeyOrigin, OwnerId};
+use curt_core::ports::{
+    BeginReply, CreationOutcome, CreationPlan, IdempotentRequest, Inserted, LinkChange,
+    RequestToken,
+};
+use curt_core::{ErrorKind, OwnerId, UnixMillis};
 
-use super::{Port, add, changed, expect_counts, insert, stored};
-use crate::conformance::{HOSTILE_TEXTS, RACERS, race, same};
-use crate::sample::{NOW, alias, id, link, once, released, replay, request_once};
+use super::{Port, add, changed, stored};
+use crate::conformance::{HOSTILE_TEXTS, RACERS, race, refused, same};
+use crate::sample::{NOW, SampleWrites, alias, id, idempotent, later, link, plan};
 
-pub async fn a_repeated_request_is_replayed(store: Port) -> Result<()> {
-    let links = || vec![link("a"), alias("b")];
-    let got = insert(&store, request_once(links(), once("o", 1))).await?;
-    same("the first time", got, vec![Inserted::Created; 2])?;
-    let want = InsertReply::Replayed(replay(vec![Some(id("a")), Some(id("b"))]));
-    // A client that comes again brings freshly generated keys: the recorded ones count.
-    for again in [links(), vec![link("x"), alias("b")]] {
-        let got = store.insert(request_once(again, once("o", 1))).await?;
-        same("again", got, want.clone())?;
+fn outcome(keys: &[Option<&str>]) -> CreationOutcome {
+    CreationOutcome {
+        at: NOW,
+        ids: keys.iter().map(|key| key.map(id)).collect(),
     }
-    same("nothing new", store.get(&id("x")).await?, None)?;
-    same("live", store.counts().await?.live, 2)
+}
+
+fn at(at: UnixMillis, plan: CreationPlan) -> CreationPlan {
+    CreationPlan { at, ..plan }
+}
+
+/// The successor of a plan, with this key for its first link.
+fn successor(plan: &CreationPlan, key: &str) -> CreationPlan {
+    let mut next = plan.clone();
+    next.version += 1;
+    next.keys[0].id = id(key);
+    next
+}
+
+pub async fn a_request_begins_once(store: Port) -> Result<()> {
+    let (request, first) = (idempotent("o", 1), plan(1, &["a", "b"]));
+    same(
+        "first",
+        store.begin(&request, &first).await?,
+        BeginReply::New,
+    )?;
+    let again = store.begin(&request, &first).await?;
+    same("called twice", again, BeginReply::New)
+}
+
+pub async fn a_request_that_did_not_finish_is_resumed(store: Port) -> Result<()> {
+    let (request, first) = (idempotent("o", 1), plan(1, &["a", "b"]));
+    store.begin(&request, &first).await?;
+    for token in 2..4 {
+        let retry = at(later(9), plan(token, &["x", "y"]));
+        let got = store.begin(&request, &retry).await?;
+        same("a retry", got, BeginReply::Resumed(first.clone()))?;
+    }
+    let next = successor(&first, "c");
+    store.replace_plan(&request, &next).await?;
+    let got = store.begin(&request, &plan(2, &["x"])).await?;
+    same("with its newest plan", got, BeginReply::Resumed(next))
+}
+
+pub async fn a_finished_request_is_replayed(store: Port) -> Result<()> {
+    let (request, first) = (idempotent("o", 1), plan(1, &["a", "b"]));
+    store.begin(&request, &first).await?;
+    let want = outcome(&[Some("a"), None]);
+    let got = store.finish(&request, first.token, want.clone()).await?;
+    same("finished", got, want.clone())?;
+    for retry in [first, at(later(9), plan(2, &["x"]))] {
+        let got = store.begin(&request, &retry).await?;
+        same("a retry", got, BeginReply::Replayed(want.clone()))?;
+    }
+    Ok(())
 }
 
 pub async fn a_different_request_is_a_mismatch(store: Port) -> Result<()> {
-    insert(&store, request_once(vec![link("a")], once("o", 1))).await?;
-    let got = store
-        .insert(request_once(vec![link("b")], once("o", 2)))
-        .await?;
-    same("another fingerprint", got, InsertReply::Mismatch)?;
-    let mut one_bit = once("o", 1);
-    one_bit.fingerprint[31] ^= 1;
-    let got = store.insert(request_once(vec![link("b")], one_bit)).await?;
-    same("one bit of it", got, InsertReply::Mismatch)?;
-    same("nothing new", store.get(&id("b")).await?, None)?;
-    let got = store
-        .insert(request_once(vec![link("b")], once("o", 1)))
-        .await?;
-    same(
-        "the record stays",
-        got,
-        InsertReply::Replayed(replay(vec![Some(id("a"))])),
-    )
+    let (request, first) = (idempotent("o", 1), plan(1, &["a"]));
+    store.begin(&request, &first).await?;
+    let other = idempotent("o", 2);
+    let got = store.begin(&other, &plan(2, &["b"])).await?;
+    same("while it is open", got, BeginReply::Mismatch)?;
+    let finish = store.finish(&request, first.token, outcome(&[None]));
+    finish.await?;
+    let got = store.begin(&other, &plan(2, &["b"])).await?;
+    same("when it is finished", got, BeginReply::Mismatch)
 }
 
-pub async fn a_taken_generated_key_withholds_everything(store: Port) -> Result<()> {
-    add(&store, [link("taken"), alias("taken-alias")]).await?;
-    let links = vec![link("a"), link("taken"), alias("b"), alias("taken-alias")];
-    let got = insert(&store, request_once(links, once("o", 1))).await?;
-    use Inserted::{Conflict, Withheld};
-    same(
-        "per link",
-        got,
-        vec![Withheld, Conflict, Withheld, Conflict],
-    )?;
-    for key in ["a", "b"] {
-        same("nothing is applied", store.get(&id(key)).await?, None)?;
+pub async fn a_plan_is_replaced_once_per_version(store: Port) -> Result<()> {
+    let (request, first) = (idempotent("o", 1), plan(1, &["a", "b"]));
+    store.begin(&request, &first).await?;
+    let (next, late) = (successor(&first, "c"), successor(&first, "d"));
+    let got = store.replace_plan(&request, &next).await?;
+    same("the first", got, next.clone())?;
+    let got = store.replace_plan(&request, &late).await?;
+    same("a second from the same version", got, next.clone())?;
+    let after = successor(&next, "e");
+    let got = store.replace_plan(&request, &after).await?;
+    same("the one after it", got, after)?;
+    let gone = store.replace_plan(&idempotent("absent", 1), &next).await;
+    refused("without a record", gone, ErrorKind::Invalid)
+}
+
+pub async fn the_first_outcome_stays(store: Port) -> Result<()> {
+    let (request, first) = (idempotent("o", 1), plan(1, &["a"]));
+    store.begin(&request, &first).await?;
+    let want = outcome(&[Some("a")]);
+    for given in [want.clone(), outcome(&[None])] {
+        let got = store.finish(&request, first.token, given).await?;
+        same("stored", got, want.clone())?;
     }
-    let counts = LinkCounts {
-        created: vec![(KeyOrigin::Ledger, 1), (KeyOrigin::Alias, 1)],
-        live: 2,
-        ..LinkCounts::default()
+    Ok(())
+}
+
+pub async fn a_record_of_another_request_is_left_alone(store: Port) -> Result<()> {
+    let (request, first) = (idempotent("o", 1), plan(1, &["a"]));
+    store.begin(&request, &first).await?;
+    let own = outcome(&[Some("b")]);
+    let got = store
+        .finish(&request, RequestToken([2; 16]), own.clone())
+        .await?;
+    same("by another token", got, own)?;
+    let other = CreationPlan {
+        token: RequestToken([2; 16]),
+        ..successor(&first, "b")
     };
-    expect_counts(&store, "a withheld request", &counts).await
-}
-
-pub async fn a_withheld_request_may_come_again_with_fresh_keys(store: Port) -> Result<()> {
-    add(&store, [link("taken")]).await?;
-    let tried = vec![link("a"), link("taken")];
-    insert(&store, request_once(tried, once("o", 1))).await?;
-    let fresh = vec![link("a"), link("b")];
-    let got = insert(&store, request_once(fresh, once("o", 1))).await?;
-    same("with fresh keys", got, vec![Inserted::Created; 2])?;
-    let got = store.insert(request_once(vec![], once("o", 1))).await?;
-    let want = InsertReply::Replayed(replay(vec![Some(id("a")), Some(id("b"))]));
-    same("then recorded", got, want)
-}
-
-pub async fn one_generated_key_twice_in_a_request_withholds_everything(store: Port) -> Result<()> {
-    let links = vec![link("a"), link("b"), link("a")];
-    let got = insert(&store, request_once(links, once("o", 1))).await?;
-    use Inserted::{Conflict, Withheld};
-    same("per link", got, vec![Withheld, Withheld, Conflict])?;
-    same("nothing is applied", store.counts().await?.live, 0)
-}
-
-pub async fn a_taken_alias_is_recorded(store: Port) -> Result<()> {
-    add(&store, [alias("taken")]).await?;
-    let links = || vec![link("a"), alias("taken"), alias("b"), alias("b")];
-    let got = insert(&store, request_once(links(), once("o", 1))).await?;
-    use Inserted::{Conflict, Created};
-    same("per link", got, vec![Created, Conflict, Created, Conflict])?;
-    changed(store.delete(&id("taken"), None, NOW).await?)?;
-    let got = store.insert(request_once(links(), once("o", 1))).await?;
-    let want = InsertReply::Replayed(replay(vec![Some(id("a")), None, Some(id("b")), None]));
-    same("again", got, want)
-}
-
-pub async fn a_replay_outlives_its_link(store: Port) -> Result<()> {
-    insert(&store, request_once(vec![link("a")], once("o", 1))).await?;
-    changed(store.delete(&id("a"), None, NOW).await?)?;
-    let got = store
-        .insert(request_once(vec![link("b")], once("o", 1)))
-        .await?;
-    let want = InsertReply::Replayed(replay(vec![Some(id("a"))]));
-    same("after a deletion", got, want.clone())?;
-    same(
-        "released",
-        store.release(NOW, 10).await?,
-        vec![released("a", 1)],
-    )?;
-    let got = store
-        .insert(request_once(vec![link("b")], once("o", 1)))
-        .await?;
-    same("after its key was released", got, want)
+    let got = store.replace_plan(&request, &other).await;
+    refused("a plan of another token", got, ErrorKind::Invalid)?;
+    let got = store.begin(&request, &plan(3, &["x"])).await?;
+    same("as it was", got, BeginReply::Resumed(first))
 }
 
 pub async fn owners_have_their_own_keys(store: Port) -> Result<()> {
-    let of = |owner| Once {
-        owner: OwnerId(owner),
-        ..once("o", 1)
-    };
-    for (owner, key) in [(0, "a"), (1, "b"), (7_000_000_000_000_000_000, "c")] {
-        let got = insert(&store, request_once(vec![link(key)], of(owner))).await?;
-        same("per owner", got, vec![Inserted::Created])?;
-    }
-    for (owner, key) in [(0, "a"), (1, "b")] {
-        let got = store.insert(request_once(vec![], of(owner))).await?;
-        same(
-            "again",
-            got,
-            InsertReply::Replayed(replay(vec![Some(id(key))])),
-        )?;
+    for owner in [0, 1, u64::MAX] {
+        let request = IdempotentRequest {
+            owner: OwnerId(owner),
+            ..idempotent("o", 1)
+        };
+        let got = store.begin(&request, &plan(1, &["a"])).await?;
+        same("per owner", got, BeginReply::New)?;
     }
     Ok(())
 }
 
 pub async fn texts_of_keys_are_kept_verbatim(store: Port) -> Result<()> {
-    let long = "k".repeat(IDEMPOTENCY_KEY_BYTES_MAX);
-    let texts = HOSTILE_TEXTS.into_iter().chain(["o", "O", &long]);
-    for (n, text) in texts.clone().enumerate() {
-        let links = vec![link(&format!("k{n}"))];
-        let got = insert(&store, request_once(links, once(text, 1))).await?;
-        same(text, got, vec![Inserted::Created])?;
-    }
+    let longest = "x".repeat(IDEMPOTENCY_KEY_BYTES_MAX);
+    let texts = HOSTILE_TEXTS.into_iter().chain([&*longest, "a", "A"]);
     for (n, text) in texts.enumerate() {
-        let got = store.insert(request_once(vec![], once(text, 1))).await?;
-        let want = InsertReply::Replayed(replay(vec![Some(id(&format!("k{n}")))]));
-        same(text, got, want)?;
+        let planned = plan(n as u8, &["a"]);
+        let got = store.begin(&idempotent(text, 1), &planned).await?;
+        same(text, got, BeginReply::New)?;
+        let got = store.begin(&idempotent(text, 1), &plan(99, &["b"])).await?;
+        same(text, got, BeginReply::Resumed(planned))?;
     }
     Ok(())
 }
 
-pub async fn records_are_kept_for_their_time_and_no_longer(store: Port) -> Result<()> {
-    let at = |key, now| InsertRequest {
-        now,
-        ..request_once(vec![link(key)], once("o", 1))
-    };
-    let replayed = InsertReply::Replayed(replay(vec![Some(id("a"))]));
-    insert(&store, at("a", NOW)).await?;
-    let last = NOW.plus(IDEMPOTENCY_KEPT);
-    same(
-        "at the last instant",
-        store.insert(at("b", last)).await?,
-        replayed.clone(),
-    )?;
-    let back = NOW.minus(Duration::from_secs(3_600));
-    same(
-        "when the clock stepped back",
-        store.insert(at("b", back)).await?,
-        replayed,
-    )?;
-    let past = last.plus(Duration::from_millis(1));
-    same(
-        "past it",
-        insert(&store, at("b", past)).await?,
-        vec![Inserted::Created],
-    )?;
-    let got = store.insert(at("c", past)).await?;
-    same(
-        "recorded anew",
-        got,
-        InsertReply::Replayed(Replay {
-            at: past,
-            ..replay(vec![Some(id("b"))])
-        }),
-    )
+pub async fn records_count_for_their_time_and_no_longer(store: Port) -> Result<()> {
+    let edge = NOW.plus(IDEMPOTENCY_KEPT);
+    let over = edge.plus(Duration::from_millis(1));
+    for (n, is_finished) in [false, true].into_iter().enumerate() {
+        let (request, first) = (idempotent(&format!("o{n}"), 1), plan(1, &["a"]));
+        store.begin(&request, &first).await?;
+        if is_finished {
+            let finish = store.finish(&request, first.token, outcome(&[None]));
+            finish.await?;
+        }
+        let other = idempotent(&request.key, 2);
+        let got = store.begin(&other, &at(edge, plan(2, &["b"]))).await?;
+        same("kept", got, BeginReply::Mismatch)?;
+        let anew = at(over, plan(3, &["b"]));
+        same("over", store.begin(&other, &anew).await?, BeginReply::New)?;
+        let got = store.begin(&other, &at(over, plan(4, &["c"]))).await?;
+        same("the new one counts", got, BeginReply::Resumed(anew))?;
+    }
+    Ok(())
 }
 
-pub async fn racing_repeats_create_once(store: Port) -> Result<()> {
+pub async fn old_records_are_forgotten_up_to_the_limit(store: Port) -> Result<()> {
+    for n in 0..5 {
+        let planned = at(later(n), plan(1, &["a"]));
+        store
+            .begin(&idempotent(&format!("o{n}"), 1), &planned)
+            .await?;
+    }
+    let forget = |limit| store.forget_before(later(3), limit);
+    same("at most the limit", forget(2).await?, 2)?;
+    same("the rest", forget(9).await?, 1)?;
+    same("called twice", forget(9).await?, 0)?;
+    let planned = at(later(9), plan(2, &["b"]));
+    for (n, is_gone) in [(2, true), (3, false), (4, false)] {
+        let got = store
+            .begin(&idempotent(&format!("o{n}"), 1), &planned)
+            .await?;
+        same("gone", got == BeginReply::New, is_gone)?;
+    }
+    Ok(())
+}
+
+pub async fn a_thousand_keys_are_kept(store: Port) -> Result<()> {
+    let keys: Vec<String> = (0..1_000).map(|n| format!("bulk{n}")).collect();
+    let keys: Vec<&str> = keys.iter().map(|key| &**key).collect();
+    let (request, first) = (idempotent("o", 1), plan(1, &keys));
+    store.begin(&request, &first).await?;
+    let got = store.begin(&request, &plan(2, &["x"])).await?;
+    same("resumed", got, BeginReply::Resumed(first.clone()))?;
+    let want = outcome(&keys.iter().map(|key| Some(*key)).collect::<Vec<_>>());
+    let got = store.finish(&request, first.token, want.clone()).await?;
+    same("finished", got, want)
+}
+
+pub async fn racing_requests_share_a_plan(store: Port) -> Result<()> {
     let replies = race(RACERS, |n| {
         let store = Arc::clone(&store);
-        let own = request_once(vec![link(&format!("k{n}")), alias("same")], once("o", 1));
-        async move { Ok((own.links[0].id.clone(), store.insert(own).await?)) }
+        let own = plan(n as u8, &["a"]);
+        async move {
+            let reply = store.begin(&idempotent("o", 1), &own).await?;
+            Ok(match reply {
+                BeginReply::Resumed(plan) => (false, plan.token),
+                other => (other == BeginReply::New, own.token),
+            })
+        }
     })
     .await?;
-    let created = InsertReply::Stored(vec![Inserted::Created; 2]);
-    let winners: Vec<_> = replies.iter().filter(|(_, got)| *got == created).collect();
-    ensure!(winners.len() == 1, "{} racers created", winners.len());
-    let winner = &winners[0].0;
-    let replayed = InsertReply::Replayed(replay(vec![Some(winner.clone()), Some(id("same"))]));
-    for (id, reply) in &replies {
-        if id != winner {
-            same("the others", reply.clone(), replayed.clone())?;
+    let new = replies.iter().filter(|(is_new, _)| *is_new).count();
+    same("began", new, 1)?;
+    let tokens: HashSet<RequestToken> = replies.iter().map(|(_, token)| *token).collect();
+    same("tokens in use", tokens.len(), 1)
+}
+
+pub async fn a_link_tells_its_request_k1(store: Port) -> Result<()> {
+    let (own, other) = (RequestToken([1; 16]), RequestToken([2; 16]));
+    add(&store, [alias("taken")]).await?;
+    let links = || vec![link("a"), link("taken"), link("b")];
+    let insert = |token| store.insert_if_absent(links(), token);
+    let [a, b] = [link("a"), link("b")].map(|link| LinkChange::of(&link));
+    use Inserted::{Conflict, Created, CreatedBefore};
+    let want = vec![Created(a.clone()), Conflict, Created(b.clone())];
+    same("the first time", insert(Some(own)).await?, want)?;
+    let want = vec![CreatedBefore(a.clone()), Conflict, CreatedBefore(b.clone())];
+    same("again", insert(Some(own)).await?, want)?;
+    for token in [Some(other), None] {
+        let want = vec![Conflict, Conflict, Conflict];
+        same("another request", insert(token).await?, want)?;
+    }
+    let edited = store.update_at(link("a"), link("a").revision).await?;
+    let edited = changed(&store, edited).await?;
+    changed(&store, store.delete(&id("b"), NOW).await?).await?;
+    let gone = stored(&store, &id("b")).await?;
+    let [a, b] = [edited, gone].map(|link| LinkChange::of(&link));
+    let want = vec![CreatedBefore(a), Conflict, CreatedBefore(b)];
+    same("whatever became of them", insert(Some(own)).await?, want)
+}
+
+pub async fn racing_retries_create_each_link_once_k1(store: Port) -> Result<()> {
+    const LINKS: usize = 20;
+    let replies = race(16, |n| {
+        let store = Arc::clone(&store);
+        // Four requests for the same keys, each tried four times at once.
+        let token = RequestToken([(n % 4) as u8; 16]);
+        let links = (0..LINKS).map(|k| link(&format!("k{}", (k + n * 3) % LINKS)));
+        let links: Vec<_> = links.collect();
+        async move {
+            let ids: Vec<_> = links.iter().map(|link| link.id.clone()).collect();
+            let inserted = store.insert_if_absent(links, Some(token)).await?;
+            Ok((token, ids, inserted))
+        }
+    })
+    .await?;
+    let (mut created, mut owners) = (Vec::new(), HashSet::new());
+    for (token, ids, inserted) in replies {
+        for (id, inserted) in ids.into_iter().zip(inserted) {
+            if inserted.is_created() {
+                created.push(id.clone());
+            }
+            if inserted != Inserted::Conflict {
+                owners.insert((id, token));
+            }
         }
     }
-    stored(&store, winner).await?;
-    same("live", store.counts().await?.live, 2)
+    same("K-1: created", created.len(), LINKS)?;
+    ensure!(
+        owners.len() == LINKS,
+        "K-1: a key is of two requests: {owners:?}"
+    );
+    same("live", store.counts().await?.live, LINKS as u64)
 }

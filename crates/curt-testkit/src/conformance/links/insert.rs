@@ -2,12 +2,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use curt_core::ports::{InsertReply, Inserted, LinkCounts};
+use curt_core::ports::LinkCounts;
 use curt_core::{DomainId, KeyOrigin, Link, LinkState, UnixMillis};
 
-use super::{Port, add, changed, expect_counts, insert, stored};
+use super::{Port, add, changed, expect_counts, stored};
 use crate::conformance::{RACERS, race, same};
-use crate::sample::{alias, expiring, id, link, request, target};
+use crate::sample::{SampleWrites, alias, expiring, id, link, target};
 
 pub async fn answers_a_ping(store: Port) -> Result<()> {
     store.ping().await?;
@@ -25,8 +25,8 @@ pub async fn an_id_is_given_once_k1(store: Port) -> Result<()> {
         target: target("https://other.example/"),
         ..alias("a")
     };
-    let again = insert(&store, request(vec![other])).await?;
-    same("K-1: the second", again, vec![Inserted::Conflict])?;
+    let again = store.insert(vec![other]).await?;
+    same("K-1: the second", again, vec![false])?;
     same(
         "the first stays",
         stored(&store, &id("a")).await?,
@@ -43,9 +43,8 @@ pub async fn an_id_is_given_once_k1(store: Port) -> Result<()> {
 pub async fn items_are_independent_and_in_order(store: Port) -> Result<()> {
     add(&store, [link("b"), alias("d")]).await?;
     let links = ["a", "b", "c", "d", "e"].map(link).to_vec();
-    let got = insert(&store, request(links)).await?;
-    use Inserted::{Conflict, Created};
-    let want = vec![Created, Conflict, Created, Conflict, Created];
+    let got = store.insert(links).await?;
+    let want = vec![true, false, true, false, true];
     same("per link", got, want)?;
     for key in ["a", "c", "e"] {
         same(key, stored(&store, &id(key)).await?, link(key))?;
@@ -58,9 +57,8 @@ pub async fn the_first_of_two_in_one_request_wins(store: Port) -> Result<()> {
         target: target("https://second.example/"),
         ..link("a")
     };
-    let got = insert(&store, request(vec![link("a"), second, link("b")])).await?;
-    use Inserted::{Conflict, Created};
-    same("per link", got, vec![Created, Conflict, Created])?;
+    let got = store.insert(vec![link("a"), second, link("b")]).await?;
+    same("per link", got, vec![true, false, true])?;
     same("the first", stored(&store, &id("a")).await?, link("a"))
 }
 
@@ -78,10 +76,10 @@ pub async fn a_row_in_any_state_makes_an_id_taken_k1(store: Port) -> Result<()> 
         ],
     )
     .await?;
-    changed(store.delete(&id("deleted"), None, UnixMillis(2)).await?)?;
+    changed(&store, store.delete(&id("deleted"), UnixMillis(2)).await?).await?;
     let keys = ["disabled", "deleted", "expired"];
-    let got = insert(&store, request(keys.map(alias).to_vec())).await?;
-    same("K-1: per link", got, vec![Inserted::Conflict; keys.len()])
+    let got = store.insert(keys.map(alias).to_vec()).await?;
+    same("K-1: per link", got, vec![false; keys.len()])
 }
 
 pub async fn keys_differ_by_case_k1(store: Port) -> Result<()> {
@@ -112,7 +110,7 @@ pub async fn domains_are_apart_k1(store: Port) -> Result<()> {
 }
 
 pub async fn an_empty_request_does_nothing(store: Port) -> Result<()> {
-    same("outcomes", insert(&store, request(vec![])).await?, vec![])?;
+    same("outcomes", store.insert(vec![]).await?, vec![])?;
     expect_counts(&store, "nothing", &LinkCounts::default()).await
 }
 
@@ -135,11 +133,10 @@ pub async fn one_racer_wins_k1(store: Port) -> Result<()> {
                 target: target(&format!("https://example.com/{n}")),
                 ..alias(&key)
             };
-            async move { store.insert(request(vec![own])).await }
+            async move { store.insert(vec![own]).await }
         })
         .await?;
-        let created = InsertReply::Stored(vec![Inserted::Created]);
-        let winners: Vec<usize> = (0..RACERS).filter(|n| replies[*n] == created).collect();
+        let winners: Vec<usize> = (0..RACERS).filter(|n| replies[*n] == [true]).collect();
         ensure!(
             winners.len() == 1,
             "K-1: {} racers won {key}",
@@ -158,20 +155,17 @@ pub async fn racing_bulks_win_each_key_once_k1(store: Port) -> Result<()> {
         let store = Arc::clone(&store);
         // Each racer starts at another key, so that they meet in every order.
         let links = (0..KEYS).map(|k| link(&format!("k{}", (k + n * 3) % KEYS)));
-        let bulk = request(links.collect());
+        let bulk: Vec<Link> = links.collect();
         async move {
-            let ids: Vec<_> = bulk.links.iter().map(|link| link.id.clone()).collect();
+            let ids: Vec<_> = bulk.iter().map(|link| link.id.clone()).collect();
             Ok((ids, store.insert(bulk).await?))
         }
     })
     .await?;
     let mut won = Vec::new();
-    for (ids, reply) in replies {
-        let InsertReply::Stored(outcomes) = reply else {
-            anyhow::bail!("expected an answer per link, got {reply:?}");
-        };
-        let pairs = ids.into_iter().zip(outcomes);
-        won.extend(pairs.filter(|(_, got)| *got == Inserted::Created));
+    for (ids, created) in replies {
+        let pairs = ids.into_iter().zip(created);
+        won.extend(pairs.filter(|(_, is_created)| *is_created));
     }
     same("K-1: keys won", won.len(), KEYS)?;
     let distinct: HashSet<_> = won.iter().map(|(id, _)| id).collect();

@@ -8,7 +8,7 @@ use curt_core::{DomainId, ErrorKind, Link, LinkId, LinkState, OwnerId, Revision,
 
 use super::{Port, add, changed, ids};
 use crate::conformance::{refused, same};
-use crate::sample::{NOW, expiring, full_link, id, later, link};
+use crate::sample::{NOW, SampleWrites, expiring, full_link, id, later, link};
 
 pub(super) const ORDERS: [ListOrder; 4] = [
     ListOrder::NewestFirst,
@@ -82,7 +82,7 @@ pub async fn only_links_are_listed(store: Port) -> Result<()> {
         [expiring("expired", UnixMillis(1)), expiring("purged", NOW)],
     )
     .await?;
-    changed(store.delete(&id("deleted"), None, NOW).await?)?;
+    changed(&store, store.delete(&id("deleted"), NOW).await?).await?;
     store.purge(&[(id("purged"), Revision::FIRST)], NOW).await?;
     for order in ORDERS {
         let got = found(&store, ListQuery { order, ..query() }).await?;
@@ -248,7 +248,7 @@ pub async fn a_walk_survives_changes(store: Port) -> Result<()> {
             query.cursor = Some(next);
             // The link that the cursor stands on goes, and others come before and behind it.
             let last = page.links.last().context("a page without links")?;
-            changed(store.delete(&last.id, None, later(99)).await?)?;
+            changed(&store, store.delete(&last.id, later(99)).await?).await?;
             deleted.push(last.id.clone());
             add(
                 &store,

@@ -19,13 +19,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use curt_core::ports::{
-    ChangeReply, ClaimReply, InsertReply, InsertRequest, Inserted, LinkCounts, LinkDatabase,
-    LinkStore, LinkTotals, SeededDatabase, SeededLinks,
+    ChangeReply, LinkChange, LinkCounts, LinkDatabase, LinkStore, LinkTotals, SeededDatabase,
 };
 use curt_core::{KeyOrigin, Link, LinkId};
 
 use super::same;
-use crate::sample::request;
+use crate::sample::SampleWrites;
 
 type Port = Arc<dyn LinkDatabase>;
 type Seeded = Arc<dyn SeededDatabase>;
@@ -80,7 +79,7 @@ macro_rules! link_tests {
             $crate::clause_tests!(
                 $open,
                 links::spend,
-                as_many_visits_as_allowed_are_granted,
+                as_many_clicks_as_allowed_are_granted,
                 racers_are_granted_what_is_left,
                 a_link_without_a_limit_grants_all,
                 a_limit_of_nothing_grants_nothing,
@@ -143,17 +142,21 @@ macro_rules! link_tests {
             $crate::clause_tests!(
                 $open,
                 links::idempotency,
-                a_repeated_request_is_replayed,
+                a_request_begins_once,
+                a_request_that_did_not_finish_is_resumed,
+                a_finished_request_is_replayed,
                 a_different_request_is_a_mismatch,
-                a_taken_generated_key_withholds_everything,
-                a_withheld_request_may_come_again_with_fresh_keys,
-                one_generated_key_twice_in_a_request_withholds_everything,
-                a_taken_alias_is_recorded,
-                a_replay_outlives_its_link,
+                a_plan_is_replaced_once_per_version,
+                the_first_outcome_stays,
+                a_record_of_another_request_is_left_alone,
                 owners_have_their_own_keys,
                 texts_of_keys_are_kept_verbatim,
-                records_are_kept_for_their_time_and_no_longer,
-                racing_repeats_create_once
+                records_count_for_their_time_and_no_longer,
+                old_records_are_forgotten_up_to_the_limit,
+                a_thousand_keys_are_kept,
+                racing_requests_share_a_plan,
+                a_link_tells_its_request_k1,
+                racing_retries_create_each_link_once_k1
             );
         }
     };
@@ -175,9 +178,6 @@ macro_rules! seeded_link_tests {
                 a_claim_keeps_the_whole_link,
                 a_claim_serves_the_first_when_seeds_run_out,
                 a_claim_stays_in_its_domain,
-                a_repeated_claim_is_replayed,
-                a_claim_with_once_is_whole_or_nothing,
-                claims_and_inserts_share_their_records,
                 racing_claims_never_share_a_seed_k1,
                 a_seed_of_a_released_key_is_claimed_with_the_next_generation
             );
@@ -191,30 +191,8 @@ async fn add(
     links: impl IntoIterator<Item = Link>,
 ) -> Result<()> {
     let links: Vec<Link> = links.into_iter().collect();
-    let want = vec![Inserted::Created; links.len()];
-    let got = insert(store, request(links)).await?;
-    same("inserted", got, want)
-}
-
-/// Inserts and expects an answer per link.
-async fn insert(
-    store: &Arc<impl LinkStore + ?Sized>,
-    request: InsertRequest,
-) -> Result<Vec<Inserted>> {
-    match store.insert(request).await? {
-        InsertReply::Stored(outcomes) => Ok(outcomes),
-        other => bail!("expected an answer per link, got {other:?}"),
-    }
-}
-
-async fn claim(
-    store: &Arc<impl SeededLinks + ?Sized>,
-    request: InsertRequest,
-) -> Result<Vec<Link>> {
-    match store.claim(request).await? {
-        ClaimReply::Claimed(links) => Ok(links),
-        other => bail!("expected claimed links, got {other:?}"),
-    }
+    let want = vec![true; links.len()];
+    same("inserted", store.insert(links).await?, want)
 }
 
 /// The link, which must be there.
@@ -224,9 +202,13 @@ async fn stored(store: &Arc<impl LinkStore + ?Sized>, id: &LinkId) -> Result<Lin
 }
 
 /// The link as a change left it.
-fn changed(reply: ChangeReply) -> Result<Link> {
+async fn changed(store: &Arc<impl LinkStore + ?Sized>, reply: ChangeReply) -> Result<Link> {
     match reply {
-        ChangeReply::Changed(link) => Ok(*link),
+        ChangeReply::Changed(change) => {
+            let link = stored(store, &change.id).await?;
+            same("the revision", change, LinkChange::of(&link))?;
+            Ok(link)
+        }
         other => bail!("expected a changed link, got {other:?}"),
     }
 }

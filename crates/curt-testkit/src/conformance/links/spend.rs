@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use curt_core::ports::{Inserted, SpendReply};
+use curt_core::ports::SpendReply;
 use curt_core::{Link, LinkState, Revision};
 
-use super::{Port, add, changed, insert};
+use super::{Port, add, changed};
 use crate::conformance::{RACERS, race, same};
-use crate::sample::{NOW, id, later, link, released, request};
+use crate::sample::{NOW, SampleWrites, id, later, link, released};
 
 fn limited(key: &str, max_clicks: u64) -> Link {
     Link {
@@ -32,7 +32,7 @@ async fn spent(store: &Port) -> Result<u64> {
     Ok(store.clicks_spent(&id("a")).await?)
 }
 
-pub async fn as_many_visits_as_allowed_are_granted(store: Port) -> Result<()> {
+pub async fn as_many_clicks_as_allowed_are_granted(store: Port) -> Result<()> {
     add(&store, [limited("a", 3), limited("b", 1)]).await?;
     same("before", spent(&store).await?, 0)?;
     same("granted", granted(&store, Revision::FIRST, 5).await?, 3)?;
@@ -77,10 +77,10 @@ pub async fn only_the_link_that_was_seen_grants(store: Port) -> Result<()> {
         state: LinkState::Disabled,
         ..limited("a", 9)
     };
-    changed(store.update(off, Revision::FIRST).await?)?;
+    changed(&store, store.update_at(off, Revision::FIRST).await?).await?;
     let disabled = store.spend_click(&id("a"), second).await?;
     same("switched off", disabled, SpendReply::Stale)?;
-    let tombstone = changed(store.delete(&id("a"), None, NOW).await?)?;
+    let tombstone = changed(&store, store.delete(&id("a"), NOW).await?).await?;
     let deleted = store.spend_click(&id("a"), tombstone.revision).await?;
     same("a tombstone", deleted, SpendReply::Stale)?;
     same("spent", spent(&store).await?, 0)
@@ -90,9 +90,13 @@ pub async fn an_edit_keeps_what_was_spent(store: Port) -> Result<()> {
     add(&store, [limited("a", 3)]).await?;
     let first = Revision::FIRST;
     same("of 3", granted(&store, first, 9).await?, 3)?;
-    changed(store.update(limited("a", 5), first).await?)?;
+    changed(&store, store.update_at(limited("a", 5), first).await?).await?;
     same("of 5", granted(&store, first.edited(), 9).await?, 2)?;
-    changed(store.update(limited("a", 4), first.edited()).await?)?;
+    changed(
+        &store,
+        store.update_at(limited("a", 4), first.edited()).await?,
+    )
+    .await?;
     let third = first.edited().edited();
     same("of 4", granted(&store, third, 9).await?, 0)?;
     same("spent", spent(&store).await?, 5)
@@ -102,12 +106,12 @@ pub async fn an_edit_keeps_what_was_spent(store: Port) -> Result<()> {
 pub async fn a_released_key_starts_over(store: Port) -> Result<()> {
     add(&store, [limited("a", 2)]).await?;
     same("before", granted(&store, Revision::FIRST, 9).await?, 2)?;
-    changed(store.delete(&id("a"), None, NOW).await?)?;
+    changed(&store, store.delete(&id("a"), NOW).await?).await?;
     let gone = store.release(later(1), 9).await?;
     same("released", gone, vec![released("a", 1)])?;
     add(&store, [limited("b", 2)]).await?;
-    let again = insert(&store, request(vec![limited("a", 2)])).await?;
-    same("free again", again, vec![Inserted::CreatedAnew(2)])?;
+    let again = store.insert(vec![limited("a", 2)]).await?;
+    same("free again", again, vec![true])?;
     for key in ["a", "b"] {
         same(key, store.clicks_spent(&id(key)).await?, 0)?;
     }

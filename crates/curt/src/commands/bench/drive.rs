@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use curt_core::link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
-use curt_core::ports::{ClaimReply, InsertRequest};
 use curt_core::{DomainId, Key, LinkId, OwnerId, Target};
 use curt_keys::{KeyHint, KeyPorts, KeySupply};
 use tokio::task::JoinSet;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use curt_bench::keys::{KeySet, Pick, target_for};
 use curt_bench::load::{Limit, LoadReport, Plan, RedirectLoad, redirect};
 use curt_bench::median::Spread;
-use curt_core::ports::{InsertReply, InsertRequest, Inserted, LinkDatabase};
+use curt_core::ports::{Inserted, LinkStore};
 use curt_core::{
     Clock as _, DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
     SystemClock, Target, UnixMillis, Visibility,
@@ -78,24 +78,15 @@ fn fill(file: &Path, keys: &KeySet, target_bytes: usize) {
                 .iter()
                 .map(|place| link(&keys.text(*place), target_bytes, now))
                 .collect();
-            insert(&*store, links, now).await;
+            insert(&*store, links).await;
         }
         database.close().await;
     });
 }
 
-async fn insert(store: &dyn LinkDatabase, links: Vec<Link>, now: UnixMillis) {
-    let request = InsertRequest {
-        links,
-        once: None,
-        now,
-    };
-    match store.insert(request).await.unwrap() {
-        InsertReply::Stored(stored) => {
-            assert!(stored.iter().all(|one| *one == Inserted::Created));
-        }
-        other => panic!("{other:?}"),
-    }
+async fn insert(store: &dyn LinkStore, links: Vec<Link>) {
+    let inserted = store.insert_if_absent(links, None).await.unwrap();
+    assert!(inserted.iter().all(Inserted::is_created));
 }
 
 fn link(key: &str, target_bytes: usize, now: UnixMillis) -> Link {

@@ -1,0 +1,177 @@
+//! An idempotent bulk create that is killed after every port call, and retried: each key is on exactly one link, and every
+//! answer is the same.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use curt_core::clock::ManualClock;
+use curt_core::ports::SeededDatabase;
+use curt_core::{ErrorKind, PortError, PortResult};
+use curt_links::{
+    IdempotencyKey, LinkError, LinkMetrics, LinkSettings, Links, NewLink, ResolveMetrics, Resolver,
+    ResolverSettings,
+};
+use curt_memory::MemoryLinkStore;
+use curt_postgres::{Postgres, PostgresSettings};
+use curt_sqlite::{Sqlite, SqliteSettings};
+use curt_testkit::attended::{Attendant, AttendedLinks, Call};
+use curt_testkit::engines::postgres::shared;
+use curt_testkit::keys::scripted_supply;
+use curt_testkit::length::length;
+use curt_testkit::need;
+use curt_testkit::sample::{SampleWrites, alias};
+
+use crate::world::{ANN, START, generated, id, new};
+
+const TARGET: &str = "https://example.com/";
+/// Items that become links; the last one's alias is taken.
+const MADE: usize = 5;
+
+/// A process that dies after so many calls.
+struct Kill(AtomicUsize);
+
+#[async_trait]
+impl Attendant for Kill {
+    async fn before(&self, _call: Call) -> PortResult<()> {
+        let is_alive = |left: usize| left.checked_sub(1);
+        let took = self
+            .0
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_alive);
+        let dead = |_| PortError::new(ErrorKind::Timeout, "killed", "answer", "killed");
+        took.map(drop).map_err(dead)
+    }
+}
+
+type Answer = Vec<Option<String>>;
+
+/// What a life of the process answers; `None` when it was killed.
+async fn live(
+    database: &Arc<dyn SeededDatabase>,
+    is_one_at_a_time: bool,
+    name: &str,
+    calls: usize,
+) -> Option<Answer> {
+    let kill = Kill(AtomicUsize::new(calls));
+    let store = match is_one_at_a_time {
+        true => AttendedLinks::one_at_a_time(database.clone(), kill),
+        false => AttendedLinks::new(database.clone(), kill),
+    };
+    let clock = Arc::new(ManualClock::at(START));
+    let resolver = Resolver::new(
+        ResolverSettings::default(),
+        store.clone(),
+        Arc::default(),
+        clock.clone(),
+        ResolveMetrics::default(),
+    );
+    // The second key belongs to another link, so that the plan has to be replaced.
+    let keys = ["a", "taken", "c", "d"].map(|key| match key {
+        "taken" => generated("takenkey"),
+        key => generated(&format!("{key}{name}")),
+    });
+    let links = Links::new(
+        LinkSettings::default(),
+        store.into(),
+        scripted_supply(keys),
+        Arc::default(),
+        resolver,
+        clock,
+        LinkMetrics::default(),
+    );
+    let aliased = |alias: &str| NewLink {
+        alias: Some(alias.into()),
+        ..new(TARGET)
+    };
+    let mut items = vec![new(TARGET), new(TARGET), new(TARGET), aliased("mine")];
+    items.extend([aliased("yours"), aliased("taken")]);
+    let key = IdempotencyKey {
+        key: "bulk".into(),
+        fingerprint: [7; 32],
+    };
+    let outcomes = match links.create_many(ANN, items, Some(key)).await {
+        Ok(outcomes) => outcomes,
+        Err(LinkError::Store(failure)) if failure.backend == "killed" => return None,
+        Err(other) => panic!("{other:?}"),
+    };
+    let answer = outcomes.into_iter().map(|outcome| match outcome {
+        Ok(created) => Some(created.link.id.key.to_string()),
+        Err(LinkError::AliasTaken) => None,
+        Err(other) => panic!("{other:?}"),
+    });
+    Some(answer.collect())
+}
+
+/// Kills the request after each of its calls, the first retry somewhere, and lets two retries at once finish it.
+async fn kill_everywhere(open: impl AsyncFn() -> Arc<dyn SeededDatabase>, is_one_at_a_time: bool) {
+    for round in 0..length(1, 200) {
+        for calls in 0.. {
+            let database = open().await;
+            let taken = vec![alias("takenkey"), alias("taken")];
+            assert_eq!(database.insert(taken).await.unwrap(), [true; 2]);
+            let live = |name: &'static str, calls| live(&database, is_one_at_a_time, name, calls);
+            let first = live("first", calls).await;
+            let second = live("second", (calls * 7 + round) % 12).await;
+            let (third, fourth) = tokio::join!(live("third", 999), live("fourth", 999));
+            let what = format!("killed after {calls} calls");
+            let answer = live("last", 999).await.unwrap();
+            for earlier in [&first, &second, &third, &fourth].into_iter().flatten() {
+                assert_eq!(*earlier, answer, "{what}: the same answer");
+            }
+            assert!(third.is_some() && fourth.is_some(), "{what}");
+            assert_eq!(answer[MADE], None, "{what}: the alias was taken");
+            let keys: HashSet<&String> = answer.iter().flatten().collect();
+            assert_eq!(keys.len(), MADE, "K-1, {what}: {answer:?}");
+            for key in keys {
+                let link = database.get(&id(key)).await.unwrap();
+                assert_eq!(link.unwrap().owner, ANN.owner, "K-1, {what}");
+            }
+            let counts = database.counts().await.unwrap();
+            assert_eq!(counts.live, MADE as u64 + 2, "K-1, {what}: no link beside");
+            if first.is_some() {
+                assert!(
+                    calls >= 5,
+                    "begin, insert, replace the plan, insert, finish"
+                );
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_bulk_is_finished_by_its_retries_on_memory_one_link_at_a_time_k1() {
+    kill_everywhere(async || Arc::new(MemoryLinkStore::new()) as _, true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_bulk_is_finished_by_its_retries_on_sqlite_k1() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = AtomicUsize::new(0);
+    let open = async || {
+        let file = files.fetch_add(1, Ordering::Relaxed).to_string();
+        let settings = SqliteSettings::default();
+        let database = Sqlite::open(folder.path().join(file), settings).unwrap();
+        database.links()
+    };
+    kill_everywhere(&open, false).await;
+    kill_everywhere(&open, true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_bulk_is_finished_by_its_retries_on_postgres_k1() {
+    let server = need!(shared());
+    let database = server.database("killed").unwrap();
+    let settings = PostgresSettings::default().with_timeout(std::time::Duration::from_secs(30));
+    let links = Postgres::open(&database.url(), &settings).unwrap().links();
+    links.ping().await.unwrap();
+    let open = async || {
+        database
+            .sql("delete from link_tags; delete from links; delete from idempotency; update link_counts set live = 0")
+            .unwrap();
+        links.clone()
+    };
+    kill_everywhere(&open, false).await;
+    kill_everywhere(&open, true).await;
+}
