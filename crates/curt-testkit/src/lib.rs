@@ -15,13 +15,13 @@
 
 #![forbid(unsafe_code)]
 
-pub mod attended;
 pub mod click_scale;
 pub mod conformance;
 pub mod engines;
 pub mod fuzz;
 pub mod holder;
 pub mod http;
+pub mod intercept;
 pub mod keys;
 pub mod length;
 pub mod process;

@@ -124,7 +124,7 @@ impl CreationPlan {
     #[must_use]
     pub fn keys_to_text(&self) -> String {
         let lines = self.keys.iter();
-        let lines = lines.map(|key| format!("{} {}", key.origin as u8, key.id));
+        let lines = lines.map(|key| format!("{} {}", key.origin.name(), key.id));
         lines.collect::<Vec<_>>().join("\n")
     }
 
@@ -134,7 +134,9 @@ impl CreationPlan {
         let key = |line: &str| {
             let (origin, id) = line.split_once(' ')?;
             Some(PlannedKey {
-                origin: KeyOrigin::from_stored(origin.parse().ok()?)?,
+                origin: KeyOrigin::ALL
+                    .into_iter()
+                    .find(|one| one.name() == origin)?,
                 id: LinkId::parse(id)?,
             })
         };

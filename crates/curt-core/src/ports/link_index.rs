@@ -19,7 +19,8 @@ pub trait LinkIndex: Send + Sync {
     async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>>;
 
     /// Turns each link that is still active, still expired at `now` and still at the given revision into a tombstone,
-    /// as [`LinkStore::delete_at`](super::LinkStore::delete_at) does. Returns what this call changed. Called twice: the second changes nothing.
+    /// as [`LinkStore::delete_at`](super::LinkStore::delete_at) does. Returns what this call
+    /// changed. Called twice: the second changes nothing.
     async fn purge(
         &self,
         batch: &[(LinkId, Revision)],
@@ -32,8 +33,8 @@ pub trait LinkIndex: Send + Sync {
     /// between leaks at most `limit` keys.
     ///
     /// Nothing of a released link stays but its generation, which is remembered for good: the next link under the key
-    /// has the next one, however it comes to be (`insert_if_absent`, or `seed` and `claim`). Clicks that were taken go. A recorded
-    /// outcome of an idempotent request still names the key, and tells by its time that it was another link's.
+    /// has the next one, however it comes to be (`insert_if_absent`, or `seed` and `claim`). Clicks that were taken go.
+    /// A recorded outcome of an idempotent request still names the key, and tells by its time that it was another link's.
     async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkChange>>;
 }
 

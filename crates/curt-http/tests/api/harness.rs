@@ -25,7 +25,7 @@ use curt_links::{
     LinkMetrics, LinkPolicy, LinkSettings, Links, ResolveMetrics, Resolver, ResolverSettings,
 };
 use curt_memory::{MemoryAccounts, MemoryClickStore, MemoryLinkStore, MemoryQuotas};
-use curt_testkit::attended::{Attendant, AttendedLinks, Call};
+use curt_testkit::intercept::{Call, InterceptedLinks, Interceptor};
 use curt_testkit::keys::random_supply;
 use curt_testkit::sample;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -45,7 +45,7 @@ pub(crate) struct World {
     pub(crate) admin: Router,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) ready: Arc<Readiness>,
-    pub(crate) store: Arc<AttendedLinks<Outage>>,
+    pub(crate) store: Arc<InterceptedLinks<Outage>>,
     /// What reports are read from; a test puts in what they are to tell.
     pub(crate) clicks: Arc<MemoryClickStore>,
     pub(crate) accounts: AccountServices,
@@ -135,7 +135,7 @@ impl World {
         let shared: Arc<dyn Clock> = clock.clone();
         let mut registry = Registry::default();
         let metrics = HttpMetrics::register(&mut registry);
-        let store = AttendedLinks::new(Arc::new(MemoryLinkStore::new()), Outage::default());
+        let store = InterceptedLinks::new(Arc::new(MemoryLinkStore::new()), Outage::default());
         let policy = Arc::new(LinkPolicy::default());
         let resolver = Resolver::new(
             ResolverSettings {
@@ -297,7 +297,7 @@ async fn add_people(accounts: &MemoryAccounts, services: &AccountServices) -> [S
 }
 
 fn links(
-    store: &Arc<AttendedLinks<Outage>>,
+    store: &Arc<InterceptedLinks<Outage>>,
     policy: &Arc<LinkPolicy>,
     resolver: &Arc<Resolver>,
     clock: &Arc<dyn Clock>,
@@ -401,7 +401,7 @@ impl Outage {
 }
 
 #[async_trait]
-impl Attendant for Outage {
+impl Interceptor for Outage {
     async fn before(&self, call: Call) -> PortResult<()> {
         if call == Call::Get {
             self.gets.fetch_add(1, Ordering::SeqCst);

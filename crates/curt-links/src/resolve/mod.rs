@@ -220,11 +220,8 @@ impl Resolver {
 
     /// Expired links met on the way, for the purger; the first caller gets them.
     pub(crate) fn take_expired_seen(&self) -> Option<mpsc::Receiver<ExpiredSeen>> {
-        let mut seen = self
-            .expired_seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        seen.take()
+        let seen = self.expired_seen.lock();
+        seen.unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Drops all copies and voids all loads under way. A load that boards later is judged by the policy that was put

@@ -15,7 +15,7 @@ use curt_links::{
     ResolverSettings,
 };
 use curt_memory::MemoryLinkStore;
-use curt_testkit::attended::AttendedLinks;
+use curt_testkit::intercept::InterceptedLinks;
 use curt_testkit::keys::random_supply;
 use tokio::runtime::Runtime;
 
@@ -30,7 +30,7 @@ const TTL: Duration = Duration::from_millis(20);
 type Acked = RefCell<Vec<(UnixMillis, u32)>>;
 
 struct TwoServers {
-    store: Arc<AttendedLinks<Dawdler>>,
+    store: Arc<InterceptedLinks<Dawdler>>,
     clock: Arc<ManualClock>,
     reader: Arc<Resolver>,
     writer: Arc<Links>,
@@ -39,7 +39,7 @@ struct TwoServers {
 impl TwoServers {
     fn new() -> Self {
         let dawdler = Dawdler(Mutex::new(Dice(1)));
-        let store = AttendedLinks::new(Arc::new(MemoryLinkStore::new()), dawdler);
+        let store = InterceptedLinks::new(Arc::new(MemoryLinkStore::new()), dawdler);
         let clock = Arc::new(ManualClock::at(START));
         let resolver = || {
             let settings = ResolverSettings {

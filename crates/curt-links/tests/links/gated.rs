@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use curt_core::{ErrorKind, PortError, PortResult};
 use curt_memory::MemoryLinkStore;
-use curt_testkit::attended::{Attendant, AttendedLinks, Call};
+use curt_testkit::intercept::{Call, InterceptedLinks, Interceptor};
 use tokio::sync::Semaphore;
 
-pub(crate) type GatedStore = AttendedLinks<Gate>;
+pub(crate) type GatedStore = InterceptedLinks<Gate>;
 
 pub(crate) fn gated_store() -> Arc<GatedStore> {
-    AttendedLinks::new(Arc::new(MemoryLinkStore::new()), Gate::new())
+    InterceptedLinks::new(Arc::new(MemoryLinkStore::new()), Gate::new())
 }
 
 /// Reads pause between reading and answering when the gate is shut; everything fails while `failing`.
@@ -102,7 +102,7 @@ impl Gate {
 }
 
 #[async_trait]
-impl Attendant for Gate {
+impl Interceptor for Gate {
     async fn before(&self, call: Call) -> PortResult<()> {
         self.check()?;
         match call {

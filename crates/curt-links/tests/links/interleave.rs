@@ -20,7 +20,7 @@ use curt_links::{
     ResolveMetrics, Resolver, ResolverSettings,
 };
 use curt_memory::MemoryLinkStore;
-use curt_testkit::attended::{Attendant, AttendedLinks, Call};
+use curt_testkit::intercept::{Call, InterceptedLinks, Interceptor};
 use curt_testkit::keys::random_supply;
 use tokio::runtime::Runtime;
 
@@ -52,7 +52,7 @@ impl Dice {
 pub(crate) struct Dawdler(pub(crate) Mutex<Dice>);
 
 #[async_trait]
-impl Attendant for Dawdler {
+impl Interceptor for Dawdler {
     async fn before(&self, _call: Call) -> PortResult<()> {
         let mut polls = self.0.lock().unwrap().roll(4);
         std::future::poll_fn(|context| {
@@ -72,7 +72,7 @@ impl Attendant for Dawdler {
 }
 
 struct Stage {
-    store: Arc<AttendedLinks<Dawdler>>,
+    store: Arc<InterceptedLinks<Dawdler>>,
     clock: Arc<ManualClock>,
     policy: Arc<LinkPolicy>,
     resolver: Arc<Resolver>,
@@ -82,7 +82,7 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let dawdler = Dawdler(Mutex::new(Dice(1)));
-        let store = AttendedLinks::new(Arc::new(MemoryLinkStore::new()), dawdler);
+        let store = InterceptedLinks::new(Arc::new(MemoryLinkStore::new()), dawdler);
         let clock = Arc::new(ManualClock::at(START));
         let policy = Arc::new(LinkPolicy::default());
         let resolver = Resolver::new(

@@ -16,8 +16,8 @@ use curt_links::{
 use curt_memory::MemoryLinkStore;
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_sqlite::{Sqlite, SqliteSettings};
-use curt_testkit::attended::{Attendant, AttendedLinks, Call};
 use curt_testkit::engines::postgres::shared;
+use curt_testkit::intercept::{Call, InterceptedLinks, Interceptor};
 use curt_testkit::keys::scripted_supply;
 use curt_testkit::length::length;
 use curt_testkit::need;
@@ -33,7 +33,7 @@ const MADE: usize = 5;
 struct Kill(AtomicUsize);
 
 #[async_trait]
-impl Attendant for Kill {
+impl Interceptor for Kill {
     async fn before(&self, _call: Call) -> PortResult<()> {
         let is_alive = |left: usize| left.checked_sub(1);
         let took = self
@@ -55,8 +55,8 @@ async fn live(
 ) -> Option<Answer> {
     let kill = Kill(AtomicUsize::new(calls));
     let store = match is_one_at_a_time {
-        true => AttendedLinks::one_at_a_time(database.clone(), kill),
-        false => AttendedLinks::new(database.clone(), kill),
+        true => InterceptedLinks::one_at_a_time(database.clone(), kill),
+        false => InterceptedLinks::new(database.clone(), kill),
     };
     let clock = Arc::new(ManualClock::at(START));
     let resolver = Resolver::new(

@@ -1,4 +1,4 @@
-//! A link store with somebody at its door, for tests that count calls, slow them down or make them fail.
+//! A link store whose calls are intercepted, for tests that count calls, slow them down or make them fail.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub enum Call {
 
 /// Who stands at the door. Waiting delays the call; an error is the caller's answer.
 #[async_trait]
-pub trait Attendant: Send + Sync {
+pub trait Interceptor: Send + Sync {
     /// Before the store hears of the call.
     async fn before(&self, _call: Call) -> PortResult<()> {
         Ok(())
@@ -48,30 +48,30 @@ pub trait Attendant: Send + Sync {
     }
 }
 
-/// `inner`, with every call passing `attendant` on the way in and on the way out. Tests reach the attendant through
+/// `inner`, with every call passing `interceptor` on the way in and on the way out. Tests reach the interceptor through
 /// the store.
-pub struct AttendedLinks<A> {
+pub struct InterceptedLinks<A> {
     inner: Arc<dyn SeededDatabase>,
-    attendant: A,
+    interceptor: A,
     writes_one_at_a_time: bool,
 }
 
-impl<A: Attendant> AttendedLinks<A> {
-    pub fn new(inner: Arc<dyn SeededDatabase>, attendant: A) -> Arc<Self> {
+impl<A: Interceptor> InterceptedLinks<A> {
+    pub fn new(inner: Arc<dyn SeededDatabase>, interceptor: A) -> Arc<Self> {
         let writes_one_at_a_time = false;
         Arc::new(Self {
             inner,
-            attendant,
+            interceptor,
             writes_one_at_a_time,
         })
     }
 
     /// The same over an engine that writes a single link with each call.
-    pub fn one_at_a_time(inner: Arc<dyn SeededDatabase>, attendant: A) -> Arc<Self> {
+    pub fn one_at_a_time(inner: Arc<dyn SeededDatabase>, interceptor: A) -> Arc<Self> {
         let writes_one_at_a_time = true;
         Arc::new(Self {
             inner,
-            attendant,
+            interceptor,
             writes_one_at_a_time,
         })
     }
@@ -81,25 +81,25 @@ impl<A: Attendant> AttendedLinks<A> {
         call: Call,
         reply: impl Future<Output = PortResult<T>> + Send,
     ) -> PortResult<T> {
-        self.attendant.before(call).await?;
+        self.interceptor.before(call).await?;
         let reply = reply.await;
-        self.attendant.after(call).await?;
+        self.interceptor.after(call).await?;
         reply
     }
 }
 
-impl<A> Deref for AttendedLinks<A> {
+impl<A> Deref for InterceptedLinks<A> {
     type Target = A;
 
     fn deref(&self) -> &A {
-        &self.attendant
+        &self.interceptor
     }
 }
 
-macro_rules! attend {
+macro_rules! intercept {
     ($port:ident: $({ $($by_hand:tt)* })? $(fn $method:ident($($name:ident: $type:ty),*) -> $reply:ty = $call:ident;)+) => {
         #[async_trait]
-        impl<A: Attendant> $port for AttendedLinks<A> {
+        impl<A: Interceptor> $port for InterceptedLinks<A> {
             $($($by_hand)*)?
             $(async fn $method(&self, $($name: $type),*) -> PortResult<$reply> {
                 self.pass(Call::$call, self.inner.$method($($name),*)).await
@@ -108,7 +108,7 @@ macro_rules! attend {
     };
 }
 
-attend!(LinkStore:
+intercept!(LinkStore:
     {
         async fn insert_if_absent(
             &self,
@@ -132,18 +132,18 @@ attend!(LinkStore:
     fn ping() -> () = Ping;
 );
 
-attend!(LinkIndex:
+intercept!(LinkIndex:
     fn list(query: &ListQuery) -> ListPage = List;
     fn expired(now: UnixMillis, limit: usize) -> Vec<(LinkId, Revision)> = Expired;
     fn purge(batch: &[(LinkId, Revision)], now: UnixMillis) -> Vec<LinkChange> = Purge;
     fn release(before: UnixMillis, limit: usize) -> Vec<LinkChange> = Release;
 );
 
-attend!(LinkTotals:
+intercept!(LinkTotals:
     fn counts() -> LinkCounts = Counts;
 );
 
-attend!(Idempotency:
+intercept!(Idempotency:
     fn begin(request: &IdempotentRequest, plan: &CreationPlan) -> BeginReply = Begin;
     fn replace_plan(request: &IdempotentRequest, plan: &CreationPlan) -> CreationPlan = ReplacePlan;
     fn finish(
@@ -154,7 +154,7 @@ attend!(Idempotency:
     fn forget_before(before: UnixMillis, limit: usize) -> usize = Forget;
 );
 
-attend!(SeededLinks:
+intercept!(SeededLinks:
     fn seed(ids: &[LinkId]) -> u64 = Seed;
     fn claim(links: Vec<Link>) -> Vec<Link> = Claim;
 );
