@@ -29,6 +29,10 @@ struct LedgerSource {
 }
 
 /// What stands between the ledgers and the buffer.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a process has one, and keeps it to its end"
+)]
 enum Stage {
     Nothing(LedgerFeed),
     Pools(FullestPool, Keysync),

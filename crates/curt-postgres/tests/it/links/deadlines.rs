@@ -127,7 +127,7 @@ async fn calls_wait_for_a_connection_while_logins_are_refused() {
     let database = server.database("crowded").unwrap();
     let settings = PostgresSettings::default().with_timeout(AWAY_MAX);
     let links = Postgres::open(&database.url(), &settings).unwrap().links();
-    insert_until_answered(&links, request(vec![link("first")])).await;
+    create_until_answered(&links, "first").await;
     let let_in = |allowed: bool| {
         let name = database.name();
         let statement = format!("alter database \"{name}\" allow_connections {allowed}");
@@ -137,7 +137,7 @@ async fn calls_wait_for_a_connection_while_logins_are_refused() {
     let mut writes = JoinSet::new();
     for n in 0..16 {
         let links = Arc::clone(&links);
-        writes.spawn(async move { links.insert(request(vec![link(&format!("k{n}"))])).await });
+        writes.spawn(async move { links.insert(vec![link(&format!("k{n}"))]).await });
     }
     for outcome in writes.join_all().await {
         outcome.unwrap();
