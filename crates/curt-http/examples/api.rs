@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         AccountSettings::default(),
         LimitSettings::default(),
         Arc::new(MemoryAccounts::new()),
-        Arc::new(MemoryQuotas::new()),
+        Arc::new(MemoryQuotas::new(Arc::clone(&clock))),
         Arc::clone(&clock),
     )?;
     let token = issue_key(&accounts).await?;

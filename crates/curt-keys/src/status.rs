@@ -1,6 +1,6 @@
 //! The whole line at a glance, over all processes: what an operator looks at, and what the accounts are made of.
 
-use curt_core::ports::{LedgerCounts, LinkCounts};
+use curt_core::ports::{Finding, LedgerCounts, LinkCounts};
 use curt_core::{ErrorKind, PortError, PortResult};
 
 use crate::account::{self, KeyAccounts, KeyAudit};
@@ -11,9 +11,9 @@ use crate::settings::KeySettings;
 
 /// Takes slow down from about here (the tests print by how much), and a vacuum that keeps up stays below: it comes once
 /// a minute, and the first fill of an installation leaves as many dead rows as the pools hold.
-const DEAD_ROWS_MAX: u64 = 100_000;
+const FINDING_MAX: u64 = 100_000;
 /// The same for large ledgers, in high watermarks.
-const DEAD_ROWS_HIGH_MARKS: u64 = 5;
+const FINDING_HIGH_WATERMARKS: u64 = 5;
 
 /// What could be seen of a supply of the strategies `pool` and `status`. A part that did not answer is `None`, and why
 /// is among the failures.
@@ -34,8 +34,8 @@ pub struct KeyStatus {
 #[derive(Debug)]
 pub struct LedgerStatus {
     pub counts: Option<LedgerCounts>,
-    /// Deleted, and still in the way of takes.
-    pub dead_rows: Option<u64>,
+    /// What slows the engine down, as it tells.
+    pub findings: Vec<Finding>,
     /// The keygen that has its lease, as it describes itself.
     pub owner: Option<Box<str>>,
 }
@@ -55,9 +55,9 @@ impl KeyStatus {
         for (shard, ledger) in ports.ledgers.iter().enumerate() {
             let counts = status.noted(ledger.counts().await);
             // A ledger that does not answer has said so once already.
-            let dead_rows = match counts {
-                Some(_) => status.noted(ledger.dead_rows().await),
-                None => None,
+            let findings = match counts {
+                Some(_) => status.noted(ledger.health().await).unwrap_or_default(),
+                None => Vec::new(),
             };
             let owner = ports
                 .leases
@@ -66,7 +66,7 @@ impl KeyStatus {
             let owner = status.noted(owner).flatten();
             status.ledgers.push(LedgerStatus {
                 counts,
-                dead_rows,
+                findings,
                 owner,
             });
         }
@@ -144,8 +144,15 @@ impl KeyStatus {
         for (shard, ledger) in self.ledgers.iter().enumerate() {
             let free = ledger.counts.map(|counts| counts.free);
             alarms.extend(low_water("keys-db", shard, free, settings.ledger.low));
-            let most = DEAD_ROWS_MAX.max(DEAD_ROWS_HIGH_MARKS * settings.ledger.high);
-            alarms.extend(too_many_dead(shard, ledger.dead_rows, most));
+            let most = FINDING_MAX.max(FINDING_HIGH_WATERMARKS * settings.ledger.high);
+            let alarming = ledger.findings.iter().filter(|found| found.count > most);
+            alarms.extend(alarming.map(
+                |Finding {
+                     name,
+                     count,
+                     advice,
+                 }| { format!("keys-db-{shard} has {count} {name}: {advice}") },
+            ));
         }
         for (shard, pool) in self.pools.iter().enumerate() {
             alarms.extend(low_water("keys-pool", shard, pool.depth, settings.pool.low));
@@ -214,13 +221,5 @@ fn low_water(name: &str, shard: usize, keys: Option<u64>, low: u64) -> Option<St
     let keys = keys.filter(|&keys| keys < low / 2)?;
     Some(format!(
         "{name}-{shard} runs dry: {keys} keys, and a refill starts below {low}"
-    ))
-}
-
-fn too_many_dead(shard: usize, rows: Option<u64>, most: u64) -> Option<String> {
-    let rows = rows.filter(|&rows| rows > most)?;
-    Some(format!(
-        "keys-db-{shard} steps over {rows} dead rows at every take: look for a transaction that stays open, or for an \
-         autovacuum that is off or comes too rarely"
     ))
 }

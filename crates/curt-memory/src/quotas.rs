@@ -5,12 +5,12 @@
 //! GCRA). To keep whole numbers, instants are held multiplied by the rule's amount.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{Bucket, QuotaReply, QuotaRule, Quotas};
-use curt_core::{PortResult, UnixMillis};
+use curt_core::{Clock, PortResult, UnixMillis};
 
 use super::locked;
 
@@ -19,12 +19,12 @@ const BUCKETS_BEFORE_SWEEP: usize = 1_024;
 /// Longest period, a century and a half: the product with any amount fits into 126 bits.
 const PERIOD_NANOS_MAX: u128 = 1 << 62;
 
-#[derive(Debug)]
+/// Buckets of one process, counted by the injected clock.
 pub struct MemoryQuotas {
+    clock: Arc<dyn Clock>,
     buckets: Mutex<Buckets>,
 }
 
-#[derive(Debug)]
 struct Buckets {
     by_name: HashMap<Box<str>, Level>,
     sweep_at: usize,
@@ -40,8 +40,9 @@ struct Level {
 
 impl MemoryQuotas {
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
+            clock,
             buckets: Mutex::new(Buckets {
                 by_name: HashMap::new(),
                 sweep_at: BUCKETS_BEFORE_SWEEP,
@@ -53,12 +54,6 @@ impl MemoryQuotas {
     #[must_use]
     pub fn bucket_count(&self) -> usize {
         locked(&self.buckets).by_name.len()
-    }
-}
-
-impl Default for MemoryQuotas {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -209,21 +204,13 @@ impl Buckets {
 
 #[async_trait]
 impl Quotas for MemoryQuotas {
-    async fn take(
-        &self,
-        buckets: &[Bucket<'_>],
-        amount: u64,
-        now: UnixMillis,
-    ) -> PortResult<Vec<QuotaReply>> {
+    async fn take(&self, buckets: &[Bucket<'_>], amount: u64) -> PortResult<Vec<QuotaReply>> {
+        let now = self.clock.now();
         Ok(locked(&self.buckets).take(buckets, amount, now))
     }
 
-    async fn give_back(
-        &self,
-        buckets: &[Bucket<'_>],
-        amount: u64,
-        now: UnixMillis,
-    ) -> PortResult<()> {
+    async fn give_back(&self, buckets: &[Bucket<'_>], amount: u64) -> PortResult<()> {
+        let now = self.clock.now();
         let mut held = locked(&self.buckets);
         for bucket in buckets {
             let level = held.level(bucket, now).with(amount, now);

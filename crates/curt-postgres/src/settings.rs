@@ -43,6 +43,17 @@ impl Default for PostgresSettings {
 }
 
 impl PostgresSettings {
+    /// The same number of connections for every kind of work.
+    #[must_use]
+    pub fn with_connections(self, connections: NonZeroUsize) -> Self {
+        Self {
+            lookup_connections: connections,
+            write_connections: connections,
+            background_connections: connections,
+            ..self
+        }
+    }
+
     /// The same deadline for every call.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {

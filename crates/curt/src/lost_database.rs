@@ -18,6 +18,7 @@ pub(crate) fn refuse(config: &Config) -> anyhow::Result<()> {
     let store = &config.store;
     for (setting, address) in [
         ("store.links", &store.links),
+        ("store.accounts", &store.accounts),
         ("store.clicks", &store.clicks),
     ] {
         if !is_gone(address) {

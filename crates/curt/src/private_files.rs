@@ -33,12 +33,9 @@ pub(crate) fn tighten(config: &Config) {
         failed: 0,
     };
     tightening.tree(&config.data_dir);
-    if let Some(clicks) = &config.clicks {
-        tightening.tree(&clicks.folder);
-    }
     for (_, address) in config.store.addresses() {
         match address.kind() {
-            EngineKind::Files => tightening.tree(address.path()),
+            EngineKind::Files | EngineKind::Spool => tightening.tree(address.path()),
             EngineKind::Sqlite => tightening.database(address.path()),
             _ => {}
         }

@@ -108,7 +108,7 @@ impl Limits {
             self.known.0.insert(source, ());
         }
         let buckets = guess.buckets.borrowed();
-        let given = self.quotas.give_back(&buckets, 1, self.clock.now()).await;
+        let given = self.quotas.give_back(&buckets, 1).await;
         if let Err(failure) = given {
             tracing::warn!(event = event::STORE_FAILED, %failure, "guess not given back");
         }

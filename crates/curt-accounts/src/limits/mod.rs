@@ -112,7 +112,7 @@ impl Limits {
         }
         // The bucket got one back in between.
         let asked = buckets.borrowed();
-        self.quotas.give_back(&asked, 1, self.clock.now()).await?;
+        self.quotas.give_back(&asked, 1).await?;
         Ok(None)
     }
 
@@ -242,7 +242,7 @@ impl Limits {
             return Ok(None);
         }
         let asked = buckets.borrowed();
-        let replies = self.quotas.take(&asked, count, self.clock.now()).await?;
+        let replies = self.quotas.take(&asked, count).await?;
         let rules = asked.iter().map(|bucket| bucket.rule);
         Ok(tightest(name, rules.zip(replies)))
     }

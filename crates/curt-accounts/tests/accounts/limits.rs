@@ -11,13 +11,12 @@ use curt_core::clock::{Clock as _, ManualClock};
 use curt_core::ports::{ApiKeys as _, Bucket, NewApiKey, QuotaReply, QuotaRule, Quotas};
 use curt_core::{
     Allowance, ApiKeyNumber, DomainId, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult,
-    Role, Scopes, UnixMillis,
+    Role, Scopes,
 };
 use curt_memory::{MemoryAccounts, MemoryQuotas};
 
 use crate::world::START;
 
-#[derive(Default)]
 struct Outage {
     inner: MemoryQuotas,
     failing: AtomicBool,
@@ -25,26 +24,16 @@ struct Outage {
 
 #[async_trait]
 impl Quotas for Outage {
-    async fn take(
-        &self,
-        buckets: &[Bucket<'_>],
-        amount: u64,
-        now: UnixMillis,
-    ) -> PortResult<Vec<QuotaReply>> {
+    async fn take(&self, buckets: &[Bucket<'_>], amount: u64) -> PortResult<Vec<QuotaReply>> {
         if self.failing.load(Ordering::SeqCst) {
             let kind = ErrorKind::Unavailable;
             return Err(PortError::new(kind, "quotas", "take", "off"));
         }
-        self.inner.take(buckets, amount, now).await
+        self.inner.take(buckets, amount).await
     }
 
-    async fn give_back(
-        &self,
-        buckets: &[Bucket<'_>],
-        amount: u64,
-        now: UnixMillis,
-    ) -> PortResult<()> {
-        self.inner.give_back(buckets, amount, now).await
+    async fn give_back(&self, buckets: &[Bucket<'_>], amount: u64) -> PortResult<()> {
+        self.inner.give_back(buckets, amount).await
     }
 }
 
@@ -57,7 +46,10 @@ struct Counted {
 
 fn counted(limits: LimitSettings) -> Counted {
     let clock = Arc::new(ManualClock::at(START));
-    let quotas = Arc::new(Outage::default());
+    let quotas = Arc::new(Outage {
+        inner: MemoryQuotas::new(clock.clone()),
+        failing: AtomicBool::new(false),
+    });
     let store = Arc::new(MemoryAccounts::new());
     let settings = AccountSettings::default();
     let accounts = AccountServices::new(

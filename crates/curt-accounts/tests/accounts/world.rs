@@ -127,7 +127,7 @@ fn services(
         passwords,
         ..AccountSettings::default()
     };
-    let quotas = Arc::new(MemoryQuotas::new());
+    let quotas = Arc::new(MemoryQuotas::new(clock.clone()));
     let limits = LimitSettings::NONE;
     AccountServices::new(settings, limits, store.clone(), quotas, clock.clone()).unwrap()
 }

@@ -58,11 +58,20 @@ pub trait KeyLedger: Send + Sync {
     /// Totals for K-2, kept up to date by every write.
     async fn counts(&self) -> PortResult<LedgerCounts>;
 
-    /// Rows that were deleted and that the engine has not cleared away yet, so that takes still step over them: about
-    /// how many. Always 0 for an engine that clears at once.
-    async fn dead_rows(&self) -> PortResult<u64> {
-        Ok(0)
+    /// Returns what slows the engine down, in its own terms. Nothing to tell: no finding.
+    async fn health(&self) -> PortResult<Vec<Finding>> {
+        Ok(Vec::new())
     }
+}
+
+/// Something about an engine that an operator should look at when there is much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What is counted, as a plural: "dead rows".
+    pub name: &'static str,
+    pub count: u64,
+    /// What to do about too many.
+    pub advice: &'static str,
 }
 
 /// A name for a batch that no two takers share.

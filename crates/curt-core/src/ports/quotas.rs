@@ -2,31 +2,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::clock::UnixMillis;
 use crate::error::PortResult;
 
-/// How much of something is left.
+/// How much of something is left, counted by the engine's clock: clocks of processes differ.
 #[async_trait]
 pub trait Quotas: Send + Sync {
-    /// Takes `amount` from every one of `buckets` at `now`, from all or from none, in one atomic step. An unknown
+    /// Takes `amount` from every one of `buckets`, from all or from none, in one atomic step. An unknown
     /// bucket is full. Returns one reply per bucket, in order; the request was granted if every reply says so, and if
     /// one does not, nothing was taken from any. No bucket: no reply. The names are different.
     /// Called twice: takes twice. Timed out: unknown; the caller decides whether to let the request through.
-    async fn take(
-        &self,
-        buckets: &[Bucket<'_>],
-        amount: u64,
-        now: UnixMillis,
-    ) -> PortResult<Vec<QuotaReply>>;
+    async fn take(&self, buckets: &[Bucket<'_>], amount: u64) -> PortResult<Vec<QuotaReply>>;
 
-    /// Puts `amount` back into every one of `buckets` at `now`; none gets fuller than full. For what was taken before it
+    /// Puts `amount` back into every one of `buckets`; none gets fuller than full. For what was taken before it
     /// was known whether it counts. Called twice: gives back twice. Timed out: unknown; the bucket refills by itself.
-    async fn give_back(
-        &self,
-        buckets: &[Bucket<'_>],
-        amount: u64,
-        now: UnixMillis,
-    ) -> PortResult<()>;
+    async fn give_back(&self, buckets: &[Bucket<'_>], amount: u64) -> PortResult<()>;
 }
 
 /// What is counted, and how much of it there is.

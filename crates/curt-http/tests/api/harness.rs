@@ -149,7 +149,7 @@ impl World {
         );
         let links = links(&store, &policy, &resolver, &shared);
         let accounts = Arc::new(MemoryAccounts::new());
-        let quotas = Arc::new(MemoryQuotas::new());
+        let quotas = Arc::new(MemoryQuotas::new(Arc::clone(&shared)));
         let services = AccountServices::new(
             people,
             limits,

@@ -58,7 +58,7 @@ fn status(minted: u64, [free, pooled, buffered, used]: [u64; 4]) -> KeyStatus {
             free,
             ..LedgerCounts::default()
         }),
-        dead_rows: None,
+        findings: Vec::new(),
         owner: None,
     });
     status.pools.push(PoolStatus {

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use curt_core::clock::ManualClock;
 use curt_core::link::{Link, LinkState, RedirectStatus, Revision, Visibility};
 use curt_core::ports::{
-    BatchId, Cursor, KeyFile, KeyFileLayout, KeyFileStat, KeyFileWriter, KeyLedger, KeyPool,
-    LedgerCounts, OpenBatch, SeededDatabase,
+    BatchId, Cursor, Finding, KeyFile, KeyFileLayout, KeyFileStat, KeyFileWriter, KeyLedger,
+    KeyPool, LedgerCounts, OpenBatch, SeededDatabase,
 };
 use curt_core::{
     DomainId, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target, UnixMillis,
@@ -318,8 +318,8 @@ impl KeyLedger for Wire<dyn KeyLedger> {
     async fn counts(&self) -> PortResult<LedgerCounts> {
         self.call("count", self.inner.counts()).await
     }
-    async fn dead_rows(&self) -> PortResult<u64> {
-        self.call("count dead rows", self.inner.dead_rows()).await
+    async fn health(&self) -> PortResult<Vec<Finding>> {
+        self.call("health", self.inner.health()).await
     }
 }
 

@@ -105,7 +105,12 @@ async fn accounts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn quotas() {
-    conformance::quotas::suite(async || Arc::new(MemoryQuotas::new()) as _).await;
+    let make = async || {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let quotas = Arc::new(MemoryQuotas::new(clock.clone()));
+        conformance::quotas::Clocked { quotas, clock }
+    };
+    conformance::quotas::suite(make).await;
 }
 
 /// A search that finds little reads a bounded number of rows, and pages on.
@@ -171,12 +176,12 @@ async fn a_full_stream_throttles_until_it_is_committed() {
 /// Takes from one bucket at [`NOW`].
 async fn take(quotas: &MemoryQuotas, name: &str, rule: QuotaRule, amount: u64) -> QuotaReply {
     let bucket = Bucket { name, rule };
-    quotas.take(&[bucket], amount, NOW).await.unwrap()[0]
+    quotas.take(&[bucket], amount).await.unwrap()[0]
 }
 
 #[tokio::test]
 async fn quotas_keep_what_was_taken_when_the_rule_changes() {
-    let quotas = MemoryQuotas::new();
+    let quotas = MemoryQuotas::new(Arc::new(ManualClock::at(NOW)));
     let rule = |amount, seconds| QuotaRule {
         amount,
         period: Duration::from_secs(seconds),
@@ -189,7 +194,7 @@ async fn quotas_keep_what_was_taken_when_the_rule_changes() {
 /// Full buckets say nothing and are forgotten; the others are not.
 #[tokio::test]
 async fn quotas_forget_full_buckets_only() {
-    let quotas = MemoryQuotas::new();
+    let quotas = MemoryQuotas::new(Arc::new(ManualClock::at(NOW)));
     let rule = QuotaRule {
         amount: 10,
         period: Duration::from_secs(1),

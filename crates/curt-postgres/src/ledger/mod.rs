@@ -13,7 +13,7 @@ mod sql;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_core::ports::{BatchId, KeyLedger, LedgerCounts, LedgerForm, OpenBatch};
+use curt_core::ports::{BatchId, Finding, KeyLedger, LedgerCounts, LedgerForm, OpenBatch};
 use curt_core::{Key, PortResult, UnixMillis};
 use tokio_postgres::Row;
 
@@ -198,12 +198,17 @@ impl KeyLedger for PostgresLedger {
         })
     }
 
-    async fn dead_rows(&self) -> PortResult<u64> {
+    async fn health(&self) -> PortResult<Vec<Finding>> {
         const OP: &str = "count dead rows";
         let engine = self.tables.engine().await?;
         let rows = engine.read(OP, sql::DEAD_ROWS, &[]).await?;
         let dead: i64 = rows.first().map_or(Ok(0), |row| column(OP, row, 0))?;
-        Ok(u64::try_from(dead).unwrap_or(0))
+        Ok(vec![Finding {
+            name: "dead rows",
+            count: u64::try_from(dead).unwrap_or(0),
+            advice: "every take steps over them: look for a transaction that stays open, or for an autovacuum that \
+                     is off or comes too rarely",
+        }])
     }
 }
 

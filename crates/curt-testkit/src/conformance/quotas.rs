@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use curt_core::UnixMillis;
+use curt_core::clock::ManualClock;
 use curt_core::ports::{Bucket, QuotaReply, QuotaRule, Quotas};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -12,7 +13,21 @@ use rand::{RngExt, SeedableRng};
 use super::{RACERS, Suite, race, run_clauses, same};
 use crate::sample::NOW;
 
-type Port = Arc<dyn Quotas>;
+type Port = Clocked;
+
+/// The port and the clock that it counts by, which the clauses set before each call.
+#[derive(Clone)]
+pub struct Clocked {
+    pub quotas: Arc<dyn Quotas>,
+    pub clock: Arc<ManualClock>,
+}
+
+impl Clocked {
+    fn at(&self, now: UnixMillis) -> &dyn Quotas {
+        self.clock.set(now);
+        &*self.quotas
+    }
+}
 
 pub async fn suite(make: impl AsyncFn() -> Port) {
     let mut suite = Suite::of("Quotas");
@@ -59,7 +74,10 @@ async fn take_from(
     amount: u64,
     now: UnixMillis,
 ) -> Result<QuotaReply> {
-    let mut replies = quotas.take(&[Bucket { name, rule }], amount, now).await?;
+    let mut replies = quotas
+        .at(now)
+        .take(&[Bucket { name, rule }], amount)
+        .await?;
     same("replies", replies.len(), 1)?;
     replies.pop().context("no reply")
 }
@@ -122,19 +140,20 @@ async fn what_is_given_back_can_be_taken_again(quotas: Port) -> Result<()> {
         name,
         rule: TEN_A_SECOND,
     };
-    quotas.give_back(&[bucket("a")], 5, NOW).await?;
+    quotas.at(NOW).give_back(&[bucket("a")], 5).await?;
     let got = take(&quotas, 0, NOW).await?;
     same("no fuller than full", got.remaining, 10)?;
     take(&quotas, 10, NOW).await?;
     take_from(&quotas, "b", TEN_A_SECOND, 4, NOW).await?;
     let both = [bucket("a"), bucket("b")];
-    quotas.give_back(&both, 1, NOW).await?;
-    quotas.give_back(&both, 1, NOW).await?;
+    quotas.at(NOW).give_back(&both, 1).await?;
+    quotas.at(NOW).give_back(&both, 1).await?;
     same("of one", take(&quotas, 0, NOW).await?.remaining, 2)?;
     let other = take_from(&quotas, "b", TEN_A_SECOND, 0, NOW).await?;
     same("of the other", other.remaining, 8)?;
     quotas
-        .give_back(&[bucket("a")], u64::MAX, after(50))
+        .at(after(50))
+        .give_back(&[bucket("a")], u64::MAX)
         .await?;
     let got = take(&quotas, 10, after(50)).await?;
     ensure!(got.granted, "full again: {got:?}");
@@ -185,8 +204,8 @@ async fn a_clock_that_steps_back_costs_one_period_at_most(quotas: Port) -> Resul
 
 async fn racers_share_what_there_is(quotas: Port) -> Result<()> {
     let replies = race(RACERS, |_| {
-        let quotas = Arc::clone(&quotas);
-        async move { quotas.take(&[A], 3, NOW).await }
+        let quotas = quotas.clone();
+        async move { quotas.at(NOW).take(&[A], 3).await }
     })
     .await?;
     let granted = replies.iter().filter(|replies| replies[0].granted).count();
@@ -215,13 +234,13 @@ fn refilled_in(granted: bool, remaining: u64, retry: u64, reset: u64) -> QuotaRe
 }
 
 async fn several_buckets_are_taken_from_together(quotas: Port) -> Result<()> {
-    let got = quotas.take(&[A, FIVE_A_MINUTE], 4, NOW).await?;
+    let got = quotas.at(NOW).take(&[A, FIVE_A_MINUTE], 4).await?;
     let want = vec![
         refilled_in(true, 6, 0, 400),
         refilled_in(true, 1, 0, 48_000),
     ];
     same("one reply per bucket, in order", got, want)?;
-    let got = quotas.take(&[FIVE_A_MINUTE, A], 1, NOW).await?;
+    let got = quotas.at(NOW).take(&[FIVE_A_MINUTE, A], 1).await?;
     let want = vec![
         refilled_in(true, 0, 0, 60_000),
         refilled_in(true, 5, 0, 500),
@@ -232,7 +251,7 @@ async fn several_buckets_are_taken_from_together(quotas: Port) -> Result<()> {
 async fn one_empty_bucket_keeps_the_others_full(quotas: Port) -> Result<()> {
     take_from(&quotas, "b", FIVE_A_MINUTE.rule, 3, NOW).await?;
     for buckets in [[A, FIVE_A_MINUTE], [FIVE_A_MINUTE, A]] {
-        let mut got = quotas.take(&buckets, 3, NOW).await?;
+        let mut got = quotas.at(NOW).take(&buckets, 3).await?;
         got.sort_by_key(|reply| reply.granted);
         let want = vec![
             refilled_in(false, 2, 12_000, 36_000),
@@ -240,7 +259,7 @@ async fn one_empty_bucket_keeps_the_others_full(quotas: Port) -> Result<()> {
         ];
         same("what each bucket has", got, want)?;
     }
-    let got = quotas.take(&[A, FIVE_A_MINUTE], 2, NOW).await?;
+    let got = quotas.at(NOW).take(&[A, FIVE_A_MINUTE], 2).await?;
     ensure!(
         got.iter().all(|reply| reply.granted),
         "nothing had been taken: {got:?}"
@@ -249,18 +268,18 @@ async fn one_empty_bucket_keeps_the_others_full(quotas: Port) -> Result<()> {
 }
 
 async fn no_bucket_no_reply(quotas: Port) -> Result<()> {
-    same("replies", quotas.take(&[], 1, NOW).await?, vec![])
+    same("replies", quotas.at(NOW).take(&[], 1).await?, vec![])
 }
 
 async fn racers_never_overshoot_the_smallest_of_several_buckets(quotas: Port) -> Result<()> {
     let replies = race(RACERS, |n| {
-        let quotas = Arc::clone(&quotas);
+        let quotas = quotas.clone();
         async move {
             // Half of them name the buckets the other way round, as two kinds of request would.
             if n % 2 == 0 {
-                quotas.take(&[A, FIVE_A_MINUTE], 1, NOW).await
+                quotas.at(NOW).take(&[A, FIVE_A_MINUTE], 1).await
             } else {
-                quotas.take(&[FIVE_A_MINUTE, A], 1, NOW).await
+                quotas.at(NOW).take(&[FIVE_A_MINUTE, A], 1).await
             }
         }
     })
@@ -285,19 +304,19 @@ async fn waiting_for_the_slowest_of_several_buckets_is_just_enough(quotas: Port)
     let buckets = [A, thirds, FIVE_A_MINUTE];
     let mut now = NOW;
     for amount in [3, 1, 1, 2, 3, 3] {
-        let replies = quotas.take(&buckets, amount, now).await?;
+        let replies = quotas.at(now).take(&buckets, amount).await?;
         let wait = replies.iter().map(|reply| reply.retry_after).max();
         let Some(wait) = wait.filter(|wait| !wait.is_zero()) else {
             continue;
         };
         let early = now.plus(wait - millis(1));
-        let replies = quotas.take(&buckets, amount, early).await?;
+        let replies = quotas.at(early).take(&buckets, amount).await?;
         ensure!(
             replies.iter().any(|reply| !reply.granted),
             "one millisecond less than {wait:?} was enough"
         );
         now = now.plus(wait);
-        let replies = quotas.take(&buckets, amount, now).await?;
+        let replies = quotas.at(now).take(&buckets, amount).await?;
         ensure!(
             replies.iter().all(|reply| reply.granted),
             "{wait:?} were not enough: {replies:?}"

@@ -32,7 +32,6 @@ impl Migrate {
         let mut files = Vec::new();
         for (_, address) in config.store.addresses() {
             match address.kind() {
-                EngineKind::Memory => println!("memory: nothing to do"),
                 EngineKind::Sqlite if !files.contains(&address.path()) => {
                     files.push(address.path());
                     self.migrate_file(address, &config.store)?;

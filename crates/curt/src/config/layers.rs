@@ -159,6 +159,7 @@ fn listed(text: &str) -> Value {
 /// Settings of earlier versions that have another name now.
 const RENAMED: &[(&str, &str)] = &[
     ("clicks.spool_reserve", "clicks.disk_reserve"),
+    ("clicks.spool", "store.stream"),
     ("clicks.visits_kept", "clicks.retention"),
     ("clicks.visits_max", "clicks.retention_size"),
     ("clicks.counts_kept", "clicks.rollup_retention"),

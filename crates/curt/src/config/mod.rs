@@ -2,15 +2,14 @@
 //!
 //! `layers` lays the sources over each other, `raw` is what was written, [`Config`] is what it means.
 
+pub(crate) mod check;
 mod layers;
-mod raw;
+pub(crate) mod raw;
 mod resolved;
 pub(crate) mod units;
 
 pub(crate) use layers::default_text;
-pub(crate) use resolved::{
-    ClickSettings, Config, LogFormat, LogSettings, PostgresConfig, StoreSettings,
-};
+pub(crate) use resolved::{ClickSettings, Config, LogFormat, LogSettings, StoreSettings};
 
 use crate::cli::ConfigArgs;
 

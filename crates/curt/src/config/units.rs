@@ -42,7 +42,7 @@ pub(crate) fn shown(duration: Duration) -> String {
 }
 
 /// A duration, or `"never"`.
-pub(super) fn duration_or_never(text: &str) -> Result<Option<Duration>, String> {
+pub(crate) fn duration_or_never(text: &str) -> Result<Option<Duration>, String> {
     match text {
         "never" => Ok(None),
         _ => duration(text)
@@ -52,7 +52,7 @@ pub(super) fn duration_or_never(text: &str) -> Result<Option<Duration>, String> 
 }
 
 /// A size, or `"never"` or `""` for no bound.
-pub(super) fn size_or_never(text: &str) -> Result<Option<u64>, String> {
+pub(crate) fn size_or_never(text: &str) -> Result<Option<u64>, String> {
     match text {
         "never" | "" => Ok(None),
         _ => size(text)
@@ -62,7 +62,7 @@ pub(super) fn size_or_never(text: &str) -> Result<Option<u64>, String> {
 }
 
 /// `"256MiB"`.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     scaled(text, &SIZE_UNITS).ok_or_else(|| {
         format!(
             "{text:?} is not a size: write a number with B, KiB, MiB or GiB, such as \"256MiB\""

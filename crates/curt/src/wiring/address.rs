@@ -45,10 +45,12 @@ impl EngineAddress {
         let place = match kind {
             EngineKind::Memory if rest.is_empty() => Place::Memory,
             EngineKind::Memory => return Err("nothing follows memory:".to_owned()),
-            EngineKind::Sqlite | EngineKind::Files if rest.is_empty() => {
+            EngineKind::Sqlite | EngineKind::Files | EngineKind::Spool if rest.is_empty() => {
                 return Err(format!("{scheme}: names no place: write {}", kind.form()));
             }
-            EngineKind::Sqlite | EngineKind::Files => Place::Path(data_dir.join(rest)),
+            EngineKind::Sqlite | EngineKind::Files | EngineKind::Spool => {
+                Place::Path(data_dir.join(rest))
+            }
             _ if masking::has_unencoded_password(text) => {
                 return Err(
                     "the password cannot be told from the rest: write / as %2F, @ as %40, ? as %3F and # as %23"

@@ -224,7 +224,7 @@ mod tests {
                     if text.contains("://") {
                         shown.push(masked(&text));
                     }
-                    for part in [Part::Links, Part::Keys, Part::Pool, Part::Leases, Part::Files, Part::Cursor] {
+                    for part in Part::ALL {
                         match EngineAddress::parse(&text, part, Path::new("d")) {
                             Ok(address) => shown.extend([address.to_string(), format!("{address:?}")]),
                             Err(problem) => shown.push(problem),

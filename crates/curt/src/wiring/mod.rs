@@ -5,16 +5,16 @@ mod engines;
 mod masking;
 mod observed;
 mod table;
+mod tuning;
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use curt_accounts::AccountServices;
-use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile};
+use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile, Quotas};
 use curt_core::{Clock, ClockGuard, ErrorKind, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
 use curt_links::PurgePorts;
-use curt_memory::MemoryQuotas;
 use curt_sqlite::Access;
 use jiff::Timestamp;
 
@@ -28,10 +28,13 @@ pub(crate) use masking::masked;
 pub(crate) use observed::PortErrors;
 use observed::observed_links;
 pub(crate) use table::{EngineKind, Part};
+pub(crate) use tuning::EngineTuning;
 
 /// Everything that the configuration's addresses lead to, for a process that serves links.
 pub(crate) struct Stores {
     pub(crate) main: LinksDatabase,
+    pub(crate) accounts: Arc<dyn Accounts>,
+    quotas: Arc<dyn Quotas>,
     pub(crate) keys: KeyPorts,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) engines: Engines,
@@ -45,6 +48,8 @@ impl Stores {
         main.links = observed_links(main.links, &errors);
         let keys = opening.keys(Some(&main))?;
         Ok(Self {
+            accounts: opening.accounts()?,
+            quotas: opening.quotas()?,
             main,
             keys,
             clock: opening.clock,
@@ -59,14 +64,15 @@ impl Stores {
 
     /// Everything around accounts, over this store.
     pub(crate) fn account_services(&self, config: &Config) -> anyhow::Result<AccountServices> {
-        account_services(config, self.main.accounts.clone(), self.clock.clone())
+        let (accounts, quotas) = (self.accounts.clone(), self.quotas.clone());
+        account_services(config, accounts, quotas, self.clock.clone())
     }
 
     pub(crate) fn purge_ports(&self, clock_guard: Arc<ClockGuard>) -> PurgePorts {
         PurgePorts {
             index: self.main.links.index.clone(),
             idempotency: self.main.links.idempotency.clone(),
-            permissions: self.main.accounts.clone(),
+            permissions: self.accounts.clone(),
             clock: self.clock.clone(),
             clock_guard: Some(clock_guard),
         }
@@ -88,6 +94,10 @@ impl KeyStores {
             true => Some(opening.links()?),
             false => None,
         };
+        // So that a command reaches and migrates what other processes use.
+        if access == Access::Command && config.store.accounts.kind().is_shared() {
+            opening.accounts()?;
+        }
         if access == Access::Command && config.store.clicks.kind().is_shared() {
             open_clicks(&mut opening.engines, config)?;
         }
@@ -102,33 +112,11 @@ impl KeyStores {
 /// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would. Nothing is
 /// reached, and nothing is made on this machine.
 pub(crate) fn check_addresses(config: &Config) -> anyhow::Result<()> {
-    let store = &config.store;
     let mut engines = engines(config, "a check", Access::Command, Arc::new(SystemClock));
-    if is_elsewhere(&store.links) {
-        named("store.links", engines.links(&store.links))?;
-    }
-    if is_elsewhere(&store.clicks) {
-        named("store.clicks", engines.clicks(&store.clicks))?;
-    }
-    for shard in store.keys.iter().filter(|address| is_elsewhere(address)) {
-        named("store.keys", engines.ledger(shard, store.keys_form))?;
-    }
-    for (number, shard) in store
-        .pool
-        .iter()
-        .filter(|address| is_elsewhere(address))
-        .enumerate()
-    {
-        named("store.pool", engines.pool(shard, number, 1))?;
-    }
-    if is_elsewhere(&store.leases) {
-        named("store.leases", engines.coordination(&store.leases))?;
-    }
-    for cursor in store.cursor.iter().filter(|address| is_elsewhere(address)) {
-        named("store.cursor", engines.cursor(cursor))?;
-    }
-    if is_elsewhere(&store.files) {
-        named("store.files", engines.files(&store.files))?;
+    for (part, address) in config.store.addresses() {
+        if is_elsewhere(address) {
+            named(part, engines.check(part, address))?;
+        }
     }
     Ok(())
 }
@@ -138,11 +126,9 @@ fn is_elsewhere(address: &EngineAddress) -> bool {
 }
 
 fn engines(config: &Config, who: &str, access: Access, clock: Arc<dyn Clock>) -> Engines {
-    let mut sqlite = config.store.sqlite.clone();
-    sqlite.access = access;
     Engines::new(EngineSettings {
-        sqlite,
-        postgres: config.store.postgres.clone(),
+        tuning: config.store.tuning.clone(),
+        access,
         holder: who.into(),
         lease_ttl: config.keys.lease_ttl,
         clock,
@@ -178,7 +164,17 @@ impl<'a> Opening<'a> {
 
     fn links(&mut self) -> anyhow::Result<LinksDatabase> {
         let address = &self.config.store.links;
-        named("store.links", self.engines.links(address))
+        named(Part::Links, self.engines.links(address))
+    }
+
+    fn accounts(&mut self) -> anyhow::Result<Arc<dyn Accounts>> {
+        let address = &self.config.store.accounts;
+        named(Part::Accounts, self.engines.accounts(address))
+    }
+
+    fn quotas(&mut self) -> anyhow::Result<Arc<dyn Quotas>> {
+        let address = &self.config.store.quotas;
+        named(Part::Quotas, self.engines.quotas(address))
     }
 
     fn keys(&mut self, main: Option<&LinksDatabase>) -> anyhow::Result<KeyPorts> {
@@ -186,16 +182,16 @@ impl<'a> Opening<'a> {
         let mut ledgers = Vec::with_capacity(store.keys.len());
         for shard in &store.keys {
             let opened = self.engines.ledger(shard, store.keys_form);
-            ledgers.push(named("store.keys", opened)?);
+            ledgers.push(named(Part::Keys, opened)?);
         }
         let cap = usize::try_from(self.config.keys.pool.high.saturating_mul(2))?;
         let mut pools = Vec::with_capacity(store.pool.len());
         for (shard, address) in store.pool.iter().enumerate() {
             let opened = self.engines.pool(address, shard, cap);
-            pools.push(named("store.pool", opened)?);
+            pools.push(named(Part::Pool, opened)?);
         }
         let Coordination { leases, heartbeats } =
-            named("store.leases", self.engines.coordination(&store.leases))?;
+            named(Part::Leases, self.engines.coordination(&store.leases))?;
         Ok(KeyPorts {
             ledgers,
             pools,
@@ -211,10 +207,10 @@ impl<'a> Opening<'a> {
 
     fn cursor(&mut self, main: Option<&LinksDatabase>) -> anyhow::Result<Arc<dyn Cursor>> {
         match (&self.config.store.cursor, main) {
-            (Some(address), _) => named("store.cursor", self.engines.cursor(address)),
+            (Some(address), _) => named(Part::Cursor, self.engines.cursor(address)),
             (None, Some(main)) => Ok(main.cursor.clone()),
             // Only a process that has the links database uses what is kept there.
-            (None, None) => named("store.cursor", self.engines.cursor(&EngineAddress::MEMORY)),
+            (None, None) => named(Part::Cursor, self.engines.cursor(&EngineAddress::MEMORY)),
         }
     }
 
@@ -224,33 +220,34 @@ impl<'a> Opening<'a> {
             return Ok(None);
         }
         let files = self.engines.files(&self.config.store.files);
-        named("store.files", files).map(Some)
+        named(Part::Files, files).map(Some)
     }
 }
 
 fn open_clicks(engines: &mut Engines, config: &Config) -> anyhow::Result<Arc<dyn ClickStore>> {
-    named("store.clicks", engines.clicks(&config.store.clicks))
+    named(Part::Clicks, engines.clicks(&config.store.clicks))
 }
 
 /// Says which setting led to a store that cannot be opened. An address that cannot be used is a wrong setting.
-fn named<T>(key: &str, opened: PortResult<T>) -> anyhow::Result<T> {
+fn named<T>(part: Part, opened: PortResult<T>) -> anyhow::Result<T> {
+    let key = part.setting();
     opened.map_err(|error| match error.kind {
         ErrorKind::Invalid => ConfigError::new(format!("{key}: {}", error.detail)).into(),
-        _ => anyhow::Error::new(error).context(key.to_owned()),
+        _ => anyhow::Error::new(error).context(key),
     })
 }
 
-/// Limits are counted in this process: where several answer requests, each allows as much as the settings say.
 fn account_services(
     config: &Config,
     accounts: Arc<dyn Accounts>,
+    quotas: Arc<dyn Quotas>,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<AccountServices> {
     Ok(AccountServices::new(
         config.accounts.clone(),
         config.limits.clone(),
         accounts,
-        Arc::new(MemoryQuotas::new()),
+        quotas,
         clock,
     )?)
 }
@@ -263,16 +260,16 @@ pub(crate) struct Beside {
 
 impl Beside {
     pub(crate) fn open(config: &Config) -> anyhow::Result<Self> {
-        if config.store.links.kind() == EngineKind::Memory {
+        if config.store.accounts.kind() == EngineKind::Memory {
             anyhow::bail!(
-                "store.links is memory: there is nothing that outlives the server; use sqlite:PATH"
+                "store.accounts is memory: nothing in it outlives the server; use sqlite:PATH"
             );
         }
         lost_database::refuse(config)?;
         let mut opening = Opening::new(config, "a command", Access::Command)?;
-        let main = opening.links()?;
+        let (accounts, quotas) = (opening.accounts()?, opening.quotas()?);
         Ok(Self {
-            accounts: account_services(config, main.accounts, opening.clock.clone())?,
+            accounts: account_services(config, accounts, quotas, opening.clock.clone())?,
             engines: opening.engines,
         })
     }
@@ -282,7 +279,7 @@ impl Beside {
     }
 }
 
-/// A time as people and other programs read it.
+/// Formats a time as RFC 3339.
 pub(crate) fn rfc3339(time: UnixMillis) -> String {
     Timestamp::from_millisecond(time.0)
         .map_or_else(|_| time.to_string(), |stamp| format!("{stamp:.3}"))

@@ -12,6 +12,7 @@ pub(crate) enum EngineKind {
     Files,
     Hdfs,
     S3,
+    Spool,
     Memory,
 }
 
@@ -19,7 +20,11 @@ pub(crate) enum EngineKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     Links,
+    Accounts,
     Clicks,
+    Stream,
+    Cache,
+    Quotas,
     Keys,
     Pool,
     Leases,
@@ -52,23 +57,23 @@ macro_rules! feature {
     };
 }
 
-use Part::{Clicks, Cursor, Files, Keys, Leases, Links, Pool};
+use Part::{Accounts, Clicks, Cursor, Files, Keys, Leases, Links, Pool, Quotas, Stream};
 
 /// In the order of [`EngineKind`], in which error messages propose them.
-const ENGINES: [EngineRow; 9] = [
+const ENGINES: [EngineRow; 10] = [
     EngineRow {
         kind: EngineKind::Sqlite,
         schemes: &["sqlite"],
         form: "sqlite:PATH",
         feature: Feature::Always,
-        serves: &[Links, Clicks, Keys, Cursor],
+        serves: &[Links, Accounts, Clicks, Keys, Cursor],
     },
     EngineRow {
         kind: EngineKind::Postgres,
         schemes: &["postgres", "postgresql"],
         form: "postgres://…",
         feature: feature!("postgres"),
-        serves: &[Links, Clicks, Keys, Cursor],
+        serves: &[Links, Accounts, Clicks, Keys, Cursor],
     },
     EngineRow {
         kind: EngineKind::Mysql,
@@ -113,11 +118,18 @@ const ENGINES: [EngineRow; 9] = [
         serves: &[Files],
     },
     EngineRow {
+        kind: EngineKind::Spool,
+        schemes: &["spool"],
+        form: "spool:FOLDER",
+        feature: Feature::Always,
+        serves: &[Stream],
+    },
+    EngineRow {
         kind: EngineKind::Memory,
         schemes: &["memory"],
         form: "memory:",
         feature: Feature::Always,
-        serves: &[Links, Clicks, Keys, Leases, Files, Cursor],
+        serves: &[Links, Accounts, Clicks, Quotas, Keys, Leases, Files, Cursor],
     },
 ];
 
@@ -149,16 +161,10 @@ impl EngineKind {
     /// Refuses an engine that cannot serve the part.
     pub(super) fn require_serves(self, part: Part) -> Result<(), String> {
         let row = self.row();
-        // `memory:` was the default pool once; such a configuration needs none now.
-        let none = if part == Pool {
-            ", or [] for no pool"
-        } else {
-            ""
-        };
         match row.serves.contains(&part) {
             true => Ok(()),
             false => Err(format!(
-                "{} cannot be used here: use {}{none}",
+                "{} cannot be used here: use {}",
                 row.schemes[0],
                 part.forms()
             )),
@@ -185,7 +191,7 @@ impl EngineKind {
     /// Whether processes on other machines, or only on this one, can use the same.
     #[must_use]
     pub(crate) fn is_shared(self) -> bool {
-        !matches!(self, Self::Memory | Self::Sqlite)
+        !matches!(self, Self::Memory | Self::Sqlite | Self::Spool)
     }
 
     fn row(self) -> &'static EngineRow {
@@ -194,25 +200,50 @@ impl EngineKind {
 }
 
 impl Part {
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 11] = [
+        Links,
+        Accounts,
+        Clicks,
+        Stream,
+        Self::Cache,
+        Quotas,
+        Keys,
+        Pool,
+        Leases,
+        Files,
+        Cursor,
+    ];
+
+    /// The setting that chooses its engine.
+    pub(crate) fn setting(self) -> &'static str {
+        match self {
+            Links => "store.links",
+            Accounts => "store.accounts",
+            Clicks => "store.clicks",
+            Stream => "store.stream",
+            Self::Cache => "store.cache",
+            Quotas => "store.quotas",
+            Keys => "store.keys",
+            Pool => "store.pool",
+            Leases => "store.leases",
+            Files => "store.files",
+            Cursor => "store.cursor",
+        }
+    }
+
     /// The addresses that can serve it, as an operator writes them.
     pub(super) fn forms(self) -> String {
         let rows = ENGINES.iter().filter(|row| row.serves.contains(&self));
-        let forms: Vec<&str> = rows.map(|row| row.form).collect();
+        let mut forms: Vec<&str> = rows.map(|row| row.form).collect();
+        match self {
+            Pool => forms.push("[] for none"),
+            Self::Cache => forms.push("\"\": no engine serves it yet"),
+            _ => {}
+        }
         forms.join(" or ")
     }
 }
-
-/// Every part and its setting.
-#[cfg(test)]
-pub(super) const PARTS: [(Part, &str); 7] = [
-    (Links, "`store.links`"),
-    (Clicks, "`store.clicks`"),
-    (Keys, "`store.keys`"),
-    (Pool, "`store.pool`"),
-    (Leases, "`store.leases`"),
-    (Files, "`store.files`"),
-    (Cursor, "`store.cursor`"),
-];
 
 #[cfg(test)]
 mod tests {
@@ -221,8 +252,8 @@ mod tests {
     /// The table as `ARCHITECTURE.md` has it.
     fn print_table() -> String {
         let mut lines = vec!["| engine | feature |".to_owned(), "|---|---|".to_owned()];
-        for (_, setting) in PARTS {
-            lines[0] += &format!(" {setting} |");
+        for part in Part::ALL {
+            lines[0] += &format!(" `{}` |", part.setting());
             lines[1] += "---|";
         }
         for row in &ENGINES {
@@ -231,7 +262,7 @@ mod tests {
                 Feature::Named { name, .. } => name,
             };
             let mut line = format!("| `{}` | {feature} |", row.form);
-            for (part, _) in PARTS {
+            for part in Part::ALL {
                 line += if row.serves.contains(&part) {
                     " ✓ |"
                 } else {

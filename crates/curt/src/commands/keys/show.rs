@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
+use curt_core::ports::Finding;
 use curt_keys::{KeyAccounts, KeyStatus};
 use serde_json::{Value, json};
 
@@ -58,7 +60,7 @@ impl Shown {
                 "minted": ledger.counts.map(|counts| counts.minted),
                 "free": ledger.counts.map(|counts| counts.free),
                 "open": ledger.counts.map(|counts| counts.open),
-                "dead_rows": ledger.dead_rows,
+                "findings": ledger.findings.iter().map(|found| (found.name, found.count)).collect::<BTreeMap<_, _>>(),
                 "owner": ledger.owner,
             })
         });
@@ -126,7 +128,7 @@ impl Shown {
                 number(counts.map(|counts| counts.minted)),
                 number(counts.map(|counts| counts.free)),
                 number(counts.map(|counts| counts.open)),
-                number(ledger.dead_rows),
+                findings(&ledger.findings),
                 owner(ledger.owner.as_deref()),
                 address.clone(),
             ]
@@ -137,7 +139,7 @@ impl Shown {
                 "minted",
                 "free",
                 "open",
-                "dead rows",
+                "findings",
                 "keygen",
                 "address",
             ],
@@ -183,6 +185,13 @@ impl Shown {
             .map(|(stage, keys)| [stage.to_owned(), keys.to_string()]);
         table(["stage", "keys"], 1..2, rows)
     }
+}
+
+fn findings(found: &[Finding]) -> String {
+    let shown = found
+        .iter()
+        .map(|found| format!("{} {}", found.count, found.name));
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 fn number(number: Option<u64>) -> String {

@@ -6,7 +6,7 @@ use curt_accounts::{
 use curt_core::ports::QuotaRule;
 use curt_http::{AbandonedReads, ScanSettings};
 
-use super::{at, positive, within};
+use crate::config::check::{at, positive, within};
 use crate::config::{ConfigError, StoreSettings, raw, units};
 
 const KIB: u64 = 1_024;

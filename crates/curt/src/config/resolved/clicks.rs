@@ -5,7 +5,7 @@ use curt_clicks::flush::{FlushSettings, RetentionSettings};
 use curt_clicks::fold::FoldSettings;
 use curt_spool::SpoolSettings;
 
-use super::{at, positive};
+use crate::config::check::{at, positive};
 use crate::config::{ConfigError, raw, units};
 
 /// What is done about clicks.
@@ -22,14 +22,11 @@ pub(crate) struct ClickSettings {
 /// `None`: clicks are not written down.
 pub(super) fn resolve(
     raw: &raw::Clicks,
-    data_dir: &Path,
+    spool_folder: &Path,
     workers: usize,
 ) -> Result<Option<ClickSettings>, ConfigError> {
     if !raw.capture {
         return Ok(None);
-    }
-    if raw.spool.is_empty() {
-        return at("clicks.spool", Err("name a folder".to_owned()));
     }
     let disk_reserve = at("clicks.disk_reserve", units::size(&raw.disk_reserve))?;
     let clicks_bytes_max = at(
@@ -56,7 +53,7 @@ pub(super) fn resolve(
     let clicks_kept = at("clicks.retention", units::duration_or_never(&raw.retention))?;
     let countries = Some(&raw.countries).filter(|path| !path.is_empty());
     Ok(Some(ClickSettings {
-        folder: data_dir.join(&raw.spool),
+        folder: spool_folder.to_path_buf(),
         spool,
         flush: FlushSettings {
             window: positive("clicks.flush_every", &raw.flush_every)?,

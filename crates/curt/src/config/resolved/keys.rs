@@ -4,7 +4,7 @@ use curt_keys::{
     SnowflakeLayout,
 };
 
-use super::{at, fits};
+use crate::config::check::{at, fits};
 use crate::config::{ConfigError, raw, units};
 
 /// The supply of keys; the numbers are checked against each other by the crate that uses them.

@@ -6,7 +6,6 @@ mod keys;
 mod server;
 mod store;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,15 +16,15 @@ use curt_http::{HttpSettings, PrivateDenied};
 use curt_keys::KeySettings;
 use curt_links::resolve::MISS_TTL_MAX;
 use curt_links::{LinkSettings, PurgeSettings, ResolverSettings};
-use curt_sqlite::{SqliteSettings, Synchronous};
 use toml::Table;
 
 pub(crate) use self::clicks::ClickSettings;
+use super::check::{at, positive, within};
 use super::raw::{self, Raw};
 use super::{ConfigError, units};
 use crate::wiring::masked;
 
-pub(crate) use store::{PostgresConfig, StoreSettings};
+pub(crate) use store::StoreSettings;
 
 /// The whole configuration.
 #[derive(Debug)]
@@ -90,12 +89,12 @@ impl Config {
                 hides_private: http.redirect.private_denied == PrivateDenied::Hidden,
                 ..cache(&raw.cache, &store)?
             },
+            clicks: clicks::resolve(&raw.clicks, store.stream.path(), http.server.workers)?,
             store,
             links: links(&raw.links, &raw.server, &keys)?,
             blocklist: blocklist(&raw.links)?,
             accounts: accounts::resolve(&raw.accounts)?,
             limits: accounts::limits(&raw.limits)?,
-            clicks: clicks::resolve(&raw.clicks, &data_dir, http.server.workers)?,
             purge: purge(&raw.purge)?,
             clock_guard: ClockGuardSettings {
                 jump_max: positive("purge.clock_jump_max", &raw.purge.clock_jump_max)?,
@@ -118,31 +117,6 @@ impl Config {
         mask(&mut shown);
         shown
     }
-}
-
-fn sqlite(raw: &raw::Sqlite) -> Result<SqliteSettings, ConfigError> {
-    let bytes = |key, text: &str| at(key, units::size(text).and_then(fits));
-    let readers = within("sqlite.readers", raw.readers, 1, 64)?;
-    Ok(SqliteSettings {
-        synchronous: match raw.synchronous.as_str() {
-            "full" => Synchronous::Full,
-            "normal" => Synchronous::Normal,
-            other => {
-                return at(
-                    "sqlite.synchronous",
-                    Err(format!("{other:?}: use full or normal")),
-                );
-            }
-        },
-        readers: NonZeroUsize::new(readers).unwrap_or(NonZeroUsize::MIN),
-        writer_cache_bytes: bytes("sqlite.writer_cache", &raw.writer_cache)?,
-        reader_cache_bytes: bytes("sqlite.reader_cache", &raw.reader_cache)?,
-        mmap_bytes: bytes("sqlite.mmap", &raw.mmap)?,
-        checkpoint_bytes: at("sqlite.checkpoint", units::size(&raw.checkpoint))?,
-        wal_bytes_max: at("sqlite.wal_max", units::size(&raw.wal_max))?,
-        busy_timeout: at("sqlite.busy_timeout", units::duration(&raw.busy_timeout))?,
-        ..SqliteSettings::default()
-    })
 }
 
 /// Copies that other processes' changes do not reach may live this long (L-2), misses too.
@@ -290,34 +264,6 @@ fn log(raw: &raw::Log) -> Result<LogSettings, ConfigError> {
             other => return at("log.format", Err(format!("{other:?}: use text or json"))),
         },
     })
-}
-
-/// Names the setting in its problem.
-fn at<T>(key: &str, value: Result<T, String>) -> Result<T, ConfigError> {
-    value.map_err(|problem| ConfigError::new(format!("{key}: {problem}")))
-}
-
-/// A number between two bounds, in the width that the code counts with.
-fn within(key: &str, value: u64, least: u64, most: u64) -> Result<usize, ConfigError> {
-    if !(least..=most).contains(&value) {
-        return at(
-            key,
-            Err(format!("{value} is out of range: use {least} to {most}")),
-        );
-    }
-    at(key, fits(value))
-}
-
-fn fits(value: u64) -> Result<usize, String> {
-    usize::try_from(value).map_err(|_| format!("{value} is too large for this machine"))
-}
-
-/// A duration above zero.
-fn positive(key: &str, text: &str) -> Result<Duration, ConfigError> {
-    match at(key, units::duration(text))? {
-        Duration::ZERO => at(key, Err("must be longer than nothing".to_owned())),
-        duration => Ok(duration),
-    }
 }
 
 fn mask(table: &mut Table) {

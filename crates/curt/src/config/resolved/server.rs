@@ -11,7 +11,7 @@ use curt_links::{OwnHost, OwnHostError};
 use ipnet::IpNet;
 use url::Url;
 
-use super::{at, positive, within};
+use crate::config::check::{at, positive, within};
 use crate::config::layers::quoted;
 use crate::config::{ConfigError, StoreSettings, raw, units};
 

@@ -1,21 +1,21 @@
-use std::num::NonZeroUsize;
 use std::path::Path;
-use std::time::Duration;
 
 use curt_core::ports::LedgerForm;
 use curt_keys::Strategy;
-use curt_sqlite::SqliteSettings;
 
-use super::{at, positive, sqlite, within};
-use crate::config::raw::{self, Raw};
-use crate::config::{ConfigError, units};
-use crate::wiring::{EngineAddress, EngineKind, Part};
+use crate::config::ConfigError;
+use crate::config::check::at;
+use crate::config::raw::Raw;
+use crate::wiring::{EngineAddress, EngineKind, EngineTuning, Part};
 
 /// Which engine serves what.
 #[derive(Debug)]
 pub(crate) struct StoreSettings {
     pub(crate) links: EngineAddress,
+    pub(crate) accounts: EngineAddress,
     pub(crate) clicks: EngineAddress,
+    pub(crate) stream: EngineAddress,
+    pub(crate) quotas: EngineAddress,
     /// Shards of the keys database; never empty.
     pub(crate) keys: Vec<EngineAddress>,
     pub(crate) keys_form: LedgerForm,
@@ -25,33 +25,25 @@ pub(crate) struct StoreSettings {
     pub(crate) leases: EngineAddress,
     /// `None`: the links database.
     pub(crate) cursor: Option<EngineAddress>,
-    pub(crate) sqlite: SqliteSettings,
-    pub(crate) postgres: PostgresConfig,
-}
-
-/// How PostgreSQL is used, whether or not it is in this build.
-#[derive(Clone, Debug)]
-pub(crate) struct PostgresConfig {
-    pub(crate) lookup_connections: NonZeroUsize,
-    pub(crate) write_connections: NonZeroUsize,
-    pub(crate) background_connections: NonZeroUsize,
-    pub(crate) lookup_timeout: Duration,
-    pub(crate) write_timeout: Duration,
-    pub(crate) background_timeout: Duration,
-    pub(crate) flush_timeout: Duration,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) standby_after: Option<Duration>,
+    pub(crate) tuning: EngineTuning,
 }
 
 impl StoreSettings {
-    /// Every address with the setting that it is from.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = (&'static str, &EngineAddress)> {
-        [("store.links", &self.links), ("store.clicks", &self.clicks)]
-            .into_iter()
-            .chain(self.keys.iter().map(|shard| ("store.keys", shard)))
-            .chain(self.pool.iter().map(|shard| ("store.pool", shard)))
-            .chain([("store.leases", &self.leases), ("store.files", &self.files)])
-            .chain(self.cursor.iter().map(|cursor| ("store.cursor", cursor)))
+    /// Every address with what it is for.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = (Part, &EngineAddress)> {
+        [
+            (Part::Links, &self.links),
+            (Part::Accounts, &self.accounts),
+            (Part::Clicks, &self.clicks),
+            (Part::Stream, &self.stream),
+            (Part::Quotas, &self.quotas),
+            (Part::Leases, &self.leases),
+            (Part::Files, &self.files),
+        ]
+        .into_iter()
+        .chain(self.keys.iter().map(|shard| (Part::Keys, shard)))
+        .chain(self.pool.iter().map(|shard| (Part::Pool, shard)))
+        .chain(self.cursor.iter().map(|cursor| (Part::Cursor, cursor)))
     }
 }
 
@@ -61,62 +53,51 @@ pub(super) fn resolve(
     strategy: Strategy,
 ) -> Result<StoreSettings, ConfigError> {
     let written = &raw.store;
-    let parse = |key: &str, part, text: &str| at(key, EngineAddress::parse(text, part, data_dir));
-    let links = parse("store.links", Part::Links, &written.links)?;
-    let mut keys = Vec::new();
-    for text in &written.keys {
-        keys.push(parse("store.keys", Part::Keys, text)?);
+    let parse =
+        |part: Part, text: &str| at(part.setting(), EngineAddress::parse(text, part, data_dir));
+    let parse_or = |part, text: &str, default: &EngineAddress| match text {
+        "" => Ok(default.clone()),
+        text => parse(part, text),
+    };
+    let parse_all = |part, texts: &[String]| -> Result<Vec<_>, ConfigError> {
+        texts.iter().map(|text| parse(part, text)).collect()
+    };
+    let links = match parse_all(Part::Links, &written.links)?.as_slice() {
+        [links] => links.clone(),
+        shards => {
+            let why = format!(
+                "{} addresses: this version keeps links in one database; shards come later",
+                shards.len()
+            );
+            return at("store.links", Err(why));
+        }
+    };
+    let accounts = parse_or(Part::Accounts, &written.accounts, &links)?;
+    let clicks = parse_or(Part::Clicks, &written.clicks, &clicks_beside(&links))?;
+    if !written.cache.is_empty() {
+        parse(Part::Cache, &written.cache)?;
     }
+    let mut keys = parse_all(Part::Keys, &written.keys)?;
     if keys.is_empty() {
         keys.push(links.clone());
     }
-    let mut pool = Vec::new();
-    for text in &written.pool {
-        pool.push(parse("store.pool", Part::Pool, text)?);
-    }
-    let keys_form = keys_form(&written.keys_form, strategy, &keys)?;
-    let cursor = match written.cursor.as_str() {
-        "" => None,
-        text => Some(parse("store.cursor", Part::Cursor, text)?),
-    };
-    let clicks = match written.clicks.as_str() {
-        "" => clicks_beside(&links),
-        text => parse("store.clicks", Part::Clicks, text)?,
-    };
-    check_clicks(&clicks, [&links].into_iter().chain(&keys).chain(&cursor))?;
+    let cursor = Some(written.cursor.as_str()).filter(|text| !text.is_empty());
+    let cursor = cursor.map(|text| parse(Part::Cursor, text)).transpose()?;
+    let others = [&links, &accounts].into_iter().chain(&keys).chain(&cursor);
+    check_clicks(&clicks, others)?;
     Ok(StoreSettings {
-        files: parse("store.files", Part::Files, &written.files)?,
-        leases: parse("store.leases", Part::Leases, &written.leases)?,
-        sqlite: sqlite(&raw.sqlite)?,
-        postgres: postgres(&raw.postgres)?,
+        stream: parse(Part::Stream, &written.stream)?,
+        quotas: parse(Part::Quotas, &written.quotas)?,
+        pool: parse_all(Part::Pool, &written.pool)?,
+        files: parse(Part::Files, &written.files)?,
+        leases: parse(Part::Leases, &written.leases)?,
+        keys_form: keys_form(&written.keys_form, strategy, &keys)?,
+        tuning: EngineTuning::resolve(raw)?,
         links,
+        accounts,
         clicks,
         keys,
-        keys_form,
-        pool,
         cursor,
-    })
-}
-
-fn postgres(raw: &raw::Postgres) -> Result<PostgresConfig, ConfigError> {
-    let connections = |key, count| {
-        let count = within(key, count, 1, 1_000)?;
-        Ok(NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN))
-    };
-    let standby_after = units::duration_or_never(&raw.standby_after);
-    Ok(PostgresConfig {
-        lookup_connections: connections("postgres.lookup_connections", raw.lookup_connections)?,
-        write_connections: connections("postgres.write_connections", raw.write_connections)?,
-        background_connections: connections(
-            "postgres.background_connections",
-            raw.background_connections,
-        )?,
-        lookup_timeout: positive("postgres.lookup_timeout", &raw.lookup_timeout)?,
-        write_timeout: positive("postgres.write_timeout", &raw.write_timeout)?,
-        background_timeout: positive("postgres.background_timeout", &raw.background_timeout)?,
-        flush_timeout: positive("postgres.flush_timeout", &raw.flush_timeout)?,
-        connect_timeout: positive("postgres.connect_timeout", &raw.connect_timeout)?,
-        standby_after: at("postgres.standby_after", standby_after)?,
     })
 }
 
@@ -137,7 +118,8 @@ fn check_clicks<'a>(
     mut others: impl Iterator<Item = &'a EngineAddress>,
 ) -> Result<(), ConfigError> {
     if clicks.kind() == EngineKind::Sqlite && others.any(|other| other == clicks) {
-        let why = format!("{clicks} holds links or keys; clicks need a file of their own");
+        let why =
+            format!("{clicks} holds links, accounts or keys; clicks need a file of their own");
         return at("store.clicks", Err(why));
     }
     Ok(())

@@ -12,36 +12,32 @@ use std::time::Duration;
 
 #[cfg(feature = "objects")]
 use curt_core::ports::KeyFile;
-use curt_core::ports::{Accounts, Cursor, Heartbeats, Leases, LinkPorts};
+use curt_core::ports::{Cursor, Heartbeats, Leases, LinkPorts};
 use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
 #[cfg(feature = "mysql")]
-use curt_mysql::{Mysql, MysqlSettings};
+use curt_mysql::Mysql;
 #[cfg(feature = "objects")]
-use curt_objects::{DiskKeyFile, HdfsKeyFile, HdfsSettings, S3KeyFile, S3Settings};
+use curt_objects::{DiskKeyFile, HdfsKeyFile, S3KeyFile};
 #[cfg(feature = "postgres")]
-use curt_postgres::{MigrationSet, Postgres, PostgresSettings};
+use curt_postgres::{MigrationSet, Postgres};
 #[cfg(feature = "redis")]
-use curt_redis::{Redis, RedisSettings};
-use curt_sqlite::{Sqlite, SqliteSettings};
+use curt_redis::Redis;
+use curt_sqlite::{Access, Sqlite, SqliteSettings};
 #[cfg(feature = "zookeeper")]
-use curt_zookeeper::{ZooKeeper, ZooKeeperSettings};
+use curt_zookeeper::ZooKeeper;
 
 use super::address::EngineAddress;
 use super::table::{EngineKind, Part};
-use crate::config::PostgresConfig;
+use super::tuning::EngineTuning;
 
 const OP: &str = "open a store";
 
 /// How engines are used.
 #[derive(Clone)]
 pub(crate) struct EngineSettings {
-    pub(crate) sqlite: SqliteSettings,
-    #[cfg_attr(
-        not(feature = "postgres"),
-        expect(dead_code, reason = "there is no PostgreSQL")
-    )]
-    pub(crate) postgres: PostgresConfig,
+    pub(crate) tuning: EngineTuning,
+    pub(crate) access: Access,
     /// How this process describes itself as the holder of a lease.
     pub(crate) holder: Box<str>,
     /// How long a lease should outlive its holder at most.
@@ -53,7 +49,6 @@ pub(crate) struct EngineSettings {
 #[derive(Clone)]
 pub(crate) struct LinksDatabase {
     pub(crate) links: LinkPorts,
-    pub(crate) accounts: Arc<dyn Accounts>,
     pub(crate) cursor: Arc<dyn Cursor>,
 }
 
@@ -116,61 +111,53 @@ impl Engines {
     }
 
     fn open(&self, address: &EngineAddress) -> PortResult<Opened> {
+        #[cfg(any(
+            feature = "mysql",
+            feature = "objects",
+            feature = "postgres",
+            feature = "redis",
+            feature = "zookeeper"
+        ))]
+        let tuning = &self.settings.tuning;
         Ok(match address.kind() {
             EngineKind::Sqlite => {
-                let settings = self.settings.sqlite.clone();
+                let settings = self.sqlite_settings();
                 Opened::Sqlite(Sqlite::open(address.path(), settings)?)
             }
             #[cfg(feature = "postgres")]
-            EngineKind::Postgres => Opened::Postgres(Postgres::open(
-                address.secret_text(),
-                &self.postgres_settings(),
-            )?),
+            EngineKind::Postgres => {
+                Opened::Postgres(Postgres::open(address.secret_text(), &tuning.postgres)?)
+            }
             #[cfg(feature = "mysql")]
-            EngineKind::Mysql => Opened::Mysql(Mysql::open(
-                address.secret_text(),
-                &MysqlSettings::default(),
-            )?),
+            EngineKind::Mysql => Opened::Mysql(Mysql::open(address.secret_text(), &tuning.mysql)?),
             #[cfg(feature = "redis")]
-            EngineKind::Redis => Opened::Redis(Redis::open(
-                address.secret_text(),
-                RedisSettings::default(),
-            )?),
+            EngineKind::Redis => Opened::Redis(Redis::open(address.secret_text(), tuning.redis)?),
             #[cfg(feature = "zookeeper")]
             EngineKind::ZooKeeper => {
-                let mut settings = ZooKeeperSettings::default();
+                let mut settings = tuning.zookeeper;
                 settings.session_timeout = settings.session_timeout.min(self.settings.lease_ttl);
                 Opened::ZooKeeper(ZooKeeper::open(address.secret_text(), settings)?)
             }
             #[cfg(feature = "objects")]
             EngineKind::Hdfs => {
-                let files = HdfsKeyFile::open(address.secret_text(), HdfsSettings::default())?;
+                let files = HdfsKeyFile::open(address.secret_text(), tuning.hdfs)?;
                 Opened::Files(Arc::new(files))
             }
             #[cfg(feature = "objects")]
-            EngineKind::S3 => Opened::Files(Arc::new(S3KeyFile::open(
-                address.secret_text(),
-                S3Settings::default(),
-            )?)),
+            EngineKind::S3 => {
+                let files = S3KeyFile::open(address.secret_text(), tuning.s3)?;
+                Opened::Files(Arc::new(files))
+            }
             #[cfg(feature = "objects")]
             EngineKind::Files => Opened::Files(Arc::new(DiskKeyFile::open(address.path())?)),
             _ => return Err(unserved(address)),
         })
     }
 
-    #[cfg(feature = "postgres")]
-    fn postgres_settings(&self) -> PostgresSettings {
-        let config = &self.settings.postgres;
-        PostgresSettings {
-            lookup_connections: config.lookup_connections,
-            write_connections: config.write_connections,
-            background_connections: config.background_connections,
-            lookup_timeout: config.lookup_timeout,
-            write_timeout: config.write_timeout,
-            background_timeout: config.background_timeout,
-            flush_timeout: config.flush_timeout,
-            connect_timeout: config.connect_timeout,
-            standby_after: config.standby_after,
+    fn sqlite_settings(&self) -> SqliteSettings {
+        SqliteSettings {
+            access: self.settings.access,
+            ..self.settings.tuning.sqlite.clone()
         }
     }
 }

@@ -4,48 +4,83 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use curt_core::PortResult;
-use curt_core::ports::{ClickStore, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm};
+use curt_core::ports::{
+    Accounts, ClickStore, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, Quotas,
+};
 use curt_memory::{
     MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryHeartbeats, MemoryKeyFile,
-    MemoryKeyLedger, MemoryLeases, MemoryLinkStore,
+    MemoryKeyLedger, MemoryLeases, MemoryLinkStore, MemoryQuotas,
 };
 #[cfg(feature = "postgres")]
-use curt_postgres::{Postgres, PostgresSettings};
+use curt_postgres::Postgres;
 use curt_sqlite::{Sqlite, SqliteSettings};
 
 use super::{Coordination, EngineAddress, EngineKind, Engines, LinksDatabase, Opened, Part};
 use super::{require, unserved};
-
-/// One for the flush, the others for reports.
-#[cfg(feature = "postgres")]
-const CLICK_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 
 impl Engines {
     pub(crate) fn links(&mut self, address: &EngineAddress) -> PortResult<LinksDatabase> {
         match self.engine(Part::Links, address)? {
             Opened::Memory => Ok(LinksDatabase {
                 links: Arc::new(MemoryLinkStore::new()).into(),
-                accounts: Arc::new(MemoryAccounts::new()),
                 cursor: Arc::new(MemoryCursor::new()),
             }),
             Opened::Sqlite(database) => Ok(LinksDatabase {
                 links: database.links().into(),
-                accounts: database.accounts(),
                 cursor: database.cursor(),
             }),
             #[cfg(feature = "postgres")]
             Opened::Postgres(database) => {
-                let (links, accounts) = (&curt_postgres::LINKS, &curt_postgres::ACCOUNTS);
-                for set in [links, accounts, &curt_postgres::CURSORS] {
+                for set in [&curt_postgres::LINKS, &curt_postgres::CURSORS] {
                     self.tables.push((address.clone(), set));
                 }
                 Ok(LinksDatabase {
                     links: database.links().into(),
-                    accounts: database.accounts(),
                     cursor: database.cursor(),
                 })
             }
             _ => Err(unserved(address)),
+        }
+    }
+
+    pub(crate) fn accounts(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn Accounts>> {
+        match self.engine(Part::Accounts, address)? {
+            Opened::Memory => Ok(Arc::new(MemoryAccounts::new())),
+            Opened::Sqlite(database) => Ok(database.accounts()),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => {
+                self.tables
+                    .push((address.clone(), &curt_postgres::ACCOUNTS));
+                Ok(database.accounts())
+            }
+            _ => Err(unserved(address)),
+        }
+    }
+
+    /// Quotas are counted in this process: where several answer requests, each allows as much as the settings say.
+    pub(crate) fn quotas(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn Quotas>> {
+        match self.engine(Part::Quotas, address)? {
+            Opened::Memory => Ok(Arc::new(MemoryQuotas::new(Arc::clone(
+                &self.settings.clock,
+            )))),
+            _ => Err(unserved(address)),
+        }
+    }
+
+    /// Opens one port and drops it: what is wrong with its address shows. Engines over a network are not reached.
+    pub(crate) fn check(&mut self, part: Part, address: &EngineAddress) -> PortResult<()> {
+        match part {
+            Part::Links => self.links(address).map(drop),
+            Part::Accounts => self.accounts(address).map(drop),
+            Part::Clicks => self.clicks(address).map(drop),
+            // Opened where clicks are captured and counted; nothing serves a cache yet.
+            Part::Stream | Part::Cache => require(part, address),
+            Part::Quotas => self.quotas(address).map(drop),
+            Part::Keys => self.ledger(address, LedgerForm::Delete).map(drop),
+            Part::Pool => self.pool(address, 0, 1).map(drop),
+            Part::Leases => self.coordination(address).map(drop),
+            Part::Files => self.files(address).map(drop),
+            Part::Cursor => self.cursor(address).map(drop),
         }
     }
 
@@ -59,7 +94,7 @@ impl Engines {
                 let settings = SqliteSettings {
                     // Positions and salts are all that is looked up: one at a time.
                     readers: NonZeroUsize::MIN,
-                    ..self.settings.sqlite.clone()
+                    ..self.sqlite_settings()
                 };
                 let database = Sqlite::open_clicks(address.path(), settings)?;
                 let clicks = database.clicks();
@@ -69,12 +104,9 @@ impl Engines {
             }
             #[cfg(feature = "postgres")]
             EngineKind::Postgres => {
-                let settings = PostgresSettings {
-                    lookup_connections: CLICK_CONNECTIONS,
-                    write_connections: CLICK_CONNECTIONS,
-                    background_connections: CLICK_CONNECTIONS,
-                    ..self.postgres_settings()
-                };
+                let settings = self.settings.tuning.postgres.clone();
+                let connections = self.settings.tuning.click_connections;
+                let settings = settings.with_connections(connections);
                 let database = Postgres::open(address.secret_text(), &settings)?;
                 let clicks = database.clicks();
                 self.opened

@@ -1,16 +1,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use curt_core::ports::LedgerForm;
-use curt_core::{ErrorKind, PortError, SystemClock};
+use curt_core::{ErrorKind, SystemClock};
 use curt_sqlite::Access;
 
 use super::{EngineAddress, Engines};
 use crate::config::Config;
-use crate::wiring::table::{PARTS, Part};
+use crate::wiring::table::Part;
 
 /// An address of every engine. Those that run elsewhere connect with their first call.
-const ADDRESSES: [&str; 9] = [
+const ADDRESSES: [&str; 10] = [
     "sqlite:a.db",
     "postgres://me@127.0.0.1:1/a",
     "mysql://me@127.0.0.1:1/a",
@@ -19,20 +18,9 @@ const ADDRESSES: [&str; 9] = [
     "file:keys",
     "hdfs://127.0.0.1:1/a",
     "s3://key:secret@bucket/a?endpoint=http://127.0.0.1:1&region=eu",
+    "spool:spool",
     "memory:",
 ];
-
-fn open(engines: &mut Engines, part: Part, address: &EngineAddress) -> Result<(), PortError> {
-    match part {
-        Part::Links => engines.links(address).map(drop),
-        Part::Clicks => engines.clicks(address).map(drop),
-        Part::Keys => engines.ledger(address, LedgerForm::Delete).map(drop),
-        Part::Pool => engines.pool(address, 0, 1).map(drop),
-        Part::Leases => engines.coordination(address).map(drop),
-        Part::Files => engines.files(address).map(drop),
-        Part::Cursor => engines.cursor(address).map(drop),
-    }
-}
 
 fn engines() -> Engines {
     let config = Config::with(&[]).unwrap();
@@ -41,25 +29,26 @@ fn engines() -> Engines {
 
 /// The address, read for a part that its engine serves.
 fn read(text: &str, folder: &Path) -> EngineAddress {
-    let read = PARTS.map(|(part, _)| EngineAddress::parse(text, part, folder));
+    let read = Part::ALL.map(|part| EngineAddress::parse(text, part, folder));
     read.into_iter().find_map(Result::ok).unwrap()
 }
 
 #[tokio::test]
 async fn what_the_table_promises_can_be_opened_and_nothing_else() {
     for text in ADDRESSES {
-        for (part, setting) in PARTS {
+        for part in Part::ALL {
             let folder = tempfile::tempdir().unwrap();
             let address = read(text, folder.path());
             let kind = address.kind();
             let promised = kind
                 .require_serves(part)
                 .and_then(|()| kind.require_built());
-            let opened = open(&mut engines(), part, &address);
+            let opened = engines().check(part, &address);
             assert_eq!(
                 opened.map_err(|error| error.kind),
                 promised.map_err(|_| ErrorKind::Invalid),
-                "{text} as {setting}"
+                "{text} as {}",
+                part.setting()
             );
         }
     }

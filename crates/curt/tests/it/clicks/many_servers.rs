@@ -122,7 +122,7 @@ fn the_spool_of_a_server_that_is_gone_is_counted_elsewhere_c1() {
     let links = database.url();
     let store = [("CURT_STORE_LINKS", Path::new(&links))];
     let spool = format!(
-        "clicks.spool={}",
+        "store.stream=spool:{}",
         gone.folder().join("data/spool").display()
     );
     let mut helper = Site::with_environment(&["clicks.flush_every=50ms", &spool], &store);

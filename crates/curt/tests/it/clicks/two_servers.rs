@@ -14,7 +14,7 @@ fn a_second_server_on_the_spool_is_refused_and_the_first_counts_on() {
     let key = new_link(&site, &json!({}));
     click(&site, &key);
     let spool = site.folder().join("data/spool");
-    let other = Site::new(&[&format!("clicks.spool={}", spool.display())]);
+    let other = Site::new(&[&format!("store.stream=spool:{}", spool.display())]);
     // With databases of its own: an installation without them is refused for that.
     assert!(other.output(&["migrate"]).status.success());
     let mut arguments = vec!["serve".to_owned()];

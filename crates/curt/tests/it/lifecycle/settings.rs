@@ -4,7 +4,7 @@ use crate::site::Site;
 /// From sysexits.h, so that a service manager can tell a wrong setting from a crash.
 const BAD_CONFIGURATION: i32 = 78;
 
-const BAD_SETTINGS: [&str; 85] = [
+const BAD_SETTINGS: [&str; 98] = [
     "server.listen=nowhere",
     "server.listen=127.0.0.1:99999",
     "server.listen=",
@@ -31,6 +31,19 @@ const BAD_SETTINGS: [&str; 85] = [
     "store.links=curt.db",
     "store.links=oracle:x",
     "store.links=postgres://",
+    "store.links=sqlite:a.db,sqlite:b.db",
+    "store.accounts=redis://h",
+    "store.stream=kafka://h/topic",
+    "store.stream=spool:",
+    "store.cache=redis://h",
+    "store.quotas=redis://h",
+    "store.locks=memory:",
+    "keys.lock_ttl=5s",
+    "clicks.spool=spool",
+    "mysql.connections=0",
+    "redis.command_timeout=0s",
+    "zookeeper.session_timeout=never",
+    "s3.request_timeout=0s",
     "store.keys_form=burn",
     "store.pool=memory:",
     "store.pool=redis://",

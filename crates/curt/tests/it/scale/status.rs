@@ -71,7 +71,7 @@ fn the_status_tells_of_every_shard_and_warns_of_drought_dead_rows_leaks_conflict
 
     // A vacuum that never comes.
     plant.ledgers[0].sql(DIE).unwrap();
-    wait_for_alarm(&plant, "dead rows at every take");
+    wait_for_alarm(&plant, "dead rows");
 
     // Nobody refills any more, and what was there is thrown away.
     stop(keygen);

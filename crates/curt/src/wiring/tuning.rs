@@ -1,0 +1,139 @@
+//! How engines are used: their own sections of the configuration. Sections of engines that are not in this build are read,
+//! so that one file suits every build, and not looked at.
+
+use std::num::NonZeroUsize;
+
+#[cfg(feature = "mysql")]
+use curt_mysql::MysqlSettings;
+#[cfg(feature = "objects")]
+use curt_objects::{HdfsSettings, S3Settings};
+#[cfg(feature = "postgres")]
+use curt_postgres::PostgresSettings;
+#[cfg(feature = "redis")]
+use curt_redis::RedisSettings;
+use curt_sqlite::{SqliteSettings, Synchronous};
+#[cfg(feature = "zookeeper")]
+use curt_zookeeper::ZooKeeperSettings;
+
+use crate::config::ConfigError;
+use crate::config::check::{at, fits, positive, within};
+use crate::config::raw::{self, Raw};
+use crate::config::units;
+
+/// The settings of every engine in this build.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineTuning {
+    pub(crate) sqlite: SqliteSettings,
+    #[cfg(feature = "postgres")]
+    pub(crate) postgres: PostgresSettings,
+    /// Connections of each kind for the clicks database.
+    #[cfg(feature = "postgres")]
+    pub(crate) click_connections: NonZeroUsize,
+    #[cfg(feature = "mysql")]
+    pub(crate) mysql: MysqlSettings,
+    #[cfg(feature = "redis")]
+    pub(crate) redis: RedisSettings,
+    #[cfg(feature = "zookeeper")]
+    pub(crate) zookeeper: ZooKeeperSettings,
+    #[cfg(feature = "objects")]
+    pub(crate) hdfs: HdfsSettings,
+    #[cfg(feature = "objects")]
+    pub(crate) s3: S3Settings,
+}
+
+impl EngineTuning {
+    pub(crate) fn resolve(raw: &Raw) -> Result<Self, ConfigError> {
+        Ok(Self {
+            sqlite: sqlite(&raw.sqlite)?,
+            #[cfg(feature = "postgres")]
+            postgres: postgres(&raw.postgres)?,
+            #[cfg(feature = "postgres")]
+            click_connections: connections(
+                "postgres.click_connections",
+                raw.postgres.click_connections,
+            )?,
+            #[cfg(feature = "mysql")]
+            mysql: MysqlSettings {
+                connections: connections("mysql.connections", raw.mysql.connections)?,
+                connect_timeout: positive("mysql.connect_timeout", &raw.mysql.connect_timeout)?,
+                call_timeout: positive("mysql.call_timeout", &raw.mysql.call_timeout)?,
+            },
+            #[cfg(feature = "redis")]
+            redis: RedisSettings {
+                connect_timeout: positive("redis.connect_timeout", &raw.redis.connect_timeout)?,
+                command_timeout: positive("redis.command_timeout", &raw.redis.command_timeout)?,
+            },
+            #[cfg(feature = "zookeeper")]
+            zookeeper: ZooKeeperSettings {
+                session_timeout: positive(
+                    "zookeeper.session_timeout",
+                    &raw.zookeeper.session_timeout,
+                )?,
+                operation_timeout: positive(
+                    "zookeeper.operation_timeout",
+                    &raw.zookeeper.operation_timeout,
+                )?,
+            },
+            #[cfg(feature = "objects")]
+            hdfs: HdfsSettings {
+                answer_timeout: positive("hdfs.answer_timeout", &raw.hdfs.answer_timeout)?,
+                transfer_timeout: positive("hdfs.transfer_timeout", &raw.hdfs.transfer_timeout)?,
+            },
+            #[cfg(feature = "objects")]
+            s3: S3Settings {
+                connect_timeout: positive("s3.connect_timeout", &raw.s3.connect_timeout)?,
+                request_timeout: positive("s3.request_timeout", &raw.s3.request_timeout)?,
+            },
+        })
+    }
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn connections(key: &str, count: u64) -> Result<NonZeroUsize, ConfigError> {
+    let count = within(key, count, 1, 1_000)?;
+    Ok(NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN))
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(raw: &raw::Postgres) -> Result<PostgresSettings, ConfigError> {
+    let standby_after = units::duration_or_never(&raw.standby_after);
+    Ok(PostgresSettings {
+        lookup_connections: connections("postgres.lookup_connections", raw.lookup_connections)?,
+        write_connections: connections("postgres.write_connections", raw.write_connections)?,
+        background_connections: connections(
+            "postgres.background_connections",
+            raw.background_connections,
+        )?,
+        lookup_timeout: positive("postgres.lookup_timeout", &raw.lookup_timeout)?,
+        write_timeout: positive("postgres.write_timeout", &raw.write_timeout)?,
+        background_timeout: positive("postgres.background_timeout", &raw.background_timeout)?,
+        flush_timeout: positive("postgres.flush_timeout", &raw.flush_timeout)?,
+        connect_timeout: positive("postgres.connect_timeout", &raw.connect_timeout)?,
+        standby_after: at("postgres.standby_after", standby_after)?,
+    })
+}
+
+fn sqlite(raw: &raw::Sqlite) -> Result<SqliteSettings, ConfigError> {
+    let bytes = |key, text: &str| at(key, units::size(text).and_then(fits));
+    let readers = within("sqlite.readers", raw.readers, 1, 64)?;
+    Ok(SqliteSettings {
+        synchronous: match raw.synchronous.as_str() {
+            "full" => Synchronous::Full,
+            "normal" => Synchronous::Normal,
+            other => {
+                return at(
+                    "sqlite.synchronous",
+                    Err(format!("{other:?}: use full or normal")),
+                );
+            }
+        },
+        readers: NonZeroUsize::new(readers).unwrap_or(NonZeroUsize::MIN),
+        writer_cache_bytes: bytes("sqlite.writer_cache", &raw.writer_cache)?,
+        reader_cache_bytes: bytes("sqlite.reader_cache", &raw.reader_cache)?,
+        mmap_bytes: bytes("sqlite.mmap", &raw.mmap)?,
+        checkpoint_bytes: at("sqlite.checkpoint", units::size(&raw.checkpoint))?,
+        wal_bytes_max: at("sqlite.wal_max", units::size(&raw.wal_max))?,
+        busy_timeout: at("sqlite.busy_timeout", units::duration(&raw.busy_timeout))?,
+        ..SqliteSettings::default()
+    })
+}
