@@ -15,7 +15,7 @@ pub struct MemoryClickCounters {
 
 #[derive(Debug, Default)]
 struct Partition {
-    position: u64,
+    offset: u64,
     sums: BTreeMap<Box<str>, u64>,
     windows: BTreeMap<Box<str>, CounterWindow>,
 }
@@ -29,9 +29,9 @@ impl MemoryClickCounters {
 
 #[async_trait]
 impl ClickCounters for MemoryClickCounters {
-    async fn position(&self, partition: u32) -> PortResult<u64> {
+    async fn offset(&self, partition: u32) -> PortResult<u64> {
         let partitions = locked(&self.partitions);
-        Ok(partitions.get(&partition).map_or(0, |known| known.position))
+        Ok(partitions.get(&partition).map_or(0, |known| known.offset))
     }
 
     async fn add(
@@ -43,10 +43,10 @@ impl ClickCounters for MemoryClickCounters {
     ) -> PortResult<bool> {
         let mut partitions = locked(&self.partitions);
         let partition = partitions.entry(partition).or_default();
-        if partition.position != seen {
+        if partition.offset != seen {
             return Ok(false);
         }
-        partition.position = next;
+        partition.offset = next;
         for Counted { name, count } in sums {
             let sum = partition.sums.entry(name.clone()).or_default();
             *sum = sum.saturating_add(*count);
@@ -63,7 +63,7 @@ impl ClickCounters for MemoryClickCounters {
         let sums = mem::take(&mut partition.sums);
         let counted = |(name, count)| Counted { name, count };
         let taken = CounterWindow {
-            position: partition.position,
+            offset: partition.offset,
             sums: sums.into_iter().map(counted).collect(),
         };
         partition.windows.insert(window.into(), taken.clone());

@@ -20,7 +20,7 @@ mod quotas;
 pub use accounts::MemoryAccounts;
 pub use click_counters::MemoryClickCounters;
 pub use click_store::MemoryClickStore;
-pub use click_stream::MemoryClickStream;
+pub use click_stream::{MemoryClickStream, MemoryDeadLetters};
 pub use cursor::MemoryCursor;
 pub use heartbeats::MemoryHeartbeats;
 pub use key_file::MemoryKeyFile;

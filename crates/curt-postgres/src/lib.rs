@@ -33,7 +33,7 @@ mod tls;
 use std::sync::Arc;
 
 use curt_core::PortResult;
-use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LedgerForm, SeededDatabase};
+use curt_core::ports::{Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, SeededDatabase};
 
 use address::Address;
 use engine::Engine;
@@ -83,7 +83,7 @@ impl Postgres {
     }
 
     #[must_use]
-    pub fn clicks(&self) -> Arc<dyn ClickStore> {
+    pub fn clicks(&self) -> Arc<dyn ClickDatabase> {
         Arc::new(clicks::PostgresClicks::new(self.engine.in_background()))
     }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use curt_clicks::capture::Capture;
 use curt_clicks::record::{ClickRecord, Method, Outcome};
-use curt_core::ports::ClickStream;
+use curt_core::ports::ClickSource;
 use curt_core::{Attribution, Clock, DomainId, OwnerId, PortResult, SystemClock, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 
@@ -132,7 +132,7 @@ fn read_until(spool: &Spool, done: &AtomicBool) -> PortResult<u64> {
         let (mut position, mut read) = (0, 0);
         loop {
             let was_done = done.load(Ordering::Acquire);
-            let records = spool.poll(0, position, 10_000).await?;
+            let records = spool.poll(0, position, 10_000, Duration::ZERO).await?;
             match records.last() {
                 Some(last) => position = last.offset + 1,
                 None if was_done => return Ok(read),

@@ -14,7 +14,7 @@
 //!   to the kernel. When its segment is full it takes the next one, which is ready, or drops and counts.
 //! - The **keeper** ([`keeper`]) makes segments ahead, with all their blocks, and every 100 ms asks the disk for what was
 //!   written: that is all that a power cut can take.
-//! - A **reader** ([`ClickStream::poll`]) reads the file as a file and checks every record. What is damaged is skipped,
+//! - A **reader** (`ClickSource::poll`) reads the file as a file and checks every record. What is damaged is skipped,
 //!   counted and noted among the dead letters.
 //! - What is **committed** is removed with its segment, and wiped in the one that is still written: no visitor's address
 //!   outlives the counting.
@@ -34,7 +34,7 @@ mod partition;
 mod poison;
 mod segment;
 mod settings;
-mod stream;
+mod source;
 mod walk;
 mod writer;
 

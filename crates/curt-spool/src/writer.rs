@@ -155,11 +155,6 @@ impl Writer {
         }
     }
 
-    /// Whether that many bytes would go into one segment now.
-    pub(super) fn has_room_for(&mut self, bytes: usize) -> bool {
-        self.room_for(bytes).is_some()
-    }
-
     fn room_for(&mut self, bytes: usize) -> Option<&mut Room> {
         let fits = |room: &Option<Room>| room.as_ref().is_some_and(|room| room.fits(bytes));
         if !fits(&self.room) {

@@ -57,7 +57,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use curt_adapter_kit::{LockFile, refuse_cursor_form};
-use curt_core::ports::{Accounts, ClickStore, Cursor, KeyLedger, LedgerForm, SeededDatabase};
+use curt_core::ports::{Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, SeededDatabase};
 use curt_core::{ErrorKind, PortError, PortResult};
 
 use engine::connection::{open_folder, open_reader, open_writer};
@@ -184,7 +184,7 @@ impl Sqlite {
 
     /// Of a file that [`open_clicks`](Self::open_clicks) opened.
     #[must_use]
-    pub fn clicks(self: &Arc<Self>) -> Arc<dyn ClickStore> {
+    pub fn clicks(self: &Arc<Self>) -> Arc<dyn ClickDatabase> {
         Arc::new(clicks::SqliteClicks::new(Arc::clone(self)))
     }
 

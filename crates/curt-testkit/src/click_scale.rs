@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::length::{is_full, length, time_max};
 use crate::sample::{OWNER, SampleWrites, id, link, partition};
-use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery, ClickStore, HourRange, LinkStore};
+use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery, ClickDatabase, HourRange, LinkStore};
 use curt_core::{
     Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, OwnerId, Sketch,
     SubjectDay, UnixMillis,
@@ -74,7 +74,7 @@ async fn quick<T>(what: &str, mut ask: impl AsyncFnMut() -> T) -> T {
     answer.unwrap()
 }
 
-pub async fn report_on_ten_million_clicks(store: &dyn ClickStore) {
+pub async fn report_on_ten_million_clicks(store: &dyn ClickDatabase) {
     let days = if is_full() { 90 } else { 9 };
     let clicks_a_day = 10_000_000 / 90;
     let subject = ClickSubject::Link(id("busy"), 1);
@@ -147,7 +147,7 @@ fn click(key: &str, n: usize) -> Click {
 }
 
 /// A flush of as many sums as a fold gives away, each link seen once: the most rows that it can touch.
-async fn flush(store: &dyn ClickStore, from: u64, links: usize) -> Duration {
+async fn flush(store: &dyn ClickDatabase, from: u64, links: usize) -> Duration {
     let keys: Vec<String> = (0..links).map(|n| format!("k{n}")).collect();
     let mut days: Vec<_> = keys.iter().map(|key| quiet_day(key)).collect();
     for subject in [ClickSubject::Everything, ClickSubject::Owner(OWNER)] {
@@ -179,7 +179,7 @@ async fn create_beside(links: Arc<dyn LinkStore>) -> Duration {
     slowest
 }
 
-pub async fn flush_beside_creates(store: &dyn ClickStore, beside: Arc<dyn LinkStore>) {
+pub async fn flush_beside_creates(store: &dyn ClickDatabase, beside: Arc<dyn LinkStore>) {
     let links = if is_full() { 2_857 } else { 500 };
     let creates = tokio::spawn(create_beside(beside));
     let mut from = 0;
@@ -198,7 +198,7 @@ pub async fn flush_beside_creates(store: &dyn ClickStore, beside: Arc<dyn LinkSt
 }
 
 /// A page of an owner's or a link's clicks is found by its index, and not by reading everybody's.
-pub async fn page_among_many_clicks(store: &dyn ClickStore) {
+pub async fn page_among_many_clicks(store: &dyn ClickDatabase) {
     let count = if is_full() { 1_000_000 } else { 60_000 };
     for (from, first) in (0..count).step_by(10_000).enumerate() {
         let mut clicks: Vec<_> = (first..first + 10_000).map(|n| click("busy", n)).collect();

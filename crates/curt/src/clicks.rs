@@ -11,7 +11,7 @@ use curt_clicks::classify::Countries;
 use curt_clicks::flush::{CountingState, FlushMetrics, FlushPorts, Pipeline, Retention};
 use curt_clicks::report::Reports;
 use curt_core::ClockGuard;
-use curt_core::ports::ClickStore;
+use curt_core::ports::{ClickDatabase, ClickStore};
 use curt_http::{Readiness, RouterClicks};
 use curt_spool::{Spool, SpoolMetrics};
 use prometheus_client::registry::Registry;
@@ -71,7 +71,7 @@ impl ClickLine {
     fn open(
         roles: &Roles,
         settings: &ClickSettings,
-        store: Arc<dyn ClickStore>,
+        store: Arc<dyn ClickDatabase>,
         stores: &Stores,
         supervisor: &Supervisor,
         registry: &mut Registry,
@@ -96,7 +96,7 @@ impl ClickLine {
             let counting = count(
                 settings,
                 spool,
-                &store,
+                store.clone(),
                 stores,
                 supervisor,
                 registry,
@@ -117,7 +117,7 @@ impl ClickLine {
 fn count(
     settings: &ClickSettings,
     spool: Spool,
-    store: &Arc<dyn ClickStore>,
+    store: Arc<dyn ClickStore>,
     stores: &Stores,
     supervisor: &Supervisor,
     registry: &mut Registry,
@@ -125,7 +125,7 @@ fn count(
 ) -> anyhow::Result<CountingState> {
     let spool = Arc::new(spool);
     let ports = FlushPorts {
-        stream: spool.clone(),
+        source: spool.clone(),
         dead_letters: spool,
         store: store.clone(),
         clock: stores.clock.clone(),
@@ -135,13 +135,8 @@ fn count(
     let pipeline = Pipeline::new(ports, settings.flush, metrics.clone());
     let counting = pipeline.state();
     supervisor.start("clicks", |stop| pipeline.run(stop));
-    let retention = Retention::new(
-        store.clone(),
-        stores.clock.clone(),
-        settings.retention,
-        metrics,
-    )
-    .guarded_by(clock_guard);
+    let retention = Retention::new(store, stores.clock.clone(), settings.retention, metrics)
+        .guarded_by(clock_guard);
     supervisor.start("click-retention", |stop| retention.run(stop));
     Ok(counting)
 }

@@ -1,5 +1,7 @@
 //! One partition, from where the store has counted it.
 
+use std::time::Duration;
+
 use curt_core::ports::{ClickFlush, StreamPartition, StreamRecord};
 use curt_core::{Day, ErrorKind, PortError, PortResult, names};
 use tokio::time::Instant;
@@ -63,39 +65,39 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// Under which name the store keeps the position.
+    /// Under which name the store keeps the offset.
     fn id(&self) -> StreamPartition {
         StreamPartition {
-            stream: self.pipeline.ports.stream.id(),
+            stream: self.pipeline.ports.source.id(),
             number: self.partition,
         }
     }
 
     pub(super) async fn run(mut self, stop: &CancellationToken) {
         while !stop.is_cancelled() {
-            let passed = self.pass().await;
-            if passed.is_ok() {
+            match self.pass(self.poll_wait(), stop).await {
                 // Here and not after a write alone: without clicks nothing is written, and what failed may have been a
                 // question.
-                self.note_success();
-            }
-            match passed {
-                Ok(Found::Some) => tokio::task::yield_now().await,
-                Ok(Found::Nothing) => wait_until(self.next_look(), stop).await,
+                Ok(_) => self.note_success(),
                 Err(error) => {
                     self.note_failure(&error);
-                    wait_until(Instant::now() + self.pipeline.settings.retry, stop).await;
+                    tokio::select! {
+                        () = stop.cancelled() => {}
+                        () = tokio::time::sleep(self.pipeline.settings.retry) => {}
+                    }
                 }
             }
+            // A stream that is never empty must not keep others from running.
+            tokio::task::yield_now().await;
         }
-        self.finish().await;
+        self.finish(stop).await;
     }
 
     /// Counts what is still in the stream. What is left after a failure or too long a time is counted at the next start.
-    async fn finish(mut self) {
+    async fn finish(mut self, stop: &CancellationToken) {
         let deadline = Instant::now() + self.pipeline.settings.drain_max;
         loop {
-            let passed = self.pass().await;
+            let passed = self.pass(Duration::ZERO, stop).await;
             let is_drained = matches!(passed, Ok(Found::Nothing)) || Instant::now() >= deadline;
             let ended = match passed {
                 Ok(_) if is_drained => self.flush().await,
@@ -126,39 +128,44 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    /// When to poll again after nothing was there.
-    fn next_look(&self) -> Instant {
-        let idle = Instant::now() + self.pipeline.settings.idle;
-        self.window_end.map_or(idle, |end| end.min(idle))
+    /// Not past the end of the window, which is written also when nothing comes.
+    fn poll_wait(&self) -> Duration {
+        let left = |end: Instant| end.saturating_duration_since(Instant::now());
+        let longest = self.pipeline.settings.poll_wait;
+        self.window_end
+            .map_or(longest, |end| left(end).min(longest))
     }
 
-    async fn pass(&mut self) -> PortResult<Found> {
+    async fn pass(&mut self, wait: Duration, stop: &CancellationToken) -> PortResult<Found> {
         self.apply_rest().await?;
-        self.ask_position().await?;
-        let found = self.take_in().await?;
+        self.ask_offset().await?;
+        let found = self.take_in(wait, stop).await?;
         if self.window_end.is_some_and(|end| end <= Instant::now()) {
             self.flush().await?;
         }
         Ok(found)
     }
 
-    /// Asks the store where to go on, at the start and after somebody else has moved the position.
-    async fn ask_position(&mut self) -> PortResult<u64> {
+    /// Asks the store where to go on, at the start and after somebody else has moved the offset.
+    async fn ask_offset(&mut self) -> PortResult<u64> {
         if let Some(counted) = self.counted {
             return Ok(counted);
         }
-        let position = self.pipeline.ports.store.position(self.id()).await?;
-        self.counted = Some(position);
-        self.next = position;
+        let offset = self.pipeline.ports.store.offset(self.id()).await?;
+        self.counted = Some(offset);
+        self.next = offset;
         // A crash may have come between apply and commit.
-        self.commit(position).await;
-        Ok(position)
+        self.commit(offset).await;
+        Ok(offset)
     }
 
-    async fn take_in(&mut self) -> PortResult<Found> {
-        let ports = &self.pipeline.ports;
-        let limit = self.pipeline.settings.poll_max;
-        let records = ports.stream.poll(self.partition, self.next, limit).await?;
+    async fn take_in(&mut self, wait: Duration, stop: &CancellationToken) -> PortResult<Found> {
+        let (source, limit) = (&self.pipeline.ports.source, self.pipeline.settings.poll_max);
+        let records = tokio::select! {
+            records = source.poll(self.partition, self.next, limit, wait) => records?,
+            // The last passes do not wait, and must see what is there.
+            () = stop.cancelled(), if !wait.is_zero() => Vec::new(),
+        };
         if records.is_empty() {
             return Ok(Found::Nothing);
         }
@@ -200,7 +207,7 @@ impl<'a> Consumer<'a> {
     /// Ends the window and writes it.
     async fn flush(&mut self) -> PortResult<()> {
         self.apply_rest().await?;
-        let from = self.ask_position().await?;
+        let from = self.ask_offset().await?;
         self.window_end = None;
         if self.next == from {
             return Ok(());
@@ -306,7 +313,7 @@ impl<'a> Consumer<'a> {
             return Ok(true);
         }
         // An earlier try whose answer was lost may have been applied.
-        Ok(store.position(self.id()).await? == window.flush.to)
+        Ok(store.offset(self.id()).await? == window.flush.to)
     }
 
     /// Another consumer counts this partition: what was read here is its business, or is read again.
@@ -324,16 +331,9 @@ impl<'a> Consumer<'a> {
 
     /// The stream keeps what it is not told about, so a failure costs only room until the next flush.
     async fn commit(&self, position: u64) {
-        let committed = self.pipeline.ports.stream.commit(self.partition, position);
+        let committed = self.pipeline.ports.source.commit(self.partition, position);
         if let Err(error) = committed.await {
             report(&error);
         }
-    }
-}
-
-async fn wait_until(instant: Instant, stop: &CancellationToken) {
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = tokio::time::sleep_until(instant) => {}
     }
 }

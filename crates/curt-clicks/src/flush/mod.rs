@@ -5,9 +5,9 @@
 //!   ▲                     │
 //!   └─────────────────────┘
 //! ```
-//! The store moves its position in the same transaction as the counts (C-1), and the stream is told only afterwards. So
+//! The store moves its offset in the same transaction as the counts (C-1), and the stream is told only afterwards. So
 //! there is no step after which a crash would lose a click or count one twice: whoever comes next asks the store for
-//! the position and polls from there. Two consumers of one partition are caught by the store, which refuses the second.
+//! the offset and polls from there. Two consumers of one partition are caught by the store, which refuses the second.
 //!
 //! One task per partition; a failure of a port is waited out, and nothing is dropped meanwhile.
 
@@ -21,7 +21,7 @@ mod state;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{ClickStore, ClickStream, DeadLetters};
+use curt_core::ports::{ClickSource, ClickStore, DeadLetters};
 use curt_core::{Clock, PortError, names};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -40,8 +40,8 @@ pub struct FlushSettings {
     pub window: Duration,
     /// Records of one poll.
     pub poll_max: usize,
-    /// How long to wait when there is nothing to poll.
-    pub idle: Duration,
+    /// How long one poll waits for records.
+    pub poll_wait: Duration,
     /// How long to wait after a failure of a port.
     pub retry: Duration,
     /// How long clicks are still counted after the stop; the rest stays in the stream.
@@ -58,7 +58,7 @@ impl Default for FlushSettings {
         Self {
             window: Duration::from_secs(5),
             poll_max: 1_000,
-            idle: Duration::from_millis(100),
+            poll_wait: Duration::from_secs(1),
             retry: Duration::from_secs(1),
             drain_max: Duration::from_secs(5),
             disk_reserve: 0,
@@ -71,7 +71,7 @@ impl Default for FlushSettings {
 /// What the pipeline works with.
 #[derive(Clone)]
 pub struct FlushPorts {
-    pub stream: Arc<dyn ClickStream>,
+    pub source: Arc<dyn ClickSource>,
     pub dead_letters: Arc<dyn DeadLetters>,
     pub store: Arc<dyn ClickStore>,
     pub clock: Arc<dyn Clock>,
@@ -104,11 +104,11 @@ impl Pipeline {
 
     /// Counts the clicks of every partition until `stop`, and then what is still in the stream.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let Some(partitions) = self.partitions(&stop).await else {
+        let Some(assigned) = self.assignment(&stop).await else {
             return;
         };
         let mut consumers = JoinSet::new();
-        for partition in 0..partitions {
+        for partition in assigned {
             let (pipeline, stop) = (Arc::clone(&self), stop.clone());
             consumers.spawn(async move { Consumer::new(&pipeline, partition).run(&stop).await });
         }
@@ -120,10 +120,10 @@ impl Pipeline {
     }
 
     /// `None` when the end came first.
-    async fn partitions(&self, stop: &CancellationToken) -> Option<u32> {
+    async fn assignment(&self, stop: &CancellationToken) -> Option<Vec<u32>> {
         loop {
-            match self.ports.stream.partitions().await {
-                Ok(partitions) => return Some(partitions),
+            match self.ports.source.assignment().await {
+                Ok(assigned) => return Some(assigned),
                 Err(error) => report(&error),
             }
             tokio::select! {

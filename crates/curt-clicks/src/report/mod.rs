@@ -12,7 +12,7 @@ mod series;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{ClickPage, ClickQuery, ClickStore, HourRange};
+use curt_core::ports::{ClickPage, ClickQuery, ClickReports, HourRange};
 use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult, UnixMillis};
 
 pub use calendar::{Bucket, Zone};
@@ -24,7 +24,7 @@ use calendar::Calendar;
 
 /// Reads reports. Who may see which subject is the caller's to decide.
 pub struct Reports {
-    store: Arc<dyn ClickStore>,
+    store: Arc<dyn ClickReports>,
     clicks_kept: Option<Duration>,
 }
 
@@ -52,7 +52,7 @@ pub enum ReportError {
 impl Reports {
     /// `clicks_kept` is how long single clicks are, or `None` for ever.
     #[must_use]
-    pub fn new(store: Arc<dyn ClickStore>, clicks_kept: Option<Duration>) -> Self {
+    pub fn new(store: Arc<dyn ClickReports>, clicks_kept: Option<Duration>) -> Self {
         Self { store, clicks_kept }
     }
 

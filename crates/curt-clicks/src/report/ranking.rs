@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use curt_core::limits::{CLICKS_RANKED_MAX, PAGE_CLICKS_MAX};
-use curt_core::ports::{ClickFilter, ClickQuery, ClickStore, Top};
+use curt_core::ports::{ClickFilter, ClickQuery, ClickReports, Top};
 use curt_core::{ClickClass, ClickSubject, Dimension, PortResult, UnixMillis};
 
 use super::range::Range;
@@ -44,7 +44,7 @@ impl Ranking<'_> {
         !(is_of_sums && self.filter.values.is_empty())
     }
 
-    pub(super) async fn of_sums(&self, store: &dyn ClickStore) -> PortResult<Ranked> {
+    pub(super) async fn of_sums(&self, store: &dyn ClickReports) -> PortResult<Ranked> {
         let hours = self.range.counted();
         let top = store.top(self.subject, self.dimension, hours, self.limit);
         Ok(Ranked {
@@ -56,7 +56,7 @@ impl Ranking<'_> {
     /// Clicks before `kept_from` may be gone.
     pub(super) async fn of_clicks(
         &self,
-        store: &dyn ClickStore,
+        store: &dyn ClickReports,
         kept_from: UnixMillis,
     ) -> PortResult<Ranked> {
         let filter = self.clicks_wanted();
@@ -115,7 +115,7 @@ impl Ranking<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use curt_core::ports::ClickFlush;
+    use curt_core::ports::{ClickFlush, ClickStore as _};
     use curt_core::{Click, ClickOutcome, Day, DomainId, Key, LinkId, Sketch, SubjectDay};
     use curt_memory::MemoryClickStore;
     use curt_testkit::sample::partition;

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use curt_core::ports::{ClickFlush, ClickStore};
+use curt_core::ports::{ClickFlush, ClickReports, ClickStore};
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, DomainId, Key, LinkId, Sketch, SubjectDay, UnixMillis,
 };
@@ -69,7 +69,7 @@ impl World {
     }
 
     async fn summary(&self, range: Range, zone: &Zone, bucket: Bucket) -> Summary {
-        let reports = Reports::new(Arc::clone(&self.store) as Arc<dyn ClickStore>, None);
+        let reports = Reports::new(Arc::clone(&self.store) as Arc<dyn ClickReports>, None);
         reports
             .summary(&link(), &range, zone, bucket)
             .await

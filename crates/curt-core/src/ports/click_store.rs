@@ -1,24 +1,24 @@
 use async_trait::async_trait;
 
-use crate::click::{Click, ClickClass, ClickSubject, ClickSum, Day, Dimension, SubjectDay};
+use crate::click::{Click, Day, SubjectDay};
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
-use crate::ports::StreamPartition;
+use crate::ports::{ClickReports, StreamPartition};
 
-/// Durable sums of clicks, sketches of visitors, and clicks.
+/// The write side of a clicks database: rollups, sketches of visitors, and single clicks. [`ClickReports`] reads them.
 ///
 /// It knows nothing of links: who owned a link and which tags it had comes with each flush, and stays as it was then.
 /// A link is told apart from earlier links of its key by its generation, whatever the clocks did.
 #[async_trait]
 pub trait ClickStore: Send + Sync {
-    /// The stream position that is durably applied for the partition. Absent: 0.
-    async fn position(&self, partition: StreamPartition) -> PortResult<u64>;
+    /// The offset up to which the partition is durably counted. Absent: 0.
+    async fn offset(&self, partition: StreamPartition) -> PortResult<u64>;
 
-    /// Adds the flush's sums, visitors and clicks and moves the partition's position from `from` to `to`, all in one
-    /// transaction, if the position still is `from`; says whether it did (C-1).
+    /// Adds the flush's sums, visitors and clicks and moves the partition's offset from `from` to `to`, all in one
+    /// transaction, if the offset still is `from`; says whether it did (C-1).
     ///
     /// - *Called twice*: the second is refused and adds nothing.
-    /// - *Timed out*: unknown; calling again with the same flush is safe, and `position` tells what happened.
+    /// - *Timed out*: unknown; calling again with the same flush is safe, and [`offset`](Self::offset) tells what happened.
     /// - *Too many values*: a dimension of a subject keeps the
     ///   [`VALUES_PER_DAY_MAX`](crate::limits::VALUES_PER_DAY_MAX) most frequent values of a day; counts of others are
     ///   added to [`OTHER`](crate::click::OTHER), which comes on top. The sum over all values stays exact. A value that
@@ -28,38 +28,6 @@ pub trait ClickStore: Send + Sync {
     /// - *Out of range*: a sum whose hour is not of its day is counted in the day's nearest hour, and a click before 1970
     ///   or after year 9999 is kept at the nearest instant.
     async fn apply(&self, flush: ClickFlush) -> PortResult<bool>;
-
-    /// The sums of a subject in one dimension, by hour and then value. Hours without any are left out.
-    async fn series(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: HourRange,
-    ) -> PortResult<Vec<ClickSum>>;
-
-    /// The `limit` values of a dimension with the highest counts over the range, highest first and equal ones by value,
-    /// and how much all others have together. With [`Dimension::Class`] this is the total.
-    async fn top(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: HourRange,
-        limit: usize,
-    ) -> PortResult<Top>;
-
-    /// About how many different humans came on each day of `[from, before)`; days without any are left out. The salt of
-    /// their hashes changes daily, so one who comes on two days is two.
-    async fn visitors(
-        &self,
-        subject: &ClickSubject,
-        from: Day,
-        before: Day,
-    ) -> PortResult<Vec<(Day, u64)>>;
-
-    /// One page of clicks, newest first. Reads at most
-    /// [`PAGE_ROWS_SCANNED_MAX`](crate::limits::PAGE_ROWS_SCANNED_MAX) rows: a page may be short, even empty, and still
-    /// have a `next`. A cursor from another engine is `Invalid`.
-    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage>;
 
     /// The salt of the day; where there is none yet, `fresh` becomes it, durably. Called twice or by two at once: all
     /// get the same. Timed out: unknown; call again.
@@ -95,6 +63,11 @@ pub trait ClickStore: Send + Sync {
     async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64>;
 }
 
+/// A database that serves both sides.
+pub trait ClickDatabase: ClickStore + ClickReports {}
+
+impl<T: ClickStore + ClickReports> ClickDatabase for T {}
+
 /// What damage to the stored rows cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClickDamage {
@@ -117,89 +90,4 @@ pub struct ClickFlush {
     /// A subject's day may come more than once.
     pub days: Vec<SubjectDay>,
     pub clicks: Vec<Click>,
-}
-
-/// Whole hours from the one that `from` lies in to the one before that of `before`: `[from, before)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HourRange {
-    pub from: UnixMillis,
-    pub before: UnixMillis,
-}
-
-impl HourRange {
-    pub const ALL: Self = Self {
-        from: UnixMillis(i64::MIN),
-        before: UnixMillis(i64::MAX),
-    };
-
-    #[must_use]
-    pub fn contains(self, hour: UnixMillis) -> bool {
-        self.from.hour() <= hour && hour < self.before.hour()
-    }
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Top {
-    pub values: Vec<(Box<str>, u64)>,
-    /// The count of all values that are not listed.
-    pub rest: u64,
-}
-
-impl Top {
-    /// Ranks the counts, which name each value once.
-    #[must_use]
-    pub fn of(counts: impl IntoIterator<Item = (Box<str>, u64)>, limit: usize) -> Self {
-        let mut values: Vec<(Box<str>, u64)> = counts.into_iter().collect();
-        values.sort_unstable_by(|(value, count), (other, than)| {
-            than.cmp(count).then_with(|| value.cmp(other))
-        });
-        let beyond = values.split_off(limit.min(values.len()));
-        let rest = beyond
-            .iter()
-            .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
-        Self { values, rest }
-    }
-
-    /// The count of all values.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.values
-            .iter()
-            .fold(self.rest, |sum, (_, count)| sum.saturating_add(*count))
-    }
-}
-
-#[derive(Clone, Debug)]
-pub struct ClickQuery {
-    pub subject: ClickSubject,
-    pub from: UnixMillis,
-    pub before: UnixMillis,
-    pub filter: ClickFilter,
-    /// Opaque position from the page before.
-    pub cursor: Option<Box<str>>,
-    pub limit: usize,
-}
-
-/// Clicks that have each of the named values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClickFilter {
-    pub class: Option<ClickClass>,
-    pub values: Vec<(Dimension, Box<str>)>,
-}
-
-impl ClickFilter {
-    #[must_use]
-    pub fn takes(&self, click: &Click) -> bool {
-        let has = |(dimension, value): &(Dimension, Box<str>)| {
-            click.value(*dimension).is_some_and(|own| *own == **value)
-        };
-        self.class.is_none_or(|class| click.class == class) && self.values.iter().all(has)
-    }
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClickPage {
-    pub clicks: Vec<Click>,
-    /// Where the next page starts; `None` on the last one.
-    pub next: Option<Box<str>>,
 }

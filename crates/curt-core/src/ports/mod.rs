@@ -14,9 +14,12 @@
 //! | [`Cursor`] | a number that moves by compare-and-set | preload, id strategies |
 //! | [`Leases`] | rights to work on a shard, for efficiency only | keygen, keysync |
 //! | [`Heartbeats`] | running instances, and what each holds | keys |
-//! | [`ClickStream`] | an ordered log of click records | capture, fold |
-//! | [`ClickCounters`] | sums in a fast store, tied to stream positions | fold, flush |
-//! | [`ClickStore`] | durable sums and clicks | flush, report |
+//! | [`ClickSink`] | appending to a click stream that processes share, once per sequence number | capture |
+//! | [`ClickSource`] | an ordered, partitioned log of click records | consume |
+//! | [`DeadLetters`] | records that cannot be read | consume |
+//! | [`ClickCounters`] | counts in a fast store, tied to stream offsets | consume |
+//! | [`ClickStore`] | durable rollups and clicks, written once per window | consume |
+//! | [`ClickReports`] | what is read from them | report |
 //! | [`Accounts`] | users and what belongs to them: API keys, sessions, permissions, the audit log | api |
 //! | [`Quotas`] | how much of something is left | api, redirect |
 //!
@@ -26,9 +29,12 @@
 
 mod accounts;
 mod click_counters;
+mod click_reports;
+mod click_sink;
+mod click_source;
 mod click_store;
-mod click_stream;
 mod cursor;
+mod dead_letters;
 mod heartbeats;
 mod idempotency;
 mod key_file;
@@ -45,9 +51,12 @@ mod seeded_links;
 
 pub use accounts::*;
 pub use click_counters::*;
+pub use click_reports::*;
+pub use click_sink::*;
+pub use click_source::*;
 pub use click_store::*;
-pub use click_stream::*;
 pub use cursor::*;
+pub use dead_letters::*;
 pub use heartbeats::*;
 pub use idempotency::*;
 pub use key_file::*;

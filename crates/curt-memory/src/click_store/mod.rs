@@ -6,7 +6,8 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickFlush, ClickPage, ClickQuery, ClickStore, HourRange, Salt, StreamPartition, Top,
+    ClickFlush, ClickPage, ClickQuery, ClickReports, ClickStore, HourRange, Salt, StreamPartition,
+    Top,
 };
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
@@ -39,7 +40,7 @@ impl MemoryClickStore {
 
 #[async_trait]
 impl ClickStore for MemoryClickStore {
-    async fn position(&self, partition: StreamPartition) -> PortResult<u64> {
+    async fn offset(&self, partition: StreamPartition) -> PortResult<u64> {
         let tables = locked(&self.tables);
         Ok(tables.positions.get(&partition).copied().unwrap_or(0))
     }
@@ -60,6 +61,30 @@ impl ClickStore for MemoryClickStore {
         Ok(true)
     }
 
+    async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
+        Ok(*locked(&self.tables).salts.entry(day).or_insert(fresh))
+    }
+
+    async fn forget_salts(&self, before: Day) -> PortResult<()> {
+        locked(&self.tables).salts.retain(|day, _| *day >= before);
+        Ok(())
+    }
+
+    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
+        Ok(locked(&self.tables).clicks.purge(before, limit))
+    }
+
+    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
+        Ok(locked(&self.tables).clicks.trim(bytes_max, limit))
+    }
+
+    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
+        Ok(locked(&self.tables).days.purge(before, limit))
+    }
+}
+
+#[async_trait]
+impl ClickReports for MemoryClickStore {
     async fn series(
         &self,
         subject: &ClickSubject,
@@ -100,27 +125,6 @@ impl ClickStore for MemoryClickStore {
 
     async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
         locked(&self.tables).clicks.page(query)
-    }
-
-    async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
-        Ok(*locked(&self.tables).salts.entry(day).or_insert(fresh))
-    }
-
-    async fn forget_salts(&self, before: Day) -> PortResult<()> {
-        locked(&self.tables).salts.retain(|day, _| *day >= before);
-        Ok(())
-    }
-
-    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
-        Ok(locked(&self.tables).clicks.purge(before, limit))
-    }
-
-    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
-        Ok(locked(&self.tables).clicks.trim(bytes_max, limit))
-    }
-
-    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
-        Ok(locked(&self.tables).days.purge(before, limit))
     }
 }
 

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ErrorKind;
 use curt_core::clock::ManualClock;
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{
-    Bucket, CachedLink, ClickStream, LinkCache, LinkIndex, ListOrder, ListQuery, QuotaReply,
+    Bucket, CachedLink, LinkCache, LinkIndex, ListOrder, ListQuery, QuotaReply,
     QuotaRule, Quotas,
 };
 use curt_memory::{
-    MemoryAccounts, MemoryClickCounters, MemoryClickStore, MemoryClickStream, MemoryCursor,
-    MemoryHeartbeats, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool, MemoryLeases, MemoryLinkCache,
-    MemoryLinkStore, MemoryQuotas,
+    MemoryAccounts, MemoryCursor, MemoryHeartbeats, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool,
+    MemoryLeases, MemoryLinkCache, MemoryLinkStore, MemoryQuotas,
 };
 use curt_testkit::conformance;
 use curt_testkit::conformance::heartbeats::Lookers;
@@ -81,24 +79,6 @@ async fn leases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn click_stream() {
-    for partitions in [1, 3] {
-        let make = async || Arc::new(MemoryClickStream::new(partitions, 1_000)) as _;
-        conformance::click_stream::suite(make).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn click_counters() {
-    conformance::click_counters::suite(async || Arc::new(MemoryClickCounters::new()) as _).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn click_store() {
-    conformance::click_store::suite(async || Arc::new(MemoryClickStore::new()) as _).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn accounts() {
     conformance::accounts::suite(async || Arc::new(MemoryAccounts::new()) as _).await;
 }
@@ -149,28 +129,6 @@ async fn a_cache_keeps_no_more_than_its_cap() {
         kept += usize::from(cache.get(&id).await.unwrap().is_some());
     }
     assert_eq!(kept, 10);
-}
-
-#[tokio::test]
-async fn a_full_stream_throttles_until_it_is_committed() {
-    let stream = MemoryClickStream::new(1, 3);
-    let record: Box<[u8]> = b"click".as_slice().into();
-    stream.append(&vec![record.clone(); 3]).await.unwrap();
-    let refused = stream.append(std::slice::from_ref(&record)).await;
-    assert_eq!(
-        refused.map_err(|error| error.kind),
-        Err(ErrorKind::Throttled)
-    );
-    stream.commit(0, 2).await.unwrap();
-    stream.append(&vec![record; 2]).await.unwrap();
-    let offsets: Vec<u64> = stream
-        .poll(0, 0, 9)
-        .await
-        .unwrap()
-        .iter()
-        .map(|record| record.offset)
-        .collect();
-    assert_eq!(offsets, [2, 3, 4]);
 }
 
 /// Takes from one bucket at [`NOW`].

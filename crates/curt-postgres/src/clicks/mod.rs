@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickDamage, ClickFlush, ClickPage, ClickQuery, ClickStore, HourRange, Salt, StreamPartition,
-    Top,
+    ClickDamage, ClickFlush, ClickPage, ClickQuery, ClickReports, ClickStore, HourRange, Salt,
+    StreamPartition, Top,
 };
 use curt_core::{ClickSubject, ClickSum, Day, Dimension, PortResult, UnixMillis};
 use tokio::sync::Mutex;
@@ -42,7 +42,7 @@ impl PostgresClicks {
 
 #[async_trait]
 impl ClickStore for PostgresClicks {
-    async fn position(&self, partition: StreamPartition) -> PortResult<u64> {
+    async fn offset(&self, partition: StreamPartition) -> PortResult<u64> {
         apply::position(self.tables.engine().await?, partition).await
     }
 
@@ -52,6 +52,33 @@ impl ClickStore for PostgresClicks {
         apply::apply(engine, &flush).await
     }
 
+    async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
+        salts::keep(self.tables.engine().await?, day, fresh).await
+    }
+
+    async fn forget_salts(&self, before: Day) -> PortResult<()> {
+        salts::forget(self.tables.engine().await?, before).await
+    }
+
+    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
+        purge::clicks(self.tables.engine().await?, before, limit).await
+    }
+
+    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
+        purge::trim(self.tables.engine().await?, bytes_max, limit).await
+    }
+
+    async fn damage(&self) -> PortResult<Option<ClickDamage>> {
+        apply::damage(self.tables.engine().await?).await
+    }
+
+    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
+        purge::sums(self.tables.engine().await?, before, limit).await
+    }
+}
+
+#[async_trait]
+impl ClickReports for PostgresClicks {
     async fn series(
         &self,
         subject: &ClickSubject,
@@ -83,29 +110,5 @@ impl ClickStore for PostgresClicks {
 
     async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
         single_clicks::page(self.tables.engine().await?, query).await
-    }
-
-    async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
-        salts::keep(self.tables.engine().await?, day, fresh).await
-    }
-
-    async fn forget_salts(&self, before: Day) -> PortResult<()> {
-        salts::forget(self.tables.engine().await?, before).await
-    }
-
-    async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
-        purge::clicks(self.tables.engine().await?, before, limit).await
-    }
-
-    async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
-        purge::trim(self.tables.engine().await?, bytes_max, limit).await
-    }
-
-    async fn damage(&self) -> PortResult<Option<ClickDamage>> {
-        apply::damage(self.tables.engine().await?).await
-    }
-
-    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
-        purge::sums(self.tables.engine().await?, before, limit).await
     }
 }

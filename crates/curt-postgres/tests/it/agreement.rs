@@ -37,6 +37,6 @@ async fn clicks_in_postgres_agree() {
     let server = need!(shared());
     for seed in 0..HISTORIES {
         let memory = Arc::new(MemoryClickStore::new());
-        click_store::agreement(seed, STEPS, memory, open(&server).clicks()).await;
+        clicks::agreement(seed, STEPS, memory, open(&server).clicks()).await;
     }
 }

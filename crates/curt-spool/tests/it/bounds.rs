@@ -1,7 +1,6 @@
 use std::time::{Duration, Instant};
 
-use curt_core::ErrorKind;
-use curt_core::ports::ClickStream;
+use curt_core::ports::ClickSource;
 use curt_spool::{Spool, SpoolMetrics};
 use prometheus_client::registry::Registry;
 
@@ -75,35 +74,6 @@ async fn over_a_full_spool_clicks_are_dropped_and_counted_exactly_c2() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_append_without_room_is_refused_whole() {
-    let world = World::with_small_segments(1 << 20);
-    let spool = world.open();
-    let batch: Vec<Box<[u8]>> = (0..10).map(|n| vec![n; 5_000].into()).collect();
-    let mut batches = 0;
-    let refused = loop {
-        match spool.append(&batch).await {
-            Ok(()) => batches += 1,
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(refused.kind, ErrorKind::Throttled);
-    let records = drain(&spool, 0, 0).await;
-    assert_eq!(records.len(), batches * batch.len());
-
-    for too_much in [
-        vec![vec![0; 70_000].into()],
-        vec![vec![0; 60_000].into(); 3],
-    ] {
-        let refused = spool.append(&too_much).await.unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::Invalid);
-    }
-    let capture = open_capture(&spool, 0).unwrap();
-    let refused = spool.append(&batch).await.unwrap_err();
-    assert_eq!(refused.kind, ErrorKind::Invalid);
-    drop(capture);
-}
-
 /// The writer counts whatever the keeper does meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_is_too_slow_costs_clicks_and_no_mistake() {
@@ -116,7 +86,7 @@ async fn a_reader_that_is_too_slow_costs_clicks_and_no_mistake() {
     });
     let (mut read, mut position) = (Vec::new(), 0);
     while !writing.is_finished() {
-        let records = spool.poll(0, position, 500).await.unwrap();
+        let records = spool.poll(0, position, 500, Duration::ZERO).await.unwrap();
         if let Some(last) = records.last() {
             position = last.offset + 1;
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use curt_core::ports::ClickStream;
+use curt_core::ports::ClickSource;
 use curt_testkit::length::length;
 use curt_testkit::process::Guarded;
 

@@ -2,9 +2,10 @@ use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Duration;
 
 use curt_clicks::record::RecordError;
-use curt_core::ports::{ClickStream, DeadLetters as _};
+use curt_core::ports::{ClickSource, DeadLetters as _};
 
 use crate::world::{
     World, click, drain, folder_in_memory, number_of, numbers, open_at, open_capture, record,
@@ -190,11 +191,13 @@ async fn rejected_records_are_counted_and_kept_up_to_the_bound() {
     world.settings.dead_letter_bytes = 1_000;
     world.settings.keeps_dead_records = true;
     let spool = world.open();
-    spool
-        .append(&[b"\x09 of another version".as_slice().into()])
+    let mut writer = spool.take_writer(0).unwrap();
+    assert!(writer.write(b"\x09 of another version"));
+    let polled = spool
+        .poll(0, 0, 10, Duration::ZERO)
         .await
-        .unwrap();
-    let polled = spool.poll(0, 0, 10).await.unwrap().remove(0);
+        .unwrap()
+        .remove(0);
     let error = curt_clicks::record::decode(&polled.bytes).unwrap_err();
     assert_eq!(error, RecordError::Version(9));
     for _ in 0..100 {

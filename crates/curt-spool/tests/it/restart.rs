@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use curt_clicks::record::{ClickRecord, decode};
-use curt_core::ports::ClickStream;
+use curt_core::ports::ClickSource;
 use curt_core::{ErrorKind, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 
@@ -158,7 +160,7 @@ async fn fewer_workers_still_read_what_more_of_them_wrote() {
     drop(spool);
     world.settings.writers = 1;
     let spool = world.open();
-    assert_eq!(spool.partitions().await.unwrap(), 4);
+    assert_eq!(spool.assignment().await.unwrap(), [0, 1, 2, 3]);
     let mut positions = Vec::new();
     for partition in 0..4 {
         let records = drain(&spool, partition, 0).await;
@@ -167,7 +169,7 @@ async fn fewer_workers_still_read_what_more_of_them_wrote() {
         spool.commit(partition, u64::MAX).await.unwrap();
     }
     assert!(open_capture(&spool, 1).is_err());
-    let refused = spool.poll(4, 0, 1).await.unwrap_err();
+    let refused = spool.poll(4, 0, 1, Duration::ZERO).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Invalid);
 
     // Nothing is left in them, and still their offsets go on.

@@ -1,6 +1,7 @@
 use std::sync::Arc;
+use std::time::Duration;
 
-use curt_core::ports::ClickStream;
+use curt_core::ports::ClickSource;
 use tokio::task::JoinSet;
 
 use crate::world::{World, number_of, open_capture, record_surely};
@@ -20,7 +21,10 @@ async fn a_reader_beside_the_writer_sees_every_record_once_and_in_order() {
     });
     let (mut next, mut position) = (0, 0);
     while next < RECORDS {
-        let records = spool.poll(0, position, 5_000).await.unwrap();
+        let records = spool
+            .poll(0, position, 5_000, Duration::ZERO)
+            .await
+            .unwrap();
         for record in &records {
             assert!(record.offset >= position);
             position = record.offset + 1;
@@ -33,7 +37,13 @@ async fn a_reader_beside_the_writer_sees_every_record_once_and_in_order() {
         }
     }
     writing.join().unwrap();
-    assert!(spool.poll(0, position, 1).await.unwrap().is_empty());
+    assert!(
+        spool
+            .poll(0, position, 1, Duration::ZERO)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     let counts = spool.counts();
     assert_eq!(counts.captured, u64::from(RECORDS));
     assert_eq!(counts.poisoned.len(), 0, "{counts:?}");
@@ -60,7 +70,11 @@ async fn readers_that_their_writers_overtake_miss_no_end_of_a_segment() {
         reading.spawn(async move {
             let (mut next, mut position) = (0, 0);
             while next < EACH {
-                for record in &spool.poll(partition, position, usize::MAX).await.unwrap() {
+                for record in &spool
+                    .poll(partition, position, usize::MAX, Duration::ZERO)
+                    .await
+                    .unwrap()
+                {
                     assert_eq!(number_of(record), next);
                     (next, position) = (next + 1, record.offset + 1);
                 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use curt_core::ports::{ClickStream, StreamRecord};
+use curt_core::ports::{ClickSource, StreamRecord};
 use curt_spool::Spool;
 
 use crate::world::{World, drain, numbers, open_capture, record, record_surely};

@@ -3,10 +3,11 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use curt_clicks::capture::Capture;
 use curt_clicks::record::{ClickRecord, Method, Outcome, decode};
-use curt_core::ports::{ClickStream, StreamRecord};
+use curt_core::ports::{ClickSource, StreamRecord};
 use curt_core::{Attribution, DomainId, PortResult, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 use tempfile::TempDir;
@@ -129,7 +130,10 @@ pub(crate) async fn drain(spool: &Spool, partition: u32, from: u64) -> Vec<Strea
     let mut all: Vec<StreamRecord> = Vec::new();
     loop {
         let from = all.last().map_or(from, |last| last.offset + 1);
-        let page = spool.poll(partition, from, 1_000).await.unwrap();
+        let page = spool
+            .poll(partition, from, 1_000, Duration::ZERO)
+            .await
+            .unwrap();
         if page.is_empty() {
             return all;
         }

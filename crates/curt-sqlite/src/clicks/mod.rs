@@ -28,8 +28,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickDamage, ClickFlush, ClickPage, ClickQuery, ClickStore, HourRange, Salt, StreamPartition,
-    Top,
+    ClickDamage, ClickFlush, ClickPage, ClickQuery, ClickReports, ClickStore, HourRange, Salt,
+    StreamPartition, Top,
 };
 use curt_core::{
     ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis, names,
@@ -102,7 +102,7 @@ fn is_damage(error: &PortError) -> bool {
 
 #[async_trait]
 impl ClickStore for SqliteClicks {
-    async fn position(&self, partition: StreamPartition) -> PortResult<u64> {
+    async fn offset(&self, partition: StreamPartition) -> PortResult<u64> {
         self.db
             .readers
             .look_up("read a click position", |connection| {
@@ -135,71 +135,6 @@ impl ClickStore for SqliteClicks {
             );
         }
         self.apply_past_damage(&flush).await
-    }
-
-    async fn series(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: HourRange,
-    ) -> PortResult<Vec<ClickSum>> {
-        let subject = subject.clone();
-        self.db
-            .readers
-            .scan("read clicks by the hour", move |connection| {
-                report::series(connection, &subject, dimension, range)
-            })
-            .await
-    }
-
-    async fn top(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: HourRange,
-        limit: usize,
-    ) -> PortResult<Top> {
-        let subject = subject.clone();
-        self.db
-            .readers
-            .scan("rank clicks", move |connection| {
-                report::top(connection, &subject, dimension, range, limit)
-            })
-            .await
-    }
-
-    async fn visitors(
-        &self,
-        subject: &ClickSubject,
-        from: Day,
-        before: Day,
-    ) -> PortResult<Vec<(Day, u64)>> {
-        let subject = subject.clone();
-        self.db
-            .readers
-            .scan("count visitors", move |connection| {
-                report::visitors(connection, &subject, from, before)
-            })
-            .await
-    }
-
-    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
-        const OP: &str = "list clicks";
-        let ids = single_clicks::ids_of(query).ok_or_else(|| {
-            PortError::new(
-                ErrorKind::Invalid,
-                BACKEND,
-                OP,
-                "the cursor is not one of this list",
-            )
-        })?;
-        let query = query.clone();
-        self.db
-            .readers
-            .scan(OP, move |connection| {
-                single_clicks::page(connection, &query, ids)
-            })
-            .await
     }
 
     async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
@@ -274,6 +209,74 @@ impl ClickStore for SqliteClicks {
             .writer
             .write("purge click sums", limit, move |work| {
                 apply::purge(work.connection, before, limit)
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl ClickReports for SqliteClicks {
+    async fn series(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+    ) -> PortResult<Vec<ClickSum>> {
+        let subject = subject.clone();
+        self.db
+            .readers
+            .scan("read clicks by the hour", move |connection| {
+                report::series(connection, &subject, dimension, range)
+            })
+            .await
+    }
+
+    async fn top(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+        limit: usize,
+    ) -> PortResult<Top> {
+        let subject = subject.clone();
+        self.db
+            .readers
+            .scan("rank clicks", move |connection| {
+                report::top(connection, &subject, dimension, range, limit)
+            })
+            .await
+    }
+
+    async fn visitors(
+        &self,
+        subject: &ClickSubject,
+        from: Day,
+        before: Day,
+    ) -> PortResult<Vec<(Day, u64)>> {
+        let subject = subject.clone();
+        self.db
+            .readers
+            .scan("count visitors", move |connection| {
+                report::visitors(connection, &subject, from, before)
+            })
+            .await
+    }
+
+    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
+        const OP: &str = "list clicks";
+        let ids = single_clicks::ids_of(query).ok_or_else(|| {
+            PortError::new(
+                ErrorKind::Invalid,
+                BACKEND,
+                OP,
+                "the cursor is not one of this list",
+            )
+        })?;
+        let query = query.clone();
+        self.db
+            .readers
+            .scan(OP, move |connection| {
+                single_clicks::page(connection, &query, ids)
             })
             .await
     }

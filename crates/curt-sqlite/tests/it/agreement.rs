@@ -33,6 +33,6 @@ async fn clicks_in_sqlite_agree() {
         let folder = tempfile::tempdir().unwrap();
         let memory = Arc::new(MemoryClickStore::new());
         let db = Sqlite::open_clicks(folder.path().join("clicks.db"), quick()).unwrap();
-        click_store::agreement(seed, STEPS, memory, db.clicks()).await;
+        clicks::agreement(seed, STEPS, memory, db.clicks()).await;
     }
 }

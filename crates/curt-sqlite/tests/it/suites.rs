@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use curt_core::ports::{LedgerForm, SeededDatabase};
+use curt_core::ports::{ClickDatabase, LedgerForm, SeededDatabase};
 use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
 use curt_testkit::conformance;
 use tempfile::TempDir;
@@ -100,11 +100,18 @@ async fn accounts() {
         .await;
 }
 
+fn fresh_clicks() -> (TempDir, Arc<dyn ClickDatabase>) {
+    let folder = new_folder();
+    let clicks = open_clicks(folder.path()).clicks();
+    (folder, clicks)
+}
+
+curt_testkit::click_database_tests!(fresh_clicks());
+
 #[tokio::test(flavor = "multi_thread")]
-async fn click_store() {
-    let fresh = Fresh::new();
-    conformance::click_store::suite(async || open_clicks(&fresh.folder()).clicks()).await;
+async fn clicks_survive_reopening_c1() {
     let folder = new_folder();
     let open = async |folder: &Path| open_clicks(folder).clicks();
-    conformance::click_store::suite_durable(folder.path(), open).await;
+    let clause = conformance::clicks::durable::survives_reopening_c1(folder.path(), open);
+    conformance::run_clause(clause).await;
 }

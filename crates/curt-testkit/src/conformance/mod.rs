@@ -5,9 +5,7 @@
 //! it saw. Run suites on a multi-threaded runtime, so that the racing clauses race.
 
 pub mod accounts;
-pub mod click_counters;
-pub mod click_store;
-pub mod click_stream;
+pub mod clicks;
 pub mod cursor;
 pub mod heartbeats;
 pub mod key_file;

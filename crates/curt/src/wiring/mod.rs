@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use curt_accounts::AccountServices;
-use curt_core::ports::{Accounts, ClickStore, Cursor, KeyFile, Quotas};
+use curt_core::ports::{Accounts, ClickDatabase, Cursor, KeyFile, Quotas};
 use curt_core::{Clock, ClockGuard, ErrorKind, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
 use curt_links::PurgePorts;
@@ -58,7 +58,10 @@ impl Stores {
     }
 
     /// Opens the clicks database, for a process that counts clicks or reports on them.
-    pub(crate) fn open_clicks(&mut self, config: &Config) -> anyhow::Result<Arc<dyn ClickStore>> {
+    pub(crate) fn open_clicks(
+        &mut self,
+        config: &Config,
+    ) -> anyhow::Result<Arc<dyn ClickDatabase>> {
         open_clicks(&mut self.engines, config)
     }
 
@@ -224,7 +227,7 @@ impl<'a> Opening<'a> {
     }
 }
 
-fn open_clicks(engines: &mut Engines, config: &Config) -> anyhow::Result<Arc<dyn ClickStore>> {
+fn open_clicks(engines: &mut Engines, config: &Config) -> anyhow::Result<Arc<dyn ClickDatabase>> {
     named(Part::Clicks, engines.clicks(&config.store.clicks))
 }
 

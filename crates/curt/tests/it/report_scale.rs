@@ -149,7 +149,7 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
 }
 
 async fn add(store: &dyn ClickStore, days: Vec<SubjectDay>, clicks: Vec<Click>) {
-    let from = store.position(sample::partition(0)).await.unwrap();
+    let from = store.offset(sample::partition(0)).await.unwrap();
     let flush = ClickFlush {
         partition: sample::partition(0),
         from,

@@ -6,12 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickFlush, ClickPage, ClickQuery, ClickStore, ClickStream, HourRange, Salt, StreamId,
-    StreamPartition, StreamRecord, Top,
+    ClickFlush, ClickSource, ClickStore, Salt, StreamId, StreamPartition, StreamRecord,
 };
-use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
-};
+use curt_core::{ClickSubject, Day, ErrorKind, PortError, PortResult, UnixMillis};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::Notify;
@@ -81,22 +78,24 @@ struct Troubled<T: ?Sized> {
 }
 
 #[async_trait]
-impl ClickStream for Troubled<dyn ClickStream> {
+impl ClickSource for Troubled<dyn ClickSource> {
     fn id(&self) -> StreamId {
         self.inner.id()
     }
 
-    async fn append(&self, records: &[Box<[u8]>]) -> PortResult<()> {
-        self.trouble.pass(self.inner.append(records)).await
+    async fn assignment(&self) -> PortResult<Vec<u32>> {
+        self.trouble.pass(self.inner.assignment()).await
     }
 
-    async fn partitions(&self) -> PortResult<u32> {
-        self.trouble.pass(self.inner.partitions()).await
-    }
-
-    async fn poll(&self, partition: u32, from: u64, limit: usize) -> PortResult<Vec<StreamRecord>> {
+    async fn poll(
+        &self,
+        partition: u32,
+        from: u64,
+        limit: usize,
+        wait: Duration,
+    ) -> PortResult<Vec<StreamRecord>> {
         self.trouble
-            .pass(self.inner.poll(partition, from, limit))
+            .pass(self.inner.poll(partition, from, limit, wait))
             .await
     }
 
@@ -109,8 +108,8 @@ impl ClickStream for Troubled<dyn ClickStream> {
 
 #[async_trait]
 impl ClickStore for Troubled<dyn ClickStore> {
-    async fn position(&self, partition: StreamPartition) -> PortResult<u64> {
-        self.trouble.pass(self.inner.position(partition)).await
+    async fn offset(&self, partition: StreamPartition) -> PortResult<u64> {
+        self.trouble.pass(self.inner.offset(partition)).await
     }
 
     async fn apply(&self, flush: ClickFlush) -> PortResult<bool> {
@@ -119,38 +118,6 @@ impl ClickStore for Troubled<dyn ClickStore> {
 
     async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
         self.trouble.pass(self.inner.salt(day, fresh)).await
-    }
-
-    async fn series(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: HourRange,
-    ) -> PortResult<Vec<ClickSum>> {
-        self.inner.series(subject, dimension, range).await
-    }
-
-    async fn top(
-        &self,
-        subject: &ClickSubject,
-        dimension: Dimension,
-        range: HourRange,
-        limit: usize,
-    ) -> PortResult<Top> {
-        self.inner.top(subject, dimension, range, limit).await
-    }
-
-    async fn visitors(
-        &self,
-        subject: &ClickSubject,
-        from: Day,
-        before: Day,
-    ) -> PortResult<Vec<(Day, u64)>> {
-        self.inner.visitors(subject, from, before).await
-    }
-
-    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
-        self.inner.clicks(query).await
     }
 
     async fn forget_salts(&self, before: Day) -> PortResult<()> {
@@ -173,8 +140,8 @@ impl ClickStore for Troubled<dyn ClickStore> {
 fn troubled(world: &World, trouble: &Arc<Trouble>) -> FlushPorts {
     let ports = world.ports();
     FlushPorts {
-        stream: Arc::new(Troubled {
-            inner: Arc::clone(&ports.stream),
+        source: Arc::new(Troubled {
+            inner: Arc::clone(&ports.source),
             trouble: Arc::clone(trouble),
         }),
         store: Arc::new(Troubled {
@@ -210,7 +177,7 @@ async fn assert_exact(world: &World, what: &str) {
     assert_eq!(visitors.len(), 1, "{what}");
     assert_eq!(visitors[0].1, 10, "{what}: the salt outlives the process");
     assert_eq!(world.clicks().await.len(), CLICKS as usize, "{what}");
-    assert_eq!(world.position().await, clicks, "{what}");
+    assert_eq!(world.offset().await, clicks, "{what}");
 }
 
 /// Runs a pipeline that ends when all is counted, or dies on the way; says whether it died.
@@ -267,7 +234,7 @@ async fn answers_that_do_not_come_are_waited_for_c1() {
         let pipeline = Pipeline::new(troubled(&world, &trouble), quick(), FlushMetrics::default());
         let running = tokio::spawn(pipeline.run(stop.clone()));
         let all = async {
-            while world.position().await < u64::from(CLICKS) {
+            while world.offset().await < u64::from(CLICKS) {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{ClickStore, ClickStream, HourRange};
+use curt_core::ports::{ClickReports, ClickSource, ClickStore, HourRange};
 use curt_core::{Attribution, ClickOutcome, ClickSubject, Day, Dimension, OwnerId, PackedTags};
 use curt_memory::MemoryClickStream;
 use curt_testkit::sample::{NOW, OWNER, id};
@@ -137,7 +137,7 @@ async fn a_click_is_kept_with_whose_it_is_and_without_its_address() {
 }
 
 #[tokio::test]
-async fn poison_is_set_aside_and_everything_else_is_counted() {
+async fn dead_letters_are_set_aside_and_everything_else_is_counted() {
     let world = World::new();
     for n in 0..100 {
         let record = match n {
@@ -146,16 +146,17 @@ async fn poison_is_set_aside_and_everything_else_is_counted() {
             99 => encoded(&click("a", n))[..10].into(),
             _ => encoded(&click("a", n)),
         };
-        world.stream.append(&[record]).await.unwrap();
+        world.append([record]).await;
     }
     world.drain(quick()).await;
     assert_eq!(world.total(&link("a")).await, 97);
-    let rejected: Vec<u64> = world.rejected().iter().map(|(offset, _)| *offset).collect();
-    assert_eq!(rejected, [40, 41, 99]);
-    let position = world.position().await;
-    assert_eq!(position, 100, "poison at the end does not come again");
+    let letters = world.dead_letters.letters();
+    let offsets: Vec<u64> = letters.iter().map(|letter| letter.1).collect();
+    assert_eq!(offsets, [40, 41, 99]);
+    let offset = world.offset().await;
+    assert_eq!(offset, 100, "a dead letter at the end does not come again");
     world.drain(quick()).await;
-    assert_eq!(world.rejected().len(), 3);
+    assert_eq!(world.dead_letters.letters().len(), 3);
 }
 
 /// The day of a click decides about its salt, and both days know the visitor.
@@ -280,7 +281,10 @@ async fn the_stream_is_told_what_it_may_delete() {
     let world = World::new();
     world.capture(&[click("a", 1), click("a", 2)]).await;
     world.drain(quick()).await;
-    assert_eq!(world.stream.poll(0, 0, 9).await.unwrap(), []);
+    assert_eq!(
+        world.stream.poll(0, 0, 9, Duration::ZERO).await.unwrap(),
+        []
+    );
 }
 
 #[tokio::test]
@@ -320,5 +324,5 @@ async fn old_clicks_counts_and_salts_go() {
     let salt = async |day| world.store.salt(day, [7; 32]).await.unwrap();
     assert_ne!(salt(today).await, [7; 32], "in use");
     assert_eq!(salt(today.minus(20)).await, [7; 32], "forgotten");
-    assert_eq!(world.position().await, 4);
+    assert_eq!(world.offset().await, 4);
 }

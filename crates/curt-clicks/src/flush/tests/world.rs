@@ -1,17 +1,20 @@
 //! A pipeline between a stream, a store in memory.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use curt_core::clock::ManualClock;
 use curt_core::ports::{
-    ClickFilter, ClickQuery, ClickStore, ClickStream, DeadLetters, HourRange, StreamPartition,
+    ClickFilter, ClickQuery, ClickReports, ClickSink, ClickSource, ClickStore, HourRange,
+    ProducerId, SequencedRecord, StreamPartition,
 };
 use curt_core::{
     Attribution, Click, ClickSubject, Day, Dimension, DomainId, PackedTags, UnixMillis,
 };
-use curt_memory::{MemoryClickStore, MemoryClickStream};
+use curt_memory::{MemoryClickStore, MemoryClickStream, MemoryDeadLetters};
 use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
@@ -27,18 +30,9 @@ pub(super) fn quick() -> FlushSettings {
     FlushSettings {
         window: Duration::ZERO,
         poll_max: 7,
-        idle: Duration::from_millis(1),
+        poll_wait: Duration::from_millis(1),
         retry: Duration::from_millis(1),
         ..FlushSettings::default()
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Rejected(Mutex<Vec<(u64, &'static str)>>);
-
-impl DeadLetters for Rejected {
-    fn put(&self, _: u32, offset: u64, reason: &'static str, _: &[u8]) {
-        self.0.lock().unwrap().push((offset, reason));
     }
 }
 
@@ -46,7 +40,8 @@ pub(super) struct World {
     pub(super) stream: Arc<MemoryClickStream>,
     pub(super) store: Arc<MemoryClickStore>,
     pub(super) clock: Arc<ManualClock>,
-    pub(super) rejected: Arc<Rejected>,
+    pub(super) dead_letters: Arc<MemoryDeadLetters>,
+    sequence: AtomicU64,
 }
 
 impl World {
@@ -55,14 +50,15 @@ impl World {
             stream: Arc::new(MemoryClickStream::new(1, 100_000)),
             store: Arc::default(),
             clock: Arc::new(ManualClock::at(NOW)),
-            rejected: Arc::default(),
+            dead_letters: Arc::default(),
+            sequence: AtomicU64::new(0),
         }
     }
 
     pub(super) fn ports(&self) -> FlushPorts {
         FlushPorts {
-            stream: self.stream.clone(),
-            dead_letters: self.rejected.clone(),
+            source: self.stream.clone(),
+            dead_letters: self.dead_letters.clone(),
             store: self.store.clone(),
             clock: self.clock.clone(),
             countries: Arc::new(Countries::none()),
@@ -78,8 +74,16 @@ impl World {
     }
 
     pub(super) async fn capture(&self, clicks: &[ClickRecord<'_>]) {
-        let records: Vec<_> = clicks.iter().map(encoded).collect();
-        self.stream.append(&records).await.unwrap();
+        self.append(clicks.iter().map(encoded)).await;
+    }
+
+    pub(super) async fn append(&self, records: impl IntoIterator<Item = Box<[u8]>>) {
+        let sequenced = |bytes| SequencedRecord {
+            sequence: self.sequence.fetch_add(1, Relaxed),
+            bytes,
+        };
+        let records: Vec<_> = records.into_iter().map(sequenced).collect();
+        self.stream.append(ProducerId(0), &records).await.unwrap();
     }
 
     pub(super) async fn total(&self, subject: &ClickSubject) -> u64 {
@@ -108,16 +112,12 @@ impl World {
     }
 
     /// Up to where the store has counted.
-    pub(super) async fn position(&self) -> u64 {
+    pub(super) async fn offset(&self) -> u64 {
         let partition = StreamPartition {
             stream: self.stream.id(),
             number: 0,
         };
-        self.store.position(partition).await.unwrap()
-    }
-
-    pub(super) fn rejected(&self) -> Vec<(u64, &'static str)> {
-        self.rejected.0.lock().unwrap().clone()
+        self.store.offset(partition).await.unwrap()
     }
 }
 

@@ -57,7 +57,7 @@ async fn humans(world: &World, subject: &ClickSubject, at: UnixMillis, number: u
 }
 
 pub(crate) async fn apply(world: &World, days: Vec<SubjectDay>, clicks: Vec<Click>) {
-    let from = world.clicks.position(partition(0)).await.unwrap();
+    let from = world.clicks.offset(partition(0)).await.unwrap();
     let flush = ClickFlush {
         partition: partition(0),
         from,

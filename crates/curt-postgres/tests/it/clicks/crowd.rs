@@ -114,7 +114,7 @@ async fn killed_backends_lose_and_double_nothing_c1() {
         );
     }
     for (number, flushed) in flushed {
-        let position = clicks.position(stream(number)).await.unwrap();
+        let position = clicks.offset(stream(number)).await.unwrap();
         assert_eq!(position, flushed);
     }
 }

@@ -30,7 +30,7 @@ async fn a_nul_is_counted_like_any_other_sign() {
         ..one_click(1, 0)
     };
     assert!(clicks.apply(flush).await.unwrap());
-    assert_eq!(clicks.position(stream(1)).await.unwrap(), 1);
+    assert_eq!(clicks.offset(stream(1)).await.unwrap(), 1);
     assert_eq!(total(&clicks, &odd_tag).await, 1);
     let query = ClickQuery {
         subject: ClickSubject::Orphans,

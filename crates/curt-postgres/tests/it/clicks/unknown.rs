@@ -100,7 +100,7 @@ async fn cut_at(place: &str, is_committed: bool) {
     assert_eq!(before, 1 + u64::from(is_committed));
     let again = clicks.apply(one_click(1, 1)).await.unwrap();
     assert_eq!(again, !is_committed);
-    assert_eq!(clicks.position(stream(1)).await.unwrap(), 2);
+    assert_eq!(clicks.offset(stream(1)).await.unwrap(), 2);
     assert_eq!(total(&clicks, &link("a")).await, 2, "C-1");
     let clicks = database.sql("select count(*) from clicks").unwrap();
     assert_eq!(clicks, "2", "C-1");
@@ -140,7 +140,7 @@ async fn an_abandoned_flush_is_undone_c1() {
     flush.abort();
     assert!(flush.await.unwrap_err().is_cancelled());
     gate.open().await;
-    assert_eq!(clicks.position(stream(1)).await.unwrap(), 1);
+    assert_eq!(clicks.offset(stream(1)).await.unwrap(), 1);
     assert!(clicks.apply(one_click(1, 1)).await.unwrap());
     assert_eq!(total(&open(&database.url()), &link("a")).await, 2, "C-1");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use curt_core::ports::{ClickFlush, ClickStore, HourRange, StreamId, StreamPartition};
+use curt_core::ports::{ClickDatabase, ClickFlush, HourRange, StreamId, StreamPartition};
 use curt_core::{
     Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay,
     UnixMillis,
@@ -14,7 +14,7 @@ use curt_testkit::sample::{NOW, OWNER, id};
 /// How long a store may be away, or something take on a busy machine, before a test gives up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) type Clicks = Arc<dyn ClickStore>;
+pub(crate) type Clicks = Arc<dyn ClickDatabase>;
 
 pub(crate) fn open(url: &str) -> Clicks {
     let settings = PostgresSettings {
@@ -91,7 +91,7 @@ pub(crate) async fn apply_surely(clicks: &Clicks, flush: ClickFlush) {
     loop {
         let applied = match clicks.apply(flush.clone()).await {
             Ok(true) => return,
-            Ok(false) => clicks.position(flush.partition).await,
+            Ok(false) => clicks.offset(flush.partition).await,
             Err(error) => Err(error),
         };
         match applied {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use curt_core::PortResult;
 use curt_core::ports::{
-    Accounts, ClickStore, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, Quotas,
+    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, Quotas,
 };
 use curt_memory::{
     MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryHeartbeats, MemoryKeyFile,
@@ -86,7 +86,7 @@ impl Engines {
 
     /// The clicks database: a file, or connections, of its own, so that nothing else waits for counting (C-2). Called
     /// after [`links`](Self::links).
-    pub(crate) fn clicks(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn ClickStore>> {
+    pub(crate) fn clicks(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn ClickDatabase>> {
         require(Part::Clicks, address)?;
         match address.kind() {
             EngineKind::Memory => Ok(Arc::new(MemoryClickStore::new())),

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use curt_clicks::record;
-use curt_core::ports::ClickStream as _;
 use curt_core::{Attribution, DomainId, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 use serde_json::json;
@@ -102,12 +101,12 @@ fn append_foreign_records(spool: &Path) -> Vec<(&'static str, u64)> {
         writers: 3,
         ..SpoolSettings::default()
     };
-    let runtime = tokio::runtime::Runtime::new().unwrap();
     let now = UnixMillis(jiff::Timestamp::now().as_millisecond());
     let opened = Spool::open(spool, &settings, now, &SpoolMetrics::default()).unwrap();
+    let mut writer = opened.take_writer(0).unwrap();
     let mut foreign = BTreeMap::<&'static str, u64>::new();
     for (reason, record) in records {
-        runtime.block_on(opened.append(&[record])).unwrap();
+        assert!(writer.write(&record));
         *foreign.entry(reason).or_default() += 1;
     }
     foreign.into_iter().collect()

@@ -7,28 +7,13 @@ use curt_core::{ClickSubject, Day, Dimension};
 use super::{
     DAY, Port, all_of, click, counted, day, flush, flush_of, link, series, sum, visitors, walk,
 };
-use crate::conformance::{RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{RACERS, race, same};
 use crate::sample::partition;
 
 const CLASS: Dimension = Dimension::Class;
 
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        an_empty_store_knows_nothing,
-        a_flush_is_applied_once_c1,
-        a_refused_flush_changes_nothing_c1,
-        an_empty_flush_moves_the_position,
-        partitions_add_up,
-        streams_are_apart,
-        one_racer_applies_c1,
-        racing_partitions_all_count_c1,
-    );
-}
-
-async fn an_empty_store_knows_nothing(store: Port) -> Result<()> {
-    same("position", store.position(partition(3)).await?, 0)?;
+pub async fn an_empty_store_knows_nothing(store: Port) -> Result<()> {
+    same("offset", store.offset(partition(3)).await?, 0)?;
     for subject in [ClickSubject::Everything, ClickSubject::Orphans, link("a")] {
         same("sums", series(&store, &subject, CLASS).await?, vec![])?;
         let top = store.top(&subject, CLASS, HourRange::ALL, 9).await?;
@@ -56,7 +41,7 @@ fn whole(partition: StreamPartition, from: u64, to: u64) -> ClickFlush {
     }
 }
 
-async fn a_flush_is_applied_once_c1(store: Port) -> Result<()> {
+pub async fn a_flush_is_applied_once_c1(store: Port) -> Result<()> {
     ensure!(store.apply(whole(partition(0), 0, 10)).await?, "the first");
     ensure!(
         !store.apply(whole(partition(0), 0, 10)).await?,
@@ -65,23 +50,23 @@ async fn a_flush_is_applied_once_c1(store: Port) -> Result<()> {
     let once = vec![sum(1, CLASS, "human", 5)];
     same("sums", series(&store, &link("a"), CLASS).await?, once)?;
     same("clicks", walk(&store, &all_of(link("a"))).await?.len(), 1)?;
-    same("position", store.position(partition(0)).await?, 10)?;
+    same("offset", store.offset(partition(0)).await?, 10)?;
 
     ensure!(store.apply(whole(partition(0), 10, 20)).await?, "the next");
     let twice = vec![sum(1, CLASS, "human", 10)];
     same("sums", series(&store, &link("a"), CLASS).await?, twice)?;
     same("clicks", walk(&store, &all_of(link("a"))).await?.len(), 2)?;
-    same("position", store.position(partition(0)).await?, 20)
+    same("offset", store.offset(partition(0)).await?, 20)
 }
 
-async fn a_refused_flush_changes_nothing_c1(store: Port) -> Result<()> {
+pub async fn a_refused_flush_changes_nothing_c1(store: Port) -> Result<()> {
     for (from, to) in [(1, 2), (9, 3)] {
         ensure!(
             !store.apply(whole(partition(0), from, to)).await?,
             "from {from}"
         );
     }
-    same("position", store.position(partition(0)).await?, 0)?;
+    same("offset", store.offset(partition(0)).await?, 0)?;
     same("sums", series(&store, &link("a"), CLASS).await?, vec![])?;
     same(
         "visitors",
@@ -92,17 +77,17 @@ async fn a_refused_flush_changes_nothing_c1(store: Port) -> Result<()> {
 }
 
 /// Poison alone moves the position too.
-async fn an_empty_flush_moves_the_position(store: Port) -> Result<()> {
+pub async fn an_empty_flush_moves_the_offset(store: Port) -> Result<()> {
     ensure!(store.apply(flush_of(0, 7, vec![])).await?, "the flush");
-    same("position", store.position(partition(0)).await?, 7)
+    same("offset", store.offset(partition(0)).await?, 7)
 }
 
-async fn partitions_add_up(store: Port) -> Result<()> {
+pub async fn partitions_add_up(store: Port) -> Result<()> {
     ensure!(store.apply(whole(partition(0), 0, 1)).await?, "partition 0");
     ensure!(store.apply(whole(partition(7), 0, 9)).await?, "partition 7");
-    same("position", store.position(partition(0)).await?, 1)?;
-    same("position", store.position(partition(7)).await?, 9)?;
-    same("position", store.position(partition(1)).await?, 0)?;
+    same("offset", store.offset(partition(0)).await?, 1)?;
+    same("offset", store.offset(partition(7)).await?, 9)?;
+    same("offset", store.offset(partition(1)).await?, 0)?;
     let both = vec![sum(1, CLASS, "human", 10)];
     same("sums", series(&store, &link("a"), CLASS).await?, both)?;
     let visitors = store.visitors(&link("a"), day(DAY), day(DAY + 1)).await?;
@@ -110,7 +95,7 @@ async fn partitions_add_up(store: Port) -> Result<()> {
 }
 
 /// Two servers with a spool of their own each count into one store.
-async fn streams_are_apart(store: Port) -> Result<()> {
+pub async fn streams_are_apart(store: Port) -> Result<()> {
     let streams = [0, 1, u64::MAX].map(|stream| StreamPartition {
         stream: StreamId(stream),
         number: 0,
@@ -119,14 +104,14 @@ async fn streams_are_apart(store: Port) -> Result<()> {
         ensure!(store.apply(whole(own, 0, to)).await?, "{own:?}");
     }
     for (to, own) in (1..).zip(streams) {
-        same("position", store.position(own).await?, to)?;
+        same("offset", store.offset(own).await?, to)?;
         ensure!(!store.apply(whole(own, 0, to)).await?, "{own:?} again");
     }
     let all = vec![sum(1, CLASS, "human", 15)];
     same("sums", series(&store, &link("a"), CLASS).await?, all)
 }
 
-async fn one_racer_applies_c1(store: Port) -> Result<()> {
+pub async fn one_racer_applies_c1(store: Port) -> Result<()> {
     for step in 0..4 {
         let applied = race(RACERS, |_| {
             let store = Arc::clone(&store);
@@ -142,7 +127,7 @@ async fn one_racer_applies_c1(store: Port) -> Result<()> {
 }
 
 /// Flushers of different partitions touch the same rows.
-async fn racing_partitions_all_count_c1(store: Port) -> Result<()> {
+pub async fn racing_partitions_all_count_c1(store: Port) -> Result<()> {
     let applied = race(RACERS, |number| {
         let store = Arc::clone(&store);
         let own = whole(partition(number as u32), 0, 1);

@@ -5,24 +5,9 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use curt_core::ports::{ClickCounters, Counted, CounterWindow};
 
-use super::{HOSTILE_TEXTS, RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{HOSTILE_TEXTS, RACERS, race, same};
 
 type Port = Arc<dyn ClickCounters>;
-
-pub async fn suite(make: impl AsyncFn() -> Port) {
-    let mut suite = Suite::of("ClickCounters");
-    run_clauses!(
-        suite,
-        make,
-        an_unknown_partition_is_at_zero,
-        sums_and_position_move_together_c1,
-        a_window_is_set_aside_until_forgotten_c1,
-        partitions_are_apart,
-        names_are_kept_verbatim,
-        one_racer_adds_c1,
-    );
-    suite.finish();
-}
 
 fn counted(name: &str, count: u64) -> Counted {
     Counted {
@@ -31,15 +16,15 @@ fn counted(name: &str, count: u64) -> Counted {
     }
 }
 
-fn window(position: u64, sums: &[Counted]) -> CounterWindow {
+fn window(offset: u64, sums: &[Counted]) -> CounterWindow {
     CounterWindow {
-        position,
+        offset,
         sums: sums.to_vec(),
     }
 }
 
-async fn an_unknown_partition_is_at_zero(counters: Port) -> Result<()> {
-    same("position", counters.position(7).await?, 0)?;
+pub async fn an_unknown_partition_is_at_zero(counters: Port) -> Result<()> {
+    same("offset", counters.offset(7).await?, 0)?;
     let empty = counters.take_window(7, "w").await?;
     same("window", empty, CounterWindow::default())?;
     counters.forget(7, "absent").await?;
@@ -47,13 +32,13 @@ async fn an_unknown_partition_is_at_zero(counters: Port) -> Result<()> {
     Ok(())
 }
 
-async fn sums_and_position_move_together_c1(counters: Port) -> Result<()> {
+pub async fn sums_and_offset_move_together_c1(counters: Port) -> Result<()> {
     let sums = [counted("b", 2), counted("a", 1), counted("b", 3)];
     ensure!(counters.add(0, 0, 10, &sums).await?, "the first");
     ensure!(!counters.add(0, 0, 10, &sums).await?, "called twice");
     ensure!(!counters.add(0, 5, 20, &sums).await?, "a step back");
     ensure!(!counters.add(0, 11, 20, &sums).await?, "a gap");
-    same("position", counters.position(0).await?, 10)?;
+    same("offset", counters.offset(0).await?, 10)?;
     ensure!(
         counters.add(0, 10, 20, &[counted("a", 5)]).await?,
         "the next"
@@ -63,7 +48,7 @@ async fn sums_and_position_move_together_c1(counters: Port) -> Result<()> {
     same("sorted sums", counters.take_window(0, "w").await?, want)
 }
 
-async fn a_window_is_set_aside_until_forgotten_c1(counters: Port) -> Result<()> {
+pub async fn a_window_is_set_aside_until_forgotten_c1(counters: Port) -> Result<()> {
     counters.add(0, 0, 10, &[counted("a", 1)]).await?;
     let first = counters.take_window(0, "w1").await?;
     same("the first", first.clone(), window(10, &[counted("a", 1)]))?;
@@ -76,15 +61,15 @@ async fn a_window_is_set_aside_until_forgotten_c1(counters: Port) -> Result<()> 
     same("still there", again, first)?;
     counters.forget(0, "w1").await?;
     counters.forget(0, "w1").await?;
-    same("position", counters.position(0).await?, 20)?;
+    same("offset", counters.offset(0).await?, 20)?;
     let fresh = counters.take_window(0, "w1").await?;
     same("a new window of that name", fresh, window(20, &[]))
 }
 
-async fn partitions_are_apart(counters: Port) -> Result<()> {
+pub async fn partitions_are_apart(counters: Port) -> Result<()> {
     counters.add(0, 0, 10, &[counted("a", 1)]).await?;
     counters.add(1, 0, 99, &[counted("a", 7)]).await?;
-    same("position", counters.position(0).await?, 10)?;
+    same("offset", counters.offset(0).await?, 10)?;
     let of = |partition| counters.take_window(partition, "w");
     same("one", of(0).await?, window(10, &[counted("a", 1)]))?;
     same("the other", of(1).await?, window(99, &[counted("a", 7)]))?;
@@ -92,7 +77,7 @@ async fn partitions_are_apart(counters: Port) -> Result<()> {
     same("kept", of(1).await?, window(99, &[counted("a", 7)]))
 }
 
-async fn names_are_kept_verbatim(counters: Port) -> Result<()> {
+pub async fn names_are_kept_verbatim(counters: Port) -> Result<()> {
     let mut sums: Vec<Counted> = HOSTILE_TEXTS.map(|text| counted(text, 1)).to_vec();
     counters.add(0, 0, 1, &sums).await?;
     sums.sort_by(|a, b| a.name.cmp(&b.name));
@@ -103,7 +88,7 @@ async fn names_are_kept_verbatim(counters: Port) -> Result<()> {
     )
 }
 
-async fn one_racer_adds_c1(counters: Port) -> Result<()> {
+pub async fn one_racer_adds_c1(counters: Port) -> Result<()> {
     for step in 0..4 {
         let added = race(RACERS, |_| {
             let counters = Arc::clone(&counters);

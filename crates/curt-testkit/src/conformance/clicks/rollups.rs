@@ -6,33 +6,13 @@ use curt_core::{ClickSubject, DomainId, LinkId, OwnerId, UnixMillis};
 use curt_core::{Day, Dimension};
 
 use super::{DAY, Port, counted, day, flush, flush_of, hour, link, series, sum};
-use crate::conformance::{HOSTILE_TEXTS, Suite, run_clauses, same};
+use crate::conformance::{HOSTILE_TEXTS, same};
 use crate::sample::{id, key};
 
 const CLASS: Dimension = Dimension::Class;
 const COUNTRY: Dimension = Dimension::Country;
 
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        sums_come_by_hour_and_then_value,
-        a_range_has_its_start_and_not_its_end,
-        a_range_is_of_whole_hours,
-        subjects_are_apart,
-        dimensions_are_apart,
-        values_are_kept_verbatim,
-        values_beyond_the_bound_are_other,
-        an_hour_of_another_day_is_the_nearest,
-        nothing_is_not_counted,
-        counts_are_as_large_as_they_get,
-        the_first_and_last_day_are_days,
-        the_top_is_ranked,
-        the_top_is_of_the_range,
-    );
-}
-
-async fn sums_come_by_hour_and_then_value(store: Port) -> Result<()> {
+pub async fn sums_come_by_hour_and_then_value(store: Port) -> Result<()> {
     let of = |day_number, sums| {
         let mut counted = counted(link("a"), sums);
         counted.day = day(day_number);
@@ -65,7 +45,7 @@ async fn hours_in(store: &Port, from: UnixMillis, before: UnixMillis) -> Result<
     Ok(sums.iter().map(|sum| sum.hour).collect())
 }
 
-async fn a_range_has_its_start_and_not_its_end(store: Port) -> Result<()> {
+pub async fn a_range_has_its_start_and_not_its_end(store: Port) -> Result<()> {
     five_hours(&store).await?;
     for (from, before, want) in [
         (21, 23, vec![hour(21), hour(22)]),
@@ -82,14 +62,14 @@ async fn a_range_has_its_start_and_not_its_end(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn a_range_is_of_whole_hours(store: Port) -> Result<()> {
+pub async fn a_range_is_of_whole_hours(store: Port) -> Result<()> {
     five_hours(&store).await?;
     let (from, before) = (UnixMillis(hour(21).0 + 1), UnixMillis(hour(24).0 - 1));
     let got = hours_in(&store, from, before).await?;
     same("hours", got, vec![hour(21), hour(22)])
 }
 
-async fn subjects_are_apart(store: Port) -> Result<()> {
+pub async fn subjects_are_apart(store: Port) -> Result<()> {
     let subjects = [
         ClickSubject::Everything,
         ClickSubject::Orphans,
@@ -131,7 +111,7 @@ async fn subjects_are_apart(store: Port) -> Result<()> {
     )
 }
 
-async fn dimensions_are_apart(store: Port) -> Result<()> {
+pub async fn dimensions_are_apart(store: Port) -> Result<()> {
     let sums = Dimension::ALL.map(|dimension| sum(1, dimension, "x", dimension as u64 + 1));
     store.apply(flush(0, 1, "a", sums.to_vec())).await?;
     for own in sums {
@@ -141,7 +121,7 @@ async fn dimensions_are_apart(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn values_are_kept_verbatim(store: Port) -> Result<()> {
+pub async fn values_are_kept_verbatim(store: Port) -> Result<()> {
     let long = "x".repeat(3_000);
     let texts = HOSTILE_TEXTS.iter().copied().chain(["", &long]);
     let mut sums: Vec<_> = texts.map(|text| sum(1, COUNTRY, text, 1)).collect();
@@ -150,7 +130,7 @@ async fn values_are_kept_verbatim(store: Port) -> Result<()> {
     same("values", series(&store, &link("a"), COUNTRY).await?, sums)
 }
 
-async fn values_beyond_the_bound_are_other(store: Port) -> Result<()> {
+pub async fn values_beyond_the_bound_are_other(store: Port) -> Result<()> {
     let name = |n: usize| format!("v{n:05}");
     let of = |numbers: std::ops::Range<usize>, at| {
         numbers
@@ -182,21 +162,21 @@ async fn values_beyond_the_bound_are_other(store: Port) -> Result<()> {
     same("another dimension", classes, vec![sum(3, CLASS, "new", 1)])
 }
 
-async fn an_hour_of_another_day_is_the_nearest(store: Port) -> Result<()> {
+pub async fn an_hour_of_another_day_is_the_nearest(store: Port) -> Result<()> {
     let sums = vec![sum(-30, CLASS, "human", 1), sum(30, CLASS, "human", 2)];
     store.apply(flush(0, 1, "a", sums)).await?;
     let want = vec![sum(0, CLASS, "human", 1), sum(23, CLASS, "human", 2)];
     same("sums", series(&store, &link("a"), CLASS).await?, want)
 }
 
-async fn nothing_is_not_counted(store: Port) -> Result<()> {
+pub async fn nothing_is_not_counted(store: Port) -> Result<()> {
     store
         .apply(flush(0, 1, "a", vec![sum(1, CLASS, "human", 0)]))
         .await?;
     same("sums", series(&store, &link("a"), CLASS).await?, vec![])
 }
 
-async fn counts_are_as_large_as_they_get(store: Port) -> Result<()> {
+pub async fn counts_are_as_large_as_they_get(store: Port) -> Result<()> {
     let huge = sum(1, CLASS, "human", u64::MAX - 1);
     store.apply(flush(0, 1, "a", vec![huge.clone()])).await?;
     same(
@@ -209,7 +189,7 @@ async fn counts_are_as_large_as_they_get(store: Port) -> Result<()> {
     same("full", series(&store, &link("a"), CLASS).await?, vec![full])
 }
 
-async fn the_first_and_last_day_are_days(store: Port) -> Result<()> {
+pub async fn the_first_and_last_day_are_days(store: Port) -> Result<()> {
     for (n, day) in [Day::FIRST, Day::LAST].into_iter().enumerate() {
         let mut own = counted(link("a"), vec![sum(0, CLASS, "human", 1)]);
         own.day = day;
@@ -227,7 +207,7 @@ async fn the_first_and_last_day_are_days(store: Port) -> Result<()> {
     )
 }
 
-async fn the_top_is_ranked(store: Port) -> Result<()> {
+pub async fn the_top_is_ranked(store: Port) -> Result<()> {
     let sums = vec![
         sum(1, COUNTRY, "few", 1),
         sum(1, COUNTRY, "many", 5),
@@ -253,7 +233,7 @@ async fn the_top_is_ranked(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn the_top_is_of_the_range(store: Port) -> Result<()> {
+pub async fn the_top_is_of_the_range(store: Port) -> Result<()> {
     let sums = (0..24).map(|at| sum(at, COUNTRY, if at < 12 { "am" } else { "pm" }, 1));
     let mut next = counted(link("a"), vec![sum(24, COUNTRY, "next", 7)]);
     next.day = day(DAY + 1);

@@ -6,26 +6,12 @@ use curt_core::ports::ClickFlush;
 use curt_core::{ClickSubject, Day, Dimension, SubjectDay, UnixMillis};
 
 use super::{DAY, Port, all_of, click, counted, day, link, series, sum, visitors, walk};
-use crate::conformance::{RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{RACERS, race, same};
 use crate::sample::partition;
 
 const CLASS: Dimension = Dimension::Class;
 
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        a_day_keeps_its_first_salt,
-        racers_get_one_salt,
-        forgotten_salts_are_gone,
-        old_clicks_go_oldest_first,
-        the_oldest_clicks_go_beyond_a_size,
-        what_is_purged_takes_no_room,
-        old_days_go_and_others_stay,
-    );
-}
-
-async fn a_day_keeps_its_first_salt(store: Port) -> Result<()> {
+pub async fn a_day_keeps_its_first_salt(store: Port) -> Result<()> {
     same("new", store.salt(day(DAY), [1; 32]).await?, [1; 32])?;
     same("kept", store.salt(day(DAY), [2; 32]).await?, [1; 32])?;
     same(
@@ -36,7 +22,7 @@ async fn a_day_keeps_its_first_salt(store: Port) -> Result<()> {
     same("still kept", store.salt(day(DAY), [4; 32]).await?, [1; 32])
 }
 
-async fn racers_get_one_salt(store: Port) -> Result<()> {
+pub async fn racers_get_one_salt(store: Port) -> Result<()> {
     let salts = race(RACERS, |n| {
         let store = Arc::clone(&store);
         async move { store.salt(day(DAY), [n as u8; 32]).await }
@@ -46,7 +32,7 @@ async fn racers_get_one_salt(store: Port) -> Result<()> {
     same("salts", different.len(), 1)
 }
 
-async fn forgotten_salts_are_gone(store: Port) -> Result<()> {
+pub async fn forgotten_salts_are_gone(store: Port) -> Result<()> {
     for n in 0..3 {
         store.salt(day(DAY + n), [1; 32]).await?;
     }
@@ -93,7 +79,7 @@ async fn click_days(store: &Port) -> Result<Vec<u32>> {
     Ok(clicks.iter().map(|click| number(click.at)).collect())
 }
 
-async fn old_clicks_go_oldest_first(store: Port) -> Result<()> {
+pub async fn old_clicks_go_oldest_first(store: Port) -> Result<()> {
     fill(&store).await?;
     let before = day(DAY + 2).start();
     same(
@@ -110,7 +96,7 @@ async fn old_clicks_go_oldest_first(store: Port) -> Result<()> {
     same("sums stay", sums.len(), 3)
 }
 
-async fn the_oldest_clicks_go_beyond_a_size(store: Port) -> Result<()> {
+pub async fn the_oldest_clicks_go_beyond_a_size(store: Port) -> Result<()> {
     fill(&store).await?;
     same("there is room", store.trim_clicks(1 << 20, 9).await?, 0)?;
     same("at most a batch", store.trim_clicks(0, 1).await?, 1)?;
@@ -136,7 +122,7 @@ async fn the_oldest_clicks_go_beyond_a_size(store: Port) -> Result<()> {
 }
 
 /// Otherwise room would be lost with every purge until nothing is kept any more.
-async fn what_is_purged_takes_no_room(store: Port) -> Result<()> {
+pub async fn what_is_purged_takes_no_room(store: Port) -> Result<()> {
     for round in 0..3 {
         let mut clicks: Vec<_> = (0..100).map(|n| click("a", n)).collect();
         for click in &mut clicks {
@@ -174,7 +160,7 @@ fn flush_of_clicks(from: u64, to: u64, clicks: Vec<curt_core::Click>) -> ClickFl
     }
 }
 
-async fn old_days_go_and_others_stay(store: Port) -> Result<()> {
+pub async fn old_days_go_and_others_stay(store: Port) -> Result<()> {
     fill(&store).await?;
     let before = day(DAY + 2);
     same("none is that old", store.purge_sums(day(DAY), 9).await?, 0)?;

@@ -2,17 +2,7 @@ use anyhow::{Result, ensure};
 use curt_core::{Day, Sketch, SubjectDay};
 
 use super::{DAY, Port, counted, day, flush_of, link, visitors};
-use crate::conformance::{Suite, run_clauses, same};
-
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        a_visitor_of_two_flushes_is_one,
-        days_and_links_have_their_own_visitors,
-        many_visitors_are_estimated,
-    );
-}
+use crate::conformance::same;
 
 fn seen(key: &str, number: u32, visitors: Sketch) -> SubjectDay {
     SubjectDay {
@@ -22,7 +12,7 @@ fn seen(key: &str, number: u32, visitors: Sketch) -> SubjectDay {
     }
 }
 
-async fn a_visitor_of_two_flushes_is_one(store: Port) -> Result<()> {
+pub async fn a_visitor_of_two_flushes_is_one(store: Port) -> Result<()> {
     for (from, numbers) in [(0, 0..6), (1, 3..9)] {
         let days = vec![
             seen("a", DAY, visitors(numbers)),
@@ -34,7 +24,7 @@ async fn a_visitor_of_two_flushes_is_one(store: Port) -> Result<()> {
     same("visitors", got, vec![(day(DAY), 9)])
 }
 
-async fn days_and_links_have_their_own_visitors(store: Port) -> Result<()> {
+pub async fn days_and_links_have_their_own_visitors(store: Port) -> Result<()> {
     let days = vec![
         seen("a", DAY, visitors(0..5)),
         seen("a", DAY + 2, visitors(0..7)),
@@ -53,7 +43,7 @@ async fn days_and_links_have_their_own_visitors(store: Port) -> Result<()> {
     Ok(())
 }
 
-async fn many_visitors_are_estimated(store: Port) -> Result<()> {
+pub async fn many_visitors_are_estimated(store: Port) -> Result<()> {
     for from in 0..10 {
         let numbers = from * 1_000..(from + 2) * 1_000;
         let days = vec![seen("a", DAY, visitors(numbers))];

@@ -9,10 +9,7 @@ use crate::conformance::same;
 use crate::sample::partition;
 
 /// Writes in every way, drops the store, and finds everything again.
-pub(super) async fn survives_reopening_c1(
-    folder: &Path,
-    open: impl AsyncFn(&Path) -> Port,
-) -> Result<()> {
+pub async fn survives_reopening_c1(folder: &Path, open: impl AsyncFn(&Path) -> Port) -> Result<()> {
     let flush = ClickFlush {
         partition: partition(3),
         from: 0,
@@ -31,7 +28,7 @@ pub(super) async fn survives_reopening_c1(
     drop(store);
 
     let store = open(folder).await;
-    same("position", store.position(partition(3)).await?, 10)?;
+    same("offset", store.offset(partition(3)).await?, 10)?;
     ensure!(!store.apply(flush).await?, "C-1: applied again");
     let sums = series(&store, &link("a"), Dimension::Country).await?;
     same("sums", sums, vec![sum(1, Dimension::Country, "DE", 2)])?;

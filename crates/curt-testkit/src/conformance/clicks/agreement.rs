@@ -60,7 +60,7 @@ impl History {
 
     async fn apply(&mut self) -> Result<()> {
         let partition = partition(self.random.random_range(0..2));
-        let at = self.reference.position(partition).await?;
+        let at = self.reference.offset(partition).await?;
         let wrong = u64::from(self.random.random_bool(0.2));
         let flush = ClickFlush {
             partition,
@@ -72,7 +72,7 @@ impl History {
         both!(self, format!("{flush:?}"), |store| store
             .apply(flush.clone()));
         let what = format!("position of {partition:?}");
-        both!(self, what, |store| store.position(partition));
+        both!(self, what, |store| store.offset(partition));
         Ok(())
     }
 

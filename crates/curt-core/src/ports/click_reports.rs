@@ -1,0 +1,127 @@
+use async_trait::async_trait;
+
+use crate::click::{Click, ClickClass, ClickSubject, ClickSum, Day, Dimension};
+use crate::clock::UnixMillis;
+use crate::error::PortResult;
+
+/// The read side of a clicks database. What [`ClickStore`](super::ClickStore) has applied is seen by the next call; a
+/// subject that is absent has nothing, and calls may be repeated.
+#[async_trait]
+pub trait ClickReports: Send + Sync {
+    /// The sums of a subject in one dimension, by hour and then value. Hours without any are left out.
+    async fn series(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+    ) -> PortResult<Vec<ClickSum>>;
+
+    /// The `limit` values of a dimension with the highest counts over the range, highest first and equal ones by value,
+    /// and how much all others have together. With [`Dimension::Class`] this is the total.
+    async fn top(
+        &self,
+        subject: &ClickSubject,
+        dimension: Dimension,
+        range: HourRange,
+        limit: usize,
+    ) -> PortResult<Top>;
+
+    /// About how many different humans came on each day of `[from, before)`; days without any are left out. The salt of
+    /// their hashes changes daily, so one who comes on two days is two.
+    async fn visitors(
+        &self,
+        subject: &ClickSubject,
+        from: Day,
+        before: Day,
+    ) -> PortResult<Vec<(Day, u64)>>;
+
+    /// One page of clicks, newest first. Reads at most
+    /// [`PAGE_ROWS_SCANNED_MAX`](crate::limits::PAGE_ROWS_SCANNED_MAX) rows: a page may be short, even empty, and still
+    /// have a `next`. A cursor from another engine is `Invalid`.
+    async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage>;
+}
+
+/// Whole hours from the one that `from` lies in to the one before that of `before`: `[from, before)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HourRange {
+    pub from: UnixMillis,
+    pub before: UnixMillis,
+}
+
+impl HourRange {
+    pub const ALL: Self = Self {
+        from: UnixMillis(i64::MIN),
+        before: UnixMillis(i64::MAX),
+    };
+
+    #[must_use]
+    pub fn contains(self, hour: UnixMillis) -> bool {
+        self.from.hour() <= hour && hour < self.before.hour()
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Top {
+    pub values: Vec<(Box<str>, u64)>,
+    /// The count of all values that are not listed.
+    pub rest: u64,
+}
+
+impl Top {
+    /// Ranks the counts, which name each value once.
+    #[must_use]
+    pub fn of(counts: impl IntoIterator<Item = (Box<str>, u64)>, limit: usize) -> Self {
+        let mut values: Vec<(Box<str>, u64)> = counts.into_iter().collect();
+        values.sort_unstable_by(|(value, count), (other, than)| {
+            than.cmp(count).then_with(|| value.cmp(other))
+        });
+        let beyond = values.split_off(limit.min(values.len()));
+        let rest = beyond
+            .iter()
+            .fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+        Self { values, rest }
+    }
+
+    /// The count of all values.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.values
+            .iter()
+            .fold(self.rest, |sum, (_, count)| sum.saturating_add(*count))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct ClickQuery {
+    pub subject: ClickSubject,
+    pub from: UnixMillis,
+    pub before: UnixMillis,
+    pub filter: ClickFilter,
+    /// Opaque position from the page before.
+    pub cursor: Option<Box<str>>,
+    pub limit: usize,
+}
+
+/// Clicks that have each of the named values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClickFilter {
+    pub class: Option<ClickClass>,
+    pub values: Vec<(Dimension, Box<str>)>,
+}
+
+impl ClickFilter {
+    #[must_use]
+    pub fn takes(&self, click: &Click) -> bool {
+        let has = |(dimension, value): &(Dimension, Box<str>)| {
+            click.value(*dimension).is_some_and(|own| *own == **value)
+        };
+        self.class.is_none_or(|class| click.class == class) && self.values.iter().all(has)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClickPage {
+    pub clicks: Vec<Click>,
+    /// Where the next page starts; `None` on the last one.
+    pub next: Option<Box<str>>,
+}
