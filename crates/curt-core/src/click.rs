@@ -1,6 +1,6 @@
 //! Clicks and what is counted about them.
 //!
-//! Sums are kept per subject and UTC day, and inside a day per hour, dimension and value. An hour is the finest time
+//! Rollups are kept per subject and UTC day, and inside a day per hour, dimension and value. An hour is the finest time
 //! that reports know; days, weeks and months of any time zone are put together from hours.
 
 use std::net::IpAddr;
@@ -213,7 +213,7 @@ impl ClickSubject {
 
 /// Clicks of one hour that share a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClickSum {
+pub struct Rollup {
     /// Start of the hour.
     pub hour: UnixMillis,
     pub dimension: Dimension,
@@ -227,7 +227,7 @@ pub struct SubjectDay {
     pub subject: ClickSubject,
     pub day: Day,
     /// Of hours of this day; a value may come more than once.
-    pub sums: Vec<ClickSum>,
+    pub rollups: Vec<Rollup>,
     /// The visitors of the day, by a hash of who they are and the day's salt. The link is no part of the hash, so that
     /// the sketches of an owner's links merge into the owner's visitors.
     pub visitors: Sketch,

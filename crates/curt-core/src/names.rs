@@ -66,7 +66,7 @@ pub mod metric {
     pub const CLICKS_DROPPED: &str = "curt_clicks_dropped";
     /// Click records that cannot be read, by reason: `checksum`, `hole`, `torn`, `segment` in the spool; `version`,
     /// `short`, `range`, `long` in the record.
-    pub const CLICKS_POISONED: &str = "curt_clicks_poisoned";
+    pub const CLICK_DEAD_LETTERS: &str = "curt_click_dead_letters";
     /// Clicks counted in the store, of every kind.
     pub const CLICKS_COUNTED: &str = "curt_clicks_counted";
     /// Single clicks that were removed because all of them took more than `clicks.retention_size`.
@@ -156,7 +156,7 @@ pub mod event {
     /// The spool cannot keep its id on disk.
     pub const SPOOL_UNNAMED: &str = "spool_unnamed";
     /// A click record cannot be read and is among the dead letters.
-    pub const CLICK_RECORD_POISONED: &str = "click_record_poisoned";
+    pub const CLICK_DEAD_LETTERED: &str = "click_dead_lettered";
     /// Another process counts the same clicks; this one gives way.
     pub const CLICK_FLUSH_REFUSED: &str = "click_flush_refused";
     /// Single clicks or counts past their retention were removed.

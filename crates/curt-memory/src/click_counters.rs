@@ -16,7 +16,7 @@ pub struct MemoryClickCounters {
 #[derive(Debug, Default)]
 struct Partition {
     offset: u64,
-    sums: BTreeMap<Box<str>, u64>,
+    counts: BTreeMap<Box<str>, u64>,
     windows: BTreeMap<Box<str>, CounterWindow>,
 }
 
@@ -39,7 +39,7 @@ impl ClickCounters for MemoryClickCounters {
         partition: u32,
         seen: u64,
         next: u64,
-        sums: &[Counted],
+        counts: &[Counted],
     ) -> PortResult<bool> {
         let mut partitions = locked(&self.partitions);
         let partition = partitions.entry(partition).or_default();
@@ -47,8 +47,8 @@ impl ClickCounters for MemoryClickCounters {
             return Ok(false);
         }
         partition.offset = next;
-        for Counted { name, count } in sums {
-            let sum = partition.sums.entry(name.clone()).or_default();
+        for Counted { name, count } in counts {
+            let sum = partition.counts.entry(name.clone()).or_default();
             *sum = sum.saturating_add(*count);
         }
         Ok(true)
@@ -60,11 +60,11 @@ impl ClickCounters for MemoryClickCounters {
         if let Some(taken) = partition.windows.get(window) {
             return Ok(taken.clone());
         }
-        let sums = mem::take(&mut partition.sums);
+        let counts = mem::take(&mut partition.counts);
         let counted = |(name, count)| Counted { name, count };
         let taken = CounterWindow {
             offset: partition.offset,
-            sums: sums.into_iter().map(counted).collect(),
+            counts: counts.into_iter().map(counted).collect(),
         };
         partition.windows.insert(window.into(), taken.clone());
         Ok(taken)

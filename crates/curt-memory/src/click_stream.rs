@@ -57,11 +57,12 @@ impl MemoryClickStream {
         let skipped = usize::try_from(from.saturating_sub(partition.base)).unwrap_or(usize::MAX);
         let records = (partition.base..).zip(&partition.records);
         let wanted = records.skip(skipped).take(limit);
-        let record = |(offset, bytes): (u64, &Box<[u8]>)| StreamRecord {
-            offset,
-            bytes: bytes.clone(),
-        };
-        Ok(wanted.map(record).collect())
+        Ok(wanted
+            .map(|(offset, bytes)| StreamRecord {
+                offset,
+                bytes: bytes.clone(),
+            })
+            .collect())
     }
 }
 

@@ -1,9 +1,9 @@
 -- What is counted about clicks, and the clicks themselves, of every process that counts into this database.
 
 -- Up to where each partition of each stream is counted, moved in the same transaction as the counts (C-1).
-CREATE TABLE click_positions (
+CREATE TABLE click_offsets (
     stream    bigint NOT NULL,
-    position  bigint NOT NULL,
+    next_offset bigint NOT NULL,
     partition bigint NOT NULL,
     PRIMARY KEY (stream, partition)
 );

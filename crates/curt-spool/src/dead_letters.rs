@@ -36,7 +36,7 @@ impl DeadLetterFile {
     /// Never fails the caller: a letter that cannot be kept is still counted and logged.
     pub(super) fn keep(&self, partition: u32, offset: u64, reason: &'static str, bytes: &[u8]) {
         tracing::warn!(
-            event = event::CLICK_RECORD_POISONED,
+            event = event::CLICK_DEAD_LETTERED,
             partition,
             offset,
             reason,

@@ -48,7 +48,7 @@ pub(super) enum Step {
         taken: usize,
     },
     /// No record: damaged, or never written.
-    Poison {
+    DeadLetterLog {
         taken: usize,
     },
     /// The window is too short to tell.
@@ -62,9 +62,9 @@ pub(super) fn scan(window: &[u8], address: u64, salt: u64, last: bool) -> Step {
         Look::Cut if !last => return Step::More,
         // Its length is believed if something follows where it should: then the damage is counted record by record.
         Look::Mismatch { taken } => match plausible(window, taken) {
-            Some(true) => return Step::Poison { taken },
+            Some(true) => return Step::DeadLetterLog { taken },
             None if !last => return Step::More,
-            None if taken == window.len() => return Step::Poison { taken },
+            None if taken == window.len() => return Step::DeadLetterLog { taken },
             _ => {}
         },
         _ => {}
@@ -76,13 +76,13 @@ pub(super) fn scan(window: &[u8], address: u64, salt: u64, last: bool) -> Step {
 fn search(window: &[u8], address: u64, salt: u64, last: bool) -> Step {
     for at in (ALIGNMENT..window.len()).step_by(ALIGNMENT) {
         match look(window, at, address, salt) {
-            Look::Record { .. } => return Step::Poison { taken: at },
+            Look::Record { .. } => return Step::DeadLetterLog { taken: at },
             Look::Cut if !last => return Step::More,
             _ => {}
         }
     }
     match last && !window.is_empty() {
-        true => Step::Poison {
+        true => Step::DeadLetterLog {
             taken: window.len(),
         },
         false => Step::More,
@@ -154,21 +154,21 @@ mod tests {
         bytes
     }
 
-    /// The payloads that are found, and how many stretches of poison.
+    /// The payloads that are found, and how many stretches of dead_letters.
     fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, usize) {
-        let (mut found, mut poison, mut at) = (Vec::new(), 0, 0);
+        let (mut found, mut dead_letters, mut at) = (Vec::new(), 0, 0);
         loop {
             match scan(&bytes[at..], START + at as u64, SALT, true) {
                 Step::Record { payload, taken } => {
                     found.push(bytes[at..][payload].to_vec());
                     at += taken;
                 }
-                Step::Poison { taken } => {
+                Step::DeadLetterLog { taken } => {
                     assert!(taken > 0, "no progress");
-                    poison += 1;
+                    dead_letters += 1;
                     at += taken;
                 }
-                Step::More => return (found, poison),
+                Step::More => return (found, dead_letters),
             }
         }
     }
@@ -181,8 +181,8 @@ mod tests {
         for damaged in [3, 4, 9] {
             bytes[start_of(damaged) + 10] ^= 1;
         }
-        let (found, poison) = read(&bytes);
-        assert_eq!(poison, 3);
+        let (found, dead_letters) = read(&bytes);
+        assert_eq!(dead_letters, 3);
         let whole = [&payloads[..3], &payloads[5..9]].concat();
         assert_eq!(found, whole);
     }
@@ -194,8 +194,8 @@ mod tests {
         let each = framed_bytes(100);
         bytes[each..each + 8].fill(0xee);
         bytes[3 * each..4 * each].fill(0);
-        let (found, poison) = read(&bytes);
-        assert_eq!(poison, 2);
+        let (found, dead_letters) = read(&bytes);
+        assert_eq!(dead_letters, 2);
         assert_eq!(found, [0, 2, 4].map(|n| vec![n; 100]));
     }
 

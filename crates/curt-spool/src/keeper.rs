@@ -36,7 +36,7 @@ impl Keeper {
             stop: Arc::new(AtomicBool::new(false)),
             threads: Vec::new(),
         };
-        keeper.spawn("spool-room", core, ROOM_EVERY, Core::make_room)?;
+        keeper.spawn("spool-segments", core, ROOM_EVERY, Core::prepare_segments)?;
         if let Some(thread) = keeper.threads.first() {
             core.bell.0.get_or_init(|| thread.thread().clone());
         }

@@ -23,6 +23,7 @@
 
 mod budget;
 mod contents;
+mod dead_letter_log;
 mod dead_letters;
 mod frame;
 mod identity;
@@ -31,7 +32,6 @@ mod late;
 mod map;
 mod metrics;
 mod partition;
-mod poison;
 mod segment;
 mod settings;
 mod source;
@@ -51,11 +51,11 @@ pub use metrics::SpoolMetrics;
 pub use settings::SpoolSettings;
 
 use budget::Budget;
+use dead_letter_log::DeadLetterLog;
 use dead_letters::DeadLetterFile;
 use keeper::{Bell, Keeper};
 use late::LateDrops;
 use partition::Partition;
-use poison::Poison;
 use writer::{Lack, Writer};
 
 const BACKEND: &str = "spool";
@@ -77,7 +77,7 @@ struct Core {
     /// The writers that no capture has taken; one per partition that is written in this run.
     writers: Vec<Mutex<Option<Writer>>>,
     budget: Budget,
-    poison: Poison,
+    dead_letters: DeadLetterLog,
     late: LateDrops,
     bell: Arc<Bell>,
     _lock: Arc<LockFile>,
@@ -94,7 +94,7 @@ pub struct SpoolCounts {
     /// The disk gave no more room.
     pub dropped_disk: u64,
     /// Records that cannot be read, by reason.
-    pub poisoned: BTreeMap<&'static str, u64>,
+    pub dead_letters: BTreeMap<&'static str, u64>,
     /// Bytes that the files take.
     pub bytes: u64,
 }
@@ -140,23 +140,24 @@ impl Spool {
             partitions: Vec::new(),
             writers: Vec::new(),
             budget: Budget::new(settings),
-            poison: Poison::new(letters),
+            dead_letters: DeadLetterLog::new(letters),
             late: LateDrops::default(),
             bell: Arc::default(),
             _lock: Arc::clone(&lock),
         };
         let count = settings.writers.max(partitions_in(folder).map_err(failed)?);
         for number in 0..count {
-            let (partition, rooms) =
-                Partition::open(folder, number, now, &core.budget, &core.poison).map_err(failed)?;
+            let (partition, next_segments) =
+                Partition::open(folder, number, now, &core.budget, &core.dead_letters)
+                    .map_err(failed)?;
             if number < settings.writers {
                 let (pulse, bell) = (Arc::clone(&partition.pulse), Arc::clone(&core.bell));
-                let writer = Writer::new(pulse, rooms, bell, Arc::clone(&lock));
+                let writer = Writer::new(pulse, next_segments, bell, Arc::clone(&lock));
                 core.writers.push(Mutex::new(Some(writer)));
             }
             core.partitions.push(partition);
         }
-        core.make_room();
+        core.prepare_segments();
         let core = Arc::new(core);
         metrics.watch(&core);
         let keeper = Keeper::start(&core, settings.sync_every).map_err(failed)?;
@@ -191,7 +192,9 @@ impl Spool {
 
 impl DeadLetters for Spool {
     fn put(&self, partition: u32, offset: u64, reason: &'static str, record: &[u8]) {
-        self.core.poison.report(partition, offset, reason, record);
+        self.core
+            .dead_letters
+            .report(partition, offset, reason, record);
     }
 }
 
@@ -202,9 +205,9 @@ impl Drop for Spool {
 }
 
 impl Core {
-    fn make_room(&self) {
+    fn prepare_segments(&self) {
         for partition in self.partitions.iter().take(self.writers.len()) {
-            partition.make_room(&self.budget);
+            partition.prepare_segments(&self.budget);
         }
         let late = |partition: &Partition| partition.pulse.dropped(Lack::Late);
         self.late.tell(self.partitions.iter().map(late).sum());
@@ -226,7 +229,7 @@ impl Core {
             dropped_late: sum(&|partition| partition.pulse.dropped(Lack::Late)),
             dropped_full: sum(&|partition| partition.pulse.dropped(Lack::Full)),
             dropped_disk: sum(&|partition| partition.pulse.dropped(Lack::Disk)),
-            poisoned: self.poison.counts(),
+            dead_letters: self.dead_letters.counts(),
             bytes: self.budget.used(),
         }
     }

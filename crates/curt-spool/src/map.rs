@@ -5,9 +5,9 @@
 //! the compiler knows nothing about such memory. This module says `unsafe` for the two stores that it makes.
 //!
 //! What makes them sound:
-//! - The stores stay inside the mapping ([`Pen::write`] checks) and are aligned as they must be.
+//! - The stores stay inside the mapping ([`MappedWriter::write`] checks) and are aligned as they must be.
 //! - No Rust reference to the mapped memory is ever made, and nothing in this process reads it: readers ask the
-//!   kernel for the file's bytes. A [`Pen`] is not `Clone`, and writing needs `&mut`: there is one writer at a time.
+//!   kernel for the file's bytes. A [`MappedWriter`] is not `Clone`, and writing needs `&mut`: there is one at a time.
 //! - Another process is kept out by the spool's lock file, and would be no danger to memory if it wrote to the file all
 //!   the same: its bytes are only ever read through the kernel, and every one of them is checked.
 //! - The file's blocks are allocated before it is mapped, so that a full disk fails there and not as SIGBUS here. What
@@ -29,7 +29,7 @@ use memmap2::{MmapOptions, MmapRaw};
 
 const WORD_BYTES: usize = size_of::<AtomicU64>();
 
-/// A mapped file: can be made durable by anybody, and written by its [`Pen`] alone.
+/// A mapped file: can be made durable by anybody, and written by its [`MappedWriter`] alone.
 #[derive(Debug)]
 pub(super) struct Map {
     raw: MmapRaw,
@@ -37,20 +37,20 @@ pub(super) struct Map {
 
 /// The right to write to a map.
 #[derive(Debug)]
-pub(super) struct Pen {
+pub(super) struct MappedWriter {
     map: Arc<Map>,
 }
 
 impl Map {
     /// Maps the first `bytes` of a file whose blocks are allocated.
-    pub(super) fn of(file: &File, bytes: usize) -> io::Result<(Arc<Self>, Pen)> {
+    pub(super) fn of(file: &File, bytes: usize) -> io::Result<(Arc<Self>, MappedWriter)> {
         let raw = MmapOptions::new().len(bytes).map_raw(file)?;
         let map = Arc::new(Self { raw });
         map.touch_pages();
-        let pen = Pen {
+        let mapped = MappedWriter {
             map: Arc::clone(&map),
         };
-        Ok((map, pen))
+        Ok((map, mapped))
     }
 
     /// Lets the kernel find a page for every part of the file now, so that the writer does not wait for that later.
@@ -75,7 +75,7 @@ impl Map {
     }
 }
 
-impl Pen {
+impl MappedWriter {
     /// Writes the payload after `at`, and then the word at `at` that makes it count.
     ///
     /// # Panics

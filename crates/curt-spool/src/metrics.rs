@@ -56,12 +56,12 @@ impl Collector for Watched {
             "Clicks that found no room in the spool, by reason",
             &counts.dropped_by_reason(),
         )?;
-        let poisoned: Vec<_> = counts.poisoned.into_iter().collect();
+        let dead_letters: Vec<_> = counts.dead_letters.into_iter().collect();
         by_reason(
             &mut encoder,
-            metric::CLICKS_POISONED,
+            metric::CLICK_DEAD_LETTERS,
             "Click records that cannot be read, by reason",
-            &poisoned,
+            &dead_letters,
         )?;
         let bytes = ConstGauge::new(i64::try_from(counts.bytes).unwrap_or(i64::MAX));
         let help = "Bytes that the spool's files take";

@@ -13,11 +13,11 @@ use curt_core::ports::StreamRecord;
 
 use super::budget::Budget;
 use super::contents::{self, Content};
+use super::dead_letter_log::DeadLetterLog;
 use super::map::Map;
-use super::poison::Poison;
 use super::segment::{self, Recovered, SEGMENT_BYTES_MAX, Segment};
 use super::walk::{Seen, Walk};
-use super::writer::{Lack, Pulse, Room};
+use super::writer::{Lack, OpenSegment, Pulse};
 
 /// A new partition's addresses start at the time of its birth, as if a mebibyte had been written in every millisecond
 /// since 1970: should the folder be lost, the positions that consumers remember are not used again.
@@ -28,7 +28,7 @@ pub(super) struct Partition {
     number: u32,
     folder: PathBuf,
     pub(super) pulse: Arc<Pulse>,
-    ready: SyncSender<Room>,
+    ready: SyncSender<OpenSegment>,
     state: Mutex<State>,
     /// Held by whoever makes a segment: of two, one would take the other's address.
     making: Mutex<()>,
@@ -42,7 +42,7 @@ struct State {
     next_first: u64,
     /// A place where a record is known to start: where the last poll ended.
     record_start: u64,
-    /// Poison before this address has been reported.
+    /// DeadLetterLog before this address has been reported.
     reported: u64,
 }
 
@@ -70,12 +70,12 @@ impl Partition {
         number: u32,
         now: UnixMillis,
         budget: &Budget,
-        poison: &Poison,
-    ) -> io::Result<(Self, Receiver<Room>)> {
+        dead_letters: &DeadLetterLog,
+    ) -> io::Result<(Self, Receiver<OpenSegment>)> {
         let folder = spool.join(number.to_string());
         fs::create_dir_all(&folder)?;
         fs::File::open(spool)?.sync_all()?;
-        let found = recover(&folder, number, poison)?;
+        let found = recover(&folder, number, dead_letters)?;
         for kept in &found.segments {
             budget.add(kept.segment.bytes());
         }
@@ -92,7 +92,7 @@ impl Partition {
             0 => birth,
             next => next,
         };
-        let (ready, rooms) = sync_channel(1);
+        let (ready, next_segments) = sync_channel(1);
         let state = State {
             segments: found.segments,
             next_first,
@@ -107,7 +107,7 @@ impl Partition {
             state: Mutex::new(state),
             making: Mutex::default(),
         };
-        Ok((partition, rooms))
+        Ok((partition, next_segments))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -115,7 +115,7 @@ impl Partition {
     }
 
     /// Prepares the writer's next segment if it wants one and there is room for it.
-    pub(super) fn make_room(&self, budget: &Budget) {
+    pub(super) fn prepare_segments(&self, budget: &Budget) {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.pulse.wants_room() {
             return;
@@ -126,7 +126,7 @@ impl Partition {
             return;
         }
         match self.add_segment_if_disk_has(budget, bytes) {
-            Ok(room) => self.hand_over(room),
+            Ok(segment) => self.hand_over(segment),
             Err(error) => {
                 budget.release(bytes);
                 self.note_lack(Lack::Disk, &error.to_string());
@@ -134,7 +134,7 @@ impl Partition {
         }
     }
 
-    fn hand_over(&self, room: Room) {
+    fn hand_over(&self, segment: OpenSegment) {
         if self.pulse.note(Lack::Late) {
             let partition = self.number;
             tracing::info!(
@@ -144,7 +144,7 @@ impl Partition {
             );
         }
         self.pulse.room_is_coming();
-        if self.ready.try_send(room).is_err() {
+        if self.ready.try_send(segment).is_err() {
             tracing::debug!(partition = self.number, "the writer of the spool is gone");
         }
     }
@@ -161,17 +161,17 @@ impl Partition {
         }
     }
 
-    fn add_segment_if_disk_has(&self, budget: &Budget, bytes: u64) -> io::Result<Room> {
+    fn add_segment_if_disk_has(&self, budget: &Budget, bytes: u64) -> io::Result<OpenSegment> {
         if !budget.disk_has(&self.folder, bytes)? {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.add_segment(bytes)
     }
 
-    fn add_segment(&self, bytes: u64) -> io::Result<Room> {
+    fn add_segment(&self, bytes: u64) -> io::Result<OpenSegment> {
         let first = self.state().next_first;
         let segment = Segment::create(&self.folder, self.number, first, bytes)?;
-        let (map, pen) =
+        let (map, mapped) =
             Map::of(segment.file(), bytes as usize).inspect_err(|_| drop(segment.remove()))?;
         let segment = Arc::new(segment);
         let mut state = self.state();
@@ -181,7 +181,7 @@ impl Partition {
             map: Some(map),
             synced: first,
         });
-        Ok(Room::new(segment, pen))
+        Ok(OpenSegment::new(segment, mapped))
     }
 
     /// Makes everything durable that is written so far.
@@ -226,7 +226,7 @@ impl Partition {
         &self,
         from: u64,
         limit: usize,
-        poison: &Poison,
+        dead_letters: &DeadLetterLog,
     ) -> io::Result<Vec<StreamRecord>> {
         // The tail first: whoever sees it in a later segment also sees where the earlier ones end.
         let tail = self.pulse.tail();
@@ -251,8 +251,8 @@ impl Partition {
                         offset: next - 1,
                         bytes: payload.into(),
                     }),
-                    Seen::Poison { next, bytes } if next > from => {
-                        self.report_poison(next, bytes, poison);
+                    Seen::DeadLetterLog { next, bytes } if next > from => {
+                        self.report_poison(next, bytes, dead_letters);
                     }
                     _ => {}
                 }
@@ -268,7 +268,7 @@ impl Partition {
     }
 
     /// Each stretch once, however often it is polled.
-    fn report_poison(&self, next: u64, bytes: &[u8], poison: &Poison) {
+    fn report_poison(&self, next: u64, bytes: &[u8], dead_letters: &DeadLetterLog) {
         {
             let mut state = self.state();
             if next <= state.reported {
@@ -278,7 +278,7 @@ impl Partition {
         }
         let hole = bytes.iter().all(|byte| *byte == 0);
         let reason = if hole { "hole" } else { "checksum" };
-        poison.report(self.number, next - 1, reason, bytes);
+        dead_letters.report(self.number, next - 1, reason, bytes);
     }
 
     /// Removes the segments that end at or before `offset`, and wipes what is before it in the one that stays.
@@ -313,12 +313,12 @@ fn is_done(kept: &Kept, offset: u64) -> bool {
     end != 0 && end <= offset
 }
 
-fn recover(folder: &Path, partition: u32, poison: &Poison) -> io::Result<Found> {
+fn recover(folder: &Path, partition: u32, dead_letters: &DeadLetterLog) -> io::Result<Found> {
     let mut found = Found::default();
     for (first, path) in segment_files(folder)? {
         let Some(recovered) = Segment::recover(&path, partition, first)? else {
             found.next_first = first.saturating_add(SEGMENT_BYTES_MAX);
-            set_aside(&path, partition, first, poison)?;
+            set_aside(&path, partition, first, dead_letters)?;
             continue;
         };
         let Recovered {
@@ -327,7 +327,7 @@ fn recover(folder: &Path, partition: u32, poison: &Poison) -> io::Result<Found> 
             torn,
         } = recovered;
         if !torn.is_empty() {
-            poison.report(partition, segment.end(), "torn", &torn);
+            dead_letters.report(partition, segment.end(), "torn", &torn);
         }
         found.records += records;
         found.next_first = segment.limit;
@@ -367,12 +367,17 @@ fn segment_files(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 
 /// A file whose header is damaged is set aside under another name, with its records only where they may be kept. Its
 /// name still tells which addresses it took.
-fn set_aside(path: &Path, partition: u32, first: u64, poison: &Poison) -> io::Result<()> {
+fn set_aside(
+    path: &Path,
+    partition: u32,
+    first: u64,
+    dead_letters: &DeadLetterLog,
+) -> io::Result<()> {
     let mut start = [0; segment::HEADER_BYTES as usize];
     let mut file = fs::File::options().read(true).write(true).open(path)?;
     let read = io::Read::read(&mut file, &mut start)?;
-    poison.report(partition, first, "segment", &start[..read]);
-    if !poison.keeps_records() {
+    dead_letters.report(partition, first, "segment", &start[..read]);
+    if !dead_letters.keeps_records() {
         file.set_len(read as u64)?;
     }
     fs::rename(path, path.with_extension("bad"))

@@ -116,7 +116,7 @@ impl Segment {
                     end = next;
                     torn.clear();
                 }
-                Seen::Poison { bytes, .. } => torn.extend_from_slice(bytes),
+                Seen::DeadLetterLog { bytes, .. } => torn.extend_from_slice(bytes),
             }
         }
         let written = torn.iter().rposition(|byte| *byte != 0);
@@ -182,7 +182,9 @@ impl Segment {
         }
         let mut to = from;
         let mut walk = Walk::new(self, from, end);
-        while let Some(Seen::Record { next, .. } | Seen::Poison { next, .. }) = walk.next()? {
+        while let Some(Seen::Record { next, .. } | Seen::DeadLetterLog { next, .. }) =
+            walk.next()?
+        {
             if next > offset {
                 break;
             }

@@ -37,7 +37,7 @@ impl ClickSource for Spool {
             let core = Arc::clone(&self.core);
             let read = move || {
                 let partition = core.partition(POLL, partition)?;
-                let records = partition.poll(from, limit, &core.poison);
+                let records = partition.poll(from, limit, &core.dead_letters);
                 records.map_err(|error| failed(POLL, error))
             };
             let records = off_runtime(BACKEND, POLL, read).await?;

@@ -25,7 +25,7 @@ pub(super) struct Walk<'a> {
 #[derive(Debug)]
 pub(super) enum Seen<'a> {
     Record { payload: &'a [u8], next: u64 },
-    Poison { bytes: &'a [u8], next: u64 },
+    DeadLetterLog { bytes: &'a [u8], next: u64 },
 }
 
 impl<'a> Walk<'a> {
@@ -51,11 +51,11 @@ impl<'a> Walk<'a> {
                     let (payload, next) = (&self.window[payload], self.at);
                     return Ok(Some(Seen::Record { payload, next }));
                 }
-                Step::Poison { taken } => {
+                Step::DeadLetterLog { taken } => {
                     let bytes = self.used..self.used + taken;
                     self.advance(taken);
                     let (bytes, next) = (&self.window[bytes], self.at);
-                    return Ok(Some(Seen::Poison { bytes, next }));
+                    return Ok(Some(Seen::DeadLetterLog { bytes, next }));
                 }
                 Step::More if last => return Ok(None),
                 Step::More => self.load_more()?,

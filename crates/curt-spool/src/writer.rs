@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 
 use super::frame;
 use super::keeper::Bell;
-use super::map::Pen;
+use super::map::MappedWriter;
 use super::segment::{HEADER_BYTES, Segment};
 use curt_adapter_kit::LockFile;
 use curt_core::ports::ClickWriter;
@@ -95,19 +95,19 @@ fn add_one(counter: &AtomicU64) {
 
 /// A segment that is being written, and how far.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct OpenSegment {
     segment: Arc<Segment>,
-    pen: Pen,
+    mapped: MappedWriter,
     at: usize,
     capacity: usize,
 }
 
-impl Room {
-    pub(super) fn new(segment: Arc<Segment>, pen: Pen) -> Self {
+impl OpenSegment {
+    pub(super) fn new(segment: Arc<Segment>, mapped: MappedWriter) -> Self {
         let capacity = (segment.limit - segment.first) as usize;
         Self {
             segment,
-            pen,
+            mapped,
             at: HEADER_BYTES as usize,
             capacity,
         }
@@ -123,7 +123,7 @@ impl Room {
 
     fn write(&mut self, payload: &[u8]) {
         let word = frame::word(payload, self.address(), self.segment.salt);
-        self.pen.write(self.at, word, payload);
+        self.mapped.write(self.at, word, payload);
         self.at += frame::framed_bytes(payload.len());
     }
 }
@@ -132,8 +132,8 @@ impl Room {
 #[derive(Debug)]
 pub(super) struct Writer {
     pulse: Arc<Pulse>,
-    room: Option<Room>,
-    ready: Receiver<Room>,
+    open: Option<OpenSegment>,
+    ready: Receiver<OpenSegment>,
     bell: Arc<Bell>,
     /// As long as somebody writes, no other process may have the folder.
     _lock: Arc<LockFile>,
@@ -142,25 +142,25 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(
         pulse: Arc<Pulse>,
-        ready: Receiver<Room>,
+        ready: Receiver<OpenSegment>,
         bell: Arc<Bell>,
         lock: Arc<LockFile>,
     ) -> Self {
         Self {
             pulse,
-            room: None,
+            open: None,
             ready,
             bell,
             _lock: lock,
         }
     }
 
-    fn room_for(&mut self, bytes: usize) -> Option<&mut Room> {
-        let fits = |room: &Option<Room>| room.as_ref().is_some_and(|room| room.fits(bytes));
-        if !fits(&self.room) {
+    fn segment_for(&mut self, bytes: usize) -> Option<&mut OpenSegment> {
+        let fits = |open: &Option<OpenSegment>| open.as_ref().is_some_and(|open| open.fits(bytes));
+        if !fits(&self.open) {
             self.turn_to_next();
         }
-        self.room.as_mut().filter(|room| room.fits(bytes))
+        self.open.as_mut().filter(|open| open.fits(bytes))
     }
 
     /// Goes on to the next segment if it is ready; once in thousands of records.
@@ -169,7 +169,7 @@ impl Writer {
         let Ok(next) = self.ready.try_recv() else {
             return;
         };
-        if let Some(full) = self.room.replace(next) {
+        if let Some(full) = self.open.replace(next) {
             // Before the tail moves on: a reader that sees the tail in the next segment must see this one's end.
             full.segment.close(full.address());
         }
@@ -187,12 +187,12 @@ impl Writer {
 impl ClickWriter for Writer {
     /// Writes a record of at most [`frame::PAYLOAD_BYTES_MAX`] bytes.
     fn write(&mut self, payload: &[u8]) -> bool {
-        let Some(room) = self.room_for(frame::framed_bytes(payload.len())) else {
+        let Some(open) = self.segment_for(frame::framed_bytes(payload.len())) else {
             self.count_drop();
             return false;
         };
-        room.write(payload);
-        let tail = room.address();
+        open.write(payload);
+        let tail = open.address();
         self.pulse.tail.store(tail, Ordering::Release);
         add_one(&self.pulse.written);
         true

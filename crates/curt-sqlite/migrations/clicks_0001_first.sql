@@ -2,10 +2,10 @@
 -- own, so that no link ever waits for counting (C-2).
 
 -- Up to where each partition of a stream is counted, moved in the same transaction as the counts (C-1).
-CREATE TABLE click_positions (
+CREATE TABLE click_offsets (
     stream    INTEGER NOT NULL,
     partition INTEGER NOT NULL,
-    position  INTEGER NOT NULL,
+    next_offset INTEGER NOT NULL,
     PRIMARY KEY (stream, partition)
 ) STRICT, WITHOUT ROWID;
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::length::{is_full, length, time_max};
 use crate::sample::{OWNER, SampleWrites, id, link, partition};
-use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery, ClickDatabase, HourRange, LinkStore};
+use curt_core::ports::{ClickDatabase, ClickFilter, ClickQuery, ClickWindow, HourRange, LinkStore};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, OwnerId, Sketch,
+    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, OwnerId, Rollup, Sketch,
     SubjectDay, UnixMillis,
 };
 
@@ -33,11 +33,11 @@ const VALUES: [(Dimension, usize); 7] = [
 /// A day of a busy subject: every value in every hour, `clicks` in all.
 fn busy_day(subject: &ClickSubject, number: u32, clicks: u64) -> SubjectDay {
     let day = Day::numbered(number);
-    let mut sums = Vec::new();
+    let mut rollups = Vec::new();
     for (dimension, values) in VALUES {
         let share = (clicks / 24 / values as u64).max(1);
         for hour in 0..24 {
-            sums.extend((0..values).map(|n| ClickSum {
+            rollups.extend((0..values).map(|n| Rollup {
                 hour: day.hour(hour),
                 dimension,
                 value: format!("{}-{n}.example", dimension.name()).into(),
@@ -52,7 +52,7 @@ fn busy_day(subject: &ClickSubject, number: u32, clicks: u64) -> SubjectDay {
     SubjectDay {
         subject: subject.clone(),
         day,
-        sums,
+        rollups,
         visitors,
     }
 }
@@ -79,7 +79,7 @@ pub async fn report_on_ten_million_clicks(store: &dyn ClickDatabase) {
     let clicks_a_day = 10_000_000 / 90;
     let subject = ClickSubject::Link(id("busy"), 1);
     for n in 0..days {
-        let flush = ClickFlush {
+        let flush = ClickWindow {
             partition: partition(0),
             from: n.into(),
             to: u64::from(n) + 1,
@@ -111,7 +111,7 @@ pub async fn report_on_ten_million_clicks(store: &dyn ClickDatabase) {
 /// A link that was seen once in a window.
 fn quiet_day(key: &str) -> SubjectDay {
     let day = Day::numbered(FIRST_DAY);
-    let sums = VALUES.iter().map(|(dimension, _)| ClickSum {
+    let rollups = VALUES.iter().map(|(dimension, _)| Rollup {
         hour: day.hour(3),
         dimension: *dimension,
         value: "value.example".into(),
@@ -122,7 +122,7 @@ fn quiet_day(key: &str) -> SubjectDay {
     SubjectDay {
         subject: ClickSubject::Link(id(key), 1),
         day,
-        sums: sums.collect(),
+        rollups: rollups.collect(),
         visitors,
     }
 }
@@ -146,7 +146,7 @@ fn click(key: &str, n: usize) -> Click {
     }
 }
 
-/// A flush of as many sums as a fold gives away, each link seen once: the most rows that it can touch.
+/// A flush of as many rollups as an aggregate gives away, each link seen once: the most rows that it can touch.
 async fn flush(store: &dyn ClickDatabase, from: u64, links: usize) -> Duration {
     let keys: Vec<String> = (0..links).map(|n| format!("k{n}")).collect();
     let mut days: Vec<_> = keys.iter().map(|key| quiet_day(key)).collect();
@@ -154,7 +154,7 @@ async fn flush(store: &dyn ClickDatabase, from: u64, links: usize) -> Duration {
         days.push(busy_day(&subject, FIRST_DAY, links as u64));
     }
     let clicks = keys.iter().enumerate().map(|(n, key)| click(key, n));
-    let flush = ClickFlush {
+    let flush = ClickWindow {
         partition: partition(0),
         from,
         to: from + 1,
@@ -186,7 +186,7 @@ pub async fn flush_beside_creates(store: &dyn ClickDatabase, beside: Arc<dyn Lin
     while !creates.is_finished() {
         let took = flush(store, from, links).await;
         println!(
-            "flush {from} of {} sums and {links} clicks: {took:?}",
+            "flush {from} of {} rollups and {links} clicks: {took:?}",
             links * 7
         );
         from += 1;
@@ -210,7 +210,7 @@ pub async fn page_among_many_clicks(store: &dyn ClickDatabase) {
                 ..click("quiet", 1)
             });
         }
-        let flush = ClickFlush {
+        let flush = ClickWindow {
             partition: partition(0),
             from: from as u64,
             to: from as u64 + 1,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_clicks::flush::CountingState;
+use curt_clicks::consume::CountingState;
 use curt_core::names::metric;
 use curt_core::ports::{ClickDamage, ClickStore};
 use curt_http::{Impact, Readiness};

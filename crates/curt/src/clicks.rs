@@ -1,4 +1,4 @@
-//! The clicks line of this process: from the workers' pens to the counts in the database.
+//! The clicks line of this process: from the workers' click writers to the counts in the database.
 //!
 //! The spool belongs to one process at a time, so clicks are counted by the process that writes them down. One that has
 //! no role `clicks` leaves them in the spool, up to its bound, for the next one that has.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use curt_clicks::capture::Capture;
 use curt_clicks::classify::Countries;
-use curt_clicks::flush::{CountingState, FlushMetrics, FlushPorts, Pipeline, Retention};
+use curt_clicks::consume::{ConsumerMetrics, ConsumerPorts, CountingState, Pipeline, Retention};
 use curt_clicks::report::Reports;
 use curt_core::ClockGuard;
 use curt_core::ports::{ClickDatabase, ClickStore};
@@ -124,14 +124,14 @@ fn count(
     clock_guard: Arc<ClockGuard>,
 ) -> anyhow::Result<CountingState> {
     let spool = Arc::new(spool);
-    let ports = FlushPorts {
+    let ports = ConsumerPorts {
         source: spool.clone(),
         dead_letters: spool,
         store: store.clone(),
         clock: stores.clock.clone(),
         countries: Arc::new(countries(settings)?),
     };
-    let metrics = FlushMetrics::register(registry);
+    let metrics = ConsumerMetrics::register(registry);
     let pipeline = Pipeline::new(ports, settings.flush, metrics.clone());
     let counting = pipeline.state();
     supervisor.start("clicks", |stop| pipeline.run(stop));

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use curt_core::click::OTHER;
 use curt_core::limits::VALUES_PER_DAY_MAX;
-use curt_core::{ClickSum, Day, Dimension};
+use curt_core::{Day, Dimension, Rollup};
 
 const EXACT: u8 = 1;
 const WITH_CREDIT: u8 = 2;
@@ -115,9 +115,9 @@ impl<'a> DayCounts<'a> {
         Ok(counts)
     }
 
-    /// Adds sums of the day. All that belong together should come at once: only then values give way to others.
-    pub(super) fn add(&mut self, day: Day, sums: impl IntoIterator<Item = &'a ClickSum>) {
-        for sum in sums.into_iter().filter(|sum| sum.count > 0) {
+    /// Adds rollups of the day. All that belong together should come at once: only then values give way to others.
+    pub(super) fn add(&mut self, day: Day, rollups: impl IntoIterator<Item = &'a Rollup>) {
+        for sum in rollups.into_iter().filter(|sum| sum.count > 0) {
             let values = self.0.entry(sum.dimension as u8).or_default();
             let credit = match *sum.value == *OTHER {
                 true => 0,
@@ -289,8 +289,8 @@ fn take_counted<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], Damaged> {
 mod tests {
     use super::*;
 
-    fn sum(hour: u8, dimension: Dimension, value: &str, count: u64) -> ClickSum {
-        ClickSum {
+    fn sum(hour: u8, dimension: Dimension, value: &str, count: u64) -> Rollup {
+        Rollup {
             hour: Day::FIRST.hour(hour),
             dimension,
             value: value.into(),
@@ -298,16 +298,16 @@ mod tests {
         }
     }
 
-    fn of(sums: &[ClickSum]) -> Vec<u8> {
+    fn of(rollups: &[Rollup]) -> Vec<u8> {
         let mut counts = DayCounts::default();
-        counts.add(Day::FIRST, sums);
+        counts.add(Day::FIRST, rollups);
         counts.encode()
     }
 
     /// Stored counts outlive versions.
     #[test]
     fn the_stored_form_is_fixed() {
-        let sums = [
+        let rollups = [
             sum(0, Dimension::Class, "human", 1),
             sum(23, Dimension::Class, "human", 300),
             sum(1, Dimension::Country, "DE", 2),
@@ -316,17 +316,17 @@ mod tests {
         golden.extend_from_slice(b"human");
         golden.extend_from_slice(&[0x81, 0x80, 0x80, 0x04, 1, 0xac, 0x02]);
         golden.extend_from_slice(&[1, 5, 2, b'D', b'E', 2, 2]);
-        assert_eq!(of(&sums), golden);
+        assert_eq!(of(&rollups), golden);
     }
 
     #[test]
     fn what_was_counted_is_read_back() {
-        let sums = [
+        let rollups = [
             sum(3, Dimension::Referrer, "", 1),
             sum(3, Dimension::Referrer, &"x".repeat(300), u64::MAX),
             sum(9, Dimension::Class, "bot", 7),
         ];
-        let bytes = of(&sums);
+        let bytes = of(&rollups);
         let decoded = DayCounts::decode(&bytes).unwrap();
         assert_eq!(decoded.encode(), bytes);
         let mut seen = Vec::new();
@@ -341,11 +341,11 @@ mod tests {
     /// Every cut and every changed byte is either refused or read as something, and never ends the process.
     #[test]
     fn damage_is_survived() {
-        let sums = [
+        let rollups = [
             sum(3, Dimension::Class, "human", 1 << 40),
             sum(4, Dimension::Country, "DE", 5),
         ];
-        let bytes = of(&sums);
+        let bytes = of(&rollups);
         for end in 0..bytes.len() {
             let cut = DayCounts::decode(&bytes[..end]);
             assert!(cut.is_err() || end == 1 || bytes[end] == Dimension::Country as u8);
@@ -376,13 +376,13 @@ mod tests {
 
     #[test]
     fn invented_values_do_not_push_out_real_ones() {
-        let junk = |window: u64, values: u64| -> Vec<ClickSum> {
+        let junk = |window: u64, values: u64| -> Vec<Rollup> {
             let value = |n| sum(1, Dimension::Referrer, &format!("junk-{window}-{n}"), 1);
             (0..values).map(value).collect()
         };
-        let add = |bytes: &[u8], sums: &[ClickSum]| {
+        let add = |bytes: &[u8], rollups: &[Rollup]| {
             let mut counts = DayCounts::decode(bytes).unwrap();
-            counts.add(Day::FIRST, sums);
+            counts.add(Day::FIRST, rollups);
             counts.encode()
         };
         let mut bytes = add(&of(&[]), &junk(0, 1_000));
@@ -411,10 +411,10 @@ mod tests {
 
     #[test]
     fn up_to_the_bound_every_count_is_exact() {
-        let sums: Vec<_> = (0..VALUES_PER_DAY_MAX)
+        let rollups: Vec<_> = (0..VALUES_PER_DAY_MAX)
             .map(|n| sum(1, Dimension::Referrer, &format!("v{n}"), 1 + n as u64))
             .collect();
-        let bytes = of(&sums);
+        let bytes = of(&rollups);
         assert_eq!(bytes[0], EXACT);
         let (counts, _) = read(&bytes);
         assert!(!counts.contains_key(OTHER));

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use curt_core::ports::{HourRange, Top};
-use curt_core::{ClickSum, Day, Dimension, Sketch};
+use curt_core::{Day, Dimension, Rollup, Sketch};
 
 use super::counts::{self, Damaged, Hours};
 
-/// The sums of one dimension by hour and then value.
+/// The rollups of one dimension by hour and then value.
 pub struct Series {
     dimension: Dimension,
     range: HourRange,
-    sums: Vec<ClickSum>,
+    rollups: Vec<Rollup>,
 }
 
 impl Series {
@@ -19,16 +19,16 @@ impl Series {
         Self {
             dimension,
             range,
-            sums: Vec::new(),
+            rollups: Vec::new(),
         }
     }
 
     pub fn add(&mut self, day: Day, bytes: &[u8]) -> Result<(), Damaged> {
         let asked = hours_asked(self.range, day);
-        let first = self.sums.len();
+        let first = self.rollups.len();
         counts::each_of(bytes, self.dimension, |value, hours| {
             let counted = hours_of(asked, hours).filter(|(_, count)| *count > 0);
-            self.sums.extend(counted.map(|(hour, count)| ClickSum {
+            self.rollups.extend(counted.map(|(hour, count)| Rollup {
                 hour: day.hour(hour),
                 dimension: self.dimension,
                 value: value.into(),
@@ -36,16 +36,16 @@ impl Series {
             }));
         })?;
         // Values rise already, so a stable sort by hour is all that is missing.
-        self.sums[first..].sort_by_key(|sum| sum.hour);
+        self.rollups[first..].sort_by_key(|sum| sum.hour);
         Ok(())
     }
 
-    pub fn finish(self) -> Vec<ClickSum> {
-        self.sums
+    pub fn finish(self) -> Vec<Rollup> {
+        self.rollups
     }
 }
 
-/// The sums of one dimension by value.
+/// The rollups of one dimension by value.
 pub struct Ranking {
     dimension: Dimension,
     range: HourRange,

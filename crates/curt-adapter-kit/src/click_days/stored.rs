@@ -25,7 +25,7 @@ impl StoredDay {
         let mut counts = DayCounts::decode(&self.counts)?;
         let mut visitors = Sketch::from_bytes(&self.visitors).map_err(|_| Damaged)?;
         for new in news {
-            counts.add(new.day, &new.sums);
+            counts.add(new.day, &new.rollups);
             visitors.merge(&new.visitors);
         }
         Ok(Self {
@@ -40,13 +40,13 @@ mod tests {
     use super::*;
 
     use curt_core::ports::HourRange;
-    use curt_core::{ClickSubject, ClickSum, Day, Dimension, UnixMillis};
+    use curt_core::{ClickSubject, Day, Dimension, Rollup, UnixMillis};
 
     use crate::click_days::{Ranking, Series, estimate};
 
     fn day_of(values: &[(&str, u64)], visitors: u64) -> SubjectDay {
         let day = Day::of(UnixMillis(1_790_000_000_000));
-        let sums = values.iter().map(|(value, count)| ClickSum {
+        let rollups = values.iter().map(|(value, count)| Rollup {
             hour: day.hour(u8::try_from(count % 24).unwrap()),
             dimension: Dimension::Country,
             value: (*value).into(),
@@ -58,7 +58,7 @@ mod tests {
         SubjectDay {
             subject: ClickSubject::Everything,
             day,
-            sums: sums.collect(),
+            rollups: rollups.collect(),
             visitors: sketch,
         }
     }
@@ -109,13 +109,13 @@ mod tests {
         let mut ranking = Ranking::new(Dimension::Country, HourRange::ALL);
         series.add(day, counts).expect("a series");
         ranking.add(day, counts).expect("a ranking");
-        let mut sums: Vec<_> = series
+        let mut rollups: Vec<_> = series
             .finish()
             .into_iter()
             .map(|sum| (sum.hour, sum.value, sum.count))
             .collect();
-        sums.sort();
-        (sums, ranking.finish(10).total())
+        rollups.sort();
+        (rollups, ranking.finish(10).total())
     }
 
     #[test]

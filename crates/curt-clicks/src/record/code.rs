@@ -27,7 +27,7 @@ const PREFETCH: u8 = 1 << 4;
 const IP_VERSION_6: u8 = 1 << 5;
 const UNUSED_BITS: u8 = 0b1100_0000;
 
-/// Why bytes are not a click. None of these heals with time: the record is poison.
+/// Why bytes are not a click. None of these heals with time: the record is a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     #[error("the record is of version {0}, which this release does not know")]

@@ -66,10 +66,10 @@ impl Reports {
     ) -> Result<Summary, ReportError> {
         let calendar = Calendar::new(range, zone, bucket)?;
         let mut points = calendar.points();
-        let sums = self
+        let rollups = self
             .store
             .series(subject, Dimension::Class, range.counted());
-        series::count(&mut points, &sums.await?);
+        series::count(&mut points, &rollups.await?);
         let visitors = self.visitors(subject, range.counted()).await?;
         if bucket != Bucket::Hour {
             series::place_visitors(&mut points, &visitors);
@@ -98,7 +98,7 @@ impl Reports {
     /// The most frequent values of a dimension, as of `now`.
     pub async fn top(&self, ranking: &Ranking<'_>, now: UnixMillis) -> Result<Ranked, ReportError> {
         if !ranking.needs_clicks() {
-            return Ok(ranking.of_sums(&*self.store).await?);
+            return Ok(ranking.of_rollups(&*self.store).await?);
         }
         let kept_from = match self.clicks_kept {
             None => UnixMillis(i64::MIN),

@@ -1,7 +1,7 @@
 //! The most frequent values of a dimension, of all clicks or of those that have other values in common, such as the
 //! browsers of one country.
 //!
-//! Sums know one dimension each, and sums of every pair would make a click three times as dear to count. So a ranking
+//! Rollups know one dimension each, and rollups of every pair would make a click three times as dear to count. So a ranking
 //! with filters is read from single clicks: the newest of the range, up to a bound, as far back as they are kept. It
 //! says from when on it is complete.
 
@@ -35,16 +35,16 @@ pub struct Ranked {
 }
 
 impl Ranking<'_> {
-    /// Whether the sums cannot tell.
+    /// Whether the rollups cannot tell.
     pub(super) fn needs_clicks(&self) -> bool {
-        let is_of_sums = match self.filter.class {
+        let is_of_rollups = match self.filter.class {
             None => true,
             Some(class) => class == ClickClass::Human && self.dimension.counts_humans(),
         };
-        !(is_of_sums && self.filter.values.is_empty())
+        !(is_of_rollups && self.filter.values.is_empty())
     }
 
-    pub(super) async fn of_sums(&self, store: &dyn ClickReports) -> PortResult<Ranked> {
+    pub(super) async fn of_rollups(&self, store: &dyn ClickReports) -> PortResult<Ranked> {
         let hours = self.range.counted();
         let top = store.top(self.subject, self.dimension, hours, self.limit);
         Ok(Ranked {
@@ -89,7 +89,7 @@ impl Ranking<'_> {
         })
     }
 
-    /// As sums do it: other dimensions than the class are of humans unless another class is asked for.
+    /// As rollups do it: other dimensions than the class are of humans unless another class is asked for.
     fn clicks_wanted(&self) -> ClickFilter {
         let mut filter = self.filter.clone();
         if self.dimension.counts_humans() {
@@ -115,7 +115,7 @@ impl Ranking<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use curt_core::ports::{ClickFlush, ClickStore as _};
+    use curt_core::ports::{ClickStore as _, ClickWindow};
     use curt_core::{Click, ClickOutcome, Day, DomainId, Key, LinkId, Sketch, SubjectDay};
     use curt_memory::MemoryClickStore;
     use curt_testkit::sample::partition;
@@ -149,17 +149,17 @@ mod tests {
 
     async fn reports(clicks: Vec<Click>, clicks_kept: Option<Duration>) -> Reports {
         let store = Arc::new(MemoryClickStore::new());
-        let flush = ClickFlush {
+        let flush = ClickWindow {
             partition: partition(0),
             from: 0,
             to: 1,
             days: vec![SubjectDay {
                 subject: ClickSubject::Link(id(), 1),
                 day: Day::of(NOW.minus(DAY)),
-                sums: vec![curt_core::ClickSum {
+                rollups: vec![curt_core::Rollup {
                     hour: NOW.minus(DAY).hour(),
                     dimension: Dimension::Browser,
-                    value: "of the sums".into(),
+                    value: "of the rollups".into(),
                     count: 1_000_000,
                 }],
                 visitors: Sketch::new(),
@@ -229,7 +229,7 @@ mod tests {
 
     /// However many there were, and also where no click is kept.
     #[tokio::test]
-    async fn without_filters_the_sums_tell() {
+    async fn without_filters_the_rollups_tell() {
         let reports = reports(Vec::new(), Some(Duration::ZERO)).await;
         let people = ClickFilter {
             class: Some(ClickClass::Human),
@@ -237,7 +237,7 @@ mod tests {
         };
         for filter in [ClickFilter::default(), people] {
             let ranked = browsers(&reports, &filter).await.unwrap();
-            assert_eq!(ranked.top.values, [("of the sums".into(), 1_000_000)]);
+            assert_eq!(ranked.top.values, [("of the rollups".into(), 1_000_000)]);
             assert_eq!(ranked.complete_from, range().from());
         }
         let refused = browsers(&reports, &with(&[(Dimension::Country, "DE")])).await;

@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use curt_core::ports::Top;
-use curt_core::{ClickClass, ClickSum, Day, UnixMillis};
+use curt_core::{ClickClass, Day, Rollup, UnixMillis};
 
 const HALF_A_DAY: Duration = Duration::from_secs(12 * 3_600);
 
@@ -108,8 +108,8 @@ impl Point {
     }
 }
 
-pub(super) fn count(points: &mut [Point], sums: &[ClickSum]) {
-    for sum in sums {
+pub(super) fn count(points: &mut [Point], rollups: &[Rollup]) {
+    for sum in rollups {
         if let Some(point) = holding(points, sum.hour) {
             point.counts.add(&sum.value, sum.count);
         }

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use curt_core::ports::{ClickFlush, ClickReports, ClickStore};
+use curt_core::ports::{ClickReports, ClickStore, ClickWindow};
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, DomainId, Key, LinkId, Sketch, SubjectDay, UnixMillis,
+    ClickSubject, Day, Dimension, DomainId, Key, LinkId, Rollup, Sketch, SubjectDay, UnixMillis,
 };
 use curt_memory::MemoryClickStore;
 use curt_testkit::sample::partition;
@@ -49,7 +49,7 @@ impl World {
         let day = SubjectDay {
             subject: link(),
             day: Day::of(at),
-            sums: vec![ClickSum {
+            rollups: vec![Rollup {
                 hour: at.hour(),
                 dimension: Dimension::Class,
                 value: class.into(),
@@ -57,7 +57,7 @@ impl World {
             }],
             visitors: sketch,
         };
-        let flush = ClickFlush {
+        let flush = ClickWindow {
             partition: partition(0),
             from: self.applied,
             to: self.applied + 1,

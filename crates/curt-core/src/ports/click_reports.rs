@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 
-use crate::click::{Click, ClickClass, ClickSubject, ClickSum, Day, Dimension};
+use crate::click::{Click, ClickClass, ClickSubject, Day, Dimension, Rollup};
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
 
@@ -8,13 +8,13 @@ use crate::error::PortResult;
 /// subject that is absent has nothing, and calls may be repeated.
 #[async_trait]
 pub trait ClickReports: Send + Sync {
-    /// The sums of a subject in one dimension, by hour and then value. Hours without any are left out.
+    /// The rollups of a subject in one dimension, by hour and then value. Hours without any are left out.
     async fn series(
         &self,
         subject: &ClickSubject,
         dimension: Dimension,
         range: HourRange,
-    ) -> PortResult<Vec<ClickSum>>;
+    ) -> PortResult<Vec<Rollup>>;
 
     /// The `limit` values of a dimension with the highest counts over the range, highest first and equal ones by value,
     /// and how much all others have together. With [`Dimension::Class`] this is the total.

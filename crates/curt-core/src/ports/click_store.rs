@@ -14,7 +14,7 @@ pub trait ClickStore: Send + Sync {
     /// The offset up to which the partition is durably counted. Absent: 0.
     async fn offset(&self, partition: StreamPartition) -> PortResult<u64>;
 
-    /// Adds the flush's sums, visitors and clicks and moves the partition's offset from `from` to `to`, all in one
+    /// Adds the flush's rollups, visitors and clicks and moves the partition's offset from `from` to `to`, all in one
     /// transaction, if the offset still is `from`; says whether it did (C-1).
     ///
     /// - *Called twice*: the second is refused and adds nothing.
@@ -27,7 +27,7 @@ pub trait ClickStore: Send + Sync {
     ///   [`damage`](Self::damage) says so.
     /// - *Out of range*: a sum whose hour is not of its day is counted in the day's nearest hour, and a click before 1970
     ///   or after year 9999 is kept at the nearest instant.
-    async fn apply(&self, flush: ClickFlush) -> PortResult<bool>;
+    async fn apply(&self, flush: ClickWindow) -> PortResult<bool>;
 
     /// The salt of the day; where there is none yet, `fresh` becomes it, durably. Called twice or by two at once: all
     /// get the same. Timed out: unknown; call again.
@@ -36,11 +36,11 @@ pub trait ClickStore: Send + Sync {
     /// Removes the salts of days before `before`: who came on them cannot be found out any more. Called twice: no change.
     async fn forget_salts(&self, before: Day) -> PortResult<()>;
 
-    /// Removes up to `limit` clicks that are older than `before`, oldest first, and says how many. Sums stay.
+    /// Removes up to `limit` clicks that are older than `before`, oldest first, and says how many. Rollups stay.
     async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64>;
 
     /// Removes up to `limit` clicks, oldest first, while all of them take more than `bytes_max`, and says how many. What
-    /// they take is estimated from the length of their texts. Sums stay, and the room is used again.
+    /// they take is estimated from the length of their texts. Rollups stay, and the room is used again.
     async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64>;
 
     /// Bytes that can still be written before the store's disk is full, without those that it has promised already;
@@ -59,8 +59,8 @@ pub trait ClickStore: Send + Sync {
         Ok(None)
     }
 
-    /// Removes up to `limit` days of subjects, sums and visitors alike, that are before `before`, and says how many.
-    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64>;
+    /// Removes up to `limit` days of subjects, rollups and visitors alike, that are before `before`, and says how many.
+    async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64>;
 }
 
 /// A database that serves both sides.
@@ -83,7 +83,7 @@ pub struct ClickDamage {
 pub type Salt = [u8; 32];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClickFlush {
+pub struct ClickWindow {
     pub partition: StreamPartition,
     pub from: u64,
     pub to: u64,

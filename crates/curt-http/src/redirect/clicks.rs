@@ -12,13 +12,13 @@ use http::{HeaderMap, HeaderName};
 
 use crate::redirect::Visitor;
 
-/// The pens of one server: one for each redirect worker, and one that the router's handlers share.
+/// The click writers of one server: one for each redirect worker, and one that the router's handlers share.
 pub struct Clicks {
     pub workers: Vec<Capture>,
     pub router: Capture,
 }
 
-/// The pen of the router. Its clicks are the few that the workers did not answer.
+/// The click writer of the router. Its clicks are the few that the workers did not answer.
 pub struct RouterClicks(Mutex<Capture>);
 
 /// What was asked for, and what came of it.

@@ -101,7 +101,7 @@ impl Server {
         })
     }
 
-    /// Writes clicks down, each worker with a pen of its own; a worker without one writes nothing.
+    /// Gives each worker its own click writer; workers without one record nothing.
     #[must_use]
     pub fn capturing(mut self, captures: Vec<Capture>) -> Self {
         self.captures = captures;

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use curt_core::ports::HourRange;
-use curt_core::{ClickSubject, ClickSum, Day, Dimension, SubjectDay};
+use curt_core::{ClickSubject, Day, Dimension, Rollup, SubjectDay};
 
 use curt_adapter_kit::click_days::{Damaged, Series, StoredDay, estimate};
 
@@ -22,7 +22,7 @@ impl Days {
         subject: &ClickSubject,
         dimension: Dimension,
         range: HourRange,
-    ) -> Result<Vec<ClickSum>, Damaged> {
+    ) -> Result<Vec<Rollup>, Damaged> {
         let mut series = Series::new(dimension, range);
         for (day, stored) in self.of(subject, Day::FIRST, None) {
             series.add(day, &stored.counts)?;

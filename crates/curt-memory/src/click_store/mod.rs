@@ -6,11 +6,11 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickFlush, ClickPage, ClickQuery, ClickReports, ClickStore, HourRange, Salt, StreamPartition,
+    ClickPage, ClickQuery, ClickReports, ClickStore, ClickWindow, HourRange, Salt, StreamPartition,
     Top,
 };
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
+    ClickSubject, Day, Dimension, ErrorKind, PortError, PortResult, Rollup, UnixMillis,
 };
 
 use self::days::Days;
@@ -45,7 +45,7 @@ impl ClickStore for MemoryClickStore {
         Ok(tables.positions.get(&partition).copied().unwrap_or(0))
     }
 
-    async fn apply(&self, flush: ClickFlush) -> PortResult<bool> {
+    async fn apply(&self, flush: ClickWindow) -> PortResult<bool> {
         let mut tables = locked(&self.tables);
         let position = tables.positions.entry(flush.partition).or_default();
         if *position != flush.from {
@@ -78,7 +78,7 @@ impl ClickStore for MemoryClickStore {
         Ok(locked(&self.tables).clicks.trim(bytes_max, limit))
     }
 
-    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
+    async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
         Ok(locked(&self.tables).days.purge(before, limit))
     }
 }
@@ -90,7 +90,7 @@ impl ClickReports for MemoryClickStore {
         subject: &ClickSubject,
         dimension: Dimension,
         range: HourRange,
-    ) -> PortResult<Vec<ClickSum>> {
+    ) -> PortResult<Vec<Rollup>> {
         let tables = locked(&self.tables);
         let series = tables.days.series(subject, dimension, range);
         series.map_err(broken)

@@ -6,8 +6,7 @@ use std::time::Duration;
 use curt_core::clock::ManualClock;
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{
-    Bucket, CachedLink, LinkCache, LinkIndex, ListOrder, ListQuery, QuotaReply,
-    QuotaRule, Quotas,
+    Bucket, CachedLink, LinkCache, LinkIndex, ListOrder, ListQuery, QuotaReply, QuotaRule, Quotas,
 };
 use curt_memory::{
     MemoryAccounts, MemoryCursor, MemoryHeartbeats, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool,

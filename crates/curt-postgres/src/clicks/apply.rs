@@ -1,13 +1,13 @@
 //! Adding a flush.
 //!
 //! Locks are come to in the same order by everybody, so that no two flushes wait for each other in a circle: the
-//! partition's position, then days from the last link to everything. That row is everybody's, and so it comes last.
+//! partition's offset, then days from the last link to everything. That row is everybody's, and so it comes last.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use curt_core::ports::{ClickDamage, ClickFlush, StreamPartition};
+use curt_core::ports::{ClickDamage, ClickWindow, StreamPartition};
 use curt_core::{ErrorKind, PortError, PortResult, SubjectDay, UnixMillis, names};
 use deadpool_postgres::Transaction;
 use tokio_postgres::{Error, Row};
@@ -22,13 +22,13 @@ use curt_adapter_kit::click_days::StoredDay;
 
 const OP: &str = "add clicks";
 
-const POSITION: &str = "SELECT position FROM click_positions WHERE stream = $1 AND partition = $2";
-const MOVE: &str = "UPDATE click_positions SET position = $4 \
-     WHERE stream = $1 AND partition = $2 AND position = $3 RETURNING 1";
-/// A position that is absent counts as 0. Two that add it at once meet at its primary key.
-const MOVE_FROM_START: &str = "INSERT INTO click_positions (stream, partition, position) VALUES ($1, $2, $4) \
-     ON CONFLICT (stream, partition) DO UPDATE SET position = excluded.position \
-     WHERE click_positions.position = $3 RETURNING 1";
+const OFFSET: &str = "SELECT next_offset FROM click_offsets WHERE stream = $1 AND partition = $2";
+const MOVE: &str = "UPDATE click_offsets SET next_offset = $4 \
+     WHERE stream = $1 AND partition = $2 AND next_offset = $3 RETURNING 1";
+/// A offset that is absent counts as 0. Two that add it at once meet at its primary key.
+const MOVE_FROM_START: &str = "INSERT INTO click_offsets (stream, partition, next_offset) VALUES ($1, $2, $4) \
+     ON CONFLICT (stream, partition) DO UPDATE SET next_offset = excluded.next_offset \
+     WHERE click_offsets.next_offset = $3 RETURNING 1";
 
 macro_rules! days {
     () => {
@@ -73,18 +73,18 @@ pub(super) async fn damage(engine: &Engine) -> PortResult<Option<ClickDamage>> {
     }))
 }
 
-pub(super) async fn position(
+pub(super) async fn offset(
     engine: &Engine,
     StreamPartition { stream, number }: StreamPartition,
 ) -> PortResult<u64> {
-    const OP: &str = "read a click position";
+    const OP: &str = "read a click offset";
     let values: [Value<'_>; 2] = [&stream.0.cast_signed(), &i64::from(number)];
-    let rows = engine.read(OP, POSITION, &values).await?;
-    let position: i64 = rows.first().map_or(Ok(0), |row| column(OP, row, 0))?;
-    Ok(position.cast_unsigned())
+    let rows = engine.read(OP, OFFSET, &values).await?;
+    let offset: i64 = rows.first().map_or(Ok(0), |row| column(OP, row, 0))?;
+    Ok(offset.cast_unsigned())
 }
 
-pub(super) async fn apply(engine: &Engine, flush: &ClickFlush) -> PortResult<bool> {
+pub(super) async fn apply(engine: &Engine, flush: &ClickWindow) -> PortResult<bool> {
     let days = Days::of(&flush.days);
     let mut client = engine.client(OP).await?;
     let timeout = statement_timeout(engine.flush_timeout());
@@ -102,25 +102,25 @@ fn statement_timeout(deadline: Duration) -> String {
 /// The inner error is ours. A transaction that is dropped is rolled back.
 async fn run(
     client: &mut Session,
-    flush: &ClickFlush,
+    flush: &ClickWindow,
     days: &Days<'_>,
     timeout: &str,
 ) -> Result<PortResult<bool>, Error> {
     let transaction = client.transaction().await?;
     // The session's own is that of lists and reports.
     transaction.batch_execute(timeout).await?;
-    if !move_position(&transaction, flush).await? {
+    if !move_offset(&transaction, flush).await? {
         transaction.rollback().await?;
         return Ok(Ok(false));
     }
     let bytes = single_clicks::add(&transaction, &flush.clicks).await?;
     let locked = days.lock(&transaction).await?;
     match days.plus(&locked) {
-        Ok(Sums { sums, damaged }) => {
+        Ok(Rollups { rollups, damaged }) => {
             for (place, stored) in damaged {
                 days.set_aside(&transaction, place, &stored).await?;
             }
-            days.write(&transaction, &sums).await?;
+            days.write(&transaction, &rollups).await?;
             single_clicks::grow(&transaction, bytes).await?;
             transaction.commit().await?;
             Ok(Ok(true))
@@ -132,7 +132,7 @@ async fn run(
     }
 }
 
-async fn move_position(transaction: &Transaction<'_>, flush: &ClickFlush) -> Result<bool, Error> {
+async fn move_offset(transaction: &Transaction<'_>, flush: &ClickWindow) -> Result<bool, Error> {
     let StreamPartition { stream, number } = flush.partition;
     let sql = match flush.from {
         0 => MOVE_FROM_START,
@@ -157,8 +157,8 @@ pub(super) async fn query(
 }
 
 /// What the days of a flush hold from now on, and what those held that cannot be decoded.
-struct Sums {
-    sums: Vec<StoredDay>,
+struct Rollups {
+    rollups: Vec<StoredDay>,
     damaged: Vec<(usize, StoredDay)>,
 }
 
@@ -205,13 +205,13 @@ impl<'a> Days<'a> {
     }
 
     /// What each row holds from now on. One that cannot be decoded begins anew.
-    fn plus(&self, locked: &[Row]) -> PortResult<Sums> {
+    fn plus(&self, locked: &[Row]) -> PortResult<Rollups> {
         if locked.len() != self.news.len() {
             let detail =
                 "a day was purged in the moment in which it was added to; nothing was changed";
             return Err(PortError::new(ErrorKind::Throttled, BACKEND, OP, detail));
         }
-        let mut sums = Vec::with_capacity(locked.len());
+        let mut rollups = Vec::with_capacity(locked.len());
         let mut damaged = Vec::new();
         for (place, (row, news)) in locked.iter().zip(&self.news).enumerate() {
             let stored = StoredDay {
@@ -225,9 +225,9 @@ impl<'a> Days<'a> {
                     StoredDay::empty().plus(news.iter().copied())
                 }
             };
-            sums.push(sum.map_err(|damaged| corrupt(OP, "a day").with_source(damaged))?);
+            rollups.push(sum.map_err(|damaged| corrupt(OP, "a day").with_source(damaged))?);
         }
-        Ok(Sums { sums, damaged })
+        Ok(Rollups { rollups, damaged })
     }
 
     /// Keeps a row that cannot be decoded among the dead letters.
@@ -256,9 +256,13 @@ impl<'a> Days<'a> {
         query(transaction, SET_ASIDE, &values).await.map(drop)
     }
 
-    async fn write(&self, transaction: &Transaction<'_>, sums: &[StoredDay]) -> Result<(), Error> {
-        let counts: Vec<&[u8]> = sums.iter().map(|sum| &*sum.counts).collect();
-        let visitors: Vec<&[u8]> = sums.iter().map(|sum| &*sum.visitors).collect();
+    async fn write(
+        &self,
+        transaction: &Transaction<'_>,
+        rollups: &[StoredDay],
+    ) -> Result<(), Error> {
+        let counts: Vec<&[u8]> = rollups.iter().map(|sum| &*sum.counts).collect();
+        let visitors: Vec<&[u8]> = rollups.iter().map(|sum| &*sum.visitors).collect();
         let [kind, number, name, day] = self.names();
         let values = [kind, number, name, day, &counts, &visitors];
         query(transaction, WRITE_DAYS, &values).await.map(drop)

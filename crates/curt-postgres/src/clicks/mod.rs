@@ -2,7 +2,7 @@
 //!
 //! A subject's day is one row, as in SQLite: see `click_days`. Several processes count into the same rows, so a flush
 //! locks the days that it adds to, all flushes in the same order, and is the one transaction here that waits for its
-//! client: the sums of a day are made in this process.
+//! client: the rollups of a day are made in this process.
 
 mod apply;
 mod purge;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickDamage, ClickFlush, ClickPage, ClickQuery, ClickReports, ClickStore, HourRange, Salt,
+    ClickDamage, ClickPage, ClickQuery, ClickReports, ClickStore, ClickWindow, HourRange, Salt,
     StreamPartition, Top,
 };
-use curt_core::{ClickSubject, ClickSum, Day, Dimension, PortResult, UnixMillis};
+use curt_core::{ClickSubject, Day, Dimension, PortResult, Rollup, UnixMillis};
 use tokio::sync::Mutex;
 
 use super::engine::Engine;
@@ -43,10 +43,10 @@ impl PostgresClicks {
 #[async_trait]
 impl ClickStore for PostgresClicks {
     async fn offset(&self, partition: StreamPartition) -> PortResult<u64> {
-        apply::position(self.tables.engine().await?, partition).await
+        apply::offset(self.tables.engine().await?, partition).await
     }
 
-    async fn apply(&self, flush: ClickFlush) -> PortResult<bool> {
+    async fn apply(&self, flush: ClickWindow) -> PortResult<bool> {
         let engine = self.tables.engine().await?;
         let _turn = self.turn.lock().await;
         apply::apply(engine, &flush).await
@@ -72,8 +72,8 @@ impl ClickStore for PostgresClicks {
         apply::damage(self.tables.engine().await?).await
     }
 
-    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
-        purge::sums(self.tables.engine().await?, before, limit).await
+    async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
+        purge::rollups(self.tables.engine().await?, before, limit).await
     }
 }
 
@@ -84,7 +84,7 @@ impl ClickReports for PostgresClicks {
         subject: &ClickSubject,
         dimension: Dimension,
         range: HourRange,
-    ) -> PortResult<Vec<ClickSum>> {
+    ) -> PortResult<Vec<Rollup>> {
         report::series(self.tables.engine().await?, subject, dimension, range).await
     }
 

@@ -34,7 +34,7 @@ const TRIM: &str = remove!(concat!(
      WHERE gone < (SELECT bytes - $1 FROM clicks_size)"
 ));
 const SIZE: &str = "SELECT bytes FROM clicks_size";
-const SUMS: &str = "WITH old AS MATERIALIZED (SELECT kind, number, name, day FROM click_days \
+const ROLLUPS: &str = "WITH old AS MATERIALIZED (SELECT kind, number, name, day FROM click_days \
      WHERE day < $1 ORDER BY day LIMIT $2 FOR UPDATE SKIP LOCKED), \
      gone AS (DELETE FROM click_days AS d USING old \
      WHERE (d.kind, d.number, d.name, d.day) = (old.kind, old.number, old.name, old.day) RETURNING 1) \
@@ -61,9 +61,9 @@ pub(super) async fn trim(engine: &Engine, bytes_max: u64, limit: usize) -> PortR
     count(engine, OP, TRIM, &[&bytes_max, &rows_max(limit)]).await
 }
 
-pub(super) async fn sums(engine: &Engine, before: Day, limit: usize) -> PortResult<u64> {
+pub(super) async fn rollups(engine: &Engine, before: Day, limit: usize) -> PortResult<u64> {
     let values: [Value<'_>; 2] = [&stored_day(before), &rows_max(limit)];
-    count(engine, "purge click sums", SUMS, &values).await
+    count(engine, "purge click rollups", ROLLUPS, &values).await
 }
 
 async fn count(

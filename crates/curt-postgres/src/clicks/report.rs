@@ -1,7 +1,7 @@
 //! Reads of what was counted: the days of a subject, which are neighbours in the index.
 
 use curt_core::ports::{HourRange, Top};
-use curt_core::{ClickSubject, ClickSum, Day, Dimension, PortResult};
+use curt_core::{ClickSubject, Day, Dimension, PortResult, Rollup};
 use tokio_postgres::Row;
 
 use super::subject::{Subject, day_of, stored_day};
@@ -22,7 +22,7 @@ pub(super) async fn series(
     subject: &ClickSubject,
     dimension: Dimension,
     range: HourRange,
-) -> PortResult<Vec<ClickSum>> {
+) -> PortResult<Vec<Rollup>> {
     const OP: &str = "read clicks by the hour";
     let rows = counts(engine, OP, subject, range).await?;
     // A busy subject has hundreds of thousands of counts in a season.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use curt_memory::{MemoryClickStore, MemoryLinkStore};
 use curt_postgres::{Postgres, PostgresSettings};
-use curt_testkit::conformance::{click_store, links};
+use curt_testkit::conformance::{clicks, links};
 use curt_testkit::engines::postgres::{Server, shared};
 use curt_testkit::need;
 

@@ -104,5 +104,5 @@ async fn a_reader_that_is_too_slow_costs_clicks_and_no_mistake() {
         counts.dropped() > 0,
         "the test wrote too little to show anything"
     );
-    assert_eq!(counts.poisoned.len(), 0);
+    assert_eq!(counts.dead_letters.len(), 0);
 }

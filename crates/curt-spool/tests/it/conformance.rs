@@ -28,7 +28,14 @@ fn letters() -> (World, Letters) {
     let world = World::new();
     let spool = Arc::new(world.open());
     let port = spool.clone();
-    let count = move |reason| spool.counts().poisoned.get(reason).copied().unwrap_or(0);
+    let count = move |reason| {
+        spool
+            .counts()
+            .dead_letters
+            .get(reason)
+            .copied()
+            .unwrap_or(0)
+    };
     let count = Box::new(count);
     (world, Letters { port, count })
 }

@@ -85,7 +85,7 @@ async fn acknowledged_clicks_survive_kill_exactly_once_and_in_order_c1() {
         assert_eq!(
             spool
                 .counts()
-                .poisoned
+                .dead_letters
                 .keys()
                 .find(|reason| **reason != "torn"),
             None

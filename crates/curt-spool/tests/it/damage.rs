@@ -128,7 +128,7 @@ async fn one_percent_of_poison_costs_one_percent() {
     assert_eq!(numbers(&left), expected);
     // Asked twice, counted once.
     assert_eq!(drain(&spool, 0, 0).await, left);
-    assert_eq!(spool.counts().poisoned["checksum"], bad.len() as u64);
+    assert_eq!(spool.counts().dead_letters["checksum"], bad.len() as u64);
     let letters = world.dead_letters();
     assert_eq!(letters.len(), bad.len());
     for number in &bad {
@@ -159,7 +159,7 @@ async fn a_lost_length_costs_its_record_alone() {
     overwrite(&path, at, &[0xff; 8]);
     let expected: Vec<u32> = (0..100).filter(|number| *number != 50).collect();
     assert_eq!(numbers(&drain(&spool, 0, 0).await), expected);
-    assert_eq!(spool.counts().poisoned["checksum"], 1);
+    assert_eq!(spool.counts().dead_letters["checksum"], 1);
     // The writer goes on.
     assert!(record(&mut capture, 100));
     assert_eq!(drain(&spool, 0, 0).await.len(), 100);
@@ -175,7 +175,7 @@ async fn a_damaged_header_costs_its_segment_and_no_offset() {
     overwrite(&world.segments()[0], 33, b"?");
     let spool = world.open();
     assert_eq!(drain(&spool, 0, 0).await, []);
-    assert_eq!(spool.counts().poisoned["segment"], 1);
+    assert_eq!(spool.counts().dead_letters["segment"], 1);
     assert!(record(&mut open_capture(&spool, 0).unwrap(), 4));
     let after = drain(&spool, 0, before[2].offset + 1).await;
     assert_eq!(numbers(&after), [4]);
@@ -203,7 +203,7 @@ async fn rejected_records_are_counted_and_kept_up_to_the_bound() {
     for _ in 0..100 {
         spool.put(0, polled.offset, error.reason(), &polled.bytes);
     }
-    assert_eq!(spool.counts().poisoned["version"], 100);
+    assert_eq!(spool.counts().dead_letters["version"], 100);
     let letters = world.dead_letters();
     let offset = polled.offset;
     assert_eq!(

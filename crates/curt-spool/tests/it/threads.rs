@@ -46,7 +46,7 @@ async fn a_reader_beside_the_writer_sees_every_record_once_and_in_order() {
     );
     let counts = spool.counts();
     assert_eq!(counts.captured, u64::from(RECORDS));
-    assert_eq!(counts.poisoned.len(), 0, "{counts:?}");
+    assert_eq!(counts.dead_letters.len(), 0, "{counts:?}");
     assert!(world.segments().len() <= 3, "what is read is deleted");
 }
 

@@ -41,13 +41,13 @@ async fn a_committed_record_leaves_no_trace_and_the_others_stay() {
     commit_after(&spool, &records[10]).await;
     let rest: Vec<u32> = (400..1_000).collect();
     assert_eq!(numbers(&drain(&spool, 0, 0).await), rest);
-    assert_eq!(spool.counts().poisoned.len(), 0, "zeros are no damage");
+    assert_eq!(spool.counts().dead_letters.len(), 0, "zeros are no damage");
     drop((capture, spool));
 
     let spool = world.open();
     let position = records[399].offset + 1;
     assert_eq!(numbers(&drain(&spool, 0, position).await), rest);
-    assert_eq!(spool.counts().poisoned.len(), 0, "zeros are no damage");
+    assert_eq!(spool.counts().dead_letters.len(), 0, "zeros are no damage");
     let mut capture = open_capture(&spool, 0).unwrap();
     assert!(record(&mut capture, 1_000));
     // Further than anything is written: the next record must come through whole.

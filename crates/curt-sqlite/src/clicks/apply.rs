@@ -1,6 +1,6 @@
 //! Adding a flush, and removing what is too old.
 
-use curt_core::ports::{ClickFlush, StreamPartition};
+use curt_core::ports::{ClickWindow, StreamPartition};
 use curt_core::{Day, SubjectDay};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension};
@@ -10,21 +10,21 @@ use super::subjects;
 use crate::decode::unknown;
 use curt_adapter_kit::click_days::StoredDay;
 
-pub(super) fn position(
+pub(super) fn offset(
     connection: &Connection,
     StreamPartition { stream, number }: StreamPartition,
 ) -> rusqlite::Result<u64> {
-    let position: Option<i64> = connection
+    let offset: Option<i64> = connection
         .prepare_cached(
-            "SELECT position FROM click_positions WHERE stream = ?1 AND partition = ?2",
+            "SELECT next_offset FROM click_offsets WHERE stream = ?1 AND partition = ?2",
         )?
         .query_row((stream.0.cast_signed(), number), |row| row.get(0))
         .optional()?;
-    Ok(position.map_or(0, i64::cast_unsigned))
+    Ok(offset.map_or(0, i64::cast_unsigned))
 }
 
-pub(super) fn apply(connection: &Connection, flush: &ClickFlush) -> rusqlite::Result<bool> {
-    if !move_position(connection, flush)? {
+pub(super) fn apply(connection: &Connection, flush: &ClickWindow) -> rusqlite::Result<bool> {
+    if !move_offset(connection, flush)? {
         return Ok(false);
     }
     for day in &flush.days {
@@ -34,16 +34,16 @@ pub(super) fn apply(connection: &Connection, flush: &ClickFlush) -> rusqlite::Re
     Ok(true)
 }
 
-/// Says whether the position was where the flush begins.
-pub(super) fn move_position(connection: &Connection, flush: &ClickFlush) -> rusqlite::Result<bool> {
+/// Says whether the offset was where the flush begins.
+pub(super) fn move_offset(connection: &Connection, flush: &ClickWindow) -> rusqlite::Result<bool> {
     let partition = flush.partition;
-    if position(connection, partition)? != flush.from {
+    if offset(connection, partition)? != flush.from {
         return Ok(false);
     }
     connection
         .prepare_cached(
-            "INSERT INTO click_positions (stream, partition, position) VALUES (?1, ?2, ?3) \
-             ON CONFLICT (stream, partition) DO UPDATE SET position = excluded.position",
+            "INSERT INTO click_offsets (stream, partition, next_offset) VALUES (?1, ?2, ?3) \
+             ON CONFLICT (stream, partition) DO UPDATE SET next_offset = excluded.next_offset",
         )?
         .execute((
             partition.stream.0.cast_signed(),

@@ -6,11 +6,11 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use curt_core::ports::{ClickDamage, ClickFlush};
+use curt_core::ports::{ClickDamage, ClickWindow};
 use curt_core::{Click, ClickSubject, Day, SubjectDay, UnixMillis};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::apply::{add_day, move_position};
+use super::apply::{add_day, move_offset};
 use super::{single_clicks, subjects};
 use curt_adapter_kit::click_days::StoredDay;
 
@@ -32,7 +32,7 @@ pub(super) struct Damaged {
 
 impl Damaged {
     /// Learns from a try that failed where `progress` says; `false` when it was not this flush's fault.
-    pub(super) fn learn(&mut self, flush: &ClickFlush, progress: &Progress) -> bool {
+    pub(super) fn learn(&mut self, flush: &ClickWindow, progress: &Progress) -> bool {
         let at = progress.0.load(Ordering::Acquire);
         if self.days.len() + self.clicks.len() >= KNOWN_MAX {
             self.days.clear();
@@ -49,7 +49,7 @@ impl Damaged {
 
     /// Learns what cannot be read of all that the flush adds to: a page that is damaged may hold hundreds of rows. Not for
     /// a connection that is within a transaction.
-    pub(super) fn probe(&mut self, connection: &Connection, flush: &ClickFlush) {
+    pub(super) fn probe(&mut self, connection: &Connection, flush: &ClickWindow) {
         for day in &flush.days {
             if read_day(connection, day).is_err_and(|error| !is_undecodable(&error)) {
                 self.days.insert((day.subject.clone(), day.day));
@@ -64,7 +64,7 @@ impl Damaged {
     }
 
     /// Gives up on everything of the kind that the last try failed at.
-    pub(super) fn give_up(&mut self, flush: &ClickFlush, progress: &Progress) {
+    pub(super) fn give_up(&mut self, flush: &ClickWindow, progress: &Progress) {
         if progress.0.load(Ordering::Acquire) < flush.days.len() {
             let days = flush.days.iter();
             self.days
@@ -87,12 +87,12 @@ impl Damaged {
 /// Does what `apply` does, and sets aside what is damaged.
 pub(super) fn apply_past(
     connection: &Connection,
-    flush: &ClickFlush,
+    flush: &ClickWindow,
     damaged: &Damaged,
     progress: &Progress,
 ) -> rusqlite::Result<bool> {
     progress.0.store(usize::MAX, Ordering::Release);
-    if !move_position(connection, flush)? {
+    if !move_offset(connection, flush)? {
         return Ok(false);
     }
     for (at, day) in flush.days.iter().enumerate() {

@@ -13,7 +13,7 @@
 //! | the same of 200 countries | 8 ms |
 //! | 90 days by hour and class | 3 ms |
 //! | a page of a hundred clicks among a million | 0.2 ms |
-//! | a flush of 20,000 sums of 2,857 links, with as many clicks | 70 to 170 ms |
+//! | a flush of 20,000 rollups of 2,857 links, with as many clicks | 70 to 170 ms |
 //! | the slowest create beside 19 such flushes | 150 ms |
 
 mod apply;
@@ -28,11 +28,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickDamage, ClickFlush, ClickPage, ClickQuery, ClickReports, ClickStore, HourRange, Salt,
+    ClickDamage, ClickPage, ClickQuery, ClickReports, ClickStore, ClickWindow, HourRange, Salt,
     StreamPartition, Top,
 };
 use curt_core::{
-    ClickSubject, ClickSum, Day, Dimension, ErrorKind, PortError, PortResult, UnixMillis, names,
+    ClickSubject, Day, Dimension, ErrorKind, PortError, PortResult, Rollup, UnixMillis, names,
 };
 
 use super::Sqlite;
@@ -62,7 +62,7 @@ impl SqliteClicks {
     }
 
     /// Adds a flush to a file in which damage was met.
-    async fn apply_past_damage(&self, flush: &Arc<ClickFlush>) -> PortResult<bool> {
+    async fn apply_past_damage(&self, flush: &Arc<ClickWindow>) -> PortResult<bool> {
         let rows = flush.days.len() + flush.clicks.len();
         for tries in 1.. {
             let progress = Arc::new(Progress::default());
@@ -105,12 +105,12 @@ impl ClickStore for SqliteClicks {
     async fn offset(&self, partition: StreamPartition) -> PortResult<u64> {
         self.db
             .readers
-            .look_up("read a click position", |connection| {
-                apply::position(connection, partition)
+            .look_up("read a click offset", |connection| {
+                apply::offset(connection, partition)
             })
     }
 
-    async fn apply(&self, flush: ClickFlush) -> PortResult<bool> {
+    async fn apply(&self, flush: ClickWindow) -> PortResult<bool> {
         let flush = Arc::new(flush);
         if self.damaged().is_some() {
             return self.apply_past_damage(&flush).await;
@@ -204,10 +204,10 @@ impl ClickStore for SqliteClicks {
         self.db.readers.look_up("ask for damage", damage::damage)
     }
 
-    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
+    async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
         self.db
             .writer
-            .write("purge click sums", limit, move |work| {
+            .write("purge click rollups", limit, move |work| {
                 apply::purge(work.connection, before, limit)
             })
             .await
@@ -221,7 +221,7 @@ impl ClickReports for SqliteClicks {
         subject: &ClickSubject,
         dimension: Dimension,
         range: HourRange,
-    ) -> PortResult<Vec<ClickSum>> {
+    ) -> PortResult<Vec<Rollup>> {
         let subject = subject.clone();
         self.db
             .readers

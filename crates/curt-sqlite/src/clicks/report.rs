@@ -1,7 +1,7 @@
 //! Reads of what was counted: the days of a subject, which are neighbours.
 
 use curt_core::ports::{HourRange, Top};
-use curt_core::{ClickSubject, ClickSum, Day, Dimension};
+use curt_core::{ClickSubject, Day, Dimension, Rollup};
 use rusqlite::Connection;
 use rusqlite::types::Type;
 
@@ -14,7 +14,7 @@ pub(super) fn series(
     subject: &ClickSubject,
     dimension: Dimension,
     range: HourRange,
-) -> rusqlite::Result<Vec<ClickSum>> {
+) -> rusqlite::Result<Vec<Rollup>> {
     let mut series = Series::new(dimension, range);
     each_day(connection, subject, range, |day, counts| {
         series.add(day, counts)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use curt_memory::{MemoryClickStore, MemoryLinkStore};
 use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
-use curt_testkit::conformance::{click_store, links};
+use curt_testkit::conformance::{clicks, links};
 
 fn quick() -> SqliteSettings {
     SqliteSettings {

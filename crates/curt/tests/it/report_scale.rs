@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use curt_core::ports::{ClickFlush, ClickStore};
+use curt_core::ports::{ClickStore, ClickWindow};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Clock as _, Day, Dimension, Link,
-    OwnerId, Sketch, SubjectDay, SystemClock,
+    Click, ClickClass, ClickOutcome, ClickSubject, Clock as _, Day, Dimension, Link, OwnerId,
+    Rollup, Sketch, SubjectDay, SystemClock,
 };
 use curt_sqlite::{Sqlite, SqliteSettings};
 use curt_testkit::sample::{self, SampleWrites};
@@ -150,7 +150,7 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
 
 async fn add(store: &dyn ClickStore, days: Vec<SubjectDay>, clicks: Vec<Click>) {
     let from = store.offset(sample::partition(0)).await.unwrap();
-    let flush = ClickFlush {
+    let flush = ClickWindow {
         partition: sample::partition(0),
         from,
         to: from + 1,
@@ -185,11 +185,11 @@ fn click(owner: OwnerId, number: u32) -> Click {
 
 /// Every value in every hour.
 fn busy_day(subject: ClickSubject, day: Day) -> SubjectDay {
-    let mut sums = Vec::new();
+    let mut rollups = Vec::new();
     for (dimension, values) in VALUES {
         let count = CLICKS_A_DAY / 24 / values as u64;
         for hour in 0..24 {
-            sums.extend((0..values).map(|n| ClickSum {
+            rollups.extend((0..values).map(|n| Rollup {
                 hour: day.hour(hour),
                 dimension,
                 value: match dimension {
@@ -207,7 +207,7 @@ fn busy_day(subject: ClickSubject, day: Day) -> SubjectDay {
     SubjectDay {
         subject,
         day,
-        sums,
+        rollups,
         visitors,
     }
 }

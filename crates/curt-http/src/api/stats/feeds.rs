@@ -1,4 +1,4 @@
-//! How many live feeds may be open at once: each reads its sums every second.
+//! How many live feeds may be open at once: each reads its rollups every second.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,6 +1,6 @@
 //! Clicks as they are counted, as Server-Sent Events.
 //!
-//! A feed asks the store every second what the sums are and tells what has been added. So it shows what was flushed by
+//! A feed asks the store every second what the rollups are and tells what has been added. So it shows what was flushed by
 //! whichever process, nothing can be missed between two events, and a client that reads slowly gets fewer events with
 //! larger numbers instead of a queue. Events carry the feed's [position](super::position) as their id, from which a
 //! client that comes back goes on.

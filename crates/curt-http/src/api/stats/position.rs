@@ -1,6 +1,6 @@
 //! Where a feed is: what it has told, as the id of its events.
 //!
-//! A feed tells differences between sums, so its position is the sums that it has told, and from when on they count. It
+//! A feed tells differences between rollups, so its position is what it has told, and from when on that counts. It
 //! goes out with every event and comes back with `Last-Event-ID`: no server has to remember it, and any server can go on
 //! from it, also after a restart.
 
@@ -100,7 +100,7 @@ impl Position {
         Ok((Self { from, told }, resumed))
     }
 
-    /// Moves on to the sums of now, and returns what is new.
+    /// Moves on to the rollups of now, and returns what is new.
     pub(super) async fn advance(&mut self, subject: &Subject) -> PortResult<Counts> {
         let hours = HourRange {
             from: self.from,

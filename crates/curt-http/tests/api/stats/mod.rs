@@ -4,10 +4,10 @@ mod feed;
 mod reports;
 mod single_clicks;
 
-use curt_core::ports::{ClickFlush, ClickStore};
+use curt_core::ports::{ClickStore, ClickWindow};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, DomainId, Key, LinkId,
-    OwnerId, Sketch, SubjectDay, UnixMillis,
+    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, DomainId, Key, LinkId, OwnerId,
+    Rollup, Sketch, SubjectDay, UnixMillis,
 };
 use curt_testkit::sample::partition;
 use http::{Method, Request};
@@ -41,7 +41,7 @@ async fn count(
     let day = SubjectDay {
         subject: subject.clone(),
         day: Day::of(at),
-        sums: vec![ClickSum {
+        rollups: vec![Rollup {
             hour: at.hour(),
             dimension,
             value: value.into(),
@@ -58,7 +58,7 @@ async fn humans(world: &World, subject: &ClickSubject, at: UnixMillis, number: u
 
 pub(crate) async fn apply(world: &World, days: Vec<SubjectDay>, clicks: Vec<Click>) {
     let from = world.clicks.offset(partition(0)).await.unwrap();
-    let flush = ClickFlush {
+    let flush = ClickWindow {
         partition: partition(0),
         from,
         to: from + 1,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use curt_core::ports::ClickFlush;
+use curt_core::ports::ClickWindow;
 use curt_core::{ClickSubject, SubjectDay};
 use curt_testkit::engines::postgres::{Server, shared};
 use curt_testkit::length::length;
@@ -50,7 +50,7 @@ async fn servers_never_wait_in_a_circle_and_everything_counts_c1() {
             let mut random = StdRng::seed_from_u64(number);
             let mut days_flushed = 0;
             for from in 0..flushes {
-                let flush = ClickFlush {
+                let flush = ClickWindow {
                     partition: stream(number),
                     from,
                     to: from + 1,

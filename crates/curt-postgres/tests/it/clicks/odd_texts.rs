@@ -1,6 +1,6 @@
 //! Texts that PostgreSQL does not take.
 
-use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery};
+use curt_core::ports::{ClickFilter, ClickQuery, ClickWindow};
 use curt_core::{Click, ClickOutcome, ClickSubject, OwnerId, UnixMillis};
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::need;
@@ -16,7 +16,7 @@ async fn a_nul_is_counted_like_any_other_sign() {
     let clicks = open(&database.url());
     let odd_tag = ClickSubject::tag(OwnerId(1), "a\0b");
     let mut day = counted(odd_tag.clone());
-    day.sums[0].value = "hu\0man".into();
+    day.rollups[0].value = "hu\0man".into();
     let odd = Click {
         outcome: ClickOutcome::Absent("a\0b".into()),
         owner: None,
@@ -24,7 +24,7 @@ async fn a_nul_is_counted_like_any_other_sign() {
         referrer: "\0".into(),
         ..click("x", NOW)
     };
-    let flush = ClickFlush {
+    let flush = ClickWindow {
         days: vec![day],
         clicks: vec![odd.clone()],
         ..one_click(1, 0)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery};
+use curt_core::ports::{ClickFilter, ClickQuery, ClickWindow};
 use curt_core::{Click, ClickClass, ClickOutcome, ClickSubject, UnixMillis};
 use curt_testkit::engines::postgres::{Database, shared};
 use curt_testkit::need;
@@ -26,7 +26,7 @@ async fn fill(clicks: &Clicks) {
         _ => click("busy", later(n)),
     };
     for from in 0..CLICKS / 5_000 {
-        let flush = ClickFlush {
+        let flush = ClickWindow {
             partition: stream(1),
             from,
             to: from + 1,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use curt_core::ports::{ClickDatabase, ClickFlush, HourRange, StreamId, StreamPartition};
+use curt_core::ports::{ClickDatabase, ClickWindow, HourRange, StreamId, StreamPartition};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay,
+    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, Rollup, Sketch, SubjectDay,
     UnixMillis,
 };
 use curt_postgres::{Postgres, PostgresSettings};
@@ -42,7 +42,7 @@ pub(crate) fn counted(subject: ClickSubject) -> SubjectDay {
     SubjectDay {
         subject,
         day: Day::of(NOW),
-        sums: vec![ClickSum {
+        rollups: vec![Rollup {
             hour: NOW.hour(),
             dimension: Dimension::Class,
             value: "human".into(),
@@ -70,8 +70,8 @@ pub(crate) fn click(key: &str, at: UnixMillis) -> Click {
 }
 
 /// One click of the link "a": its days and itself.
-pub(crate) fn one_click(server: u64, from: u64) -> ClickFlush {
-    ClickFlush {
+pub(crate) fn one_click(server: u64, from: u64) -> ClickWindow {
+    ClickWindow {
         partition: stream(server),
         from,
         to: from + 1,
@@ -86,7 +86,7 @@ pub(crate) async fn total(clicks: &Clicks, subject: &ClickSubject) -> u64 {
 }
 
 /// Repeats a flush until it is there, as the consumer of a stream does.
-pub(crate) async fn apply_surely(clicks: &Clicks, flush: ClickFlush) {
+pub(crate) async fn apply_surely(clicks: &Clicks, flush: ClickWindow) {
     let started = Instant::now();
     loop {
         let applied = match clicks.apply(flush.clone()).await {

@@ -1,9 +1,9 @@
 //! Two stores that are asked the same must answer the same: random histories against a reference.
 
 use anyhow::{Context, Result};
-use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery, HourRange};
+use curt_core::ports::{ClickFilter, ClickQuery, ClickWindow, HourRange};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, OwnerId, SubjectDay,
+    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, OwnerId, Rollup, SubjectDay,
     UnixMillis,
 };
 use rand::rngs::StdRng;
@@ -50,7 +50,7 @@ impl History {
     async fn step(&mut self) -> Result<()> {
         match self.random.random_range(0..12) {
             0..4 => self.apply().await,
-            4..6 => self.read_sums().await,
+            4..6 => self.read_rollups().await,
             6 => self.read_visitors().await,
             7..9 => self.read_clicks().await,
             9 => self.salts().await,
@@ -62,7 +62,7 @@ impl History {
         let partition = partition(self.random.random_range(0..2));
         let at = self.reference.offset(partition).await?;
         let wrong = u64::from(self.random.random_bool(0.2));
-        let flush = ClickFlush {
+        let flush = ClickWindow {
             partition,
             from: at + wrong,
             to: at + self.random.random_range(0..5),
@@ -76,7 +76,7 @@ impl History {
         Ok(())
     }
 
-    async fn read_sums(&mut self) -> Result<()> {
+    async fn read_rollups(&mut self) -> Result<()> {
         let subject = self.any_subject();
         let dimension = self.one_of(&Dimension::ALL);
         let range = HourRange {
@@ -140,7 +140,7 @@ impl History {
             .purge_clicks(before.start(), limit));
         // Which days of a full batch go first is left open, so that all must go.
         let what = format!("purge days before {before:?}");
-        both!(self, what, |store| store.purge_sums(before, usize::MAX));
+        both!(self, what, |store| store.purge_rollups(before, usize::MAX));
         Ok(())
     }
 
@@ -181,19 +181,19 @@ impl History {
 
     fn any_day(&mut self) -> SubjectDay {
         let day = self.any_day_number();
-        let sums = (0..self.number(12)).map(|_| ClickSum {
+        let rollups = (0..self.number(12)).map(|_| Rollup {
             hour: self.any_time(),
             dimension: self.one_of(&Dimension::ALL),
             value: self.any_value(),
             count: self.one_of(&[0, 1, 2, 300, u64::MAX / 2]),
         });
-        let sums = sums.collect();
+        let rollups = rollups.collect();
         let first = self.random.random_range(0..40);
         let count = self.one_of(&[0, 3, 2_000]);
         SubjectDay {
             subject: self.any_subject(),
             day,
-            sums,
+            rollups,
             visitors: visitors(first..first + count),
         }
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use curt_core::ports::{ClickFlush, HourRange, StreamId, StreamPartition, Top};
+use curt_core::ports::{ClickWindow, HourRange, StreamId, StreamPartition, Top};
 use curt_core::{ClickSubject, Day, Dimension};
 
 use super::{
@@ -15,7 +15,7 @@ const CLASS: Dimension = Dimension::Class;
 pub async fn an_empty_store_knows_nothing(store: Port) -> Result<()> {
     same("offset", store.offset(partition(3)).await?, 0)?;
     for subject in [ClickSubject::Everything, ClickSubject::Orphans, link("a")] {
-        same("sums", series(&store, &subject, CLASS).await?, vec![])?;
+        same("rollups", series(&store, &subject, CLASS).await?, vec![])?;
         let top = store.top(&subject, CLASS, HourRange::ALL, 9).await?;
         same("top", top, Top::default())?;
         let days = store.visitors(&subject, Day::FIRST, Day::LAST).await?;
@@ -25,14 +25,14 @@ pub async fn an_empty_store_knows_nothing(store: Port) -> Result<()> {
     Ok(())
 }
 
-/// Sums, visitors and clicks in one.
-fn whole(partition: StreamPartition, from: u64, to: u64) -> ClickFlush {
+/// Rollups, visitors and clicks in one.
+fn whole(partition: StreamPartition, from: u64, to: u64) -> ClickWindow {
     let mut day = counted(
         link("a"),
         vec![sum(1, CLASS, "human", 2), sum(1, CLASS, "human", 3)],
     );
     day.visitors = visitors(from..to);
-    ClickFlush {
+    ClickWindow {
         partition,
         from,
         to,
@@ -48,13 +48,13 @@ pub async fn a_flush_is_applied_once_c1(store: Port) -> Result<()> {
         "called twice"
     );
     let once = vec![sum(1, CLASS, "human", 5)];
-    same("sums", series(&store, &link("a"), CLASS).await?, once)?;
+    same("rollups", series(&store, &link("a"), CLASS).await?, once)?;
     same("clicks", walk(&store, &all_of(link("a"))).await?.len(), 1)?;
     same("offset", store.offset(partition(0)).await?, 10)?;
 
     ensure!(store.apply(whole(partition(0), 10, 20)).await?, "the next");
     let twice = vec![sum(1, CLASS, "human", 10)];
-    same("sums", series(&store, &link("a"), CLASS).await?, twice)?;
+    same("rollups", series(&store, &link("a"), CLASS).await?, twice)?;
     same("clicks", walk(&store, &all_of(link("a"))).await?.len(), 2)?;
     same("offset", store.offset(partition(0)).await?, 20)
 }
@@ -67,7 +67,7 @@ pub async fn a_refused_flush_changes_nothing_c1(store: Port) -> Result<()> {
         );
     }
     same("offset", store.offset(partition(0)).await?, 0)?;
-    same("sums", series(&store, &link("a"), CLASS).await?, vec![])?;
+    same("rollups", series(&store, &link("a"), CLASS).await?, vec![])?;
     same(
         "visitors",
         store.visitors(&link("a"), Day::FIRST, Day::LAST).await?,
@@ -89,7 +89,7 @@ pub async fn partitions_add_up(store: Port) -> Result<()> {
     same("offset", store.offset(partition(7)).await?, 9)?;
     same("offset", store.offset(partition(1)).await?, 0)?;
     let both = vec![sum(1, CLASS, "human", 10)];
-    same("sums", series(&store, &link("a"), CLASS).await?, both)?;
+    same("rollups", series(&store, &link("a"), CLASS).await?, both)?;
     let visitors = store.visitors(&link("a"), day(DAY), day(DAY + 1)).await?;
     same("visitors of 0..1 and 0..9", visitors, vec![(day(DAY), 9)])
 }
@@ -108,7 +108,7 @@ pub async fn streams_are_apart(store: Port) -> Result<()> {
         ensure!(!store.apply(whole(own, 0, to)).await?, "{own:?} again");
     }
     let all = vec![sum(1, CLASS, "human", 15)];
-    same("sums", series(&store, &link("a"), CLASS).await?, all)
+    same("rollups", series(&store, &link("a"), CLASS).await?, all)
 }
 
 pub async fn one_racer_applies_c1(store: Port) -> Result<()> {
@@ -123,7 +123,11 @@ pub async fn one_racer_applies_c1(store: Port) -> Result<()> {
         same("C-1: winners", winners, 1)?;
     }
     let want = vec![sum(1, CLASS, "human", 4)];
-    same("C-1: sums", series(&store, &link("a"), CLASS).await?, want)
+    same(
+        "C-1: rollups",
+        series(&store, &link("a"), CLASS).await?,
+        want,
+    )
 }
 
 /// Flushers of different partitions touch the same rows.
@@ -136,7 +140,11 @@ pub async fn racing_partitions_all_count_c1(store: Port) -> Result<()> {
     .await?;
     ensure!(applied.iter().all(|won| *won), "no position is shared");
     let want = vec![sum(1, CLASS, "human", 5 * RACERS as u64)];
-    same("C-1: sums", series(&store, &link("a"), CLASS).await?, want)?;
+    same(
+        "C-1: rollups",
+        series(&store, &link("a"), CLASS).await?,
+        want,
+    )?;
     let clicks = walk(&store, &all_of(link("a"))).await?;
     same("C-1: clicks", clicks.len(), RACERS)
 }

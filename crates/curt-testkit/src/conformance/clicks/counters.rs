@@ -16,10 +16,10 @@ fn counted(name: &str, count: u64) -> Counted {
     }
 }
 
-fn window(offset: u64, sums: &[Counted]) -> CounterWindow {
+fn window(offset: u64, counts: &[Counted]) -> CounterWindow {
     CounterWindow {
         offset,
-        sums: sums.to_vec(),
+        counts: counts.to_vec(),
     }
 }
 
@@ -32,20 +32,20 @@ pub async fn an_unknown_partition_is_at_zero(counters: Port) -> Result<()> {
     Ok(())
 }
 
-pub async fn sums_and_offset_move_together_c1(counters: Port) -> Result<()> {
-    let sums = [counted("b", 2), counted("a", 1), counted("b", 3)];
-    ensure!(counters.add(0, 0, 10, &sums).await?, "the first");
-    ensure!(!counters.add(0, 0, 10, &sums).await?, "called twice");
-    ensure!(!counters.add(0, 5, 20, &sums).await?, "a step back");
-    ensure!(!counters.add(0, 11, 20, &sums).await?, "a gap");
+pub async fn counts_and_offset_move_together_c1(counters: Port) -> Result<()> {
+    let counts = [counted("b", 2), counted("a", 1), counted("b", 3)];
+    ensure!(counters.add(0, 0, 10, &counts).await?, "the first");
+    ensure!(!counters.add(0, 0, 10, &counts).await?, "called twice");
+    ensure!(!counters.add(0, 5, 20, &counts).await?, "a step back");
+    ensure!(!counters.add(0, 11, 20, &counts).await?, "a gap");
     same("offset", counters.offset(0).await?, 10)?;
     ensure!(
         counters.add(0, 10, 20, &[counted("a", 5)]).await?,
         "the next"
     );
-    ensure!(counters.add(0, 20, 25, &[]).await?, "without sums");
+    ensure!(counters.add(0, 20, 25, &[]).await?, "without counts");
     let want = window(25, &[counted("a", 6), counted("b", 5)]);
-    same("sorted sums", counters.take_window(0, "w").await?, want)
+    same("sorted counts", counters.take_window(0, "w").await?, want)
 }
 
 pub async fn a_window_is_set_aside_until_forgotten_c1(counters: Port) -> Result<()> {
@@ -78,13 +78,13 @@ pub async fn partitions_are_apart(counters: Port) -> Result<()> {
 }
 
 pub async fn names_are_kept_verbatim(counters: Port) -> Result<()> {
-    let mut sums: Vec<Counted> = HOSTILE_TEXTS.map(|text| counted(text, 1)).to_vec();
-    counters.add(0, 0, 1, &sums).await?;
-    sums.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut counts: Vec<Counted> = HOSTILE_TEXTS.map(|text| counted(text, 1)).to_vec();
+    counters.add(0, 0, 1, &counts).await?;
+    counts.sort_by(|a, b| a.name.cmp(&b.name));
     same(
-        "sums",
+        "counts",
         counters.take_window(0, "w").await?,
-        window(1, &sums),
+        window(1, &counts),
     )
 }
 
@@ -98,5 +98,5 @@ pub async fn one_racer_adds_c1(counters: Port) -> Result<()> {
         same("C-1: winners", added.iter().filter(|won| **won).count(), 1)?;
     }
     let want = window(4, &[counted("a", 4)]);
-    same("C-1: sums", counters.take_window(0, "w").await?, want)
+    same("C-1: counts", counters.take_window(0, "w").await?, want)
 }

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use curt_core::ports::ClickFlush;
+use curt_core::ports::ClickWindow;
 use curt_core::{Day, Dimension, SubjectDay};
 
 use super::{DAY, Port, all_of, click, counted, day, link, series, sum, visitors, walk};
@@ -10,7 +10,7 @@ use crate::sample::partition;
 
 /// Writes in every way, drops the store, and finds everything again.
 pub async fn survives_reopening_c1(folder: &Path, open: impl AsyncFn(&Path) -> Port) -> Result<()> {
-    let flush = ClickFlush {
+    let flush = ClickWindow {
         partition: partition(3),
         from: 0,
         to: 10,
@@ -30,8 +30,12 @@ pub async fn survives_reopening_c1(folder: &Path, open: impl AsyncFn(&Path) -> P
     let store = open(folder).await;
     same("offset", store.offset(partition(3)).await?, 10)?;
     ensure!(!store.apply(flush).await?, "C-1: applied again");
-    let sums = series(&store, &link("a"), Dimension::Country).await?;
-    same("sums", sums, vec![sum(1, Dimension::Country, "DE", 2)])?;
+    let rollups = series(&store, &link("a"), Dimension::Country).await?;
+    same(
+        "rollups",
+        rollups,
+        vec![sum(1, Dimension::Country, "DE", 2)],
+    )?;
     let days = store.visitors(&link("a"), Day::FIRST, Day::LAST).await?;
     same("visitors", days, vec![(day(DAY), 4)])?;
     let clicks = walk(&store, &all_of(link("a"))).await?;

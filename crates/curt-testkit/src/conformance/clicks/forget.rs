@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use anyhow::Result;
-use curt_core::ports::ClickFlush;
+use curt_core::ports::ClickWindow;
 use curt_core::{ClickSubject, Day, Dimension, SubjectDay, UnixMillis};
 
 use super::{DAY, Port, all_of, click, counted, day, link, series, sum, visitors, walk};
@@ -53,7 +53,7 @@ async fn fill(store: &Port) -> Result<()> {
         for subject in [ClickSubject::Everything, link("a")] {
             days.push(SubjectDay {
                 day: day(number),
-                sums: vec![sum(i64::from(number - DAY) * 24, CLASS, "human", 1)],
+                rollups: vec![sum(i64::from(number - DAY) * 24, CLASS, "human", 1)],
                 visitors: visitors(0..3),
                 ..counted(subject, Vec::new())
             });
@@ -62,7 +62,7 @@ async fn fill(store: &Port) -> Result<()> {
     let clicks = (DAY..DAY + 3).rev();
     let clicks = clicks.map(|number| click("a", day(number).start().0));
     store
-        .apply(ClickFlush {
+        .apply(ClickWindow {
             partition: partition(0),
             from: 0,
             to: 1,
@@ -92,8 +92,8 @@ pub async fn old_clicks_go_oldest_first(store: Port) -> Result<()> {
     same("the rest", store.purge_clicks(before, 9).await?, 1)?;
     same("called again", store.purge_clicks(before, 9).await?, 0)?;
     same("clicks", click_days(&store).await?, vec![2])?;
-    let sums = series(&store, &link("a"), CLASS).await?;
-    same("sums stay", sums.len(), 3)
+    let rollups = series(&store, &link("a"), CLASS).await?;
+    same("rollups stay", rollups.len(), 3)
 }
 
 pub async fn the_oldest_clicks_go_beyond_a_size(store: Port) -> Result<()> {
@@ -104,8 +104,8 @@ pub async fn the_oldest_clicks_go_beyond_a_size(store: Port) -> Result<()> {
     same("the rest", store.trim_clicks(0, 9).await?, 2)?;
     same("called again", store.trim_clicks(0, 9).await?, 0)?;
     same("clicks", click_days(&store).await?, vec![])?;
-    let sums = series(&store, &link("a"), CLASS).await?;
-    same("sums stay", sums.len(), 3)?;
+    let rollups = series(&store, &link("a"), CLASS).await?;
+    same("rollups stay", rollups.len(), 3)?;
 
     // As many stay as there is room for: a thousand of about 150 to 400 bytes, in 100 KiB.
     let mut clicks: Vec<_> = (0..1_000).map(|n| click("a", n)).collect();
@@ -150,8 +150,8 @@ pub async fn what_is_purged_takes_no_room(store: Port) -> Result<()> {
     Ok(())
 }
 
-fn flush_of_clicks(from: u64, to: u64, clicks: Vec<curt_core::Click>) -> ClickFlush {
-    ClickFlush {
+fn flush_of_clicks(from: u64, to: u64, clicks: Vec<curt_core::Click>) -> ClickWindow {
+    ClickWindow {
         partition: partition(0),
         from,
         to,
@@ -163,13 +163,17 @@ fn flush_of_clicks(from: u64, to: u64, clicks: Vec<curt_core::Click>) -> ClickFl
 pub async fn old_days_go_and_others_stay(store: Port) -> Result<()> {
     fill(&store).await?;
     let before = day(DAY + 2);
-    same("none is that old", store.purge_sums(day(DAY), 9).await?, 0)?;
-    same("a batch", store.purge_sums(before, 3).await?, 3)?;
-    same("the rest", store.purge_sums(before, 9).await?, 1)?;
-    same("called again", store.purge_sums(before, 9).await?, 0)?;
+    same(
+        "none is that old",
+        store.purge_rollups(day(DAY), 9).await?,
+        0,
+    )?;
+    same("a batch", store.purge_rollups(before, 3).await?, 3)?;
+    same("the rest", store.purge_rollups(before, 9).await?, 1)?;
+    same("called again", store.purge_rollups(before, 9).await?, 0)?;
     for subject in [ClickSubject::Everything, link("a")] {
         let want = vec![sum(48, CLASS, "human", 1)];
-        same("sums", series(&store, &subject, CLASS).await?, want)?;
+        same("rollups", series(&store, &subject, CLASS).await?, want)?;
         let days = store.visitors(&subject, Day::FIRST, Day::LAST).await?;
         same("visitors", days, vec![(before, 3)])?;
     }

@@ -17,9 +17,9 @@ pub use agreement::agreement;
 use std::sync::Arc;
 
 use anyhow::Result;
-use curt_core::ports::{ClickDatabase, ClickFilter, ClickFlush, ClickQuery, HourRange};
+use curt_core::ports::{ClickDatabase, ClickFilter, ClickQuery, ClickWindow, HourRange};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay,
+    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, Rollup, Sketch, SubjectDay,
     UnixMillis,
 };
 use rand::rngs::StdRng;
@@ -64,7 +64,7 @@ macro_rules! click_database_tests {
             $crate::clause_tests!(
                 $open,
                 clicks::rollups,
-                sums_come_by_hour_and_then_value,
+                rollups_come_by_hour_and_then_value,
                 a_range_has_its_start_and_not_its_end,
                 a_range_is_of_whole_hours,
                 subjects_are_apart,
@@ -168,7 +168,7 @@ macro_rules! click_counter_tests {
                 $open,
                 clicks::counters,
                 an_unknown_partition_is_at_zero,
-                sums_and_offset_move_together_c1,
+                counts_and_offset_move_together_c1,
                 a_window_is_set_aside_until_forgotten_c1,
                 partitions_are_apart,
                 names_are_kept_verbatim,
@@ -190,8 +190,8 @@ fn hour(hour: i64) -> UnixMillis {
     UnixMillis(day(DAY).start().0 + hour * 3_600_000)
 }
 
-fn sum(at: i64, dimension: Dimension, value: &str, count: u64) -> ClickSum {
-    ClickSum {
+fn sum(at: i64, dimension: Dimension, value: &str, count: u64) -> Rollup {
+    Rollup {
         hour: hour(at),
         dimension,
         value: value.into(),
@@ -203,22 +203,22 @@ fn link(key: &str) -> ClickSubject {
     ClickSubject::Link(id(key), 1)
 }
 
-fn counted(subject: ClickSubject, sums: Vec<ClickSum>) -> SubjectDay {
+fn counted(subject: ClickSubject, rollups: Vec<Rollup>) -> SubjectDay {
     SubjectDay {
         subject,
         day: day(DAY),
-        sums,
+        rollups,
         visitors: Sketch::new(),
     }
 }
 
-/// Sums of one link in one flush.
-fn flush(from: u64, to: u64, key: &str, sums: Vec<ClickSum>) -> ClickFlush {
-    flush_of(from, to, vec![counted(link(key), sums)])
+/// Rollups of one link in one flush.
+fn flush(from: u64, to: u64, key: &str, rollups: Vec<Rollup>) -> ClickWindow {
+    flush_of(from, to, vec![counted(link(key), rollups)])
 }
 
-fn flush_of(from: u64, to: u64, days: Vec<SubjectDay>) -> ClickFlush {
-    ClickFlush {
+fn flush_of(from: u64, to: u64, days: Vec<SubjectDay>) -> ClickWindow {
+    ClickWindow {
         partition: partition(0),
         from,
         to,
@@ -227,11 +227,7 @@ fn flush_of(from: u64, to: u64, days: Vec<SubjectDay>) -> ClickFlush {
     }
 }
 
-async fn series(
-    store: &Port,
-    subject: &ClickSubject,
-    dimension: Dimension,
-) -> Result<Vec<ClickSum>> {
+async fn series(store: &Port, subject: &ClickSubject, dimension: Dimension) -> Result<Vec<Rollup>> {
     Ok(store.series(subject, dimension, HourRange::ALL).await?)
 }
 

@@ -12,9 +12,9 @@ use crate::sample::{id, key};
 const CLASS: Dimension = Dimension::Class;
 const COUNTRY: Dimension = Dimension::Country;
 
-pub async fn sums_come_by_hour_and_then_value(store: Port) -> Result<()> {
-    let of = |day_number, sums| {
-        let mut counted = counted(link("a"), sums);
+pub async fn rollups_come_by_hour_and_then_value(store: Port) -> Result<()> {
+    let of = |day_number, rollups| {
+        let mut counted = counted(link("a"), rollups);
         counted.day = day(day_number);
         counted
     };
@@ -27,12 +27,12 @@ pub async fn sums_come_by_hour_and_then_value(store: Port) -> Result<()> {
     ];
     store.apply(flush_of(0, 1, days)).await?;
     let want = vec![early, upper, lower, late];
-    same("sums", series(&store, &link("a"), CLASS).await?, want)
+    same("rollups", series(&store, &link("a"), CLASS).await?, want)
 }
 
 async fn five_hours(store: &Port) -> Result<()> {
-    let sums = (20..24).map(|hour| sum(hour, CLASS, "human", 1));
-    store.apply(flush(0, 1, "a", sums.collect())).await?;
+    let rollups = (20..24).map(|hour| sum(hour, CLASS, "human", 1));
+    store.apply(flush(0, 1, "a", rollups.collect())).await?;
     let mut next = counted(link("a"), vec![sum(24, CLASS, "human", 1)]);
     next.day = day(DAY + 1);
     store.apply(flush_of(1, 2, vec![next])).await?;
@@ -41,8 +41,8 @@ async fn five_hours(store: &Port) -> Result<()> {
 
 async fn hours_in(store: &Port, from: UnixMillis, before: UnixMillis) -> Result<Vec<UnixMillis>> {
     let range = HourRange { from, before };
-    let sums = store.series(&link("a"), CLASS, range).await?;
-    Ok(sums.iter().map(|sum| sum.hour).collect())
+    let rollups = store.series(&link("a"), CLASS, range).await?;
+    Ok(rollups.iter().map(|sum| sum.hour).collect())
 }
 
 pub async fn a_range_has_its_start_and_not_its_end(store: Port) -> Result<()> {
@@ -90,8 +90,12 @@ pub async fn subjects_are_apart(store: Port) -> Result<()> {
     ];
     let count = |n: usize| n as u64 + 1;
     for (n, subject) in subjects.iter().enumerate() {
-        let sums = vec![sum(1, CLASS, "human", count(n))];
-        let own = flush_of(n as u64, n as u64 + 1, vec![counted(subject.clone(), sums)]);
+        let rollups = vec![sum(1, CLASS, "human", count(n))];
+        let own = flush_of(
+            n as u64,
+            n as u64 + 1,
+            vec![counted(subject.clone(), rollups)],
+        );
         store.apply(own).await?;
     }
     for (n, subject) in subjects.iter().enumerate() {
@@ -112,9 +116,9 @@ pub async fn subjects_are_apart(store: Port) -> Result<()> {
 }
 
 pub async fn dimensions_are_apart(store: Port) -> Result<()> {
-    let sums = Dimension::ALL.map(|dimension| sum(1, dimension, "x", dimension as u64 + 1));
-    store.apply(flush(0, 1, "a", sums.to_vec())).await?;
-    for own in sums {
+    let rollups = Dimension::ALL.map(|dimension| sum(1, dimension, "x", dimension as u64 + 1));
+    store.apply(flush(0, 1, "a", rollups.to_vec())).await?;
+    for own in rollups {
         let got = series(&store, &link("a"), own.dimension).await?;
         same(own.dimension.name(), got, vec![own])?;
     }
@@ -124,10 +128,14 @@ pub async fn dimensions_are_apart(store: Port) -> Result<()> {
 pub async fn values_are_kept_verbatim(store: Port) -> Result<()> {
     let long = "x".repeat(3_000);
     let texts = HOSTILE_TEXTS.iter().copied().chain(["", &long]);
-    let mut sums: Vec<_> = texts.map(|text| sum(1, COUNTRY, text, 1)).collect();
-    store.apply(flush(0, 1, "a", sums.clone())).await?;
-    sums.sort_by(|a, b| a.value.cmp(&b.value));
-    same("values", series(&store, &link("a"), COUNTRY).await?, sums)
+    let mut rollups: Vec<_> = texts.map(|text| sum(1, COUNTRY, text, 1)).collect();
+    store.apply(flush(0, 1, "a", rollups.clone())).await?;
+    rollups.sort_by(|a, b| a.value.cmp(&b.value));
+    same(
+        "values",
+        series(&store, &link("a"), COUNTRY).await?,
+        rollups,
+    )
 }
 
 pub async fn values_beyond_the_bound_are_other(store: Port) -> Result<()> {
@@ -163,17 +171,17 @@ pub async fn values_beyond_the_bound_are_other(store: Port) -> Result<()> {
 }
 
 pub async fn an_hour_of_another_day_is_the_nearest(store: Port) -> Result<()> {
-    let sums = vec![sum(-30, CLASS, "human", 1), sum(30, CLASS, "human", 2)];
-    store.apply(flush(0, 1, "a", sums)).await?;
+    let rollups = vec![sum(-30, CLASS, "human", 1), sum(30, CLASS, "human", 2)];
+    store.apply(flush(0, 1, "a", rollups)).await?;
     let want = vec![sum(0, CLASS, "human", 1), sum(23, CLASS, "human", 2)];
-    same("sums", series(&store, &link("a"), CLASS).await?, want)
+    same("rollups", series(&store, &link("a"), CLASS).await?, want)
 }
 
 pub async fn nothing_is_not_counted(store: Port) -> Result<()> {
     store
         .apply(flush(0, 1, "a", vec![sum(1, CLASS, "human", 0)]))
         .await?;
-    same("sums", series(&store, &link("a"), CLASS).await?, vec![])
+    same("rollups", series(&store, &link("a"), CLASS).await?, vec![])
 }
 
 pub async fn counts_are_as_large_as_they_get(store: Port) -> Result<()> {
@@ -193,13 +201,13 @@ pub async fn the_first_and_last_day_are_days(store: Port) -> Result<()> {
     for (n, day) in [Day::FIRST, Day::LAST].into_iter().enumerate() {
         let mut own = counted(link("a"), vec![sum(0, CLASS, "human", 1)]);
         own.day = day;
-        own.sums[0].hour = day.hour(23);
+        own.rollups[0].hour = day.hour(23);
         store
             .apply(flush_of(n as u64, n as u64 + 1, vec![own]))
             .await?;
     }
-    let sums = series(&store, &link("a"), CLASS).await?;
-    let hours: Vec<_> = sums.iter().map(|sum| sum.hour).collect();
+    let rollups = series(&store, &link("a"), CLASS).await?;
+    let hours: Vec<_> = rollups.iter().map(|sum| sum.hour).collect();
     same(
         "hours",
         hours,
@@ -208,14 +216,14 @@ pub async fn the_first_and_last_day_are_days(store: Port) -> Result<()> {
 }
 
 pub async fn the_top_is_ranked(store: Port) -> Result<()> {
-    let sums = vec![
+    let rollups = vec![
         sum(1, COUNTRY, "few", 1),
         sum(1, COUNTRY, "many", 5),
         sum(2, COUNTRY, "b-middle", 2),
         sum(3, COUNTRY, "b-middle", 1),
         sum(2, COUNTRY, "a-middle", 3),
     ];
-    store.apply(flush(0, 1, "a", sums)).await?;
+    store.apply(flush(0, 1, "a", rollups)).await?;
     let ranked = [("many", 5), ("a-middle", 3), ("b-middle", 3), ("few", 1)];
     for (limit, rest) in [(0, 12), (1, 7), (3, 1), (4, 0), (usize::MAX, 0)] {
         let values = ranked.iter().take(limit);
@@ -234,10 +242,10 @@ pub async fn the_top_is_ranked(store: Port) -> Result<()> {
 }
 
 pub async fn the_top_is_of_the_range(store: Port) -> Result<()> {
-    let sums = (0..24).map(|at| sum(at, COUNTRY, if at < 12 { "am" } else { "pm" }, 1));
+    let rollups = (0..24).map(|at| sum(at, COUNTRY, if at < 12 { "am" } else { "pm" }, 1));
     let mut next = counted(link("a"), vec![sum(24, COUNTRY, "next", 7)]);
     next.day = day(DAY + 1);
-    let today = counted(ClickSubject::Link(id("a"), 1), sums.collect());
+    let today = counted(ClickSubject::Link(id("a"), 1), rollups.collect());
     store.apply(flush_of(0, 1, vec![today, next])).await?;
     let range = HourRange {
         from: hour(10),

@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use anyhow::Result;
-use curt_core::ports::{ClickFilter, ClickFlush, ClickQuery};
+use curt_core::ports::{ClickFilter, ClickQuery, ClickWindow};
 use curt_core::{
     Click, ClickClass, ClickOutcome, ClickSubject, Dimension, DomainId, ErrorKind, LinkId, OwnerId,
     UnixMillis,
@@ -14,7 +14,7 @@ use crate::sample::{OWNER, key, partition};
 async fn add(store: &Port, clicks: Vec<Click>) -> Result<()> {
     let from = store.offset(partition(0)).await?;
     let applied = store
-        .apply(ClickFlush {
+        .apply(ClickWindow {
             partition: partition(0),
             from,
             to: from + 1,

@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use curt_clicks::flush::{FlushSettings, RetentionSettings};
-use curt_clicks::fold::FoldSettings;
+use curt_clicks::aggregate::AggregateSettings;
+use curt_clicks::consume::{ConsumerSettings, RetentionSettings};
 use curt_spool::SpoolSettings;
 
 use crate::config::check::{at, positive};
@@ -14,7 +14,7 @@ pub(crate) struct ClickSettings {
     pub(crate) folder: PathBuf,
     /// One writer for each redirect worker, and one for the router.
     pub(crate) spool: SpoolSettings,
-    pub(crate) flush: FlushSettings,
+    pub(crate) flush: ConsumerSettings,
     pub(crate) retention: RetentionSettings,
     pub(crate) countries: Option<PathBuf>,
 }
@@ -55,24 +55,24 @@ pub(super) fn resolve(
     Ok(Some(ClickSettings {
         folder: spool_folder.to_path_buf(),
         spool,
-        flush: FlushSettings {
+        flush: ConsumerSettings {
             window: positive("clicks.flush_every", &raw.flush_every)?,
             disk_reserve,
             clicks_bytes_max,
-            fold: FoldSettings {
-                clicks_max: FoldSettings::default()
+            aggregate: AggregateSettings {
+                clicks_max: AggregateSettings::default()
                     .clicks_max
                     .filter(|_| clicks_kept != Some(Duration::ZERO)),
                 keeps_addresses: raw.addresses,
-                ..FoldSettings::default()
+                ..AggregateSettings::default()
             },
-            ..FlushSettings::default()
+            ..ConsumerSettings::default()
         },
         retention: RetentionSettings {
             clicks_kept,
             clicks_bytes_max,
             disk_reserve,
-            sums_kept: at(
+            rollups_kept: at(
                 "clicks.rollup_retention",
                 units::duration_or_never(&raw.rollup_retention),
             )?,

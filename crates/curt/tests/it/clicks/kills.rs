@@ -150,7 +150,7 @@ fn judge(site: &Site, keys: &[String], diary: &Diary) {
         assert_eq!(
             counted,
             single.len() as u64,
-            "C-1: sums and clicks of /{key}"
+            "C-1: rollups and clicks of /{key}"
         );
         for referrer in single {
             *stored.entry(referrer).or_default() += 1;

@@ -97,7 +97,7 @@ fn one_report_has_the_clicks_of_every_server_c1() {
     );
     let clicks = database.sql("select count(*) from clicks").unwrap();
     assert_eq!(clicks, (36 * rounds).to_string());
-    let streams = "select count(distinct stream) from click_positions";
+    let streams = "select count(distinct stream) from click_offsets";
     assert_eq!(database.sql(streams).unwrap(), "3");
 }
 

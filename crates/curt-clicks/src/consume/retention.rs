@@ -7,7 +7,7 @@ use curt_core::ports::ClickStore;
 use curt_core::{Clock, ClockGuard, Day, PortResult, UnixMillis, names};
 use tokio_util::sync::CancellationToken;
 
-use super::{FlushMetrics, report};
+use super::{ConsumerMetrics, report};
 
 /// Between two batches, so that others can write.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -17,7 +17,7 @@ pub struct RetentionSettings {
     /// How long single clicks are kept; `None`: for ever.
     pub clicks_kept: Option<Duration>,
     /// How long counts are kept; `None`: for ever.
-    pub sums_kept: Option<Duration>,
+    pub rollups_kept: Option<Duration>,
     /// What clicks may take together, in bytes; `None`: as much as there is room for.
     pub clicks_bytes_max: Option<u64>,
     /// Room on the store's disk below which nothing is changed, in bytes: a removal is written down first, too.
@@ -32,7 +32,7 @@ impl Default for RetentionSettings {
     fn default() -> Self {
         Self {
             clicks_kept: Some(Duration::from_secs(30 * 24 * 3_600)),
-            sums_kept: None,
+            rollups_kept: None,
             clicks_bytes_max: None,
             disk_reserve: 0,
             every: Duration::from_secs(600),
@@ -46,7 +46,7 @@ pub struct Retention {
     store: Arc<dyn ClickStore>,
     clock: Arc<dyn Clock>,
     settings: RetentionSettings,
-    metrics: FlushMetrics,
+    metrics: ConsumerMetrics,
     clock_guard: Option<Arc<ClockGuard>>,
 }
 
@@ -56,7 +56,7 @@ impl Retention {
         store: Arc<dyn ClickStore>,
         clock: Arc<dyn Clock>,
         settings: RetentionSettings,
-        metrics: FlushMetrics,
+        metrics: ConsumerMetrics,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
@@ -125,9 +125,9 @@ impl Retention {
             self.metrics.trimmed(trimmed);
             gone += trimmed;
         }
-        if let Some(kept) = self.settings.sums_kept {
+        if let Some(kept) = self.settings.rollups_kept {
             let before = Day::of(now.minus(kept));
-            gone += self.store.purge_sums(before, batch).await?;
+            gone += self.store.purge_rollups(before, batch).await?;
         }
         if gone > 0 {
             tracing::debug!(event = names::event::CLICKS_PURGED, rows = gone);

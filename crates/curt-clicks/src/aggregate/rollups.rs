@@ -8,7 +8,7 @@ use std::vec;
 
 use curt_core::click::OTHER;
 use curt_core::{
-    ClickClass, ClickSubject, ClickSum, Day, Dimension, LinkRef, SubjectDay, UnixMillis,
+    ClickClass, ClickSubject, Day, Dimension, LinkRef, Rollup, SubjectDay, UnixMillis,
 };
 use hashbrown::HashMap;
 
@@ -19,7 +19,7 @@ use crate::classify::{Code, Device};
 use crate::record::ClickRecord;
 
 #[derive(Default)]
-pub(super) struct Sums {
+pub(super) struct Rollups {
     links: Numbered<AttributedLink>,
     texts: Numbered<Box<str>>,
     cells: Cells,
@@ -67,7 +67,7 @@ impl Slot {
 
 /// One hour of one subject, to count in.
 pub(super) struct Hour<'a> {
-    sums: &'a mut Sums,
+    rollups: &'a mut Rollups,
     cell: u32,
 }
 
@@ -75,8 +75,8 @@ const HOUR_MILLIS: i64 = 3_600_000;
 /// What an entry of a table takes with the room that tables keep free.
 const ENTRY_SHARE: usize = 2;
 
-impl Sums {
-    /// How many sums there are.
+impl Rollups {
+    /// How many rollups there are.
     pub(super) fn len(&self) -> usize {
         self.counts.len() + self.in_cells
     }
@@ -116,7 +116,10 @@ impl Sums {
         let last = day.hour(23).0 / HOUR_MILLIS;
         let hour = (at.0.div_euclid(HOUR_MILLIS)).clamp(last - 23, last);
         let cell = self.cells.find(subject, hour as u32, day);
-        Hour { sums: self, cell }
+        Hour {
+            rollups: self,
+            cell,
+        }
     }
 
     /// The number of a text.
@@ -140,7 +143,7 @@ impl Sums {
         self.counts.insert(slot, 1);
     }
 
-    /// Gives the sums away by subject and day. The tables keep their room: the next window is likely to need as much.
+    /// Gives the rollups away by subject and day. The tables keep their room: the next window is likely to need as much.
     pub(super) fn take(&mut self) -> Vec<AttributedDay> {
         let order = self.cells.in_order();
         let mut counts = self.counts_in(&order);
@@ -153,7 +156,7 @@ impl Sums {
                 days.push(self.new_day(&cell, number));
             }
             if let Some(day) = days.last_mut() {
-                self.add_hour(&mut day.counted.sums, &cell, rank as u32, &mut counts);
+                self.add_hour(&mut day.counted.rollups, &cell, rank as u32, &mut counts);
             }
         }
         self.links.clear();
@@ -188,7 +191,7 @@ impl Sums {
                     ClickSubject::Link(link.id.clone(), link.generation)
                 }),
                 day: cell.day,
-                sums: Vec::new(),
+                rollups: Vec::new(),
                 visitors,
             },
             owner: attribution.reported_owner(),
@@ -198,7 +201,7 @@ impl Sums {
 
     fn add_hour(
         &self,
-        sums: &mut Vec<ClickSum>,
+        rollups: &mut Vec<Rollup>,
         cell: &Cell,
         rank: u32,
         counts: &mut Peekable<vec::IntoIter<(Slot, u64)>>,
@@ -207,7 +210,7 @@ impl Sums {
         for dimension in Dimension::ALL {
             let mut add = |value: &str, count: u64| {
                 if count > 0 {
-                    sums.push(ClickSum {
+                    rollups.push(Rollup {
                         hour,
                         dimension,
                         value: value.into(),
@@ -253,35 +256,35 @@ fn next_of(
 
 impl Hour<'_> {
     pub(super) fn count_class(&mut self, class: ClickClass) {
-        let count = &mut self.sums.cells.get_mut(self.cell).classes[class as usize];
+        let count = &mut self.rollups.cells.get_mut(self.cell).classes[class as usize];
         *count += 1;
-        self.sums.in_cells += usize::from(*count == 1);
+        self.rollups.in_cells += usize::from(*count == 1);
     }
 
     pub(super) fn count_device(&mut self, device: Device) {
-        let count = &mut self.sums.cells.get_mut(self.cell).devices[device as usize];
+        let count = &mut self.rollups.cells.get_mut(self.cell).devices[device as usize];
         *count += 1;
-        self.sums.in_cells += usize::from(*count == 1);
+        self.rollups.in_cells += usize::from(*count == 1);
     }
 
     /// Counts a value of [`Dimension::Country`] or [`Dimension::Language`].
     pub(super) fn count_code(&mut self, dimension: Dimension, code: Code) {
-        self.sums.count(self.cell, dimension, code.number());
+        self.rollups.count(self.cell, dimension, code.number());
     }
 
     /// Counts a value of a dimension that has texts.
     pub(super) fn count_text(&mut self, dimension: Dimension, text: &str) {
-        let value = self.sums.number(text);
-        self.sums.count(self.cell, dimension, value);
+        let value = self.rollups.number(text);
+        self.rollups.count(self.cell, dimension, value);
     }
 
     /// Counts a visitor of the day by its hash.
     pub(super) fn came(&mut self, visitor: u64) {
-        let sketch = self.sums.cells.visitors_mut(self.cell);
+        let sketch = self.rollups.cells.visitors_mut(self.cell);
         let before = sketch.held_bytes();
         sketch.insert(visitor);
         // A sketch shrinks once, when marks become registers.
-        self.sums.grown_bytes =
-            (self.sums.grown_bytes + sketch.held_bytes()).saturating_sub(before);
+        self.rollups.grown_bytes =
+            (self.rollups.grown_bytes + sketch.held_bytes()).saturating_sub(before);
     }
 }

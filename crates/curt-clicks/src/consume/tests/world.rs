@@ -19,20 +19,20 @@ use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
 use crate::classify::Countries;
-use crate::flush::{FlushMetrics, FlushPorts, FlushSettings, Pipeline};
+use crate::consume::{ConsumerMetrics, ConsumerPorts, ConsumerSettings, Pipeline};
 use crate::record::{self, ClickRecord, Method, Outcome};
 
 pub(super) const BROWSER: &[u8] =
     b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 
 /// Writes after every poll, and does not wait.
-pub(super) fn quick() -> FlushSettings {
-    FlushSettings {
+pub(super) fn quick() -> ConsumerSettings {
+    ConsumerSettings {
         window: Duration::ZERO,
         poll_max: 7,
         poll_wait: Duration::from_millis(1),
         retry: Duration::from_millis(1),
-        ..FlushSettings::default()
+        ..ConsumerSettings::default()
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) struct World {
     pub(super) store: Arc<MemoryClickStore>,
     pub(super) clock: Arc<ManualClock>,
     pub(super) dead_letters: Arc<MemoryDeadLetters>,
-    sequence: AtomicU64,
+    pub(super) sequence: AtomicU64,
 }
 
 impl World {
@@ -55,8 +55,8 @@ impl World {
         }
     }
 
-    pub(super) fn ports(&self) -> FlushPorts {
-        FlushPorts {
+    pub(super) fn ports(&self) -> ConsumerPorts {
+        ConsumerPorts {
             source: self.stream.clone(),
             dead_letters: self.dead_letters.clone(),
             store: self.store.clone(),
@@ -66,10 +66,10 @@ impl World {
     }
 
     /// Runs a pipeline that is asked to end at once: it counts all that is there.
-    pub(super) async fn drain(&self, settings: FlushSettings) {
+    pub(super) async fn drain(&self, settings: ConsumerSettings) {
         let stop = CancellationToken::new();
         stop.cancel();
-        let pipeline = Pipeline::new(self.ports(), settings, FlushMetrics::default());
+        let pipeline = Pipeline::new(self.ports(), settings, ConsumerMetrics::default());
         pipeline.run(stop).await;
     }
 

@@ -1,4 +1,4 @@
-//! A day of clicks: decoded and folded in bounded memory, at a rate that one core can promise.
+//! A day of clicks: decoded and aggregated in bounded memory, at a rate that one core can promise.
 //!
 //! The only test of this binary, because it looks at the memory of the process.
 #![cfg(target_os = "linux")]
@@ -8,8 +8,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use curt_clicks::aggregate::{Aggregate, AggregateSettings, SaltWanted};
 use curt_clicks::classify::Countries;
-use curt_clicks::fold::{Fold, FoldSettings, SaltWanted};
 use curt_clicks::record::{self, ClickRecord, Method, Outcome};
 use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
 use curt_testkit::length::{is_full, length};
@@ -34,33 +34,33 @@ const RATE_MIN: f64 = 1_000_000.0;
 fn a_day_of_clicks_is_folded_in_bounded_memory_and_a_million_per_cpu_second() {
     let clicks: u64 = length(100_000, 100_000_000);
     let records = records();
-    let settings = FoldSettings::default();
-    let mut fold = Fold::new(settings, Arc::new(Countries::none()));
+    let settings = AggregateSettings::default();
+    let mut aggregate = Aggregate::new(settings, Arc::new(Countries::none()));
     // What is remembered about agents and referrers is bounded, and is not what is asked here.
     for bytes in &records {
-        add(&mut fold, bytes);
-        if fold.is_full() {
-            drop(fold.take());
+        add(&mut aggregate, bytes);
+        if aggregate.is_full() {
+            drop(aggregate.take());
         }
     }
-    drop(fold.take());
+    drop(aggregate.take());
     let before = resident_bytes();
     let (mut counted, mut windows, mut peak) = (0, 0, before);
     let began = cpu_time();
     for bytes in records.iter().cycle().take(clicks as usize) {
-        add(&mut fold, bytes);
-        if fold.is_full() {
-            counted += fold.take().clicks.len() as u64;
+        add(&mut aggregate, bytes);
+        if aggregate.is_full() {
+            counted += aggregate.take().clicks.len() as u64;
             windows += 1;
             if windows % 10 == 0 {
                 peak = peak.max(resident_bytes());
             }
         }
     }
-    counted += fold.take().clicks.len() as u64;
+    counted += aggregate.take().clicks.len() as u64;
     let rate = clicks as f64 / (cpu_time() - began).as_secs_f64();
     println!(
-        "fold: {clicks} clicks in {windows} windows, {rate:.0} per CPU-second, {} MiB more at the peak",
+        "aggregate: {clicks} clicks in {windows} windows, {rate:.0} per CPU-second, {} MiB more at the peak",
         (peak - before) >> 20
     );
     assert_eq!(counted, clicks);
@@ -72,10 +72,11 @@ fn a_day_of_clicks_is_folded_in_bounded_memory_and_a_million_per_cpu_second() {
     }
 }
 
-fn add(fold: &mut Fold, bytes: &[u8]) {
+fn add(aggregate: &mut Aggregate, bytes: &[u8]) {
     let click = record::decode(bytes).unwrap();
-    while let Err(SaltWanted(day)) = fold.add(&click, START.plus(Duration::from_secs(86_400))) {
-        fold.salts().give(day, &[7; 32]);
+    while let Err(SaltWanted(day)) = aggregate.add(&click, START.plus(Duration::from_secs(86_400)))
+    {
+        aggregate.salts().give(day, &[7; 32]);
     }
 }
 

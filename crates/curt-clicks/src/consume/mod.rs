@@ -1,9 +1,9 @@
-//! From the stream to the store: clicks are polled, folded and written, each of them once.
+//! From the stream to the store: clicks are polled, aggregated and written, each of them once.
 //!
 //! ```text
-//! poll ─► decode ─► fold ─┬─ window over, fold full, or the end ─► add up owners and tags ─► apply ─► commit
-//!   ▲                     │
-//!   └─────────────────────┘
+//! poll ─► decode ─► aggregate ─┬─ window over, aggregate full, or the end ─► add up owners and tags ─► apply ─► commit
+//!   ▲                          │
+//!   └──────────────────────────┘
 //! ```
 //! The store moves its offset in the same transaction as the counts (C-1), and the stream is told only afterwards. So
 //! there is no step after which a crash would lose a click or count one twice: whoever comes next asks the store for
@@ -26,17 +26,17 @@ use curt_core::{Clock, PortError, names};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use metrics::FlushMetrics;
+pub use metrics::ConsumerMetrics;
 pub use retention::{Retention, RetentionSettings};
 pub use state::{CountingProblem, CountingState};
 
+use crate::aggregate::AggregateSettings;
 use crate::classify::Countries;
-use crate::fold::FoldSettings;
 use consumer::Consumer;
 
 #[derive(Clone, Copy, Debug)]
-pub struct FlushSettings {
-    /// How long clicks are folded before they are written: how old a report may be.
+pub struct ConsumerSettings {
+    /// How long clicks are aggregated before they are written: how old a report may be.
     pub window: Duration,
     /// Records of one poll.
     pub poll_max: usize,
@@ -50,10 +50,10 @@ pub struct FlushSettings {
     pub disk_reserve: u64,
     /// What single clicks may take together, in bytes; `None`: as much as there is room for.
     pub clicks_bytes_max: Option<u64>,
-    pub fold: FoldSettings,
+    pub aggregate: AggregateSettings,
 }
 
-impl Default for FlushSettings {
+impl Default for ConsumerSettings {
     fn default() -> Self {
         Self {
             window: Duration::from_secs(5),
@@ -63,14 +63,14 @@ impl Default for FlushSettings {
             drain_max: Duration::from_secs(5),
             disk_reserve: 0,
             clicks_bytes_max: None,
-            fold: FoldSettings::default(),
+            aggregate: AggregateSettings::default(),
         }
     }
 }
 
 /// What the pipeline works with.
 #[derive(Clone)]
-pub struct FlushPorts {
+pub struct ConsumerPorts {
     pub source: Arc<dyn ClickSource>,
     pub dead_letters: Arc<dyn DeadLetters>,
     pub store: Arc<dyn ClickStore>,
@@ -79,15 +79,19 @@ pub struct FlushPorts {
 }
 
 pub struct Pipeline {
-    ports: FlushPorts,
-    settings: FlushSettings,
-    metrics: FlushMetrics,
+    ports: ConsumerPorts,
+    settings: ConsumerSettings,
+    metrics: ConsumerMetrics,
     state: CountingState,
 }
 
 impl Pipeline {
     #[must_use]
-    pub fn new(ports: FlushPorts, settings: FlushSettings, metrics: FlushMetrics) -> Arc<Self> {
+    pub fn new(
+        ports: ConsumerPorts,
+        settings: ConsumerSettings,
+        metrics: ConsumerMetrics,
+    ) -> Arc<Self> {
         Arc::new(Self {
             ports,
             settings,

@@ -1,16 +1,17 @@
-//! How many clicks one core folds per second of its time.
+//! How many clicks one core aggregates per second of its time.
 //!
 //! ```sh
-//! cargo run --release -p curt-clicks --example fold -- CLICKS [COUNTRIES.mmdb]
+//! cargo run --release -p curt-clicks --example aggregate -- CLICKS [COUNTRIES.mmdb]
 //! ```
-//! The clicks are those of one day. Links and agents follow Zipf's law: the n-th most popular is asked for in proportion to 1/n.
+//! The clicks are those of one day. Links and agents follow Zipf's law:
+//! the n-th most popular is asked for in proportion to 1/n.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
 
+use curt_clicks::aggregate::{Aggregate, AggregateSettings, SaltWanted};
 use curt_clicks::classify::Countries;
-use curt_clicks::fold::{Fold, FoldSettings, SaltWanted};
 use curt_clicks::record::{ClickRecord, Method, Outcome};
 use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
 
@@ -35,39 +36,42 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => Countries::none(),
     };
     let (countries, traffic) = (Arc::new(countries), Traffic::new(clicks));
-    let default = FoldSettings::default();
-    let sums_alone = FoldSettings {
+    let default = AggregateSettings::default();
+    let rollups_alone = AggregateSettings {
         clicks_max: None,
         ..default
     };
-    let long_windows = FoldSettings {
-        sums_max: 1_000_000,
+    let long_windows = AggregateSettings {
+        rollups_max: 1_000_000,
         bytes_max: 256 * 1_024 * 1_024,
-        ..sums_alone
+        ..rollups_alone
     };
     for (what, settings) in [
-        ("sums alone", sums_alone),
-        ("sums alone, long windows", long_windows),
-        ("sums and clicks", default),
+        ("rollups alone", rollups_alone),
+        ("rollups alone, long windows", long_windows),
+        ("rollups and clicks", default),
     ] {
-        let mut fold = Fold::new(settings, Arc::clone(&countries));
+        let mut aggregate = Aggregate::new(settings, Arc::clone(&countries));
         let drawing = run(clicks, &traffic, |click| click.key.len());
-        let (mut sums, mut windows, mut most_bytes) = (0, 0, 0);
+        let (mut rollups, mut windows, mut most_bytes) = (0, 0, 0);
         let mut number = 0;
         let folding = run(clicks, &traffic, |click| {
-            add(&mut fold, click);
+            add(&mut aggregate, click);
             number += 1;
-            if fold.is_full() || number == clicks {
-                most_bytes = most_bytes.max(fold.held_bytes());
-                let days = fold.take().days;
-                sums += days.iter().map(|day| day.counted.sums.len()).sum::<usize>();
+            if aggregate.is_full() || number == clicks {
+                most_bytes = most_bytes.max(aggregate.held_bytes());
+                let days = aggregate.take().days;
+                rollups += days
+                    .iter()
+                    .map(|day| day.counted.rollups.len())
+                    .sum::<usize>();
                 windows += 1;
             }
-            sums
+            rollups
         });
         let seconds = folding - drawing;
         println!(
-            "{what}: {:.0} clicks per CPU-second, {windows} windows with {sums} sums, at most {} KiB; the process has {} so far",
+            "{what}: {:.0} clicks per CPU-second, {windows} windows with {rollups} rollups, at most {} KiB; the process has {} so far",
             clicks as f64 / seconds,
             most_bytes / 1_024,
             most_resident(),
@@ -76,9 +80,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn add(fold: &mut Fold, click: &ClickRecord<'_>) {
-    while let Err(SaltWanted(day)) = fold.add(click, click.at) {
-        fold.salts().give(day, &[7; 32]);
+fn add(aggregate: &mut Aggregate, click: &ClickRecord<'_>) {
+    while let Err(SaltWanted(day)) = aggregate.add(click, click.at) {
+        aggregate.salts().give(day, &[7; 32]);
     }
 }
 

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use curt_core::{Attribution, LinkId, LinkRef, OwnerId, PackedTags};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// A subject within one fold.
+/// A subject within one aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct SubjectNumber(pub(super) u32);
 

@@ -5,12 +5,12 @@ use super::dead_letters::DeadLetterFile;
 
 /// Counts the records that cannot be read, by reason, and notes which they were.
 #[derive(Debug)]
-pub(super) struct Poison {
+pub(super) struct DeadLetterLog {
     letters: DeadLetterFile,
     counts: Mutex<BTreeMap<&'static str, u64>>,
 }
 
-impl Poison {
+impl DeadLetterLog {
     pub(super) fn new(letters: DeadLetterFile) -> Self {
         Self {
             letters,

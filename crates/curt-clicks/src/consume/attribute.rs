@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use curt_core::{ClickSubject, ClickSum, Day, Dimension, Sketch, SubjectDay, UnixMillis};
+use curt_core::{ClickSubject, Day, Dimension, Rollup, Sketch, SubjectDay, UnixMillis};
 
-use crate::fold::AttributedDay;
+use crate::aggregate::AttributedDay;
 
-/// The days of the fold, with those of all subjects that their clicks belonged to.
-pub(super) fn attribute(folded: Vec<AttributedDay>) -> Vec<SubjectDay> {
+/// The days of the aggregate, with those of all subjects that their clicks belonged to.
+pub(super) fn attribute(aggregated: Vec<AttributedDay>) -> Vec<SubjectDay> {
     let mut groups = BTreeMap::<(ClickSubject, Day), Group<'_>>::new();
-    for day in &folded {
+    for day in &aggregated {
         for subject in subjects_beyond(day) {
             let group = groups.entry((subject, day.counted.day)).or_default();
             group.add(&day.counted);
@@ -19,7 +19,7 @@ pub(super) fn attribute(folded: Vec<AttributedDay>) -> Vec<SubjectDay> {
         .into_iter()
         .map(|(key, group)| group.into_day(key))
         .collect();
-    let days = folded.into_iter().map(|day| day.counted);
+    let days = aggregated.into_iter().map(|day| day.counted);
     days.chain(grouped).collect()
 }
 
@@ -45,7 +45,7 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     fn add(&mut self, day: &'a SubjectDay) {
-        for sum in &day.sums {
+        for sum in &day.rollups {
             let place = (sum.hour, sum.dimension, &*sum.value);
             let count = self.counts.entry(place).or_default();
             *count = count.saturating_add(sum.count);
@@ -59,7 +59,7 @@ impl<'a> Group<'a> {
         counts.sort_unstable_by(|(place, count), (other, than)| {
             than.cmp(count).then_with(|| place.cmp(other))
         });
-        let sum = |((hour, dimension, value), count): ((_, _, &str), u64)| ClickSum {
+        let sum = |((hour, dimension, value), count): ((_, _, &str), u64)| Rollup {
             hour,
             dimension,
             value: value.into(),
@@ -68,7 +68,7 @@ impl<'a> Group<'a> {
         SubjectDay {
             subject,
             day,
-            sums: counts.into_iter().map(sum).collect(),
+            rollups: counts.into_iter().map(sum).collect(),
             visitors: self.visitors,
         }
     }

@@ -1,15 +1,15 @@
-//! Clicks become sums: per link and hour, dimension and value, and per link and day the visitors.
+//! Clicks become rollups: per link and hour, dimension and value, and per link and day the visitors.
 //!
 //! Every click counts once in [`Dimension::Class`], whatever it is taken for, so totals are exact; the other dimensions
 //! and the visitors count humans only. Orphan clicks have one subject together, which also counts how they came about
 //! and the keys that were asked for.
 //!
-//! A fold is a window: it starts empty, takes clicks until the time or [`Fold::is_full`] says so, and gives its sums
-//! away with [`Fold::take`]. Sums of two folds of any parts of a stream add up to the fold of the whole.
+//! An aggregate is a window: it starts empty, takes clicks until the time or [`Aggregate::is_full`] says so, and gives
+//! its rollups away with [`Aggregate::take`]. Those of any parts of a stream add up to those of the whole.
 
 mod cells;
+mod rollups;
 mod salts;
-mod sums;
 mod table;
 
 use std::sync::Arc;
@@ -24,28 +24,28 @@ pub use salts::{SaltWanted, Salts};
 
 use crate::classify::{Classifier, Countries, Facts};
 use crate::record::{ClickRecord, Outcome};
-use sums::Sums;
+use rollups::Rollups;
 use table::SubjectNumber;
 
 /// A click may be this far ahead of the consumer's clock, which may be another machine's.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
-pub struct FoldSettings {
-    /// Sums after which the fold is full: they are written in one transaction, which holds up others.
-    pub sums_max: usize,
-    /// Memory after which the fold is full.
+pub struct AggregateSettings {
+    /// Rollups after which the aggregate is full: they are written in one transaction, which holds up others.
+    pub rollups_max: usize,
+    /// Memory after which the aggregate is full.
     pub bytes_max: usize,
-    /// Whether clicks are kept one by one, and how many make the fold full.
+    /// Whether clicks are kept one by one, and how many make the aggregate full.
     pub clicks_max: Option<usize>,
     /// Whether a kept click keeps the visitor's address.
     pub keeps_addresses: bool,
 }
 
-impl Default for FoldSettings {
+impl Default for AggregateSettings {
     fn default() -> Self {
         Self {
-            sums_max: 20_000,
+            rollups_max: 20_000,
             bytes_max: 32 * 1_024 * 1_024,
             clicks_max: Some(10_000),
             keeps_addresses: false,
@@ -54,11 +54,11 @@ impl Default for FoldSettings {
 }
 
 /// Counts clicks. One per partition of the stream.
-pub struct Fold {
-    settings: FoldSettings,
+pub struct Aggregate {
+    settings: AggregateSettings,
     classifier: Classifier,
     salts: Salts,
-    sums: Sums,
+    rollups: Rollups,
     clicks: Vec<Click>,
 }
 
@@ -71,30 +71,30 @@ pub struct AttributedDay {
     pub tags: Vec<Box<str>>,
 }
 
-/// What a fold has counted. Links are the only subjects besides orphans.
+/// What an aggregate has counted. Links are the only subjects besides orphans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Folded {
+pub struct Aggregated {
     /// By subject and day. One comes again for every owner and every set of tags that it had within the window.
     pub days: Vec<AttributedDay>,
     /// In the order in which they came.
     pub clicks: Vec<Click>,
 }
 
-impl Folded {
+impl Aggregated {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.days.is_empty() && self.clicks.is_empty()
     }
 }
 
-impl Fold {
+impl Aggregate {
     #[must_use]
-    pub fn new(settings: FoldSettings, countries: Arc<Countries>) -> Self {
+    pub fn new(settings: AggregateSettings, countries: Arc<Countries>) -> Self {
         Self {
             settings,
             classifier: Classifier::new(countries),
             salts: Salts::default(),
-            sums: Sums::default(),
+            rollups: Rollups::default(),
             clicks: Vec::new(),
         }
     }
@@ -109,7 +109,7 @@ impl Fold {
             _ => None,
         };
         let (subject, outcome) = self.subject(click);
-        let mut hour = self.sums.hour(subject, at);
+        let mut hour = self.rollups.hour(subject, at);
         hour.count_class(facts.class);
         if let Some(visitor) = visitor {
             count_human(&mut hour, &facts);
@@ -119,7 +119,7 @@ impl Fold {
             count_orphan(&mut hour, outcome);
         }
         if self.settings.clicks_max.is_some() {
-            let link = self.sums.link_of(subject);
+            let link = self.rollups.link_of(subject);
             let outcome = outcome
                 .or_else(|| link.map(|link| ClickOutcome::Link(link.id.clone(), link.generation)));
             self.clicks
@@ -131,7 +131,7 @@ impl Fold {
     /// The number of the click's subject, and what was followed if that was no link.
     fn subject(&mut self, click: &ClickRecord<'_>) -> (SubjectNumber, Option<ClickOutcome>) {
         if click.outcome == Outcome::Redirected
-            && let Some(link) = self.sums.link(click)
+            && let Some(link) = self.rollups.link(click)
         {
             return (link, None);
         }
@@ -169,19 +169,19 @@ impl Fold {
         }
     }
 
-    /// Whether the sums should be taken now, before the window ends.
+    /// Whether the rollups should be taken now, before the window ends.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let clicks_max = self.settings.clicks_max.unwrap_or(usize::MAX);
-        self.sums.len() >= self.settings.sums_max
+        self.rollups.len() >= self.settings.rollups_max
             || self.clicks.len() >= clicks_max
             || self.held_bytes() >= self.settings.bytes_max
     }
 
-    /// How many sums the window holds.
+    /// How many rollups the window holds.
     #[must_use]
-    pub fn sums(&self) -> usize {
-        self.sums.len()
+    pub fn rollups(&self) -> usize {
+        self.rollups.len()
     }
 
     /// Memory that the window holds, about.
@@ -189,18 +189,18 @@ impl Fold {
     pub fn held_bytes(&self) -> usize {
         // A row's texts are short: half of them are "unknown" and the like.
         const ROW_BYTES: usize = size_of::<Click>() + 100;
-        self.sums.held_bytes() + self.clicks.len() * ROW_BYTES
+        self.rollups.held_bytes() + self.clicks.len() * ROW_BYTES
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.sums.len() == 0
+        self.rollups.len() == 0
     }
 
     /// Gives the window away and starts the next one. What was read about agents and referrers stays remembered.
-    pub fn take(&mut self) -> Folded {
-        Folded {
-            days: self.sums.take(),
+    pub fn take(&mut self) -> Aggregated {
+        Aggregated {
+            days: self.rollups.take(),
             clicks: std::mem::take(&mut self.clicks),
         }
     }
@@ -210,7 +210,7 @@ impl Fold {
     }
 }
 
-fn count_human(hour: &mut sums::Hour<'_>, facts: &Facts) {
+fn count_human(hour: &mut rollups::Hour<'_>, facts: &Facts) {
     hour.count_code(Dimension::Country, facts.country);
     hour.count_text(Dimension::Browser, &facts.agent.browser);
     hour.count_text(Dimension::System, &facts.agent.system);
@@ -219,7 +219,7 @@ fn count_human(hour: &mut sums::Hour<'_>, facts: &Facts) {
     hour.count_code(Dimension::Language, facts.language);
 }
 
-fn count_orphan(hour: &mut sums::Hour<'_>, outcome: &ClickOutcome) {
+fn count_orphan(hour: &mut rollups::Hour<'_>, outcome: &ClickOutcome) {
     if let Some(orphan) = outcome.orphan() {
         hour.count_text(Dimension::Orphan, orphan);
     }

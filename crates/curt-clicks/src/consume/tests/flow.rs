@@ -10,8 +10,8 @@ use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
 use super::world::{OWNERS, World, click, encoded, link, quick};
-use crate::flush::{FlushMetrics, FlushSettings, Pipeline, Retention, RetentionSettings};
-use crate::fold::FoldSettings;
+use crate::aggregate::AggregateSettings;
+use crate::consume::{ConsumerMetrics, ConsumerSettings, Pipeline, Retention, RetentionSettings};
 use crate::record::{ClickRecord, Method, Outcome};
 
 #[tokio::test]
@@ -188,12 +188,12 @@ async fn a_visitor_is_another_one_on_the_next_day() {
 #[tokio::test]
 async fn a_window_is_written_when_it_ends_and_not_before() {
     let world = World::new();
-    let settings = FlushSettings {
+    let settings = ConsumerSettings {
         window: Duration::from_millis(300),
         ..quick()
     };
     let stop = CancellationToken::new();
-    let pipeline = Pipeline::new(world.ports(), settings, FlushMetrics::default());
+    let pipeline = Pipeline::new(world.ports(), settings, ConsumerMetrics::default());
     let running = tokio::spawn(pipeline.run(stop.clone()));
     world.capture(&[click("a", 1)]).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -216,16 +216,16 @@ async fn a_full_fold_is_written_early_and_the_rest_at_the_end() {
     let keys = ["a", "b", "nobodys"];
     let clicks: Vec<_> = (0..300).map(|n| click(keys[n as usize % 3], n)).collect();
     world.capture(&clicks).await;
-    let settings = FlushSettings {
+    let settings = ConsumerSettings {
         window: Duration::from_secs(3_600),
         poll_max: 1_000,
-        fold: FoldSettings {
+        aggregate: AggregateSettings {
             clicks_max: Some(50),
-            ..FoldSettings::default()
+            ..AggregateSettings::default()
         },
         ..quick()
     };
-    let metrics = FlushMetrics::default();
+    let metrics = ConsumerMetrics::default();
     let pipeline = Pipeline::new(world.ports(), settings, metrics.clone());
     let stop = CancellationToken::new();
     stop.cancel();
@@ -236,7 +236,7 @@ async fn a_full_fold_is_written_early_and_the_rest_at_the_end() {
     assert_eq!(metrics.flushes_now("applied"), 6, "300 clicks by 50");
 }
 
-/// A million sums in one window: it is written in parts as large as a transaction may be, and no value is given up.
+/// A million rollups in one window: it is written in parts as large as a transaction may be, and no value is given up.
 #[tokio::test]
 async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
     const LINKS: u32 = 30_000;
@@ -255,13 +255,13 @@ async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
         });
         world.capture(&clicks.collect::<Vec<_>>()).await;
     }
-    let settings = FlushSettings {
+    let settings = ConsumerSettings {
         window: Duration::from_secs(3_600),
         drain_max: Duration::from_secs(600),
         poll_max: 10_000,
         ..quick()
     };
-    let metrics = FlushMetrics::default();
+    let metrics = ConsumerMetrics::default();
     let pipeline = Pipeline::new(world.ports(), settings, metrics.clone());
     let stop = CancellationToken::new();
     stop.cancel();
@@ -271,7 +271,7 @@ async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
     }
     let clicks = u64::from(LINKS * HOURS);
     assert_eq!(world.total(&ClickSubject::Everything).await, clicks);
-    let parts = clicks as usize * DIMENSIONS / settings.fold.sums_max;
+    let parts = clicks as usize * DIMENSIONS / settings.aggregate.rollups_max;
     let written = metrics.flushes_now("applied") as usize;
     assert!((parts..parts * 2).contains(&written), "{written}");
 }
@@ -303,7 +303,7 @@ async fn old_clicks_counts_and_salts_go() {
     world.drain(quick()).await;
     let settings = RetentionSettings {
         clicks_kept: Some(day * 30),
-        sums_kept: Some(day * 365),
+        rollups_kept: Some(day * 365),
         batch: 1,
         ..RetentionSettings::default()
     };
@@ -311,7 +311,7 @@ async fn old_clicks_counts_and_salts_go() {
         world.store.clone(),
         world.clock.clone(),
         settings,
-        FlushMetrics::default(),
+        ConsumerMetrics::default(),
     );
     let mut passes = 0;
     while retention.pass().await.unwrap() > 0 {

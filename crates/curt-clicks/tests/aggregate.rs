@@ -1,12 +1,12 @@
-//! Sums of clicks: exact, the same in any order and in any windows, and never larger than allowed.
+//! Rollups of clicks: exact, the same in any order and in any windows, and never larger than allowed.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use curt_clicks::aggregate::{Aggregate, AggregateSettings, Aggregated, SaltWanted};
 use curt_clicks::classify::Countries;
-use curt_clicks::fold::{Fold, FoldSettings, Folded, SaltWanted};
 use curt_clicks::record::{ClickRecord, Method, Outcome};
 use curt_core::{
     Attribution, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, DomainId, LinkId, LinkRef,
@@ -61,33 +61,33 @@ fn link(key: &str) -> ClickSubject {
     ClickSubject::Link(id(key), 1)
 }
 
-fn fold(settings: FoldSettings) -> Fold {
-    Fold::new(settings, Arc::new(Countries::none()))
+fn new_aggregate(settings: AggregateSettings) -> Aggregate {
+    Aggregate::new(settings, Arc::new(Countries::none()))
 }
 
-fn add(fold: &mut Fold, click: &ClickRecord<'_>) {
-    while let Err(SaltWanted(day)) = fold.add(click, NOW) {
-        fold.salts().give(day, &[day.number() as u8; 32]);
+fn add(aggregate: &mut Aggregate, click: &ClickRecord<'_>) {
+    while let Err(SaltWanted(day)) = aggregate.add(click, NOW) {
+        aggregate.salts().give(day, &[day.number() as u8; 32]);
     }
 }
 
-fn folded(clicks: &[ClickRecord<'_>]) -> Folded {
-    let mut fold = fold(FoldSettings::default());
-    clicks.iter().for_each(|click| add(&mut fold, click));
-    fold.take()
+fn aggregated(clicks: &[ClickRecord<'_>]) -> Aggregated {
+    let mut aggregate = new_aggregate(AggregateSettings::default());
+    clicks.iter().for_each(|click| add(&mut aggregate, click));
+    aggregate.take()
 }
 
 /// Everything counted in any number of windows.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Counted {
-    sums: BTreeMap<(ClickSubject, UnixMillis, Dimension, Box<str>), u64>,
+    rollups: BTreeMap<(ClickSubject, UnixMillis, Dimension, Box<str>), u64>,
     visitors: BTreeMap<(ClickSubject, Day), Sketch>,
 }
 
 impl Counted {
-    fn with(mut self, folded: &Folded) -> Self {
-        for day in folded.days.iter().map(|day| &day.counted) {
-            for sum in &day.sums {
+    fn with(mut self, aggregated: &Aggregated) -> Self {
+        for day in aggregated.days.iter().map(|day| &day.counted) {
+            for sum in &day.rollups {
                 assert_eq!(Day::of(sum.hour), day.day);
                 let value = (
                     day.subject.clone(),
@@ -95,7 +95,7 @@ impl Counted {
                     sum.dimension,
                     sum.value.clone(),
                 );
-                *self.sums.entry(value).or_default() += sum.count;
+                *self.rollups.entry(value).or_default() += sum.count;
             }
             let place = (day.subject.clone(), day.day);
             self.visitors.entry(place).or_default().merge(&day.visitors);
@@ -104,13 +104,13 @@ impl Counted {
     }
 
     fn of(clicks: &[ClickRecord<'_>]) -> Self {
-        Self::default().with(&folded(clicks))
+        Self::default().with(&aggregated(clicks))
     }
 
     /// Values and counts of one dimension, over all hours.
     fn values(&self, subject: &ClickSubject, dimension: Dimension) -> BTreeMap<&str, u64> {
         let mut values = BTreeMap::new();
-        for ((of, _, by, value), count) in &self.sums {
+        for ((of, _, by, value), count) in &self.rollups {
             if of == subject && *by == dimension {
                 *values.entry(&**value).or_default() += count;
             }
@@ -138,7 +138,7 @@ fn a_persons_click_counts_once_in_every_dimension() {
         let expected = BTreeMap::from([(value, 2)]);
         assert_eq!(counted.values(&link("abc"), dimension), expected);
     }
-    assert_eq!(counted.sums.len(), 7);
+    assert_eq!(counted.rollups.len(), 7);
     assert_eq!(counted.visitors.len(), 1);
 }
 
@@ -162,7 +162,7 @@ fn what_is_not_a_persons_counts_in_the_total_alone() {
         classes,
         BTreeMap::from([("bot", 1), ("prefetch", 2), ("head", 3)])
     );
-    assert_eq!(counted.sums.len(), 3);
+    assert_eq!(counted.rollups.len(), 3);
     assert!(counted.visitors.values().all(Sketch::is_empty));
 }
 
@@ -218,7 +218,7 @@ fn links_of_the_same_key_on_two_domains_are_two() {
         domain: DomainId(7),
         ..click("abc")
     };
-    assert_eq!(folded(&[click("abc"), other]).days.len(), 2);
+    assert_eq!(aggregated(&[click("abc"), other]).days.len(), 2);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn the_future_is_now_and_the_past_stays() {
     ];
     let counted = Counted::of(&clicks);
     let hours: Vec<(UnixMillis, u64)> = counted
-        .sums
+        .rollups
         .iter()
         .filter(|((_, _, dimension, _), _)| *dimension == Dimension::Class)
         .map(|((_, hour, _, _), count)| (*hour, *count))
@@ -246,30 +246,31 @@ fn the_future_is_now_and_the_past_stays() {
 
 #[test]
 fn a_click_that_waits_for_its_salt_has_not_counted() {
-    let mut fold = fold(FoldSettings::default());
+    let mut aggregate = new_aggregate(AggregateSettings::default());
     let today = Day::of(NOW);
-    assert_eq!(fold.add(&click("abc"), NOW), Err(SaltWanted(today)));
-    assert!(fold.is_empty() && fold.take().is_empty());
+    assert_eq!(aggregate.add(&click("abc"), NOW), Err(SaltWanted(today)));
+    assert!(aggregate.is_empty() && aggregate.take().is_empty());
     let bot = ClickRecord {
         agent: b"curl/8.7.1",
         ..click("abc")
     };
-    assert_eq!(fold.add(&bot, NOW), Ok(()));
-    fold.salts().give(today, &[1; 32]);
-    assert_eq!(fold.add(&click("abc"), NOW), Ok(()));
-    fold.salts().forget(today.next());
-    assert_eq!(fold.add(&click("abc"), NOW), Err(SaltWanted(today)));
+    assert_eq!(aggregate.add(&bot, NOW), Ok(()));
+    aggregate.salts().give(today, &[1; 32]);
+    assert_eq!(aggregate.add(&click("abc"), NOW), Ok(()));
+    aggregate.salts().forget(today.next());
+    assert_eq!(aggregate.add(&click("abc"), NOW), Err(SaltWanted(today)));
 }
 
 fn seen(salt: u8, clicks: &[ClickRecord<'_>]) -> Sketch {
-    let mut fold = fold(FoldSettings::default());
+    let mut aggregate = new_aggregate(AggregateSettings::default());
     for click in clicks {
-        while let Err(SaltWanted(day)) = fold.add(click, NOW) {
-            fold.salts().give(day, &[salt; 32]);
+        while let Err(SaltWanted(day)) = aggregate.add(click, NOW) {
+            aggregate.salts().give(day, &[salt; 32]);
         }
     }
     let mut all = Sketch::new();
-    fold.take()
+    aggregate
+        .take()
         .days
         .iter()
         .for_each(|day| all.merge(&day.counted.visitors));
@@ -309,13 +310,13 @@ fn a_window_keeps_every_value_so_that_the_store_can_tell_which_are_frequent() {
     let referrers: Vec<String> = (0..clicks)
         .map(|n| format!("https://spam-{n}.example/"))
         .collect();
-    let mut fold = fold(FoldSettings {
+    let mut aggregate = new_aggregate(AggregateSettings {
         clicks_max: None,
-        ..FoldSettings::default()
+        ..AggregateSettings::default()
     });
     for referrer in &referrers {
         add(
-            &mut fold,
+            &mut aggregate,
             &ClickRecord {
                 referrer: referrer.as_bytes(),
                 ..click("abc")
@@ -323,14 +324,14 @@ fn a_window_keeps_every_value_so_that_the_store_can_tell_which_are_frequent() {
         );
     }
     add(
-        &mut fold,
+        &mut aggregate,
         &ClickRecord {
             referrer: referrers[0].as_bytes(),
             ..click("abc")
         },
     );
-    let folded = fold.take();
-    let counted = Counted::default().with(&folded);
+    let aggregated = aggregate.take();
+    let counted = Counted::default().with(&aggregated);
     let by_referrer = counted.values(&link("abc"), Dimension::Referrer);
     assert_eq!(by_referrer.len() as u64, clicks);
     assert_eq!(by_referrer["spam-0.example"], 2);
@@ -346,7 +347,7 @@ fn clicks_are_kept_in_order_and_without_address() {
         ..click("gone")
     };
     let clicks = [click("abc"), absent];
-    let rows = folded(&clicks).clicks;
+    let rows = aggregated(&clicks).clicks;
     assert_eq!(rows.len(), 2);
     assert_eq!(rows[0].outcome, ClickOutcome::Link(id("abc"), 1));
     assert_eq!(
@@ -355,65 +356,67 @@ fn clicks_are_kept_in_order_and_without_address() {
     );
     assert_eq!(rows[1].outcome, ClickOutcome::Absent("gone".into()));
     assert_eq!((rows[1].class, &*rows[1].device), (ClickClass::Bot, "bot"));
-    assert!(!format!("{:?}", folded(&clicks)).contains("198.51.100.7"));
-    let mut keeping = fold(FoldSettings {
+    assert!(!format!("{:?}", aggregated(&clicks)).contains("198.51.100.7"));
+    let mut keeping = new_aggregate(AggregateSettings {
         keeps_addresses: true,
-        ..FoldSettings::default()
+        ..AggregateSettings::default()
     });
     add(&mut keeping, &clicks[0]);
     assert_eq!(keeping.take().clicks[0].address, Some(clicks[0].address));
-    let mut without = fold(FoldSettings {
+    let mut without = new_aggregate(AggregateSettings {
         clicks_max: None,
-        ..FoldSettings::default()
+        ..AggregateSettings::default()
     });
     add(&mut without, &clicks[0]);
     assert!(without.take().clicks.is_empty());
 }
 
-/// A stream of any length goes through a fold of bounded size, and the windows add up.
+/// A stream of any length goes through an aggregate of bounded size, and the windows add up.
 #[test]
 fn a_fold_says_that_it_is_full_before_it_is_too_large() {
     const CLICKS: u32 = 50_000;
     let bounds = [
-        FoldSettings {
-            sums_max: 500,
+        AggregateSettings {
+            rollups_max: 500,
             clicks_max: None,
-            ..FoldSettings::default()
+            ..AggregateSettings::default()
         },
-        FoldSettings {
+        AggregateSettings {
             bytes_max: 100_000,
             clicks_max: None,
-            ..FoldSettings::default()
+            ..AggregateSettings::default()
         },
-        FoldSettings {
+        AggregateSettings {
             clicks_max: Some(300),
-            ..FoldSettings::default()
+            ..AggregateSettings::default()
         },
     ];
     for settings in bounds {
-        let mut fold = fold(settings);
+        let mut aggregate = new_aggregate(settings);
         let (mut clicks, mut people, mut windows) = (0, 0, 0);
         for number in 0..CLICKS {
             let key = format!("link{}", number % 5_003);
             let referrer = format!("https://{}.example/", number % 7_919);
             add(
-                &mut fold,
+                &mut aggregate,
                 &ClickRecord {
                     address: from(number),
                     referrer: referrer.as_bytes(),
                     ..click(&key)
                 },
             );
-            assert!(fold.held_bytes() <= settings.bytes_max + 10_000);
-            if fold.is_full() || number == CLICKS - 1 {
-                let folded = fold.take();
-                assert_eq!(fold.held_bytes(), 0);
-                assert!(folded.clicks.len() <= settings.clicks_max.unwrap_or(0));
-                let sums = folded.days.iter().flat_map(|day| &day.counted.sums);
-                assert!(sums.clone().count() <= settings.sums_max + 7);
+            assert!(aggregate.held_bytes() <= settings.bytes_max + 10_000);
+            if aggregate.is_full() || number == CLICKS - 1 {
+                let aggregated = aggregate.take();
+                assert_eq!(aggregate.held_bytes(), 0);
+                assert!(aggregated.clicks.len() <= settings.clicks_max.unwrap_or(0));
+                let rollups = aggregated.days.iter().flat_map(|day| &day.counted.rollups);
+                assert!(rollups.clone().count() <= settings.rollups_max + 7);
                 let of = |dimension| {
-                    let sums = sums.clone().filter(move |sum| sum.dimension == dimension);
-                    sums.map(|sum| sum.count).sum::<u64>()
+                    let rollups = rollups
+                        .clone()
+                        .filter(move |sum| sum.dimension == dimension);
+                    rollups.map(|sum| sum.count).sum::<u64>()
                 };
                 clicks += of(Dimension::Class);
                 people += of(Dimension::Referrer);
@@ -483,14 +486,14 @@ proptest! {
         let mut other_order = clicks.clone();
         other_order.rotate_left(turned.index(clicks.len() + 1).min(clicks.len()));
         other_order.reverse();
-        let mut fold = fold(FoldSettings::default());
+        let mut aggregate = new_aggregate(AggregateSettings::default());
         let (mut parts, mut rows, mut rest) = (Counted::default(), 0, &*other_order);
         for window in windows.iter().cycle() {
             let (now, later) = rest.split_at((*window).min(rest.len()));
-            now.iter().for_each(|click| add(&mut fold, click));
-            let folded = fold.take();
-            rows += folded.clicks.len();
-            parts = parts.with(&folded);
+            now.iter().for_each(|click| add(&mut aggregate, click));
+            let aggregated = aggregate.take();
+            rows += aggregated.clicks.len();
+            parts = parts.with(&aggregated);
             rest = later;
             if rest.is_empty() {
                 break;
@@ -498,7 +501,7 @@ proptest! {
         }
         prop_assert_eq!(&parts, &whole);
         prop_assert_eq!(rows, clicks.len());
-        let classes = whole.sums.iter().filter(|((_, _, dimension, _), _)| *dimension == Dimension::Class);
+        let classes = whole.rollups.iter().filter(|((_, _, dimension, _), _)| *dimension == Dimension::Class);
         prop_assert_eq!(classes.map(|(_, count)| count).sum::<u64>(), clicks.len() as u64);
     }
 }

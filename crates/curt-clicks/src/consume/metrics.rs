@@ -7,14 +7,14 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::fold::Folded;
+use crate::aggregate::Aggregated;
 
 /// A flush should take milliseconds; seconds mean a disk in trouble.
 const SECONDS: [f64; 9] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0];
 
 /// What the pipeline counts. Cheap to clone; clones count together.
 #[derive(Clone, Debug)]
-pub struct FlushMetrics {
+pub struct ConsumerMetrics {
     counted: Counter,
     trimmed: Counter,
     skipped: Counter,
@@ -22,7 +22,7 @@ pub struct FlushMetrics {
     seconds: Histogram,
 }
 
-impl Default for FlushMetrics {
+impl Default for ConsumerMetrics {
     fn default() -> Self {
         Self {
             counted: Counter::default(),
@@ -34,7 +34,7 @@ impl Default for FlushMetrics {
     }
 }
 
-impl FlushMetrics {
+impl ConsumerMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register(
@@ -97,9 +97,9 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    pub(super) fn of(folded: &Folded) -> Self {
-        let sums = folded.days.iter().flat_map(|day| &day.counted.sums);
-        let clicks = sums.filter(|sum| sum.dimension == Dimension::Class);
+    pub(super) fn of(aggregated: &Aggregated) -> Self {
+        let rollups = aggregated.days.iter().flat_map(|day| &day.counted.rollups);
+        let clicks = rollups.filter(|sum| sum.dimension == Dimension::Class);
         Self {
             clicks: clicks.map(|sum| sum.count).sum(),
         }
@@ -107,7 +107,7 @@ impl Counted {
 }
 
 #[cfg(test)]
-impl FlushMetrics {
+impl ConsumerMetrics {
     pub(super) fn counted_now(&self) -> u64 {
         self.counted.get()
     }

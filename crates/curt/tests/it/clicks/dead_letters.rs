@@ -23,7 +23,7 @@ const HEADER_BYTES: usize = 64;
 const WORD_BYTES: usize = 8;
 
 #[test]
-fn poison_is_kept_aside_while_redirects_go_on_and_all_others_are_counted() {
+fn dead_letters_are_kept_aside_while_redirects_go_on_and_all_others_are_counted() {
     let mut site = Site::start(&["server.workers=2", "clicks.flush_every=1h"]);
     let key = new_link(&site, &json!({}));
     click(site.http(), &key, CLICKS);
@@ -38,7 +38,7 @@ fn poison_is_kept_aside_while_redirects_go_on_and_all_others_are_counted() {
     let mut expected = CLICKS - damaged;
     for start in ["first", "second"] {
         site.restart();
-        // Redirects are answered, and counted, beside the poison.
+        // Redirects are answered, and counted, beside the dead letters.
         thread::scope(|scope| {
             for _ in 0..VISITORS {
                 scope.spawn(|| click(site.http(), &key, CLICKS / 4));
@@ -53,7 +53,7 @@ fn poison_is_kept_aside_while_redirects_go_on_and_all_others_are_counted() {
             )),
         });
         for (reason, count) in foreign.iter().chain([&("checksum", damaged)]) {
-            let sample = format!("curt_clicks_poisoned_total{{reason=\"{reason}\"}}");
+            let sample = format!("curt_click_dead_letters_total{{reason=\"{reason}\"}}");
             let expected = if start == "first" { *count } else { 0 };
             assert_eq!(metric(&site, &sample), expected, "{reason}");
         }
@@ -61,8 +61,8 @@ fn poison_is_kept_aside_while_redirects_go_on_and_all_others_are_counted() {
         assert!(site.terminate().success(), "{start}");
     }
     let letters = fs::read_to_string(spool.join("dead-letters")).unwrap();
-    let poison = damaged + foreign.iter().map(|(_, count)| count).sum::<u64>();
-    assert_eq!(letters.lines().count() as u64, poison);
+    let dead_letters = damaged + foreign.iter().map(|(_, count)| count).sum::<u64>();
+    assert_eq!(letters.lines().count() as u64, dead_letters);
     for letter in letters.lines() {
         let letter: serde_json::Value = serde_json::from_str(letter).unwrap();
         assert!(letter["reason"].is_string(), "{letter}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickFlush, ClickSource, ClickStore, Salt, StreamId, StreamPartition, StreamRecord,
+    ClickSource, ClickStore, ClickWindow, Salt, StreamId, StreamPartition, StreamRecord,
 };
 use curt_core::{ClickSubject, Day, ErrorKind, PortError, PortResult, UnixMillis};
 use rand::rngs::StdRng;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::world::{OWNERS, World, click, link, quick};
-use crate::flush::{FlushMetrics, FlushPorts, FlushSettings, Pipeline};
+use crate::consume::{ConsumerMetrics, ConsumerPorts, ConsumerSettings, Pipeline};
 
 /// What happens to a port's call, before it is heard and before its answer is.
 enum Fate {
@@ -112,7 +112,7 @@ impl ClickStore for Troubled<dyn ClickStore> {
         self.trouble.pass(self.inner.offset(partition)).await
     }
 
-    async fn apply(&self, flush: ClickFlush) -> PortResult<bool> {
+    async fn apply(&self, flush: ClickWindow) -> PortResult<bool> {
         self.trouble.pass(self.inner.apply(flush)).await
     }
 
@@ -132,14 +132,14 @@ impl ClickStore for Troubled<dyn ClickStore> {
         self.inner.trim_clicks(bytes_max, limit).await
     }
 
-    async fn purge_sums(&self, before: Day, limit: usize) -> PortResult<u64> {
-        self.inner.purge_sums(before, limit).await
+    async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
+        self.inner.purge_rollups(before, limit).await
     }
 }
 
-fn troubled(world: &World, trouble: &Arc<Trouble>) -> FlushPorts {
+fn troubled(world: &World, trouble: &Arc<Trouble>) -> ConsumerPorts {
     let ports = world.ports();
-    FlushPorts {
+    ConsumerPorts {
         source: Arc::new(Troubled {
             inner: Arc::clone(&ports.source),
             trouble: Arc::clone(trouble),
@@ -181,12 +181,12 @@ async fn assert_exact(world: &World, what: &str) {
 }
 
 /// Runs a pipeline that ends when all is counted, or dies on the way; says whether it died.
-async fn run(world: &World, fate: Fate, settings: FlushSettings) -> bool {
+async fn run(world: &World, fate: Fate, settings: ConsumerSettings) -> bool {
     let trouble = Trouble::new(fate);
     let ports = troubled(world, &trouble);
     let stop = CancellationToken::new();
     stop.cancel();
-    let pipeline = Pipeline::new(ports, settings, FlushMetrics::default());
+    let pipeline = Pipeline::new(ports, settings, ConsumerMetrics::default());
     tokio::select! {
         biased;
         () = trouble.died.notified() => true,
@@ -197,11 +197,11 @@ async fn run(world: &World, fate: Fate, settings: FlushSettings) -> bool {
 #[tokio::test]
 async fn a_death_at_any_step_loses_nothing_and_counts_nothing_twice_c1() {
     for window_polls in [1, 3] {
-        let settings = FlushSettings {
+        let settings = ConsumerSettings {
             poll_max: 7,
-            fold: crate::fold::FoldSettings {
+            aggregate: crate::aggregate::AggregateSettings {
                 clicks_max: Some(7 * window_polls),
-                ..crate::fold::FoldSettings::default()
+                ..crate::aggregate::AggregateSettings::default()
             },
             window: std::time::Duration::from_secs(3_600),
             ..quick()
@@ -231,7 +231,11 @@ async fn answers_that_do_not_come_are_waited_for_c1() {
         let world = filled().await;
         let trouble = Trouble::new(Fate::FailsBySeed(seed));
         let stop = CancellationToken::new();
-        let pipeline = Pipeline::new(troubled(&world, &trouble), quick(), FlushMetrics::default());
+        let pipeline = Pipeline::new(
+            troubled(&world, &trouble),
+            quick(),
+            ConsumerMetrics::default(),
+        );
         let running = tokio::spawn(pipeline.run(stop.clone()));
         let all = async {
             while world.offset().await < u64::from(CLICKS) {
@@ -254,11 +258,11 @@ async fn two_consumers_of_one_partition_count_once_c1() {
         let stop = CancellationToken::new();
         stop.cancel();
         let one = |poll_max| {
-            let settings = FlushSettings {
+            let settings = ConsumerSettings {
                 poll_max,
                 ..quick()
             };
-            let pipeline = Pipeline::new(world.ports(), settings, FlushMetrics::default());
+            let pipeline = Pipeline::new(world.ports(), settings, ConsumerMetrics::default());
             tokio::spawn(pipeline.run(stop.clone()))
         };
         for consumer in [one(3), one(4), one(5)] {
@@ -274,11 +278,11 @@ async fn two_consumers_of_one_partition_count_once_c1() {
 async fn a_store_that_comes_back_is_counted_into_again_without_clicks() {
     let world = World::new();
     let trouble = Trouble::new(Fate::FailsBefore(50));
-    let ports = FlushPorts {
+    let ports = ConsumerPorts {
         store: troubled(&world, &trouble).store,
         ..world.ports()
     };
-    let pipeline = Pipeline::new(ports, quick(), FlushMetrics::default());
+    let pipeline = Pipeline::new(ports, quick(), ConsumerMetrics::default());
     let state = pipeline.state();
     let stop = CancellationToken::new();
     let running = tokio::spawn(Arc::clone(&pipeline).run(stop.clone()));

@@ -4,7 +4,7 @@
 //! taken; the `reserve` bytes before them are for counts alone, which make room in the spool and are small; and the spool
 //! grows only above both, or what is in it could never be counted.
 
-use curt_core::ports::ClickFlush;
+use curt_core::ports::ClickWindow;
 
 /// Pages that a day of a subject may touch in the file and in its log: its row, its subject, and their indexes.
 const DAY_BYTES: u64 = 12 << 10;
@@ -22,7 +22,7 @@ pub(super) enum Admission {
 }
 
 /// `room`: bytes that can be written before the disk is full; `None` where that is unknown.
-pub(super) fn admit(flush: &ClickFlush, room: Option<u64>, reserve: u64) -> Admission {
+pub(super) fn admit(flush: &ClickWindow, room: Option<u64>, reserve: u64) -> Admission {
     let Some(room) = room else {
         return Admission::All;
     };
@@ -44,8 +44,8 @@ mod tests {
 
     use super::*;
 
-    fn flush() -> ClickFlush {
-        ClickFlush {
+    fn flush() -> ClickWindow {
+        ClickWindow {
             partition: StreamPartition {
                 stream: StreamId(1),
                 number: 0,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use curt_core::ports::{ClickFlush, StreamPartition, StreamRecord};
+use curt_core::ports::{ClickWindow, StreamPartition, StreamRecord};
 use curt_core::{Day, ErrorKind, PortError, PortResult, names};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::metrics::Counted;
 use super::room::{Admission, admit};
 use super::{Pipeline, attribute, report};
-use crate::fold::Fold;
+use crate::aggregate::Aggregate;
 use crate::record::{self, ClickRecord};
 
-/// Sums after which a window ends while the disk is short of room: what one writes at a time stays small.
-const TIGHT_SUMS_MAX: usize = 2_000;
+/// Rollups after which a window ends while the disk is short of room: what one writes at a time stays small.
+const TIGHT_ROLLUPS_MAX: usize = 2_000;
 /// Clicks that go at a time when there are too many; at least twice as many as came.
 const TRIM_BATCH: usize = 1_000;
 
@@ -25,7 +25,7 @@ pub(super) struct Consumer<'a> {
     counted: Option<u64>,
     /// Where the next poll begins.
     next: u64,
-    fold: Fold,
+    aggregate: Aggregate,
     /// When the window that has begun ends.
     window_end: Option<Instant>,
     /// A window that the store has not acknowledged. It may have been applied.
@@ -37,7 +37,7 @@ pub(super) struct Consumer<'a> {
 }
 
 struct Window {
-    flush: ClickFlush,
+    flush: ClickWindow,
     counted: Counted,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Consumer<'a> {
             partition,
             counted: None,
             next: 0,
-            fold: Fold::new(pipeline.settings.fold, countries),
+            aggregate: Aggregate::new(pipeline.settings.aggregate, countries),
             window_end: None,
             unapplied: None,
             is_tight: false,
@@ -171,7 +171,9 @@ impl<'a> Consumer<'a> {
         }
         for record in &records {
             self.take_in_one(record).await?;
-            if self.fold.is_full() || (self.is_tight && self.fold.sums() >= TIGHT_SUMS_MAX) {
+            if self.aggregate.is_full()
+                || (self.is_tight && self.aggregate.rollups() >= TIGHT_ROLLUPS_MAX)
+            {
                 self.flush().await?;
             }
         }
@@ -197,9 +199,9 @@ impl<'a> Consumer<'a> {
     async fn add(&mut self, click: &ClickRecord<'_>) -> PortResult<()> {
         let ports = &self.pipeline.ports;
         // At most two rounds: the salt of the click's day is all that can be missing.
-        while let Err(wanted) = self.fold.add(click, ports.clock.now()) {
+        while let Err(wanted) = self.aggregate.add(click, ports.clock.now()) {
             let salt = ports.store.salt(wanted.0, rand::random()).await?;
-            self.fold.salts().give(wanted.0, &salt);
+            self.aggregate.salts().give(wanted.0, &salt);
         }
         Ok(())
     }
@@ -212,19 +214,19 @@ impl<'a> Consumer<'a> {
         if self.next == from {
             return Ok(());
         }
-        let folded = self.fold.take();
+        let aggregated = self.aggregate.take();
         self.unapplied = Some(Window {
-            counted: Counted::of(&folded),
-            flush: ClickFlush {
+            counted: Counted::of(&aggregated),
+            flush: ClickWindow {
                 partition: self.id(),
                 from,
                 to: self.next,
-                days: attribute::attribute(folded.days),
-                clicks: folded.clicks,
+                days: attribute::attribute(aggregated.days),
+                clicks: aggregated.clicks,
             },
         });
         let today = Day::of(self.pipeline.ports.clock.now());
-        self.fold.salts().forget(today.minus(1));
+        self.aggregate.salts().forget(today.minus(1));
         self.apply_rest().await
     }
 
@@ -324,7 +326,7 @@ impl<'a> Consumer<'a> {
             "another process counts these clicks too"
         );
         self.unapplied = None;
-        self.fold.take();
+        self.aggregate.take();
         self.window_end = None;
         self.counted = None;
     }
