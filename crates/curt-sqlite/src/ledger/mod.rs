@@ -165,6 +165,9 @@ fn close(
         return Ok(0);
     };
     work.counters.add(OPEN, -signed(keys.len()));
+    if unused.is_empty() && matches!(form, LedgerForm::Delete | LedgerForm::Cursor) {
+        return Ok(0);
+    }
     let is_unused = |key: &SlottedKey| unused.binary_search(key).is_ok();
     let (unused, used): (Vec<_>, Vec<_>) =
         keys::in_slot_order(&keys).into_iter().partition(is_unused);
