@@ -31,6 +31,7 @@ pub enum Call {
     Begin,
     ReplacePlan,
     Finish,
+    Cancel,
     Forget,
 }
 
@@ -151,6 +152,7 @@ intercept!(Idempotency:
         token: RequestToken,
         outcome: CreationOutcome
     ) -> CreationOutcome = Finish;
+    fn cancel(request: &IdempotentRequest, token: RequestToken) -> bool = Cancel;
     fn forget_before(before: UnixMillis, limit: usize) -> usize = Forget;
 );
 

@@ -44,6 +44,11 @@ pub trait Idempotency: Send + Sync {
         outcome: CreationOutcome,
     ) -> PortResult<CreationOutcome>;
 
+    /// Removes the record of a request with this token that has not finished, because nothing came of it, and returns
+    /// whether it was there: then its keys can be used by others. A retry at the same time may still insert them, as it
+    /// may with any key that comes back. Called twice: the second is `false`. Timed out: unknown, the keys are lost.
+    async fn cancel(&self, request: &IdempotentRequest, token: RequestToken) -> PortResult<bool>;
+
     /// Removes up to `limit` records that began before `before`, and returns how many.
     async fn forget_before(&self, before: UnixMillis, limit: usize) -> PortResult<usize>;
 }

@@ -1,8 +1,8 @@
 //! Requests with an idempotency key: begun with a plan, carried out link by link, finished with an outcome.
 //!
 //! Each step may be the last before a crash. A retry resumes the stored plan: links with its token are its own, missing
-//! ones are created, and the outcome is the same. Keys of a stored plan are never given back to the supply, because the
-//! retry is going to use them.
+//! ones are created, and the outcome is the same. Keys of a stored plan are not given back to the supply, because the
+//! retry is going to use them, unless nothing came of it and its record could be removed.
 
 use std::collections::HashSet;
 
@@ -57,6 +57,8 @@ struct Creation {
     by: LinkCreator,
     drafts: Vec<AdmittedLink>,
     plan: CreationPlan,
+    /// Whether nobody has worked on the plan before.
+    is_new: bool,
     /// Per link, what the insert under its planned key said.
     inserted: Vec<Option<Inserted>>,
 }
@@ -100,6 +102,7 @@ impl Links {
             keys,
         };
         let begun = self.ports.idempotency.begin(&request, &plan).await;
+        let is_new = matches!(begun, Ok(BeginReply::New));
         let plan = match begun {
             Ok(BeginReply::New) => plan,
             Ok(reply) => {
@@ -130,6 +133,7 @@ impl Links {
             inserted: vec![None; drafts.len()],
             drafts,
             plan,
+            is_new,
         };
         self.carry_out(&request, creation).await
     }
@@ -141,7 +145,12 @@ impl Links {
         mut creation: Creation,
     ) -> Result<Vec<Outcome>, LinkError> {
         for attempt in 1..=KEY_TRIES_MAX {
-            self.insert_planned(&mut creation).await?;
+            if let Err(failure) = self.insert_planned(&mut creation).await {
+                if attempt == 1 && creation.is_new && failure.kind.is_without_effect() {
+                    self.cancel(request, &creation.plan).await;
+                }
+                return Err(failure.into());
+            }
             let all = 0..creation.plan.keys.len();
             let taken: Vec<usize> = all.filter(|place| creation.is_key_taken(*place)).collect();
             if taken.is_empty() {
@@ -151,6 +160,15 @@ impl Links {
                 .await?;
         }
         Err(LinkError::KeysExhausted)
+    }
+
+    /// Gives the keys of a plan back that nothing came of, as long as no retry can have resumed it.
+    async fn cancel(&self, request: &IdempotentRequest, plan: &CreationPlan) {
+        let cancelled = self.ports.idempotency.cancel(request, plan.token).await;
+        // Otherwise the next retry uses them. That this failed, too, was noted with its port.
+        if cancelled.unwrap_or(false) {
+            self.put_back(&plan.keys);
+        }
     }
 
     /// Inserts the links that have no answer yet.

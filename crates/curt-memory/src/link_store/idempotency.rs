@@ -93,6 +93,16 @@ impl Idempotency for MemoryLinkStore {
         }
     }
 
+    async fn cancel(&self, request: &IdempotentRequest, token: RequestToken) -> PortResult<bool> {
+        let records = &mut locked(&self.tables).records;
+        let found = records.find(request, token);
+        let is_there = found.is_some_and(|record| record.outcome.is_none());
+        if is_there {
+            records.remove(&name_of(request));
+        }
+        Ok(is_there)
+    }
+
     async fn forget_before(&self, before: UnixMillis, limit: usize) -> PortResult<usize> {
         let records = &mut locked(&self.tables).records;
         let old = records.by_age.iter().take_while(|(at, _)| *at < before);

@@ -70,6 +70,11 @@ impl Idempotency for PostgresLinks {
         Ok(record.and_then(|record| record.outcome).unwrap_or(outcome))
     }
 
+    async fn cancel(&self, request: &IdempotentRequest, token: RequestToken) -> PortResult<bool> {
+        let removed = self.change("cancel a request", sql::CANCEL, request, token, &[]);
+        Ok(removed.await?.is_some())
+    }
+
     async fn forget_before(&self, before: UnixMillis, limit: usize) -> PortResult<usize> {
         let values: [Value<'_>; 2] = [&before.0, &rows_max(limit)];
         let engine = self.background().await?;

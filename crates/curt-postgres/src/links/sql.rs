@@ -73,6 +73,10 @@ pub(super) const FINISH: &str = "UPDATE idempotency SET outcome = coalesce(outco
      WHERE owner = $1 AND name = $2 AND token = $3 \
      RETURNING fingerprint, token, version, created_at, plan, outcome";
 
+pub(super) const CANCEL: &str = "DELETE FROM idempotency \
+     WHERE owner = $1 AND name = $2 AND token = $3 AND outcome IS NULL \
+     RETURNING fingerprint, token, version, created_at, plan, outcome";
+
 pub(super) const FORGET_BEFORE: &str = "WITH old AS MATERIALIZED (SELECT owner, name FROM idempotency \
      WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED) \
      DELETE FROM idempotency AS i USING old WHERE i.owner = old.owner AND i.name = old.name RETURNING 1";

@@ -87,6 +87,23 @@ impl Idempotency for SqliteLinks {
             .await
     }
 
+    async fn cancel(&self, request: &IdempotentRequest, token: RequestToken) -> PortResult<bool> {
+        let request = request.clone();
+        self.db
+            .writer
+            .write("cancel a request", 1, move |work| {
+                let removed = work
+                    .connection
+                    .prepare_cached(
+                        "DELETE FROM idempotency \
+                         WHERE owner = ?1 AND key = ?2 AND token = ?3 AND outcome IS NULL",
+                    )?
+                    .execute((request.owner.0.cast_signed(), &*request.key, token.0))?;
+                Ok(removed > 0)
+            })
+            .await
+    }
+
     async fn forget_before(&self, before: UnixMillis, limit: usize) -> PortResult<usize> {
         self.db
             .writer

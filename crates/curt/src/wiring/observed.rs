@@ -136,6 +136,7 @@ observe!(Idempotency:
         token: RequestToken,
         outcome: CreationOutcome
     ) -> CreationOutcome = note_write;
+    fn cancel(request: &IdempotentRequest, token: RequestToken) -> bool = note_write;
     fn forget_before(before: UnixMillis, limit: usize) -> usize = note;
 );
 

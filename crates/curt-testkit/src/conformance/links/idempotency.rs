@@ -173,6 +173,25 @@ pub async fn records_count_for_their_time_and_no_longer(store: Port) -> Result<(
     Ok(())
 }
 
+pub async fn a_request_that_nothing_came_of_is_cancelled(store: Port) -> Result<()> {
+    let (request, first) = (idempotent("o", 1), plan(1, &["a"]));
+    store.begin(&request, &first).await?;
+    let other = RequestToken([9; 16]);
+    let cancel = |token| store.cancel(&request, token);
+    same("another request's", cancel(other).await?, false)?;
+    same("its own", cancel(first.token).await?, true)?;
+    same("called twice", cancel(first.token).await?, false)?;
+    let second = plan(2, &["b"]);
+    let begun = store.begin(&request, &second).await?;
+    same("begins anew", begun, BeginReply::New)?;
+    store
+        .finish(&request, second.token, outcome(&[Some("b")]))
+        .await?;
+    same("finished", cancel(second.token).await?, false)?;
+    let got = store.begin(&request, &first).await?;
+    same("stays", got, BeginReply::Replayed(outcome(&[Some("b")])))
+}
+
 pub async fn old_records_are_forgotten_up_to_the_limit(store: Port) -> Result<()> {
     for n in 0..5 {
         let planned = at(later(n), plan(1, &["a"]));

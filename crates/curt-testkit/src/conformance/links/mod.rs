@@ -152,6 +152,7 @@ macro_rules! link_tests {
                 owners_have_their_own_keys,
                 texts_of_keys_are_kept_verbatim,
                 records_count_for_their_time_and_no_longer,
+                a_request_that_nothing_came_of_is_cancelled,
                 old_records_are_forgotten_up_to_the_limit,
                 a_thousand_keys_are_kept,
                 racing_requests_share_a_plan,
