@@ -89,10 +89,8 @@ pub(super) fn open_before(
 struct KeyFilter(Vec<u64>);
 
 impl KeyFilter {
-    const BITS: u32 = 16;
-
     fn of(keys: &HashSet<&str>) -> Self {
-        let mut words = vec![0; 1 << (Self::BITS - 6)];
+        let mut words = vec![0; (1 << 16) / 64];
         for key in keys {
             let bit = Self::bit(key);
             words[bit / 64] |= 1 << (bit % 64);
@@ -110,7 +108,7 @@ impl KeyFilter {
         let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        // Less than 2^16.
-        (hash >> (64 - Self::BITS)) as usize
+        let [high, low, ..] = hash.to_be_bytes();
+        u16::from_be_bytes([high, low]).into()
     }
 }
