@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use curt_core::ports::{BatchId, OpenBatch};
-use curt_core::{Key, UnixMillis};
+use curt_core::{Key, UnixMillis, place};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::keys::SlottedKey;
@@ -103,12 +103,9 @@ impl KeyFilter {
         self.0[bit / 64] >> (bit % 64) & 1 == 1
     }
 
-    /// FNV-1a, the upper bits of it.
+    /// The upper bits of the hash that places keys.
     fn bit(key: &str) -> usize {
-        let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        let [high, low, ..] = hash.to_be_bytes();
+        let [high, low, ..] = place::hash(key.as_bytes()).to_be_bytes();
         u16::from_be_bytes([high, low]).into()
     }
 }
