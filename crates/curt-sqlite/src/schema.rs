@@ -52,7 +52,7 @@ pub(super) static CLICKS: Schema = Schema {
     application_id: 0x6375_7263,
     holds: "clicks",
     thread: "curt-clicks-db",
-    // Nobody waits for clicks to be counted: what serves requests comes first, and a quarter of a core is left to it when
+    // No request waits for clicks to be counted: what serves requests comes first, and a quarter of a core is left when
     // every core is busy.
     nice: 5,
     shrinks: true,

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_is_let_in_after_handshakes_have_ended() {
+    async fn no_client_is_let_in_after_handshakes_have_ended() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut before = TcpStream::connect(address).unwrap();

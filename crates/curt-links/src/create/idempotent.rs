@@ -57,7 +57,7 @@ struct Creation {
     by: LinkCreator,
     drafts: Vec<AdmittedLink>,
     plan: CreationPlan,
-    /// Whether nobody has worked on the plan before.
+    /// Whether this request stored the plan: no earlier one can have inserted its links.
     is_new: bool,
     /// Per link, what the insert under its planned key said.
     inserted: Vec<Option<Inserted>>,

@@ -91,7 +91,7 @@ impl Lane {
                 Ok(connection) => return self.set_up(connection, place, deadline).await,
                 Err(why) => why,
             };
-            // A host that lets nobody in may still answer on the connections that it has: too many of them, or too busy
+            // A host that refuses logins may still answer on the connections that it has: too many of them, or too busy
             // to log in. Asked before the look at what is idle: what is not in use any more then is there.
             let is_used = self.in_use.load(Ordering::Acquire) > 0;
             if let Some((client, connection)) = self.pop_idle() {
