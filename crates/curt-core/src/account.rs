@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::clock::UnixMillis;
-use crate::link::Link;
 use crate::owner::OwnerId;
 use crate::ports::QuotaRule;
 
@@ -183,13 +182,13 @@ pub struct LimitedAccounts {
 }
 
 impl LimitedAccounts {
-    /// Returns whether clicks on the link count against a limit of its owner or of the API key that made it.
+    /// Returns whether clicks on a link count against a limit of its owner or of the API key that made it.
     #[must_use]
-    pub fn limits(&self, link: &Link) -> bool {
-        let has_owner = link.owner != OwnerId::ANONYMOUS;
-        let by_user = self.users.contains(&link.owner) || self.every_user && has_owner;
+    pub fn limits(&self, owner: OwnerId, made_with: Option<ApiKeyNumber>) -> bool {
+        let has_owner = owner != OwnerId::ANONYMOUS;
+        let by_user = self.users.contains(&owner) || self.every_user && has_owner;
         let by_key = |key| self.every_key || self.keys.contains(&key);
-        by_user || link.made_with.is_some_and(by_key)
+        by_user || made_with.is_some_and(by_key)
     }
 }
 

@@ -36,7 +36,7 @@ impl<'a> PackedTags<'a> {
     pub fn pack<'t>(tags: impl IntoIterator<Item = &'t str>, out: &mut Vec<u8>) {
         let allowed = tags.into_iter().filter(|tag| tag.len() <= TAG_BYTES_MAX);
         for tag in allowed.take(TAGS_MAX) {
-            out.push(tag.len() as u8);
+            out.push(u8::try_from(tag.len()).unwrap_or(u8::MAX));
             out.extend_from_slice(tag.as_bytes());
         }
     }

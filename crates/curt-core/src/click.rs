@@ -27,16 +27,16 @@ impl UnixMillis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(u32);
 
+const _: () = assert!(Day::LAST.0 as i64 == UnixMillis::MAX.0 / DAY_MILLIS);
+
 impl Day {
     pub const FIRST: Self = Self(0);
-    pub const LAST: Self = Self((UnixMillis::MAX.0 / DAY_MILLIS) as u32);
+    pub const LAST: Self = Self(2_932_896);
 
     #[must_use]
     pub fn of(at: UnixMillis) -> Self {
-        Self(
-            at.0.div_euclid(DAY_MILLIS)
-                .clamp(0, i64::from(Self::LAST.0)) as u32,
-        )
+        let day = at.0.div_euclid(DAY_MILLIS).max(0);
+        Self::numbered(u32::try_from(day).unwrap_or(u32::MAX))
     }
 
     /// The day with this number, or the last one.
@@ -66,7 +66,7 @@ impl Day {
     #[must_use]
     pub fn hour_of(self, at: UnixMillis) -> u8 {
         let hours = at.0.saturating_sub(self.start().0).div_euclid(HOUR_MILLIS);
-        hours.clamp(0, 23) as u8
+        u8::try_from(hours.clamp(0, 23)).unwrap_or_default()
     }
 
     #[must_use]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since 1970-01-01 UTC. Signed, so that a bad clock gives a negative time and not a huge one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +47,7 @@ pub trait Clock: Send + Sync + 'static {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     fn now(&self) -> UnixMillis {
         match SystemTime::now().duration_since(UNIX_EPOCH) {
             Ok(since) => UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)),
@@ -55,6 +56,13 @@ impl Clock for SystemClock {
             ),
         }
     }
+}
+
+/// Monotonic time, for code without a runtime. With one, it is `tokio::time::Instant`, which tests can pause.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the clock")]
+pub fn monotonic_now() -> Instant {
+    Instant::now()
 }
 
 /// A clock that stands still until a test moves it.

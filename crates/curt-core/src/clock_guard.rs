@@ -11,7 +11,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::clock::{Clock, UnixMillis};
+use crate::clock::{Clock, UnixMillis, monotonic_now};
 
 #[derive(Clone, Copy, Debug)]
 pub struct ClockGuardSettings {
@@ -71,7 +71,7 @@ impl ClockGuard {
         let guard = Self {
             clock,
             settings,
-            started: Instant::now(),
+            started: monotonic_now(),
             state: Mutex::new(State {
                 trusted_start: last_seen.unwrap_or(now).min(now),
                 suspect: None,
@@ -119,7 +119,7 @@ impl State {
         let suspect = match self.suspect {
             Some(suspect) if differ(suspect.start, start) <= settings.jump_max => suspect,
             _ => {
-                let since = Instant::now();
+                let since = monotonic_now();
                 *self.suspect.insert(Suspect { start, since })
             }
         };

@@ -16,6 +16,9 @@ pub enum ErrorKind {
     Timeout,
     /// The engine cannot be reached, is read-only, or its disk is full. Nothing was changed.
     Unavailable,
+    /// The write was routed by an old shard map: the engine is no longer the owner. Nothing was changed, and the same call
+    /// will be refused again; load the map and ask the owner that it names.
+    StaleEpoch,
     /// What was read is not what was written.
     Corrupt,
     /// The request itself cannot be served, now or later: a wrong setting or a wrong argument.
@@ -34,7 +37,10 @@ impl ErrorKind {
     /// Whether a write that failed so has certainly changed nothing, so that what it would have used up is still free.
     #[must_use]
     pub fn is_without_effect(self) -> bool {
-        matches!(self, Self::Throttled | Self::Unavailable | Self::Invalid)
+        matches!(
+            self,
+            Self::Throttled | Self::Unavailable | Self::StaleEpoch | Self::Invalid
+        )
     }
 
     #[must_use]
@@ -43,6 +49,7 @@ impl ErrorKind {
             Self::Throttled => "throttled",
             Self::Timeout => "timeout",
             Self::Unavailable => "unavailable",
+            Self::StaleEpoch => "stale_epoch",
             Self::Corrupt => "corrupt",
             Self::Invalid => "invalid",
             Self::Bug => "bug",
@@ -77,6 +84,13 @@ impl PortError {
             detail: detail.into(),
             source: None,
         }
+    }
+
+    /// A write to a link whose shard has another owner by now.
+    #[must_use]
+    pub fn stale_epoch(backend: &'static str, op: &'static str) -> Self {
+        let detail = "another node owns the shard: load the shard map";
+        Self::new(ErrorKind::StaleEpoch, backend, op, detail)
     }
 
     #[must_use]

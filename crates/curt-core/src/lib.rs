@@ -11,6 +11,9 @@
 //! - **port**: a trait behind which an outside engine stands. **adapter**: one engine's implementation.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 pub mod account;
 pub mod alphabet;
@@ -28,13 +31,15 @@ mod low_priority;
 pub mod names;
 pub mod owner;
 pub mod permute;
-pub mod place;
+pub mod placement;
 pub mod ports;
 mod repeats;
 pub mod reserved;
+pub mod served_link;
 pub mod sketch;
 pub mod target;
 pub mod unwanted;
+pub mod varint;
 
 pub use account::{Allowance, ApiKeyNumber, LimitedAccounts, Role, Scope, Scopes, User};
 pub use alphabet::Alphabet;
@@ -51,7 +56,9 @@ pub use key_rules::{KeyRefusal, KeyRules};
 pub use link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
 pub use low_priority::{lower_priority, spawn_low_priority};
 pub use owner::OwnerId;
+pub use placement::{Epoch, NodeIndex, ShardId, ShardMap};
 pub use repeats::RepeatLimiter;
+pub use served_link::ServedLink;
 pub use sketch::Sketch;
 pub use target::Target;
 pub use unwanted::{UnwantedWordError, UnwantedWords};

@@ -56,7 +56,7 @@ pub const BLOCKLIST_LINE_BYTES_MAX: usize = 1_024;
 pub const BLOCKLIST_PATTERNS_MAX: usize = 1_000;
 
 /// Logical shards between keys and nodes.
-pub const LOGICAL_SHARDS: u32 = 1_024;
+pub const LOGICAL_SHARDS: u16 = 1_024;
 
 /// Request line and headers together, in bytes.
 pub const HTTP_HEAD_BYTES_MAX: usize = 16 * 1_024;
@@ -94,8 +94,8 @@ pub const VALUES_PER_DAY_MAX: usize = 1_000;
 pub const VALUE_BYTES_MAX: usize = 255;
 /// Most clicks on one page.
 pub const PAGE_CLICKS_MAX: usize = 1_000;
-/// Single clicks that a report with filters looks at, the newest first: what can be read within a report's time.
-pub const CLICKS_RANKED_MAX: usize = 20_000;
+/// Different values that a ranking of single clicks counts apart: what it may hold in memory.
+pub const VALUES_RANKED_MAX: usize = 100_000;
 /// Longest range of a report, in years.
 pub const REPORT_YEARS_MAX: u64 = 10;
 /// Most points in one series of a report.
@@ -115,6 +115,5 @@ const _: () = assert!(TARGET_BYTES_MAX < HTTP_URI_BYTES_MAX);
 const _: () = assert!(HTTP_URI_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(PAGE_LINKS_MAX < PAGE_ROWS_SCANNED_MAX);
 const _: () = assert!(PAGE_CLICKS_MAX < PAGE_ROWS_SCANNED_MAX);
-const _: () = assert!(CLICKS_RANKED_MAX.is_multiple_of(PAGE_CLICKS_MAX));
 const _: () = assert!(BULK_LINKS_MAX <= COMMIT_GROUP_MAX);
 const _: () = assert!(BULK_LINKS_MAX * TARGET_BYTES_DEFAULT < HTTP_BULK_BODY_BYTES_MAX);

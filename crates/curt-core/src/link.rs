@@ -35,28 +35,39 @@ pub struct Link {
 }
 
 impl Link {
-    /// What a visitor gets at `now`, by state and time alone.
+    /// Returns what a visitor gets at `now`, by state and time alone.
     #[must_use]
-    pub fn standing(&self, now: UnixMillis) -> Standing {
-        match self.state {
-            LinkState::Seeded => Standing::Absent,
-            LinkState::Deleted | LinkState::Disabled => Standing::Gone,
-            LinkState::Active if self.expires_at.is_some_and(|at| at <= now) => Standing::Gone,
-            LinkState::Active if self.valid_since.is_some_and(|at| at > now) => Standing::Absent,
-            LinkState::Active => Standing::Live,
-        }
+    pub fn availability(&self, now: UnixMillis) -> Availability {
+        Availability::at(now, self.state, self.expires_at, self.valid_since)
     }
 }
 
-/// A link's standing towards a visitor.
+/// What a link is to a visitor, by state and time alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Availability {
     /// It redirects.
     Live,
     /// As if it had never been: 404.
     Absent,
     /// It was there and is no more: 410.
     Gone,
+}
+
+impl Availability {
+    pub(crate) fn at(
+        now: UnixMillis,
+        state: LinkState,
+        expires_at: Option<UnixMillis>,
+        valid_since: Option<UnixMillis>,
+    ) -> Self {
+        match state {
+            LinkState::Seeded => Self::Absent,
+            LinkState::Deleted | LinkState::Disabled => Self::Gone,
+            LinkState::Active if expires_at.is_some_and(|at| at <= now) => Self::Gone,
+            LinkState::Active if valid_since.is_some_and(|at| at > now) => Self::Absent,
+            LinkState::Active => Self::Live,
+        }
+    }
 }
 
 /// The stored number of each state is part of the format.

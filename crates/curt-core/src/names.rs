@@ -150,9 +150,9 @@ pub mod event {
     /// The spool holds clicks of an earlier run, which are counted now.
     pub const SPOOL_RECOVERED: &str = "spool_recovered";
     /// The spool has no further segment: clicks are dropped and counted as dropped.
-    pub const SPOOL_ROOM_LACKED: &str = "spool_room_lacked";
-    /// The spool has room again.
-    pub const SPOOL_ROOM_FOUND: &str = "spool_room_found";
+    pub const SPOOL_FULL: &str = "spool_full";
+    /// The spool has a next segment again.
+    pub const SPOOL_FULL_ENDED: &str = "spool_full_ended";
     /// The spool cannot keep its id on disk.
     pub const SPOOL_UNNAMED: &str = "spool_unnamed";
     /// A click record cannot be read and is among the dead letters.

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::PortError;
+use crate::clock::monotonic_now;
 
 /// How long lines of a kind are only counted after one was written.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -31,7 +32,7 @@ impl RepeatLimiter {
 
     /// Returns how many lines of this kind were left out since the last one, if this one is to be written.
     pub fn admit(&self, failure: &PortError) -> Option<u64> {
-        self.admit_at(failure, Instant::now())
+        self.admit_at(failure, monotonic_now())
     }
 
     fn admit_at(&self, failure: &PortError, now: Instant) -> Option<u64> {

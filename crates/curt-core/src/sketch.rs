@@ -16,7 +16,8 @@ const INDEX_BITS: u32 = 12;
 const REGISTERS: usize = 1 << INDEX_BITS;
 /// Bits of a mark behind its register's number. A register holds the place of the first 1 among them.
 const REST_BITS: u32 = 28;
-const RANK_MAX: u8 = REST_BITS as u8 + 1;
+const RANK_MAX: u8 = 29;
+const _: () = assert!(RANK_MAX as u32 == REST_BITS + 1);
 /// Bits that a stored register takes.
 const RANK_BITS: usize = 5;
 const REGISTERS_BYTES: usize = REGISTERS * RANK_BITS / 8;
@@ -203,7 +204,8 @@ fn registers_of(marks: &[u64]) -> Box<[u8; REGISTERS]> {
 fn raise(registers: &mut [u8; REGISTERS], mark: u64) {
     let register = &mut registers[(mark >> REST_BITS) as usize];
     let rest = mark << (u64::BITS - REST_BITS);
-    let rank = (rest.leading_zeros().min(REST_BITS) + 1) as u8;
+    let rank = rest.leading_zeros().min(REST_BITS) + 1;
+    let rank = u8::try_from(rank).unwrap_or(RANK_MAX);
     *register = rank.max(*register);
 }
 
@@ -219,7 +221,14 @@ fn estimate(registers: &[u8; REGISTERS]) -> u64 {
         sum = 0.5 * (sum + count);
     }
     sum += all * sigma(untouched);
-    (all * all / (2.0 * std::f64::consts::LN_2 * sum)).round() as u64
+    let visitors = all * all / (2.0 * std::f64::consts::LN_2 * sum);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the cast saturates, and an estimate is never negative"
+    )]
+    let visitors = visitors.round() as u64;
+    visitors
 }
 
 /// `x + Σ x^(2^k) · 2^(k-1)`: what the registers that nobody touched say.

@@ -23,15 +23,7 @@ pub enum TargetError {
 impl Target {
     pub fn from_serialised(text: impl Into<Box<str>>) -> Result<Self, TargetError> {
         let text = text.into();
-        if text.is_empty() {
-            return Err(TargetError::Empty);
-        }
-        if text.len() > TARGET_BYTES_MAX {
-            return Err(TargetError::TooLong);
-        }
-        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(TargetError::Symbol);
-        }
+        check_serialised(text.as_bytes())?;
         Ok(Self(text))
     }
 
@@ -39,6 +31,20 @@ impl Target {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Checks the bytes of a serialised target without building a [`Target`].
+pub(crate) fn check_serialised(bytes: &[u8]) -> Result<(), TargetError> {
+    if bytes.is_empty() {
+        return Err(TargetError::Empty);
+    }
+    if bytes.len() > TARGET_BYTES_MAX {
+        return Err(TargetError::TooLong);
+    }
+    if !bytes.iter().all(u8::is_ascii_graphic) {
+        return Err(TargetError::Symbol);
+    }
+    Ok(())
 }
 
 impl fmt::Display for Target {

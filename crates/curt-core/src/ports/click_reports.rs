@@ -35,10 +35,15 @@ pub trait ClickReports: Send + Sync {
         before: Day,
     ) -> PortResult<Vec<(Day, u64)>>;
 
-    /// One page of clicks, newest first. Reads at most
-    /// [`PAGE_ROWS_SCANNED_MAX`](crate::limits::PAGE_ROWS_SCANNED_MAX) rows: a page may be short, even empty, and still
-    /// have a `next`. A cursor from another engine is `Invalid`.
+    /// One page of clicks, newest first; of one instant those whose window began later in its partition, and of one
+    /// window the later. What a call reads is bounded: a page may be short, even empty, and still have a `next`. A cursor
+    /// from another engine is `Invalid`.
     async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage>;
+
+    /// The most frequent values among the clicks that are kept and asked for, as [`top`](Self::top) has them for all. Reads
+    /// as many as there are. Where they have more than [`VALUES_RANKED_MAX`](crate::limits::VALUES_RANKED_MAX) different
+    /// values, those that are met later count as [`OTHER`](crate::click::OTHER); the sum stays exact.
+    async fn rank_clicks(&self, ranking: &ClickRanking) -> PortResult<Top>;
 }
 
 /// Whole hours from the one that `from` lies in to the one before that of `before`: `[from, before)`.
@@ -99,6 +104,16 @@ pub struct ClickQuery {
     pub filter: ClickFilter,
     /// Opaque position from the page before.
     pub cursor: Option<Box<str>>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct ClickRanking {
+    pub subject: ClickSubject,
+    pub from: UnixMillis,
+    pub before: UnixMillis,
+    pub filter: ClickFilter,
+    pub dimension: Dimension,
     pub limit: usize,
 }
 

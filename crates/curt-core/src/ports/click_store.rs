@@ -36,16 +36,23 @@ pub trait ClickStore: Send + Sync {
     /// Removes the salts of days before `before`: who came on them cannot be found out any more. Called twice: no change.
     async fn forget_salts(&self, before: Day) -> PortResult<()>;
 
-    /// Removes up to `limit` clicks that are older than `before`, oldest first, and says how many. Rollups stay.
+    /// Removes up to `limit` clicks that are older than `before`, and says how many: those of the oldest blocks first, and
+    /// of one block the oldest. Rollups stay.
     async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64>;
 
-    /// Removes up to `limit` clicks, oldest first, while all of them take more than `bytes_max`, and says how many. What
-    /// they take is estimated from the length of their texts. Rollups stay, and the room is used again.
+    /// Removes up to `limit` clicks, in the same order, while all of them take more than `bytes_max`, and says how many.
+    /// Rollups stay, and the room is used again.
     async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64>;
+
+    /// Puts clicks together that many small windows brought, where that saves room and time. Changes no report, not even
+    /// one that is being read page by page. Called twice, or by two at once: no change.
+    async fn merge_clicks(&self) -> PortResult<()> {
+        Ok(())
+    }
 
     /// Bytes that can still be written before the store's disk is full, without those that it has promised already;
     /// `None` where this process cannot tell, as for an engine that runs elsewhere.
-    async fn room(&self) -> PortResult<Option<u64>> {
+    async fn free_bytes(&self) -> PortResult<Option<u64>> {
         Ok(None)
     }
 

@@ -2,43 +2,61 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::clock::UnixMillis;
 use crate::error::PortResult;
 use crate::key::LinkId;
-use crate::link::{Link, Revision};
+use crate::link::Revision;
+use crate::served_link::ServedLink;
 
-/// Copies of links shared between processes. A hint: the store is the truth, and an entry may vanish at any time.
+/// Served forms of links, shared between processes. A hint: the store is the truth, and an entry may vanish at any time.
+///
+/// Entries are compared by revision. An invalidation leaves a marker, which is no entry, so that a slow reader cannot put
+/// back what it loaded before the change; so the `ttl` of an invalidation is longer than any load may take. An engine may
+/// lose markers as it loses entries: the `ttl` of an entry bounds how stale it can become.
 #[async_trait]
 pub trait LinkCache: Send + Sync {
-    /// The newest copy known. Absent: `None`, which says nothing about the store.
-    async fn get(&self, id: &LinkId) -> PortResult<Option<CachedLink>>;
+    /// Returns the entry of each link, in the order of `ids`; not all of one instant. Absent, ended, invalidated or
+    /// unreadable: `None`, which says nothing about the store. Twice in `ids`: answered twice. Timed out: as absent.
+    async fn get_many(&self, ids: &[LinkId]) -> PortResult<Vec<Option<CachedLink>>>;
 
-    /// Keeps a copy for `ttl` unless one with a higher revision is there: a slow reader must not undo an
-    /// invalidation. Equal revisions are overwritten. Called twice: no change.
-    async fn set(&self, id: &LinkId, entry: CachedLink, ttl: Duration) -> PortResult<()>;
+    /// Puts the entry in place for `ttl`, unless an entry or a marker with a higher revision is there, or a marker of a
+    /// write with an unknown outcome; then nothing changes, and that is no error. Equal revisions are overwritten. A
+    /// `ttl` of less than the engine can count is rounded up, to a second at most.
+    ///
+    /// Called twice: the time starts again. Timed out: unknown, and harmless either way.
+    async fn set_if_newer(&self, id: &LinkId, entry: CachedLink, ttl: Duration) -> PortResult<()>;
 
-    /// Puts a marker of `revision` in the entry's place for `ttl`, so that [`set`](Self::set) with anything older is
-    /// refused, unless something with a higher revision is there. Used for edits, deletions and changed permissions.
-    /// Absent: the marker is still put.
-    async fn invalidate(&self, id: &LinkId, revision: Revision, ttl: Duration) -> PortResult<()>;
+    /// Removes the entry after a write and leaves a marker for `ttl`.
+    ///
+    /// - *With the revision that the write left*: entries with a higher one stay, and so does the marker of an unknown
+    ///   outcome; [`set_if_newer`](Self::set_if_newer) with an older one is refused, with the same or a newer one is not.
+    /// - *With `None`*, after a write whose outcome is unknown: whatever is there is removed, and every set is refused
+    ///   until the marker ends. The write may yet happen, and no revision tells loads before it from loads after it.
+    ///
+    /// Absent: the marker is left all the same. Called twice: its time starts again. Timed out: unknown; call again, or
+    /// entries are stale until their own time ends.
+    async fn invalidate(
+        &self,
+        id: &LinkId,
+        revision: Option<Revision>,
+        ttl: Duration,
+    ) -> PortResult<()>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CachedLink {
-    Present(Box<Link>),
-    /// The store had no such link when asked.
-    Absent,
-    /// Changed at this revision; ask the store.
-    Invalidated(Revision),
+    Present(ServedLink),
+    /// The store had no such link when a load asked that began at this time.
+    Absent(UnixMillis),
 }
 
 impl CachedLink {
-    /// What decides which of two entries is newer.
+    /// Returns what decides which of two entries is newer; absence is older than every link.
     #[must_use]
     pub fn revision(&self) -> Revision {
         match self {
-            Self::Present(link) => link.revision,
-            Self::Absent => Revision::default(),
-            Self::Invalidated(revision) => *revision,
+            Self::Present(link) => link.revision(),
+            Self::Absent(_) => Revision::default(),
         }
     }
 }

@@ -7,7 +7,10 @@
 //! | [`LinkTotals`] | how many links there are | keys, status |
 //! | [`Idempotency`] | plans and outcomes of repeatable requests | create, purge |
 //! | [`SeededLinks`] | rows to be claimed; optional | keygen, create |
-//! | [`LinkCache`] | versioned copies shared between processes | resolve |
+//! | [`LinkShards`] | sealing of shards that move to another node; optional | |
+//! | [`ShardMaps`] | the map of shards to nodes, which moves by compare-and-set | |
+//! | [`LinkCache`] | served forms of links, shared between processes | resolve |
+//! | [`Invalidations`] | changed links, told to every process | resolve |
 //! | [`KeyLedger`] | the durable inventory of minted keys | keygen, keysync |
 //! | [`KeyPool`] | a fast queue of keys, one per shard | keysync, buffer |
 //! | [`KeyFile`] | files of fixed-width keys | keygen, preload |
@@ -37,6 +40,7 @@ mod cursor;
 mod dead_letters;
 mod heartbeats;
 mod idempotency;
+mod invalidations;
 mod key_file;
 mod key_ledger;
 mod key_pool;
@@ -44,10 +48,12 @@ mod leases;
 mod link_cache;
 mod link_index;
 mod link_ports;
+mod link_shards;
 mod link_store;
 mod link_totals;
 mod quotas;
 mod seeded_links;
+mod shard_maps;
 
 pub use accounts::*;
 pub use click_counters::*;
@@ -59,6 +65,7 @@ pub use cursor::*;
 pub use dead_letters::*;
 pub use heartbeats::*;
 pub use idempotency::*;
+pub use invalidations::*;
 pub use key_file::*;
 pub use key_ledger::*;
 pub use key_pool::*;
@@ -66,7 +73,9 @@ pub use leases::*;
 pub use link_cache::*;
 pub use link_index::*;
 pub use link_ports::*;
+pub use link_shards::*;
 pub use link_store::*;
 pub use link_totals::*;
 pub use quotas::*;
 pub use seeded_links::*;
+pub use shard_maps::*;

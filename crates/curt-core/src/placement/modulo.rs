@@ -1,24 +1,28 @@
-use super::{NodeIndex, logical_shard};
+use super::{NodeIndex, ShardId};
 use crate::limits::LOGICAL_SHARDS;
 
 /// Logical shard modulo the number of nodes. Simple, and moves almost every key when a node is added.
 #[derive(Clone, Copy, Debug)]
 pub struct Modulo {
-    nodes: u32,
+    nodes: u16,
 }
 
 impl Modulo {
     /// `None` for no node, or for more nodes than logical shards.
     #[must_use]
-    pub fn new(nodes: u32) -> Option<Self> {
-        (1..=LOGICAL_SHARDS)
-            .contains(&nodes)
-            .then_some(Self { nodes })
+    pub fn new(nodes: usize) -> Option<Self> {
+        let nodes = u16::try_from(nodes).ok()?;
+        let is_placeable = (1..=LOGICAL_SHARDS).contains(&nodes);
+        is_placeable.then_some(Self { nodes })
     }
 
     #[must_use]
     pub fn node(&self, key: &[u8]) -> NodeIndex {
-        NodeIndex(logical_shard(key) % self.nodes)
+        self.node_of(ShardId::of_key(key))
+    }
+
+    pub(super) fn node_of(&self, shard: ShardId) -> NodeIndex {
+        NodeIndex((shard.number() % self.nodes).into())
     }
 }
 
@@ -43,6 +47,6 @@ mod tests {
     #[test]
     fn refuses_counts_it_cannot_place() {
         assert!(Modulo::new(0).is_none());
-        assert!(Modulo::new(LOGICAL_SHARDS + 1).is_none());
+        assert!(Modulo::new(usize::from(LOGICAL_SHARDS) + 1).is_none());
     }
 }

@@ -1,0 +1,21 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::error::PortResult;
+use crate::placement::ShardMap;
+
+/// The map of shards to nodes that all processes go by.
+#[async_trait]
+pub trait ShardMaps: Send + Sync {
+    /// Returns the newest map. Absent: [`ShardMap::default`], whose version is 0.
+    async fn load(&self) -> PortResult<ShardMap>;
+
+    /// Returns the newest map as soon as its version is greater than `seen`, and `None` when that has not come to be
+    /// within `wait`. Versions that follow each other quickly may be left out.
+    async fn watch(&self, seen: u64, wait: Duration) -> PortResult<Option<ShardMap>>;
+
+    /// Stores `next`, durably, if it follows the newest map by its version, and says whether it did. Timed out: unknown;
+    /// load and look. Called twice: the second is refused.
+    async fn advance(&self, next: &ShardMap) -> PortResult<bool>;
+}
