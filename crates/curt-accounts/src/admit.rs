@@ -5,7 +5,7 @@ use curt_core::limits::{EMAIL_BYTES_MAX, NAME_BYTES_MAX, PASSWORD_BYTES_MAX, PAS
 use curt_core::{Field, FieldError};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::people::OPERATOR_EMAIL;
+use crate::users::OPERATOR_EMAIL;
 
 /// A name without spaces around it; it may be empty.
 pub(crate) fn name(field: Field, text: &str) -> Result<Box<str>, FieldError> {
@@ -50,7 +50,7 @@ fn is_invisible(c: char) -> bool {
 /// An email in the form in which it is compared: without spaces around it, compatible characters as one (NFKC), in
 /// lower case. The operator's is nobody else's.
 pub(crate) fn email(text: &str) -> Result<Box<str>, FieldError> {
-    let email = folded_email(text);
+    let email = normalized_email(text);
     let refused = |code, why: &str| Err(FieldError::new(Field::Email, code, why));
     if email.is_empty() {
         return refused("required", "Must not be empty.");
@@ -77,9 +77,9 @@ pub(crate) fn email(text: &str) -> Result<Box<str>, FieldError> {
 }
 
 /// As [`email`], for look-ups: what is not an email is nobody's.
-pub(crate) fn folded_email(text: &str) -> String {
+pub(crate) fn normalized_email(text: &str) -> String {
     if text.is_ascii() {
-        return ascii_folded_email(text);
+        return ascii_normalized_email(text);
     }
     // Lower case can undo the normal form, as the Kelvin sign shows.
     let normal: String = text.trim_matches(' ').nfkc().collect();
@@ -87,7 +87,7 @@ pub(crate) fn folded_email(text: &str) -> String {
 }
 
 /// As emails were compared at first.
-pub(crate) fn ascii_folded_email(text: &str) -> String {
+pub(crate) fn ascii_normalized_email(text: &str) -> String {
     text.trim_matches(' ').to_ascii_lowercase()
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn password(text: &str, email: &str) -> Result<(), FieldError> {
         let most = format!("A password has at most {PASSWORD_BYTES_MAX} bytes.");
         return refused("too_long", most);
     }
-    if folded_email(text) == email {
+    if normalized_email(text) == email {
         return refused("is_email", "The password must not be the email.".to_owned());
     }
     Ok(())
@@ -168,7 +168,7 @@ mod tests {
             ("o\u{fb03}ce@x.y", "office@x.y"),
         ] {
             assert_eq!(&*email(text).unwrap(), folded, "{text:?}");
-            assert_eq!(folded_email(folded), folded, "{text:?}");
+            assert_eq!(normalized_email(folded), folded, "{text:?}");
         }
         for hidden in [
             '\u{200B}',

@@ -46,7 +46,7 @@ impl Audit {
     /// Records what was done. `action` is one of [`names::audit`](curt_core::names::audit). A failed write is logged
     /// and not returned: what was done is done, and its caller has to hear of that.
     pub async fn record(&self, origin: Origin, action: &'static str, subject: &str) {
-        let subject = shortened(subject);
+        let subject = shorten(subject);
         let address = origin.address.map(|address| address.to_string());
         tracing::info!(
             event = action,
@@ -67,7 +67,7 @@ impl Audit {
                 event = event::STORE_FAILED,
                 %failure,
                 action,
-                "an action is missing from the audit log"
+                "audit record not stored"
             );
         }
     }
@@ -84,6 +84,6 @@ impl Audit {
 }
 
 /// A failed sign-in names whatever somebody typed.
-fn shortened(subject: &str) -> &str {
+fn shorten(subject: &str) -> &str {
     &subject[..subject.floor_char_boundary(EMAIL_BYTES_MAX)]
 }

@@ -110,7 +110,7 @@ impl Bulkhead {
         own.taken += 1;
         let own_running = Arc::clone(&own.running);
         places.taken += 1;
-        Some(Place(Arc::new(TakenPlace {
+        Some(Place(Arc::new(PlaceGuard {
             bulkhead: Arc::clone(self),
             caller,
             own_running,
@@ -134,10 +134,10 @@ impl Bulkhead {
 
 /// Room for one request, until it and its [turn](Turn) are dropped.
 #[derive(Debug)]
-pub struct Place(Arc<TakenPlace>);
+pub struct Place(Arc<PlaceGuard>);
 
 #[derive(Debug)]
-struct TakenPlace {
+struct PlaceGuard {
     bulkhead: Arc<Bulkhead>,
     caller: CallerId,
     own_running: Arc<Semaphore>,
@@ -166,10 +166,10 @@ async fn acquire(semaphore: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
 #[derive(Debug)]
 pub struct Turn {
     _permits: [Option<OwnedSemaphorePermit>; 2],
-    _place: Arc<TakenPlace>,
+    _place: Arc<PlaceGuard>,
 }
 
-impl Drop for TakenPlace {
+impl Drop for PlaceGuard {
     fn drop(&mut self) {
         let mut places = self.bulkhead.places();
         places.taken = places.taken.saturating_sub(1);

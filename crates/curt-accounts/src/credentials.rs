@@ -2,22 +2,22 @@
 
 use curt_core::{PortResult, UnixMillis};
 
-use crate::even_time::EvenTime;
+use crate::constant_time::ConstantTime;
 use crate::principal::Principal;
-use crate::token::{self, Form};
-use crate::verdicts::Verdicts;
+use crate::token::{self, TokenKind};
+use crate::ttl_cache::TtlCache;
 
-/// Verdicts on tokens of every form, by the hash of the token: what the memory holds must not be usable as one.
-pub(crate) type Credentials = Verdicts<[u8; 32], Verdict>;
+/// Authentications by tokens of every kind, by the hash of the token: what the memory holds must not be usable as one.
+pub(crate) type CredentialCache = TtlCache<[u8; 32], Authentication>;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct Authentication {
     pub(crate) principal: Option<Principal>,
     pub(crate) ends_at: Option<UnixMillis>,
 }
 
-impl Verdict {
-    pub(crate) const STRANGER: Self = Self {
+impl Authentication {
+    pub(crate) const REFUSED: Self = Self {
         principal: None,
         ends_at: None,
     };
@@ -31,44 +31,46 @@ impl Verdict {
 }
 
 /// Whom a token stands for: by what was decided about it within the last second, or by what `look` finds out now from
-/// its public part and its secret. A refusal takes [even time](EvenTime), whatever the reason.
-pub(crate) async fn recognise<'t, Look>(
-    credentials: &Credentials,
-    form: Form,
+/// its public part and its secret. A refusal takes [constant time](ConstantTime), whatever the reason.
+pub(crate) async fn authenticate_token<'t, Look>(
+    credentials: &CredentialCache,
+    form: TokenKind,
     token: &'t str,
     now: UnixMillis,
     look: impl FnOnce(&'t str, &'t str) -> Look,
 ) -> PortResult<Option<Principal>>
 where
-    Look: Future<Output = PortResult<Verdict>>,
+    Look: Future<Output = PortResult<Authentication>>,
 {
-    let begun = EvenTime::begin();
+    let begun = ConstantTime::begin();
     let principal = match form.split(token) {
-        Some((id, secret)) => decide(credentials, token, now, look(id, secret)).await?,
+        Some((id, secret)) => {
+            authenticate_cached(credentials, token, now, look(id, secret)).await?
+        }
         None => None,
     };
     if principal.is_none() {
-        begun.even().await;
+        begun.wait_for_step_end().await;
     }
     Ok(principal)
 }
 
-async fn decide(
-    credentials: &Credentials,
+async fn authenticate_cached(
+    credentials: &CredentialCache,
     token: &str,
     now: UnixMillis,
-    look: impl Future<Output = PortResult<Verdict>>,
+    look: impl Future<Output = PortResult<Authentication>>,
 ) -> PortResult<Option<Principal>> {
-    let name = name_of(token);
+    let name = cache_key(token);
     if let Some(verdict) = credentials.get(&name, now) {
         return Ok(verdict.principal_at(now));
     }
-    let begun = credentials.begin();
+    let begun = credentials.begin_read();
     let verdict = look.await?;
     credentials.put(name, verdict.clone(), now, begun);
     Ok(verdict.principal_at(now))
 }
 
-pub(crate) fn name_of(token: &str) -> [u8; 32] {
+pub(crate) fn cache_key(token: &str) -> [u8; 32] {
     token::hash(token)
 }

@@ -11,7 +11,7 @@ pub enum AccountError {
     KeyNameTaken,
     /// It ended between its recognition and the end of what it asked for.
     #[error("the API key that asks for this has ended")]
-    MakerEnded,
+    IssuerEnded,
     #[error(
         "an API key replaces itself and keys that it made, unless it is without limit and has the scope \"admin\""
     )]

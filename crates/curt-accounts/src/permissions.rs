@@ -7,15 +7,15 @@ use curt_core::{Clock, LinkId, OwnerId, PortResult, User};
 
 use crate::audit::{Audit, Origin};
 use crate::error::AccountError;
-use crate::people::{Whom, find};
-use crate::verdicts::Verdicts;
+use crate::ttl_cache::TtlCache;
+use crate::users::{UserRef, find};
 
 /// Who may follow which private link, beside its owner.
 pub struct Permissions {
     accounts: Arc<dyn Accounts>,
     clock: Arc<dyn Clock>,
     audit: Arc<Audit>,
-    verdicts: Verdicts<(OwnerId, LinkId, u32), bool>,
+    ttl_cache: TtlCache<(OwnerId, LinkId, u32), bool>,
 }
 
 /// A permission and whose it is.
@@ -35,7 +35,7 @@ impl Permissions {
             accounts,
             clock,
             audit,
-            verdicts: Verdicts::new(),
+            ttl_cache: TtlCache::new(),
         })
     }
 
@@ -44,7 +44,7 @@ impl Permissions {
         &self,
         link: &LinkId,
         generation: u32,
-        whom: Whom<'_>,
+        whom: UserRef<'_>,
         origin: Origin,
     ) -> Result<Granted, AccountError> {
         let user = find(&*self.accounts, whom).await?;
@@ -59,7 +59,7 @@ impl Permissions {
         }
         let now = self.clock.now();
         let permission = self.accounts.grant(user.id, link, generation, now).await?;
-        self.verdicts.forget_all();
+        self.ttl_cache.invalidate_all();
         let subject = format!("{} {}", link.key, user.email);
         self.audit
             .record(origin, audit::PERMISSION_GRANTED, &subject)
@@ -68,7 +68,7 @@ impl Permissions {
     }
 
     /// Takes a permission for `link` back. On this instance at once, on the others within
-    /// [`VERDICT_TTL`](crate::VERDICT_TTL).
+    /// [`CREDENTIAL_TTL`](crate::CREDENTIAL_TTL).
     pub async fn revoke(
         &self,
         link: &LinkId,
@@ -76,7 +76,7 @@ impl Permissions {
         origin: Origin,
     ) -> Result<(), AccountError> {
         let revoked = self.accounts.revoke(id, link).await?;
-        self.verdicts.forget_all();
+        self.ttl_cache.invalidate_all();
         if !revoked {
             return Err(AccountError::NotFound);
         }
@@ -103,7 +103,7 @@ impl Permissions {
     }
 
     /// Whether somebody was given the permission. Answers from memory for up to
-    /// [`VERDICT_TTL`](crate::VERDICT_TTL).
+    /// [`CREDENTIAL_TTL`](crate::CREDENTIAL_TTL).
     pub async fn may_follow(
         &self,
         user: OwnerId,
@@ -112,12 +112,12 @@ impl Permissions {
     ) -> PortResult<bool> {
         let now = self.clock.now();
         let name = (user, link.clone(), generation);
-        if let Some(verdict) = self.verdicts.get(&name, now) {
+        if let Some(verdict) = self.ttl_cache.get(&name, now) {
             return Ok(verdict);
         }
-        let begun = self.verdicts.begin();
+        let begun = self.ttl_cache.begin_read();
         let verdict = self.accounts.may_follow(user, link, generation).await?;
-        self.verdicts.put(name, verdict, now, begun);
+        self.ttl_cache.put(name, verdict, now, begun);
         Ok(verdict)
     }
 }

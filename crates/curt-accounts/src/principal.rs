@@ -7,14 +7,14 @@ pub struct Principal {
     pub role: Role,
     /// What may be done now: [`Scope::Admin`] only while the user is an administrator.
     pub scopes: Scopes,
-    pub via: Via,
+    pub via: Credential,
     /// The user's own.
     pub allowance: Allowance,
 }
 
 /// What was shown for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Via {
+pub enum Credential {
     ApiKey {
         number: ApiKeyNumber,
         /// The public part of the key.
@@ -31,7 +31,7 @@ pub enum Via {
 }
 
 impl Principal {
-    pub(crate) fn new(user: &User, granted: Scopes, via: Via) -> Self {
+    pub(crate) fn new(user: &User, granted: Scopes, via: Credential) -> Self {
         let counts = |scope: &Scope| *scope != Scope::Admin || user.role == Role::Admin;
         Self {
             user: user.id,
@@ -51,8 +51,8 @@ impl Principal {
     #[must_use]
     pub fn made_with(&self) -> Option<ApiKeyNumber> {
         match &self.via {
-            Via::ApiKey { bucket, .. } => Some(*bucket),
-            Via::Session { .. } => None,
+            Credential::ApiKey { bucket, .. } => Some(*bucket),
+            Credential::Session { .. } => None,
         }
     }
 
@@ -60,8 +60,8 @@ impl Principal {
     #[must_use]
     pub fn api_key(&self) -> Option<&str> {
         match &self.via {
-            Via::ApiKey { prefix, .. } => Some(prefix),
-            Via::Session { .. } => None,
+            Credential::ApiKey { prefix, .. } => Some(prefix),
+            Credential::Session { .. } => None,
         }
     }
 
@@ -69,8 +69,8 @@ impl Principal {
     #[must_use]
     pub fn session(&self) -> Option<&str> {
         match &self.via {
-            Via::ApiKey { .. } => None,
-            Via::Session { id } => Some(id),
+            Credential::ApiKey { .. } => None,
+            Credential::Session { id } => Some(id),
         }
     }
 }

@@ -5,23 +5,23 @@ use curt_core::{Clock, LimitedAccounts, OwnerId, PortResult};
 
 use crate::api_keys::ApiKeys;
 use crate::audit::{Audit, Origin};
-use crate::credentials::Credentials;
+use crate::credentials::CredentialCache;
 use crate::error::AccountError;
 use crate::limits::{LimitSettings, Limits};
 use crate::passwords::{HashPriority, PasswordCostError, Passwords};
-use crate::people::People;
 use crate::permissions::Permissions;
 use crate::settings::AccountSettings;
+use crate::users::UserOperations;
 
 /// Everything of this crate over one store. What is changed through one of them, the others know at once.
 #[derive(Clone)]
 pub struct AccountServices {
     pub api_keys: Arc<ApiKeys>,
-    pub people: Arc<People>,
+    pub users: Arc<UserOperations>,
     pub permissions: Arc<Permissions>,
     pub limits: Arc<Limits>,
     pub audit: Arc<Audit>,
-    /// Of links; users' passwords are [`People`]'s.
+    /// Of links; users' passwords are [`UserOperations`]'s.
     pub link_passwords: Arc<Passwords>,
 }
 
@@ -42,7 +42,7 @@ impl AccountServices {
     /// Reads whose clicks are counted, and whose links are gone with them.
     pub async fn read_limited(&self) -> PortResult<LimitedAccounts> {
         let rules = self.limits.refresh_redirections().await?;
-        let gone = self.people.users_with_links_gone().await?;
+        let gone = self.users.users_with_links_gone().await?;
         Ok(LimitedAccounts {
             users: rules.users.keys().copied().collect(),
             keys: rules.keys.keys().copied().collect(),
@@ -63,7 +63,7 @@ impl AccountServices {
         let passwords = Passwords::new(settings.passwords, HashPriority::Normal)?;
         // Who unlocks or makes links with passwords must not slow down redirects and sign-ins.
         let link_passwords = Passwords::new(settings.passwords.of_links(), HashPriority::Low)?;
-        let credentials = Arc::new(Credentials::new());
+        let credentials = Arc::new(CredentialCache::new());
         Ok(Self {
             api_keys: ApiKeys::new(
                 accounts.clone(),
@@ -71,7 +71,7 @@ impl AccountServices {
                 audit.clone(),
                 credentials.clone(),
             ),
-            people: People::new(
+            users: UserOperations::new(
                 settings,
                 accounts.clone(),
                 clock.clone(),

@@ -12,29 +12,29 @@ use subtle::ConstantTimeEq;
 
 const SECRET_LEN: usize = 32;
 
-pub(crate) const API_KEY: Form = Form {
+pub(crate) const API_KEY: TokenKind = TokenKind {
     brand: "curt_",
     id_len: 8,
 };
-pub(crate) const SESSION: Form = Form {
+pub(crate) const SESSION: TokenKind = TokenKind {
     brand: "curts_",
     id_len: 16,
 };
 
 /// What a browser keeps after its session, to be known again. Its secret is a proof, and not random.
-pub(crate) const BROWSER: Form = Form {
+pub(crate) const BROWSER: TokenKind = TokenKind {
     brand: "curtb_",
     id_len: 16,
 };
 
 /// How the tokens of one kind look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct TokenKind {
     brand: &'static str,
     id_len: usize,
 }
 
-impl Form {
+impl TokenKind {
     pub(crate) fn generate(self) -> Token {
         let id = symbols(self.id_len);
         let text = format!("{}{id}_{}", self.brand, symbols(SECRET_LEN));
@@ -60,7 +60,7 @@ impl Form {
 /// An API key or a session as its holder has it. Its `Debug` form hides the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
-    form: Form,
+    form: TokenKind,
     text: String,
 }
 

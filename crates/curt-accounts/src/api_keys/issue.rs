@@ -9,7 +9,7 @@ use curt_core::{
     UnixMillis, User,
 };
 
-use super::{ApiKeys, KeyMaker, maker};
+use super::{ApiKeys, KeyIssuer, issuer};
 use crate::admit;
 use crate::audit::Origin;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
@@ -44,21 +44,21 @@ impl fmt::Debug for IssuedKey {
 }
 
 impl ApiKeys {
-    /// Makes a key. It may never do more than `maker`, and if that is an API key, it ends with it at the latest, counts
+    /// Makes a key. It may never do more than `issuer`, and if that is an API key, it ends with it at the latest, counts
     /// into its limits, and is revoked with it. Only whoever has [`Scope::Admin`] may give it an allowance of its own,
     /// which may be wider than the configuration's.
     pub async fn issue(
         &self,
         new: NewKey,
-        maker: impl Into<KeyMaker>,
+        issuer: impl Into<KeyIssuer>,
         origin: Origin,
     ) -> Result<IssuedKey, AccountError> {
-        let maker = maker.into();
+        let issuer = issuer.into();
         let user = self.accounts.user(new.user).await?;
         let user = user.ok_or(AccountError::NotFound)?;
         let now = self.clock.now();
-        let parent = self.parent(&maker, now).await?;
-        let admitted = admit(&new, &user, &maker, parent.as_ref(), now)?;
+        let parent = self.parent(&issuer, now).await?;
+        let admitted = admit(&new, &user, &issuer, parent.as_ref(), now)?;
         let held = self.accounts.api_keys(Some(user.id)).await?;
         let in_force = held.iter().filter(|key| key.is_in_force(now));
         if in_force.count() >= API_KEYS_PER_USER_MAX {
@@ -75,19 +75,19 @@ impl ApiKeys {
                 allowance: admitted.allowance,
                 created_at: now,
                 expires_at: admitted.expires_at,
-                parent: maker.prefix.clone(),
-                bucket: maker::bucket(user.id, new.allowance, &maker, parent.as_ref()),
+                parent: issuer.prefix.clone(),
+                bucket: issuer::bucket(user.id, new.allowance, &issuer, parent.as_ref()),
             };
             if let Some(number) = self.accounts.add_api_key(&key).await? {
                 self.audit
                     .record(origin, audit::API_KEY_ADDED, &key.prefix)
                     .await;
-                return Ok(issued(&token, &key, number));
+                return Ok(issued_key(&token, &key, number));
             }
             if self.has_key_named(user.id, &admitted.name, now).await? {
                 return Err(AccountError::KeyNameTaken);
             }
-            self.parent(&maker, self.clock.now()).await?;
+            self.parent(&issuer, self.clock.now()).await?;
         }
         Err(exhausted("add an api key"))
     }
@@ -101,18 +101,18 @@ impl ApiKeys {
         prefix: &str,
         whose: Option<OwnerId>,
         overlap: Duration,
-        maker: impl Into<KeyMaker>,
+        issuer: impl Into<KeyIssuer>,
         origin: Origin,
     ) -> Result<IssuedKey, AccountError> {
-        let maker = maker.into();
+        let issuer = issuer.into();
         for _ in 0..TRIES_MAX {
             let old = self.get(prefix, whose).await?;
             let now = self.clock.now();
             if old.revoked_at.is_some() || !old.is_in_force(now) {
                 return Err(AccountError::NotFound);
             }
-            let asker = self.parent(&maker, now).await?;
-            if !maker::may_replace(&maker, asker.as_ref(), &old) {
+            let asker = self.parent(&issuer, now).await?;
+            if !issuer::may_replace(&issuer, asker.as_ref(), &old) {
                 return Err(AccountError::NotItsKey);
             }
             let expires_at = match &asker {
@@ -120,11 +120,11 @@ impl ApiKeys {
                     .into_iter()
                     .flatten()
                     .min(),
-                None => self.prolonged(&old, now).await?,
+                None => self.extend_expiry(&old, now).await?,
             };
             let token = token::API_KEY.generate();
             let successor = NewApiKey {
-                parent: maker.prefix.clone().or_else(|| old.parent.clone()),
+                parent: issuer.prefix.clone().or_else(|| old.parent.clone()),
                 expires_at,
                 ..successor(&old, &token, now)
             };
@@ -134,19 +134,19 @@ impl ApiKeys {
                 .accounts
                 .rotate_api_key(prefix, &retired, ends_at, &successor)
                 .await?;
-            self.credentials.forget_all();
+            self.credentials.invalidate_all();
             if let Some(number) = rotated {
                 self.audit
                     .record(origin, audit::API_KEY_ROTATED, prefix)
                     .await;
-                return Ok(issued(&token, &successor, number));
+                return Ok(issued_key(&token, &successor, number));
             }
         }
         Err(exhausted("rotate an api key"))
     }
 
     /// The end of a life as long as the key's that begins now, but not after the end of the key that made it.
-    async fn prolonged(
+    async fn extend_expiry(
         &self,
         old: &ApiKey,
         now: UnixMillis,
@@ -162,18 +162,18 @@ impl ApiKeys {
     }
 
     /// Ends a key and all that it made, and what those made. On this instance at once, on the others within
-    /// [`VERDICT_TTL`](crate::VERDICT_TTL). A key that has ended before ends what it made. `whose` limits the call to
+    /// [`CREDENTIAL_TTL`](crate::CREDENTIAL_TTL). A key that has ended before ends what it made. `whose` limits the call to
     /// that user's keys; what they made ends whoever has it. An API key that would end itself by ending the one that
     /// made it is refused: its holder would be cut off without having asked for it.
     pub async fn revoke(
         &self,
         prefix: &str,
         whose: Option<OwnerId>,
-        maker: impl Into<KeyMaker>,
+        issuer: impl Into<KeyIssuer>,
         origin: Origin,
     ) -> Result<(), AccountError> {
         self.get(prefix, whose).await?;
-        if let Some(own) = maker.into().prefix
+        if let Some(own) = issuer.into().prefix
             && self.descends(&own, prefix).await?
         {
             return Err(AccountError::EndsItself);
@@ -193,7 +193,7 @@ impl ApiKeys {
     async fn end(&self, which: KeysToRevoke<'_>, origin: Origin) -> Result<bool, AccountError> {
         let now = self.clock.now();
         let ended = self.accounts.revoke_api_keys(which, now).await?;
-        self.credentials.forget_all();
+        self.credentials.invalidate_all();
         for prefix in &ended {
             self.audit
                 .record(origin, audit::API_KEY_REVOKED, prefix)
@@ -235,7 +235,7 @@ impl ApiKeys {
 }
 
 /// What was asked for, as it is granted.
-struct Admitted {
+struct AdmittedKey {
     name: Box<str>,
     allowance: Allowance,
     expires_at: Option<UnixMillis>,
@@ -244,18 +244,18 @@ struct Admitted {
 fn admit(
     new: &NewKey,
     user: &User,
-    maker: &KeyMaker,
+    issuer: &KeyIssuer,
     parent: Option<&ApiKey>,
     now: UnixMillis,
-) -> Result<Admitted, AccountError> {
+) -> Result<AdmittedKey, AccountError> {
     let mut mistakes = FieldErrors::default();
     let name = mistakes.note(admit::required_name(Field::Name, &new.name));
-    mistakes.note(scopes(new.scopes, user.role, maker.scopes));
-    let expires_at = mistakes.note(maker::expiry(new.expires_at, parent, now));
-    let allowance = mistakes.note(maker::allowance(new.allowance, maker, parent));
+    mistakes.note(scopes(new.scopes, user.role, issuer.scopes));
+    let expires_at = mistakes.note(issuer::expiry(new.expires_at, parent, now));
+    let allowance = mistakes.note(issuer::allowance(new.allowance, issuer, parent));
     match (name, expires_at, allowance, mistakes.into_vec()) {
         (Some(name), Some(expires_at), Some(allowance), mistakes) if mistakes.is_empty() => {
-            Ok(Admitted {
+            Ok(AdmittedKey {
                 name,
                 allowance,
                 expires_at,
@@ -305,7 +305,7 @@ fn retired_name(old: &ApiKey) -> String {
     format!("{}{mark}", &old.name[..kept])
 }
 
-fn issued(token: &Token, key: &NewApiKey, number: ApiKeyNumber) -> IssuedKey {
+fn issued_key(token: &Token, key: &NewApiKey, number: ApiKeyNumber) -> IssuedKey {
     IssuedKey {
         token: token.reveal().to_owned(),
         key: key.numbered(number),

@@ -1,7 +1,7 @@
-//! API keys: recognised on every request, made and ended by people.
+//! API keys: authenticated on every request, issued and revoked by users.
 
 mod issue;
-mod maker;
+mod issuer;
 mod used;
 
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use curt_core::ports::{Accounts, ApiKey};
 use curt_core::{Clock, OwnerId, PortResult, UnixMillis, User};
 
 pub use self::issue::{IssuedKey, NewKey};
-pub use self::maker::KeyMaker;
+pub use self::issuer::KeyIssuer;
 use self::used::LastUsed;
 use crate::audit::Audit;
-use crate::credentials::{self, Credentials, Verdict};
-use crate::principal::{Principal, Via};
+use crate::credentials::{self, Authentication, CredentialCache};
+use crate::principal::{Credential, Principal};
 use crate::token;
 
 pub struct ApiKeys {
     accounts: Arc<dyn Accounts>,
     clock: Arc<dyn Clock>,
     audit: Arc<Audit>,
-    credentials: Arc<Credentials>,
+    credentials: Arc<CredentialCache>,
     used: LastUsed,
 }
 
@@ -30,7 +30,7 @@ impl ApiKeys {
         accounts: Arc<dyn Accounts>,
         clock: Arc<dyn Clock>,
         audit: Arc<Audit>,
-        credentials: Arc<Credentials>,
+        credentials: Arc<CredentialCache>,
     ) -> Arc<Self> {
         Arc::new(Self {
             accounts,
@@ -42,20 +42,25 @@ impl ApiKeys {
     }
 
     /// Whom the token stands for. Unknown, wrong, revoked and expired tokens, and those of disabled users, are all
-    /// `None`, [in the same time](crate::EvenTime). Answers from memory for up to [`VERDICT_TTL`](crate::VERDICT_TTL); a
-    /// failing store is an error, never `None`.
+    /// `None`, [in the same time](crate::ConstantTime). Answers from memory for up to
+    /// [`CREDENTIAL_TTL`](crate::CREDENTIAL_TTL); a failing store is an error, never `None`.
     pub async fn authenticate(&self, token: &str) -> PortResult<Option<Principal>> {
         let now = self.clock.now();
-        let look = |prefix, secret| self.look_up(prefix, secret, now);
-        credentials::recognise(&self.credentials, token::API_KEY, token, now, look).await
+        let look = |prefix, secret| self.look_up_api_key(prefix, secret, now);
+        credentials::authenticate_token(&self.credentials, token::API_KEY, token, now, look).await
     }
 
-    async fn look_up(&self, prefix: &str, secret: &str, now: UnixMillis) -> PortResult<Verdict> {
+    async fn look_up_api_key(
+        &self,
+        prefix: &str,
+        secret: &str,
+        now: UnixMillis,
+    ) -> PortResult<Authentication> {
         let stored = self.accounts.api_key(prefix).await?;
         // Nobody is looked up for an unknown key, so that it costs about what a wrong one costs.
         let user = stored.as_ref().map_or(OwnerId::ANONYMOUS, |key| key.user);
         let user = self.accounts.user(user).await?;
-        let verdict = judge(stored, user, &token::hash(secret), now);
+        let verdict = check_api_key(stored, user, &token::hash(secret), now);
         if verdict.principal.is_some() {
             self.used.note(prefix, now);
         }
@@ -81,23 +86,28 @@ impl ApiKeys {
     }
 }
 
-fn judge(stored: Option<ApiKey>, user: Option<User>, shown: &[u8; 32], now: UnixMillis) -> Verdict {
+fn check_api_key(
+    stored: Option<ApiKey>,
+    user: Option<User>,
+    shown: &[u8; 32],
+    now: UnixMillis,
+) -> Authentication {
     let matches = token::matches(stored.as_ref().map(|key| &key.secret_hash), shown);
     let (Some(key), Some(user)) = (stored, user) else {
-        return Verdict::STRANGER;
+        return Authentication::REFUSED;
     };
     if !matches || !key.is_in_force(now) || user.disabled_at.is_some() {
-        return Verdict::STRANGER;
+        return Authentication::REFUSED;
     }
     let ends_at = key.ends_at();
-    let via = Via::ApiKey {
+    let via = Credential::ApiKey {
         number: key.number,
         bucket: key.bucket,
         prefix: key.prefix,
         name: key.name,
         allowance: key.allowance,
     };
-    Verdict {
+    Authentication {
         principal: Some(Principal::new(&user, key.scopes, via)),
         ends_at,
     }

@@ -13,7 +13,7 @@ use quick_cache::sync::Cache;
 
 use super::address::rate_limit_prefix;
 use super::{Buckets, Decision, Limits, policy};
-use crate::admit::folded_email;
+use crate::admit::normalized_email;
 use crate::token;
 
 /// Addresses that are remembered for their accounts, over all accounts; the least used are forgotten.
@@ -53,7 +53,7 @@ impl Limits {
         );
         let address = rate_limit_prefix(address);
         // Somebody chose this text: hashed, it has a length that we chose.
-        let account = digest(&folded_email(email));
+        let account = digest(&normalized_email(email));
         let source = (account, address);
         let account = &source.0;
         let mut buckets = Buckets::default();
@@ -107,7 +107,7 @@ impl Limits {
         if let Some(source) = guess.source.filter(|_| was_right) {
             self.known.0.insert(source, ());
         }
-        let buckets = guess.buckets.borrowed();
+        let buckets = guess.buckets.as_ports();
         let given = self.quotas.give_back(&buckets, 1).await;
         if let Err(failure) = given {
             tracing::warn!(event = event::STORE_FAILED, %failure, "guess not given back");

@@ -2,9 +2,9 @@
 
 mod address;
 mod guesses;
-mod held;
 mod redirections;
 mod settings;
+mod throttled;
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,10 @@ pub use self::address::rate_limit_prefix;
 use self::address::site;
 pub use self::guesses::Guess;
 use self::guesses::KnownAddresses;
-use self::held::HeldAddresses;
 pub use self::redirections::RedirectionRules;
 pub use self::settings::LimitSettings;
-use crate::principal::{Principal, Via};
+use self::throttled::ThrottledAddresses;
+use crate::principal::{Credential, Principal};
 
 /// What is limited, as answers name it.
 pub mod policy {
@@ -58,7 +58,7 @@ pub struct Limits {
     clock: Arc<dyn Clock>,
     redirections: Mutex<Arc<RedirectionRules>>,
     known: KnownAddresses,
-    held: HeldAddresses,
+    throttled: ThrottledAddresses,
     /// So that an outage is logged once and not once per click.
     failing: AtomicBool,
 }
@@ -78,7 +78,7 @@ impl Limits {
             clock,
             redirections: Mutex::new(Arc::new(rules)),
             known: KnownAddresses::default(),
-            held: HeldAddresses::default(),
+            throttled: ThrottledAddresses::default(),
             failing: AtomicBool::new(false),
         })
     }
@@ -111,7 +111,7 @@ impl Limits {
             return Ok(decision);
         }
         // The bucket got one back in between.
-        let asked = buckets.borrowed();
+        let asked = buckets.as_ports();
         self.quotas.give_back(&asked, 1).await?;
         Ok(None)
     }
@@ -120,7 +120,7 @@ impl Limits {
         let mut buckets = Buckets::default();
         match by {
             Some(principal) => {
-                if let Via::ApiKey {
+                if let Credential::ApiKey {
                     bucket, allowance, ..
                 } = &principal.via
                 {
@@ -176,7 +176,7 @@ impl Limits {
         self.take_or_pass(policy::REDIRECT, &buckets).await
     }
 
-    /// Counts a look-up of a key that leads nowhere, and [holds](Self::held) an address that has had too many. With a
+    /// Counts a look-up of a key that leads nowhere, and [holds](Self::throttled) an address that has had too many. With a
     /// failing engine there is no limit.
     pub async fn misses(&self, address: IpAddr) -> Option<Decision> {
         let mut buckets = Buckets::default();
@@ -187,7 +187,7 @@ impl Limits {
             let is_sites = Some(decision.rule) != rule;
             let prefix = site(address).filter(|_| is_sites);
             let prefix = prefix.unwrap_or_else(|| rate_limit_prefix(address));
-            self.held.hold(prefix, decision, self.clock.now());
+            self.throttled.throttle(prefix, decision, self.clock.now());
         }
         Some(decision)
     }
@@ -205,7 +205,7 @@ impl Limits {
         });
         if let Some(site) = site(address) {
             let times = self.settings.ipv6_site_factor.into();
-            buckets.add(rule.and_then(|rule| widened(rule, times)), || {
+            buckets.add(rule.and_then(|rule| widen_rule(rule, times)), || {
                 format!("{what}/site/{site}")
             });
         }
@@ -224,11 +224,11 @@ impl Limits {
     pub async fn refresh_redirections(&self) -> PortResult<Arc<RedirectionRules>> {
         let own = self.accounts.redirection_limits().await?;
         let rules = Arc::new(RedirectionRules::new(&self.settings, own));
-        let mut held = self
+        let mut throttled = self
             .redirections
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        *held = rules.clone();
+        *throttled = rules.clone();
         Ok(rules)
     }
 
@@ -241,7 +241,7 @@ impl Limits {
         if buckets.0.is_empty() {
             return Ok(None);
         }
-        let asked = buckets.borrowed();
+        let asked = buckets.as_ports();
         let replies = self.quotas.take(&asked, count).await?;
         let rules = asked.iter().map(|bucket| bucket.rule);
         Ok(tightest(name, rules.zip(replies)))
@@ -264,7 +264,7 @@ impl Limits {
 }
 
 /// The rule of a whole site; `None` without a limit on sites.
-fn widened(rule: QuotaRule, times: u64) -> Option<QuotaRule> {
+fn widen_rule(rule: QuotaRule, times: u64) -> Option<QuotaRule> {
     let amount = rule.amount.saturating_mul(times);
     (times > 0).then_some(QuotaRule { amount, ..rule })
 }
@@ -278,7 +278,7 @@ impl Buckets {
         self.0.extend(rule.map(|rule| (name(), rule)));
     }
 
-    fn borrowed(&self) -> Vec<Bucket<'_>> {
+    fn as_ports(&self) -> Vec<Bucket<'_>> {
         let buckets = self.0.iter();
         buckets
             .map(|(name, rule)| Bucket { name, rule: *rule })

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use curt_accounts::{AccountError, NewKey, VERDICT_TTL, Via, Whom};
+use curt_accounts::{AccountError, CREDENTIAL_TTL, Credential, NewKey, UserRef};
 use curt_core::limits::API_KEYS_PER_USER_MAX;
 use curt_core::ports::QuotaRule;
 use curt_core::{Allowance, ErrorKind, Role, Scope, Scopes, UnixMillis};
@@ -29,7 +29,7 @@ async fn an_issued_token_stands_for_its_user_and_nothing_more() {
         assert!(!principal.may(scope), "{scope:?}");
     }
     assert_eq!(principal.made_with(), Some(issued.key.number));
-    assert!(matches!(&principal.via, Via::ApiKey { name, .. } if &**name == "laptop"));
+    assert!(matches!(&principal.via, Credential::ApiKey { name, .. } if &**name == "laptop"));
 }
 
 #[tokio::test]
@@ -78,14 +78,14 @@ async fn the_admin_scope_counts_only_while_its_user_is_an_administrator() {
     };
     assert!(is_admin().await);
     for role in [Role::Member, Role::Admin] {
-        let edit = curt_accounts::EditPerson {
+        let edit = curt_accounts::UserEdit {
             role: Some(role),
             ..Default::default()
         };
-        let whom = Whom::Id(ann.id);
+        let whom = UserRef::Id(ann.id);
         world
             .accounts
-            .people
+            .users
             .edit(whom, &edit, None, ORIGIN)
             .await
             .unwrap();
@@ -142,13 +142,13 @@ async fn a_revoked_key_stops_here_at_once_and_elsewhere_within_a_second() {
         .await
         .unwrap();
     assert!(!world.is_key(&issued.token).await);
-    world.clock.advance(VERDICT_TTL);
+    world.clock.advance(CREDENTIAL_TTL);
     assert!(there().await.is_none());
     for prefix in [&*issued.key.prefix, "nothing0", ""] {
         let again = keys.revoke(prefix, None, Scopes::ALL, ORIGIN).await;
         assert!(matches!(again, Err(AccountError::NotFound)), "{prefix}");
     }
-    assert!(VERDICT_TTL <= Duration::from_secs(1));
+    assert!(CREDENTIAL_TTL <= Duration::from_secs(1));
 }
 
 #[tokio::test]
@@ -159,12 +159,12 @@ async fn a_disabled_users_key_stops_here_at_once_and_elsewhere_within_a_second()
     let token = world.key(&ann, "laptop").await.token;
     let there = async || elsewhere.api_keys.authenticate(&token).await.unwrap();
     assert!(world.is_key(&token).await && there().await.is_some());
-    let whom = Whom::Email("ANN@example.com");
-    world.accounts.people.disable(whom, ORIGIN).await.unwrap();
+    let whom = UserRef::Email("ANN@example.com");
+    world.accounts.users.disable(whom, ORIGIN).await.unwrap();
     assert!(!world.is_key(&token).await);
-    world.clock.advance(VERDICT_TTL);
+    world.clock.advance(CREDENTIAL_TTL);
     assert!(there().await.is_none());
-    world.accounts.people.enable(whom, ORIGIN).await.unwrap();
+    world.accounts.users.enable(whom, ORIGIN).await.unwrap();
     assert!(world.is_key(&token).await);
 }
 
@@ -268,7 +268,7 @@ async fn decisions_are_repeated_for_a_second_good_and_bad() {
             world.is_key(token).await;
         }
         assert_eq!(reads(), before + 1);
-        world.clock.advance(VERDICT_TTL);
+        world.clock.advance(CREDENTIAL_TTL);
         world.is_key(token).await;
         assert_eq!(reads(), before + 2);
     }

@@ -1,4 +1,4 @@
-use curt_accounts::{EditPerson, Origin, SignUp, Whom};
+use curt_accounts::{Origin, SignUp, UserEdit, UserRef};
 use curt_core::names::audit;
 use curt_core::{DomainId, Key, LinkId, Role, Scopes};
 
@@ -13,38 +13,34 @@ async fn assert_audited(world: &World, expected: &[(&str, &str)]) {
 #[tokio::test]
 async fn what_people_do_is_written_down_with_who_and_where() {
     let world = World::with(SignUp::Invite);
-    let people = &world.accounts.people;
-    let setup = people.setup_token().await.unwrap().unwrap();
-    let ann = people
+    let users = &world.accounts.users;
+    let setup = users.setup_token().await.unwrap().unwrap();
+    let ann = users
         .set_up(&setup, &person("ann@example.com"), ORIGIN)
         .await
         .unwrap();
     let by_ann = ORIGIN.by(ann.id);
-    let code = people
-        .invite(Role::Member, HOUR, by_ann)
-        .await
-        .unwrap()
-        .code;
+    let code = users.invite(Role::Member, HOUR, by_ann).await.unwrap().code;
     let bob = person("bob@example.com");
-    let bob = people.sign_up(&bob, Some(&code), ORIGIN).await.unwrap();
+    let bob = users.sign_up(&bob, Some(&code), ORIGIN).await.unwrap();
     world
         .try_sign_in("bob@example.com", "wrong password")
         .await
         .unwrap_err();
     let session = world.sign_in("bob@example.com").await;
-    people.sign_out(&session.token, ORIGIN).await.unwrap();
+    users.sign_out(&session.token, ORIGIN).await.unwrap();
     let (by_bob, new) = (ORIGIN.by(bob.id), "another password");
-    people
+    users
         .change_password(bob.id, PASSWORD, new, None, by_bob)
         .await
         .unwrap();
-    let whom = Whom::Id(bob.id);
-    people
-        .edit(whom, &EditPerson::default(), None, by_ann)
+    let whom = UserRef::Id(bob.id);
+    users
+        .edit(whom, &UserEdit::default(), None, by_ann)
         .await
         .unwrap();
-    people.disable(whom, by_ann).await.unwrap();
-    people.enable(whom, by_ann).await.unwrap();
+    users.disable(whom, by_ann).await.unwrap();
+    users.enable(whom, by_ann).await.unwrap();
     let bob_id = bob.id.to_string();
     let expected = [
         (audit::SETUP_DONE, "ann@example.com"),
@@ -84,7 +80,7 @@ async fn what_is_done_with_keys_and_permissions_is_written_down() {
     let link = LinkId::new(DomainId::DEFAULT, Key::parse("plan").unwrap());
     let permissions = &world.accounts.permissions;
     let granted = permissions
-        .grant(&link, 1, Whom::Id(ann.id), ORIGIN)
+        .grant(&link, 1, UserRef::Id(ann.id), ORIGIN)
         .await
         .unwrap();
     permissions

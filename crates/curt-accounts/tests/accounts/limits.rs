@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_accounts::{
-    AccountServices, AccountSettings, Guess, LimitSettings, Principal, Via, policy,
+    AccountServices, AccountSettings, Credential, Guess, LimitSettings, Principal, policy,
 };
 use curt_core::clock::{Clock as _, ManualClock};
 use curt_core::ports::{ApiKeys as _, Bucket, NewApiKey, QuotaReply, QuotaRule, Quotas};
@@ -83,7 +83,7 @@ fn principal(user: u64, key: u32, own: Allowance, keys_own: Allowance) -> Princi
         user: OwnerId(user),
         role: Role::Member,
         scopes: Scopes::ALL,
-        via: Via::ApiKey {
+        via: Credential::ApiKey {
             number: ApiKeyNumber(key),
             bucket: ApiKeyNumber(key),
             prefix: "prefix00".into(),
@@ -166,7 +166,7 @@ async fn creations_count_per_key_and_per_user_and_their_own_allowance_goes_first
     assert_eq!(make(&favoured, 7).await.rule, per_minute(7).unwrap());
     assert!(!make(&favoured, 1).await.granted);
     let session = Principal {
-        via: Via::Session { id: "id".into() },
+        via: Credential::Session { id: "id".into() },
         ..principal(3, 0, creations(10), plain)
     };
     assert_eq!(
@@ -459,7 +459,7 @@ async fn the_networks_of_one_site_have_a_limit_together() {
     assert!(!miss("2001:db8:1:ffff::1").await, "the seventh network");
     assert!(miss("2001:db8:2::1").await, "another site");
     let now = world.clock.now();
-    let is_held = |text: &str| limits.held(address(text), now).is_some();
+    let is_held = |text: &str| limits.throttle_decision(address(text), now).is_some();
     assert!(is_held("2001:db8:1:1234::1"), "the whole site waits");
     assert!(!is_held("2001:db8:2::1") && !is_held("192.0.2.7"));
 }
@@ -474,21 +474,32 @@ async fn an_address_past_its_misses_is_held_until_it_may_miss_again() {
     let (scanner, other) = (address("192.0.2.7"), address("192.0.2.8"));
     for _ in 0..4 {
         assert!(limits.misses(scanner).await.unwrap().granted);
-        assert!(limits.held(scanner, world.clock.now()).is_none());
-        assert!(!limits.holds_any(world.clock.now()));
+        assert!(
+            limits
+                .throttle_decision(scanner, world.clock.now())
+                .is_none()
+        );
+        assert!(!limits.throttles_any(world.clock.now()));
     }
     let refused = limits.misses(scanner).await.unwrap();
     assert_eq!(refused.retry_after, Duration::from_secs(15));
     world.clock.advance(Duration::from_secs(5));
     let now = world.clock.now();
-    assert!(limits.holds_any(now));
-    let held = limits.held(scanner, now).unwrap();
-    assert_eq!((held.granted, held.remaining), (false, 0));
-    assert_eq!(held.retry_after, Duration::from_secs(10), "the rest");
-    assert_eq!(limits.held(other, now), None);
+    assert!(limits.throttles_any(now));
+    let throttle_decision = limits.throttle_decision(scanner, now).unwrap();
+    assert_eq!(
+        (throttle_decision.granted, throttle_decision.remaining),
+        (false, 0)
+    );
+    assert_eq!(
+        throttle_decision.retry_after,
+        Duration::from_secs(10),
+        "the rest"
+    );
+    assert_eq!(limits.throttle_decision(other, now), None);
     world.clock.advance(Duration::from_secs(10));
-    assert_eq!(limits.held(scanner, world.clock.now()), None);
-    assert!(!limits.holds_any(world.clock.now()));
+    assert_eq!(limits.throttle_decision(scanner, world.clock.now()), None);
+    assert!(!limits.throttles_any(world.clock.now()));
     assert!(limits.misses(scanner).await.unwrap().granted, "as told");
 }
 

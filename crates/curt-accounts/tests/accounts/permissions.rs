@@ -1,4 +1,4 @@
-use curt_accounts::{AccountError, VERDICT_TTL, Whom};
+use curt_accounts::{AccountError, CREDENTIAL_TTL, UserRef};
 use curt_core::limits::PERMISSIONS_PER_LINK_MAX;
 use curt_core::ports::Permissions as _;
 use curt_core::{DomainId, Key, LinkId, OwnerId};
@@ -17,7 +17,7 @@ async fn a_permission_is_for_one_person_one_link_and_one_generation() {
     let permissions = &world.accounts.permissions;
     let plan = link("plan");
     let granted = permissions
-        .grant(&plan, 1, Whom::Email("Bob@example.com"), ORIGIN)
+        .grant(&plan, 1, UserRef::Email("Bob@example.com"), ORIGIN)
         .await;
     let granted = granted.unwrap();
     assert_eq!(granted.user.id, bob.id);
@@ -36,12 +36,15 @@ async fn a_permission_is_for_one_person_one_link_and_one_generation() {
         );
     }
     let again = permissions
-        .grant(&plan, 1, Whom::Id(bob.id), ORIGIN)
+        .grant(&plan, 1, UserRef::Id(bob.id), ORIGIN)
         .await
         .unwrap();
     assert_eq!(again, granted, "granting twice is granting once");
     assert_eq!(permissions.list(&plan, 1).await.unwrap(), [granted]);
-    for nobody in [Whom::Email("nobody@example.com"), Whom::Id(OwnerId(7))] {
+    for nobody in [
+        UserRef::Email("nobody@example.com"),
+        UserRef::Id(OwnerId(7)),
+    ] {
         let refused = permissions.grant(&plan, 1, nobody, ORIGIN).await;
         assert!(matches!(refused, Err(AccountError::NotFound)));
     }
@@ -58,18 +61,18 @@ async fn a_change_counts_here_at_once_and_elsewhere_within_a_second() {
     };
     assert!(!may(here).await && !may(&elsewhere).await);
     let granted = here
-        .grant(&plan, 1, Whom::Id(bob.id), ORIGIN)
+        .grant(&plan, 1, UserRef::Id(bob.id), ORIGIN)
         .await
         .unwrap();
     assert!(may(here).await);
-    world.clock.advance(VERDICT_TTL);
+    world.clock.advance(CREDENTIAL_TTL);
     assert!(may(&elsewhere).await && may(here).await);
     let id = granted.permission.id;
     let foreign = here.revoke(&link("other"), id, ORIGIN).await;
     assert!(matches!(foreign, Err(AccountError::NotFound)));
     here.revoke(&plan, id, ORIGIN).await.unwrap();
     assert!(!may(here).await);
-    world.clock.advance(VERDICT_TTL);
+    world.clock.advance(CREDENTIAL_TTL);
     assert!(!may(&elsewhere).await);
     let again = here.revoke(&plan, id, ORIGIN).await;
     assert!(matches!(again, Err(AccountError::NotFound)));
@@ -104,10 +107,12 @@ async fn a_link_has_a_bounded_number_of_permissions() {
             .await
             .unwrap();
     }
-    let more = permissions.grant(&plan, 1, Whom::Id(bob.id), ORIGIN).await;
+    let more = permissions
+        .grant(&plan, 1, UserRef::Id(bob.id), ORIGIN)
+        .await;
     assert!(matches!(more, Err(AccountError::TooMany)));
     permissions
-        .grant(&plan, 2, Whom::Id(bob.id), ORIGIN)
+        .grant(&plan, 2, UserRef::Id(bob.id), ORIGIN)
         .await
         .unwrap();
 }

@@ -7,13 +7,13 @@ use crate::world::{HOUR, ORIGIN, PASSWORD, World, person};
 #[tokio::test]
 async fn nothing_stored_or_shown_can_be_used_to_come_in_h10() {
     let world = World::with(SignUp::Invite);
-    let people = &world.accounts.people;
-    let setup = people.setup_token().await.unwrap().unwrap();
-    let ann = people
+    let users = &world.accounts.users;
+    let setup = users.setup_token().await.unwrap().unwrap();
+    let ann = users
         .set_up(&setup, &person("ann@example.com"), ORIGIN)
         .await
         .unwrap();
-    let invited = people.invite(Role::Member, HOUR, ORIGIN).await.unwrap();
+    let invited = users.invite(Role::Member, HOUR, ORIGIN).await.unwrap();
     let issued = world.key(&ann, "laptop").await;
     let signed_in = world.sign_in("ann@example.com").await;
     let shown = SignIn {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use curt_accounts::{AccountError, AccountSettings, SignIn, VERDICT_TTL, Via, Whom};
+use curt_accounts::{AccountError, AccountSettings, CREDENTIAL_TTL, Credential, SignIn, UserRef};
 use curt_core::Clock as _;
 use curt_core::limits::{AGENT_BYTES_MAX, SESSIONS_PER_USER_MAX};
 use curt_core::ports::Sessions as _;
@@ -18,8 +18,8 @@ async fn a_session_stands_for_its_user_with_all_that_their_role_allows() {
     let bob = world.member("bob@example.com").await;
     for (email, user, is_admin) in [(ANN, &ann, true), ("bob@example.com", &bob, false)] {
         let signed_in = world.sign_in(email).await;
-        let people = &world.accounts.people;
-        let found = people.authenticate_session(&signed_in.token).await;
+        let users = &world.accounts.users;
+        let found = users.authenticate_session(&signed_in.token).await;
         let principal = found.unwrap().unwrap();
         assert_eq!(principal.user, user.id);
         for scope in [Scope::Read, Scope::Create, Scope::Manage] {
@@ -28,7 +28,7 @@ async fn a_session_stands_for_its_user_with_all_that_their_role_allows() {
         assert_eq!(principal.may(Scope::Admin), is_admin);
         assert_eq!(principal.made_with(), None);
         assert_eq!(principal.session(), Some(&*signed_in.session.id));
-        assert!(matches!(principal.via, Via::Session { .. }));
+        assert!(matches!(principal.via, Credential::Session { .. }));
         assert!(!world.is_key(&signed_in.token).await);
     }
 }
@@ -37,10 +37,10 @@ async fn a_session_stands_for_its_user_with_all_that_their_role_allows() {
 async fn what_is_wrong_about_a_sign_in_is_not_told_and_costs_the_same() {
     let world = World::new();
     world.member(ANN).await;
-    let operator = world.accounts.people.ensure_operator().await.unwrap();
-    let whom = Whom::Email("off@example.com");
+    let operator = world.accounts.users.ensure_operator().await.unwrap();
+    let whom = UserRef::Email("off@example.com");
     world.member("off@example.com").await;
-    world.accounts.people.disable(whom, ORIGIN).await.unwrap();
+    world.accounts.users.disable(whom, ORIGIN).await.unwrap();
     for (email, password) in [
         (ANN, "wrong password"),
         (ANN, ""),
@@ -73,14 +73,14 @@ async fn each_sign_in_has_a_session_of_its_own_and_ends_the_one_that_it_replaces
     let (first, other) = (world.sign_in(ANN).await, world.sign_in(ANN).await);
     assert_ne!(first.token, other.token);
     assert!(world.is_session(&first.token).await);
-    let people = &world.accounts.people;
+    let users = &world.accounts.users;
     let replacing = |token| SignIn {
         email: ANN,
         password: PASSWORD,
         agent: "tests",
         replaces: Some(token),
     };
-    let second = people
+    let second = users
         .sign_in(replacing(&first.token), ORIGIN)
         .await
         .unwrap();
@@ -92,8 +92,8 @@ async fn each_sign_in_has_a_session_of_its_own_and_ends_the_one_that_it_replaces
     // Whoever knows no more than the id of somebody's session cannot end it with this.
     let forged = format!("{}{}", &second.token[..23], "0".repeat(32));
     for odd in [&*forged, "", "rubbish"] {
-        people.sign_in(replacing(odd), ORIGIN).await.unwrap();
-        people.sign_out(odd, ORIGIN).await.unwrap();
+        users.sign_in(replacing(odd), ORIGIN).await.unwrap();
+        users.sign_out(odd, ORIGIN).await.unwrap();
     }
     assert!(world.is_session(&second.token).await);
 }
@@ -106,7 +106,7 @@ async fn a_session_ends_when_it_is_signed_out() {
     let signed_in = world.sign_in(ANN).await;
     let there = async || {
         elsewhere
-            .people
+            .users
             .authenticate_session(&signed_in.token)
             .await
             .unwrap()
@@ -114,12 +114,12 @@ async fn a_session_ends_when_it_is_signed_out() {
     assert!(world.is_session(&signed_in.token).await && there().await.is_some());
     world
         .accounts
-        .people
+        .users
         .sign_out(&signed_in.token, ORIGIN)
         .await
         .unwrap();
     assert!(!world.is_session(&signed_in.token).await);
-    world.clock.advance(VERDICT_TTL);
+    world.clock.advance(CREDENTIAL_TTL);
     assert!(there().await.is_none());
 }
 
@@ -145,7 +145,7 @@ async fn an_unused_session_ends_and_a_used_one_ends_later() {
     );
     world.clock.set(START.plus(DAY * 14));
     assert!(!world.is_session(&idle).await);
-    world.clock.advance(VERDICT_TTL);
+    world.clock.advance(CREDENTIAL_TTL);
     assert!(
         !world.is_session(&idle).await,
         "a late click revives nothing"
@@ -193,18 +193,18 @@ async fn people_see_and_end_their_own_sessions_only() {
     let first = world.sign_in(ANN).await;
     world.clock.advance(HOUR);
     let second = world.sign_in(ANN).await;
-    let people = &world.accounts.people;
-    let listed = people.sessions(ann.id).await.unwrap();
+    let users = &world.accounts.users;
+    let listed = users.sessions(ann.id).await.unwrap();
     let ids: Vec<&str> = listed.iter().map(|session| &*session.id).collect();
     assert_eq!(ids, [&*second.session.id, &*first.session.id]);
-    assert!(people.sessions(eve.id).await.unwrap().is_empty());
-    let foreign = people.end_session(eve.id, ids[0], ORIGIN).await;
+    assert!(users.sessions(eve.id).await.unwrap().is_empty());
+    let foreign = users.end_session(eve.id, ids[0], ORIGIN).await;
     assert!(matches!(foreign, Err(AccountError::NotFound)));
     assert!(world.is_session(&second.token).await);
-    people.end_session(ann.id, ids[0], ORIGIN).await.unwrap();
+    users.end_session(ann.id, ids[0], ORIGIN).await.unwrap();
     assert!(!world.is_session(&second.token).await);
     assert!(world.is_session(&first.token).await);
-    assert_eq!(people.end_sessions(&ann, ORIGIN).await.unwrap(), 1);
+    assert_eq!(users.end_sessions(&ann, ORIGIN).await.unwrap(), 1);
     assert!(!world.is_session(&first.token).await);
 }
 
@@ -215,19 +215,19 @@ async fn a_password_change_ends_every_other_session() {
     let kept = world.sign_in(ANN).await;
     let other = world.sign_in(ANN).await;
     assert!(world.is_session(&kept.token).await && world.is_session(&other.token).await);
-    let people = &world.accounts.people;
+    let users = &world.accounts.users;
     let keep = Some(&*kept.session.id);
     let new = "another password";
-    let guessed = people
+    let guessed = users
         .change_password(ann.id, "wrong", new, keep, ORIGIN)
         .await;
     assert!(matches!(guessed, Err(AccountError::WrongCredentials)));
     assert!(world.is_session(&other.token).await);
-    let weak = people
+    let weak = users
         .change_password(ann.id, PASSWORD, "short", keep, ORIGIN)
         .await;
     assert!(matches!(weak, Err(AccountError::Invalid(_))));
-    people
+    users
         .change_password(ann.id, PASSWORD, new, keep, ORIGIN)
         .await
         .unwrap();
@@ -235,8 +235,8 @@ async fn a_password_change_ends_every_other_session() {
     assert!(!world.is_session(&other.token).await, "at once");
     assert!(world.try_sign_in(ANN, PASSWORD).await.is_err());
     assert!(world.try_sign_in(ANN, new).await.is_ok());
-    people
-        .set_password(Whom::Email(ANN), PASSWORD, ORIGIN)
+    users
+        .set_password(UserRef::Email(ANN), PASSWORD, ORIGIN)
         .await
         .unwrap();
     assert!(
@@ -253,7 +253,7 @@ async fn a_sign_in_that_meets_a_password_change_does_not_outlive_it() {
         let ann = world.member(ANN).await;
         let racers: Vec<_> = (0..8)
             .map(|_| {
-                let people = world.accounts.people.clone();
+                let users = world.accounts.users.clone();
                 tokio::spawn(async move {
                     let shown = SignIn {
                         email: ANN,
@@ -261,7 +261,7 @@ async fn a_sign_in_that_meets_a_password_change_does_not_outlive_it() {
                         agent: "",
                         replaces: None,
                     };
-                    people
+                    users
                         .sign_in(shown, ORIGIN)
                         .await
                         .ok()
@@ -269,15 +269,15 @@ async fn a_sign_in_that_meets_a_password_change_does_not_outlive_it() {
                 })
             })
             .collect();
-        let people = &world.accounts.people;
-        people
-            .set_password(Whom::Id(ann.id), "another password", ORIGIN)
+        let users = &world.accounts.users;
+        users
+            .set_password(UserRef::Id(ann.id), "another password", ORIGIN)
             .await
             .unwrap();
         for racer in racers {
             racer.await.unwrap();
         }
-        assert!(people.sessions(ann.id).await.unwrap().is_empty());
+        assert!(users.sessions(ann.id).await.unwrap().is_empty());
     }
 }
 
@@ -285,26 +285,26 @@ async fn a_sign_in_that_meets_a_password_change_does_not_outlive_it() {
 async fn a_disabled_or_changed_role_ends_the_sessions() {
     let world = World::new();
     let ann = world.admin(ANN).await;
-    let people = &world.accounts.people;
+    let users = &world.accounts.users;
     let elsewhere = world.elsewhere(CHEAP);
     let demoted = world.sign_in(ANN).await.token;
-    let edit = curt_accounts::EditPerson {
+    let edit = curt_accounts::UserEdit {
         role: Some(curt_core::Role::Member),
         ..Default::default()
     };
-    people
-        .edit(Whom::Id(ann.id), &edit, None, ORIGIN)
+    users
+        .edit(UserRef::Id(ann.id), &edit, None, ORIGIN)
         .await
         .unwrap();
     assert!(!world.is_session(&demoted).await);
     let token = world.sign_in(ANN).await.token;
-    let there = async || elsewhere.people.authenticate_session(&token).await.unwrap();
+    let there = async || elsewhere.users.authenticate_session(&token).await.unwrap();
     assert!(world.is_session(&token).await && there().await.is_some());
-    people.disable(Whom::Id(ann.id), ORIGIN).await.unwrap();
+    users.disable(UserRef::Id(ann.id), ORIGIN).await.unwrap();
     assert!(!world.is_session(&token).await);
-    world.clock.advance(VERDICT_TTL);
+    world.clock.advance(CREDENTIAL_TTL);
     assert!(there().await.is_none());
-    people.enable(Whom::Id(ann.id), ORIGIN).await.unwrap();
+    users.enable(UserRef::Id(ann.id), ORIGIN).await.unwrap();
     assert!(
         !world.is_session(&token).await,
         "an ended session stays ended"
@@ -323,13 +323,13 @@ async fn a_sign_in_brings_the_hash_to_todays_cost() {
         agent: "",
         replaces: None,
     };
-    let user = elsewhere.people.sign_in(shown, ORIGIN).await.unwrap().user;
+    let user = elsewhere.users.sign_in(shown, ORIGIN).await.unwrap().user;
     assert_ne!(user.password_hash, before.password_hash);
     assert!(user.password_hash.unwrap().contains("t=2"));
     world.sign_in(ANN).await;
     // Where the new hash cannot be stored, the person still comes in.
     world.store.fail("update_user");
-    elsewhere.people.sign_in(shown, ORIGIN).await.unwrap();
+    elsewhere.users.sign_in(shown, ORIGIN).await.unwrap();
 }
 
 #[tokio::test]
@@ -341,9 +341,9 @@ async fn sessions_are_bounded_described_and_purged() {
         world.clock.advance(Duration::from_millis(1));
         world.sign_in(ANN).await;
     }
-    let people = &world.accounts.people;
+    let users = &world.accounts.users;
     assert_eq!(
-        people.sessions(ann.id).await.unwrap().len(),
+        users.sessions(ann.id).await.unwrap().len(),
         SESSIONS_PER_USER_MAX
     );
     assert!(
@@ -357,13 +357,10 @@ async fn sessions_are_bounded_described_and_purged() {
         agent: &agent,
         replaces: None,
     };
-    let session = people.sign_in(shown, ORIGIN).await.unwrap().session;
+    let session = users.sign_in(shown, ORIGIN).await.unwrap().session;
     assert!(session.agent.starts_with("abä") && session.agent.len() <= AGENT_BYTES_MAX);
     world.clock.advance(DAY * 14);
     let held = SESSIONS_PER_USER_MAX as u64;
-    assert_eq!(
-        people.purge_sessions(world.clock.now()).await.unwrap(),
-        held
-    );
-    assert_eq!(people.purge_sessions(world.clock.now()).await.unwrap(), 0);
+    assert_eq!(users.purge_sessions(world.clock.now()).await.unwrap(), held);
+    assert_eq!(users.purge_sessions(world.clock.now()).await.unwrap(), 0);
 }

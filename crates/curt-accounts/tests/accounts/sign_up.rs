@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use curt_accounts::{AccountError, NewPerson, Origin, SignUp, Whom};
+use curt_accounts::{AccountError, NewUser, Origin, SignUp, UserRef};
 use curt_core::ports::Users as _;
 use curt_core::{ErrorKind, Role};
 
@@ -16,17 +16,13 @@ async fn the_setting_says_who_may_come() {
     ] {
         let world = World::with(sign_up);
         world.admin("ann@example.com").await;
-        let people = &world.accounts.people;
-        let code = people
-            .invite(Role::Member, HOUR, ORIGIN)
-            .await
-            .unwrap()
-            .code;
-        let bare = people
+        let users = &world.accounts.users;
+        let code = users.invite(Role::Member, HOUR, ORIGIN).await.unwrap().code;
+        let bare = users
             .sign_up(&person("bob@example.com"), None, ORIGIN)
             .await;
         assert_eq!(bare.is_ok(), without_code, "{sign_up:?}");
-        let invited = people
+        let invited = users
             .sign_up(&person("cleo@example.com"), Some(&code), ORIGIN)
             .await;
         assert_eq!(invited.is_ok(), with_code, "{sign_up:?}");
@@ -36,14 +32,14 @@ async fn the_setting_says_who_may_come() {
 #[tokio::test]
 async fn a_stranger_is_not_the_first_even_where_signing_up_is_open() {
     let world = World::with(SignUp::Open);
-    let people = &world.accounts.people;
-    people.ensure_operator().await.unwrap();
-    let early = people
+    let users = &world.accounts.users;
+    users.ensure_operator().await.unwrap();
+    let early = users
         .sign_up(&person("eve@example.com"), None, ORIGIN)
         .await;
     assert!(matches!(early, Err(AccountError::SignUpClosed)));
     world.admin("ann@example.com").await;
-    let user = people
+    let user = users
         .sign_up(&person("Eve@Example.com"), None, ORIGIN)
         .await
         .unwrap();
@@ -54,27 +50,23 @@ async fn a_stranger_is_not_the_first_even_where_signing_up_is_open() {
 #[tokio::test]
 async fn an_invitation_is_used_once_and_gives_its_role() {
     let world = World::with(SignUp::Invite);
-    let people = &world.accounts.people;
-    let invited = people.invite(Role::Admin, HOUR, ORIGIN).await.unwrap();
-    assert!(people.is_invited(&invited.code).await.unwrap());
-    let first = people
+    let users = &world.accounts.users;
+    let invited = users.invite(Role::Admin, HOUR, ORIGIN).await.unwrap();
+    assert!(users.is_invited(&invited.code).await.unwrap());
+    let first = users
         .sign_up(&person("ann@example.com"), Some(&invited.code), ORIGIN)
         .await;
     assert_eq!(first.unwrap().role, Role::Admin);
-    assert!(!people.is_invited(&invited.code).await.unwrap());
+    assert!(!users.is_invited(&invited.code).await.unwrap());
     for code in [&*invited.code, "", "guess"] {
-        let again = people
+        let again = users
             .sign_up(&person("bob@example.com"), Some(code), ORIGIN)
             .await;
         assert!(matches!(again, Err(AccountError::InviteInvalid)), "{code}");
     }
-    let late = people
-        .invite(Role::Member, HOUR, ORIGIN)
-        .await
-        .unwrap()
-        .code;
+    let late = users.invite(Role::Member, HOUR, ORIGIN).await.unwrap().code;
     world.clock.advance(HOUR);
-    let expired = people
+    let expired = users
         .sign_up(&person("bob@example.com"), Some(&late), ORIGIN)
         .await;
     assert!(matches!(expired, Err(AccountError::InviteInvalid)));
@@ -83,18 +75,14 @@ async fn an_invitation_is_used_once_and_gives_its_role() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_who_show_one_invitation_one_comes_in() {
     let world = World::with(SignUp::Invite);
-    let people = world.accounts.people.clone();
-    let code = people
-        .invite(Role::Member, HOUR, ORIGIN)
-        .await
-        .unwrap()
-        .code;
+    let users = world.accounts.users.clone();
+    let code = users.invite(Role::Member, HOUR, ORIGIN).await.unwrap().code;
     let racers: Vec<_> = (0..64)
         .map(|number| {
-            let (people, code) = (people.clone(), code.clone());
+            let (users, code) = (users.clone(), code.clone());
             tokio::spawn(async move {
                 let person = person(&format!("racer{number}@example.com"));
-                people.sign_up(&person, Some(&code), ORIGIN).await.is_ok()
+                users.sign_up(&person, Some(&code), ORIGIN).await.is_ok()
             })
         })
         .collect();
@@ -103,30 +91,26 @@ async fn of_many_who_show_one_invitation_one_comes_in() {
         winners += u32::from(racer.await.unwrap());
     }
     assert_eq!(winners, 1);
-    assert_eq!(people.list(None, 100).await.unwrap().len(), 1);
+    assert_eq!(users.list(None, 100).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn a_mistake_does_not_use_up_the_invitation() {
     let world = World::with(SignUp::Invite);
     world.member("ann@example.com").await;
-    let people = &world.accounts.people;
-    let code = people
-        .invite(Role::Member, HOUR, ORIGIN)
-        .await
-        .unwrap()
-        .code;
-    let taken = people
+    let users = &world.accounts.users;
+    let code = users.invite(Role::Member, HOUR, ORIGIN).await.unwrap().code;
+    let taken = users
         .sign_up(&person("ann@example.com"), Some(&code), ORIGIN)
         .await;
     assert!(matches!(taken, Err(AccountError::EmailTaken)));
     world.store.fail("add_user");
-    people
+    users
         .sign_up(&person("bob@example.com"), Some(&code), ORIGIN)
         .await
         .unwrap_err();
     world.store.heal();
-    people
+    users
         .sign_up(&person("bob@example.com"), Some(&code), ORIGIN)
         .await
         .unwrap();
@@ -138,14 +122,14 @@ async fn of_64_who_want_one_email_one_gets_it() {
     world.admin("ann@example.com").await;
     let racers: Vec<_> = (0..64)
         .map(|racer| {
-            let people = world.accounts.people.clone();
+            let users = world.accounts.users.clone();
             // Each from elsewhere: one address may not have so many passwords hashed at once.
             let origin = Origin {
                 actor: None,
                 address: Some([192, 0, 2, racer].into()),
             };
             tokio::spawn(async move {
-                match people
+                match users
                     .sign_up(&person("Bob@example.com"), None, origin)
                     .await
                 {
@@ -161,27 +145,20 @@ async fn of_64_who_want_one_email_one_gets_it() {
         winners += racer.await.unwrap();
     }
     assert_eq!(winners, 1);
-    assert_eq!(
-        world.accounts.people.list(None, 100).await.unwrap().len(),
-        2
-    );
+    assert_eq!(world.accounts.users.list(None, 100).await.unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn all_mistakes_are_told_at_once() {
     let world = World::new();
-    let wrong = NewPerson {
+    let wrong = NewUser {
         first_name: " ".to_owned(),
         middle_name: Some("a\nb".to_owned()),
         last_name: "x".repeat(101),
         email: "nobody".to_owned(),
         password: "short".to_owned(),
     };
-    let refused = world
-        .accounts
-        .people
-        .add(&wrong, Role::Member, ORIGIN)
-        .await;
+    let refused = world.accounts.users.add(&wrong, Role::Member, ORIGIN).await;
     assert_eq!(
         mistakes(refused),
         [
@@ -194,7 +171,7 @@ async fn all_mistakes_are_told_at_once() {
     );
     let mut same = person("someone@example.com");
     same.password = "Someone@example.com".to_owned();
-    let refused = world.accounts.people.add(&same, Role::Member, ORIGIN).await;
+    let refused = world.accounts.users.add(&same, Role::Member, ORIGIN).await;
     assert_eq!(mistakes(refused), [("password", "is_email")]);
     assert_eq!(world.store.calls("add_user"), 0);
 }
@@ -217,14 +194,17 @@ async fn ids_are_distinct_grow_with_time_and_fit_every_engine() {
     let after = world.member("late@example.com").await;
     assert!(after.id > ids[49], "a taken id is tried again");
     world.store.refuse(100);
-    let people = &world.accounts.people;
-    let given_up = people
+    let users = &world.accounts.users;
+    let given_up = users
         .add(&person("never@example.com"), Role::Member, ORIGIN)
         .await;
     assert!(
         matches!(given_up, Err(AccountError::Store(failure)) if failure.kind == ErrorKind::Bug)
     );
-    let found = people.get(Whom::Email(" LATE@example.com ")).await.unwrap();
+    let found = users
+        .get(UserRef::Email(" LATE@example.com "))
+        .await
+        .unwrap();
     assert_eq!(found.id, after.id);
     assert!(world.store.inner.user(after.id).await.unwrap().is_some());
 }

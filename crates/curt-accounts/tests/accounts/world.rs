@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_accounts::{
-    AccountError, AccountServices, AccountSettings, IssuedKey, LimitSettings, NewKey, NewPerson,
+    AccountError, AccountServices, AccountSettings, IssuedKey, LimitSettings, NewKey, NewUser,
     Origin, PasswordSettings, SignIn, SignUp, SignedIn,
 };
 use curt_core::clock::ManualClock;
@@ -66,7 +66,7 @@ impl World {
     }
 
     async fn add(&self, email: &str, role: Role) -> User {
-        let added = self.accounts.people.add(&person(email), role, ORIGIN).await;
+        let added = self.accounts.users.add(&person(email), role, ORIGIN).await;
         added.unwrap()
     }
 
@@ -97,12 +97,12 @@ impl World {
             agent: "tests",
             replaces: None,
         };
-        self.accounts.people.sign_in(shown, ORIGIN).await
+        self.accounts.users.sign_in(shown, ORIGIN).await
     }
 
     pub(crate) async fn is_session(&self, token: &str) -> bool {
-        let people = &self.accounts.people;
-        people.authenticate_session(token).await.unwrap().is_some()
+        let users = &self.accounts.users;
+        users.authenticate_session(token).await.unwrap().is_some()
     }
 
     /// Actions and subjects in the audit log, oldest first.
@@ -132,8 +132,8 @@ fn services(
     AccountServices::new(settings, limits, store.clone(), quotas, clock.clone()).unwrap()
 }
 
-pub(crate) fn person(email: &str) -> NewPerson {
-    NewPerson {
+pub(crate) fn person(email: &str) -> NewUser {
+    NewUser {
         first_name: "Ann".to_owned(),
         middle_name: None,
         last_name: "Other".to_owned(),

@@ -5,9 +5,9 @@ use curt_core::{Field, FieldError, FieldErrors};
 use crate::admit;
 use crate::error::AccountError;
 
-/// Somebody who wants an account.
+/// A user to be created, not yet validated.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct NewPerson {
+pub struct NewUser {
     pub first_name: String,
     pub middle_name: Option<String>,
     pub last_name: String,
@@ -16,7 +16,7 @@ pub struct NewPerson {
 }
 
 /// Without the password.
-impl fmt::Debug for NewPerson {
+impl fmt::Debug for NewUser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NewPerson")
             .field("email", &self.email)
@@ -24,15 +24,15 @@ impl fmt::Debug for NewPerson {
     }
 }
 
-/// Somebody who passed the door.
-pub(super) struct Admitted {
+/// A user whose fields are valid.
+pub(super) struct AdmittedUser {
     pub(super) first_name: Box<str>,
     pub(super) middle_name: Option<Box<str>>,
     pub(super) last_name: Box<str>,
     pub(super) email: Box<str>,
 }
 
-pub(super) fn person(new: &NewPerson) -> Result<Admitted, AccountError> {
+pub(super) fn admitted(new: &NewUser) -> Result<AdmittedUser, AccountError> {
     let mut mistakes = FieldErrors::default();
     let first_name = mistakes.note(admit::required_name(Field::FirstName, &new.first_name));
     let middle_name = mistakes.note(middle_name(new.middle_name.as_deref()));
@@ -40,7 +40,7 @@ pub(super) fn person(new: &NewPerson) -> Result<Admitted, AccountError> {
     let email = mistakes.note(admit::email(&new.email));
     mistakes.note(admit::password(
         &new.password,
-        &admit::folded_email(&new.email),
+        &admit::normalized_email(&new.email),
     ));
     match (
         first_name,
@@ -52,7 +52,7 @@ pub(super) fn person(new: &NewPerson) -> Result<Admitted, AccountError> {
         (Some(first_name), Some(middle_name), Some(last_name), Some(email), mistakes)
             if mistakes.is_empty() =>
         {
-            Ok(Admitted {
+            Ok(AdmittedUser {
                 first_name,
                 middle_name,
                 last_name,

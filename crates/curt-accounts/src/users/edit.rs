@@ -2,14 +2,14 @@ use curt_core::names::audit;
 use curt_core::ports::QuotaRule;
 use curt_core::{Field, FieldErrors, OwnerId, Role, UnixMillis, User};
 
-use super::{People, Whom, admit as person};
-use crate::admit::{self, folded_email};
+use super::{UserOperations, UserRef, admit as admitted};
+use crate::admit::{self, normalized_email};
 use crate::audit::Origin;
 use crate::error::AccountError;
 
-/// What is to change about somebody: `None` leaves a field as it is, `Some(None)` empties it.
+/// A change of a user: `None` leaves a field as it is, `Some(None)` empties it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EditPerson {
+pub struct UserEdit {
     pub first_name: Option<String>,
     pub middle_name: Option<Option<String>>,
     pub last_name: Option<String>,
@@ -19,13 +19,13 @@ pub struct EditPerson {
     pub redirections: Option<Option<QuotaRule>>,
 }
 
-impl People {
+impl UserOperations {
     /// Changes a user. `seen` refuses the edit as [`AccountError::Stale`] if somebody changed them since. A new role
     /// ends the user's sessions: nobody goes on with rights, or without, that they did not sign in with.
     pub async fn edit(
         &self,
-        whom: Whom<'_>,
-        edit: &EditPerson,
+        whom: UserRef<'_>,
+        edit: &UserEdit,
         seen: Option<UnixMillis>,
         origin: Origin,
     ) -> Result<User, AccountError> {
@@ -44,18 +44,18 @@ impl People {
         if before.role != after.role {
             self.end_sessions(&after, origin).await?;
         }
-        self.credentials.forget_all();
+        self.credentials.invalidate_all();
         Ok(after)
     }
 
     /// Whether that text would be a new email for the user.
     pub async fn changes_email(&self, user: OwnerId, text: &str) -> Result<bool, AccountError> {
-        let user = self.get(Whom::Id(user)).await?;
-        Ok(*folded_email(text) != *user.email)
+        let user = self.get(UserRef::Id(user)).await?;
+        Ok(*normalized_email(text) != *user.email)
     }
 
     /// Keeps somebody out: their sessions end, and their API keys count for nothing until they are enabled again.
-    pub async fn disable(&self, whom: Whom<'_>, origin: Origin) -> Result<User, AccountError> {
+    pub async fn disable(&self, whom: UserRef<'_>, origin: Origin) -> Result<User, AccountError> {
         let id = self.get(whom).await?.id;
         let now = self.clock.now();
         let (_, user) = self
@@ -71,7 +71,7 @@ impl People {
         Ok(user)
     }
 
-    pub async fn enable(&self, whom: Whom<'_>, origin: Origin) -> Result<User, AccountError> {
+    pub async fn enable(&self, whom: UserRef<'_>, origin: Origin) -> Result<User, AccountError> {
         let id = self.get(whom).await?.id;
         let (_, user) = self
             .change(id, |user| {
@@ -79,7 +79,7 @@ impl People {
                 Ok(())
             })
             .await?;
-        self.credentials.forget_all();
+        self.credentials.invalidate_all();
         self.audit
             .record(origin, audit::USER_ENABLED, &user.email)
             .await;
@@ -87,7 +87,7 @@ impl People {
     }
 }
 
-fn apply(edit: &EditPerson, user: &mut User) -> Result<(), AccountError> {
+fn apply(edit: &UserEdit, user: &mut User) -> Result<(), AccountError> {
     let mut mistakes = FieldErrors::default();
     if let Some(text) = &edit.first_name
         && let Some(name) = mistakes.note(admit::required_name(Field::FirstName, text))
@@ -95,7 +95,7 @@ fn apply(edit: &EditPerson, user: &mut User) -> Result<(), AccountError> {
         user.first_name = name;
     }
     if let Some(text) = &edit.middle_name
-        && let Some(name) = mistakes.note(person::middle_name(text.as_deref()))
+        && let Some(name) = mistakes.note(admitted::middle_name(text.as_deref()))
     {
         user.middle_name = name;
     }
@@ -105,7 +105,7 @@ fn apply(edit: &EditPerson, user: &mut User) -> Result<(), AccountError> {
         user.last_name = name;
     }
     if let Some(text) = &edit.email
-        && *folded_email(text) != *user.email
+        && *normalized_email(text) != *user.email
         && let Some(email) = mistakes.note(admit::email(text))
     {
         user.email = email;

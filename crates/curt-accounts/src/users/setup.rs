@@ -10,8 +10,8 @@ use curt_core::names::audit;
 use curt_core::ports::Invite;
 use curt_core::{PortResult, Role, UnixMillis, User};
 
-use super::People;
-use super::admit::{self, Admitted, NewPerson};
+use super::UserOperations;
+use super::admit::{self, AdmittedUser, NewUser};
 use crate::audit::Origin;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
 use crate::token;
@@ -24,7 +24,7 @@ fn setup_hash(token: &str) -> [u8; 32] {
     token::hash(token).map(|byte| !byte)
 }
 
-impl People {
+impl UserOperations {
     /// Opens the setup and returns a token for it, if nobody can sign in. Tokens of other servers and of earlier starts
     /// are as good. Makes the operator's account if there is none: of all who then come with a token at once, one changes
     /// that row.
@@ -52,10 +52,10 @@ impl People {
 
     /// Whether [`set_up`](Self::set_up) would look at a form that comes with this token.
     pub async fn is_setup_open(&self, token: &str) -> PortResult<bool> {
-        Ok(self.opens_setup(token).await? && !self.accounts.anybody_can_sign_in().await?)
+        Ok(self.is_setup_token(token).await? && !self.accounts.anybody_can_sign_in().await?)
     }
 
-    async fn opens_setup(&self, token: &str) -> PortResult<bool> {
+    async fn is_setup_token(&self, token: &str) -> PortResult<bool> {
         let now = self.clock.now();
         let found = self.accounts.invite(&setup_hash(token), now).await?;
         Ok(found.is_some())
@@ -65,24 +65,24 @@ impl People {
     pub async fn set_up(
         &self,
         token: &str,
-        new: &NewPerson,
+        new: &NewUser,
         origin: Origin,
     ) -> Result<User, AccountError> {
-        if !self.opens_setup(token).await? {
+        if !self.is_setup_token(token).await? {
             return Err(AccountError::SetupClosed);
         }
-        let user = self.make_first(new, origin).await?;
+        let user = self.make_first_admin(new, origin).await?;
         self.audit
             .record(origin.by(user.id), audit::SETUP_DONE, &user.email)
             .await;
         Ok(user)
     }
 
-    async fn make_first(&self, new: &NewPerson, origin: Origin) -> Result<User, AccountError> {
+    async fn make_first_admin(&self, new: &NewUser, origin: Origin) -> Result<User, AccountError> {
         if self.accounts.anybody_can_sign_in().await? {
             return Err(AccountError::SetupClosed);
         }
-        let person = admit::person(new)?;
+        let admitted = admit::admitted(new)?;
         let hash = self.passwords.hash(origin.into(), &new.password).await?;
         let operator = self.operator().await?;
         let operator = operator.ok_or(AccountError::SetupClosed)?;
@@ -91,19 +91,19 @@ impl People {
                 if user.password_hash.is_some() {
                     return Err(AccountError::SetupClosed);
                 }
-                fill_in(user, &person);
+                copy_names(user, &admitted);
                 user.password_hash = Some(hash.clone());
                 Ok(())
             })
             .await?;
-        self.credentials.forget_all();
+        self.credentials.invalidate_all();
         Ok(user)
     }
 }
 
-fn fill_in(user: &mut User, person: &Admitted) {
-    user.first_name = person.first_name.clone();
-    user.middle_name = person.middle_name.clone();
-    user.last_name = person.last_name.clone();
-    user.email = person.email.clone();
+fn copy_names(user: &mut User, admitted: &AdmittedUser) {
+    user.first_name = admitted.first_name.clone();
+    user.middle_name = admitted.middle_name.clone();
+    user.last_name = admitted.last_name.clone();
+    user.email = admitted.email.clone();
 }

@@ -5,22 +5,22 @@ use curt_core::names::{audit, event};
 use curt_core::ports::Session;
 use curt_core::{OwnerId, PortResult, Scopes, UnixMillis, User};
 
-use super::People;
+use super::UserOperations;
 use crate::audit::Origin;
-use crate::credentials::{self, Verdict};
+use crate::credentials::{self, Authentication};
 use crate::error::AccountError;
-use crate::principal::{Principal, Via};
+use crate::principal::{Credential, Principal};
 use crate::token;
 
 /// How long a session may be used before that is written down.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
 
-impl People {
+impl UserOperations {
     /// Whom a session's token stands for, as [`ApiKeys::authenticate`](crate::ApiKeys::authenticate) answers for keys.
     pub async fn authenticate_session(&self, token: &str) -> PortResult<Option<Principal>> {
         let now = self.clock.now();
         let look = |id, secret| self.look_up_session(id, secret, now);
-        credentials::recognise(&self.credentials, token::SESSION, token, now, look).await
+        credentials::authenticate_token(&self.credentials, token::SESSION, token, now, look).await
     }
 
     async fn look_up_session(
@@ -28,59 +28,63 @@ impl People {
         id: &str,
         secret: &str,
         now: UnixMillis,
-    ) -> PortResult<Verdict> {
+    ) -> PortResult<Authentication> {
         let session = self.accounts.session(id).await?;
         // Nobody is looked up for an unknown session, so that it costs about what a wrong one costs.
         let user = session
             .as_ref()
-            .map_or(OwnerId::ANONYMOUS, |held| held.user);
+            .map_or(OwnerId::ANONYMOUS, |session| session.user);
         let user = self.accounts.user(user).await?;
-        let verdict = self.judge(session.as_ref(), user, &token::hash(secret), now);
+        let verdict = self.check_session(session.as_ref(), user, &token::hash(secret), now);
         if let (Some(session), Some(_)) = (&session, &verdict.principal) {
-            self.touch(session, now).await;
+            self.touch_session_if_due(session, now).await;
         }
         Ok(verdict)
     }
 
-    fn judge(
+    fn check_session(
         &self,
         session: Option<&Session>,
         user: Option<User>,
         shown: &[u8; 32],
         now: UnixMillis,
-    ) -> Verdict {
-        let matches = token::matches(session.map(|held| &held.secret_hash), shown);
+    ) -> Authentication {
+        let matches = token::matches(session.map(|session| &session.secret_hash), shown);
         let (Some(session), Some(user)) = (session, user) else {
-            return Verdict::STRANGER;
+            return Authentication::REFUSED;
         };
         // Settings may have become stricter since the session was written.
         let ends_at = session
             .expires_at
-            .min(self.session_end(session.created_at, session.used_at));
+            .min(self.session_expiry(session.created_at, session.used_at));
         if !matches || ends_at <= now || user.disabled_at.is_some() {
-            return Verdict::STRANGER;
+            return Authentication::REFUSED;
         }
         let id = session.id.clone();
-        Verdict {
-            principal: Some(Principal::new(&user, Scopes::ALL, Via::Session { id })),
+        Authentication {
+            principal: Some(Principal::new(
+                &user,
+                Scopes::ALL,
+                Credential::Session { id },
+            )),
             ends_at: Some(ends_at),
         }
     }
 
-    pub(super) fn session_end(&self, created_at: UnixMillis, used_at: UnixMillis) -> UnixMillis {
+    pub(super) fn session_expiry(&self, created_at: UnixMillis, used_at: UnixMillis) -> UnixMillis {
         let idle = used_at.plus(self.settings.session_idle);
         idle.min(created_at.plus(self.settings.session_max))
     }
 
     /// Failing at it keeps nobody out: the next request tries again.
-    async fn touch(&self, session: &Session, now: UnixMillis) {
+    async fn touch_session_if_due(&self, session: &Session, now: UnixMillis) {
         if now.since(session.used_at) < TOUCH_EVERY {
             return;
         }
-        let ends_at = self.session_end(session.created_at, now);
+        let ends_at = self.session_expiry(session.created_at, now);
         let touched = self.accounts.touch_session(&session.id, now, ends_at).await;
         if let Err(failure) = touched {
-            tracing::warn!(event = event::STORE_FAILED, %failure, "the use of a session was not written down");
+            tracing::warn!(event = event::STORE_FAILED, %failure, "session use not recorded");
         }
     }
 
@@ -88,13 +92,13 @@ impl People {
     pub async fn sessions(&self, user: OwnerId) -> PortResult<Vec<Session>> {
         let now = self.clock.now();
         let mut sessions = self.accounts.sessions(user, now).await?;
-        sessions.retain(|held| self.session_end(held.created_at, held.used_at) > now);
+        sessions.retain(|session| self.session_expiry(session.created_at, session.used_at) > now);
         Ok(sessions)
     }
 
     /// Ends the session of that token; an unknown one is none.
     pub async fn sign_out(&self, token: &str, origin: Origin) -> PortResult<()> {
-        if let Some(user) = self.end_of_token(token).await? {
+        if let Some(user) = self.end_session_of_token(token).await? {
             self.audit
                 .record(origin.by(user), audit::SIGNED_OUT, &user.to_string())
                 .await;
@@ -103,22 +107,22 @@ impl People {
     }
 
     /// Ends the session that a sign-in replaces.
-    pub(super) async fn end_replaced(&self, token: &str) -> PortResult<()> {
-        self.end_of_token(token).await.map(drop)
+    pub(super) async fn end_replaced_session(&self, token: &str) -> PortResult<()> {
+        self.end_session_of_token(token).await.map(drop)
     }
 
-    async fn end_of_token(&self, token: &str) -> PortResult<Option<OwnerId>> {
+    async fn end_session_of_token(&self, token: &str) -> PortResult<Option<OwnerId>> {
         let Some((id, secret)) = token::SESSION.split(token) else {
             return Ok(None);
         };
         let session = self.accounts.session(id).await?;
-        let hash = session.as_ref().map(|held| &held.secret_hash);
+        let hash = session.as_ref().map(|session| &session.secret_hash);
         let is_true = token::matches(hash, &token::hash(secret));
         let Some(session) = session.filter(|_| is_true) else {
             return Ok(None);
         };
         let ended = self.accounts.end_session(session.user, id).await?;
-        self.credentials.forget(&credentials::name_of(token));
+        self.credentials.invalidate(&credentials::cache_key(token));
         Ok(ended.then_some(session.user))
     }
 
@@ -130,7 +134,7 @@ impl People {
         origin: Origin,
     ) -> Result<(), AccountError> {
         let ended = self.accounts.end_session(user, id).await?;
-        self.credentials.forget_all();
+        self.credentials.invalidate_all();
         if !ended {
             return Err(AccountError::NotFound);
         }
@@ -141,7 +145,7 @@ impl People {
     /// Ends all sessions of a user, and returns how many.
     pub async fn end_sessions(&self, user: &User, origin: Origin) -> PortResult<u64> {
         let ended = self.accounts.end_sessions(user.id, None).await?;
-        self.credentials.forget_all();
+        self.credentials.invalidate_all();
         if ended > 0 {
             self.audit
                 .record(origin, audit::SESSION_ENDED, &user.email)

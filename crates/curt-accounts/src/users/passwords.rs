@@ -1,12 +1,12 @@
 use curt_core::names::audit;
 use curt_core::{OwnerId, User};
 
-use super::{People, Whom};
+use super::{UserOperations, UserRef};
 use crate::admit;
 use crate::audit::Origin;
 use crate::error::AccountError;
 
-impl People {
+impl UserOperations {
     /// Changes a password for somebody who knows the old one. All their sessions end but `keep`.
     pub async fn change_password(
         &self,
@@ -27,7 +27,7 @@ impl People {
         password: &str,
         origin: Origin,
     ) -> Result<User, AccountError> {
-        let user = self.get(Whom::Id(user)).await?;
+        let user = self.get(UserRef::Id(user)).await?;
         let is_true = self
             .passwords
             .verify(origin.into(), password, user.password_hash.as_deref())
@@ -44,7 +44,7 @@ impl People {
     /// Gives somebody a new password. All their sessions end.
     pub async fn set_password(
         &self,
-        whom: Whom<'_>,
+        whom: UserRef<'_>,
         new: &str,
         origin: Origin,
     ) -> Result<User, AccountError> {
@@ -64,7 +64,7 @@ impl People {
             .map_err(|mistake| AccountError::Invalid(vec![mistake]))?;
         self.replace_hash(user, new, origin).await?;
         self.accounts.end_sessions(user.id, keep).await?;
-        self.credentials.forget_all();
+        self.credentials.invalidate_all();
         self.audit
             .record(origin, audit::PASSWORD_CHANGED, &user.email)
             .await;

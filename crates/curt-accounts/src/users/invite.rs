@@ -5,21 +5,21 @@ use curt_core::names::audit;
 use curt_core::ports::Invite;
 use curt_core::{OwnerId, Role, UnixMillis};
 
-use super::People;
+use super::UserOperations;
 use crate::audit::Origin;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
 use crate::token;
 
 /// A new invitation. The only moment at which its code is known.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Invited {
+pub struct IssuedInvite {
     pub code: String,
     pub role: Role,
     pub expires_at: UnixMillis,
 }
 
 /// Without the code.
-impl fmt::Debug for Invited {
+impl fmt::Debug for IssuedInvite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Invited")
             .field("role", &self.role)
@@ -28,14 +28,14 @@ impl fmt::Debug for Invited {
     }
 }
 
-impl People {
+impl UserOperations {
     /// Lets one person sign up within `ttl`.
     pub async fn invite(
         &self,
         role: Role,
         ttl: Duration,
         origin: Origin,
-    ) -> Result<Invited, AccountError> {
+    ) -> Result<IssuedInvite, AccountError> {
         let now = self.clock.now();
         let expires_at = now.plus(ttl).min(UnixMillis::MAX);
         for _ in 0..TRIES_MAX {
@@ -49,7 +49,7 @@ impl People {
             };
             if self.accounts.add_invite(&invite).await? {
                 self.audit.record(origin, audit::INVITED, role.name()).await;
-                return Ok(Invited {
+                return Ok(IssuedInvite {
                     code,
                     role,
                     expires_at,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use curt_accounts::{AccountError, EditPerson, Whom};
+use curt_accounts::{AccountError, UserEdit, UserRef};
 use curt_core::ports::QuotaRule;
 use curt_core::{OwnerId, UnixMillis};
 
@@ -12,18 +12,18 @@ const ANN: &str = "ann@example.com";
 async fn an_edit_changes_what_it_names_and_nothing_else() {
     let world = World::new();
     let before = world.member(ANN).await;
-    let people = &world.accounts.people;
+    let users = &world.accounts.users;
     let rule = QuotaRule {
         amount: 5,
         period: Duration::from_secs(60),
     };
-    let edit = EditPerson {
+    let edit = UserEdit {
         middle_name: Some(Some("B.".to_owned())),
         creations: Some(Some(rule)),
-        ..EditPerson::default()
+        ..UserEdit::default()
     };
-    let after = people
-        .edit(Whom::Email(ANN), &edit, None, ORIGIN)
+    let after = users
+        .edit(UserRef::Email(ANN), &edit, None, ORIGIN)
         .await
         .unwrap();
     assert_eq!(after.middle_name.as_deref(), Some("B."));
@@ -34,14 +34,14 @@ async fn an_edit_changes_what_it_names_and_nothing_else() {
         (&before.first_name, &before.email)
     );
     assert!(after.updated_at > before.updated_at);
-    let emptied = EditPerson {
+    let emptied = UserEdit {
         middle_name: Some(None),
         creations: Some(None),
         email: Some("Anna@Example.com".to_owned()),
-        ..EditPerson::default()
+        ..UserEdit::default()
     };
-    let after = people
-        .edit(Whom::Id(before.id), &emptied, None, ORIGIN)
+    let after = users
+        .edit(UserRef::Id(before.id), &emptied, None, ORIGIN)
         .await
         .unwrap();
     assert_eq!(
@@ -50,7 +50,7 @@ async fn an_edit_changes_what_it_names_and_nothing_else() {
     );
     assert_eq!(&*after.email, "anna@example.com");
     world.sign_in("anna@example.com").await;
-    let gone = people.get(Whom::Email(ANN)).await;
+    let gone = users.get(UserRef::Email(ANN)).await;
     assert!(matches!(gone, Err(AccountError::NotFound)));
 }
 
@@ -59,34 +59,34 @@ async fn an_edit_is_refused_when_stale_taken_or_wrong() {
     let world = World::new();
     let ann = world.member(ANN).await;
     world.member("bob@example.com").await;
-    let people = &world.accounts.people;
-    let to = |email: &str| EditPerson {
+    let users = &world.accounts.users;
+    let to = |email: &str| UserEdit {
         email: Some(email.to_owned()),
-        ..EditPerson::default()
+        ..UserEdit::default()
     };
-    let whom = Whom::Id(ann.id);
-    let stale = people
+    let whom = UserRef::Id(ann.id);
+    let stale = users
         .edit(whom, &to("a@b.c"), Some(UnixMillis(1)), ORIGIN)
         .await;
     assert!(matches!(stale, Err(AccountError::Stale)));
-    let taken = people
+    let taken = users
         .edit(whom, &to("BOB@example.com"), Some(ann.updated_at), ORIGIN)
         .await;
     assert!(matches!(taken, Err(AccountError::EmailTaken)));
-    let wrong = EditPerson {
+    let wrong = UserEdit {
         first_name: Some(String::new()),
         ..to("nobody")
     };
-    let refused = people.edit(whom, &wrong, None, ORIGIN).await;
+    let refused = users.edit(whom, &wrong, None, ORIGIN).await;
     assert_eq!(
         mistakes(refused),
         [("first_name", "required"), ("email", "not_an_email")]
     );
-    let absent = people
-        .edit(Whom::Id(OwnerId(7)), &to("a@b.c"), None, ORIGIN)
+    let absent = users
+        .edit(UserRef::Id(OwnerId(7)), &to("a@b.c"), None, ORIGIN)
         .await;
     assert!(matches!(absent, Err(AccountError::NotFound)));
-    assert_eq!(people.get(whom).await.unwrap(), ann, "nothing was changed");
+    assert_eq!(users.get(whom).await.unwrap(), ann, "nothing was changed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,27 +94,27 @@ async fn edits_of_different_fields_at_once_all_count() {
     let world = World::new();
     let ann = world.member(ANN).await;
     let edits = [
-        EditPerson {
+        UserEdit {
             first_name: Some("New".to_owned()),
-            ..EditPerson::default()
+            ..UserEdit::default()
         },
-        EditPerson {
+        UserEdit {
             last_name: Some("Name".to_owned()),
-            ..EditPerson::default()
+            ..UserEdit::default()
         },
-        EditPerson {
+        UserEdit {
             middle_name: Some(Some("Middle".to_owned())),
-            ..EditPerson::default()
+            ..UserEdit::default()
         },
     ];
     let racers = edits.map(|edit| {
-        let people = world.accounts.people.clone();
-        tokio::spawn(async move { people.edit(Whom::Id(ann.id), &edit, None, ORIGIN).await })
+        let users = world.accounts.users.clone();
+        tokio::spawn(async move { users.edit(UserRef::Id(ann.id), &edit, None, ORIGIN).await })
     });
     for racer in racers {
         racer.await.unwrap().unwrap();
     }
-    let after = world.accounts.people.get(Whom::Id(ann.id)).await.unwrap();
+    let after = world.accounts.users.get(UserRef::Id(ann.id)).await.unwrap();
     assert_eq!((&*after.first_name, &*after.last_name), ("New", "Name"));
     assert_eq!(after.middle_name.as_deref(), Some("Middle"));
 }
@@ -124,14 +124,14 @@ async fn disabling_keeps_its_first_time_and_pages_go_on_where_they_ended() {
     let world = World::new();
     let ann = world.member(ANN).await;
     let bob = world.member("bob@example.com").await;
-    let people = &world.accounts.people;
-    people.disable(Whom::Id(ann.id), ORIGIN).await.unwrap();
+    let users = &world.accounts.users;
+    users.disable(UserRef::Id(ann.id), ORIGIN).await.unwrap();
     world.clock.advance(Duration::from_secs(5));
-    let again = people.disable(Whom::Id(ann.id), ORIGIN).await.unwrap();
+    let again = users.disable(UserRef::Id(ann.id), ORIGIN).await.unwrap();
     assert_eq!(again.disabled_at, Some(START));
-    let first = people.list(None, 1).await.unwrap();
+    let first = users.list(None, 1).await.unwrap();
     assert_eq!(first[0].id, ann.id);
-    let rest = people.list(Some(ann.id), usize::MAX).await.unwrap();
+    let rest = users.list(Some(ann.id), usize::MAX).await.unwrap();
     assert_eq!(rest[0].id, bob.id);
     assert_eq!(rest.len(), 1);
 }

@@ -2,36 +2,41 @@ use curt_core::names::audit;
 use curt_core::ports::Invite;
 use curt_core::{Allowance, Role, User};
 
-use super::People;
-use super::admit::{self, Admitted, NewPerson};
+use super::UserOperations;
+use super::admit::{self, AdmittedUser, NewUser};
 use crate::audit::Origin;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
 use crate::settings::SignUp;
 use crate::token;
 
-impl People {
+impl UserOperations {
     /// Makes an account for somebody who comes by themselves. An invitation is used up by the account that it makes,
     /// and by nothing else.
     pub async fn sign_up(
         &self,
-        new: &NewPerson,
+        new: &NewUser,
         invite_code: Option<&str>,
         origin: Origin,
     ) -> Result<User, AccountError> {
         let invite = self.admission(invite_code).await?;
-        let person = admit::person(new)?;
-        if self.accounts.user_by_email(&person.email).await?.is_some() {
+        let admitted = admit::admitted(new)?;
+        if self
+            .accounts
+            .user_by_email(&admitted.email)
+            .await?
+            .is_some()
+        {
             return Err(AccountError::EmailTaken);
         }
         let hash = self.passwords.hash(origin.into(), &new.password).await?;
         let Some(invite) = invite else {
-            let user = self.insert(person, Some(hash), Role::Member).await?;
+            let user = self.insert(admitted, Some(hash), Role::Member).await?;
             return Ok(self.signed_up(user, origin).await);
         };
         let now = self.clock.now();
         let taken = self.accounts.take_invite(&invite.secret_hash, now).await?;
         let invite = taken.ok_or(AccountError::InviteInvalid)?;
-        match self.insert(person, Some(hash), invite.role).await {
+        match self.insert(admitted, Some(hash), invite.role).await {
             Ok(user) => Ok(self.signed_up(user, origin).await),
             Err(failure) => {
                 self.accounts.add_invite(&invite).await?;
@@ -43,13 +48,13 @@ impl People {
     /// Makes an account for somebody else.
     pub async fn add(
         &self,
-        new: &NewPerson,
+        new: &NewUser,
         role: Role,
         origin: Origin,
     ) -> Result<User, AccountError> {
-        let person = admit::person(new)?;
+        let admitted = admit::admitted(new)?;
         let hash = self.passwords.hash(origin.into(), &new.password).await?;
-        let user = self.insert(person, Some(hash), role).await?;
+        let user = self.insert(admitted, Some(hash), role).await?;
         self.audit
             .record(origin, audit::USER_ADDED, &user.email)
             .await;
@@ -82,17 +87,17 @@ impl People {
 
     pub(super) async fn insert(
         &self,
-        person: Admitted,
+        admitted: AdmittedUser,
         password_hash: Option<Box<str>>,
         role: Role,
     ) -> Result<User, AccountError> {
         let now = self.clock.now();
         let mut user = User {
             id: self.ids.next(now),
-            first_name: person.first_name,
-            middle_name: person.middle_name,
-            last_name: person.last_name,
-            email: person.email,
+            first_name: admitted.first_name,
+            middle_name: admitted.middle_name,
+            last_name: admitted.last_name,
+            email: admitted.email,
             password_hash,
             role,
             disabled_at: None,

@@ -5,10 +5,10 @@ use curt_core::names::{audit, event};
 use curt_core::ports::Session;
 use curt_core::{OwnerId, PortResult, UnixMillis, User};
 
-use super::{People, Whom, browsers, find};
+use super::{UserOperations, UserRef, browsers, find};
 use crate::audit::Origin;
+use crate::constant_time::ConstantTime;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
-use crate::even_time::EvenTime;
 use crate::token;
 
 /// What somebody shows to come in.
@@ -52,19 +52,19 @@ impl fmt::Debug for SignedIn {
     }
 }
 
-impl People {
+impl UserOperations {
     /// Begins a session. An unknown email, a wrong password and a disabled user are one answer, after the same work
-    /// and [in the same time](EvenTime).
+    /// and [in the same time](ConstantTime).
     pub async fn sign_in(
         &self,
         shown: SignIn<'_>,
         origin: Origin,
     ) -> Result<SignedIn, AccountError> {
-        let begun = EvenTime::begin();
-        match self.let_in(shown, origin).await {
+        let begun = ConstantTime::begin();
+        match self.verify_and_begin_session(shown, origin).await {
             Ok(signed_in) => {
                 if let Some(old) = shown.replaces {
-                    self.end_replaced(old).await?;
+                    self.end_replaced_session(old).await?;
                 }
                 let origin = origin.by(signed_in.user.id);
                 self.audit
@@ -76,16 +76,20 @@ impl People {
                 self.audit
                     .record(origin, audit::SIGN_IN_FAILED, shown.email)
                     .await;
-                begun.even().await;
+                begun.wait_for_step_end().await;
                 Err(AccountError::WrongCredentials)
             }
             Err(failure) => Err(failure),
         }
     }
 
-    async fn let_in(&self, shown: SignIn<'_>, origin: Origin) -> Result<SignedIn, AccountError> {
+    async fn verify_and_begin_session(
+        &self,
+        shown: SignIn<'_>,
+        origin: Origin,
+    ) -> Result<SignedIn, AccountError> {
         for _ in 0..TRIES_MAX {
-            let found = find(&*self.accounts, Whom::Email(shown.email)).await?;
+            let found = find(&*self.accounts, UserRef::Email(shown.email)).await?;
             let hash = found
                 .as_ref()
                 .and_then(|user| user.password_hash.as_deref());
@@ -104,7 +108,7 @@ impl People {
                 still.password_hash == user.password_hash && still.disabled_at.is_none()
             };
             if let Some(still) = still.filter(unchanged) {
-                let user = self.rehashed(still, shown.password, origin).await;
+                let user = self.rehash_if_outdated(still, shown.password, origin).await;
                 return Ok(SignedIn {
                     token,
                     session,
@@ -131,38 +135,38 @@ impl People {
                 user,
                 created_at: now,
                 used_at: now,
-                expires_at: self.session_end(now, now),
-                agent: shortened(agent),
+                expires_at: self.session_expiry(now, now),
+                agent: shorten(agent),
             };
             if self.accounts.add_session(&session).await? {
-                self.end_oldest(user, now).await?;
+                self.end_oldest_sessions(user, now).await?;
                 return Ok((token.reveal().to_owned(), session));
             }
         }
         Err(exhausted("add a session"))
     }
 
-    async fn end_oldest(&self, user: OwnerId, now: UnixMillis) -> PortResult<()> {
+    async fn end_oldest_sessions(&self, user: OwnerId, now: UnixMillis) -> PortResult<()> {
         let sessions = self.accounts.sessions(user, now).await?;
         for session in sessions.iter().skip(SESSIONS_PER_USER_MAX) {
             self.accounts.end_session(user, &session.id).await?;
         }
         if sessions.len() > SESSIONS_PER_USER_MAX {
-            self.credentials.forget_all();
+            self.credentials.invalidate_all();
         }
         Ok(())
     }
 
     /// The user with a hash at today's cost. Failing at it keeps nobody out: the next sign-in tries again.
-    async fn rehashed(&self, user: User, password: &str, origin: Origin) -> User {
+    async fn rehash_if_outdated(&self, user: User, password: &str, origin: Origin) -> User {
         let hash = user.password_hash.as_deref();
         if !hash.is_some_and(|hash| self.passwords.is_outdated(hash)) {
             return user;
         }
         match self.replace_hash(&user, password, origin).await {
-            Ok(rehashed) => rehashed,
+            Ok(rehash_if_outdated) => rehash_if_outdated,
             Err(failure) => {
-                tracing::warn!(event = event::STORE_FAILED, %failure, user = %user.id, "a password keeps its old hash");
+                tracing::warn!(event = event::STORE_FAILED, %failure, user = %user.id, "password not rehashed");
                 user
             }
         }
@@ -170,7 +174,7 @@ impl People {
 }
 
 /// One line that a list can show.
-fn shortened(agent: &str) -> Box<str> {
+fn shorten(agent: &str) -> Box<str> {
     let line: String = agent.chars().filter(|c| !c.is_control()).collect();
     line[..line.floor_char_boundary(AGENT_BYTES_MAX)].into()
 }

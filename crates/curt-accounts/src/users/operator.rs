@@ -1,19 +1,19 @@
 use curt_core::limits::PAGE_ACCOUNTS_MAX;
 use curt_core::{OwnerId, PortResult, Role, User};
 
-use super::People;
-use super::admit::Admitted;
+use super::UserOperations;
+use super::admit::AdmittedUser;
 use crate::error::AccountError;
 
 /// The account that keys belong to before anybody has one of their own. Nobody can sign in to it; the setup gives it
 /// to the first administrator, links and keys included.
 pub const OPERATOR_EMAIL: &str = "operator@localhost";
 
-impl People {
+impl UserOperations {
     /// The operator's account: the one of that email, or else the oldest administrator. `None`: there is none yet.
     pub async fn operator(&self) -> PortResult<Option<User>> {
         let named = self.accounts.user_by_email(OPERATOR_EMAIL).await?;
-        if let Some(user) = named.filter(is_in_charge) {
+        if let Some(user) = named.filter(is_active_admin) {
             return Ok(Some(user));
         }
         let mut after: Option<OwnerId> = None;
@@ -23,7 +23,7 @@ impl People {
                 return Ok(None);
             };
             after = Some(last.id);
-            if let Some(user) = page.into_iter().find(is_in_charge) {
+            if let Some(user) = page.into_iter().find(is_active_admin) {
                 return Ok(Some(user));
             }
         }
@@ -34,7 +34,7 @@ impl People {
         if let Some(user) = self.operator().await? {
             return Ok(user);
         }
-        let operator = Admitted {
+        let operator = AdmittedUser {
             first_name: "Operator".into(),
             middle_name: None,
             last_name: "".into(),
@@ -48,6 +48,6 @@ impl People {
     }
 }
 
-fn is_in_charge(user: &User) -> bool {
+fn is_active_admin(user: &User) -> bool {
     user.role == Role::Admin && user.disabled_at.is_none()
 }

@@ -7,10 +7,10 @@ use curt_core::{PortResult, User};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::{People, Whom, find};
+use super::{UserOperations, UserRef, find};
 use crate::token;
 
-impl People {
+impl UserOperations {
     /// The id of the browser, if it is known to the account of that email: by its token, or by a session of the
     /// account that goes on.
     pub async fn known_browser(
@@ -22,10 +22,10 @@ impl People {
         if browser.is_none() && session.is_none() {
             return Ok(None);
         }
-        let Some(user) = find(&*self.accounts, Whom::Email(email)).await? else {
+        let Some(user) = find(&*self.accounts, UserRef::Email(email)).await? else {
             return Ok(None);
         };
-        if let Some(id) = browser.and_then(|token| recognise(&user, token)) {
+        if let Some(id) = browser.and_then(|token| browser_id_of_token(&user, token)) {
             return Ok(Some(id.to_owned()));
         }
         let Some(session) = session else {
@@ -45,7 +45,7 @@ pub(super) fn token_for(user: &User) -> Option<String> {
 }
 
 /// The id of the browser whose token it is, if it was made for this user under the password of today.
-fn recognise<'t>(user: &User, token: &'t str) -> Option<&'t str> {
+fn browser_id_of_token<'t>(user: &User, token: &'t str) -> Option<&'t str> {
     let (id, shown) = token::BROWSER.split(token)?;
     let hash = user.password_hash.as_deref()?;
     let expected = proof(user, hash, id);
@@ -99,7 +99,7 @@ mod tests {
     fn a_browser_is_known_to_its_account_until_the_password_changes() {
         let ann = user(1, Some("$argon2id$one"));
         let token = token_for(&ann).unwrap();
-        let id = recognise(&ann, &token).unwrap();
+        let id = browser_id_of_token(&ann, &token).unwrap();
         assert!(token.starts_with(&format!("curtb_{id}_")));
         assert_ne!(token_for(&ann), Some(token.clone()), "each its own");
         for other in [
@@ -107,12 +107,12 @@ mod tests {
             user(1, Some("$argon2id$two")),
             user(1, None),
         ] {
-            assert_eq!(recognise(&other, &token), None);
+            assert_eq!(browser_id_of_token(&other, &token), None);
         }
         let last = if token.ends_with('0') { "1" } else { "0" };
         let forged = format!("{}{last}", &token[..token.len() - 1]);
         for text in ["", "curtb_", &forged, &token.replace("curtb", "curts")] {
-            assert_eq!(recognise(&ann, text), None, "{text}");
+            assert_eq!(browser_id_of_token(&ann, text), None, "{text}");
         }
         assert_eq!(token_for(&user(1, None)), None);
     }

@@ -7,15 +7,14 @@ use super::ApiKeys;
 use crate::error::AccountError;
 use crate::principal::Principal;
 
-/// Who makes or replaces a key: somebody with these scopes, who showed this API key for it, or a session, or nothing
-/// because they are the operator.
+/// Who issues or replaces a key: a user with these scopes, by this API key, by a session, or the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyMaker {
+pub struct KeyIssuer {
     pub(super) scopes: Scopes,
     pub(super) prefix: Option<Box<str>>,
 }
 
-impl From<Scopes> for KeyMaker {
+impl From<Scopes> for KeyIssuer {
     fn from(scopes: Scopes) -> Self {
         Self {
             scopes,
@@ -24,7 +23,7 @@ impl From<Scopes> for KeyMaker {
     }
 }
 
-impl From<&Principal> for KeyMaker {
+impl From<&Principal> for KeyIssuer {
     fn from(principal: &Principal) -> Self {
         Self {
             scopes: principal.scopes,
@@ -34,18 +33,18 @@ impl From<&Principal> for KeyMaker {
 }
 
 impl ApiKeys {
-    /// The key that the maker showed, as it is now. One that ended meanwhile is [`AccountError::MakerEnded`].
+    /// The key that the maker showed, as it is now. One that ended meanwhile is [`AccountError::IssuerEnded`].
     pub(super) async fn parent(
         &self,
-        maker: &KeyMaker,
+        issuer: &KeyIssuer,
         now: UnixMillis,
     ) -> Result<Option<ApiKey>, AccountError> {
-        let Some(prefix) = maker.prefix.as_deref() else {
+        let Some(prefix) = issuer.prefix.as_deref() else {
             return Ok(None);
         };
         let parent = self.accounts.api_key(prefix).await?;
         let parent = parent.filter(|parent| parent.is_in_force(now));
-        parent.map(Some).ok_or(AccountError::MakerEnded)
+        parent.map(Some).ok_or(AccountError::IssuerEnded)
     }
 }
 
@@ -71,14 +70,14 @@ pub(super) fn expiry(
 /// makes has its limits.
 pub(super) fn allowance(
     wanted: Allowance,
-    maker: &KeyMaker,
+    issuer: &KeyIssuer,
     parent: Option<&ApiKey>,
 ) -> Result<Allowance, FieldError> {
     let limited = parent.map(|parent| parent.allowance);
     let limited = limited.filter(|allowance| *allowance != Allowance::default());
     let refused = |why| Err(FieldError::new(Field::Allowance, "not_allowed", why));
     match limited {
-        _ if wanted != Allowance::default() && !maker.scopes.has(Scope::Admin) => {
+        _ if wanted != Allowance::default() && !issuer.scopes.has(Scope::Admin) => {
             refused("Only an administrator may set what a key is allowed.")
         }
         Some(limited) if wanted != Allowance::default() && wanted != limited => {
@@ -94,22 +93,22 @@ pub(super) fn allowance(
 pub(super) fn bucket(
     user: OwnerId,
     wanted: Allowance,
-    maker: &KeyMaker,
+    issuer: &KeyIssuer,
     parent: Option<&ApiKey>,
 ) -> Option<ApiKeyNumber> {
     let parent = parent?;
     let is_limited = parent.allowance != Allowance::default();
     let is_apart = wanted != Allowance::default() || user != parent.user;
-    let has_own = maker.scopes.has(Scope::Admin) && !is_limited && is_apart;
+    let has_own = issuer.scopes.has(Scope::Admin) && !is_limited && is_apart;
     (!has_own).then_some(parent.bucket)
 }
 
 /// Whether the maker may replace the key: with an API key only itself and what counts into the same limits, so that a
 /// limit cannot be left by way of another key; with an administrator's that is not limited any.
-pub(super) fn may_replace(maker: &KeyMaker, asker: Option<&ApiKey>, old: &ApiKey) -> bool {
+pub(super) fn may_replace(issuer: &KeyIssuer, asker: Option<&ApiKey>, old: &ApiKey) -> bool {
     let Some(asker) = asker else {
         return true;
     };
     let is_limited = asker.allowance != Allowance::default();
-    asker.bucket == old.bucket || maker.scopes.has(Scope::Admin) && !is_limited
+    asker.bucket == old.bucket || issuer.scopes.has(Scope::Admin) && !is_limited
 }

@@ -1,4 +1,4 @@
-//! People: how they come in, stay, change and go.
+//! Users: sign-up, sign-in, sessions, edits.
 
 mod admit;
 mod browsers;
@@ -18,45 +18,45 @@ use curt_core::limits::PAGE_ACCOUNTS_MAX;
 use curt_core::ports::{Accounts, UserChange};
 use curt_core::{Clock, OwnerId, PortResult, User};
 
-pub use self::admit::NewPerson;
-pub use self::edit::EditPerson;
-pub use self::invite::Invited;
+pub use self::admit::NewUser;
+pub use self::edit::UserEdit;
+pub use self::invite::IssuedInvite;
 pub use self::operator::OPERATOR_EMAIL;
 pub use self::sign_in::{SignIn, SignedIn};
-use crate::admit::{ascii_folded_email, folded_email};
+use crate::admit::{ascii_normalized_email, normalized_email};
 use crate::audit::Audit;
-use crate::credentials::Credentials;
+use crate::credentials::CredentialCache;
 use crate::error::{AccountError, TRIES_MAX, exhausted};
 use crate::ids::UserIds;
 use crate::passwords::Passwords;
 use crate::settings::{AccountSettings, DisabledLinks};
 
-/// How somebody is named.
+/// A user by id or email.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whom<'a> {
+pub enum UserRef<'a> {
     Id(OwnerId),
     /// In any case.
     Email(&'a str),
 }
 
-pub struct People {
+pub struct UserOperations {
     settings: AccountSettings,
     accounts: Arc<dyn Accounts>,
     clock: Arc<dyn Clock>,
     audit: Arc<Audit>,
     passwords: Arc<Passwords>,
-    credentials: Arc<Credentials>,
+    credentials: Arc<CredentialCache>,
     ids: UserIds,
 }
 
-impl People {
+impl UserOperations {
     pub(crate) fn new(
         settings: AccountSettings,
         accounts: Arc<dyn Accounts>,
         clock: Arc<dyn Clock>,
         audit: Arc<Audit>,
         passwords: Arc<Passwords>,
-        credentials: Arc<Credentials>,
+        credentials: Arc<CredentialCache>,
     ) -> Arc<Self> {
         Arc::new(Self {
             settings,
@@ -75,7 +75,7 @@ impl People {
     }
 
     /// Absent: [`AccountError::NotFound`].
-    pub async fn get(&self, whom: Whom<'_>) -> Result<User, AccountError> {
+    pub async fn get(&self, whom: UserRef<'_>) -> Result<User, AccountError> {
         find(&*self.accounts, whom)
             .await?
             .ok_or(AccountError::NotFound)
@@ -102,7 +102,7 @@ impl People {
         edit: impl Fn(&mut User) -> Result<(), AccountError>,
     ) -> Result<(User, User), AccountError> {
         for _ in 0..TRIES_MAX {
-            let before = self.get(Whom::Id(id)).await?;
+            let before = self.get(UserRef::Id(id)).await?;
             let mut after = before.clone();
             edit(&mut after)?;
             // Later than before even when the clock is not.
@@ -119,14 +119,14 @@ impl People {
     }
 }
 
-pub(crate) async fn find(accounts: &dyn Accounts, whom: Whom<'_>) -> PortResult<Option<User>> {
+pub(crate) async fn find(accounts: &dyn Accounts, whom: UserRef<'_>) -> PortResult<Option<User>> {
     match whom {
-        Whom::Id(id) => accounts.user(id).await,
-        Whom::Email(email) => {
+        UserRef::Id(id) => accounts.user(id).await,
+        UserRef::Email(email) => {
             // Accounts that are older than the rule keep the form that they were made with.
-            let before = ascii_folded_email(email);
+            let before = ascii_normalized_email(email);
             let found = accounts.user_by_email(&before).await?;
-            let folded = folded_email(email);
+            let folded = normalized_email(email);
             if found.is_some() || folded == before {
                 return Ok(found);
             }
