@@ -4,8 +4,12 @@
 //! wrappers of the same trait, and errors say what happened as a [`PortError`](curt_core::PortError).
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 pub mod address;
+pub mod click_blocks;
 pub mod click_days;
 mod effect;
 mod ledger_form;
@@ -14,8 +18,11 @@ mod off_runtime;
 pub mod page_cursor;
 pub mod plain_text;
 pub mod reconnect;
+mod schema;
+mod varint;
 
 pub use effect::Effect;
 pub use ledger_form::refuse_cursor_form;
 pub use lock_file::LockFile;
 pub use off_runtime::off_runtime;
+pub use schema::{Migration, SchemaError, pending_migrations};

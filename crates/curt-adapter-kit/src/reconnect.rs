@@ -121,6 +121,7 @@ impl<C: Clone + Send + Sync + 'static> Reconnecting<C> {
                 state: Arc::clone(&self.state),
                 is_done: false,
             };
+            #[expect(clippy::disallowed_methods, reason = "aborted with the connection")]
             let task = tokio::spawn(attempts.run());
             let mut running = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
             *running = Some(task.abort_handle());

@@ -25,38 +25,35 @@ use curt_core::click::OTHER;
 use curt_core::limits::VALUES_PER_DAY_MAX;
 use curt_core::{Day, Dimension, Rollup};
 
+use crate::varint::{Damaged, push, take, take_counted};
+
 const EXACT: u8 = 1;
 const WITH_CREDIT: u8 = 2;
 const HOURS: usize = 24;
-
-/// The bytes are not what [`DayCounts::encode`] writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("these bytes are not the counts of a day")]
-pub struct Damaged;
 
 /// The count of each hour.
 pub(super) type Hours = [u64; HOURS];
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct DayCounts<'a>(BTreeMap<u8, Values<'a>>);
+pub(super) struct DayCounts<'a>(BTreeMap<u8, DimensionValues<'a>>);
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Values<'a> {
+struct DimensionValues<'a> {
     /// The most that a value which is not here can have counted on this day.
     floor: u64,
-    by_text: BTreeMap<Cow<'a, str>, Value>,
+    by_text: BTreeMap<Cow<'a, str>, ValueCounts>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Value {
+struct ValueCounts {
     /// What it may have counted before it got its place.
     credit: u64,
     hours: Hours,
 }
 
-impl Value {
+impl ValueCounts {
     /// The most that it can have counted.
-    fn weight(&self) -> u64 {
+    fn count_max(&self) -> u64 {
         let counted = self
             .hours
             .iter()
@@ -65,9 +62,9 @@ impl Value {
     }
 }
 
-impl Values<'_> {
+impl DimensionValues<'_> {
     /// Keeps the values that may have counted most, and adds the others to [`OTHER`].
-    fn prune(&mut self) {
+    fn merge_rare_values(&mut self) {
         let kept_max = VALUES_PER_DAY_MAX + usize::from(self.by_text.contains_key(OTHER));
         let excess = self.by_text.len().saturating_sub(kept_max);
         if excess == 0 {
@@ -75,15 +72,15 @@ impl Values<'_> {
         }
         let weights = self.by_text.iter().filter(|(text, _)| *text != OTHER);
         let mut lightest: Vec<_> = weights
-            .map(|(text, value)| (value.weight(), Reverse(text.clone())))
+            .map(|(text, value)| (value.count_max(), Reverse(text.clone())))
             .collect();
         lightest.select_nth_unstable(excess - 1);
         let mut others = self
             .by_text
             .get(OTHER)
             .map_or([0; HOURS], |other| other.hours);
-        for (weight, Reverse(text)) in lightest.drain(..excess) {
-            self.floor = self.floor.max(weight);
+        for (count_max, Reverse(text)) in lightest.drain(..excess) {
+            self.floor = self.floor.max(count_max);
             let Some(value) = self.by_text.remove(&text) else {
                 continue;
             };
@@ -98,14 +95,14 @@ impl Values<'_> {
 impl<'a> DayCounts<'a> {
     pub(super) fn decode(bytes: &'a [u8]) -> Result<Self, Damaged> {
         let mut counts = Self::default();
-        let (version, mut rest) = sections(bytes)?;
+        let (version, mut rest) = split_version(bytes)?;
         while let Some((dimension, section)) = next_section(&mut rest)? {
-            let mut values = Values::default();
+            let mut values = DimensionValues::default();
             // Twice the same cannot be told apart from a fault: writing it back would make that final.
             let mut is_repeated = false;
-            values.floor = each_value(version, section, |text, credit, hours| {
+            values.floor = for_each_value(version, section, |text, credit, hours| {
                 let hours = *hours;
-                let value = Value { credit, hours };
+                let value = ValueCounts { credit, hours };
                 is_repeated |= values.by_text.insert(Cow::Borrowed(text), value).is_some();
             })?;
             if is_repeated || counts.0.insert(dimension, values).is_some() {
@@ -126,7 +123,7 @@ impl<'a> DayCounts<'a> {
             let value = values
                 .by_text
                 .entry(Cow::Borrowed(&*sum.value))
-                .or_insert_with(|| Value {
+                .or_insert_with(|| ValueCounts {
                     credit,
                     hours: Hours::default(),
                 });
@@ -134,12 +131,12 @@ impl<'a> DayCounts<'a> {
             *count = count.saturating_add(sum.count);
         }
         for values in self.0.values_mut() {
-            values.prune();
+            values.merge_rare_values();
         }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let is_exact = |values: &Values<'_>| {
+        let is_exact = |values: &DimensionValues<'_>| {
             values.floor == 0 && values.by_text.values().all(|value| value.credit == 0)
         };
         let version = match self.0.values().all(is_exact) {
@@ -151,13 +148,13 @@ impl<'a> DayCounts<'a> {
         for (dimension, values) in &self.0 {
             section.clear();
             if version == WITH_CREDIT {
-                put(&mut section, values.floor);
+                push(&mut section, values.floor);
             }
             for (text, value) in &values.by_text {
                 put_value(&mut section, version, text, value);
             }
             bytes.push(*dimension);
-            put(&mut bytes, section.len() as u64);
+            push(&mut bytes, section.len() as u64);
             bytes.extend_from_slice(&section);
         }
         bytes
@@ -165,22 +162,22 @@ impl<'a> DayCounts<'a> {
 }
 
 /// Shows each value of one dimension, rising.
-pub(super) fn each_of<'a>(
+pub(super) fn for_each_value_of<'a>(
     bytes: &'a [u8],
     dimension: Dimension,
     mut see: impl FnMut(&'a str, &Hours),
 ) -> Result<(), Damaged> {
-    let (version, mut rest) = sections(bytes)?;
+    let (version, mut rest) = split_version(bytes)?;
     while let Some((number, section)) = next_section(&mut rest)? {
         if number == dimension as u8 {
-            return each_value(version, section, |text, _, hours| see(text, hours)).map(drop);
+            return for_each_value(version, section, |text, _, hours| see(text, hours)).map(drop);
         }
     }
     Ok(())
 }
 
 /// The version, and what follows it.
-fn sections(bytes: &[u8]) -> Result<(u8, &[u8]), Damaged> {
+fn split_version(bytes: &[u8]) -> Result<(u8, &[u8]), Damaged> {
     match bytes.split_first() {
         Some((&version @ (EXACT | WITH_CREDIT), rest)) => Ok((version, rest)),
         _ => Err(Damaged),
@@ -197,7 +194,7 @@ fn next_section<'a>(rest: &mut &'a [u8]) -> Result<Option<(u8, &'a [u8])>, Damag
 }
 
 /// Shows each value with its credit and counts; returns the floor.
-fn each_value<'a>(
+fn for_each_value<'a>(
     version: u8,
     mut section: &'a [u8],
     mut see: impl FnMut(&'a str, u64, &Hours),
@@ -228,11 +225,11 @@ fn each_value<'a>(
     Ok(floor)
 }
 
-fn put_value(bytes: &mut Vec<u8>, version: u8, text: &str, value: &Value) {
-    put(bytes, text.len() as u64);
+fn put_value(bytes: &mut Vec<u8>, version: u8, text: &str, value: &ValueCounts) {
+    push(bytes, text.len() as u64);
     bytes.extend_from_slice(text.as_bytes());
     if version == WITH_CREDIT {
-        put(bytes, value.credit);
+        push(bytes, value.credit);
     }
     let counted = value
         .hours
@@ -240,49 +237,10 @@ fn put_value(bytes: &mut Vec<u8>, version: u8, text: &str, value: &Value) {
         .enumerate()
         .filter(|(_, count)| **count > 0);
     let mask = counted.clone().fold(0, |mask, (hour, _)| mask | 1 << hour);
-    put(bytes, mask);
+    push(bytes, mask);
     for (_, count) in counted {
-        put(bytes, *count);
+        push(bytes, *count);
     }
-}
-
-/// Seven bits per byte, the lowest first; all bytes but the last have the eighth set.
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn take(bytes: &mut &[u8]) -> Result<u64, Damaged> {
-    // Nearly all counts of an hour are this small, and a report reads hundreds of thousands of them.
-    if let [byte @ ..0x80, rest @ ..] = *bytes {
-        *bytes = rest;
-        return Ok(u64::from(*byte));
-    }
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first().ok_or(Damaged)?;
-        *bytes = rest;
-        let bits = u64::from(byte & 0x7f);
-        if bits << shift >> shift != bits {
-            return Err(Damaged);
-        }
-        number |= bits << shift;
-        if byte < 0x80 {
-            return Ok(number);
-        }
-    }
-    Err(Damaged)
-}
-
-/// As many bytes as the number before them says.
-fn take_counted<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], Damaged> {
-    let count = usize::try_from(take(bytes)?).map_err(|_| Damaged)?;
-    let (taken, rest) = bytes.split_at_checked(count).ok_or(Damaged)?;
-    *bytes = rest;
-    Ok(taken)
 }
 
 #[cfg(test)]
@@ -330,12 +288,12 @@ mod tests {
         let decoded = DayCounts::decode(&bytes).unwrap();
         assert_eq!(decoded.encode(), bytes);
         let mut seen = Vec::new();
-        each_of(&bytes, Dimension::Referrer, |value, hours| {
+        for_each_value_of(&bytes, Dimension::Referrer, |value, hours| {
             seen.push((value.len(), hours[3]));
         })
         .unwrap();
         assert_eq!(seen, [(0, 1), (300, u64::MAX)]);
-        each_of(&bytes, Dimension::Country, |_, _| panic!("never counted")).unwrap();
+        for_each_value_of(&bytes, Dimension::Country, |_, _| panic!("never counted")).unwrap();
     }
 
     /// Every cut and every changed byte is either refused or read as something, and never ends the process.
@@ -366,7 +324,7 @@ mod tests {
     /// The counts of a dimension by value, and the sum over all.
     fn read(bytes: &[u8]) -> (BTreeMap<String, u64>, u64) {
         let mut counts = BTreeMap::new();
-        each_of(bytes, Dimension::Referrer, |value, hours| {
+        for_each_value_of(bytes, Dimension::Referrer, |value, hours| {
             counts.insert(value.to_owned(), hours.iter().sum());
         })
         .unwrap();

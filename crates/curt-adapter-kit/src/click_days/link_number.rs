@@ -14,7 +14,10 @@ pub fn link_number(domain: DomainId, generation: u32) -> i64 {
 pub fn link_of_number(number: i64) -> (DomainId, u32) {
     let number = number.cast_unsigned();
     let later = (number >> DOMAIN_BITS) as u32;
-    (DomainId(number as u32), later.wrapping_add(1))
+    (
+        DomainId((number & 0xffff_ffff) as u32),
+        later.wrapping_add(1),
+    )
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod link_number;
 mod report;
 mod stored;
 
-pub use counts::Damaged;
+pub use crate::varint::Damaged;
 pub use link_number::{link_number, link_of_number};
 pub use report::{Ranking, Series, estimate};
 pub use stored::StoredDay;

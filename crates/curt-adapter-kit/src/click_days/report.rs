@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use curt_core::ports::{HourRange, Top};
 use curt_core::{Day, Dimension, Rollup, Sketch};
 
-use super::counts::{self, Damaged, Hours};
+use super::counts::{self, Hours};
+use crate::varint::Damaged;
 
 /// The rollups of one dimension by hour and then value.
 pub struct Series {
@@ -26,7 +27,7 @@ impl Series {
     pub fn add(&mut self, day: Day, bytes: &[u8]) -> Result<(), Damaged> {
         let asked = hours_asked(self.range, day);
         let first = self.rollups.len();
-        counts::each_of(bytes, self.dimension, |value, hours| {
+        counts::for_each_value_of(bytes, self.dimension, |value, hours| {
             let counted = hours_of(asked, hours).filter(|(_, count)| *count > 0);
             self.rollups.extend(counted.map(|(hour, count)| Rollup {
                 hour: day.hour(hour),
@@ -63,7 +64,7 @@ impl Ranking {
 
     pub fn add(&mut self, day: Day, bytes: &[u8]) -> Result<(), Damaged> {
         let asked = hours_asked(self.range, day);
-        counts::each_of(bytes, self.dimension, |value, hours| {
+        counts::for_each_value_of(bytes, self.dimension, |value, hours| {
             let mut new = 0_u64;
             for (hour, count) in hours.iter().enumerate() {
                 if asked >> hour & 1 == 1 {

@@ -1,6 +1,7 @@
 use curt_core::{Sketch, SubjectDay};
 
-use super::counts::{Damaged, DayCounts};
+use super::counts::DayCounts;
+use crate::varint::Damaged;
 
 /// A day as an engine stores it: in two columns.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,64 @@
+//! Putting small blocks together: a server with few clicks writes many.
+
+use curt_core::PortResult;
+
+use super::block::{BlockWriter, NewBlock};
+use super::read::Block;
+use super::{BLOCK_CLICKS_MAX, BlockEntry, ClickBlocks};
+use crate::varint::Damaged;
+
+/// Blocks of about the same size that are put together. A click is written again for every power of this.
+const FAN_IN: usize = 8;
+/// More small ones than there can be, seven of each size, with some to spare for other processes.
+const BLOCKS_LISTED: usize = 256;
+
+/// Puts small blocks together until there are few of each size.
+pub async fn merge_small(blocks: &dyn ClickBlocks) -> PortResult<()> {
+    loop {
+        let small = blocks.list_small(BLOCKS_LISTED).await?;
+        let Some(group) = group_of(&small) else {
+            return Ok(());
+        };
+        let read = blocks.read(&group).await?;
+        // A damaged block stays as it is, and is told of by those that read it.
+        let Ok(merged) = merge(&read) else {
+            return Ok(());
+        };
+        if read.len() < group.len() || !blocks.replace(&group, merged).await? {
+            // Another process does the same.
+            return Ok(());
+        }
+    }
+}
+
+/// The oldest blocks of the smallest size of which there are enough.
+fn group_of(small: &[BlockEntry]) -> Option<Vec<i64>> {
+    let size = |entry: &BlockEntry| entry.clicks.max(1).ilog2() / FAN_IN.ilog2();
+    let mut sizes: Vec<u32> = small.iter().map(size).collect();
+    sizes.sort_unstable();
+    let group = sizes
+        .chunk_by(|one, next| one == next)
+        .find(|group| group.len() >= FAN_IN)?;
+    let mut clicks = 0;
+    let oldest = small
+        .iter()
+        .rev()
+        .filter(|entry| size(entry) == group[0])
+        .take_while(|entry| {
+            clicks += entry.rows();
+            clicks <= BLOCK_CLICKS_MAX
+        });
+    Some(oldest.map(|entry| entry.id).collect())
+}
+
+fn merge(read: &[(i64, Vec<u8>)]) -> Result<Option<NewBlock>, Damaged> {
+    let mut merged = BlockWriter::default();
+    for (_, bytes) in read {
+        let block = Block::read(bytes)?;
+        let clicks = block.clicks()?;
+        for (row, place) in block.places().into_iter().enumerate() {
+            merged.push(place, &clicks.get(row)?);
+        }
+    }
+    Ok(merged.finish())
+}
