@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             add(&mut aggregate, click);
             number += 1;
             if aggregate.is_full() || number == clicks {
-                most_bytes = most_bytes.max(aggregate.held_bytes());
+                most_bytes = most_bytes.max(aggregate.memory_bytes());
                 let days = aggregate.take().days;
                 rollups += days
                     .iter()

@@ -373,7 +373,7 @@ fn clicks_are_kept_in_order_and_without_address() {
 
 /// A stream of any length goes through an aggregate of bounded size, and the windows add up.
 #[test]
-fn a_fold_says_that_it_is_full_before_it_is_too_large() {
+fn an_aggregate_says_that_it_is_full_before_it_is_too_large() {
     const CLICKS: u32 = 50_000;
     let bounds = [
         AggregateSettings {
@@ -393,7 +393,7 @@ fn a_fold_says_that_it_is_full_before_it_is_too_large() {
     ];
     for settings in bounds {
         let mut aggregate = new_aggregate(settings);
-        let (mut clicks, mut people, mut windows) = (0, 0, 0);
+        let (mut clicks, mut users, mut windows) = (0, 0, 0);
         for number in 0..CLICKS {
             let key = format!("link{}", number % 5_003);
             let referrer = format!("https://{}.example/", number % 7_919);
@@ -405,10 +405,10 @@ fn a_fold_says_that_it_is_full_before_it_is_too_large() {
                     ..click(&key)
                 },
             );
-            assert!(aggregate.held_bytes() <= settings.bytes_max + 10_000);
+            assert!(aggregate.memory_bytes() <= settings.bytes_max + 10_000);
             if aggregate.is_full() || number == CLICKS - 1 {
                 let aggregated = aggregate.take();
-                assert_eq!(aggregate.held_bytes(), 0);
+                assert_eq!(aggregate.memory_bytes(), 0);
                 assert!(aggregated.clicks.len() <= settings.clicks_max.unwrap_or(0));
                 let rollups = aggregated.days.iter().flat_map(|day| &day.counted.rollups);
                 assert!(rollups.clone().count() <= settings.rollups_max + 7);
@@ -419,11 +419,11 @@ fn a_fold_says_that_it_is_full_before_it_is_too_large() {
                     rollups.map(|sum| sum.count).sum::<u64>()
                 };
                 clicks += of(Dimension::Class);
-                people += of(Dimension::Referrer);
+                users += of(Dimension::Referrer);
                 windows += 1;
             }
         }
-        assert_eq!((clicks, people), (u64::from(CLICKS), u64::from(CLICKS)));
+        assert_eq!((clicks, users), (u64::from(CLICKS), u64::from(CLICKS)));
         assert!(windows > 20, "{windows}");
     }
 }

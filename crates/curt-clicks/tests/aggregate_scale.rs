@@ -31,7 +31,7 @@ const MEMORY_BEYOND: u64 = 64 << 20;
 const RATE_MIN: f64 = 1_000_000.0;
 
 #[test]
-fn a_day_of_clicks_is_folded_in_bounded_memory_and_a_million_per_cpu_second() {
+fn a_day_of_clicks_is_aggregated_in_bounded_memory_and_a_million_per_cpu_second() {
     let clicks: u64 = length(100_000, 100_000_000);
     let records = records();
     let settings = AggregateSettings::default();

@@ -7,9 +7,9 @@
 //! An aggregate is a window: it starts empty, takes clicks until the time or [`Aggregate::is_full`] says so, and gives
 //! its rollups away with [`Aggregate::take`]. Those of any parts of a stream add up to those of the whole.
 
-mod cells;
 mod rollups;
 mod salts;
+mod subject_hours;
 mod table;
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub use salts::{SaltWanted, Salts};
 use crate::classify::{Classifier, Countries, Facts};
 use crate::record::{ClickRecord, Outcome};
 use rollups::Rollups;
-use table::SubjectNumber;
+use table::SubjectIndex;
 
 /// A click may be this far ahead of the consumer's clock, which may be another machine's.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
@@ -129,7 +129,7 @@ impl Aggregate {
     }
 
     /// The number of the click's subject, and what was followed if that was no link.
-    fn subject(&mut self, click: &ClickRecord<'_>) -> (SubjectNumber, Option<ClickOutcome>) {
+    fn subject(&mut self, click: &ClickRecord<'_>) -> (SubjectIndex, Option<ClickOutcome>) {
         if click.outcome == Outcome::Redirected
             && let Some(link) = self.rollups.link(click)
         {
@@ -139,7 +139,7 @@ impl Aggregate {
             Outcome::Base => ClickOutcome::BaseUrl,
             Outcome::Absent | Outcome::Redirected => ClickOutcome::Absent(asked(click.key)),
         };
-        (SubjectNumber::ORPHANS, Some(outcome))
+        (SubjectIndex::ORPHANS, Some(outcome))
     }
 
     fn row(
@@ -175,7 +175,7 @@ impl Aggregate {
         let clicks_max = self.settings.clicks_max.unwrap_or(usize::MAX);
         self.rollups.len() >= self.settings.rollups_max
             || self.clicks.len() >= clicks_max
-            || self.held_bytes() >= self.settings.bytes_max
+            || self.memory_bytes() >= self.settings.bytes_max
     }
 
     /// How many rollups the window holds.
@@ -186,10 +186,10 @@ impl Aggregate {
 
     /// Memory that the window holds, about.
     #[must_use]
-    pub fn held_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         // A row's texts are short: half of them are "unknown" and the like.
         const ROW_BYTES: usize = size_of::<Click>() + 100;
-        self.rollups.held_bytes() + self.clicks.len() * ROW_BYTES
+        self.rollups.memory_bytes() + self.clicks.len() * ROW_BYTES
     }
 
     #[must_use]

@@ -7,10 +7,15 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// A subject within one aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct SubjectNumber(pub(super) u32);
+pub(super) struct SubjectIndex(pub(super) u32);
 
-impl SubjectNumber {
+impl SubjectIndex {
     pub(super) const ORPHANS: Self = Self(0);
+}
+
+/// The number of what comes next. An aggregate is full long before there are so many.
+pub(super) fn next_number<T>(things: &[T]) -> u32 {
+    u32::try_from(things.len()).unwrap_or(u32::MAX)
 }
 
 /// Things that got a number each, in the order in which they came.
@@ -41,7 +46,7 @@ impl<T> Numbered<T> {
     }
 
     fn push(&mut self, hash: u64, thing: T, rehash: impl Fn(&T) -> u64) -> u32 {
-        let number = self.things.len() as u32;
+        let number = next_number(&self.things);
         self.things.push(thing);
         let things = &self.things;
         self.by_hash

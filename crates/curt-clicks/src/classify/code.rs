@@ -28,7 +28,7 @@ impl Code {
         letters[..text.len()].copy_from_slice(text);
         Self {
             letters,
-            length: text.len() as u8,
+            length: u8::try_from(text.len()).unwrap_or_default(),
         }
     }
 

@@ -7,16 +7,15 @@ use curt_core::{Day, ErrorKind, PortError, PortResult, names};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::disk_space::{WriteScope, choose_scope};
 use super::metrics::Counted;
-use super::room::{Admission, admit};
+use super::retention::CLICK_BATCH;
 use super::{Pipeline, attribute, report};
 use crate::aggregate::Aggregate;
 use crate::record::{self, ClickRecord};
 
 /// Rollups after which a window ends while the disk is short of room: what one writes at a time stays small.
 const TIGHT_ROLLUPS_MAX: usize = 2_000;
-/// Clicks that go at a time when there are too many; at least twice as many as came.
-const TRIM_BATCH: usize = 1_000;
 
 pub(super) struct Consumer<'a> {
     pipeline: &'a Pipeline,
@@ -247,6 +246,7 @@ impl<'a> Consumer<'a> {
             self.unapplied = None;
             self.commit(to).await;
             self.trim(clicks).await;
+            self.merge().await;
         } else {
             self.give_way();
         }
@@ -260,18 +260,18 @@ impl<'a> Consumer<'a> {
         };
         let pipeline = self.pipeline;
         let (store, reserve) = (&pipeline.ports.store, pipeline.settings.disk_reserve);
-        let mut admission = admit(&window.flush, store.room().await?, reserve);
-        if admission != Admission::All {
+        let mut scope = choose_scope(&window.flush, store.free_bytes().await?, reserve);
+        if scope != WriteScope::CountsAndClicks {
             store.checkpoint().await?;
-            admission = admit(&window.flush, store.room().await?, reserve);
+            scope = choose_scope(&window.flush, store.free_bytes().await?, reserve);
         }
-        self.is_tight = admission != Admission::All;
-        match admission {
-            Admission::All => {
+        self.is_tight = scope != WriteScope::CountsAndClicks;
+        match scope {
+            WriteScope::CountsAndClicks => {
                 pipeline.state.keeps();
                 Ok(())
             }
-            Admission::CountsOnly => {
+            WriteScope::CountsOnly => {
                 let skipped = std::mem::take(&mut window.flush.clicks);
                 if !skipped.is_empty() {
                     pipeline.metrics.skipped(skipped.len());
@@ -279,7 +279,7 @@ impl<'a> Consumer<'a> {
                 }
                 Ok(())
             }
-            Admission::Wait => {
+            WriteScope::Nothing => {
                 let detail = format!(
                     "the disk of the clicks database has less than clicks.disk_reserve ({reserve} bytes) to spare: \
                      free space; clicks wait in the spool, links are made and followed"
@@ -295,7 +295,7 @@ impl<'a> Consumer<'a> {
         let Some(bytes_max) = self.pipeline.settings.clicks_bytes_max else {
             return;
         };
-        let limit = came.saturating_mul(2).max(TRIM_BATCH);
+        let limit = came.saturating_mul(2).max(CLICK_BATCH);
         match self
             .pipeline
             .ports
@@ -305,6 +305,13 @@ impl<'a> Consumer<'a> {
         {
             Ok(trimmed) => self.pipeline.metrics.trimmed(trimmed),
             Err(error) => report(&error),
+        }
+    }
+
+    /// Small windows make many small pieces; what fails here is done after the next one.
+    async fn merge(&self) {
+        if let Err(error) = self.pipeline.ports.store.merge_clicks().await {
+            report(&error);
         }
     }
 

@@ -13,9 +13,9 @@
 
 mod attribute;
 mod consumer;
+mod disk_space;
 mod metrics;
 mod retention;
-mod room;
 mod state;
 
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl Pipeline {
         }
         while let Some(ended) = consumers.join_next().await {
             if let Err(error) = ended {
-                tracing::error!(event = names::event::TASK_FAILED, %error, "a partition of the clicks is not counted");
+                tracing::error!(event = names::event::TASK_FAILED, %error, "click consumer ended early");
             }
         }
     }

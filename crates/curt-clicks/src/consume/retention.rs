@@ -9,6 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ConsumerMetrics, report};
 
+/// Clicks that go at a time: they are kept in blocks of up to half as many, and one that goes in part is written again.
+pub(super) const CLICK_BATCH: usize = 32_768;
 /// Between two batches, so that others can write.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -24,7 +26,7 @@ pub struct RetentionSettings {
     pub disk_reserve: u64,
     /// How often to look.
     pub every: Duration,
-    /// Rows that go at a time.
+    /// Days of subjects that go at a time.
     pub batch: usize,
 }
 
@@ -106,8 +108,8 @@ impl Retention {
 
     /// One batch of each; says how many rows went.
     pub async fn pass(&self) -> PortResult<u64> {
-        let room = self.store.room().await?;
-        if room.is_some_and(|room| room < self.settings.disk_reserve) {
+        let free_bytes = self.store.free_bytes().await?;
+        if free_bytes.is_some_and(|free_bytes| free_bytes < self.settings.disk_reserve) {
             return Ok(0);
         }
         let Some(now) = self.trusted_now() else {
@@ -118,10 +120,13 @@ impl Retention {
         let batch = self.settings.batch.max(1);
         let mut gone = 0;
         if let Some(kept) = self.settings.clicks_kept {
-            gone += self.store.purge_clicks(now.minus(kept), batch).await?;
+            gone += self
+                .store
+                .purge_clicks(now.minus(kept), CLICK_BATCH)
+                .await?;
         }
         if let Some(bytes_max) = self.settings.clicks_bytes_max {
-            let trimmed = self.store.trim_clicks(bytes_max, batch).await?;
+            let trimmed = self.store.trim_clicks(bytes_max, CLICK_BATCH).await?;
             self.metrics.trimmed(trimmed);
             gone += trimmed;
         }

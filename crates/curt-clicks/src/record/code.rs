@@ -13,7 +13,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use curt_core::limits::KEY_BYTES_MAX;
-use curt_core::{Attribution, DomainId, OwnerId, PackedTags, UnixMillis};
+use curt_core::{Attribution, DomainId, OwnerId, PackedTags, UnixMillis, varint};
 
 use super::{
     AGENT_BYTES_MAX, ClickRecord, LANGUAGE_BYTES_MAX, Method, Outcome, REFERRER_BYTES_MAX,
@@ -56,10 +56,10 @@ impl RecordError {
 /// Adds the click to `out`; texts beyond their bounds are cut.
 pub fn encode(click: &ClickRecord<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&[VERSION, flags(click)]);
-    put_number(out, zigzag(click.at.0));
-    put_number(out, click.domain.0.into());
-    put_number(out, click.generation.into());
-    put_number(out, click.attribution.owner.0);
+    varint::push(out, zigzag(click.at.0));
+    varint::push(out, click.domain.0.into());
+    varint::push(out, click.generation.into());
+    varint::push(out, click.attribution.owner.0);
     match click.address {
         IpAddr::V4(address) => out.extend_from_slice(&address.octets()),
         IpAddr::V6(address) => out.extend_from_slice(&address.octets()),
@@ -92,18 +92,9 @@ fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
-/// Seven bits per byte, the lowest first; the top bit says that more follow.
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
 fn put_text(out: &mut Vec<u8>, text: &[u8], max: usize) {
     let text = &text[..text.len().min(max)];
-    put_number(out, text.len() as u64);
+    varint::push(out, text.len() as u64);
     out.extend_from_slice(text);
 }
 

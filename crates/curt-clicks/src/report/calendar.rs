@@ -12,14 +12,14 @@ use jiff::civil::{Date, ISOWeekDate, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-use super::range::{Range, RangeError};
+use super::range::{Range, ReportRangeError};
 use super::series::Point;
 
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 
 /// How long one point of a series is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bucket {
+pub enum ReportPeriod {
     Hour,
     Day,
     /// From Monday to Sunday, numbered as ISO 8601 does.
@@ -27,7 +27,7 @@ pub enum Bucket {
     Month,
 }
 
-impl Bucket {
+impl ReportPeriod {
     pub const ALL: [Self; 4] = [Self::Hour, Self::Day, Self::Week, Self::Month];
 
     #[must_use]
@@ -67,20 +67,20 @@ impl Zone {
     }
 
     /// The first instant of a day. Where the clocks leave out midnight, that is later.
-    pub(super) fn start_of(&self, date: Date) -> Result<UnixMillis, RangeError> {
+    pub(super) fn start_of(&self, date: Date) -> Result<UnixMillis, ReportRangeError> {
         let start = date.to_zoned(self.0.clone());
-        let start = start.map_err(|_| RangeError::Calendar)?;
+        let start = start.map_err(|_| ReportRangeError::Calendar)?;
         Ok(UnixMillis(start.timestamp().as_millisecond()))
     }
 
-    pub(super) fn date_of(&self, at: UnixMillis) -> Result<Date, RangeError> {
-        let at = Timestamp::from_millisecond(at.0).map_err(|_| RangeError::Calendar)?;
+    pub(super) fn date_of(&self, at: UnixMillis) -> Result<Date, ReportRangeError> {
+        let at = Timestamp::from_millisecond(at.0).map_err(|_| ReportRangeError::Calendar)?;
         Ok(self.0.to_datetime(at).date())
     }
 
     /// As in `2026-10-25T02:00+02:00`: around a change of the clocks the offset tells two hours apart.
-    fn label_of_hour(&self, at: UnixMillis) -> Result<Box<str>, RangeError> {
-        let at = Timestamp::from_millisecond(at.0).map_err(|_| RangeError::Calendar)?;
+    fn label_of_hour(&self, at: UnixMillis) -> Result<Box<str>, ReportRangeError> {
+        let at = Timestamp::from_millisecond(at.0).map_err(|_| ReportRangeError::Calendar)?;
         let local = at.to_zoned(self.0.clone());
         Ok(local.strftime("%Y-%m-%dT%H:%M%:z").to_string().into())
     }
@@ -103,18 +103,22 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    pub(super) fn new(range: &Range, zone: &Zone, bucket: Bucket) -> Result<Self, RangeError> {
+    pub(super) fn new(
+        range: &Range,
+        zone: &Zone,
+        bucket: ReportPeriod,
+    ) -> Result<Self, ReportRangeError> {
         let mut buckets = Vec::new();
         let mut push = |start, label: Box<str>| {
             if buckets.len() == REPORT_POINTS_MAX {
-                return Err(RangeError::TooManyPoints(REPORT_POINTS_MAX));
+                return Err(ReportRangeError::TooManyPoints(REPORT_POINTS_MAX));
             }
             // A date that a zone left out altogether begins when the next one does: it has no hours.
             buckets.pop_if(|(before, _)| *before == start);
             buckets.push((start, label));
             Ok(())
         };
-        if bucket == Bucket::Hour {
+        if bucket == ReportPeriod::Hour {
             let mut hour = range.from();
             while hour < range.before() {
                 push(hour, zone.label_of_hour(hour)?)?;
@@ -129,7 +133,7 @@ impl Calendar {
                 return Ok(Self { buckets });
             }
             push(start, label(date, bucket))?;
-            date = next(date, bucket).map_err(|_| RangeError::Calendar)?;
+            date = next(date, bucket).map_err(|_| ReportRangeError::Calendar)?;
         }
     }
 
@@ -142,35 +146,35 @@ impl Calendar {
     }
 }
 
-fn first_day(date: Date, bucket: Bucket) -> Result<Date, RangeError> {
+fn first_day(date: Date, bucket: ReportPeriod) -> Result<Date, ReportRangeError> {
     match bucket {
-        Bucket::Hour | Bucket::Day => Ok(date),
-        Bucket::Week => {
+        ReportPeriod::Hour | ReportPeriod::Day => Ok(date),
+        ReportPeriod::Week => {
             let back = i64::from(date.weekday().to_monday_zero_offset());
             date.checked_sub(back.days())
-                .map_err(|_| RangeError::Calendar)
+                .map_err(|_| ReportRangeError::Calendar)
         }
-        Bucket::Month => Ok(date.first_of_month()),
+        ReportPeriod::Month => Ok(date.first_of_month()),
     }
 }
 
-fn next(date: Date, bucket: Bucket) -> Result<Date, jiff::Error> {
+fn next(date: Date, bucket: ReportPeriod) -> Result<Date, jiff::Error> {
     match bucket {
-        Bucket::Hour | Bucket::Day => date.tomorrow(),
-        Bucket::Week => date.checked_add(1.week()),
-        Bucket::Month => date.checked_add(1.month()),
+        ReportPeriod::Hour | ReportPeriod::Day => date.tomorrow(),
+        ReportPeriod::Week => date.checked_add(1.week()),
+        ReportPeriod::Month => date.checked_add(1.month()),
     }
 }
 
-fn label(date: Date, bucket: Bucket) -> Box<str> {
+fn label(date: Date, bucket: ReportPeriod) -> Box<str> {
     match bucket {
-        Bucket::Hour | Bucket::Day => date.to_string(),
-        Bucket::Week => {
+        ReportPeriod::Hour | ReportPeriod::Day => date.to_string(),
+        ReportPeriod::Week => {
             let week: ISOWeekDate = date.iso_week_date();
             debug_assert_eq!(week.weekday(), Weekday::Monday);
             format!("{:04}-W{:02}", week.year(), week.week())
         }
-        Bucket::Month => format!("{:04}-{:02}", date.year(), date.month()),
+        ReportPeriod::Month => format!("{:04}-{:02}", date.year(), date.month()),
     }
     .into()
 }

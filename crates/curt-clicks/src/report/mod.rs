@@ -15,9 +15,9 @@ use std::time::Duration;
 use curt_core::ports::{ClickPage, ClickQuery, ClickReports, HourRange};
 use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult, UnixMillis};
 
-pub use calendar::{Bucket, Zone};
-pub use range::{Edge, Range, RangeError, USUAL_DAYS};
-pub use ranking::{Ranked, Ranking};
+pub use calendar::{ReportPeriod, Zone};
+pub use range::{Edge, Range, ReportRangeError, USUAL_DAYS};
+pub use ranking::{RankingQuery, RankingReport};
 pub use series::{Counts, Point};
 
 use calendar::Calendar;
@@ -42,7 +42,7 @@ pub struct Summary {
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     #[error(transparent)]
-    Range(#[from] RangeError),
+    Range(#[from] ReportRangeError),
     #[error("This server keeps no single clicks, so there are no numbers about some of them.")]
     NoClicks,
     #[error(transparent)]
@@ -62,7 +62,7 @@ impl Reports {
         subject: &ClickSubject,
         range: &Range,
         zone: &Zone,
-        bucket: Bucket,
+        bucket: ReportPeriod,
     ) -> Result<Summary, ReportError> {
         let calendar = Calendar::new(range, zone, bucket)?;
         let mut points = calendar.points();
@@ -71,7 +71,7 @@ impl Reports {
             .series(subject, Dimension::Class, range.counted());
         series::count(&mut points, &rollups.await?);
         let visitors = self.visitors(subject, range.counted()).await?;
-        if bucket != Bucket::Hour {
+        if bucket != ReportPeriod::Hour {
             series::place_visitors(&mut points, &visitors);
         }
         Ok(Summary {
@@ -96,16 +96,20 @@ impl Reports {
     }
 
     /// The most frequent values of a dimension, as of `now`.
-    pub async fn top(&self, ranking: &Ranking<'_>, now: UnixMillis) -> Result<Ranked, ReportError> {
+    pub async fn top(
+        &self,
+        ranking: &RankingQuery<'_>,
+        now: UnixMillis,
+    ) -> Result<RankingReport, ReportError> {
         if !ranking.needs_clicks() {
-            return Ok(ranking.of_rollups(&*self.store).await?);
+            return Ok(ranking.rank_rollups(&*self.store).await?);
         }
         let kept_from = match self.clicks_kept {
             None => UnixMillis(i64::MIN),
             Some(Duration::ZERO) => return Err(ReportError::NoClicks),
             Some(kept) => now.minus(kept),
         };
-        Ok(ranking.of_clicks(&*self.store, kept_from).await?)
+        Ok(ranking.rank_clicks(&*self.store, kept_from).await?)
     }
 
     /// How many clicks of each class.

@@ -38,7 +38,7 @@ pub struct Range {
 
 /// Why there is no report on a range. The words are for whoever asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RangeError {
+pub enum ReportRangeError {
     #[error("The range must end after it begins.")]
     Empty,
     #[error("A report covers at most {REPORT_YEARS_MAX} years.")]
@@ -54,7 +54,7 @@ pub enum RangeError {
 impl Range {
     /// From one edge to the other. A range of instants covers every hour that it touches. A day of a zone that is not
     /// whole hours away from UTC begins at the nearest hour.
-    pub fn new(from: Edge, to: Edge, zone: &Zone) -> Result<Self, RangeError> {
+    pub fn new(from: Edge, to: Edge, zone: &Zone) -> Result<Self, ReportRangeError> {
         let from = match from {
             Edge::At(at) => at.hour(),
             Edge::Day(date) => nearest_hour(zone.start_of(date)?),
@@ -62,7 +62,7 @@ impl Range {
         let before = match to {
             Edge::At(at) => hour_after(at),
             Edge::Day(date) => {
-                let next = date.tomorrow().map_err(|_| RangeError::Calendar)?;
+                let next = date.tomorrow().map_err(|_| ReportRangeError::Calendar)?;
                 nearest_hour(zone.start_of(next)?)
             }
         };
@@ -78,7 +78,7 @@ impl Range {
         to: Option<Edge>,
         now: UnixMillis,
         zone: &Zone,
-    ) -> Result<Self, RangeError> {
+    ) -> Result<Self, ReportRangeError> {
         let is_open = to.is_none();
         let to = to.unwrap_or(Edge::At(now.hour().plus(HOUR)));
         let from = from.map_or_else(|| usual_start(to, zone), Ok)?;
@@ -86,12 +86,12 @@ impl Range {
         Ok(Self { is_open, ..range })
     }
 
-    fn of_hours(from: UnixMillis, before: UnixMillis) -> Result<Self, RangeError> {
+    fn of_hours(from: UnixMillis, before: UnixMillis) -> Result<Self, ReportRangeError> {
         if before <= from {
-            return Err(RangeError::Empty);
+            return Err(ReportRangeError::Empty);
         }
         if before.since(from) > RANGE_MAX {
-            return Err(RangeError::TooLong);
+            return Err(ReportRangeError::TooLong);
         }
         Ok(Self {
             from,
@@ -128,13 +128,13 @@ impl Range {
     }
 }
 
-fn usual_start(end: Edge, zone: &Zone) -> Result<Edge, RangeError> {
+fn usual_start(end: Edge, zone: &Zone) -> Result<Edge, ReportRangeError> {
     let last = match end {
         Edge::Day(date) => date,
         Edge::At(at) => zone.date_of(at.minus(Duration::from_millis(1)))?,
     };
     let first = last.checked_sub((USUAL_DAYS - 1).days());
-    first.map(Edge::Day).map_err(|_| RangeError::Calendar)
+    first.map(Edge::Day).map_err(|_| ReportRangeError::Calendar)
 }
 
 /// The first whole hour that is not before the instant.

@@ -2,24 +2,16 @@
 //! browsers of one country.
 //!
 //! Rollups know one dimension each, and rollups of every pair would make a click three times as dear to count. So a ranking
-//! with filters is read from single clicks: the newest of the range, up to a bound, as far back as they are kept. It
-//! says from when on it is complete.
+//! with filters is read from single clicks, as far back as they are kept. It says from when on it is complete.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use curt_core::limits::{CLICKS_RANKED_MAX, PAGE_CLICKS_MAX};
-use curt_core::ports::{ClickFilter, ClickQuery, ClickReports, Top};
+use curt_core::ports::{ClickFilter, ClickRanking, ClickReports, Top};
 use curt_core::{ClickClass, ClickSubject, Dimension, PortResult, UnixMillis};
 
 use super::range::Range;
 
-const PAGES_MAX: usize = CLICKS_RANKED_MAX / PAGE_CLICKS_MAX;
-const MILLISECOND: Duration = Duration::from_millis(1);
-
 /// What is to be ranked.
 #[derive(Clone, Debug)]
-pub struct Ranking<'a> {
+pub struct RankingQuery<'a> {
     pub subject: &'a ClickSubject,
     pub dimension: Dimension,
     pub range: &'a Range,
@@ -28,13 +20,13 @@ pub struct Ranking<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ranked {
+pub struct RankingReport {
     pub top: Top,
-    /// Every click from here to the end of the range was looked at.
+    /// From here to the end of the range every click is counted.
     pub complete_from: UnixMillis,
 }
 
-impl Ranking<'_> {
+impl RankingQuery<'_> {
     /// Whether the rollups cannot tell.
     pub(super) fn needs_clicks(&self) -> bool {
         let is_of_rollups = match self.filter.class {
@@ -44,76 +36,49 @@ impl Ranking<'_> {
         !(is_of_rollups && self.filter.values.is_empty())
     }
 
-    pub(super) async fn of_rollups(&self, store: &dyn ClickReports) -> PortResult<Ranked> {
+    pub(super) async fn rank_rollups(&self, store: &dyn ClickReports) -> PortResult<RankingReport> {
         let hours = self.range.counted();
         let top = store.top(self.subject, self.dimension, hours, self.limit);
-        Ok(Ranked {
+        Ok(RankingReport {
             top: top.await?,
             complete_from: self.range.from(),
         })
     }
 
     /// Clicks before `kept_from` may be gone.
-    pub(super) async fn of_clicks(
+    pub(super) async fn rank_clicks(
         &self,
         store: &dyn ClickReports,
         kept_from: UnixMillis,
-    ) -> PortResult<Ranked> {
-        let filter = self.clicks_wanted();
-        let mut query = self.first_page();
-        let mut counts = BTreeMap::<Box<str>, u64>::new();
-        let mut complete_from = self.range.before();
-        for _ in 0..PAGES_MAX {
-            let page = store.clicks(&query).await?;
-            for click in page.clicks.iter().filter(|click| filter.takes(click)) {
-                if let Some(value) = click.value(self.dimension) {
-                    *counts.entry(value.into()).or_default() += 1;
-                }
-            }
-            // There may be more of the same millisecond.
-            if let Some(oldest) = page.clicks.last() {
-                complete_from = oldest.at.plus(MILLISECOND);
-            }
-            query.cursor = page.next;
-            if query.cursor.is_none() {
-                complete_from = self.range.from();
-                break;
-            }
-        }
-        if kept_from > self.range.from() {
-            complete_from = complete_from.max(kept_from);
-        }
-        Ok(Ranked {
-            top: Top::of(counts, self.limit),
-            complete_from,
+    ) -> PortResult<RankingReport> {
+        let ranking = ClickRanking {
+            subject: self.subject.clone(),
+            from: self.range.from(),
+            before: self.range.counted_before(),
+            filter: self.click_filter(),
+            dimension: self.dimension,
+            limit: self.limit,
+        };
+        Ok(RankingReport {
+            top: store.rank_clicks(&ranking).await?,
+            complete_from: self.range.from().max(kept_from),
         })
     }
 
     /// As rollups do it: other dimensions than the class are of humans unless another class is asked for.
-    fn clicks_wanted(&self) -> ClickFilter {
+    fn click_filter(&self) -> ClickFilter {
         let mut filter = self.filter.clone();
         if self.dimension.counts_humans() {
             filter.class.get_or_insert(ClickClass::Human);
         }
         filter
     }
-
-    /// Without the filter: only who sees all clicks knows how far back they go.
-    fn first_page(&self) -> ClickQuery {
-        ClickQuery {
-            subject: self.subject.clone(),
-            from: self.range.from(),
-            before: self.range.counted_before(),
-            filter: ClickFilter::default(),
-            cursor: None,
-            limit: PAGE_CLICKS_MAX,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use curt_core::ports::{ClickStore as _, ClickWindow};
     use curt_core::{Click, ClickOutcome, Day, DomainId, Key, LinkId, Sketch, SubjectDay};
@@ -183,8 +148,11 @@ mod tests {
         }
     }
 
-    async fn browsers(reports: &Reports, filter: &ClickFilter) -> Result<Ranked, ReportError> {
-        let ranking = Ranking {
+    async fn browsers(
+        reports: &Reports,
+        filter: &ClickFilter,
+    ) -> Result<RankingReport, ReportError> {
+        let ranking = RankingQuery {
             subject: &ClickSubject::Link(id(), 1),
             dimension: Dimension::Browser,
             range: &range(),
@@ -231,11 +199,11 @@ mod tests {
     #[tokio::test]
     async fn without_filters_the_rollups_tell() {
         let reports = reports(Vec::new(), Some(Duration::ZERO)).await;
-        let people = ClickFilter {
+        let users = ClickFilter {
             class: Some(ClickClass::Human),
             ..ClickFilter::default()
         };
-        for filter in [ClickFilter::default(), people] {
+        for filter in [ClickFilter::default(), users] {
             let ranked = browsers(&reports, &filter).await.unwrap();
             assert_eq!(ranked.top.values, [("of the rollups".into(), 1_000_000)]);
             assert_eq!(ranked.complete_from, range().from());
@@ -245,22 +213,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_newest_clicks_are_looked_at_and_it_is_said_since_when() {
-        let seconds = 1..=CLICKS_RANKED_MAX as u64 + 500;
+    async fn all_clicks_are_ranked_however_many_there_are() {
         let at = |second| NOW.minus(Duration::from_secs(second));
-        let clicks = seconds.map(|second| click(at(second), "DE", "Firefox"));
+        let clicks = (1..=30_000).map(|second| click(at(second), "DE", "Firefox"));
         let reports = reports(clicks.collect(), None).await;
         let german = with(&[(Dimension::Country, "DE")]);
         let ranked = browsers(&reports, &german).await.unwrap();
-        let looked_at = CLICKS_RANKED_MAX as u64;
-        assert_eq!(ranked.top.values, [("Firefox".into(), looked_at)]);
-        assert_eq!(ranked.complete_from, at(looked_at).plus(MILLISECOND));
-        // None of them has the value: it is known since when.
-        let ranked = browsers(&reports, &with(&[(Dimension::Country, "FR")])).await;
-        assert_eq!(
-            ranked.unwrap().complete_from,
-            at(looked_at).plus(MILLISECOND)
-        );
+        assert_eq!(ranked.top.values, [("Firefox".into(), 30_000)]);
+        assert_eq!(ranked.complete_from, range().from());
     }
 
     #[tokio::test]

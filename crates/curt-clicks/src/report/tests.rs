@@ -68,7 +68,7 @@ impl World {
         self.applied += 1;
     }
 
-    async fn summary(&self, range: Range, zone: &Zone, bucket: Bucket) -> Summary {
+    async fn summary(&self, range: Range, zone: &Zone, bucket: ReportPeriod) -> Summary {
         let reports = Reports::new(Arc::clone(&self.store) as Arc<dyn ClickReports>, None);
         reports
             .summary(&link(), &range, zone, bucket)
@@ -108,7 +108,7 @@ async fn a_day_on_which_the_clocks_change_has_23_or_25_hours() {
             UnixMillis(range.before().0 + 7_200_000),
         )
         .await;
-        let summary = world.summary(range, &berlin, Bucket::Day).await;
+        let summary = world.summary(range, &berlin, ReportPeriod::Day).await;
         let counted: Vec<_> = summary
             .points
             .iter()
@@ -125,7 +125,7 @@ async fn the_repeated_hour_of_a_clock_change_is_two_points() {
     let (from, to) = (at("2026-10-25T00:00:00Z"), at("2026-10-25T02:00:00Z"));
     let range = Range::new(Edge::At(from), Edge::At(to), &berlin).unwrap();
     let world = one_each_hour(from, to).await;
-    let summary = world.summary(range, &berlin, Bucket::Hour).await;
+    let summary = world.summary(range, &berlin, ReportPeriod::Hour).await;
     assert_eq!(
         hours(&summary),
         [("2026-10-25T02:00+02:00", 1), ("2026-10-25T02:00+01:00", 1)]
@@ -138,7 +138,7 @@ async fn a_day_without_midnight_begins_when_the_clocks_say_so_and_a_skipped_day_
     let sao_paulo = zone("America/Sao_Paulo");
     let range = Range::new(date("2018-11-03"), date("2018-11-05"), &sao_paulo).unwrap();
     let world = one_each_hour(range.from(), range.before()).await;
-    let summary = world.summary(range, &sao_paulo, Bucket::Day).await;
+    let summary = world.summary(range, &sao_paulo, ReportPeriod::Day).await;
     assert_eq!(
         hours(&summary),
         [("2018-11-03", 24), ("2018-11-04", 23), ("2018-11-05", 24)]
@@ -147,7 +147,7 @@ async fn a_day_without_midnight_begins_when_the_clocks_say_so_and_a_skipped_day_
     let apia = zone("Pacific/Apia");
     let range = Range::new(date("2011-12-29"), date("2011-12-31"), &apia).unwrap();
     let world = one_each_hour(range.from(), range.before()).await;
-    let summary = world.summary(range, &apia, Bucket::Day).await;
+    let summary = world.summary(range, &apia, ReportPeriod::Day).await;
     assert_eq!(hours(&summary), [("2011-12-29", 24), ("2011-12-31", 24)]);
 }
 
@@ -163,7 +163,7 @@ async fn days_of_half_hour_zones_begin_at_the_nearest_hour() {
         let range = Range::new(date("2026-11-15"), date("2026-11-16"), &zone).unwrap();
         assert_eq!(range.from(), at(first_hour), "{name}");
         let world = one_each_hour(range.from(), range.before()).await;
-        let summary = world.summary(range, &zone, Bucket::Day).await;
+        let summary = world.summary(range, &zone, ReportPeriod::Day).await;
         assert_eq!(
             hours(&summary),
             [("2026-11-15", 24), ("2026-11-16", 24)],
@@ -176,14 +176,14 @@ async fn days_of_half_hour_zones_begin_at_the_nearest_hour() {
 async fn weeks_are_iso_weeks_around_new_year() {
     let world = one_each_hour(at("2026-12-27T00:00:00Z"), at("2027-01-06T00:00:00Z")).await;
     let range = Range::new(date("2026-12-27"), date("2027-01-05"), &Zone::UTC).unwrap();
-    let summary = world.summary(range, &Zone::UTC, Bucket::Week).await;
+    let summary = world.summary(range, &Zone::UTC, ReportPeriod::Week).await;
     // 27 December is a Sunday; 1 January a Friday of the old year's week 53.
     assert_eq!(
         hours(&summary),
         [("2026-W52", 24), ("2026-W53", 7 * 24), ("2027-W01", 2 * 24)]
     );
     let range = Range::new(date("2024-12-30"), date("2024-12-31"), &Zone::UTC).unwrap();
-    let summary = world.summary(range, &Zone::UTC, Bucket::Week).await;
+    let summary = world.summary(range, &Zone::UTC, ReportPeriod::Week).await;
     assert_eq!(hours(&summary), [("2025-W01", 0)]);
 }
 
@@ -203,7 +203,7 @@ async fn points_without_clicks_are_there_and_the_points_add_up() {
         .add_clicks(at("2026-04-01T00:00:00Z"), "head", 11, &[1])
         .await;
     let range = Range::new(date("2026-01-15"), date("2026-04-30"), &Zone::UTC).unwrap();
-    let summary = world.summary(range, &Zone::UTC, Bucket::Month).await;
+    let summary = world.summary(range, &Zone::UTC, ReportPeriod::Month).await;
     let points: Vec<_> = summary
         .points
         .iter()
@@ -237,7 +237,7 @@ async fn a_range_of_instants_covers_the_hours_that_it_touches() {
     ] {
         let edge = |time: &str| Edge::At(at(&format!("2026-11-15T{time}")));
         let range = Range::new(edge(from), edge(to), &Zone::UTC).unwrap();
-        let summary = world.summary(range, &Zone::UTC, Bucket::Day).await;
+        let summary = world.summary(range, &Zone::UTC, ReportPeriod::Day).await;
         assert_eq!(summary.totals.human, count, "{from} to {to}");
         assert_eq!(summary.points.len(), 1);
     }
@@ -253,7 +253,7 @@ fn a_range_that_is_not_said_is_the_last_thirty_days_up_to_the_hour_that_has_begu
     let day = Range::asked(None, Some(date("2026-01-31")), now, &Zone::UTC).unwrap();
     assert_eq!(day.from(), at("2026-01-02T00:00:00Z"));
     let late = Range::asked(Some(date("2026-11-16")), None, now, &Zone::UTC);
-    assert_eq!(late.unwrap_err(), RangeError::Empty);
+    assert_eq!(late.unwrap_err(), ReportRangeError::Empty);
 }
 
 /// After the clock has stepped back, clicks are dated later than now.
@@ -269,14 +269,14 @@ async fn a_range_without_an_end_counts_what_is_dated_later() {
         world.add_clicks(at, "human", 1, &[visitor]).await;
     }
     let open = Range::asked(None, None, now, &Zone::UTC).unwrap();
-    let summary = world.summary(open, &Zone::UTC, Bucket::Day).await;
+    let summary = world.summary(open, &Zone::UTC, ReportPeriod::Day).await;
     assert_eq!((summary.totals.human, summary.visitors), (3, 3));
     let last = summary.points.last().unwrap();
     assert_eq!((&*last.label, last.counts.human), ("2026-11-15", 3));
-    let hours = world.summary(open, &Zone::UTC, Bucket::Hour).await;
+    let hours = world.summary(open, &Zone::UTC, ReportPeriod::Hour).await;
     assert_eq!(hours.totals.human, 3);
     let ended = Range::asked(None, Some(Edge::At(now)), now, &Zone::UTC).unwrap();
-    let summary = world.summary(ended, &Zone::UTC, Bucket::Day).await;
+    let summary = world.summary(ended, &Zone::UTC, ReportPeriod::Day).await;
     assert_eq!(summary.totals.human, 1);
 }
 
@@ -286,15 +286,15 @@ async fn ranges_and_series_are_bounded() {
     let range = |from, to| Range::new(date(from), date(to), utc);
     assert_eq!(
         range("2026-01-02", "2026-01-01").unwrap_err(),
-        RangeError::Empty
+        ReportRangeError::Empty
     );
     assert_eq!(
         range("2000-01-01", "2026-01-01").unwrap_err(),
-        RangeError::TooLong
+        ReportRangeError::TooLong
     );
     assert_eq!(
         range("2026-01-01", "9999-12-31").unwrap_err(),
-        RangeError::Calendar
+        ReportRangeError::Calendar
     );
     let end = Edge::At(UnixMillis(i64::MAX));
     let begin = Edge::At(UnixMillis(i64::MIN));
@@ -303,14 +303,16 @@ async fn ranges_and_series_are_bounded() {
     }
     let years = range("2017-01-01", "2026-12-31").unwrap();
     let reports = Reports::new(Arc::new(MemoryClickStore::new()), None);
-    for bucket in [Bucket::Day, Bucket::Week, Bucket::Month] {
+    for bucket in [ReportPeriod::Day, ReportPeriod::Week, ReportPeriod::Month] {
         let summary = reports.summary(&link(), &years, utc, bucket).await;
         assert!(summary.is_ok(), "{bucket:?}");
     }
-    let hours = reports.summary(&link(), &years, utc, Bucket::Hour).await;
+    let hours = reports
+        .summary(&link(), &years, utc, ReportPeriod::Hour)
+        .await;
     assert!(matches!(
         hours,
-        Err(ReportError::Range(RangeError::TooManyPoints(5_000)))
+        Err(ReportError::Range(ReportRangeError::TooManyPoints(5_000)))
     ));
 }
 

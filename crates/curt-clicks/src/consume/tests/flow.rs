@@ -211,7 +211,7 @@ async fn a_window_is_written_when_it_ends_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_full_fold_is_written_early_and_the_rest_at_the_end() {
+async fn a_full_aggregate_is_written_early_and_the_rest_at_the_end() {
     let world = World::new();
     let keys = ["a", "b", "nobodys"];
     let clicks: Vec<_> = (0..300).map(|n| click(keys[n as usize % 3], n)).collect();
