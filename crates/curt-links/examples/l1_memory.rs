@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ResolveMetrics::default(),
     );
     runtime.block_on(fill(&resolver, links))?;
-    let (kept, weighed) = resolver.held();
+    let (kept, weighed) = resolver.cache_size();
     let grown = resident()?.saturating_sub(before);
     let each = |bytes: u64| bytes as f64 / kept as f64;
     println!("{kept} of {links} links kept in {cache_bytes} bytes");
@@ -57,6 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for distinct in [100, 10_000, 1_000_000] {
         time_hits(&resolver, distinct, links);
     }
+    time_zipf(&resolver, links);
     Ok(())
 }
 
@@ -82,6 +83,33 @@ fn time_hits(resolver: &Resolver, distinct: u64, links: u64) {
     }
     let nanos = (cpu_nanos() - started) / LOOKUPS as f64;
     println!("{nanos:.0} ns per look-up over {distinct} keys, {hits} hits of {LOOKUPS}");
+}
+
+/// Look-ups by Zipf's distribution with exponent 1, as in the benchmark of redirects.
+fn time_zipf(resolver: &Resolver, links: u64) {
+    const LOOKUPS: usize = 2_000_000;
+    let now = SystemClock.now();
+    let mut state = 7_u64;
+    let keys: Vec<String> = (0..LOOKUPS)
+        .map(|_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let at = (state >> 11) as f64 / (1_u64 << 53) as f64;
+            // The inverse of the distribution, near enough: ranks are exponential in the share.
+            let rank = (links as f64).powf(at) as u64;
+            key(rank.wrapping_mul(7_919) % links)
+        })
+        .collect();
+    let mut hits = 0_u64;
+    let started = cpu_nanos();
+    for key in &keys {
+        if let Some(hit) = black_box(resolver.cached(named(key), now)) {
+            hits += u64::from(!hit.location_bytes().is_empty());
+        }
+    }
+    let nanos = (cpu_nanos() - started) / LOOKUPS as f64;
+    println!("{nanos:.0} ns per look-up by Zipf(1.0), {hits} hits of {LOOKUPS}");
 }
 
 fn key(n: u64) -> String {

@@ -6,6 +6,9 @@
 //! acknowledged or not, so that no copy from before it is served afterwards.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 pub mod admit;
 pub mod blocklist;
@@ -37,7 +40,7 @@ pub use metrics::LinkMetrics;
 pub use operations::{LinkCaller, LinkDraft, LinkEdit, LinkOperations, NewPassword};
 pub use policy::LinkPolicy;
 pub use purge::{PurgePorts, PurgeSettings, Purger};
-pub use resolve::{Hit, Resolution, ResolveMetrics, Resolver, ResolverSettings};
+pub use resolve::{Resolution, ResolveMetrics, Resolver, ResolverSettings};
 pub use settings::LinkSettings;
 
 /// Creates and manages links.
@@ -112,6 +115,10 @@ impl Links {
     {
         let writing = write(Arc::clone(&self.ports.store));
         let resolver = Arc::clone(&self.resolver);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "goes on when its caller leaves: what is written must be invalidated"
+        )]
         let task = tokio::spawn(async move {
             let (changes, reply) = writing.await;
             resolver.invalidate(&changes);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use curt_core::{LimitedAccounts, Link, Visibility};
+use curt_core::{LimitedAccounts, ServedLink, Visibility};
 
 use crate::blocklist::Blocklist;
 use crate::resolve::Resolver;
@@ -85,7 +85,7 @@ impl LinkPolicy {
             let resolvers = self.resolvers.lock();
             let resolvers = resolvers.unwrap_or_else(PoisonError::into_inner);
             for resolver in resolvers.iter().filter_map(Weak::upgrade) {
-                resolver.forget_all();
+                resolver.invalidate_all();
             }
         }
         is_new
@@ -115,14 +115,16 @@ pub(crate) struct PolicySnapshot {
 }
 
 impl PolicySnapshot {
-    pub(crate) fn service(&self, link: &Link) -> Service {
-        if self.blocklist.blocks_address(link.target.as_str()) {
+    pub(crate) fn service(&self, link: &ServedLink) -> Service {
+        let (_, attribution) = link.attribution();
+        let owner = attribution.owner;
+        if self.blocklist.blocks_address(link.location()) {
             Service::Blocked
-        } else if self.limited.gone_users.contains(&link.owner) {
+        } else if self.limited.gone_users.contains(&owner) {
             Service::Gone
-        } else if link.visibility != Visibility::Public
-            || link.max_clicks.is_some()
-            || self.limited.limits(link)
+        } else if link.visibility() != Visibility::Public
+            || link.has_limited_clicks()
+            || self.limited.limits(owner, link.made_with())
         {
             Service::Guarded
         } else {

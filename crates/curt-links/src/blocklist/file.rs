@@ -134,7 +134,7 @@ impl BlocklistFile {
             tracing::error!(
                 event = event::BLOCKLIST_REFUSED,
                 error = failure,
-                "blocklist cannot be used; the one before stays in force"
+                "blocklist refused, keeping previous one"
             );
             self.failure = Some(failure);
         }
@@ -146,6 +146,10 @@ impl Stamp {
     fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         let modified = found.modified().ok()?;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "compared with the time of the file system"
+        )]
         let age = SystemTime::now().duration_since(modified).ok()?;
         (age > STAMP_GRAIN).then_some(Self {
             bytes: found.len(),

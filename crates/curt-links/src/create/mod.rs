@@ -19,7 +19,7 @@ use curt_core::{
     ApiKeyNumber, ErrorKind, Field, FieldError, KeyOrigin, Link, LinkId, LinkState, OwnerId,
     PortError, PortResult, Revision,
 };
-use curt_keys::{KeyHint, SuppliedKey};
+use curt_keys::{KeyRequest, SuppliedKey};
 
 pub use self::idempotent::IdempotencyKey;
 use crate::Links;
@@ -160,7 +160,7 @@ impl Links {
         }
         let mut attempt = u32::try_from(attempt).unwrap_or(u32::MAX);
         loop {
-            let hint = KeyHint {
+            let hint = KeyRequest {
                 target: &draft.target,
                 owner,
                 attempt,

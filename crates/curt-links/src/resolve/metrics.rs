@@ -19,46 +19,46 @@ pub struct ResolveMetrics {
     pub(super) hit: Counter,
     pub(super) miss: Counter,
     pub(super) absent: Counter,
-    pub(super) held: Arc<Held>,
+    pub(super) cache_size: Arc<CacheSize>,
 }
 
 impl ResolveMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let lookups = ByResult::default();
-        let held = Arc::new(Held::default());
+        let cache_size = Arc::new(CacheSize::default());
         registry.register(
             metric::CACHE_LOOKUPS,
             "Look-ups in the process's cache, by result",
             lookups.clone(),
         );
-        registry.register_collector(Box::new(Arc::clone(&held)));
+        registry.register_collector(Box::new(Arc::clone(&cache_size)));
         let by = |result| lookups.get_or_create_owned(&[("result", result)]);
         Self {
             hit: by("hit"),
             miss: by("miss"),
             absent: by("absent"),
-            held,
+            cache_size,
         }
     }
 }
 
 /// Reads the cache's size when the metrics are asked for, so that the cache need not keep gauges up to date.
 #[derive(Default)]
-pub(super) struct Held(OnceLock<Weak<LiveCache>>);
+pub(super) struct CacheSize(OnceLock<Weak<LiveCache>>);
 
-impl Held {
+impl CacheSize {
     pub(super) fn watch(&self, cache: &Arc<LiveCache>) {
         self.0.get_or_init(|| Arc::downgrade(cache));
     }
 }
 
-impl fmt::Debug for Held {
+impl fmt::Debug for CacheSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held").finish_non_exhaustive()
+        f.debug_struct("CacheSize").finish_non_exhaustive()
     }
 }
 
-impl Collector for Held {
+impl Collector for CacheSize {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let cache = self.0.get().and_then(Weak::upgrade);
         let (bytes, links) = cache.map_or((0, 0), |cache| (cache.bytes(), cache.links() as u64));

@@ -1,9 +1,9 @@
-//! From a key to where it leads: L1, then the cache of misses, then one load per key.
+//! From a key to where it leads: L1, then the negative cache, then a single-flight load.
 //!
-//! - A copy is judged at every read: expiry and valid-since against `now`, and the age of the copy against
+//! - A copy is checked at every read: expiry and valid-since against `now`, and the age of the copy against
 //!   `entry_ttl`, which hits never refresh (L-2).
 //! - A copy is as old as the moment at which its load *began*: the store may have read the link right then, however late
-//!   its answer arrived. The same holds for misses, and for requests that wait for another request's load.
+//!   its answer arrived. The same holds for negative answers, and for requests that wait for another request's load.
 //! - Ages are differences of the wall clock, which goes on while the process is stopped (SIGSTOP) and while the
 //!   machine sleeps, and which requests read anyway. Each request reads it after its bytes have been received. A clock
 //!   that steps back below the beginning of a load makes the copy stale.
@@ -16,30 +16,28 @@
 //!   cache need not ask whether its key is one.
 //! - A failure of the store is an error for everybody who waited, never an "absent", and is not remembered.
 
-mod flights;
 mod live;
 mod metrics;
-mod misses;
-mod record;
+mod negative_cache;
 mod settings;
+mod single_flight;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use curt_core::clock::UnixMillis;
 use curt_core::error::{ErrorKind, PortError, PortResult};
-use curt_core::link::Standing;
+use curt_core::link::Availability;
 use curt_core::ports::{LinkChange, LinkStore, SpendReply};
 use curt_core::reserved::is_reserved;
-use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision, Visibility};
+use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision, ServedLink, Visibility};
 use tokio::sync::{Semaphore, mpsc};
 
-use self::flights::{Boarding, Flights, Landed};
 use self::live::LiveCache;
 pub use self::metrics::ResolveMetrics;
-pub use self::misses::MISS_TTL_MAX;
-use self::misses::{Miss, MissCache, is_fresh};
-pub use self::record::Hit;
+pub use self::negative_cache::NEGATIVE_TTL_MAX;
+use self::negative_cache::{NegativeAnswer, NegativeCache, is_fresh};
 pub use self::settings::ResolverSettings;
+use self::single_flight::{Join, LoadOutcome, SingleFlight};
 use crate::policy::{LinkPolicy, PolicySnapshot, Service};
 
 /// How often one request starts over because the link changed while it was loaded.
@@ -53,7 +51,7 @@ const OP: &str = "load a link";
 /// What a visitor gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    Live(Hit),
+    Live(ServedLink),
     /// Live, but not for every visitor or not at every moment: it is private or has a password, or visits to it are
     /// limited. Who is let through takes a visit by [`Resolver::spend`] last of all.
     Guarded(Arc<Link>),
@@ -65,15 +63,16 @@ pub enum Resolution {
     Blocked,
 }
 
-/// What was decided about a loaded link, and what to remember of it.
-struct Verdict {
+/// What was decided about a loaded link.
+struct LoadDecision {
     resolution: Resolution,
-    keeping: Keeping,
+    fill: CacheFill,
 }
 
-enum Keeping {
-    Copy(Hit),
-    Miss(Miss),
+/// What a load leaves in the caches, in place of what was there.
+enum CacheFill {
+    Live(ServedLink),
+    Negative(NegativeAnswer),
     Nothing,
 }
 
@@ -86,10 +85,10 @@ pub struct Resolver {
     clock: Arc<dyn Clock>,
     metrics: ResolveMetrics,
     live: Arc<LiveCache>,
-    misses: MissCache,
-    flights: Flights<PortResult<Resolution>>,
+    negative: NegativeCache,
+    single_flight: SingleFlight<PortResult<Resolution>>,
     policy: Arc<LinkPolicy>,
-    loads: Semaphore,
+    load_permits: Semaphore,
     expired: mpsc::Sender<ExpiredSeen>,
     expired_seen: Mutex<Option<mpsc::Receiver<ExpiredSeen>>>,
 }
@@ -103,12 +102,12 @@ impl Resolver {
         metrics: ResolveMetrics,
     ) -> Arc<Self> {
         let live = Arc::new(LiveCache::new(settings.cache_bytes));
-        metrics.held.watch(&live);
+        metrics.cache_size.watch(&live);
         let (expired, expired_seen) = mpsc::channel(EXPIRED_SEEN_MAX);
         let resolver = Arc::new(Self {
-            misses: MissCache::new(settings.miss_entries, settings.miss_ttl),
-            flights: Flights::new(),
-            loads: Semaphore::new(settings.loads_max.clamp(1, Semaphore::MAX_PERMITS)),
+            negative: NegativeCache::new(settings.negative_entries, settings.negative_ttl),
+            single_flight: SingleFlight::new(),
+            load_permits: Semaphore::new(settings.loads_max.clamp(1, Semaphore::MAX_PERMITS)),
             expired,
             expired_seen: Mutex::new(Some(expired_seen)),
             live,
@@ -125,9 +124,9 @@ impl Resolver {
     /// Returns the link if a copy of it is here and redirects at `now`. Allocates nothing and never waits; `None` says
     /// nothing about the store. Counts nothing: callers that ask at each request [count](Self::count_hits) many at once.
     #[must_use]
-    pub fn cached(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<Hit> {
-        let copy = self.copy(link, now)?;
-        (copy.standing(now) == Standing::Live).then_some(copy)
+    pub fn cached(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<ServedLink> {
+        let copy = self.get_fresh(link, now)?;
+        (copy.availability(now) == Availability::Live).then_some(copy)
     }
 
     /// Counts links that [`cached`](Self::cached) returned.
@@ -135,14 +134,14 @@ impl Resolver {
         self.metrics.hit.inc_by(count);
     }
 
-    /// What the key leads to now. A text that cannot be a key is absent.
+    /// Returns what the key leads to now. A text that cannot be a key is absent.
     pub async fn resolve(&self, link: LinkRef<'_>) -> PortResult<Resolution> {
         if is_reserved(link.key) {
             return Ok(Resolution::Absent);
         }
         let asked_at = self.clock.now();
-        if let Some(known) = self.known(link, asked_at) {
-            return Ok(known);
+        if let Some(cached) = self.resolve_cached(link, asked_at) {
+            return Ok(cached);
         }
         let Some(id) = link.to_id() else {
             return Ok(Resolution::Absent);
@@ -151,38 +150,38 @@ impl Resolver {
         for _ in 0..ROUNDS_MAX {
             // Before the store is asked: what it answers may be no younger than this.
             let began = self.clock.now();
-            let may_follow = |flight| self.may_follow(flight, asked_at, began);
-            let landed = match self.flights.board(&id, began, may_follow) {
-                Boarding::Follow(flight) => flight.landed().await,
-                Boarding::Lead(lead) => {
-                    // Read on board: whoever replaces it from now on voids this flight.
+            let may_follow = |load| self.may_follow(load, asked_at, began);
+            let outcome = match self.single_flight.join(&id, began, may_follow) {
+                Join::Follower(follower) => follower.wait().await,
+                Join::Leader(leader) => {
+                    // Read after joining: a change of policy from now on invalidates this load.
                     let policy = self.policy.now();
                     let loaded = self.load(&policy, &id).await;
                     let now = self.clock.now();
-                    let (result, keeping) = match loaded {
+                    let (result, fill) = match loaded {
                         Ok(found) => {
-                            let verdict = self.judge(&policy, found.as_ref(), began, now);
-                            (Ok(verdict.resolution), Some(verdict.keeping))
+                            let decision = self.decide(&policy, found, began, now);
+                            (Ok(decision.resolution), Some(decision.fill))
                         }
                         Err(failure) => (Err(failure), None),
                     };
-                    lead.land(result, || {
-                        if let Some(keeping) = keeping {
-                            self.keep(&id, keeping, began, now);
+                    leader.complete(result, || {
+                        if let Some(fill) = fill {
+                            self.fill_caches(&id, fill, began, now);
                         }
                     })
                 }
             };
-            if let Landed::With(result) = landed {
+            if let LoadOutcome::Loaded(result) = outcome {
                 return result;
             }
         }
-        // The link changes faster than it can be loaded: one answer from the store, which is not kept.
+        // The link changes faster than it can be loaded: one answer from the store, which is not cached.
         let (began, policy) = (self.clock.now(), self.policy.now());
         let found = self.load(&policy, &id).await?;
         let now = self.clock.now();
-        let verdict = self.judge(&policy, found.as_ref(), began, now);
-        Ok(verdict.resolution)
+        let decision = self.decide(&policy, found, began, now);
+        Ok(decision.resolution)
     }
 
     /// Takes one visit of a [`Resolution::Guarded`] link that has only so many; one that does not count, as of a bot or
@@ -205,79 +204,82 @@ impl Resolver {
     /// Drops the copies of the links and invalidates loads under way: to be called after every write, acknowledged or not.
     pub fn invalidate(&self, changes: &[LinkChange]) {
         for LinkChange { id, .. } in changes {
-            self.flights.void(id, || {
+            self.single_flight.invalidate(id, || {
                 self.live.remove(id.as_ref());
-                self.misses.remove(id.as_ref());
+                self.negative.remove(id.as_ref());
             });
         }
     }
 
-    /// Links held and bytes that they take.
+    /// Returns how many links are cached and the bytes that they take.
     #[must_use]
-    pub fn held(&self) -> (usize, u64) {
+    pub fn cache_size(&self) -> (usize, u64) {
         (self.live.links(), self.live.bytes())
     }
 
-    /// Expired links met on the way, for the purger; the first caller gets them.
+    /// Returns the expired links that requests met, for the purger; the first caller gets them.
     pub(crate) fn take_expired_seen(&self) -> Option<mpsc::Receiver<ExpiredSeen>> {
         let seen = self.expired_seen.lock();
         seen.unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Drops all copies and voids all loads under way. A load that boards later is judged by the policy that was put
-    /// in force before this call.
-    pub(crate) fn forget_all(&self) {
-        self.flights.void_all();
+    /// Drops all copies and invalidates all loads under way: after a change of policy, and when changes may have been
+    /// missed ([`Invalidation::Gap`](curt_core::ports::Invalidation::Gap)). A load that begins later is decided by the
+    /// policy that was put in force before this call.
+    pub fn invalidate_all(&self) {
+        // Loads first: one that completes after the caches were emptied would fill them again.
+        self.single_flight.invalidate_all();
         self.live.clear();
-        self.misses.clear();
+        self.negative.clear();
     }
 
-    /// A copy that is not too old.
-    fn copy(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<Hit> {
+    /// Returns the cached link if it is not too old.
+    fn get_fresh(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<ServedLink> {
         let copy = self.live.get(link)?;
-        self.is_usable(copy.loaded_at(), now).then_some(copy)
+        self.is_fresh_enough(copy.loaded_at(), now).then_some(copy)
     }
 
-    /// Whether what a load found that began at `loaded_at` may be served to a request that is judged at `now`.
-    fn is_usable(&self, loaded_at: UnixMillis, now: UnixMillis) -> bool {
+    /// Whether what a load found that began at `loaded_at` may be served at `now`.
+    fn is_fresh_enough(&self, loaded_at: UnixMillis, now: UnixMillis) -> bool {
         match self.settings.entry_ttl {
             Some(ttl) => is_fresh(loaded_at, now, ttl),
             None => true,
         }
     }
 
-    /// Whether a request of `asked_at` may wait for a load that another one began at `flight`. `now` is later than
+    /// Whether a request of `asked_at` may wait for a load that another one began at `load`. `now` is later than
     /// both unless the clock stepped back in between.
-    fn may_follow(&self, flight: UnixMillis, asked_at: UnixMillis, now: UnixMillis) -> bool {
+    fn may_follow(&self, load: UnixMillis, asked_at: UnixMillis, now: UnixMillis) -> bool {
         match self.settings.entry_ttl {
-            Some(ttl) => flight <= now && asked_at.since(flight) < ttl,
+            Some(ttl) => load <= now && asked_at.since(load) < ttl,
             None => true,
         }
     }
 
-    fn known(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<Resolution> {
-        if let Some(copy) = self.copy(link, now) {
+    fn resolve_cached(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<Resolution> {
+        if let Some(copy) = self.get_fresh(link, now) {
             self.metrics.hit.inc();
-            return Some(match copy.standing(now) {
-                Standing::Live => Resolution::Live(copy),
-                Standing::Absent => Resolution::Absent,
-                Standing::Gone => {
-                    self.retire(link, &copy, now);
+            return Some(match copy.availability(now) {
+                Availability::Live => Resolution::Live(copy),
+                Availability::Absent => Resolution::Absent,
+                Availability::Gone => {
+                    self.drop_expired(link, &copy, now);
                     Resolution::Gone
                 }
             });
         }
-        let miss = self.misses.get(link, now)?;
+        let answer = self.negative.get(link, now)?;
         self.metrics.absent.inc();
-        Some(match miss {
-            Miss::Absent => Resolution::Absent,
-            Miss::Gone => Resolution::Gone,
-            Miss::Blocked => Resolution::Blocked,
+        Some(match answer {
+            NegativeAnswer::Absent => Resolution::Absent,
+            NegativeAnswer::Gone => Resolution::Gone,
+            NegativeAnswer::Blocked => Resolution::Blocked,
         })
     }
 
-    /// Moves a copy that has expired to the misses, so that it is reported for purging once and not at every visit.
-    fn retire(&self, link: LinkRef<'_>, copy: &Hit, now: UnixMillis) {
+    /// Moves a copy that has expired to the negative cache, so that it is reported for purging once and not at every
+    /// click.
+    fn drop_expired(&self, link: LinkRef<'_>, copy: &ServedLink, now: UnixMillis) {
         let Some(id) = copy.id() else { return };
         self.report_expired(&id, copy.revision());
         // Where others write, the expiry that passed may have been replaced since the copy was loaded.
@@ -285,9 +287,10 @@ impl Resolver {
             Some(_) => copy.loaded_at(),
             None => now,
         };
-        self.flights.hold(&id.clone(), || {
-            if self.live.remove_copy(link, copy) {
-                self.misses.insert(id, Miss::Gone, loaded_at, now);
+        self.single_flight.with_lock(&id.clone(), || {
+            if self.live.remove_same(link, copy) {
+                self.negative
+                    .insert(id, NegativeAnswer::Gone, loaded_at, now);
             }
         });
     }
@@ -297,7 +300,7 @@ impl Resolver {
             let detail = "the accounts have not been read since the start";
             return Err(PortError::new(ErrorKind::Unavailable, BACKEND, OP, detail));
         }
-        let turn = tokio::time::timeout(self.settings.load_wait_max, self.loads.acquire());
+        let turn = tokio::time::timeout(self.settings.load_wait_max, self.load_permits.acquire());
         let Ok(Ok(_turn)) = turn.await else {
             return Err(PortError::new(
                 ErrorKind::Throttled,
@@ -313,87 +316,85 @@ impl Resolver {
     }
 
     /// Decides at `now` about what a load found that began at `began`.
-    fn judge(
+    fn decide(
         &self,
         policy: &PolicySnapshot,
-        found: Option<&Link>,
+        found: Option<Link>,
         began: UnixMillis,
         now: UnixMillis,
-    ) -> Verdict {
+    ) -> LoadDecision {
         let Some(link) = found else {
-            return missed(Resolution::Absent, Miss::Absent);
+            return negative(Resolution::Absent, NegativeAnswer::Absent);
         };
-        let service = policy.service(link);
-        let is_active = link.state == LinkState::Active;
-        let standing = link.standing(now);
-        if standing == Standing::Gone && is_active {
+        let served = ServedLink::new(&link, began);
+        let service = policy.service(&served);
+        let is_active = served.state() == LinkState::Active;
+        let availability = served.availability(now);
+        if availability == Availability::Gone && is_active {
             self.report_expired(&link.id, link.revision);
         }
-        let is_hidden = self.settings.hides_private && link.visibility == Visibility::Private;
-        let leads_on = standing == Standing::Live && service == Service::Guarded;
-        if is_hidden && !leads_on && standing != Standing::Absent {
-            return missed(Resolution::Absent, Miss::Absent);
+        let is_hidden = self.settings.hides_private && served.visibility() == Visibility::Private;
+        let leads_on = availability == Availability::Live && service == Service::Guarded;
+        if is_hidden && !leads_on && availability != Availability::Absent {
+            return negative(Resolution::Absent, NegativeAnswer::Absent);
         }
-        match (standing, service) {
-            (Standing::Live, Service::Open) => {
-                let hit = Hit::of(link, began);
-                Verdict {
-                    resolution: Resolution::Live(hit.clone()),
-                    keeping: Keeping::Copy(hit),
-                }
-            }
-            (Standing::Live, Service::Guarded) => {
-                unkept(Resolution::Guarded(Arc::new(link.clone())))
-            }
-            (Standing::Live, Service::Blocked) => missed(Resolution::Blocked, Miss::Blocked),
-            (Standing::Live, Service::Gone) => missed(Resolution::Gone, Miss::Gone),
-            // Kept as a link, so that it begins to redirect at its hour.
-            (Standing::Absent, Service::Open) if is_active => Verdict {
-                resolution: Resolution::Absent,
-                keeping: Keeping::Copy(Hit::of(link, began)),
+        match (availability, service) {
+            (Availability::Live, Service::Open) => LoadDecision {
+                resolution: Resolution::Live(served.clone()),
+                fill: CacheFill::Live(served),
             },
-            (Standing::Absent, _) if is_active => unkept(Resolution::Absent),
-            (Standing::Absent, _) => missed(Resolution::Absent, Miss::Absent),
-            (Standing::Gone, _) => missed(Resolution::Gone, Miss::Gone),
+            (Availability::Live, Service::Guarded) => uncached(Resolution::Guarded(Arc::new(link))),
+            (Availability::Live, Service::Blocked) => {
+                negative(Resolution::Blocked, NegativeAnswer::Blocked)
+            }
+            (Availability::Live, Service::Gone) => negative(Resolution::Gone, NegativeAnswer::Gone),
+            // Cached as a link, so that it begins to redirect at its hour.
+            (Availability::Absent, Service::Open) if is_active => LoadDecision {
+                resolution: Resolution::Absent,
+                fill: CacheFill::Live(served),
+            },
+            (Availability::Absent, _) if is_active => uncached(Resolution::Absent),
+            (Availability::Absent, _) => negative(Resolution::Absent, NegativeAnswer::Absent),
+            (Availability::Gone, _) => negative(Resolution::Gone, NegativeAnswer::Gone),
         }
     }
 
-    /// Fills the caches; runs under the key's flight lock. What is too old already drops the copies from before it.
-    fn keep(&self, id: &LinkId, keeping: Keeping, began: UnixMillis, now: UnixMillis) {
-        match keeping {
-            Keeping::Copy(hit) if self.is_usable(began, now) => {
-                self.misses.remove(id.as_ref());
-                self.live.insert(id.as_ref(), hit);
+    /// Fills the caches; runs under the key's single-flight lock. What is too old already drops the copies from before it.
+    fn fill_caches(&self, id: &LinkId, fill: CacheFill, began: UnixMillis, now: UnixMillis) {
+        match fill {
+            CacheFill::Live(served) if self.is_fresh_enough(began, now) => {
+                self.negative.remove(id.as_ref());
+                self.live.insert(id.as_ref(), served);
             }
-            Keeping::Miss(miss) => {
+            CacheFill::Negative(answer) => {
                 self.live.remove(id.as_ref());
-                self.misses.insert(id.clone(), miss, began, now);
+                self.negative.insert(id.clone(), answer, began, now);
             }
-            Keeping::Copy(_) | Keeping::Nothing => {
+            CacheFill::Live(_) | CacheFill::Nothing => {
                 self.live.remove(id.as_ref());
-                self.misses.remove(id.as_ref());
+                self.negative.remove(id.as_ref());
             }
         }
     }
 
     fn report_expired(&self, id: &LinkId, revision: Revision) {
-        // A full queue is no loss: the scheduled purge finds the link, or the next visitor does.
+        // A full queue is no loss: the scheduled purge finds the link, or the next request does.
         if self.expired.try_send((id.clone(), revision)).is_err() {
             tracing::trace!(%id, "purge queue full");
         }
     }
 }
 
-fn missed(resolution: Resolution, miss: Miss) -> Verdict {
-    Verdict {
+fn negative(resolution: Resolution, answer: NegativeAnswer) -> LoadDecision {
+    LoadDecision {
         resolution,
-        keeping: Keeping::Miss(miss),
+        fill: CacheFill::Negative(answer),
     }
 }
 
-fn unkept(resolution: Resolution) -> Verdict {
-    Verdict {
+fn uncached(resolution: Resolution) -> LoadDecision {
+    LoadDecision {
         resolution,
-        keeping: Keeping::Nothing,
+        fill: CacheFill::Nothing,
     }
 }

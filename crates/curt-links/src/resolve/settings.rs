@@ -4,12 +4,13 @@ use std::time::Duration;
 pub struct ResolverSettings {
     /// Memory for cached links, everything included.
     pub cache_bytes: u64,
-    /// Most remembered misses.
-    pub miss_entries: usize,
-    /// How long a miss is remembered, from the beginning of its load; at most [`MISS_TTL_MAX`](super::MISS_TTL_MAX).
-    pub miss_ttl: Duration,
-    /// How long a copy may be served, from the beginning of its load. `None` only where every write passes through this
-    /// process.
+    /// Most entries of the negative cache.
+    pub negative_entries: usize,
+    /// How long such an entry is used, from the beginning of its load; at most
+    /// [`NEGATIVE_TTL_MAX`](super::NEGATIVE_TTL_MAX).
+    pub negative_ttl: Duration,
+    /// How long a cached link may be served, from the beginning of its load. `None` only where every write passes through
+    /// this process.
     pub entry_ttl: Option<Duration>,
     /// Most loads from the store at the same time.
     pub loads_max: usize,
@@ -24,8 +25,8 @@ impl Default for ResolverSettings {
     fn default() -> Self {
         Self {
             cache_bytes: 256 * 1_024 * 1_024,
-            miss_entries: 65_536,
-            miss_ttl: Duration::from_secs(2),
+            negative_entries: 65_536,
+            negative_ttl: Duration::from_secs(2),
             entry_ttl: None,
             loads_max: 256,
             load_wait_max: Duration::from_millis(500),

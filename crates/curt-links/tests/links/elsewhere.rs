@@ -44,7 +44,7 @@ impl TwoServers {
         let resolver = || {
             let settings = ResolverSettings {
                 entry_ttl: Some(TTL),
-                miss_ttl: TTL,
+                negative_ttl: TTL,
                 ..ResolverSettings::default()
             };
             let metrics = ResolveMetrics::default();

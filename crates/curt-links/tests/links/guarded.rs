@@ -46,7 +46,7 @@ async fn a_guarded_link_is_loaded_for_every_visit() {
             assert_eq!(world.cached("a"), None);
             assert_eq!(world.store.gets(), gets + visit);
         }
-        assert_eq!(world.resolver.held().0, 0);
+        assert_eq!(world.resolver.cache_size().0, 0);
     }
 }
 
@@ -205,7 +205,7 @@ async fn a_link_that_waits_for_its_hour_is_not_kept_when_it_is_limited() {
 async fn a_disabled_link_is_gone_until_it_is_enabled() {
     let world = World::with(Plan {
         resolver: ResolverSettings {
-            miss_ttl: DAY,
+            negative_ttl: DAY,
             ..ResolverSettings::default()
         },
         ..Plan::default()

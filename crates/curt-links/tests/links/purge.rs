@@ -1,8 +1,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::LinkState;
-use curt_core::ports::{LinkIndex, LinkTotals, Permissions};
+use curt_core::limits::IDEMPOTENCY_KEPT;
+use curt_core::ports::{
+    CreationPlan, Idempotency, IdempotentRequest, LinkIndex, LinkTotals, Permissions, RequestToken,
+};
+use curt_core::{LinkState, OwnerId, UnixMillis};
 use curt_links::purge::Pass;
 use curt_links::{EditLink, Expiry, LinkError, NewLink, PurgeSettings, Resolution};
 use curt_testkit::keys::scripted_supply;
@@ -264,4 +267,38 @@ async fn recycling_is_off_unless_asked_for() {
     assert_eq!(state(&world, "gen0001").await, Some(LinkState::Deleted));
     stop.cancel();
     running.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_are_too_old_to_be_replayed_are_forgotten() {
+    let world = World::new();
+    let now = START.plus(IDEMPOTENCY_KEPT * 2);
+    let too_old = now.minus(IDEMPOTENCY_KEPT + Duration::from_secs(1));
+    for (number, at) in [(1, too_old), (2, too_old), (3, now.minus(IDEMPOTENCY_KEPT))] {
+        let request = IdempotentRequest {
+            owner: OwnerId(1),
+            key: format!("request {number}").into(),
+            fingerprint: [0; 32],
+        };
+        let plan = CreationPlan {
+            token: RequestToken([number; 16]),
+            version: 0,
+            at,
+            keys: Vec::new(),
+        };
+        world.store.begin(&request, &plan).await.unwrap();
+    }
+    world.clock.set(now);
+    let purger = world.purger(PurgeSettings {
+        scheduled: false,
+        on_access: false,
+        ..PurgeSettings::default()
+    });
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(purger.run(stop.clone()));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stop.cancel();
+    running.await.unwrap();
+    let left = world.store.forget_before(UnixMillis::MAX, 10).await;
+    assert_eq!(left.unwrap(), 1, "the one that can still be replayed");
 }

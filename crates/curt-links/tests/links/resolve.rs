@@ -36,7 +36,7 @@ async fn a_link_is_loaded_once_and_then_served_from_memory() {
     assert_eq!(world.cached("a").as_deref(), Some(TARGET));
     assert_eq!(location(&world.resolve("a").await), Some(TARGET));
     assert_eq!(world.store.gets(), gets, "served from memory");
-    assert_eq!(world.resolver.held().0, 1);
+    assert_eq!(world.resolver.cache_size().0, 1);
 }
 
 #[tokio::test]
@@ -152,10 +152,10 @@ async fn misses_are_remembered_briefly_and_ended_by_a_create() {
 }
 
 #[tokio::test]
-async fn a_longer_miss_ttl_than_allowed_is_cut() {
+async fn a_longer_negative_ttl_than_allowed_is_cut() {
     let world = World::with(Plan {
         resolver: ResolverSettings {
-            miss_ttl: Duration::from_secs(3_600),
+            negative_ttl: Duration::from_secs(3_600),
             ..ResolverSettings::default()
         },
         ..Plan::default()
@@ -171,7 +171,7 @@ async fn trying_keys_does_not_push_out_live_links() {
     let world = World::with(Plan {
         resolver: ResolverSettings {
             cache_bytes: 64 * 1_024,
-            miss_entries: 100,
+            negative_entries: 100,
             ..ResolverSettings::default()
         },
         ..Plan::default()
@@ -209,7 +209,7 @@ async fn memory_is_bounded_and_a_scan_leaves_the_hot_links() {
             world.alias(&key, TARGET).await;
             world.resolve(&key).await;
         }
-        assert!(world.resolver.held().1 <= BYTES);
+        assert!(world.resolver.cache_size().1 <= BYTES);
     }
     assert!(hits >= 99 * 200 * 95 / 100, "{hits} hits of the hot set");
 }
@@ -428,7 +428,7 @@ fn one_of_many() -> World {
     World::with(Plan {
         resolver: ResolverSettings {
             entry_ttl: Some(TTL),
-            miss_ttl: TTL,
+            negative_ttl: TTL,
             ..ResolverSettings::default()
         },
         ..Plan::default()

@@ -1,4 +1,4 @@
-//! Keys that led nowhere a moment ago, in a cache of their own: somebody who tries keys must not push out live links.
+//! Keys that led nowhere a moment ago, in a cache of their own: a client that tries keys must not push out live links.
 
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
@@ -9,44 +9,50 @@ use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
 
 /// Longest that an answer "no such link" may be repeated without asking the store.
-pub const MISS_TTL_MAX: Duration = Duration::from_secs(5);
+pub const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Miss {
+pub(super) enum NegativeAnswer {
     Absent,
     Gone,
     Blocked,
 }
 
-pub(super) struct MissCache {
+pub(super) struct NegativeCache {
     ttl: Duration,
-    cache: Cache<LinkId, (Miss, UnixMillis)>,
+    cache: Cache<LinkId, (NegativeAnswer, UnixMillis)>,
 }
 
-impl MissCache {
+impl NegativeCache {
     pub(super) fn new(entries_max: usize, ttl: Duration) -> Self {
         Self {
-            ttl: ttl.min(MISS_TTL_MAX),
+            ttl: ttl.min(NEGATIVE_TTL_MAX),
             cache: Cache::new(entries_max),
         }
     }
 
-    pub(super) fn get(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<Miss> {
-        let (miss, loaded_at) = self.cache.get(&Sought(link))?;
-        is_fresh(loaded_at, now, self.ttl).then_some(miss)
+    pub(super) fn get(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<NegativeAnswer> {
+        let (answer, loaded_at) = self.cache.get(&LookupKey(link))?;
+        is_fresh(loaded_at, now, self.ttl).then_some(answer)
     }
 
     /// Remembers what a load found that began at `loaded_at`, unless that is too long ago by now.
-    pub(super) fn insert(&self, id: LinkId, miss: Miss, loaded_at: UnixMillis, now: UnixMillis) {
+    pub(super) fn insert(
+        &self,
+        id: LinkId,
+        answer: NegativeAnswer,
+        loaded_at: UnixMillis,
+        now: UnixMillis,
+    ) {
         if is_fresh(loaded_at, now, self.ttl) {
-            self.cache.insert(id, (miss, loaded_at));
+            self.cache.insert(id, (answer, loaded_at));
         } else {
             self.remove(id.as_ref());
         }
     }
 
     pub(super) fn remove(&self, link: LinkRef<'_>) {
-        self.cache.remove(&Sought(link));
+        self.cache.remove(&LookupKey(link));
     }
 
     pub(super) fn clear(&self) {
@@ -55,21 +61,21 @@ impl MissCache {
 }
 
 /// Whether what a load found that began at `loaded_at` may still be used. A clock that stepped back makes it stale at once:
-/// otherwise the copy would live for as long as the step was wide.
+/// otherwise the entry would live for as long as the step was wide.
 pub(super) fn is_fresh(loaded_at: UnixMillis, now: UnixMillis, ttl: Duration) -> bool {
     loaded_at <= now && now.since(loaded_at) < ttl
 }
 
 /// A [`LinkRef`] to look up a [`LinkId`] by; it hashes like one.
-struct Sought<'a>(LinkRef<'a>);
+struct LookupKey<'a>(LinkRef<'a>);
 
-impl Hash for Sought<'_> {
+impl Hash for LookupKey<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.hash(state);
     }
 }
 
-impl Equivalent<LinkId> for Sought<'_> {
+impl Equivalent<LinkId> for LookupKey<'_> {
     fn equivalent(&self, id: &LinkId) -> bool {
         id.as_ref() == self.0
     }
