@@ -6,7 +6,7 @@ use crate::settings::Strategy;
 
 /// A supply could not be opened or stocked.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
+pub enum KeySupplyError {
     /// A setting is wrong; the text names it.
     #[error("{0}")]
     Settings(String),

@@ -21,6 +21,9 @@
 //! - `account`, `heartbeat` and `status`: K-2, over all processes
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod account;
 mod buffer;
@@ -41,8 +44,8 @@ mod strategy;
 mod supply;
 mod sync;
 
-pub use account::{BalanceWatch, Duplicates, KeyAccounts, KeyAudit};
-pub use error::KeyError;
+pub use account::{BalanceWatch, Duplicates, KeyAudit, KeyCounts};
+pub use error::KeySupplyError;
 pub use heartbeat::{Holdings, Instance};
 pub use metrics::KeyMetrics;
 pub use mint::Minter;
@@ -51,6 +54,6 @@ pub use settings::{
     BufferSettings, ClaimSettings, FileSettings, HashKind, ID_BITS, KeySettings, LedgerSettings,
     PoolSettings, SnowflakeLayout, Strategy, UnknownName,
 };
-pub use source::{KeyHint, KeySource, SuppliedKey};
+pub use source::{KeyRequest, KeySource, SuppliedKey};
 pub use status::{KeyStatus, LedgerStatus, PoolStatus};
 pub use supply::KeySupply;

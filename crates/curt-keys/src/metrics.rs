@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::account::KeyAccounts;
+use crate::account::KeyCounts;
 use crate::heartbeat::Holdings;
 use crate::status::KeyStatus;
 
@@ -122,7 +122,7 @@ impl KeyMetrics {
     }
 
     /// Shows `accounts` as the gauge family of K-2.
-    pub fn show(&self, accounts: &KeyAccounts) {
+    pub fn show(&self, accounts: &KeyCounts) {
         for (stage, keys) in accounts.stages() {
             set(&self.keys, stage, keys);
         }

@@ -3,15 +3,15 @@ use curt_core::link::KeyOrigin;
 use curt_core::{Key, LinkId, OwnerId, PortResult, Target};
 use tokio_util::sync::CancellationToken;
 
-use crate::account::KeyAccounts;
-use crate::error::KeyError;
+use crate::account::KeyCounts;
+use crate::error::KeySupplyError;
 use crate::pace::NextPass;
 use crate::settings::BufferSettings;
 use crate::status::KeyStatus;
 
 /// What a key is wanted for.
 #[derive(Clone, Copy, Debug)]
-pub struct KeyHint<'a> {
+pub struct KeyRequest<'a> {
     pub target: &'a Target,
     pub owner: OwnerId,
     /// How many keys have been tried for this link before.
@@ -43,7 +43,7 @@ pub trait KeySource: Send + Sync {
     }
 
     /// Makes a key for one request. `None`: a random key is the better guess.
-    fn make(&self, _hint: &KeyHint<'_>) -> Option<SuppliedKey> {
+    fn make(&self, _hint: &KeyRequest<'_>) -> Option<SuppliedKey> {
         None
     }
 
@@ -57,8 +57,8 @@ pub trait KeySource: Send + Sync {
     }
 
     /// K-2, with `buffered` keys in the buffer of this process.
-    async fn accounts(&self, _buffered: u64) -> PortResult<KeyAccounts> {
-        Ok(KeyAccounts::default())
+    async fn accounts(&self, _buffered: u64) -> PortResult<KeyCounts> {
+        Ok(KeyCounts::default())
     }
 
     /// Every shard and every instance, for a source that is shared by processes. Its accounts are made from it.
@@ -79,7 +79,7 @@ pub trait KeySource: Send + Sync {
 }
 
 /// Hears how many keys there are by now.
-pub(crate) type Progress<'a> = dyn Fn(u64) + Sync + 'a;
+pub(crate) type ReportProgress<'a> = dyn Fn(u64) + Sync + 'a;
 
 /// The background work behind a source: the roles keygen and keysync.
 #[async_trait]
@@ -97,12 +97,12 @@ pub(crate) trait KeyProducer: Send + Sync {
     }
 
     /// Writes key files until `wanted` keys wait in them, where there are such files. Returns how many do.
-    async fn stock(
+    async fn fill_key_files(
         &self,
         _wanted: u64,
         _stop: &CancellationToken,
-        _progress: &Progress<'_>,
-    ) -> Option<Result<u64, KeyError>> {
+        _progress: &ReportProgress<'_>,
+    ) -> Option<Result<u64, KeySupplyError>> {
         None
     }
 

@@ -3,7 +3,7 @@
 use curt_core::ports::{Finding, LedgerCounts, LinkCounts};
 use curt_core::{ErrorKind, PortError, PortResult};
 
-use crate::account::{self, KeyAccounts, KeyAudit};
+use crate::account::{self, KeyAudit, KeyCounts};
 use crate::heartbeat::{Holdings, Instance, Registry};
 use crate::lease::LeaseName;
 use crate::ports::KeyPorts;
@@ -53,17 +53,17 @@ impl KeyStatus {
     pub async fn read(ports: &KeyPorts) -> Self {
         let mut status = Self::default();
         for (shard, ledger) in ports.ledgers.iter().enumerate() {
-            let counts = status.noted(ledger.counts().await);
+            let counts = status.ok_or_note(ledger.counts().await);
             // A ledger that does not answer has said so once already.
             let findings = match counts {
-                Some(_) => status.noted(ledger.health().await).unwrap_or_default(),
+                Some(_) => status.ok_or_note(ledger.health().await).unwrap_or_default(),
                 None => Vec::new(),
             };
             let owner = ports
                 .leases
                 .holder(&LeaseName::Ledger(shard).to_string())
                 .await;
-            let owner = status.noted(owner).flatten();
+            let owner = status.ok_or_note(owner).flatten();
             status.ledgers.push(LedgerStatus {
                 counts,
                 findings,
@@ -71,25 +71,25 @@ impl KeyStatus {
             });
         }
         for (shard, pool) in ports.pools.iter().enumerate() {
-            let depth = status.noted(pool.depth().await);
+            let depth = status.ok_or_note(pool.depth().await);
             let owner = ports
                 .leases
                 .holder(&LeaseName::Pool(shard).to_string())
                 .await;
-            let owner = status.noted(owner).flatten();
+            let owner = status.ok_or_note(owner).flatten();
             status.pools.push(PoolStatus { depth, owner });
         }
-        if let Some(registry) = status.noted(Registry::read(&*ports.heartbeats).await) {
+        if let Some(registry) = status.ok_or_note(Registry::read(&*ports.heartbeats).await) {
             status.instances = Some(registry.instances);
             status.audits = registry.audits;
         }
         if let Some(links) = &ports.links {
-            status.links = status.noted(links.totals.counts().await);
+            status.links = status.ok_or_note(links.totals.counts().await);
         }
         status
     }
 
-    fn noted<T>(&mut self, answer: PortResult<T>) -> Option<T> {
+    fn ok_or_note<T>(&mut self, answer: PortResult<T>) -> Option<T> {
         answer.map_err(|error| self.failures.push(error)).ok()
     }
 
@@ -107,10 +107,10 @@ impl KeyStatus {
 
     /// K-2, if every part is known.
     #[must_use]
-    pub fn accounts(&self) -> Option<KeyAccounts> {
-        let (counts, pooled) = (self.ledger_counts()?, self.pooled()?);
+    pub fn accounts(&self) -> Option<KeyCounts> {
+        let (counts, pooled_keys) = (self.ledger_counts()?, self.pooled_keys()?);
         let (holdings, links) = (self.holdings()?, self.links.as_ref()?);
-        let accounts = account::total(counts.into_iter(), pooled, holdings, links);
+        let accounts = account::total(counts.into_iter(), pooled_keys, holdings, links);
         Some(match &self.audit {
             Some(audit) => accounts.with_audit(&audit.duplicates),
             None => accounts,
@@ -118,7 +118,7 @@ impl KeyStatus {
     }
 
     /// K-2, or why it is not known.
-    pub(crate) fn into_accounts(mut self) -> PortResult<KeyAccounts> {
+    pub(crate) fn into_accounts(mut self) -> PortResult<KeyCounts> {
         match (self.failures.pop(), self.accounts()) {
             (None, Some(accounts)) => Ok(accounts),
             (failure, _) => Err(failure.unwrap_or_else(|| {
@@ -133,7 +133,7 @@ impl KeyStatus {
     }
 
     /// Keys in all pools together.
-    pub(crate) fn pooled(&self) -> Option<u64> {
+    pub(crate) fn pooled_keys(&self) -> Option<u64> {
         self.pools.iter().map(|pool| pool.depth).sum()
     }
 
@@ -143,7 +143,12 @@ impl KeyStatus {
         let mut alarms = Vec::new();
         for (shard, ledger) in self.ledgers.iter().enumerate() {
             let free = ledger.counts.map(|counts| counts.free);
-            alarms.extend(low_water("keys-db", shard, free, settings.ledger.low));
+            alarms.extend(low_watermark_warning(
+                "keys-db",
+                shard,
+                free,
+                settings.ledger.low,
+            ));
             let most = FINDING_MAX.max(FINDING_HIGH_WATERMARKS * settings.ledger.high);
             let alarming = ledger.findings.iter().filter(|found| found.count > most);
             alarms.extend(alarming.map(
@@ -155,12 +160,17 @@ impl KeyStatus {
             ));
         }
         for (shard, pool) in self.pools.iter().enumerate() {
-            alarms.extend(low_water("keys-pool", shard, pool.depth, settings.pool.low));
+            alarms.extend(low_watermark_warning(
+                "keys-pool",
+                shard,
+                pool.depth,
+                settings.pool.low,
+            ));
         }
         if let Some(accounts) = self.accounts() {
-            alarms.extend(imbalance(&accounts, is_unbalanced));
+            alarms.extend(imbalance_warnings(&accounts, is_unbalanced));
         }
-        alarms.extend(self.audit.as_ref().and_then(inexact));
+        alarms.extend(self.audit.as_ref().and_then(audit_warning));
         for instance in self.instances.iter().flatten() {
             if instance.conflicts > 0 {
                 let (who, conflicts) = (&instance.who, instance.conflicts);
@@ -174,7 +184,7 @@ impl KeyStatus {
     }
 }
 
-fn imbalance(accounts: &KeyAccounts, is_unbalanced: bool) -> Vec<String> {
+fn imbalance_warnings(accounts: &KeyCounts, is_unbalanced: bool) -> Vec<String> {
     let mut alarms = Vec::new();
     if accounts.leaked > 0 {
         let leaked = accounts.leaked;
@@ -187,7 +197,7 @@ fn imbalance(accounts: &KeyAccounts, is_unbalanced: bool) -> Vec<String> {
              passed over when it meets its link"
         ));
     } else if duplicated > 0 && is_unbalanced {
-        alarms.push(too_many(duplicated));
+        alarms.push(imbalance_text(duplicated));
     }
     if accounts.is_audited && is_unbalanced {
         alarms.push(
@@ -199,14 +209,14 @@ fn imbalance(accounts: &KeyAccounts, is_unbalanced: bool) -> Vec<String> {
 }
 
 /// The text of an imbalance that was not looked into.
-pub(crate) fn too_many(keys: u64) -> String {
+pub(crate) fn imbalance_text(keys: u64) -> String {
     format!(
         "{keys} keys more are found than were made: a pool came back with old keys, or a keys database lost some; \
          curt keys status --audit counts them"
     )
 }
 
-fn inexact(audit: &KeyAudit) -> Option<String> {
+fn audit_warning(audit: &KeyAudit) -> Option<String> {
     if let Some(who) = audit.silent.first() {
         return Some(format!(
             "the audit is not exact: {who} did not tell its keys"
@@ -217,7 +227,7 @@ fn inexact(audit: &KeyAudit) -> Option<String> {
 }
 
 /// A refill starts at the low watermark; half of it means that none came in time.
-fn low_water(name: &str, shard: usize, keys: Option<u64>, low: u64) -> Option<String> {
+fn low_watermark_warning(name: &str, shard: usize, keys: Option<u64>, low: u64) -> Option<String> {
     let keys = keys.filter(|&keys| keys < low / 2)?;
     Some(format!(
         "{name}-{shard} runs dry: {keys} keys, and a refill starts below {low}"

@@ -59,7 +59,7 @@ impl BalanceWatch {
             buffered: older.buffered?,
             moving: 0,
         };
-        let pooled = old.status.pooled()?;
+        let pooled = old.status.pooled_keys()?;
         let ledgers = new.status.ledger_counts()?;
         Some(total(ledgers.into_iter(), pooled, held, links).duplicated)
     }

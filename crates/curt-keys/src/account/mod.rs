@@ -42,7 +42,7 @@ use crate::heartbeat::Holdings;
 
 /// Keys by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeyAccounts {
+pub struct KeyCounts {
     pub minted: u64,
     pub recycled: u64,
     pub free: u64,
@@ -58,7 +58,7 @@ pub struct KeyAccounts {
     pub is_audited: bool,
 }
 
-impl KeyAccounts {
+impl KeyCounts {
     /// The stages by the names that the metric shows.
     pub fn stages(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
@@ -112,12 +112,12 @@ pub(crate) fn total(
     pooled: u64,
     held: Holdings,
     links: &LinkCounts,
-) -> KeyAccounts {
-    let mut accounts = KeyAccounts {
+) -> KeyCounts {
+    let mut accounts = KeyCounts {
         pooled,
         moving: held.moving,
         buffered: held.buffered,
-        ..KeyAccounts::default()
+        ..KeyCounts::default()
     };
     for counts in ledgers {
         accounts.minted += counts.minted;

@@ -7,12 +7,12 @@ use curt_core::names::event;
 use curt_core::ports::{KeyFile, KeyFileLayout};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::KeyError;
+use crate::error::KeySupplyError;
 use crate::lease::{HeldLeases, LeaseName};
 use crate::pace::{NextPass, Nudges, report};
 use crate::preload::Series;
 use crate::settings::FileSettings;
-use crate::source::{KeyProducer, Progress};
+use crate::source::{KeyProducer, ReportProgress};
 
 /// A file's progress is logged this many times.
 const PROGRESS_LINES: u64 = 10;
@@ -57,11 +57,11 @@ impl FileFill {
         &self,
         wanted: u64,
         stop: &CancellationToken,
-        progress: &Progress<'_>,
-    ) -> Result<u64, KeyError> {
+        progress: &ReportProgress<'_>,
+    ) -> Result<u64, KeySupplyError> {
         loop {
             if !self.owns().await {
-                return Err(KeyError::Busy("key files"));
+                return Err(KeySupplyError::Busy("key files"));
             }
             let Range { start, end } = self.waiting().await?;
             progress(end - start);
@@ -72,7 +72,7 @@ impl FileFill {
                 .write(end, stop, &|written| progress(end - start + written))
                 .await?;
             if written == 0 && !stop.is_cancelled() {
-                return Err(KeyError::NoMoreKeys);
+                return Err(KeySupplyError::NoMoreKeys);
             }
         }
     }
@@ -83,7 +83,7 @@ impl FileFill {
         &self,
         first: u64,
         stop: &CancellationToken,
-        progress: &Progress<'_>,
+        progress: &ReportProgress<'_>,
     ) -> PortResult<u64> {
         let name = self.series.file_name(first);
         let layout = KeyFileLayout {
@@ -144,12 +144,12 @@ impl KeyProducer for FileFill {
         self.leases.release_all().await;
     }
 
-    async fn stock(
+    async fn fill_key_files(
         &self,
         wanted: u64,
         stop: &CancellationToken,
-        progress: &Progress<'_>,
-    ) -> Option<Result<u64, KeyError>> {
+        progress: &ReportProgress<'_>,
+    ) -> Option<Result<u64, KeySupplyError>> {
         Some(self.write_until(wanted, stop, progress).await)
     }
 }

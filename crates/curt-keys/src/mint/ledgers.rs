@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use curt_core::names::event;
-use curt_core::place::Modulo;
+use curt_core::placement::Modulo;
 use curt_core::ports::KeyLedger;
 use curt_core::{Key, PortResult};
 use tokio::sync::{Mutex, Notify};

@@ -18,7 +18,7 @@ use curt_core::ports::KeyFile;
 use curt_core::reserved::is_reserved;
 use curt_core::{ErrorKind, Key, KeyRefusal, PortError, PortResult, UnwantedWords};
 
-use crate::account::KeyAccounts;
+use crate::account::KeyCounts;
 use crate::metrics::KeyMetrics;
 use crate::pace::Nudges;
 use crate::ports::KeyPorts;
@@ -80,16 +80,16 @@ impl KeySource for Preload {
     }
 
     /// Leaked: blocks that a process held when it ended, damaged blocks, and reserved words.
-    async fn accounts(&self, buffered: u64) -> PortResult<KeyAccounts> {
+    async fn accounts(&self, buffered: u64) -> PortResult<KeyCounts> {
         let position = self.series.position().await?;
         self.series.refresh().await?;
         let links = self.ports.links()?.totals.counts().await?;
-        let accounts = KeyAccounts {
+        let accounts = KeyCounts {
             minted: self.series.keys(),
             free: self.series.end().saturating_sub(position),
             buffered,
             used: links.created_from(KeyOrigin::File),
-            ..KeyAccounts::default()
+            ..KeyCounts::default()
         };
         Ok(accounts.with_difference())
     }
@@ -146,7 +146,7 @@ impl Preload {
             tracing::warn!(
                 event = event::KEY_FILES_LOW,
                 left,
-                "key files run out, and keygen has written no new one: does it run?"
+                "key files running out, check keygen"
             );
         }
         self.was_low.store(is_low, Ordering::Relaxed);

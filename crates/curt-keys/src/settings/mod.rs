@@ -9,7 +9,7 @@ use std::time::Duration;
 use curt_core::limits::{GENERATED_KEY_BYTES_MAX, GENERATED_KEY_BYTES_MIN, KEY_BATCH_MAX};
 use curt_core::{Alphabet, UnwantedWords};
 
-use crate::error::KeyError;
+use crate::error::KeySupplyError;
 
 /// Bits of a generated id, whatever makes it.
 pub const ID_BITS: u32 = 48;
@@ -173,16 +173,16 @@ impl Default for SnowflakeLayout {
 impl KeySettings {
     /// Checks every number against the others, for all strategies: a setting that is wrong today must not wait until
     /// the strategy is switched.
-    pub fn check(&self) -> Result<(), KeyError> {
+    pub fn check(&self) -> Result<(), KeySupplyError> {
         let lengths = GENERATED_KEY_BYTES_MIN..=GENERATED_KEY_BYTES_MAX;
         if !lengths.contains(&self.length) {
-            return Err(KeyError::Settings(format!(
+            return Err(KeySupplyError::Settings(format!(
                 "keys.length is {}: use {GENERATED_KEY_BYTES_MIN} to {GENERATED_KEY_BYTES_MAX}",
                 self.length
             )));
         }
         if self.tick.is_zero() || self.lease_ttl < Duration::from_secs(1) {
-            return Err(KeyError::Settings(
+            return Err(KeySupplyError::Settings(
                 "keys.tick must not be zero, and keys.lease_ttl must be a second or more".into(),
             ));
         }
@@ -198,9 +198,9 @@ impl KeySettings {
         self.snowflake.check()
     }
 
-    fn check_batches(&self) -> Result<(), KeyError> {
+    fn check_batches(&self) -> Result<(), KeySupplyError> {
         if self.pool.batch == 0 || self.pool.batch > KEY_BATCH_MAX {
-            return Err(KeyError::Settings(format!(
+            return Err(KeySupplyError::Settings(format!(
                 "keys.pool.batch is {}: use 1 to {KEY_BATCH_MAX}",
                 self.pool.batch
             )));
@@ -213,11 +213,11 @@ impl KeySettings {
         ];
         for (name, value) in never_empty {
             if value == 0 {
-                return Err(KeyError::Settings(format!("{name} must not be 0")));
+                return Err(KeySupplyError::Settings(format!("{name} must not be 0")));
             }
         }
         if self.file.file_keys < self.file.block_keys as u64 {
-            return Err(KeyError::Settings(
+            return Err(KeySupplyError::Settings(
                 "keys.file.file_keys must be at least keys.file.block_keys".into(),
             ));
         }
@@ -225,9 +225,9 @@ impl KeySettings {
     }
 }
 
-fn check_watermarks(name: &str, low: u64, high: u64) -> Result<(), KeyError> {
+fn check_watermarks(name: &str, low: u64, high: u64) -> Result<(), KeySupplyError> {
     if low == 0 || low >= high {
-        return Err(KeyError::Settings(format!(
+        return Err(KeySupplyError::Settings(format!(
             "{name}: the low watermark ({low}) must be above 0 and below the high watermark ({high})"
         )));
     }
@@ -236,7 +236,7 @@ fn check_watermarks(name: &str, low: u64, high: u64) -> Result<(), KeyError> {
 
 impl SnowflakeLayout {
     /// The four parts must fill the 48 bits exactly, and this generator's numbers must fit their parts.
-    pub fn check(&self) -> Result<(), KeyError> {
+    pub fn check(&self) -> Result<(), KeySupplyError> {
         let parts = [
             self.time_bits,
             self.datacentre_bits,
@@ -245,19 +245,19 @@ impl SnowflakeLayout {
         ];
         let sum: u64 = parts.iter().map(|&bits| u64::from(bits)).sum();
         if sum != u64::from(ID_BITS) || self.time_bits == 0 || self.sequence_bits == 0 {
-            return Err(KeyError::Settings(format!(
+            return Err(KeySupplyError::Settings(format!(
                 "keys.snowflake: time, data centre, machine and sequence have {sum} bits together; \
                  they must have {ID_BITS}, with some for time and sequence"
             )));
         }
         if self.datacentre >> self.datacentre_bits != 0 || self.machine >> self.machine_bits != 0 {
-            return Err(KeyError::Settings(format!(
+            return Err(KeySupplyError::Settings(format!(
                 "keys.snowflake: data centre {} or machine {} does not fit its bits",
                 self.datacentre, self.machine
             )));
         }
         if self.reserve_seconds == 0 {
-            return Err(KeyError::Settings(
+            return Err(KeySupplyError::Settings(
                 "keys.snowflake.reserve_seconds must not be 0".into(),
             ));
         }

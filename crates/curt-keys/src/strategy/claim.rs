@@ -5,10 +5,10 @@ use curt_core::link::KeyOrigin;
 use curt_core::ports::{LinkTotals, SeededLinks};
 use curt_core::{LinkId, PortResult};
 
-use crate::account::KeyAccounts;
+use crate::account::KeyCounts;
 use crate::metrics::KeyMetrics;
 use crate::pace::Nudges;
-use crate::source::{KeyHint, KeySource, SuppliedKey};
+use crate::source::{KeyRequest, KeySource, SuppliedKey};
 
 /// `claim`: rows wait in the links database itself, and the row lock is the judge.
 pub(super) struct RowSource {
@@ -25,7 +25,7 @@ impl KeySource for RowSource {
     }
 
     /// Asked only when the rows have run out.
-    fn make(&self, _hint: &KeyHint<'_>) -> Option<SuppliedKey> {
+    fn make(&self, _hint: &KeyRequest<'_>) -> Option<SuppliedKey> {
         self.nudges.keygen.notify_one();
         None
     }
@@ -35,14 +35,14 @@ impl KeySource for RowSource {
     }
 
     /// A row is minted with every life: seeding it again after a release counts once more.
-    async fn accounts(&self, _buffered: u64) -> PortResult<KeyAccounts> {
+    async fn accounts(&self, _buffered: u64) -> PortResult<KeyCounts> {
         let counts = self.totals.counts().await?;
         let used = counts.created_from(KeyOrigin::Claim);
-        Ok(KeyAccounts {
+        Ok(KeyCounts {
             minted: counts.seeded + used,
             free: counts.seeded,
             used,
-            ..KeyAccounts::default()
+            ..KeyCounts::default()
         })
     }
 

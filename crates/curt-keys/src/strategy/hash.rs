@@ -4,10 +4,10 @@ use curt_core::{Alphabet, Key, PortResult, UnwantedWords};
 use md5::{Digest, Md5};
 use sha2::Sha256;
 
-use crate::account::KeyAccounts;
+use crate::account::KeyCounts;
 use crate::ports::KeyPorts;
 use crate::settings::{HashKind, KeySettings};
-use crate::source::{KeyHint, KeySource, SuppliedKey};
+use crate::source::{KeyRequest, KeySource, SuppliedKey};
 
 /// Tries that are computed from the request; later ones are random. The same owner may shorten the same target any
 /// number of times, and each time all the hashes before the next free one are taken.
@@ -33,7 +33,7 @@ impl HashKeys {
     }
 
     /// The key of the hint's attempt; `None` after so many attempts that chance is the better guess.
-    pub(crate) fn key(&self, hint: &KeyHint<'_>) -> Option<Key> {
+    pub(crate) fn key(&self, hint: &KeyRequest<'_>) -> Option<Key> {
         if hint.attempt >= HASHED_TRIES_MAX {
             return None;
         }
@@ -41,7 +41,7 @@ impl HashKeys {
         self.unwanted.allow(key.as_str()).then_some(key)
     }
 
-    fn digest(&self, hint: &KeyHint<'_>) -> u128 {
+    fn digest(&self, hint: &KeyRequest<'_>) -> u128 {
         let target = hint.target.as_str().as_bytes();
         let owner = hint.owner.0.to_be_bytes();
         let attempt = hint.attempt.to_be_bytes();
@@ -84,18 +84,18 @@ impl KeySource for HashSource {
         KeyOrigin::Hash
     }
 
-    fn make(&self, hint: &KeyHint<'_>) -> Option<SuppliedKey> {
+    fn make(&self, hint: &KeyRequest<'_>) -> Option<SuppliedKey> {
         let origin = self.origin();
         self.keys.key(hint).map(|key| SuppliedKey { key, origin })
     }
 
-    async fn accounts(&self, _buffered: u64) -> PortResult<KeyAccounts> {
+    async fn accounts(&self, _buffered: u64) -> PortResult<KeyCounts> {
         let counts = self.ports.links()?.totals.counts().await?;
         let used = counts.created_from(KeyOrigin::Hash);
-        Ok(KeyAccounts {
+        Ok(KeyCounts {
             minted: used,
             used,
-            ..KeyAccounts::default()
+            ..KeyCounts::default()
         })
     }
 }
@@ -119,7 +119,7 @@ mod tests {
 
     fn key(keys: &HashKeys, target: &str, owner: u64, attempt: u32) -> Option<String> {
         let target = Target::from_serialised(target).unwrap();
-        let hint = KeyHint {
+        let hint = KeyRequest {
             target: &target,
             owner: OwnerId(owner),
             attempt,

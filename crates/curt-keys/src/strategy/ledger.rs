@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::link::KeyOrigin;
-use curt_core::place::Modulo;
+use curt_core::placement::Modulo;
 use curt_core::{Key, LinkId, PortResult};
 use tokio_util::sync::CancellationToken;
 
 use super::Opened;
-use crate::error::KeyError;
+use crate::error::KeySupplyError;
 use crate::lease::HeldLeases;
 use crate::metrics::KeyMetrics;
 use crate::mint::LedgerFill;
@@ -43,9 +43,8 @@ pub(super) fn open(
     ports: KeyPorts,
     metrics: &KeyMetrics,
     nudges: &Arc<Nudges>,
-) -> Result<Opened, KeyError> {
-    let shards = u32::try_from(ports.ledgers.len()).unwrap_or(u32::MAX);
-    let homes = Modulo::new(shards).ok_or(KeyError::Missing {
+) -> Result<Opened, KeySupplyError> {
+    let homes = Modulo::new(ports.ledgers.len()).ok_or(KeySupplyError::Missing {
         strategy: settings.strategy.name(),
         needs: "1 to 1,024 ledgers",
     })?;
@@ -121,7 +120,7 @@ impl KeySource for LedgerSource {
             // What no pool took is leaked: the batch that it came with was closed long ago.
             Stage::Pools(_, keysync) => (keysync.close(unused).await, Vec::new()),
         };
-        let settled = match owner {
+        let completed = match owner {
             Some(owner) => self.recovery.settle_own(owner, unused).await,
             None => Ok(()),
         };
@@ -130,7 +129,7 @@ impl KeySource for LedgerSource {
             Stage::Nothing(feed) => feed.release_leases().await,
             Stage::Pools(_, keysync) => keysync.release_leases().await,
         }
-        settled
+        completed
     }
 }
 

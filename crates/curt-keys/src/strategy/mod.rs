@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 
 use self::claim::RowSource;
 use self::hash::{HashKeys, HashSource};
-use crate::error::KeyError;
+use crate::error::KeySupplyError;
 use crate::ids::IdSource;
 use crate::lease::HeldLeases;
 use crate::metrics::KeyMetrics;
@@ -36,7 +36,7 @@ pub(crate) fn open(
     ports: KeyPorts,
     metrics: &KeyMetrics,
     nudges: &Arc<Nudges>,
-) -> Result<Opened, KeyError> {
+) -> Result<Opened, KeySupplyError> {
     match settings.strategy {
         Strategy::Pool | Strategy::Status => ledger::open(settings, ports, metrics, nudges),
         Strategy::File => open_file(settings, ports, metrics, nudges),
@@ -55,8 +55,8 @@ fn open_file(
     ports: KeyPorts,
     metrics: &KeyMetrics,
     nudges: &Arc<Nudges>,
-) -> Result<Opened, KeyError> {
-    let files = ports.files.clone().ok_or(KeyError::Missing {
+) -> Result<Opened, KeySupplyError> {
+    let files = ports.files.clone().ok_or(KeySupplyError::Missing {
         strategy: settings.strategy.name(),
         needs: "a place for key files",
     })?;
@@ -88,8 +88,8 @@ fn open_claim(
     ports: KeyPorts,
     metrics: &KeyMetrics,
     nudges: &Arc<Nudges>,
-) -> Result<Opened, KeyError> {
-    let missing = |needs| KeyError::Missing {
+) -> Result<Opened, KeySupplyError> {
+    let missing = |needs| KeySupplyError::Missing {
         strategy: settings.strategy.name(),
         needs,
     };

@@ -13,14 +13,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::report::BalanceReport;
 use crate::buffer::Buffer;
-use crate::error::KeyError;
+use crate::error::KeySupplyError;
 use crate::heartbeat::{Heartbeat, Holdings};
 use crate::metrics::KeyMetrics;
 use crate::mint::Minter;
 use crate::pace::{NextPass, Nudges, next_pass};
 use crate::ports::KeyPorts;
 use crate::settings::{KeySettings, Strategy};
-use crate::source::{KeyHint, KeyProducer, KeySource, SuppliedKey};
+use crate::source::{KeyProducer, KeyRequest, KeySource, SuppliedKey};
 use crate::strategy;
 
 /// How long [`KeySupply::close`] waits for a refill that is under way.
@@ -55,10 +55,11 @@ impl KeySupply {
         settings: KeySettings,
         ports: KeyPorts,
         metrics: KeyMetrics,
-    ) -> Result<Arc<Self>, KeyError> {
+    ) -> Result<Arc<Self>, KeySupplyError> {
         let supply = Self::open_behind(&settings, ports, metrics)?;
         if let Some(buffer) = supply.buffer.clone() {
             let (source, tick) = (Arc::clone(&supply.source), settings.tick);
+            #[expect(clippy::disallowed_methods, reason = "`close` waits for it")]
             let task = tokio::spawn(async move { buffer.run(&*source, tick).await });
             *lock(&supply.refiller) = Some(AbortOnDropHandle::new(task));
         }
@@ -70,7 +71,7 @@ impl KeySupply {
         settings: &KeySettings,
         ports: KeyPorts,
         metrics: KeyMetrics,
-    ) -> Result<Arc<Self>, KeyError> {
+    ) -> Result<Arc<Self>, KeySupplyError> {
         settings.check()?;
         let nudges = Arc::new(Nudges::default());
         let heartbeat = Heartbeat::new(&ports);
@@ -110,7 +111,7 @@ impl KeySupply {
 
     /// Hands out the next key to try. Never fails: a dry supply gives a random key and counts it, and so does one that
     /// has given several used keys in a row.
-    pub async fn take(&self, hint: &KeyHint<'_>) -> SuppliedKey {
+    pub async fn take(&self, hint: &KeyRequest<'_>) -> SuppliedKey {
         let supplied = match &self.buffer {
             None => self.source.make(hint),
             Some(buffer) if hint.attempt < BUFFERED_TRIES_MAX => {
@@ -228,13 +229,13 @@ impl KeySupply {
         wanted: u64,
         stop: &CancellationToken,
         progress: impl Fn(u64) + Sync,
-    ) -> Result<u64, KeyError> {
+    ) -> Result<u64, KeySupplyError> {
         let stocked = match &self.producer {
-            Some(producer) => producer.stock(wanted, stop, &progress).await,
+            Some(producer) => producer.fill_key_files(wanted, stop, &progress).await,
             None => None,
         };
         self.release_keygen().await;
-        stocked.unwrap_or(Err(KeyError::NoFiles(self.strategy)))
+        stocked.unwrap_or(Err(KeySupplyError::NoFiles(self.strategy)))
     }
 
     fn buffered_keys(&self) -> Vec<Key> {

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{KeySupply, lock};
-use crate::account::{BalanceWatch, KeyAccounts};
+use crate::account::{BalanceWatch, KeyCounts};
 use crate::pace::{NextPass, next_pass, report};
-use crate::status::{KeyStatus, too_many};
+use crate::status::{KeyStatus, imbalance_text};
 
 /// How often the metric of K-2 is brought up to date: in ticks, and at most.
 const ACCOUNTS_EVERY_TICKS: u32 = 5;
@@ -86,7 +86,7 @@ impl KeySupply {
         let before = self.balance.surplus.swap(keys, Ordering::Relaxed);
         self.metrics.show_surplus(keys);
         if keys > 0 && before == 0 {
-            let advice = too_many(keys);
+            let advice = imbalance_text(keys);
             tracing::warn!(
                 event = event::KEYS_UNBALANCED,
                 keys,
@@ -104,12 +104,12 @@ impl KeySupply {
     pub fn imbalance(&self) -> Option<String> {
         match self.balance.surplus.load(Ordering::Relaxed) {
             0 => None,
-            keys => Some(too_many(keys)),
+            keys => Some(imbalance_text(keys)),
         }
     }
 
-    /// K-2: where every key is. See [`KeyAccounts`] for what can be off for a moment.
-    pub async fn accounts(&self) -> PortResult<KeyAccounts> {
+    /// K-2: where every key is. See [`KeyCounts`] for what can be off for a moment.
+    pub async fn accounts(&self) -> PortResult<KeyCounts> {
         match self.status().await {
             Some(status) => status.into_accounts(),
             None => self.source.accounts(self.holdings().buffered).await,

@@ -245,4 +245,18 @@ mod tests {
             assert_eq!(foreign.parse::<BatchName>(), Err(InvalidBatchName));
         }
     }
+
+    #[test]
+    fn mutated_names_are_refused_or_spelled_in_the_one_way() {
+        let samples = ["00000000000000ff.buffer.1", "ffffffffffffffff.12.340"];
+        curt_testkit::fuzz::Fuzz::new("batch names", samples)
+            .with_words([".", "buffer", "+1", "0"])
+            .run_texts(|text| {
+                let name = text.parse::<BatchName>();
+                if let Ok(name) = name {
+                    assert_eq!(name.to_string(), text);
+                }
+                name.is_ok()
+            });
+    }
 }

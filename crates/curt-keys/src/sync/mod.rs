@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::batch::{BatchTaker, Destination};
-use self::shard::Shard;
+use self::shard::PoolShard;
 use crate::lease::{HeldLeases, LeaseName};
 use crate::pace::{NextPass, Nudges, RefillPace, report};
 use crate::ports::KeyPorts;
@@ -45,7 +45,7 @@ pub(crate) struct Keysync {
 
 struct SyncState {
     taker: BatchTaker,
-    shards: Vec<Shard>,
+    shards: Vec<PoolShard>,
     is_closed: bool,
 }
 
@@ -65,7 +65,7 @@ impl Keysync {
         nudges: Arc<Nudges>,
         leases: HeldLeases,
     ) -> Self {
-        let shard = |pool| Shard::new(pool, RefillPace::new(settings.low, settings.high, true));
+        let shard = |pool| PoolShard::new(pool, RefillPace::new(settings.low, settings.high, true));
         let state = SyncState {
             taker: BatchTaker::new(ports, leases),
             shards: ports.pools.iter().cloned().map(shard).collect(),
@@ -205,7 +205,7 @@ impl Keysync {
     }
 
     fn note_moving(&self, state: &SyncState) {
-        let moving = state.shards.iter().map(Shard::moving).sum();
+        let moving = state.shards.iter().map(PoolShard::moving).sum();
         self.moving.store(moving, Ordering::Relaxed);
     }
 
@@ -225,14 +225,10 @@ impl Keysync {
         }
         if !unused.is_empty() {
             let keys = unused.len();
-            tracing::warn!(
-                event = event::KEYS_RETURNED,
-                keys,
-                "unused keys lost, no pool took them"
-            );
+            tracing::warn!(event = event::KEYS_RETURNED, keys, "unused keys lost");
         }
         for shard in &mut state.shards {
-            shard.abandon();
+            shard.forget_batches();
         }
         self.note_moving(&state);
         has_batches.then(|| state.taker.owner())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use curt_core::clock::UnixMillis;
 use curt_core::names::event;
-use curt_core::place::Modulo;
+use curt_core::placement::Modulo;
 use curt_core::ports::{KeyLedger, Leases, LinkStore, OpenBatch};
 use curt_core::{DomainId, Key, LinkId, PortResult};
 use futures_util::{StreamExt, TryStreamExt, stream};

@@ -11,7 +11,7 @@ use crate::pace::{NextPass, RefillPace, report};
 const CLOSED_AT_ONCE: usize = 16;
 
 /// What keysync knows about one pool shard between its passes.
-pub(super) struct Shard {
+pub(super) struct PoolShard {
     pool: Arc<dyn KeyPool>,
     pub(super) pace: RefillPace,
     /// Since when we know that no process has the lease of the shard.
@@ -20,16 +20,16 @@ pub(super) struct Shard {
     pub(super) unsent: Option<Taken>,
     closing: Closing,
     /// Batches whose last keys go back to their ledger, which has not confirmed it.
-    returning: Vec<Returning>,
+    returning: Vec<ReturningBatch>,
 }
 
-struct Returning {
+struct ReturningBatch {
     ledger: usize,
     batch: BatchId,
     unused: Vec<Key>,
 }
 
-impl Shard {
+impl PoolShard {
     pub(super) fn new(pool: Arc<dyn KeyPool>, pace: RefillPace) -> Self {
         Self {
             pool,
@@ -62,7 +62,7 @@ impl Shard {
         let is_all = unused.is_empty();
         match is_all {
             true => self.closing.add(sent.ledger, sent.batch),
-            false => self.returning.push(Returning {
+            false => self.returning.push(ReturningBatch {
                 ledger: sent.ledger,
                 batch: sent.batch,
                 unused,
@@ -89,7 +89,7 @@ impl Shard {
     }
 
     /// Forgets all batches: they are settled as a whole instead.
-    pub(super) fn abandon(&mut self) {
+    pub(super) fn forget_batches(&mut self) {
         self.unsent = None;
         self.closing = Closing::default();
         self.returning.clear();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use curt_core::link::KeyOrigin;
 use curt_core::{DomainId, Key, LinkId, Revision, UnixMillis};
-use curt_keys::{KeyAccounts, KeyMetrics, KeySupply, Strategy, SuppliedKey};
+use curt_keys::{KeyCounts, KeyMetrics, KeySupply, Strategy, SuppliedKey};
 use curt_memory::MemoryKeyPool;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -72,7 +72,7 @@ impl Quiet {
         ids
     }
 
-    async fn accounts(&self) -> KeyAccounts {
+    async fn accounts(&self) -> KeyCounts {
         let accounts = accounts_at_rest(&self.supply).await;
         assert!(accounts.balances(), "K-2: {accounts:?}");
         accounts

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{KeyFile, KeyFileLayout, KeyFileStat, KeyFileWriter};
 use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult};
-use curt_keys::{KeyError, KeyMetrics, KeySupply, Strategy};
+use curt_keys::{KeyMetrics, KeySupply, KeySupplyError, Strategy};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{Running, World, small, take};
@@ -153,8 +153,8 @@ async fn files_are_written_until_enough_keys_wait_and_progress_is_told() {
     let busy = supply
         .stock_files(9_000, &CancellationToken::new(), |_| ())
         .await;
-    assert!(matches!(busy, Err(KeyError::Busy(_))), "{busy:?}");
+    assert!(matches!(busy, Err(KeySupplyError::Busy(_))), "{busy:?}");
     let none = open(&small(Strategy::Pool)).unwrap();
     let none = none.stock_files(1, &stop, |_| ()).await;
-    assert!(matches!(none, Err(KeyError::NoFiles(Strategy::Pool))));
+    assert!(matches!(none, Err(KeySupplyError::NoFiles(Strategy::Pool))));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::link::KeyOrigin;
-use curt_core::place::Modulo;
+use curt_core::placement::Modulo;
 use curt_core::ports::{BatchId, KeyLedger, KeyPool, LedgerCounts, OpenBatch};
 use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult, UnixMillis};
 use curt_keys::{KeyMetrics, KeySupply, Strategy};

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{BatchId, KeyPool};
 use curt_core::{Key, OwnerId, PortResult, Target};
-use curt_keys::{KeyHint, KeyMetrics, KeySupply, Strategy};
+use curt_keys::{KeyMetrics, KeyRequest, KeySupply, Strategy};
 use curt_memory::MemoryKeyPool;
 use tokio_util::sync::CancellationToken;
 
@@ -231,7 +231,7 @@ async fn used_keys_in_a_row_cost_a_few_tries_and_then_a_random_key() {
     let target = Target::from_serialised("https://example.com/").unwrap();
     let mut origins = Vec::new();
     for attempt in 0..6 {
-        let hint = KeyHint {
+        let hint = KeyRequest {
             target: &target,
             owner: OwnerId(1),
             attempt,

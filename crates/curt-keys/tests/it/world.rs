@@ -16,7 +16,7 @@ use curt_core::{
     DomainId, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target, UnixMillis,
 };
 use curt_keys::{
-    BufferSettings, ClaimSettings, FileSettings, KeyAccounts, KeyHint, KeyMetrics, KeyPorts,
+    BufferSettings, ClaimSettings, FileSettings, KeyCounts, KeyMetrics, KeyPorts, KeyRequest,
     KeySettings, KeySupply, LedgerSettings, PoolSettings, Strategy, SuppliedKey,
 };
 use curt_memory::{
@@ -141,7 +141,7 @@ pub(crate) fn small(strategy: Strategy) -> KeySettings {
 
 pub(crate) async fn take(supply: &KeySupply, number: u64) -> SuppliedKey {
     let target = Target::from_serialised(format!("https://example.com/{number}")).unwrap();
-    let hint = KeyHint {
+    let hint = KeyRequest {
         target: &target,
         owner: OwnerId(1),
         attempt: 0,
@@ -151,7 +151,7 @@ pub(crate) async fn take(supply: &KeySupply, number: u64) -> SuppliedKey {
 
 /// K-2 once no key is on its way into the buffer: while one moves, reading stage after stage meets it twice or not at
 /// all.
-pub(crate) async fn accounts_at_rest(supply: &KeySupply) -> KeyAccounts {
+pub(crate) async fn accounts_at_rest(supply: &KeySupply) -> KeyCounts {
     let mut last = supply.accounts().await.unwrap();
     for _ in 0..100 {
         for _ in 0..100 {
