@@ -86,7 +86,8 @@ impl ClickSink for MemoryClickStream {
         let Some(newest) = new.last() else {
             return Ok(());
         };
-        let number = (producer.0 % log.partitions.len() as u64) as usize;
+        let number = producer.0 % log.partitions.len() as u64;
+        let number = usize::try_from(number).unwrap_or_default();
         let partition = &mut log.partitions[number];
         if partition.records.len() + new.len() > self.cap {
             let detail = format!("partition {number} is full; its consumer is behind");

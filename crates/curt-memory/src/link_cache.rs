@@ -12,23 +12,28 @@ use super::locked;
 /// Entries of a cache that nobody gave a cap.
 const ENTRIES_DEFAULT: usize = 100_000;
 
-/// Copies of links, at most as many as the cap says; the one that would run out first makes room.
+/// Served links, at most as many as the cap says; the one that would end first makes room.
 pub struct MemoryLinkCache {
     cap: usize,
     clock: Arc<dyn Clock>,
     entries: Mutex<Entries>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Entries {
     by_id: HashMap<LinkId, Entry>,
     by_end: BTreeSet<(UnixMillis, LinkId)>,
 }
 
-#[derive(Debug)]
 struct Entry {
-    link: CachedLink,
+    content: Content,
     until: UnixMillis,
+}
+
+enum Content {
+    Link(CachedLink),
+    /// Left by an invalidation.
+    Marker(Option<Revision>),
 }
 
 impl MemoryLinkCache {
@@ -41,11 +46,11 @@ impl MemoryLinkCache {
         }
     }
 
-    /// Puts the entry in place unless a higher revision is there.
-    fn put(&self, id: &LinkId, link: CachedLink, ttl: Duration) {
+    /// Puts the content in place unless something newer is there.
+    fn put(&self, id: &LinkId, content: Content, ttl: Duration) {
         let now = self.clock.now();
         let mut entries = locked(&self.entries);
-        let newer = |there: &CachedLink| there.revision() > link.revision();
+        let newer = |there: &Content| there.rank() > content.rank();
         if entries.valid(id, now).is_some_and(newer) {
             return;
         }
@@ -57,7 +62,7 @@ impl MemoryLinkCache {
         }
         let until = now.plus(ttl);
         entries.by_end.insert((until, id.clone()));
-        entries.by_id.insert(id.clone(), Entry { link, until });
+        entries.by_id.insert(id.clone(), Entry { content, until });
     }
 }
 
@@ -77,9 +82,9 @@ impl fmt::Debug for MemoryLinkCache {
 }
 
 impl Entries {
-    fn valid(&self, id: &LinkId, now: UnixMillis) -> Option<&CachedLink> {
+    fn valid(&self, id: &LinkId, now: UnixMillis) -> Option<&Content> {
         let entry = self.by_id.get(id).filter(|entry| entry.until > now)?;
-        Some(&entry.link)
+        Some(&entry.content)
     }
 
     fn remove(&mut self, id: &LinkId) {
@@ -89,20 +94,40 @@ impl Entries {
     }
 }
 
+impl Content {
+    /// What wins over what: an unknown outcome over every revision.
+    fn rank(&self) -> (bool, Revision) {
+        match self {
+            Self::Link(link) => (false, link.revision()),
+            Self::Marker(revision) => (revision.is_none(), revision.unwrap_or_default()),
+        }
+    }
+}
+
 #[async_trait]
 impl LinkCache for MemoryLinkCache {
-    async fn get(&self, id: &LinkId) -> PortResult<Option<CachedLink>> {
+    async fn get_many(&self, ids: &[LinkId]) -> PortResult<Vec<Option<CachedLink>>> {
         let now = self.clock.now();
-        Ok(locked(&self.entries).valid(id, now).cloned())
+        let entries = locked(&self.entries);
+        let get = |id| match entries.valid(id, now) {
+            Some(Content::Link(link)) => Some(link.clone()),
+            Some(Content::Marker(_)) | None => None,
+        };
+        Ok(ids.iter().map(get).collect())
     }
 
-    async fn set(&self, id: &LinkId, entry: CachedLink, ttl: Duration) -> PortResult<()> {
-        self.put(id, entry, ttl);
+    async fn set_if_newer(&self, id: &LinkId, entry: CachedLink, ttl: Duration) -> PortResult<()> {
+        self.put(id, Content::Link(entry), ttl);
         Ok(())
     }
 
-    async fn invalidate(&self, id: &LinkId, revision: Revision, ttl: Duration) -> PortResult<()> {
-        self.put(id, CachedLink::Invalidated(revision), ttl);
+    async fn invalidate(
+        &self,
+        id: &LinkId,
+        revision: Option<Revision>,
+        ttl: Duration,
+    ) -> PortResult<()> {
+        self.put(id, Content::Marker(revision), ttl);
         Ok(())
     }
 }

@@ -28,14 +28,14 @@ CREATE TABLE IF NOT EXISTS key_batches (
     KEY by_age (taken_at, id)
 ) ENGINE = InnoDB;
 
--- The highest fence of an owner of this shard that inserted: those before it are refused.
+-- The highest fencing token of an owner of this shard that inserted: those before it are refused.
 CREATE TABLE IF NOT EXISTS key_owner (
     one   TINYINT NOT NULL,
-    fence BIGINT UNSIGNED NOT NULL,
+    fencing_token BIGINT UNSIGNED NOT NULL,
     PRIMARY KEY (one)
 ) ENGINE = InnoDB;
 
-INSERT IGNORE INTO key_owner (one, fence) VALUES (1, 0);
+INSERT IGNORE INTO key_owner (one, fencing_token) VALUES (1, 0);
 
 -- Totals for K-2, moved in the transaction of what they count. One row would make everybody wait for everybody, so
 -- each session adds to one of sixteen, and the total is their sum.

@@ -5,6 +5,9 @@
 //! `Timeout`, and callers repeat the call under the same name.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod engine;
 mod failure;
@@ -21,7 +24,7 @@ use curt_adapter_kit::refuse_cursor_form;
 use engine::Engine;
 use failure::BACKEND;
 
-pub use schema::Migration;
+pub use curt_adapter_kit::Migration;
 pub use settings::MysqlSettings;
 
 /// A MySQL or MariaDB at an address.

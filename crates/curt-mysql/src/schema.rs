@@ -6,17 +6,9 @@ use mysql_async::{Conn, Error};
 
 use super::engine::Engine;
 use super::failure::{BACKEND, failed};
-use curt_adapter_kit::Effect;
+use curt_adapter_kit::{Effect, Migration, pending_migrations};
 
 const OP: &str = "bring the tables up to date";
-
-/// One step of the schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migration {
-    pub number: u32,
-    pub name: &'static str,
-    sql: &'static str,
-}
 
 const MIGRATIONS: &[Migration] = &[Migration {
     number: 1,
@@ -66,29 +58,20 @@ async fn lock(connection: &mut Conn) -> Result<(), Error> {
     }
 }
 
-async fn version(connection: &mut Conn) -> Result<usize, Error> {
+async fn version(connection: &mut Conn) -> Result<u32, Error> {
     let known = "SELECT COUNT(*) FROM information_schema.tables \
                  WHERE table_schema = DATABASE() AND table_name = 'curt_schema'";
     if connection.query_first::<u64, _>(known).await? != Some(1) {
         return Ok(0);
     }
     let version = "SELECT version FROM curt_schema";
-    let version = connection.query_first::<u32, _>(version).await?;
-    Ok(version.map_or(0, |version| version as usize))
+    Ok(connection.query_first(version).await?.unwrap_or_default())
 }
 
-fn rest(engine: &Engine, version: usize) -> PortResult<&'static [Migration]> {
-    MIGRATIONS.get(version..).ok_or_else(|| {
-        PortError::new(
-            ErrorKind::Invalid,
-            BACKEND,
-            OP,
-            format!(
-                "the tables at {} are of a newer curt (schema {version}, this one knows {}): use that one",
-                engine.address(),
-                MIGRATIONS.len()
-            ),
-        )
+fn rest(engine: &Engine, version: u32) -> PortResult<&'static [Migration]> {
+    pending_migrations(MIGRATIONS, version).map_err(|error| {
+        let detail = format!("the tables at {} were {error}", engine.address());
+        PortError::new(ErrorKind::Invalid, BACKEND, OP, detail)
     })
 }
 
@@ -103,6 +86,9 @@ async fn apply(connection: &mut Conn, step: &Migration) -> Result<(), Error> {
         )
         .await?;
     connection
-        .exec_drop("REPLACE INTO curt_schema VALUES (1, ?)", (step.number,))
+        .exec_drop(
+            "REPLACE INTO curt_schema VALUES (1, ?)",
+            (step.stored_version(),),
+        )
         .await
 }

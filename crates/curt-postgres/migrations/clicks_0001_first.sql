@@ -2,9 +2,9 @@
 
 -- Up to where each partition of each stream is counted, moved in the same transaction as the counts (C-1).
 CREATE TABLE click_offsets (
-    stream    bigint NOT NULL,
+    stream      bigint NOT NULL,
+    partition   bigint NOT NULL,
     next_offset bigint NOT NULL,
-    partition bigint NOT NULL,
     PRIMARY KEY (stream, partition)
 );
 
@@ -22,36 +22,33 @@ CREATE TABLE click_days (
 
 CREATE INDEX click_days_by_day ON click_days (day);
 
--- One click. Those of one millisecond are in the order in which they came.
-CREATE TABLE clicks (
-    at       bigint   NOT NULL,
-    id       bigint   GENERATED ALWAYS AS IDENTITY,
-    domain   bigint,                    -- NULL: no link was met
-    owner    bigint,
-    class    smallint NOT NULL,         -- 0 human, 1 bot, 2 prefetch, 3 head
-    key      text COLLATE "C",          -- NULL: the base URL was asked for
-    country  text     NOT NULL,
-    browser  text     NOT NULL,
-    system   text     NOT NULL,
-    device   text     NOT NULL,
-    referrer text     NOT NULL,
-    language text     NOT NULL,
-    tags     text[],                    -- NULL: none
-    address  inet,                      -- NULL unless the configuration keeps it
-    PRIMARY KEY (at, id)
+-- Single clicks, thousands in a block of columns (see click_blocks). What lies beside a block tells whether it has to be
+-- read: the times of its oldest and newest click, and a filter of the subjects that have clicks in it.
+CREATE TABLE click_blocks (
+    id       bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    first_at bigint NOT NULL, -- milliseconds since 1970
+    last_at  bigint NOT NULL,
+    clicks   bigint NOT NULL,
+    bytes    bigint NOT NULL, -- of the two below
+    subjects bytea  NOT NULL,
+    content  bytea  NOT NULL
 );
 
-CREATE INDEX clicks_by_link ON clicks (domain, key, at, id) WHERE domain IS NOT NULL;
-CREATE INDEX clicks_of_orphans ON clicks (at, id) WHERE domain IS NULL;
-CREATE INDEX clicks_by_owner ON clicks (owner, at, id) WHERE owner IS NOT NULL;
+-- They are packed already.
+ALTER TABLE click_blocks ALTER COLUMN subjects SET STORAGE EXTERNAL, ALTER COLUMN content SET STORAGE EXTERNAL;
 
--- About how many bytes the single clicks take, with their indexes; changed with them.
-CREATE TABLE clicks_size (
+CREATE INDEX click_blocks_by_end ON click_blocks (last_at, id);
+CREATE INDEX click_blocks_by_start ON click_blocks (first_at, id);
+-- Small ones are put together.
+CREATE INDEX click_blocks_small ON click_blocks (id) WHERE clicks < 4096;
+
+-- How often clicks were moved from one block to another.
+CREATE TABLE click_block_moves (
     id    smallint PRIMARY KEY CHECK (id = 1),
-    bytes bigint NOT NULL
+    moves bigint NOT NULL
 );
 
-INSERT INTO clicks_size (id, bytes) VALUES (1, 0);
+INSERT INTO click_block_moves (id, moves) VALUES (1, 0);
 
 -- Dead letters: rows of click_days that could not be decoded, as they were found; a new row took their place.
 CREATE TABLE click_days_damaged (

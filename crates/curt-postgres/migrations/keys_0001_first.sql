@@ -31,12 +31,12 @@ CREATE TABLE key_head (
 
 INSERT INTO key_head (head) VALUES (0);
 
--- The highest fence of an owner of this shard that inserted: those before it are refused.
+-- The highest fencing token of an owner of this shard that inserted: those before it are refused.
 CREATE TABLE key_owner (
-    fence bigint NOT NULL
+    fencing_token bigint NOT NULL
 ) WITH (fillfactor = 10);
 
-INSERT INTO key_owner (fence) VALUES (0);
+INSERT INTO key_owner (fencing_token) VALUES (0);
 
 -- Batches that were taken and are not closed. The keys are written in the transaction that takes them, so that a
 -- process that dies before it hands them on leaves a trail.

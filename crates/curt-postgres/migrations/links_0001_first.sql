@@ -17,6 +17,7 @@ CREATE TABLE links (
     origin        smallint NOT NULL,
     visibility    smallint NOT NULL,
     status        smallint,          -- NULL: 302
+    shard         smallint NOT NULL, -- a hash of the key, worked out by the writer: what moves between nodes together
     seed_bucket   smallint,          -- of a seeded row: where claimers begin to look
     was_permanent boolean  NOT NULL, -- once it had status 301 or 308: browsers may remember it for ever
     forward_query boolean  NOT NULL,
@@ -60,8 +61,25 @@ CREATE TABLE link_clicks (
 CREATE TABLE key_generations (
     domain     bigint           NOT NULL,
     generation bigint           NOT NULL,
+    shard      smallint         NOT NULL,
     key        text COLLATE "C" NOT NULL,
-    PRIMARY KEY (domain, key)
+    PRIMARY KEY (shard, domain, key)
+);
+
+-- Shards that take writes from this epoch on only, because they were moved. Writes read it, and a seal locks it against
+-- them: so a write either is done before the seal or sees it (L-4).
+CREATE TABLE shard_seals (
+    shard smallint PRIMARY KEY,
+    epoch bigint   NOT NULL
+);
+
+-- How many keys of a shard were released, by origin. What else the totals hold of a shard can be counted from its links:
+-- so the totals of a shard can move with it, and creates need not keep them apart.
+CREATE TABLE released_keys (
+    count  bigint   NOT NULL,
+    shard  smallint NOT NULL,
+    origin smallint NOT NULL,
+    PRIMARY KEY (shard, origin)
 );
 
 -- Requests with an idempotency key: the keys that each is going to use, a line per link with origin and "domain/key", and
@@ -83,20 +101,19 @@ CREATE INDEX idempotency_by_age ON idempotency (created_at);
 -- Totals, moved in the transaction of what they count. One row would make everybody wait for everybody's commit, so
 -- each session adds to one of many, and the total is their sum.
 CREATE TABLE link_counts (
-    slot                 integer PRIMARY KEY,
-    created_alias        bigint NOT NULL DEFAULT 0,
-    created_ledger       bigint NOT NULL DEFAULT 0,
-    created_file         bigint NOT NULL DEFAULT 0,
-    created_claim        bigint NOT NULL DEFAULT 0,
-    created_id           bigint NOT NULL DEFAULT 0,
-    created_hash         bigint NOT NULL DEFAULT 0,
-    created_random       bigint NOT NULL DEFAULT 0,
-    live                 bigint NOT NULL DEFAULT 0,
-    deleted              bigint NOT NULL DEFAULT 0,
-    deleted_from_ledger  bigint NOT NULL DEFAULT 0,
-    released_from_ledger bigint NOT NULL DEFAULT 0,
-    seeded               bigint NOT NULL DEFAULT 0,
-    pings                bigint NOT NULL DEFAULT 0
+    slot                integer PRIMARY KEY,
+    created_alias       bigint NOT NULL DEFAULT 0,
+    created_ledger      bigint NOT NULL DEFAULT 0,
+    created_file        bigint NOT NULL DEFAULT 0,
+    created_claim       bigint NOT NULL DEFAULT 0,
+    created_id          bigint NOT NULL DEFAULT 0,
+    created_hash        bigint NOT NULL DEFAULT 0,
+    created_random      bigint NOT NULL DEFAULT 0,
+    live                bigint NOT NULL DEFAULT 0,
+    deleted             bigint NOT NULL DEFAULT 0,
+    deleted_from_ledger bigint NOT NULL DEFAULT 0,
+    seeded              bigint NOT NULL DEFAULT 0,
+    pings               bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 INSERT INTO link_counts (slot) SELECT generate_series(0, 255);

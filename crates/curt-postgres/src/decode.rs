@@ -34,15 +34,6 @@ pub(super) fn owner(op: &'static str, row: &Row, index: usize) -> PortResult<Own
     Ok(OwnerId(column::<i64>(op, row, index)?.cast_unsigned()))
 }
 
-pub(super) fn owner_or_none(
-    op: &'static str,
-    row: &Row,
-    index: usize,
-) -> PortResult<Option<OwnerId>> {
-    let owner: Option<i64> = column(op, row, index)?;
-    Ok(owner.map(|owner| OwnerId(owner.cast_unsigned())))
-}
-
 pub(super) fn time(op: &'static str, row: &Row, index: usize) -> PortResult<UnixMillis> {
     column(op, row, index).map(UnixMillis)
 }

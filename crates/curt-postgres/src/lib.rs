@@ -14,6 +14,9 @@
 //! such a failure has the kind `Timeout`, and callers repeat the call under the same name.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod accounts;
 mod address;
@@ -33,12 +36,15 @@ mod tls;
 use std::sync::Arc;
 
 use curt_core::PortResult;
-use curt_core::ports::{Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, SeededDatabase};
+use curt_core::ports::{
+    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, SeededDatabase,
+};
 
 use address::Address;
 use engine::Engine;
 
-pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, Migration, MigrationSet};
+pub use curt_adapter_kit::Migration;
+pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, MigrationSet};
 pub use settings::PostgresSettings;
 
 /// A PostgreSQL at an address.
@@ -74,6 +80,12 @@ impl Postgres {
 
     #[must_use]
     pub fn links(&self) -> Arc<dyn SeededDatabase> {
+        Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
+    }
+
+    /// The same links as one node of many.
+    #[must_use]
+    pub fn shards(&self) -> Arc<dyn LinkShards> {
         Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
     }
 

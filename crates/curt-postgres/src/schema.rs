@@ -10,20 +10,12 @@ use tokio_postgres::Error;
 
 use super::engine::{Engine, Session, column};
 use super::failure::{BACKEND, failed};
-use curt_adapter_kit::Effect;
+use curt_adapter_kit::{Effect, Migration, pending_migrations};
 
 const OP: &str = "bring the tables up to date";
 
 /// "curt" in ASCII: the advisory lock under which tables are changed, so that many processes can start at once.
 const LOCK: i64 = 0x6375_7274;
-
-/// One step of a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migration {
-    pub number: u32,
-    pub name: &'static str,
-    pub(super) sql: &'static str,
-}
 
 /// The tables of one part of the product.
 #[derive(Debug)]
@@ -141,21 +133,14 @@ fn rest(
     set: &'static MigrationSet,
     version: i32,
 ) -> PortResult<&'static [Migration]> {
-    let rest = usize::try_from(version)
-        .ok()
-        .and_then(|done| set.steps.get(done..));
-    rest.ok_or_else(|| {
-        PortError::new(
-            ErrorKind::Invalid,
-            BACKEND,
-            OP,
-            format!(
-                "the tables for {} at {} are of a newer curt (schema {version}, this one knows {}): use that one",
-                set.name,
-                engine.address(),
-                set.steps.len()
-            ),
-        )
+    let version = u32::try_from(version).unwrap_or(u32::MAX);
+    pending_migrations(set.steps, version).map_err(|error| {
+        let detail = format!(
+            "the tables for {} at {} were {error}",
+            set.name,
+            engine.address()
+        );
+        PortError::new(ErrorKind::Invalid, BACKEND, OP, detail)
     })
 }
 
@@ -214,12 +199,13 @@ async fn apply(
             .await
             .map_err(effect(Effect::None))?;
     }
-    let number = i32::try_from(set.steps.len()).unwrap_or(i32::MAX);
+    let version = set.steps.last().map_or(0, Migration::stored_version);
+    let version = i32::try_from(version).unwrap_or(i32::MAX);
     client
         .execute(
             "INSERT INTO curt_schema (part, version) VALUES ($1, $2) \
              ON CONFLICT (part) DO UPDATE SET version = excluded.version",
-            &[&set.name, &number],
+            &[&set.name, &version],
         )
         .await
         .map_err(effect(Effect::None))?;

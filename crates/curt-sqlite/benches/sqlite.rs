@@ -14,7 +14,7 @@ use curt_core::ports::LedgerForm;
 use curt_core::ports::{BatchId, SeededDatabase};
 use curt_core::{
     Alphabet, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
-    Target, UnixMillis, Visibility, place,
+    Target, UnixMillis, Visibility, placement,
 };
 use curt_sqlite::{Sqlite, SqliteSettings};
 use rusqlite::Connection;
@@ -68,7 +68,7 @@ fn print(what: &str, count: u64, took: Duration) {
 
 /// Link number `n`: a random-looking key of seven symbols and a target of usual length.
 fn link(n: u64) -> Link {
-    let hash = place::hash(&n.to_le_bytes());
+    let hash = placement::hash(&n.to_le_bytes());
     let key = Alphabet::Base62
         .encode(u128::from(hash) % 62_u128.pow(7), 7)
         .expect("seven symbols");
@@ -238,7 +238,7 @@ async fn read(store: &Arc<dyn SeededDatabase>, links: u64, what: &str, hop: Hop)
     const READS: u64 = 100_000;
     let mut took = Vec::with_capacity(READS as usize);
     for n in 0..READS {
-        let id = link(place::hash(&(n + links).to_le_bytes()) % links).id;
+        let id = link(placement::hash(&(n + links).to_le_bytes()) % links).id;
         let start = Instant::now();
         let found = if hop == Hop::None {
             store.get(&id).await

@@ -58,6 +58,21 @@ CREATE TABLE key_generations (
     PRIMARY KEY (domain, key)
 ) STRICT, WITHOUT ROWID;
 
+-- Shards that take writes from this epoch on only. A file is not one node of many yet, so that links have no column for
+-- their shard: it is worked out from the key.
+CREATE TABLE shard_seals (
+    shard INTEGER PRIMARY KEY,
+    epoch INTEGER NOT NULL
+) STRICT;
+
+-- How many keys of a shard were released, by origin. What else the totals hold of a shard can be counted from its links.
+CREATE TABLE released_keys (
+    shard  INTEGER NOT NULL,
+    origin INTEGER NOT NULL,
+    count  INTEGER NOT NULL,
+    PRIMARY KEY (shard, origin)
+) STRICT, WITHOUT ROWID;
+
 -- Requests with an idempotency key: the keys that each is going to use, a line per link with origin and "domain/key", and
 -- when it is finished what came of it, a line per link with "domain/key", or "-" where an alias had been taken.
 CREATE TABLE idempotency (

@@ -3,8 +3,8 @@
 
 -- Up to where each partition of a stream is counted, moved in the same transaction as the counts (C-1).
 CREATE TABLE click_offsets (
-    stream    INTEGER NOT NULL,
-    partition INTEGER NOT NULL,
+    stream      INTEGER NOT NULL,
+    partition   INTEGER NOT NULL,
     next_offset INTEGER NOT NULL,
     PRIMARY KEY (stream, partition)
 ) STRICT, WITHOUT ROWID;
@@ -29,26 +29,31 @@ CREATE TABLE click_days (
 
 CREATE INDEX click_days_by_day ON click_days (id & 4194303);
 
--- One click. The id is its milliseconds × 2^15 + a running number, so that rows lie in the order of time and every
--- index over another column ends in it.
-CREATE TABLE clicks (
-    id       INTEGER PRIMARY KEY,
-    subject  INTEGER NOT NULL, -- the link, or the orphans
-    owner    INTEGER,
-    asked    TEXT,             -- the key that no link has; NULL: there is a link, or the base URL was asked for
-    tags     TEXT,             -- one per line
-    class    INTEGER NOT NULL, -- 0 human, 1 bot, 2 prefetch, 3 head
-    country  TEXT    NOT NULL,
-    browser  TEXT    NOT NULL,
-    system   TEXT    NOT NULL,
-    device   TEXT    NOT NULL,
-    referrer TEXT    NOT NULL,
-    language TEXT    NOT NULL,
-    address  TEXT              -- NULL unless the configuration keeps it
+-- Single clicks, thousands in a block of columns (see click_blocks). What lies beside a block tells whether it has to be
+-- read: the times of its oldest and newest click, and a filter of the subjects that have clicks in it.
+CREATE TABLE click_blocks (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    first_at INTEGER NOT NULL, -- milliseconds since 1970
+    last_at  INTEGER NOT NULL,
+    clicks   INTEGER NOT NULL,
+    bytes    INTEGER NOT NULL, -- of the two below
+    subjects BLOB    NOT NULL,
+    content  BLOB    NOT NULL
 ) STRICT;
 
-CREATE INDEX clicks_by_subject ON clicks (subject);
-CREATE INDEX clicks_by_owner ON clicks (owner) WHERE owner IS NOT NULL;
+CREATE INDEX click_blocks_by_end ON click_blocks (last_at, id);
+-- With the bytes, so that their sum is read from here.
+CREATE INDEX click_blocks_by_start ON click_blocks (first_at, id, bytes);
+-- Small ones are put together.
+CREATE INDEX click_blocks_small ON click_blocks (id) WHERE clicks < 4096;
+
+-- How often clicks were moved from one block to another.
+CREATE TABLE click_block_moves (
+    id    INTEGER PRIMARY KEY CHECK (id = 1),
+    moves INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO click_block_moves (id, moves) VALUES (1, 0);
 
 -- What a day's visitors are hashed with; removed when the day is over.
 CREATE TABLE click_salts (
@@ -56,18 +61,10 @@ CREATE TABLE click_salts (
     salt BLOB    NOT NULL
 ) STRICT;
 
--- About how many bytes the single clicks take, with their indexes; changed with them.
-CREATE TABLE clicks_size (
-    id    INTEGER PRIMARY KEY CHECK (id = 1),
-    bytes INTEGER NOT NULL
-) STRICT;
-
-INSERT INTO clicks_size (id, bytes) VALUES (1, 0);
-
 -- Dead letters: rows of click_days that could not be decoded, as they were found; a new row took their place.
 CREATE TABLE click_days_damaged (
     id       INTEGER NOT NULL, -- of click_days
-    found_at INTEGER NOT NULL, -- milliseconds since 1970
+    found_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER)), -- milliseconds since 1970
     counts   BLOB    NOT NULL,
     visitors BLOB    NOT NULL
 ) STRICT;
@@ -78,7 +75,7 @@ CREATE TABLE click_days_aside (
     number   INTEGER NOT NULL,
     name     TEXT    NOT NULL COLLATE BINARY,
     day      INTEGER NOT NULL,
-    found_at INTEGER NOT NULL, -- milliseconds since 1970
+    found_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER)), -- milliseconds since 1970
     counts   BLOB    NOT NULL,
     visitors BLOB    NOT NULL,
     PRIMARY KEY (kind, number, name, day)
@@ -86,6 +83,6 @@ CREATE TABLE click_days_aside (
 
 -- How many single clicks were lost because a page that they go to cannot be read.
 CREATE TABLE clicks_lost (
-    found_at INTEGER NOT NULL, -- milliseconds since 1970
+    found_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER)), -- milliseconds since 1970
     clicks   INTEGER NOT NULL
 ) STRICT;

@@ -15,13 +15,13 @@ pub(super) const BACKEND: &str = "sqlite";
 pub(super) struct Failure {
     pub(super) kind: ErrorKind,
     pub(super) detail: String,
-    pub(super) reach: Reach,
+    pub(super) scope: FailureScope,
     cause: Option<Cause>,
 }
 
 /// How far a failure goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum FailureScope {
     /// Only the call that met it; the others of its group are tried again without it.
     Call,
     /// The transaction with everybody in it.
@@ -36,24 +36,24 @@ pub(super) enum Reach {
 struct Cause(String);
 
 impl Failure {
-    pub(super) fn new(kind: ErrorKind, reach: Reach, detail: impl Into<String>) -> Self {
+    pub(super) fn new(kind: ErrorKind, scope: FailureScope, detail: impl Into<String>) -> Self {
         Self {
             kind,
             detail: detail.into(),
-            reach,
+            scope,
             cause: None,
         }
     }
 
     pub(super) fn from_engine(error: &rusqlite::Error, path: &Path) -> Self {
-        let (kind, reach, detail) = match error {
+        let (kind, scope, detail) = match error {
             rusqlite::Error::SqliteFailure(code, _) => explain(*code, path),
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::Utf8Error(..) => (
                 ErrorKind::Corrupt,
-                Reach::Call,
+                FailureScope::Call,
                 format!(
                     "a row of {} does not hold what this version writes: restore the file from a backup",
                     path.display()
@@ -61,14 +61,14 @@ impl Failure {
             ),
             _ => (
                 ErrorKind::Bug,
-                Reach::Call,
+                FailureScope::Call,
                 "the statement cannot be run; please report this".to_owned(),
             ),
         };
         Self {
             kind,
             detail,
-            reach,
+            scope,
             cause: Some(Cause(error.to_string())),
         }
     }
@@ -87,13 +87,13 @@ pub(super) fn port_error(op: &'static str, path: &Path, error: &rusqlite::Error)
     Failure::from_engine(error, path).for_call(op)
 }
 
-fn explain(code: ffi::Error, path: &Path) -> (ErrorKind, Reach, String) {
+fn explain(code: ffi::Error, path: &Path) -> (ErrorKind, FailureScope, String) {
     let file = path.display();
     let folder = path.parent().unwrap_or(Path::new(".")).display();
     match code.code {
         ErrorCode::DiskFull => (
             ErrorKind::Unavailable,
-            Reach::Group,
+            FailureScope::Group,
             format!("the disk is full: free space under {folder}; redirects go on"),
         ),
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
@@ -103,20 +103,20 @@ fn explain(code: ffi::Error, path: &Path) -> (ErrorKind, Reach, String) {
             );
             (
                 ErrorKind::Unavailable,
-                Reach::Group,
+                FailureScope::Group,
                 format!("{holder} is writing to {file} and does not let go: end it, or wait"),
             )
         }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => (
             ErrorKind::Unavailable,
-            Reach::Group,
+            FailureScope::Group,
             format!(
                 "{file} may not be written: check the owner and mode of the file and of {folder}"
             ),
         ),
         ErrorCode::CannotOpen => (
             ErrorKind::Unavailable,
-            Reach::Group,
+            FailureScope::Group,
             format!(
                 "{file} cannot be opened: check that {folder} exists and that this user may write there"
             ),
@@ -124,33 +124,33 @@ fn explain(code: ffi::Error, path: &Path) -> (ErrorKind, Reach, String) {
         ErrorCode::SystemIoFailure => explain_io(code, &file.to_string()),
         ErrorCode::DatabaseCorrupt => (
             ErrorKind::Corrupt,
-            Reach::Group,
+            FailureScope::Group,
             format!("{file} is damaged: stop the server and restore the file from a backup"),
         ),
         ErrorCode::NotADatabase => (
             ErrorKind::Corrupt,
-            Reach::Group,
+            FailureScope::Group,
             format!("{file} is not a data file of curt: name another file, or restore a backup"),
         ),
         ErrorCode::OutOfMemory => (
             ErrorKind::Unavailable,
-            Reach::Group,
+            FailureScope::Group,
             "there is no memory left: lower the cache settings".to_owned(),
         ),
         ErrorCode::OperationInterrupted => (
             ErrorKind::Unavailable,
-            Reach::Call,
+            FailureScope::Call,
             "the read was ended, because its caller left or the data file is being closed"
                 .to_owned(),
         ),
         ErrorCode::TooBig => (
             ErrorKind::Invalid,
-            Reach::Call,
+            FailureScope::Call,
             "a value is too long to be stored".to_owned(),
         ),
         _ => (
             ErrorKind::Bug,
-            Reach::Call,
+            FailureScope::Call,
             "the statement cannot be run; please report this".to_owned(),
         ),
     }
@@ -158,11 +158,11 @@ fn explain(code: ffi::Error, path: &Path) -> (ErrorKind, Reach, String) {
 
 /// After a failed sync the kernel may count the lost pages as written, and the next sync would succeed without them.
 /// Only a restart, which reads the file again, is sure of what the disk holds.
-fn explain_io(code: ffi::Error, file: &str) -> (ErrorKind, Reach, String) {
+fn explain_io(code: ffi::Error, file: &str) -> (ErrorKind, FailureScope, String) {
     match code.extended_code {
         ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC => (
             ErrorKind::Timeout,
-            Reach::Engine,
+            FailureScope::Engine,
             format!(
                 "the disk under {file} failed to keep a write, so it is unknown whether it happened: \
                  check the disk (dmesg), then restart; redirects go on, nothing is written until then"
@@ -170,12 +170,12 @@ fn explain_io(code: ffi::Error, file: &str) -> (ErrorKind, Reach, String) {
         ),
         ffi::SQLITE_IOERR_CORRUPTFS | ffi::SQLITE_IOERR_DATA => (
             ErrorKind::Corrupt,
-            Reach::Group,
+            FailureScope::Group,
             format!("{file} reads back wrong: check the disk and restore the file from a backup"),
         ),
         _ => (
             ErrorKind::Unavailable,
-            Reach::Group,
+            FailureScope::Group,
             format!("the disk under {file} failed: check it (dmesg) and the file system"),
         ),
     }
@@ -192,9 +192,12 @@ mod tests {
 
     #[test]
     fn a_failed_sync_stops_all_writing_and_a_full_disk_does_not() {
-        assert_eq!(failure(ffi::SQLITE_IOERR_FSYNC).reach, Reach::Engine);
-        assert_eq!(failure(ffi::SQLITE_FULL).reach, Reach::Group);
-        assert_eq!(failure(ffi::SQLITE_CONSTRAINT_NOTNULL).reach, Reach::Call);
+        assert_eq!(failure(ffi::SQLITE_IOERR_FSYNC).scope, FailureScope::Engine);
+        assert_eq!(failure(ffi::SQLITE_FULL).scope, FailureScope::Group);
+        assert_eq!(
+            failure(ffi::SQLITE_CONSTRAINT_NOTNULL).scope,
+            FailureScope::Call
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!
 //! # Writes
 //! A commit costs a sync of the disk whatever it holds. So one thread writes, and all calls that wait for it share its
-//! next commit (`engine/writer.rs`). Folding the write-ahead log into the file happens beside it (`engine/log.rs`).
+//! next commit (`engine/writer.rs`). The write-ahead log is checkpointed beside it (`engine/wal.rs`).
 //!
 //! # Reads
 //! A look-up runs on the caller's thread, on whichever of a few connections is idle: it takes less time than waking
@@ -37,6 +37,9 @@
 //! end it with a signal.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod accounts;
 mod clicks;
@@ -57,18 +60,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use curt_adapter_kit::{LockFile, refuse_cursor_form};
-use curt_core::ports::{Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, SeededDatabase};
+use curt_core::ports::{
+    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, SeededDatabase,
+};
 use curt_core::{ErrorKind, PortError, PortResult};
 
-use engine::connection::{open_folder, open_reader, open_writer};
+use engine::connection::{open_checkpointer, open_reader, open_writer};
 use engine::readers::Readers;
 use engine::writer::Writer;
 use failure::{BACKEND, port_error};
 use rusqlite::Connection;
 use schema::{CLICKS, MAIN, Schema};
 
+pub use curt_adapter_kit::Migration;
 pub use engine::writer::SqliteStats;
-pub use schema::Migration;
 pub use settings::{Access, SqliteSettings, Synchronous};
 
 /// The oldest SQLite whose write-ahead log is known not to damage the file when it starts over under readers.
@@ -81,12 +86,12 @@ pub struct Sqlite {
     settings: SqliteSettings,
     writer: Writer,
     readers: Readers,
-    held: Mutex<Held>,
+    held: Mutex<OpenFile>,
 }
 
 /// What is given up when the file is closed.
 #[derive(Debug)]
-struct Held {
+struct OpenFile {
     thread: Option<JoinHandle<()>>,
     lock: Option<LockFile>,
 }
@@ -127,14 +132,14 @@ impl Sqlite {
             lock = (settings.access == Access::Server).then_some(guard);
         }
         let readers = Readers::open(path, &settings).map_err(failed)?;
-        let folding = open_folder(path, &settings).map_err(failed)?;
-        let (writer, thread) = Writer::start(connection, folding, path, &settings, schema)?;
+        let checkpointer = open_checkpointer(path, &settings).map_err(failed)?;
+        let (writer, thread) = Writer::start(connection, checkpointer, path, &settings, schema)?;
         Ok(Arc::new(Self {
             path: path.to_path_buf(),
             settings,
             writer,
             readers,
-            held: Mutex::new(Held {
+            held: Mutex::new(OpenFile {
                 thread: Some(thread),
                 lock,
             }),
@@ -163,6 +168,12 @@ impl Sqlite {
 
     #[must_use]
     pub fn links(self: &Arc<Self>) -> Arc<dyn SeededDatabase> {
+        Arc::new(links::SqliteLinks::new(Arc::clone(self)))
+    }
+
+    /// The same links as one node of many.
+    #[must_use]
+    pub fn shards(self: &Arc<Self>) -> Arc<dyn LinkShards> {
         Arc::new(links::SqliteLinks::new(Arc::clone(self)))
     }
 
@@ -220,7 +231,7 @@ impl Sqlite {
             .map_err(|error| port_error(OP, &self.path, &error))
     }
 
-    /// Finishes the writes that are queued, folds the log into the file and lets go of it. Called again: no change.
+    /// Finishes the writes that are queued, checkpoints the log and lets go of it. Called again: no change.
     pub async fn close(&self) {
         self.readers.close();
         self.writer.close().await;

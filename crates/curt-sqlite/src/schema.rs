@@ -2,18 +2,11 @@
 
 use std::path::Path;
 
+use curt_adapter_kit::{Migration, pending_migrations};
 use curt_core::{ErrorKind, PortError, PortResult, names};
 use rusqlite::Connection;
 
 use super::failure::{BACKEND, port_error};
-
-/// One step of the schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migration {
-    pub number: u32,
-    pub name: &'static str,
-    sql: &'static str,
-}
 
 /// The tables of one kind of file.
 #[derive(Debug)]
@@ -85,15 +78,8 @@ impl Schema {
         if application != self.application_id && tables > 0 {
             return Err(self.foreign(application, path));
         }
-        let known = self.steps.len();
-        match self.steps.get(version as usize..) {
-            Some(rest) => Ok(rest),
-            None => Err(invalid(format!(
-                "{} was written by a newer curt (schema {version}, this one knows {known}): use that one, or a backup \
-                 from before its update",
-                path.display()
-            ))),
-        }
+        pending_migrations(self.steps, version)
+            .map_err(|error| invalid(format!("{} was {error}", path.display())))
     }
 
     fn foreign(&self, application: i32, path: &Path) -> PortError {
@@ -120,7 +106,9 @@ impl Schema {
         for step in steps {
             let batch = format!(
                 "BEGIN EXCLUSIVE;\n{}\nPRAGMA application_id = {};\nPRAGMA user_version = {};\nCOMMIT;",
-                step.sql, self.application_id, step.number
+                step.sql,
+                self.application_id,
+                step.stored_version()
             );
             connection.execute_batch(&batch).map_err(|error| {
                 // A step that failed half way leaves its transaction open.

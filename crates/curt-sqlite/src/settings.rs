@@ -15,7 +15,7 @@ pub struct SqliteSettings {
     /// How much of the file each connection maps into memory. The pages are the system's cache, not extra memory, yet
     /// they show in the size of the process, and a failing disk then ends it with a signal.
     pub mmap_bytes: usize,
-    /// The write-ahead log is folded into the data file, beside the writer, whenever it has grown by this much.
+    /// The write-ahead log is checkpointed, beside the writer, whenever it has grown by this much.
     pub checkpoint_bytes: u64,
     /// The write-ahead log is made to start over at half this size, and cut back to nothing at all of it.
     pub wal_bytes_max: u64,

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickPage, ClickQuery, ClickReports, ClickStore, ClickWindow, HourRange, Salt, StreamPartition,
-    Top,
+    ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow, HourRange, Salt,
+    StreamPartition, Top,
 };
 use curt_core::{
     ClickSubject, Day, Dimension, ErrorKind, PortError, PortResult, Rollup, UnixMillis,
@@ -55,9 +55,7 @@ impl ClickStore for MemoryClickStore {
         for day in &flush.days {
             tables.days.add(day).map_err(broken)?;
         }
-        for click in flush.clicks {
-            tables.clicks.add(click);
-        }
+        tables.clicks.add(flush.partition, flush.from, flush.clicks);
         Ok(true)
     }
 
@@ -125,6 +123,10 @@ impl ClickReports for MemoryClickStore {
 
     async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
         locked(&self.tables).clicks.page(query)
+    }
+
+    async fn rank_clicks(&self, ranking: &ClickRanking) -> PortResult<Top> {
+        Ok(locked(&self.tables).clicks.rank(ranking))
     }
 }
 

@@ -1,35 +1,41 @@
 use std::collections::BTreeMap;
 
-use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
-use curt_core::ports::{ClickPage, ClickQuery};
-use curt_core::{Click, ClickOutcome, ClickSubject, ErrorKind, PortError, PortResult, UnixMillis};
+use curt_core::click::OTHER;
+use curt_core::limits::{PAGE_ROWS_SCANNED_MAX, VALUES_RANKED_MAX};
+use curt_core::ports::{ClickPage, ClickQuery, ClickRanking, StreamPartition, Top};
+use curt_core::{
+    Click, ClickOutcome, ClickSubject, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
+};
 
 use crate::BACKEND;
 
-/// SingleClicks by their time and, within an instant, in the order in which they came.
+/// Clicks by their time and, within an instant, by their window and in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct SingleClicks {
     rows: BTreeMap<Place, Click>,
-    came: u64,
     bytes: u64,
 }
 
-type Place = (UnixMillis, u64);
+/// Time, start of the window, stream, partition, number in the window.
+type Place = (UnixMillis, u64, u64, u32, u64);
 
 impl SingleClicks {
-    pub(super) fn add(&mut self, click: Click) {
-        let at = click.at.clamp(UnixMillis(0), UnixMillis::MAX);
-        self.came += 1;
-        self.bytes += bytes_of(&click);
-        self.rows.insert((at, self.came), Click { at, ..click });
+    pub(super) fn add(&mut self, partition: StreamPartition, from: u64, clicks: Vec<Click>) {
+        let StreamPartition { stream, number } = partition;
+        for (place, click) in (0..).zip(clicks) {
+            let at = click.at.clamp(UnixMillis(0), UnixMillis::MAX);
+            self.bytes += bytes_of(&click);
+            let place = (at, from, stream.0, number, place);
+            self.rows.insert(place, Click { at, ..click });
+        }
     }
 
     pub(super) fn page(&self, query: &ClickQuery) -> PortResult<ClickPage> {
         let end = match &query.cursor {
-            Some(cursor) => parse(cursor)?.min((query.before, 0)),
-            None => (query.before, 0),
+            Some(cursor) => parse(cursor)?.min(first_at(query.before)),
+            None => first_at(query.before),
         };
-        let start = (query.from, 0);
+        let start = first_at(query.from);
         let mut page = ClickPage::default();
         if start >= end {
             return Ok(page);
@@ -44,16 +50,35 @@ impl SingleClicks {
                 break;
             }
         }
-        let Some(((at, came), _)) = rows.next() else {
+        let Some((&(at, from, stream, number, place), _)) = rows.next() else {
             page.next = None;
             return Ok(page);
         };
-        page.next.get_or_insert_with(|| cursor((*at, came + 1)));
+        page.next
+            .get_or_insert_with(|| cursor((at, from, stream, number, place + 1)));
         Ok(page)
     }
 
+    pub(super) fn rank(&self, ranking: &ClickRanking) -> Top {
+        let mut counts = BTreeMap::<Box<str>, u64>::new();
+        let is_asked = |click: &&Click| {
+            (ranking.from..ranking.before).contains(&click.at)
+                && is_of(click, &ranking.subject)
+                && ranking.filter.takes(click)
+        };
+        for click in self.rows.values().rev().filter(is_asked) {
+            let Some(value) = click.value(ranking.dimension) else {
+                continue;
+            };
+            let is_ranked = counts.len() < VALUES_RANKED_MAX || counts.contains_key(value);
+            let value = if is_ranked { value } else { OTHER };
+            *counts.entry(value.into()).or_default() += 1;
+        }
+        Top::of(counts, ranking.limit)
+    }
+
     pub(super) fn purge(&mut self, before: UnixMillis, limit: usize) -> u64 {
-        let old = self.rows.range(..(before, 0)).take(limit);
+        let old = self.rows.range(..first_at(before)).take(limit);
         let old: Vec<Place> = old.map(|(place, _)| *place).collect();
         for place in &old {
             self.remove(*place);
@@ -82,17 +107,10 @@ impl SingleClicks {
 
 /// About what a click takes.
 fn bytes_of(click: &Click) -> u64 {
-    let texts = [
-        &click.country,
-        &click.browser,
-        &click.system,
-        &click.device,
-        &click.referrer,
-        &click.language,
-    ];
-    let texts: usize = texts.iter().map(|text| text.len()).sum();
-    let tags: usize = click.tags.iter().map(|tag| tag.len()).sum();
-    (size_of::<Click>() + texts + tags) as u64
+    let values = Dimension::ALL.into_iter();
+    let values = values.filter_map(|dimension| click.value(dimension));
+    let texts = values.chain(click.tags.iter().map(|tag| &**tag));
+    (size_of::<Click>() + texts.map(str::len).sum::<usize>()) as u64
 }
 
 fn is_of(click: &Click, subject: &ClickSubject) -> bool {
@@ -110,15 +128,23 @@ fn is_of(click: &Click, subject: &ClickSubject) -> bool {
     }
 }
 
+fn first_at(at: UnixMillis) -> Place {
+    (at, 0, 0, 0, 0)
+}
+
 /// The clicks before this place are the next page.
-fn cursor((at, came): Place) -> Box<str> {
-    format!("memory:{}:{came}", at.0).into_boxed_str()
+fn cursor((at, from, stream, number, place): Place) -> Box<str> {
+    format!("memory:{}:{from}:{stream}:{number}:{place}", at.0).into()
 }
 
 fn parse(cursor: &str) -> PortResult<Place> {
     let place = || {
-        let (at, came) = cursor.strip_prefix("memory:")?.split_once(':')?;
-        Some((UnixMillis(at.parse().ok()?), came.parse().ok()?))
+        let mut parts = cursor.strip_prefix("memory:")?.split(':');
+        let at = UnixMillis(parts.next()?.parse().ok()?);
+        let from = parts.next()?.parse().ok()?;
+        let stream = parts.next()?.parse().ok()?;
+        let number = parts.next()?.parse().ok()?;
+        Some((at, from, stream, number, parts.next()?.parse().ok()?))
     };
     place().ok_or_else(|| {
         PortError::new(

@@ -1,11 +1,12 @@
 //! `LinkStore` in memory: [`rows`] holds the links with their indexes and totals, [`idempotency`] the requests that
-//! may be repeated, [`list`] the paging.
+//! may be repeated, [`list`] the paging, [`shards`] the refusal of writes that were routed by an old map.
 
 mod idempotency;
 mod list;
 mod rows;
+mod shards;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use curt_core::ports::{
@@ -14,28 +15,45 @@ use curt_core::ports::{
 };
 use curt_core::{
     DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult,
-    RedirectStatus, Revision, Target, UnixMillis, Visibility,
+    RedirectStatus, Revision, ShardMap, Target, UnixMillis, Visibility,
 };
 
 use self::idempotency::Records;
 use self::rows::{Row, Rows};
+use self::shards::Seals;
 use super::{BACKEND, locked};
 
 #[derive(Debug, Default)]
 pub struct MemoryLinkStore {
-    tables: Mutex<Tables>,
+    tables: Arc<Mutex<Tables>>,
+    /// Writes are routed by it.
+    map: Arc<ShardMap>,
 }
 
 #[derive(Debug, Default)]
 struct Tables {
     rows: Rows,
     records: Records,
+    seals: Seals,
 }
 
 impl MemoryLinkStore {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The tables for a write to this link, unless another node owns its shard.
+    fn owned<'a>(
+        &self,
+        op: &'static str,
+        ids: impl IntoIterator<Item = &'a LinkId>,
+    ) -> PortResult<MutexGuard<'_, Tables>> {
+        let tables = locked(&self.tables);
+        match ids.into_iter().all(|id| tables.seals.admit(&self.map, id)) {
+            true => Ok(tables),
+            false => Err(PortError::stale_epoch(BACKEND, op)),
+        }
     }
 }
 
@@ -46,7 +64,8 @@ impl LinkStore for MemoryLinkStore {
         links: Vec<Link>,
         token: Option<RequestToken>,
     ) -> PortResult<Vec<Inserted>> {
-        let rows = &mut locked(&self.tables).rows;
+        let ids = links.iter().map(|link| &link.id);
+        let rows = &mut self.owned("insert links", ids)?.rows;
         Ok(links
             .into_iter()
             .map(|link| rows.insert_if_absent(link, token))
@@ -59,7 +78,7 @@ impl LinkStore for MemoryLinkStore {
     }
 
     async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
-        let rows = &mut locked(&self.tables).rows;
+        let rows = &mut self.owned("update a link", [&link.id])?.rows;
         let before = match rows.changeable(&link.id, seen) {
             Ok(row) => row,
             Err(refusal) => return Ok(refusal),
@@ -85,7 +104,7 @@ impl LinkStore for MemoryLinkStore {
         seen: Revision,
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
-        let rows = &mut locked(&self.tables).rows;
+        let rows = &mut self.owned("delete a link", [id])?.rows;
         let row = match rows.changeable(id, seen) {
             Ok(row) => row.to_tombstone(now),
             Err(refusal) => return Ok(refusal),
@@ -96,7 +115,8 @@ impl LinkStore for MemoryLinkStore {
     }
 
     async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        Ok(locked(&self.tables).rows.spend_click(id, seen))
+        let mut tables = self.owned("spend a click", [id])?;
+        Ok(tables.rows.spend_click(id, seen))
     }
 
     async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
@@ -128,9 +148,10 @@ impl LinkIndex for MemoryLinkStore {
         batch: &[(LinkId, Revision)],
         now: UnixMillis,
     ) -> PortResult<Vec<LinkChange>> {
-        let rows = &mut locked(&self.tables).rows;
+        let Tables { rows, seals, .. } = &mut *locked(&self.tables);
         let mut purged = Vec::new();
-        for (id, seen) in batch {
+        let owned = batch.iter().filter(|(id, _)| seals.admit(&self.map, id));
+        for (id, seen) in owned {
             let expired = |row: &&Row| {
                 let link = &row.link;
                 link.state == LinkState::Active
@@ -147,16 +168,17 @@ impl LinkIndex for MemoryLinkStore {
     }
 
     async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkChange>> {
-        Ok(locked(&self.tables).rows.release(before, limit))
+        let Tables { rows, seals, .. } = &mut *locked(&self.tables);
+        Ok(rows.release(before, limit, |id| seals.admit(&self.map, id)))
     }
 }
 
 #[async_trait]
 impl SeededLinks for MemoryLinkStore {
     async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
-        let rows = &mut locked(&self.tables).rows;
+        let Tables { rows, seals, .. } = &mut *locked(&self.tables);
         let mut new = 0;
-        for id in ids {
+        for id in ids.iter().filter(|id| seals.admit(&self.map, id)) {
             if rows.get(id).is_none() {
                 let mut seed = seeded(id.clone())?;
                 seed.revision.generation = rows.former_generation(id).unwrap_or(0);
@@ -168,9 +190,9 @@ impl SeededLinks for MemoryLinkStore {
     }
 
     async fn claim(&self, links: Vec<Link>) -> PortResult<Vec<Link>> {
-        let rows = &mut locked(&self.tables).rows;
+        let Tables { rows, seals, .. } = &mut *locked(&self.tables);
         let domains: Vec<DomainId> = links.iter().map(|link| link.id.domain).collect();
-        let seeds = rows.seeds_for(&domains);
+        let seeds = rows.seeds_for(&domains, |id| seals.admit(&self.map, id));
         let give = |(link, (id, seed)): (Link, (LinkId, Revision))| Link {
             id,
             revision: seed.reborn(),

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use curt_core::ports::{ChangeReply, Inserted, LinkChange, LinkCounts, RequestToken, SpendReply};
-use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
+use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, ShardId, UnixMillis};
 
 type ByTime = BTreeSet<(UnixMillis, LinkId)>;
 
@@ -73,7 +73,8 @@ pub(super) struct Rows {
     created: BTreeMap<u8, u64>,
     deleted: u64,
     deleted_from_ledger: u64,
-    released_from_ledger: u64,
+    /// Released keys by shard and origin.
+    released: HashMap<(ShardId, KeyOrigin), u64>,
 }
 
 impl Rows {
@@ -190,14 +191,21 @@ impl Rows {
             .map(|row| &row.link)
     }
 
-    pub(super) fn release(&mut self, before: UnixMillis, limit: usize) -> Vec<LinkChange> {
+    pub(super) fn release(
+        &mut self,
+        before: UnixMillis,
+        limit: usize,
+        is_owned: impl Fn(&LinkId) -> bool,
+    ) -> Vec<LinkChange> {
         let ended = self.by_deletion.iter().take_while(|(at, _)| *at <= before);
-        let ids: Vec<LinkId> = ended.take(limit).map(|(_, id)| id.clone()).collect();
+        let ended = ended.map(|(_, id)| id).filter(|id| is_owned(id));
+        let ids: Vec<LinkId> = ended.take(limit).cloned().collect();
         let mut released = Vec::with_capacity(ids.len());
         for id in ids {
             let Some(row) = self.get(&id) else { continue };
             let (origin, change) = (row.link.origin, LinkChange::of(&row.link));
-            self.released_from_ledger += u64::from(origin == KeyOrigin::Ledger);
+            let name = (ShardId::of(&id), origin);
+            *self.released.entry(name).or_default() += 1;
             self.remove(&id);
             let generation = change.revision.generation;
             self.former_generations.insert(id, generation);
@@ -207,9 +215,17 @@ impl Rows {
     }
 
     /// A different seed for each domain asked for, up to the first that has none left.
-    pub(super) fn seeds_for(&self, domains: &[DomainId]) -> Vec<(LinkId, Revision)> {
+    pub(super) fn seeds_for(
+        &self,
+        domains: &[DomainId],
+        is_owned: impl Fn(&LinkId) -> bool,
+    ) -> Vec<(LinkId, Revision)> {
         let mut seeds = Vec::new();
-        let of = |domain: DomainId| self.seeds.iter().filter(move |id| id.domain == domain);
+        let is_owned = &is_owned;
+        let of = |domain: DomainId| {
+            let seeds = self.seeds.iter();
+            seeds.filter(move |id| id.domain == domain && is_owned(id))
+        };
         let mut streams: BTreeMap<DomainId, _> = BTreeMap::new();
         for &domain in domains {
             let stream = streams.entry(domain).or_insert_with(|| of(domain));
@@ -239,10 +255,42 @@ impl Rows {
             live: self.by_creation.len() as u64,
             deleted: self.deleted,
             deleted_from_ledger: self.deleted_from_ledger,
-            released_from_ledger: self.released_from_ledger,
+            released_from_ledger: self.released_from(KeyOrigin::Ledger, ShardId::all()),
             seeded: self.seeds.len() as u64,
             lag: Duration::ZERO,
         }
+    }
+
+    /// The same of one shard, counted.
+    pub(super) fn shard_counts(&self, shard: ShardId) -> LinkCounts {
+        let links = self.by_id.values().map(|row| &row.link);
+        let links: Vec<&Link> = links
+            .filter(|link| ShardId::of(&link.id) == shard)
+            .collect();
+        let count = |is_meant: &dyn Fn(&Link) -> bool| {
+            links.iter().filter(|link| is_meant(link)).count() as u64
+        };
+        let is_tombstone = |link: &Link| link.state == LinkState::Deleted;
+        let created = |origin: KeyOrigin| {
+            let there = count(&|link| link.origin == origin && link.state != LinkState::Seeded);
+            (origin, there + self.released_from(origin, [shard]))
+        };
+        LinkCounts {
+            created: KeyOrigin::ALL.into_iter().map(created).collect(),
+            live: count(&is_shown),
+            deleted: count(&is_tombstone),
+            deleted_from_ledger: count(&|link| {
+                is_tombstone(link) && link.origin == KeyOrigin::Ledger
+            }),
+            released_from_ledger: self.released_from(KeyOrigin::Ledger, [shard]),
+            seeded: count(&|link| link.state == LinkState::Seeded),
+            lag: Duration::ZERO,
+        }
+    }
+
+    fn released_from(&self, origin: KeyOrigin, shards: impl IntoIterator<Item = ShardId>) -> u64 {
+        let released = |shard| self.released.get(&(shard, origin));
+        shards.into_iter().filter_map(released).sum()
     }
 }
 

@@ -9,87 +9,76 @@ use curt_core::ports::{
     Bucket, CachedLink, LinkCache, LinkIndex, ListOrder, ListQuery, QuotaReply, QuotaRule, Quotas,
 };
 use curt_memory::{
-    MemoryAccounts, MemoryCursor, MemoryHeartbeats, MemoryKeyFile, MemoryKeyLedger, MemoryKeyPool,
-    MemoryLeases, MemoryLinkCache, MemoryLinkStore, MemoryQuotas,
+    MemoryAccounts, MemoryCursor, MemoryHeartbeats, MemoryInvalidations, MemoryKeyFile,
+    MemoryKeyLedger, MemoryKeyPool, MemoryLeases, MemoryLinkCache, MemoryLinkStore, MemoryQuotas,
+    MemoryShardMaps,
 };
-use curt_testkit::conformance;
+use curt_testkit::conformance::caches::link_cache::TimedCache;
 use curt_testkit::conformance::heartbeats::Lookers;
+use curt_testkit::conformance::key_pool::CAP;
 use curt_testkit::conformance::leases::Holders;
+use curt_testkit::conformance::quotas::Clocked;
+use curt_testkit::conformance::{self, TestTime};
 use curt_testkit::sample::{NOW, SampleWrites, id, link};
 
 curt_testkit::link_tests!(((), Arc::new(MemoryLinkStore::new())));
 curt_testkit::seeded_link_tests!(((), Arc::new(MemoryLinkStore::new())));
+curt_testkit::link_shard_tests!(((), Arc::new(MemoryLinkStore::new())));
+curt_testkit::shard_map_tests!(((), Arc::new(MemoryShardMaps::new())));
 
-#[tokio::test(flavor = "multi_thread")]
-async fn link_cache() {
+curt_testkit::link_cache_tests!({
     let clock = Arc::new(ManualClock::at(NOW));
-    let make = async || Arc::new(MemoryLinkCache::new(100, clock.clone())) as _;
-    let pass = async |by: Duration| clock.advance(by);
-    conformance::link_cache::suite(make, pass).await;
+    let cache = Arc::new(MemoryLinkCache::new(100, clock.clone()));
+    let clock = Some(clock);
+    ((), TimedCache { cache, clock })
+});
+
+curt_testkit::invalidation_tests!(((), Arc::new(MemoryInvalidations::new(64))));
+
+/// A clock that the tests move.
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(NOW))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn key_ledger() {
-    conformance::key_ledger::suite(async || Arc::new(MemoryKeyLedger::new()) as _).await;
+fn fresh_lookers() -> ((), Lookers) {
+    let first = Arc::new(MemoryHeartbeats::new(clock()));
+    let second = first.clone();
+    ((), Lookers { first, second })
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn key_pool() {
-    conformance::key_pool::suite(async |cap| Arc::new(MemoryKeyPool::new(cap)) as _).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn key_file() {
-    conformance::key_file::suite(async || Arc::new(MemoryKeyFile::new()) as _).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn cursor() {
-    conformance::cursor::suite(async || Arc::new(MemoryCursor::new()) as _).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn heartbeats() {
-    let clock = Arc::new(ManualClock::at(NOW));
-    let make = async || {
-        let heartbeats = Arc::new(MemoryHeartbeats::new(clock.clone()));
-        Lookers {
-            first: heartbeats.clone(),
-            second: heartbeats,
-        }
+fn fresh_holders() -> ((), Holders) {
+    let clock = clock();
+    let leases = MemoryLeases::new(clock.clone());
+    let holders = Holders {
+        first: Arc::new(leases.for_holder("first")),
+        second: Arc::new(leases.for_holder("second")),
+        time: TestTime::Manual(clock),
     };
-    conformance::heartbeats::suite(make).await;
+    ((), holders)
+}
+
+fn fresh_quotas() -> ((), Clocked) {
+    let clock = clock();
+    let quotas = Arc::new(MemoryQuotas::new(clock.clone()));
+    ((), Clocked { quotas, clock })
+}
+
+curt_testkit::key_ledger_tests!(((), Arc::new(MemoryKeyLedger::new())));
+curt_testkit::key_pool_tests!(((), Arc::new(MemoryKeyPool::new(CAP))));
+curt_testkit::key_file_tests!(((), Arc::new(MemoryKeyFile::new())));
+curt_testkit::cursor_tests!(((), Arc::new(MemoryCursor::new())));
+curt_testkit::heartbeats_tests!(fresh_lookers());
+curt_testkit::leases_tests!(fresh_holders());
+curt_testkit::accounts_tests!(((), Arc::new(MemoryAccounts::new())));
+curt_testkit::quotas_tests!(fresh_quotas());
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_falls_silent_is_forgotten() {
+    let clock = clock();
     let heartbeats = Arc::new(MemoryHeartbeats::new(clock.clone()));
-    let pass = async |by| clock.advance(by);
-    conformance::heartbeats::who_falls_silent_is_forgotten(heartbeats, pass).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn leases() {
-    let clock = Arc::new(ManualClock::at(NOW));
-    let make = async || {
-        let leases = MemoryLeases::new(clock.clone());
-        Holders {
-            first: Arc::new(leases.for_holder("first")),
-            second: Arc::new(leases.for_holder("second")),
-        }
-    };
-    conformance::leases::suite(make, async |by| clock.advance(by)).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn accounts() {
-    conformance::accounts::suite(async || Arc::new(MemoryAccounts::new()) as _).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn quotas() {
-    let make = async || {
-        let clock = Arc::new(ManualClock::at(NOW));
-        let quotas = Arc::new(MemoryQuotas::new(clock.clone()));
-        conformance::quotas::Clocked { quotas, clock }
-    };
-    conformance::quotas::suite(make).await;
+    let time = TestTime::Manual(clock);
+    let clause = conformance::heartbeats::who_falls_silent_is_forgotten((heartbeats, time));
+    conformance::run_clause(clause).await;
 }
 
 /// A search that finds little reads a bounded number of rows, and pages on.
@@ -120,14 +109,12 @@ async fn a_cache_keeps_no_more_than_its_cap() {
     for n in 0..100 {
         let ttl = Duration::from_secs(100 + n);
         let id = id(&format!("k{n}"));
-        cache.set(&id, CachedLink::Absent, ttl).await.unwrap();
+        let entry = CachedLink::Absent(NOW);
+        cache.set_if_newer(&id, entry, ttl).await.unwrap();
     }
-    let mut kept = 0;
-    for n in 0..100 {
-        let id = id(&format!("k{n}"));
-        kept += usize::from(cache.get(&id).await.unwrap().is_some());
-    }
-    assert_eq!(kept, 10);
+    let ids: Vec<_> = (0..100).map(|n| id(&format!("k{n}"))).collect();
+    let kept = cache.get_many(&ids).await.unwrap();
+    assert_eq!(kept.iter().flatten().count(), 10);
 }
 
 /// Takes from one bucket at [`NOW`].

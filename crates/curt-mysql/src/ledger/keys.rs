@@ -6,13 +6,6 @@ use mysql_async::{Error, Transaction};
 
 use curt_core::ports::LedgerForm;
 
-/// The keys `?` as rows.
-macro_rules! listed {
-    () => {
-        "JSON_TABLE(?, '$[*]' COLUMNS (name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS listed"
-    };
-}
-
 /// A key needs no escapes: it is made of letters, digits and `-_.`.
 pub(crate) fn list(keys: &[Key]) -> String {
     let quoted: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
@@ -24,11 +17,11 @@ pub(super) async fn advance_fencing_token(
     transaction: &mut Transaction<'_>,
     fencing_token: u64,
 ) -> Result<bool, Error> {
-    let raise = "UPDATE key_owner SET fence = ? WHERE fence < ?";
+    let raise = "UPDATE key_owner SET fencing_token = ? WHERE fencing_token < ?";
     transaction
         .exec_drop(raise, (fencing_token, fencing_token))
         .await?;
-    let highest = "SELECT fence FROM key_owner";
+    let highest = "SELECT fencing_token FROM key_owner";
     let highest: Option<u64> = transaction.query_first(highest).await?;
     Ok(highest.is_some_and(|highest| highest <= fencing_token))
 }
@@ -40,16 +33,18 @@ pub(super) async fn add(
     form: LedgerForm,
     list: &str,
 ) -> Result<u64, Error> {
-    let unless_moved = match form {
-        LedgerForm::Delete | LedgerForm::Status | LedgerForm::Cursor => "",
+    let sql = match form {
+        LedgerForm::Delete | LedgerForm::Status | LedgerForm::Cursor => {
+            "INSERT IGNORE INTO minted_keys (name) SELECT name FROM \
+             JSON_TABLE(?, '$[*]' COLUMNS (name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS listed \
+             ORDER BY CRC32(name), name"
+        }
         LedgerForm::UsedTable => {
-            "WHERE NOT EXISTS (SELECT 1 FROM used_keys WHERE used_keys.name = listed.name)"
+            "INSERT IGNORE INTO minted_keys (name) SELECT name FROM \
+             JSON_TABLE(?, '$[*]' COLUMNS (name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS listed \
+             WHERE NOT EXISTS (SELECT 1 FROM used_keys WHERE used_keys.name = listed.name) ORDER BY CRC32(name), name"
         }
     };
-    let sql = format!(
-        "INSERT IGNORE INTO minted_keys (name) SELECT name FROM {} {unless_moved} ORDER BY CRC32(name), name",
-        listed!()
-    );
     transaction.exec_drop(sql, (list,)).await?;
     Ok(transaction.affected_rows())
 }
@@ -92,11 +87,9 @@ pub(super) async fn give_back(
     batch: u64,
     list: &str,
 ) -> Result<u64, Error> {
-    let sql = concat!(
-        "UPDATE minted_keys JOIN ",
-        listed!(),
-        " ON minted_keys.name = listed.name SET status = 0, batch = NULL WHERE batch = ?"
-    );
+    let sql = "UPDATE minted_keys JOIN \
+         JSON_TABLE(?, '$[*]' COLUMNS (name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS listed \
+         ON minted_keys.name = listed.name SET status = 0, batch = NULL WHERE batch = ?";
     transaction.exec_drop(sql, (list, batch)).await?;
     Ok(transaction.affected_rows())
 }
@@ -122,17 +115,13 @@ pub(super) async fn set_used(
 
 /// Makes used keys unused again, whether or not their rows are still there. Returns how many that were.
 pub(super) async fn recycle(transaction: &mut Transaction<'_>, list: &str) -> Result<u64, Error> {
-    let unmoved = concat!(
-        "DELETE used_keys FROM used_keys JOIN ",
-        listed!(),
-        " ON used_keys.name = listed.name"
-    );
+    let unmoved = "DELETE used_keys FROM used_keys JOIN \
+         JSON_TABLE(?, '$[*]' COLUMNS (name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS listed \
+         ON used_keys.name = listed.name";
     transaction.exec_drop(unmoved, (list,)).await?;
-    let unmarked = concat!(
-        "UPDATE minted_keys JOIN ",
-        listed!(),
-        " ON minted_keys.name = listed.name SET status = 0 WHERE status = 1"
-    );
+    let unmarked = "UPDATE minted_keys JOIN \
+         JSON_TABLE(?, '$[*]' COLUMNS (name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$')) AS listed \
+         ON minted_keys.name = listed.name SET status = 0 WHERE status = 1";
     transaction.exec_drop(unmarked, (list,)).await?;
     let unmarked = transaction.affected_rows();
     Ok(unmarked + add(transaction, LedgerForm::Delete, list).await?)

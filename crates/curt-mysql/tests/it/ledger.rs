@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,34 +12,40 @@ use curt_core::{ErrorKind, Key};
 use curt_mysql::{Mysql, MysqlSettings};
 use curt_testkit::engines::mariadb::{Server, shared};
 use curt_testkit::length::time_max;
+use curt_testkit::need;
 use curt_testkit::sample::{NOW, batch, keys};
-use curt_testkit::{conformance, need};
 use tokio::task::JoinSet;
-
-const FORMS: [LedgerForm; 3] = [
-    LedgerForm::Delete,
-    LedgerForm::Status,
-    LedgerForm::UsedTable,
-];
 
 fn open(url: &str) -> Mysql {
     Mysql::open(url, &MysqlSettings::default()).unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn key_ledger_in_every_form() {
-    let server = need!(shared());
-    for form in FORMS {
-        println!("{form:?}");
-        let fresh = || server.database("suite").unwrap().url();
-        conformance::key_ledger::suite(async || open(&fresh()).ledger(form).unwrap()).await;
-        let database = fresh();
-        conformance::key_ledger::suite_durable("".as_ref(), async |_| {
-            open(&database).ledger(form).unwrap()
-        })
-        .await;
-    }
+macro_rules! ledger_tests {
+    ($($form_name:ident = $form:expr),+) => { $(
+        mod $form_name {
+            use super::*;
+            curt_testkit::key_ledger_tests!({
+                let database = need!(shared()).database("suite").unwrap();
+                let ledger = open(&database.url()).ledger($form).unwrap();
+                (database, ledger)
+            });
+            curt_testkit::reopening_tests!(
+                {
+                    let database = need!(shared()).database("suite").unwrap();
+                    let url = database.url();
+                    (database, "", async move |_: &Path| open(&url).ledger($form).unwrap())
+                },
+                key_ledger,
+                survives_reopening_k2
+            );
+        }
+    )+ };
 }
+ledger_tests!(
+    deleting = LedgerForm::Delete,
+    marking = LedgerForm::Status,
+    moving = LedgerForm::UsedTable
+);
 
 /// Takes until nothing is left. A call that fails is repeated under the same name.
 async fn drain(ledger: Arc<dyn KeyLedger>, taker: usize, limit: usize) -> Vec<Vec<Key>> {

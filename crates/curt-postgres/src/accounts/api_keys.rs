@@ -8,107 +8,28 @@ use super::{PostgresAccounts, limit, users};
 use crate::decode::{hash, number, owner, small, time, time_or_none};
 use crate::engine::{Engine, Step, Value, column};
 
-/// What a key is added with, in the order of [`api_key_of`] and of [`NewKey`].
-macro_rules! columns {
-    () => {
-        "prefix, secret_hash, user_id, name, scopes, creations_amount, creations_period, redirections_amount, \
-         redirections_period, created_at, expires_at, parent, bucket"
-    };
-}
-
-/// What comes to be known later follows.
-macro_rules! all_columns {
-    () => {
-        concat!(columns!(), ", revoked_at, last_used_at, seq")
-    };
-}
-
-/// Whether the user `$3` has another key of that name that is in force at `$10`.
-macro_rules! name_is_taken {
-    ($name:literal, $but:literal) => {
-        concat!(
-            "EXISTS (SELECT FROM api_keys AS k WHERE k.user_id = $3 AND k.name = ",
-            $name,
-            $but,
-            " AND (k.expires_at IS NULL OR k.expires_at > $10) AND (k.revoked_at IS NULL OR k.revoked_at > $10))"
-        )
-    };
-}
-
-/// Whether the parent `$12`, if there is one, is in force at `$10`.
-macro_rules! parent_is_in_force {
-    () => {
-        "($12::text IS NULL OR EXISTS (SELECT FROM api_keys AS p WHERE p.prefix = $12 \
-         AND (p.expires_at IS NULL OR p.expires_at > $10) AND (p.revoked_at IS NULL OR p.revoked_at > $10)))"
-    };
-}
-
-/// `$11`, or when the parent `$12` ends, whichever is sooner.
-macro_rules! end_below_parent {
-    () => {
-        "least($11, (SELECT least(p.expires_at, p.revoked_at) FROM api_keys AS p WHERE p.prefix = $12))"
-    };
-}
-
-const FIND: &str = concat!(
-    "SELECT ",
-    all_columns!(),
-    " FROM api_keys WHERE prefix = $1"
-);
-const LIST: &str = concat!(
-    "SELECT ",
-    all_columns!(),
-    " FROM api_keys WHERE $1::bigint IS NULL OR user_id = $1 ORDER BY seq"
-);
+// Columns are in the order of `api_key_of` and of `NewKey`.
+const FIND: &str = "SELECT prefix, secret_hash, user_id, name, scopes, creations_amount, creations_period, \
+     redirections_amount, redirections_period, created_at, expires_at, parent, bucket, revoked_at, last_used_at, seq \
+     FROM api_keys WHERE prefix = $1";
+const LIST: &str = "SELECT prefix, secret_hash, user_id, name, scopes, creations_amount, creations_period, \
+     redirections_amount, redirections_period, created_at, expires_at, parent, bucket, revoked_at, last_used_at, seq \
+     FROM api_keys WHERE $1::bigint IS NULL OR user_id = $1 ORDER BY seq";
 /// Times decide which names are taken, so that no index can: whoever adds a key for a user does so alone. A statement of
 /// its own before the insert, which has to see what the one before it did.
 const LOCK_USER: &str = "SELECT pg_advisory_xact_lock(hashtextextended('api_keys', $1))";
 /// Held while a key with a parent is added and while keys are revoked, so that no key is added below one whose family is
 /// being ended.
 const LOCK_FAMILIES: &str = "SELECT pg_advisory_xact_lock(hashtextextended('api_key_families', 0))";
-const INSERT: &str = concat!(
-    "INSERT INTO api_keys (",
-    columns!(),
-    ") SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ",
-    end_below_parent!(),
-    ", $12, $13 WHERE NOT ",
-    name_is_taken!("$4", ""),
-    " AND ",
-    parent_is_in_force!(),
-    " ON CONFLICT (prefix) DO NOTHING RETURNING seq"
-);
+/// Adds a key unless its user has another one in force with that name, or its parent is not in force. It ends with its
+/// parent at the latest.
+const INSERT: &str = include_str!("sql/insert_api_key.sql");
 /// Adds a key with the name of the key `$14`, which gets the name `$4` and ends at `$15`.
-const ROTATE: &str = concat!(
-    "WITH old AS MATERIALIZED (SELECT seq, name, parent FROM api_keys \
-     WHERE prefix = $14 AND user_id = $3 AND revoked_at IS NULL FOR UPDATE), \
-     new AS (INSERT INTO api_keys (",
-    columns!(),
-    ") SELECT $1, $2, $3, old.name, $5, $6, $7, $8, $9, $10, \
-     CASE WHEN old.parent = $12 THEN $11 ELSE ",
-    end_below_parent!(),
-    " END, $12, $13 FROM old WHERE NOT ",
-    name_is_taken!("old.name", " AND k.seq <> old.seq"),
-    " AND (old.parent = $12 OR ",
-    parent_is_in_force!(),
-    ") ON CONFLICT (prefix) DO NOTHING RETURNING seq), \
-     retired AS (UPDATE api_keys AS k SET name = $4, revoked_at = $15 FROM old, new WHERE k.seq = old.seq) \
-     SELECT seq FROM new"
-);
-/// Ends the keys that `$named` finds by `$1`, and what descends from them, at `$2`.
-macro_rules! revoke {
-    ($named:literal) => {
-        concat!(
-            "WITH RECURSIVE family AS (SELECT prefix FROM api_keys WHERE ",
-            $named,
-            " UNION SELECT child.prefix FROM family JOIN api_keys AS child ON child.parent = family.prefix), \
-             ended AS (UPDATE api_keys AS k SET revoked_at = $2 FROM family WHERE k.prefix = family.prefix \
-             AND (k.revoked_at IS NULL OR k.revoked_at > $2) RETURNING k.prefix) \
-             SELECT prefix FROM ended ORDER BY prefix"
-        )
-    };
-}
-const REVOKE: &str = revoke!("prefix = $1");
-const REVOKE_OF_USER: &str = revoke!("user_id = $1");
+const ROTATE: &str = include_str!("sql/rotate_api_key.sql");
+/// Ends the key `$1`, and what descends from it, at `$2`.
+const REVOKE: &str = include_str!("sql/revoke_api_key.sql");
+/// Ends the keys of the user `$1`, and what descends from them, at `$2`.
+const REVOKE_OF_USER: &str = include_str!("sql/revoke_api_keys_of_user.sql");
 /// Locks in the order of prefixes, so that two processes that note the same keys do not wait in a circle.
 const TOUCH: &str = "WITH used AS (SELECT prefix, max(at) AS at FROM unnest($1::text[], $2::bigint[]) \
      AS used (prefix, at) GROUP BY prefix), \

@@ -7,25 +7,15 @@ use super::PostgresAccounts;
 use crate::decode::{corrupt, link_id, owner, rows_max, small, time};
 use crate::engine::{Value, column};
 
-macro_rules! columns {
-    () => {
-        "domain, key, generation, user_id, granted_at, id"
-    };
-}
-
+// Columns are in the order of `permission_of`.
 /// Changes nothing in one that is there, and returns it in the same step: nobody can take it back in between.
-const GRANT: &str = concat!(
-    "INSERT INTO permissions AS p (domain, key, generation, user_id, granted_at) VALUES ($1, $2, $3, $4, $5) \
-     ON CONFLICT (domain, key, generation, user_id) DO UPDATE SET granted_at = p.granted_at RETURNING ",
-    columns!()
-);
+const GRANT: &str = "INSERT INTO permissions AS p (domain, key, generation, user_id, granted_at) VALUES ($1, $2, $3, \
+     $4, $5) ON CONFLICT (domain, key, generation, user_id) DO UPDATE SET granted_at = p.granted_at RETURNING \
+     domain, key, generation, user_id, granted_at, id";
 const REVOKE: &str =
     "DELETE FROM permissions WHERE id = $1 AND domain = $2 AND key = $3 RETURNING 1";
-const LIST: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM permissions WHERE domain = $1 AND key = $2 AND generation = $3 ORDER BY id LIMIT $4"
-);
+const LIST: &str = "SELECT domain, key, generation, user_id, granted_at, id FROM permissions WHERE domain = $1 AND \
+     key = $2 AND generation = $3 ORDER BY id LIMIT $4";
 const FIND: &str = "SELECT 1 FROM permissions \
      WHERE domain = $1 AND key = $2 AND generation = $3 AND user_id = $4";
 const REVOKE_RELEASED: &str = "DELETE FROM permissions AS p \

@@ -7,24 +7,13 @@ use super::PostgresAccounts;
 use crate::decode::{hash, owner, rows_max, time};
 use crate::engine::{Value, column};
 
-/// In the order of [`session_of`] and of what is bound to [`INSERT`].
-macro_rules! columns {
-    () => {
-        "id, secret_hash, user_id, created_at, used_at, expires_at, agent"
-    };
-}
-
-const INSERT: &str = concat!(
-    "INSERT INTO sessions (",
-    columns!(),
-    ") VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING 1"
-);
-const FIND: &str = concat!("SELECT ", columns!(), " FROM sessions WHERE id = $1");
-const LIST: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM sessions WHERE user_id = $1 AND expires_at > $2 ORDER BY created_at DESC, id DESC"
-);
+// Columns are in the order of `session_of`.
+const INSERT: &str = "INSERT INTO sessions (id, secret_hash, user_id, created_at, used_at, expires_at, agent) VALUES \
+     ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING 1";
+const FIND: &str = "SELECT id, secret_hash, user_id, created_at, used_at, expires_at, agent FROM sessions WHERE id = \
+     $1";
+const LIST: &str = "SELECT id, secret_hash, user_id, created_at, used_at, expires_at, agent FROM sessions WHERE \
+     user_id = $1 AND expires_at > $2 ORDER BY created_at DESC, id DESC";
 const END: &str = "DELETE FROM sessions WHERE id = $1 AND user_id = $2 RETURNING 1";
 const END_ALL_BUT: &str = "WITH ended AS (DELETE FROM sessions \
      WHERE user_id = $1 AND id IS DISTINCT FROM $2 RETURNING 1) SELECT count(*) FROM ended";

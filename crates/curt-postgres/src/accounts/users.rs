@@ -10,30 +10,24 @@ use crate::decode::{number, owner, rows_max, time, time_or_none};
 use crate::engine::{Engine, Value, column};
 use crate::failure::sql_state;
 
-/// In the order of [`user_of`] and of what is bound to [`INSERT`] and [`UPDATE`].
-macro_rules! columns {
-    () => {
-        "id, first_name, middle_name, last_name, email, password_hash, role, disabled_at, creations_amount, \
-         creations_period, redirections_amount, redirections_period, updated_at, created_at"
-    };
-}
-
-const INSERT: &str = concat!(
-    "INSERT INTO users (",
-    columns!(),
-    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING RETURNING 1"
-);
+// Columns are in the order of `user_of` and of what `write` binds.
+const INSERT: &str = "INSERT INTO users (id, first_name, middle_name, last_name, email, password_hash, role, \
+     disabled_at, creations_amount, creations_period, redirections_amount, redirections_period, updated_at, \
+     created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING \
+     RETURNING 1";
 const UPDATE: &str = "UPDATE users SET first_name = $2, middle_name = $3, last_name = $4, email = $5, \
      password_hash = $6, role = $7, disabled_at = $8, creations_amount = $9, creations_period = $10, \
      redirections_amount = $11, redirections_period = $12, updated_at = $13 \
      WHERE id = $1 AND updated_at = $14 RETURNING 1";
-const FIND: &str = concat!("SELECT ", columns!(), " FROM users WHERE id = $1");
-const FIND_BY_EMAIL: &str = concat!("SELECT ", columns!(), " FROM users WHERE email = $1");
-const LIST: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM users WHERE id > $1 ORDER BY id LIMIT $2"
-);
+const FIND: &str = "SELECT id, first_name, middle_name, last_name, email, password_hash, role, disabled_at, \
+     creations_amount, creations_period, redirections_amount, redirections_period, updated_at, created_at FROM users \
+     WHERE id = $1";
+const FIND_BY_EMAIL: &str = "SELECT id, first_name, middle_name, last_name, email, password_hash, role, disabled_at, \
+     creations_amount, creations_period, redirections_amount, redirections_period, updated_at, created_at FROM users \
+     WHERE email = $1";
+const LIST: &str = "SELECT id, first_name, middle_name, last_name, email, password_hash, role, disabled_at, \
+     creations_amount, creations_period, redirections_amount, redirections_period, updated_at, created_at FROM users \
+     WHERE id > $1 ORDER BY id LIMIT $2";
 const WITH_PASSWORD: &str =
     "SELECT EXISTS (SELECT FROM users WHERE password_hash IS NOT NULL LIMIT 1)";
 const WITH_LIMIT: &str = "SELECT id, redirections_amount, redirections_period FROM users \

@@ -12,12 +12,13 @@ use curt_core::{ErrorKind, PortError, PortResult, SubjectDay, UnixMillis, names}
 use deadpool_postgres::Transaction;
 use tokio_postgres::{Error, Row};
 
-use super::single_clicks;
+use super::blocks;
 use super::subject::{Subject, stored_day};
 use crate::decode::corrupt;
 use crate::engine::{Engine, Session, Value, column};
 use crate::failure::BACKEND;
 use curt_adapter_kit::Effect;
+use curt_adapter_kit::click_blocks::{self, NewBlock};
 use curt_adapter_kit::click_days::StoredDay;
 
 const OP: &str = "add clicks";
@@ -25,30 +26,20 @@ const OP: &str = "add clicks";
 const OFFSET: &str = "SELECT next_offset FROM click_offsets WHERE stream = $1 AND partition = $2";
 const MOVE: &str = "UPDATE click_offsets SET next_offset = $4 \
      WHERE stream = $1 AND partition = $2 AND next_offset = $3 RETURNING 1";
-/// A offset that is absent counts as 0. Two that add it at once meet at its primary key.
+/// An offset that is absent counts as 0. Two that add it at once meet at its primary key.
 const MOVE_FROM_START: &str = "INSERT INTO click_offsets (stream, partition, next_offset) VALUES ($1, $2, $4) \
      ON CONFLICT (stream, partition) DO UPDATE SET next_offset = excluded.next_offset \
      WHERE click_offsets.next_offset = $3 RETURNING 1";
 
-macro_rules! days {
-    () => {
-        "unnest($1::smallint[], $2::bigint[], $3::text[], $4::integer[]) \
-         WITH ORDINALITY AS asked (kind, number, name, day, place)"
-    };
-}
-
 /// Makes the rows that are not there yet, so that there is something to lock.
-const ADD_DAYS: &str = concat!(
-    "INSERT INTO click_days (kind, number, name, day, counts, visitors) \
-     SELECT kind, number, name, day, $5, $6 FROM ",
-    days!(),
-    " ORDER BY place ON CONFLICT DO NOTHING"
-);
-const LOCK_DAYS: &str = concat!(
-    "SELECT place, counts, visitors FROM ",
-    days!(),
-    " JOIN click_days AS stored USING (kind, number, name, day) ORDER BY place FOR NO KEY UPDATE OF stored"
-);
+const ADD_DAYS: &str = "INSERT INTO click_days (kind, number, name, day, counts, visitors) \
+     SELECT kind, number, name, day, $5, $6 \
+     FROM unnest($1::smallint[], $2::bigint[], $3::text[], $4::integer[]) \
+     WITH ORDINALITY AS asked (kind, number, name, day, place) ORDER BY place ON CONFLICT DO NOTHING";
+const LOCK_DAYS: &str = "SELECT place, counts, visitors \
+     FROM unnest($1::smallint[], $2::bigint[], $3::text[], $4::integer[]) \
+     WITH ORDINALITY AS asked (kind, number, name, day, place) \
+     JOIN click_days AS stored USING (kind, number, name, day) ORDER BY place FOR NO KEY UPDATE OF stored";
 const WRITE_DAYS: &str = "UPDATE click_days AS stored SET counts = new.counts, visitors = new.visitors \
      FROM unnest($1::smallint[], $2::bigint[], $3::text[], $4::integer[], $5::bytea[], $6::bytea[]) \
      AS new (kind, number, name, day, counts, visitors) \
@@ -85,10 +76,12 @@ pub(super) async fn offset(
 }
 
 pub(super) async fn apply(engine: &Engine, flush: &ClickWindow) -> PortResult<bool> {
-    let days = Days::of(&flush.days);
+    let days = DayColumns::of(&flush.days);
+    // Before there is a transaction, which would hold its locks meanwhile.
+    let new_blocks = click_blocks::encode(flush.partition, flush.from, &flush.clicks);
     let mut client = engine.client(OP).await?;
     let timeout = statement_timeout(engine.flush_timeout());
-    let work = run(&mut client, flush, &days, &timeout);
+    let work = run(&mut client, flush, &days, &new_blocks, &timeout);
     let done = engine.within_flush_timeout(OP, Effect::Unknown, work).await;
     engine.finish(OP, Effect::Unknown, client, done)?
 }
@@ -103,7 +96,8 @@ fn statement_timeout(deadline: Duration) -> String {
 async fn run(
     client: &mut Session,
     flush: &ClickWindow,
-    days: &Days<'_>,
+    days: &DayColumns<'_>,
+    new_blocks: &[NewBlock],
     timeout: &str,
 ) -> Result<PortResult<bool>, Error> {
     let transaction = client.transaction().await?;
@@ -113,15 +107,16 @@ async fn run(
         transaction.rollback().await?;
         return Ok(Ok(false));
     }
-    let bytes = single_clicks::add(&transaction, &flush.clicks).await?;
+    for block in new_blocks {
+        blocks::add(&transaction, block).await?;
+    }
     let locked = days.lock(&transaction).await?;
     match days.plus(&locked) {
-        Ok(Rollups { rollups, damaged }) => {
+        Ok(AddedDays { rollups, damaged }) => {
             for (place, stored) in damaged {
                 days.set_aside(&transaction, place, &stored).await?;
             }
             days.write(&transaction, &rollups).await?;
-            single_clicks::grow(&transaction, bytes).await?;
             transaction.commit().await?;
             Ok(Ok(true))
         }
@@ -157,23 +152,23 @@ pub(super) async fn query(
 }
 
 /// What the days of a flush hold from now on, and what those held that cannot be decoded.
-struct Rollups {
+struct AddedDays {
     rollups: Vec<StoredDay>,
     damaged: Vec<(usize, StoredDay)>,
 }
 
 /// The days of a flush, each once, in the order in which they are locked; by column.
 #[derive(Default)]
-struct Days<'a> {
+struct DayColumns<'a> {
     kind: Vec<i16>,
     number: Vec<i64>,
     name: Vec<Cow<'a, str>>,
     day: Vec<i32>,
     /// What is new about each.
-    news: Vec<Vec<&'a SubjectDay>>,
+    new_days: Vec<Vec<&'a SubjectDay>>,
 }
 
-impl<'a> Days<'a> {
+impl<'a> DayColumns<'a> {
     fn of(days: &'a [SubjectDay]) -> Self {
         let mut sorted = BTreeMap::<(Subject<'a>, i32), Vec<&SubjectDay>>::new();
         for new in days {
@@ -181,12 +176,12 @@ impl<'a> Days<'a> {
             sorted.entry(row).or_default().push(new);
         }
         let mut columns = Self::default();
-        for ((subject, day), news) in sorted.into_iter().rev() {
+        for ((subject, day), new_days) in sorted.into_iter().rev() {
             columns.kind.push(subject.kind);
             columns.number.push(subject.number);
             columns.name.push(subject.name);
             columns.day.push(day);
-            columns.news.push(news);
+            columns.new_days.push(new_days);
         }
         columns
     }
@@ -205,29 +200,29 @@ impl<'a> Days<'a> {
     }
 
     /// What each row holds from now on. One that cannot be decoded begins anew.
-    fn plus(&self, locked: &[Row]) -> PortResult<Rollups> {
-        if locked.len() != self.news.len() {
+    fn plus(&self, locked: &[Row]) -> PortResult<AddedDays> {
+        if locked.len() != self.new_days.len() {
             let detail =
                 "a day was purged in the moment in which it was added to; nothing was changed";
             return Err(PortError::new(ErrorKind::Throttled, BACKEND, OP, detail));
         }
         let mut rollups = Vec::with_capacity(locked.len());
         let mut damaged = Vec::new();
-        for (place, (row, news)) in locked.iter().zip(&self.news).enumerate() {
+        for (place, (row, new_days)) in locked.iter().zip(&self.new_days).enumerate() {
             let stored = StoredDay {
                 counts: column(OP, row, 1)?,
                 visitors: column(OP, row, 2)?,
             };
-            let sum = match stored.plus(news.iter().copied()) {
+            let sum = match stored.plus(new_days.iter().copied()) {
                 Ok(sum) => Ok(sum),
                 Err(_) => {
                     damaged.push((place, stored));
-                    StoredDay::empty().plus(news.iter().copied())
+                    StoredDay::empty().plus(new_days.iter().copied())
                 }
             };
             rollups.push(sum.map_err(|damaged| corrupt(OP, "a day").with_source(damaged))?);
         }
-        Ok(Rollups { rollups, damaged })
+        Ok(AddedDays { rollups, damaged })
     }
 
     /// Keeps a row that cannot be decoded among the dead letters.

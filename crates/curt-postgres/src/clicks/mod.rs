@@ -5,18 +5,19 @@
 //! client: the rollups of a day are made in this process.
 
 mod apply;
+mod blocks;
 mod purge;
 mod report;
 mod salts;
-mod single_clicks;
 mod subject;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use curt_adapter_kit::click_blocks;
 use curt_core::ports::{
-    ClickDamage, ClickPage, ClickQuery, ClickReports, ClickStore, ClickWindow, HourRange, Salt,
-    StreamPartition, Top,
+    ClickDamage, ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow,
+    HourRange, Salt, StreamPartition, Top,
 };
 use curt_core::{ClickSubject, Day, Dimension, PortResult, Rollup, UnixMillis};
 use tokio::sync::Mutex;
@@ -53,19 +54,23 @@ impl ClickStore for PostgresClicks {
     }
 
     async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
-        salts::keep(self.tables.engine().await?, day, fresh).await
+        salts::keep_salt(self.tables.engine().await?, day, fresh).await
     }
 
     async fn forget_salts(&self, before: Day) -> PortResult<()> {
-        salts::forget(self.tables.engine().await?, before).await
+        salts::forget_salts(self.tables.engine().await?, before).await
     }
 
     async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
-        purge::clicks(self.tables.engine().await?, before, limit).await
+        click_blocks::purge(self, before, limit).await
     }
 
     async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
-        purge::trim(self.tables.engine().await?, bytes_max, limit).await
+        click_blocks::trim(self, bytes_max, limit).await
+    }
+
+    async fn merge_clicks(&self) -> PortResult<()> {
+        click_blocks::merge_small(self).await
     }
 
     async fn damage(&self) -> PortResult<Option<ClickDamage>> {
@@ -73,7 +78,7 @@ impl ClickStore for PostgresClicks {
     }
 
     async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
-        purge::rollups(self.tables.engine().await?, before, limit).await
+        purge::purge_rollups(self.tables.engine().await?, before, limit).await
     }
 }
 
@@ -109,6 +114,10 @@ impl ClickReports for PostgresClicks {
     }
 
     async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
-        single_clicks::page(self.tables.engine().await?, query).await
+        click_blocks::read_page(self, query).await
+    }
+
+    async fn rank_clicks(&self, ranking: &ClickRanking) -> PortResult<Top> {
+        click_blocks::rank(self, ranking).await
     }
 }

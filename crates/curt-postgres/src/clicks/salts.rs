@@ -12,7 +12,7 @@ const KEEP: &str = "INSERT INTO click_salts (day, salt) VALUES ($1, $2) \
 const FORGET: &str = "DELETE FROM click_salts WHERE day < $1";
 
 /// The salt that the day has, or `fresh` from now on.
-pub(super) async fn keep(engine: &Engine, day: Day, fresh: Salt) -> PortResult<Salt> {
+pub(super) async fn keep_salt(engine: &Engine, day: Day, fresh: Salt) -> PortResult<Salt> {
     const OP: &str = "read the salt of a day";
     let day = stored_day(day);
     let mut rows = engine.read(OP, FIND, &[&day]).await?;
@@ -23,7 +23,7 @@ pub(super) async fn keep(engine: &Engine, day: Day, fresh: Salt) -> PortResult<S
     hash(OP, row, 0)
 }
 
-pub(super) async fn forget(engine: &Engine, before: Day) -> PortResult<()> {
+pub(super) async fn forget_salts(engine: &Engine, before: Day) -> PortResult<()> {
     engine
         .write("forget salts", FORGET, &[&stored_day(before)])
         .await

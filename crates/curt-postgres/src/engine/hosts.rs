@@ -171,6 +171,7 @@ where
     T::Stream: Send + 'static,
 {
     let (client, connection) = config.connect(tls).await?;
+    #[expect(clippy::disallowed_methods, reason = "the client holds it")]
     let task = tokio::spawn(async move {
         // Calls that wait for an answer get an error; an idle connection is replaced by its pool.
         if let Err(error) = connection.await {

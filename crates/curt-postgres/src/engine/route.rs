@@ -221,7 +221,7 @@ impl Route {
     /// nobody waits for the connections of before any longer.
     pub(super) fn search(self: &Arc<Self>) {
         let now = u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let every = SEARCH_EVERY.as_millis() as u64;
+        let every = u64::try_from(SEARCH_EVERY.as_millis()).unwrap_or(u64::MAX);
         let is_due = self
             .searched
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {

@@ -111,7 +111,8 @@ impl Standby {
     }
 
     fn note_silence(&self) {
-        let until = self.now() + SILENT_FOR.as_millis() as u64;
+        let silent_for = u64::try_from(SILENT_FOR.as_millis()).unwrap_or(u64::MAX);
+        let until = self.now().saturating_add(silent_for);
         self.silent_until.store(until, Ordering::Relaxed);
     }
 

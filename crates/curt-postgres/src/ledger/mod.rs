@@ -75,7 +75,7 @@ impl PostgresLedger {
         };
         let raise: &[Value<'_>] = &[&fencing_token];
         let raise = fencing_token.is_some().then_some(Step {
-            sql: sql::RAISE_FENCE,
+            sql: sql::RAISE_FENCING_TOKEN,
             values: raise,
         });
         let add = Step {

@@ -1,22 +1,23 @@
 //! Edits, tombstones and what becomes of them.
 
 use curt_core::ports::{ChangeReply, LinkChange};
-use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
+use curt_core::{Link, LinkId, PortError, PortResult, Revision, ShardMap, UnixMillis};
 
-use super::record::{change_of, revision_of, status};
+use super::record::{change_of, epoch_of, epochs, revision_of, shard_of, status};
 use super::sql;
 use crate::decode::{link_id, rows_max};
-use crate::engine::{Engine, Value};
+use crate::engine::{Engine, Value, column};
+use crate::failure::BACKEND;
 
 pub(super) async fn update(
     engine: &Engine,
     op: &'static str,
     link: &Link,
-    seen: Revision,
+    (seen, epoch): (Revision, i64),
 ) -> PortResult<ChangeReply> {
     let tags: Option<Vec<&str>> =
         (!link.tags.is_empty()).then(|| link.tags.iter().map(|tag| &**tag).collect());
-    let values: [Value<'_>; 18] = [
+    let values: [Value<'_>; 19] = [
         &i64::from(link.id.domain.0),
         &link.id.key.as_str(),
         &i64::from(seen.generation),
@@ -35,6 +36,7 @@ pub(super) async fn update(
         &link.forward_query,
         &link.title.as_deref(),
         &tags,
+        &epoch,
     ];
     let rows = engine.write(op, sql::UPDATE, &values).await?;
     match rows.first() {
@@ -42,31 +44,42 @@ pub(super) async fn update(
             id: link.id.clone(),
             revision: seen.edited(),
         })),
-        None => refusal(engine, op, &link.id).await,
+        None => refusal(engine, op, &link.id, epoch).await,
     }
 }
 
 pub(super) async fn delete(
     engine: &Engine,
-    op: &'static str,
+    map: &ShardMap,
     id: &LinkId,
     seen: Revision,
     now: UnixMillis,
 ) -> PortResult<ChangeReply> {
-    let changes = to_tombstones(engine, op, &[(id.clone(), seen)], now, false).await?;
+    const OP: &str = "delete a link";
+    let changes = to_tombstones(engine, OP, map, &[(id.clone(), seen)], (now, false)).await?;
     match changes.into_iter().next() {
         Some(change) => Ok(ChangeReply::Changed(change)),
-        None => refusal(engine, op, id).await,
+        None => refusal(engine, OP, id, epoch_of(map, id)).await,
     }
 }
 
-/// Why a change found no link at the revision that it was for.
-async fn refusal(engine: &Engine, op: &'static str, id: &LinkId) -> PortResult<ChangeReply> {
-    let values: [Value<'_>; 2] = [&i64::from(id.domain.0), &id.key.as_str()];
+/// Why a change that was routed at `epoch` found no link at the revision that it was for.
+pub(super) async fn refusal(
+    engine: &Engine,
+    op: &'static str,
+    id: &LinkId,
+    epoch: i64,
+) -> PortResult<ChangeReply> {
+    let (domain, key) = (i64::from(id.domain.0), id.key.as_str());
+    let values: [Value<'_>; 4] = [&domain, &key, &shard_of(id), &epoch];
     let rows = engine.read_latest(op, sql::REVISION, &values).await?;
     match rows.first() {
-        Some(row) => Ok(ChangeReply::Stale(revision_of(op, row, 0)?)),
-        None => Ok(ChangeReply::Absent),
+        // Asked first: a former owner may have given its links away.
+        Some(row) if column(op, row, 2)? => Err(PortError::stale_epoch(BACKEND, op)),
+        Some(row) if column::<Option<i64>>(op, row, 0)?.is_some() => {
+            Ok(ChangeReply::Stale(revision_of(op, row, 0)?))
+        }
+        _ => Ok(ChangeReply::Absent),
     }
 }
 
@@ -84,13 +97,14 @@ pub(super) async fn expired(
         .collect()
 }
 
-/// Turns links that are still at these revisions into tombstones; with `if_expired`, only those that have expired.
+/// Turns links that are still at these revisions into tombstones; with `if_expired`, only those that have expired. Passes
+/// over links that have another owner.
 pub(super) async fn to_tombstones(
     engine: &Engine,
     op: &'static str,
+    map: &ShardMap,
     batch: &[(LinkId, Revision)],
-    now: UnixMillis,
-    if_expired: bool,
+    (now, if_expired): (UnixMillis, bool),
 ) -> PortResult<Vec<LinkChange>> {
     // Everybody locks in the order of ids, and nobody waits in a circle.
     let mut batch: Vec<&(LinkId, Revision)> = batch.iter().collect();
@@ -99,13 +113,15 @@ pub(super) async fn to_tombstones(
         batch.iter().map(|item| of(item)).collect()
     };
     let keys: Vec<&str> = batch.iter().map(|(id, _)| id.key.as_str()).collect();
-    let values: [Value<'_>; 6] = [
+    let epochs: Vec<i64> = batch.iter().map(|(id, _)| epoch_of(map, id)).collect();
+    let values: [Value<'_>; 7] = [
         &now.0,
         &column(|(id, _)| id.domain.0.into()),
         &keys,
         &column(|(_, seen)| seen.generation.into()),
         &column(|(_, seen)| seen.version.into()),
         &if_expired,
+        &epochs,
     ];
     let rows = engine.write(op, sql::TOMBSTONE, &values).await?;
     rows.iter().map(|row| change_of(op, row)).collect()
@@ -113,11 +129,12 @@ pub(super) async fn to_tombstones(
 
 pub(super) async fn release(
     engine: &Engine,
+    map: &ShardMap,
     before: UnixMillis,
     limit: usize,
 ) -> PortResult<Vec<LinkChange>> {
     const OP: &str = "release keys";
-    let values: [Value<'_>; 2] = [&before.0, &rows_max(limit)];
+    let values: [Value<'_>; 3] = [&before.0, &rows_max(limit), &epochs(map)];
     engine.write(OP, sql::REMEMBER_GENERATIONS, &values).await?;
     let rows = engine.write(OP, sql::RELEASE, &values).await?;
     rows.iter().map(|row| change_of(OP, row)).collect()

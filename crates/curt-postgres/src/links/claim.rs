@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use curt_core::{Link, LinkId, PortResult, Revision};
+use curt_core::{Link, LinkId, PortResult, Revision, ShardMap};
 
-use super::record::{Columns, id_columns};
+use super::record::{Columns, epoch_of, epochs, id_columns, shard_of};
 use super::sql;
 use crate::by_index::BY_INDEX;
 use crate::decode::{corrupt, parse_key, small};
@@ -12,15 +12,22 @@ use crate::engine::{Engine, Step, Value, column};
 
 pub(super) const OP: &str = "claim links";
 
-pub(super) async fn seed(engine: &Engine, ids: &[LinkId]) -> PortResult<u64> {
+pub(super) async fn seed(engine: &Engine, map: &ShardMap, ids: &[LinkId]) -> PortResult<u64> {
     const OP: &str = "seed links";
     let (domains, keys) = id_columns(ids);
-    let rows = engine.write(OP, sql::SEED, &[&domains, &keys]).await?;
+    let shards: Vec<i16> = ids.iter().map(shard_of).collect();
+    let epochs: Vec<i64> = ids.iter().map(|id| epoch_of(map, id)).collect();
+    let values: [Value<'_>; 4] = [&domains, &keys, &shards, &epochs];
+    let rows = engine.write(OP, sql::SEED, &values).await?;
     let seeded: i64 = rows.first().map_or(Ok(0), |row| column(OP, row, 0))?;
     Ok(seeded.cast_unsigned())
 }
 
-pub(super) async fn claim(engine: &Engine, links: &[Link]) -> PortResult<Vec<Link>> {
+pub(super) async fn claim(
+    engine: &Engine,
+    map: &ShardMap,
+    links: &[Link],
+) -> PortResult<Vec<Link>> {
     let columns = Columns::of(links.iter().map(|link| (link, None)));
     let mut wanted: BTreeMap<i64, i64> = BTreeMap::new();
     let mut ranks: Vec<i64> = Vec::with_capacity(links.len());
@@ -30,7 +37,8 @@ pub(super) async fn claim(engine: &Engine, links: &[Link]) -> PortResult<Vec<Lin
         ranks.push(*rank);
     }
     let (domains, counts): (Vec<i64>, Vec<i64>) = wanted.into_iter().unzip();
-    let rest: [Value<'_>; 3] = [&ranks, &domains, &counts];
+    let epochs = epochs(map);
+    let rest: [Value<'_>; 4] = [&ranks, &domains, &counts, &epochs];
     let values = [columns.values(), rest.to_vec()].concat();
     let claim = Step {
         sql: sql::CLAIM,

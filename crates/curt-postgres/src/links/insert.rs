@@ -7,27 +7,55 @@ use curt_core::{Link, LinkId, PortError, PortResult, Revision};
 use tokio_postgres::Row;
 
 use super::queue::Call;
-use super::record::{Columns, change_of};
+use super::record::{Columns, change_of, epoch_of, shard_of};
 use super::{OP_INSERT, sql};
+use crate::decode::corrupt;
 use crate::engine::{Engine, Value, column};
-use crate::failure::Shared;
+use crate::failure::{BACKEND, Shared};
 
-type NewLink<'a> = (&'a Link, Option<RequestToken>);
+#[derive(Clone, Copy)]
+struct NewLink<'a> {
+    link: &'a Link,
+    call: &'a Call,
+    /// The call's, in its group.
+    number: usize,
+}
+
+/// What became of a statement.
+enum Reply {
+    /// Per link, in order.
+    Done(Vec<Inserted>),
+    /// Nothing was inserted, because the calls of these numbers in the group came to a former owner.
+    Refused(HashSet<usize>),
+}
 
 /// Inserts the links of all calls and answers each.
-pub(super) async fn run(engine: &Engine, group: Vec<Call>) {
-    let links = group.iter().flat_map(|call| {
-        let links = call.links.iter();
-        links.map(|link| (link, call.token))
-    });
-    let links: Vec<NewLink<'_>> = links.collect();
-    let mut outcomes = match insert(engine, &links).await {
-        Ok(outcomes) => outcomes.into_iter(),
-        Err(error) => return answer_all(group, error),
-    };
-    for call in group {
-        let own = outcomes.by_ref().take(call.links.len()).collect();
-        call.answer(Ok(own));
+pub(super) async fn run(engine: &Engine, mut group: Vec<Call>) {
+    while !group.is_empty() {
+        let links = group.iter().enumerate().flat_map(|(number, call)| {
+            let links = call.links.iter();
+            links.map(move |link| NewLink { link, call, number })
+        });
+        let links: Vec<NewLink<'_>> = links.collect();
+        match insert(engine, &links).await {
+            Ok(Reply::Done(outcomes)) => {
+                let mut outcomes = outcomes.into_iter();
+                for call in group.drain(..) {
+                    let own = outcomes.by_ref().take(call.links.len()).collect();
+                    call.answer(Ok(own));
+                }
+            }
+            // A call that is refused does not fail the others: they run again without it.
+            Ok(Reply::Refused(numbers)) => {
+                for (number, call) in std::mem::take(&mut group).into_iter().enumerate() {
+                    match numbers.contains(&number) {
+                        true => call.answer(Err(PortError::stale_epoch(BACKEND, OP_INSERT))),
+                        false => group.push(call),
+                    }
+                }
+            }
+            Err(error) => return answer_all(group, error),
+        }
     }
 }
 
@@ -39,40 +67,67 @@ pub(super) fn answer_all(group: Vec<Call>, error: PortError) {
     }
 }
 
-async fn insert(engine: &Engine, links: &[NewLink<'_>]) -> PortResult<Vec<Inserted>> {
+async fn insert(engine: &Engine, links: &[NewLink<'_>]) -> PortResult<Reply> {
     if links.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Reply::Done(Vec::new()));
     }
     let mut ids = HashSet::new();
     let is_first: Vec<bool> = links
         .iter()
-        .map(|(link, _)| ids.insert(link.id.as_ref()))
+        .map(|new| ids.insert(new.link.id.as_ref()))
         .collect();
     let firsts = links.iter().zip(&is_first).filter(|(_, first)| **first);
-    let columns = Columns::of(firsts.map(|((link, token), _)| (*link, *token)));
-    let rows = engine
-        .write(OP_INSERT, sql::INSERT, &columns.values())
-        .await?;
+    let firsts: Vec<&NewLink<'_>> = firsts.map(|(new, _)| new).collect();
+    let rows = write(engine, &firsts).await?;
+    let refused = refused_in(&rows, &firsts)?;
+    if !refused.is_empty() {
+        return Ok(Reply::Refused(refused));
+    }
     let created = revisions_in(&rows)?;
     let is_created = |link: &Link, first: &bool| *first && created.contains_key(&link.id);
     let others = links.iter().zip(&is_first);
-    let others = others.filter(|((link, _), first)| !is_created(link, first));
-    let others: Vec<NewLink<'_>> = others.map(|(link, _)| *link).collect();
+    let others = others.filter(|(new, first)| !is_created(new.link, first));
+    let others: Vec<NewLink<'_>> = others.map(|(new, _)| *new).collect();
     let before = find_created_before(engine, &others).await?;
-    let outcome = |((link, token), first): (&NewLink<'_>, &bool)| {
+    let outcome = |(NewLink { link, call, .. }, first): (&NewLink<'_>, &bool)| {
         let change = |revision: &Revision| LinkChange {
             id: link.id.clone(),
             revision: *revision,
         };
         match created.get(&link.id) {
             Some(revision) if *first => Inserted::Created(change(revision)),
-            _ => match before.get(&(link.id.clone(), *token)) {
+            _ => match before.get(&(link.id.clone(), call.token)) {
                 Some(revision) => Inserted::CreatedBefore(change(revision)),
                 None => Inserted::Conflict,
             },
         }
     };
-    Ok(links.iter().zip(&is_first).map(outcome).collect())
+    let outcomes = links.iter().zip(&is_first).map(outcome);
+    Ok(Reply::Done(outcomes.collect()))
+}
+
+async fn write(engine: &Engine, links: &[&NewLink<'_>]) -> PortResult<Vec<Row>> {
+    let columns = Columns::of(links.iter().map(|new| (new.link, new.call.token)));
+    let shards: Vec<i16> = links.iter().map(|new| shard_of(&new.link.id)).collect();
+    let epochs = links.iter();
+    let epochs = epochs.map(|new| epoch_of(&new.call.map, &new.link.id));
+    let epochs: Vec<i64> = epochs.collect();
+    let mut values = columns.values();
+    values.extend([&shards as Value<'_>, &epochs]);
+    engine.write(OP_INSERT, sql::INSERT, &values).await
+}
+
+/// The calls that came to a former owner.
+fn refused_in(rows: &[Row], links: &[&NewLink<'_>]) -> PortResult<HashSet<usize>> {
+    let mut refused = HashSet::new();
+    for row in rows {
+        if let Some(place) = column::<Option<i64>>(OP_INSERT, row, 4)? {
+            let link = usize::try_from(place - 1).ok().and_then(|at| links.get(at));
+            let link = link.ok_or_else(|| corrupt(OP_INSERT, "an answer without a question"))?;
+            refused.insert(link.number);
+        }
+    }
+    Ok(refused)
 }
 
 /// Which of the links that met a row were created by their own requests. Asked after the insert, which has waited for the
@@ -85,7 +140,7 @@ async fn find_created_before(
     let with_token = || {
         links
             .iter()
-            .filter_map(|(link, token)| Some((link, (*token)?)))
+            .filter_map(|new| Some((new.link, new.call.token?)))
     };
     let domains: Vec<i64> = with_token()
         .map(|(link, _)| link.id.domain.0.into())

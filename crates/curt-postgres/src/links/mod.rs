@@ -1,7 +1,8 @@
 //! The link store.
 //!
 //! Uniqueness is decided by one conditional insert against the primary key (K-1). Every other change names the revision
-//! that it is for, or locks the row first. Inserts share statements (`queue.rs`).
+//! that it is for, or locks the row first. Inserts share statements (`queue.rs`). Every write of a link tells at which epoch
+//! it was routed, and does nothing where the shard has another owner by now (`shards.rs`).
 
 mod change;
 mod claim;
@@ -11,6 +12,7 @@ mod list;
 mod page;
 mod queue;
 mod record;
+mod shards;
 mod spend;
 mod sql;
 
@@ -24,20 +26,26 @@ use curt_core::ports::{
     ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
-    ErrorKind, KeyOrigin, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis,
+    ErrorKind, KeyOrigin, Link, LinkId, LinkState, PortError, PortResult, Revision, ShardMap,
+    UnixMillis,
 };
+use tokio_postgres::Row;
 
 use self::page::Position;
 use self::queue::{Call, Queue};
+use self::record::epoch_of;
 use super::engine::{Engine, column};
 use super::failure::BACKEND;
 use super::schema::{LINKS, Tables};
 
 const OP_INSERT: &str = "insert links";
+const OP_COUNT: &str = "count links";
 
 pub(super) struct PostgresLinks {
     tables: Arc<Tables>,
     inserts: Arc<Queue>,
+    /// Writes are routed by it.
+    map: Arc<ShardMap>,
 }
 
 impl PostgresLinks {
@@ -45,6 +53,7 @@ impl PostgresLinks {
         Self {
             tables: Arc::new(Tables::new(engine, &LINKS)),
             inserts: Arc::default(),
+            map: Arc::default(),
         }
     }
 
@@ -69,7 +78,7 @@ impl LinkStore for PostgresLinks {
         let tables = Arc::clone(&self.tables);
         let timeout = tables.write_timeout();
         let run = move |group| insert_group(Arc::clone(&tables), group);
-        let request = (links, token);
+        let request = (links, token, Arc::clone(&self.map));
         self.inserts.call(OP_INSERT, request, timeout, run).await
     }
 
@@ -100,7 +109,8 @@ impl LinkStore for PostgresLinks {
             return Err(invalid(OP, "an edit can only enable or disable a link"));
         }
         check_link(OP, &link)?;
-        change::update(self.tables.engine().await?, OP, &link, seen).await
+        let epoch = epoch_of(&self.map, &link.id);
+        change::update(self.tables.engine().await?, OP, &link, (seen, epoch)).await
     }
 
     async fn delete_at(
@@ -110,11 +120,12 @@ impl LinkStore for PostgresLinks {
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
         let engine = self.tables.engine().await?;
-        change::delete(engine, "delete a link", id, seen, now).await
+        change::delete(engine, &self.map, id, seen, now).await
     }
 
     async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        spend::spend(self.tables.engine().await?, id, seen).await
+        let epoch = epoch_of(&self.map, id);
+        spend::spend(self.tables.engine().await?, id, (seen, epoch)).await
     }
 
     async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
@@ -159,32 +170,33 @@ impl LinkIndex for PostgresLinks {
     ) -> PortResult<Vec<LinkChange>> {
         const OP: &str = "purge links";
         let engine = self.background().await?;
-        change::to_tombstones(&engine, OP, batch, now, true).await
+        change::to_tombstones(&engine, OP, &self.map, batch, (now, true)).await
     }
 
     async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkChange>> {
-        change::release(&*self.background().await?, before, limit).await
+        change::release(&*self.background().await?, &self.map, before, limit).await
     }
 }
 
 #[async_trait]
 impl SeededLinks for PostgresLinks {
     async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
-        claim::seed(&*self.background().await?, ids).await
+        claim::seed(&*self.background().await?, &self.map, ids).await
     }
 
     async fn claim(&self, links: Vec<Link>) -> PortResult<Vec<Link>> {
         links
             .iter()
             .try_for_each(|link| check_link(claim::OP, link))?;
-        claim::claim(self.tables.engine().await?, &links).await
+        claim::claim(self.tables.engine().await?, &self.map, &links).await
     }
 }
 
 #[async_trait]
 impl LinkTotals for PostgresLinks {
     async fn counts(&self) -> PortResult<LinkCounts> {
-        counts(self.tables.engine().await?).await
+        let engine = self.tables.engine().await?;
+        counts_in(engine.read(OP_COUNT, sql::COUNTS, &[]).await?.first())
     }
 }
 
@@ -195,11 +207,9 @@ async fn insert_group(tables: Arc<Tables>, group: Vec<Call>) {
     }
 }
 
-async fn counts(engine: &Engine) -> PortResult<LinkCounts> {
-    const OP: &str = "count links";
-    let rows = engine.read(OP, sql::COUNTS, &[]).await?;
+fn counts_in(row: Option<&Row>) -> PortResult<LinkCounts> {
     let total = |index| -> PortResult<u64> {
-        let sum: i64 = rows.first().map_or(Ok(0), |row| column(OP, row, index))?;
+        let sum: i64 = row.map_or(Ok(0), |row| column(OP_COUNT, row, index))?;
         Ok(u64::try_from(sum).unwrap_or(0))
     };
     let mut created = Vec::new();

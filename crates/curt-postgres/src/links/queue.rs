@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use curt_core::limits::COMMIT_GROUP_MAX;
 use curt_core::ports::{Inserted, RequestToken};
-use curt_core::{ErrorKind, Link, PortError, PortResult};
+use curt_core::{ErrorKind, Link, PortError, PortResult, ShardMap};
 use tokio::sync::oneshot;
 
 use crate::failure::BACKEND;
@@ -31,6 +31,8 @@ pub(super) struct Call {
     number: Number,
     pub(super) links: Vec<Link>,
     pub(super) token: Option<RequestToken>,
+    /// The call was routed by it.
+    pub(super) map: Arc<ShardMap>,
     reply: oneshot::Sender<PortResult<Vec<Inserted>>>,
 }
 
@@ -59,7 +61,7 @@ impl Queue {
     pub(super) async fn call<F>(
         self: &Arc<Self>,
         op: &'static str,
-        (links, token): (Vec<Link>, Option<RequestToken>),
+        (links, token, map): (Vec<Link>, Option<RequestToken>, Arc<ShardMap>),
         timeout: Duration,
         run: impl Fn(Vec<Call>) -> F + Send + 'static,
     ) -> PortResult<Vec<Inserted>>
@@ -71,10 +73,15 @@ impl Queue {
             number: 0,
             links,
             token,
+            map,
             reply,
         };
         let (number, place) = self.join(call);
         if let Some(mut place) = place {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "answers calls of others, so that no caller may end it"
+            )]
             tokio::spawn(async move {
                 while let Some(group) = place.next_group() {
                     run(group).await;
@@ -181,6 +188,14 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(60);
 
+    async fn call<F: Future<Output = ()> + Send>(
+        queue: &Arc<Queue>,
+        run: impl Fn(Vec<Call>) -> F + Send + 'static,
+    ) -> PortResult<Vec<Inserted>> {
+        let request = (vec![], None, Arc::default());
+        queue.call("test", request, TIMEOUT, run).await
+    }
+
     async fn answer_slowly(group: Vec<Call>) {
         tokio::time::sleep(Duration::from_millis(5)).await;
         for call in group {
@@ -194,11 +209,7 @@ mod tests {
         let calls: Vec<_> = (0..100)
             .map(|_| {
                 let queue = Arc::clone(&queue);
-                tokio::spawn(async move {
-                    queue
-                        .call("test", (vec![], None), TIMEOUT, answer_slowly)
-                        .await
-                })
+                tokio::spawn(async move { call(&queue, answer_slowly).await })
             })
             .collect();
         for call in calls {
@@ -215,15 +226,10 @@ mod tests {
         }
         let queue = Arc::new(Queue::default());
         for _ in 0..2 * GROUPS_MAX {
-            let error = queue
-                .call("test", (vec![], None), TIMEOUT, break_off)
-                .await
-                .unwrap_err();
+            let error = call(&queue, break_off).await.unwrap_err();
             assert_eq!(error.kind, ErrorKind::Timeout);
         }
-        let answer = queue
-            .call("test", (vec![], None), TIMEOUT, answer_slowly)
-            .await;
+        let answer = call(&queue, answer_slowly).await;
         assert_eq!(answer.unwrap(), [Inserted::Conflict]);
     }
 
@@ -237,8 +243,7 @@ mod tests {
         let mut calls = Vec::new();
         for _ in 0..GROUPS_MAX + 3 {
             let queue = Arc::clone(&queue);
-            let call = async move { queue.call("test", (vec![], None), TIMEOUT, hang).await };
-            calls.push(tokio::spawn(call));
+            calls.push(tokio::spawn(async move { call(&queue, hang).await }));
             // A group that begins takes all that wait: each of the first ones is to find a group of its own.
             for _ in 0..8 {
                 tokio::task::yield_now().await;

@@ -3,7 +3,8 @@
 use curt_core::account::ApiKeyNumber;
 use curt_core::ports::{LinkChange, RequestToken};
 use curt_core::{
-    KeyOrigin, Link, LinkId, LinkState, PortResult, RedirectStatus, Revision, Target, Visibility,
+    KeyOrigin, Link, LinkId, LinkState, PortResult, RedirectStatus, Revision, ShardId, ShardMap,
+    Target, Visibility,
 };
 use tokio_postgres::Row;
 
@@ -117,6 +118,25 @@ fn updated_at(link: &Link) -> Option<i64> {
 pub(super) fn status(link: &Link) -> Option<i16> {
     let unusual = link.status != RedirectStatus::default();
     unusual.then_some(link.status.code().cast_signed())
+}
+
+/// The number of a link's shard.
+pub(super) fn shard_of(id: &LinkId) -> i16 {
+    ShardId::of(id).number().cast_signed()
+}
+
+/// The epoch of a link's shard.
+pub(super) fn epoch_of(map: &ShardMap, id: &LinkId) -> i64 {
+    map.epoch(ShardId::of(id)).0.cast_signed()
+}
+
+/// The epochs of all shards, as far as one has moved.
+pub(super) fn epochs(map: &ShardMap) -> Vec<i64> {
+    let epochs = ShardId::all().map(|shard| map.epoch(shard).0.cast_signed());
+    let mut epochs: Vec<i64> = epochs.collect();
+    let moved = epochs.iter().rposition(|epoch| *epoch > 0);
+    epochs.truncate(moved.map_or(0, |last| last + 1));
+    epochs
 }
 
 /// Ids by column.

@@ -3,20 +3,26 @@
 use curt_core::ports::SpendReply;
 use curt_core::{LinkId, PortResult, Revision};
 
-use super::sql;
+use super::{change, sql};
 use crate::engine::{Engine, Value, column};
 
-pub(super) async fn spend(engine: &Engine, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
+pub(super) async fn spend(
+    engine: &Engine,
+    id: &LinkId,
+    (seen, epoch): (Revision, i64),
+) -> PortResult<SpendReply> {
     const OP: &str = "spend a click";
-    let values: [Value<'_>; 4] = [
+    let values: [Value<'_>; 5] = [
         &i64::from(id.domain.0),
         &id.key.as_str(),
         &i64::from(seen.generation),
         &i64::from(seen.version),
+        &epoch,
     ];
     let rows = engine.write(OP, sql::SPEND, &values).await?;
     let Some(row) = rows.first() else {
-        return Ok(SpendReply::Stale);
+        let refusal = change::refusal(engine, OP, id, epoch).await;
+        return refusal.map(|_| SpendReply::Stale);
     };
     let (most, taken): (Option<i64>, i64) = (column(OP, row, 0)?, column(OP, row, 1)?);
     Ok(match (most, taken) {

@@ -1,11 +1,12 @@
 //! The statements of the ports of links.
 //!
 //! The order in which a transaction comes to its locks is the same everywhere, so that no two wait for each other in a
-//! circle: links in the order of their ids, then the session's row of totals. Seeded rows are locked without waiting,
-//! and so may come first.
+//! circle: links in the order of their ids, then released keys by shard, then the session's row of totals. Seeded rows
+//! are locked without waiting, and so may come first.
 
-/// Adds the links `$1` to `$22`, one array per column, where the ids are free; `tags` are arrays in text form. Answers
-/// with the ids and revisions of the new ones.
+/// Adds the links `$1` to `$22`, one array per column, where the ids are free; `tags` are arrays in text form. `$23` and
+/// `$24` are their shards and the epochs at which they were routed. Answers with the ids and revisions of the new ones; or,
+/// when some came to a former owner, with the places of those alone, and adds nothing.
 pub(super) const INSERT: &str = include_str!("sql/insert.sql");
 
 /// Of the links `$1`, `$2`, those that were inserted with the tokens `$3`.
@@ -27,11 +28,13 @@ pub(super) const COLUMNS: &str = "domain, key, target, owner, state, origin, gen
      updated_at, expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, forward_query, \
      title, tags, made_with";
 
-/// The revision of a link that is neither a tombstone nor a seeded row.
-pub(super) const REVISION: &str =
-    "SELECT generation, version FROM links WHERE domain = $1 AND key = $2 AND state < 2";
+/// The revision of a link that is neither a tombstone nor a seeded row, and whether its shard `$3` takes no more writes
+/// at the epoch `$4`.
+pub(super) const REVISION: &str = "SELECT l.generation, l.version, \
+     EXISTS (SELECT FROM shard_seals WHERE shard = $3 AND epoch > $4) \
+     FROM (SELECT) AS one LEFT JOIN links AS l ON l.domain = $1 AND l.key = $2 AND l.state < 2";
 
-/// Edits the link if it has the revision `$3`, `$4`.
+/// Edits the link if it has the revision `$3`, `$4`, and its shard takes writes at the epoch `$19`.
 pub(super) const UPDATE: &str = include_str!("sql/update.sql");
 
 /// Turns links into tombstones, for deletions and purges.
@@ -41,8 +44,8 @@ pub(super) const EXPIRED: &str = "SELECT domain, key, generation, version FROM l
      WHERE state = 0 AND expires_at <= $1 ORDER BY expires_at, domain, key LIMIT $2";
 
 /// Remembers the generations of the links that [`RELEASE`] is about to remove: tombstones whose quarantine has ended at
-/// `$1`, `$2` at most. It is committed first: an insert whose snapshot is older than this commit still meets the
-/// tombstone.
+/// `$1`, `$2` at most, in shards that take writes at the epochs `$3`. It is committed first: an insert whose snapshot is
+/// older than this commit still meets the tombstone.
 pub(super) const REMEMBER_GENERATIONS: &str = include_str!("sql/remember_generations.sql");
 
 /// Removes those tombstones whose generation is remembered.
@@ -81,8 +84,8 @@ pub(super) const FORGET_BEFORE: &str = "WITH old AS MATERIALIZED (SELECT owner, 
      WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED) \
      DELETE FROM idempotency AS i USING old WHERE i.owner = old.owner AND i.name = old.name RETURNING 1";
 
-/// Takes a click from the active link `$1`, `$2` at the revision `$3`, `$4`, where it has one left. Answers with the limit
-/// and how many clicks were taken, or with nothing when there is no such link.
+/// Takes a click from the active link `$1`, `$2` at the revision `$3`, `$4`, where it has one left and its shard takes
+/// writes at the epoch `$5`. Answers with the limit and how many clicks were taken, or with nothing.
 pub(super) const SPEND: &str = include_str!("sql/spend.sql");
 
 pub(super) const SPENT: &str = "SELECT spent FROM link_clicks WHERE domain = $1 AND key = $2";
@@ -90,7 +93,16 @@ pub(super) const SPENT: &str = "SELECT spent FROM link_clicks WHERE domain = $1 
 pub(super) const COUNTS: &str = "SELECT sum(created_alias)::bigint, sum(created_ledger)::bigint, \
      sum(created_file)::bigint, sum(created_claim)::bigint, sum(created_id)::bigint, sum(created_hash)::bigint, \
      sum(created_random)::bigint, sum(live)::bigint, sum(deleted)::bigint, sum(deleted_from_ledger)::bigint, \
-     sum(released_from_ledger)::bigint, sum(seeded)::bigint FROM link_counts";
+     (SELECT coalesce(sum(count), 0)::bigint FROM released_keys WHERE origin = 1), sum(seeded)::bigint FROM link_counts";
+
+pub(super) const SHARD_COUNTS: &str = include_str!("sql/shard_counts.sql");
+
+/// Waits for the writes that have begun and lets no other begin. Statements come to their locks before they take the
+/// snapshot by which they see seals.
+pub(super) const LOCK_SEALS: &str = "LOCK TABLE shard_seals IN ACCESS EXCLUSIVE MODE";
+
+pub(super) const SEAL: &str = "INSERT INTO shard_seals AS s (shard, epoch) VALUES ($1, $2) \
+     ON CONFLICT (shard) DO UPDATE SET epoch = greatest(s.epoch, excluded.epoch)";
 
 pub(super) const PING: &str =
     "UPDATE link_counts SET pings = pings + 1 WHERE slot = pg_backend_pid() % 256";

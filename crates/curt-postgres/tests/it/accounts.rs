@@ -1,5 +1,6 @@
 //! The accounts of PostgreSQL on a real server.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use curt_core::OwnerId;
 use curt_core::ports::{Accounts, KeysToRevoke};
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::engines::postgres::shared;
+use curt_testkit::need;
 use curt_testkit::sample::{NOW, api_key, audit_entry, later, user};
-use curt_testkit::{conformance, need};
 use tokio::task::JoinSet;
 
 fn open(url: &str) -> Arc<dyn Accounts> {
@@ -20,14 +21,16 @@ fn open(url: &str) -> Arc<dyn Accounts> {
     Postgres::open(url, &settings).unwrap().accounts()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn accounts() {
-    let server = need!(shared());
-    let fresh = || server.database("accounts").unwrap();
-    conformance::accounts::suite(async || open(&fresh().url())).await;
-    let database = fresh();
-    conformance::accounts::suite_durable("".as_ref(), async |_| open(&database.url())).await;
-}
+curt_testkit::accounts_tests!({
+    let database = need!(shared()).database("accounts").unwrap();
+    let accounts = open(&database.url());
+    (database, accounts)
+});
+curt_testkit::durable_accounts_tests!({
+    let database = need!(shared()).database("accounts").unwrap();
+    let url = database.url();
+    (database, "", async move |_: &Path| open(&url))
+});
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_process_takes_away_is_gone_for_the_other() {

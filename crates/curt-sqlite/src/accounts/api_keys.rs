@@ -8,63 +8,24 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::{SqliteAccounts, limit, users};
 use crate::decode;
 
-/// What a key is added with, in the order of [`api_key_of`] and of what is bound to [`INSERT`].
-macro_rules! columns {
-    () => {
-        "prefix, secret_hash, user, name, scopes, creations_amount, creations_period, \
-         redirections_amount, redirections_period, created_at, expires_at, parent, bucket"
-    };
-}
-
-/// What comes to be known later follows.
-macro_rules! all_columns {
-    () => {
-        concat!(columns!(), ", revoked_at, last_used_at, seq")
-    };
-}
-
-const FIND: &str = concat!(
-    "SELECT ",
-    all_columns!(),
-    " FROM api_keys WHERE prefix = ?1"
-);
-const LIST: &str = concat!("SELECT ", all_columns!(), " FROM api_keys ORDER BY seq");
-const LIST_OF_USER: &str = concat!(
-    "SELECT ",
-    all_columns!(),
-    " FROM api_keys INDEXED BY api_keys_by_user WHERE user = ?1 ORDER BY seq"
-);
+// Columns are in the order of `api_key_of` and of what `insert` binds.
+const FIND: &str = "SELECT prefix, secret_hash, user, name, scopes, creations_amount, creations_period, \
+     redirections_amount, redirections_period, created_at, expires_at, parent, bucket, revoked_at, last_used_at, seq \
+     FROM api_keys WHERE prefix = ?1";
+const LIST: &str = "SELECT prefix, secret_hash, user, name, scopes, creations_amount, creations_period, \
+     redirections_amount, redirections_period, created_at, expires_at, parent, bucket, revoked_at, last_used_at, seq \
+     FROM api_keys ORDER BY seq";
+const LIST_OF_USER: &str = "SELECT prefix, secret_hash, user, name, scopes, creations_amount, creations_period, \
+     redirections_amount, redirections_period, created_at, expires_at, parent, bucket, revoked_at, last_used_at, seq \
+     FROM api_keys INDEXED BY api_keys_by_user WHERE user = ?1 ORDER BY seq";
 /// Adds a key whose prefix is free, unless its user has another one in force with that name (the row `?14` does not
 /// count) or its parent is not in force. It ends with its parent at the latest. The parent `?15` need not be in force,
 /// and bounds nothing. Times decide what is in force, so that no index can.
-const INSERT: &str = concat!(
-    "INSERT INTO api_keys (",
-    columns!(),
-    ") SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT min(at) FROM (SELECT ?11 AS at \
-     UNION ALL SELECT expires_at FROM api_keys WHERE prefix = ?12 AND ?12 IS NOT ?15 \
-     UNION ALL SELECT revoked_at FROM api_keys WHERE prefix = ?12 AND ?12 IS NOT ?15)), ?12, ?13 WHERE NOT EXISTS (\
-     SELECT 1 FROM api_keys INDEXED BY api_keys_by_user WHERE user = ?3 AND name = ?4 AND seq IS NOT ?14 \
-     AND (expires_at IS NULL OR expires_at > ?10) AND (revoked_at IS NULL OR revoked_at > ?10)) \
-     AND (?12 IS NULL OR ?12 IS ?15 OR EXISTS (SELECT 1 FROM api_keys WHERE prefix = ?12 \
-     AND (expires_at IS NULL OR expires_at > ?10) AND (revoked_at IS NULL OR revoked_at > ?10))) \
-     ON CONFLICT (prefix) DO NOTHING RETURNING seq"
-);
-/// Ends the keys that `$named` finds by `?1`, and what descends from them, at `?2`.
-macro_rules! revoke {
-    ($named:literal) => {
-        concat!(
-            "WITH RECURSIVE family (prefix) AS (SELECT prefix FROM api_keys WHERE ",
-            $named,
-            " UNION SELECT child.prefix FROM family \
-             JOIN api_keys AS child INDEXED BY api_keys_by_parent ON child.parent = family.prefix) \
-             UPDATE api_keys SET revoked_at = ?2 WHERE prefix IN (SELECT prefix FROM family) \
-             AND (revoked_at IS NULL OR revoked_at > ?2) RETURNING prefix"
-        )
-    };
-}
-
-const REVOKE: &str = revoke!("prefix = ?1");
-const REVOKE_OF_USER: &str = revoke!("user = ?1");
+const INSERT: &str = include_str!("sql/insert_api_key.sql");
+/// Ends the key `?1`, and what descends from it, at `?2`.
+const REVOKE: &str = include_str!("sql/revoke_api_key.sql");
+/// Ends the keys of the user `?1`, and what descends from them, at `?2`.
+const REVOKE_OF_USER: &str = include_str!("sql/revoke_api_keys_of_user.sql");
 
 #[async_trait]
 impl ApiKeys for SqliteAccounts {

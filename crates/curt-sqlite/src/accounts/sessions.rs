@@ -5,25 +5,12 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::{SqliteAccounts, rows_max};
 
-/// In the order of [`session_of`] and of what is bound to [`INSERT`].
-macro_rules! columns {
-    () => {
-        "id, secret_hash, user, created_at, used_at, expires_at, agent"
-    };
-}
-
-const INSERT: &str = concat!(
-    "INSERT INTO sessions (",
-    columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING"
-);
-const FIND: &str = concat!("SELECT ", columns!(), " FROM sessions WHERE id = ?1");
-const LIST: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM sessions INDEXED BY sessions_by_user WHERE user = ?1 AND expires_at > ?2 \
-     ORDER BY created_at DESC, id DESC"
-);
+// Columns are in the order of `session_of`.
+const INSERT: &str = "INSERT INTO sessions (id, secret_hash, user, created_at, used_at, expires_at, agent) VALUES \
+     (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
+const FIND: &str = "SELECT id, secret_hash, user, created_at, used_at, expires_at, agent FROM sessions WHERE id = ?1";
+const LIST: &str = "SELECT id, secret_hash, user, created_at, used_at, expires_at, agent FROM sessions INDEXED BY \
+     sessions_by_user WHERE user = ?1 AND expires_at > ?2 ORDER BY created_at DESC, id DESC";
 
 #[async_trait]
 impl Sessions for SqliteAccounts {

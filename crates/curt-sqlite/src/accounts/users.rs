@@ -7,31 +7,23 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::{SqliteAccounts, limit, rows_max};
 use crate::decode;
 
-/// In the order of [`user_of`] and of what is bound to [`INSERT`] and [`UPDATE`].
-macro_rules! columns {
-    () => {
-        "id, first_name, middle_name, last_name, email, password_hash, role, disabled_at, \
-         creations_amount, creations_period, redirections_amount, redirections_period, \
-         updated_at, created_at"
-    };
-}
-
-const INSERT: &str = concat!(
-    "INSERT INTO users (",
-    columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING"
-);
+// Columns are in the order of `user_of` and of what `write` binds.
+const INSERT: &str = "INSERT INTO users (id, first_name, middle_name, last_name, email, password_hash, role, \
+     disabled_at, creations_amount, creations_period, redirections_amount, redirections_period, updated_at, \
+     created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT DO NOTHING";
 const UPDATE: &str = "UPDATE users SET first_name = ?2, middle_name = ?3, last_name = ?4, email = ?5, \
      password_hash = ?6, role = ?7, disabled_at = ?8, creations_amount = ?9, creations_period = ?10, \
      redirections_amount = ?11, redirections_period = ?12, updated_at = ?13 WHERE id = ?1 AND updated_at = ?14 \
      AND NOT EXISTS (SELECT 1 FROM users AS other WHERE other.email = ?5 AND other.id <> ?1)";
-const FIND: &str = concat!("SELECT ", columns!(), " FROM users WHERE id = ?1");
-const FIND_BY_EMAIL: &str = concat!("SELECT ", columns!(), " FROM users WHERE email = ?1");
-const LIST: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM users WHERE id > ?1 ORDER BY id LIMIT ?2"
-);
+const FIND: &str = "SELECT id, first_name, middle_name, last_name, email, password_hash, role, disabled_at, \
+     creations_amount, creations_period, redirections_amount, redirections_period, updated_at, created_at FROM users \
+     WHERE id = ?1";
+const FIND_BY_EMAIL: &str = "SELECT id, first_name, middle_name, last_name, email, password_hash, role, disabled_at, \
+     creations_amount, creations_period, redirections_amount, redirections_period, updated_at, created_at FROM users \
+     WHERE email = ?1";
+const LIST: &str = "SELECT id, first_name, middle_name, last_name, email, password_hash, role, disabled_at, \
+     creations_amount, creations_period, redirections_amount, redirections_period, updated_at, created_at FROM users \
+     WHERE id > ?1 ORDER BY id LIMIT ?2";
 
 #[async_trait]
 impl Users for SqliteAccounts {

@@ -5,9 +5,10 @@ use curt_core::{Day, SubjectDay};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::single_clicks;
+use super::blocks;
 use super::subjects;
 use crate::decode::unknown;
+use curt_adapter_kit::click_blocks;
 use curt_adapter_kit::click_days::StoredDay;
 
 pub(super) fn offset(
@@ -30,7 +31,9 @@ pub(super) fn apply(connection: &Connection, flush: &ClickWindow) -> rusqlite::R
     for day in &flush.days {
         add_day(connection, day)?;
     }
-    single_clicks::add(connection, &flush.clicks)?;
+    for block in click_blocks::encode(flush.partition, flush.from, &flush.clicks) {
+        blocks::add(connection, &block)?;
+    }
     Ok(true)
 }
 

@@ -7,44 +7,46 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use curt_core::ports::{ClickDamage, ClickWindow};
-use curt_core::{Click, ClickSubject, Day, SubjectDay, UnixMillis};
+use curt_core::{ClickSubject, Day, SubjectDay, UnixMillis};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::apply::{add_day, move_offset};
-use super::{single_clicks, subjects};
+use super::{blocks, subjects};
+use curt_adapter_kit::click_blocks;
 use curt_adapter_kit::click_days::StoredDay;
 
-const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 /// Things that are remembered; more than that are found again each time.
 const KNOWN_MAX: usize = 10_000;
 
-/// How far a try came: the number of the day that it was at, or of the click behind them; past all, it is through.
+/// How far a try came: the number of the day that it was at, or behind them the clicks; past all, it is through.
 #[derive(Debug, Default)]
-pub(super) struct Progress(AtomicUsize);
+pub(super) struct ApplyProgress(AtomicUsize);
 
 /// What cannot be added.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Damaged {
+pub(super) struct DamagedRows {
     days: HashSet<(ClickSubject, Day)>,
-    /// Subjects whose single clicks cannot be kept.
-    clicks: HashSet<ClickSubject>,
+    /// Whether single clicks cannot be kept.
+    has_clicks: bool,
 }
 
-impl Damaged {
+impl DamagedRows {
     /// Learns from a try that failed where `progress` says; `false` when it was not this flush's fault.
-    pub(super) fn learn(&mut self, flush: &ClickWindow, progress: &Progress) -> bool {
+    pub(super) fn note_failed_row(
+        &mut self,
+        flush: &ClickWindow,
+        progress: &ApplyProgress,
+    ) -> bool {
         let at = progress.0.load(Ordering::Acquire);
-        if self.days.len() + self.clicks.len() >= KNOWN_MAX {
+        if self.days.len() >= KNOWN_MAX {
             self.days.clear();
-            self.clicks.clear();
         }
         if let Some(day) = flush.days.get(at) {
             return self.days.insert((day.subject.clone(), day.day));
         }
-        match flush.clicks.get(at - flush.days.len()) {
-            Some(click) => self.clicks.insert(single_clicks::subject_of(click)),
-            None => false,
-        }
+        let is_news = at == flush.days.len() && !self.has_clicks;
+        self.has_clicks |= is_news;
+        is_news
     }
 
     /// Learns what cannot be read of all that the flush adds to: a page that is damaged may hold hundreds of rows. Not for
@@ -55,32 +57,21 @@ impl Damaged {
                 self.days.insert((day.subject.clone(), day.day));
             }
         }
-        let subjects: HashSet<_> = flush.clicks.iter().map(single_clicks::subject_of).collect();
-        for subject in subjects {
-            if subjects::find(connection, &subject).is_err() {
-                self.clicks.insert(subject);
-            }
-        }
     }
 
     /// Gives up on everything of the kind that the last try failed at.
-    pub(super) fn give_up(&mut self, flush: &ClickWindow, progress: &Progress) {
+    pub(super) fn mark_all_damaged(&mut self, flush: &ClickWindow, progress: &ApplyProgress) {
         if progress.0.load(Ordering::Acquire) < flush.days.len() {
             let days = flush.days.iter();
             self.days
                 .extend(days.map(|day| (day.subject.clone(), day.day)));
         } else {
-            self.clicks
-                .extend(flush.clicks.iter().map(single_clicks::subject_of));
+            self.has_clicks = true;
         }
     }
 
     fn has_day(&self, day: &SubjectDay) -> bool {
         !self.days.is_empty() && self.days.contains(&(day.subject.clone(), day.day))
-    }
-
-    fn has_click(&self, click: &Click) -> bool {
-        !self.clicks.is_empty() && self.clicks.contains(&single_clicks::subject_of(click))
     }
 }
 
@@ -88,8 +79,8 @@ impl Damaged {
 pub(super) fn apply_past(
     connection: &Connection,
     flush: &ClickWindow,
-    damaged: &Damaged,
-    progress: &Progress,
+    damaged: &DamagedRows,
+    progress: &ApplyProgress,
 ) -> rusqlite::Result<bool> {
     progress.0.store(usize::MAX, Ordering::Release);
     if !move_offset(connection, flush)? {
@@ -98,26 +89,28 @@ pub(super) fn apply_past(
     for (at, day) in flush.days.iter().enumerate() {
         progress.0.store(at, Ordering::Release);
         if damaged.has_day(day) {
-            add_aside(connection, day)?;
+            add_day_aside(connection, day)?;
             continue;
         }
         match add_day(connection, day) {
-            Err(error) if is_undecodable(&error) => begin_anew(connection, day)?,
+            Err(error) if is_undecodable(&error) => replace_undecodable_day(connection, day)?,
             added => added?,
         }
     }
+    progress.0.store(flush.days.len(), Ordering::Release);
     let mut lost = 0;
-    for (at, click) in flush.clicks.iter().enumerate() {
-        progress.0.store(flush.days.len() + at, Ordering::Release);
-        match damaged.has_click(click) {
-            true => lost += 1,
-            false => single_clicks::add(connection, std::slice::from_ref(click))?,
+    if damaged.has_clicks {
+        lost = i64::try_from(flush.clicks.len()).unwrap_or(i64::MAX);
+    } else {
+        for block in click_blocks::encode(flush.partition, flush.from, &flush.clicks) {
+            blocks::add(connection, &block)?;
         }
     }
     progress.0.store(usize::MAX, Ordering::Release);
     if lost > 0 {
-        let sql = format!("INSERT INTO clicks_lost (found_at, clicks) VALUES ({NOW}, ?1)");
-        connection.prepare_cached(&sql)?.execute([lost])?;
+        connection
+            .prepare_cached("INSERT INTO clicks_lost (clicks) VALUES (?1)")?
+            .execute([lost])?;
     }
     Ok(true)
 }
@@ -148,20 +141,21 @@ fn is_undecodable(error: &rusqlite::Error) -> bool {
 }
 
 /// Moves a row that can be read but not decoded to the dead letters and begins a new one.
-fn begin_anew(connection: &Connection, day: &SubjectDay) -> rusqlite::Result<()> {
+fn replace_undecodable_day(connection: &Connection, day: &SubjectDay) -> rusqlite::Result<()> {
     let row_id = subjects::find_or_add(connection, &day.subject)?.on(day.day);
-    let sql = format!(
-        "INSERT INTO click_days_damaged (id, found_at, counts, visitors) \
-         SELECT id, {NOW}, counts, visitors FROM click_days WHERE id = ?1"
-    );
-    connection.prepare_cached(&sql)?.execute([row_id])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO click_days_damaged (id, counts, visitors) \
+             SELECT id, counts, visitors FROM click_days WHERE id = ?1",
+        )?
+        .execute([row_id])?;
     connection
         .prepare_cached("DELETE FROM click_days WHERE id = ?1")?
         .execute([row_id])?;
     add_day(connection, day)
 }
 
-fn add_aside(connection: &Connection, day: &SubjectDay) -> rusqlite::Result<()> {
+fn add_day_aside(connection: &Connection, day: &SubjectDay) -> rusqlite::Result<()> {
     let (kind, number, name) = subjects::columns(&day.subject);
     let stored: Option<StoredDay> = connection
         .prepare_cached(
@@ -178,13 +172,12 @@ fn add_aside(connection: &Connection, day: &SubjectDay) -> rusqlite::Result<()> 
         .and_then(|stored| stored.plus([day]).ok())
         .or_else(|| StoredDay::empty().plus([day]).ok());
     let Some(sum) = sum else { return Ok(()) };
-    let sql = format!(
-        "INSERT INTO click_days_aside (kind, number, name, day, found_at, counts, visitors) \
-         VALUES (?1, ?2, ?3, ?4, {NOW}, ?5, ?6) ON CONFLICT (kind, number, name, day) \
-         DO UPDATE SET counts = excluded.counts, visitors = excluded.visitors"
-    );
     connection
-        .prepare_cached(&sql)?
+        .prepare_cached(
+            "INSERT INTO click_days_aside (kind, number, name, day, counts, visitors) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (kind, number, name, day) \
+             DO UPDATE SET counts = excluded.counts, visitors = excluded.visitors",
+        )?
         .execute((
             kind,
             number,

@@ -17,19 +17,20 @@
 //! | the slowest create beside 19 such flushes | 150 ms |
 
 mod apply;
+mod blocks;
 mod damage;
 mod report;
 mod salts;
-mod single_clicks;
 mod subjects;
 
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use curt_adapter_kit::click_blocks;
 use curt_core::ports::{
-    ClickDamage, ClickPage, ClickQuery, ClickReports, ClickStore, ClickWindow, HourRange, Salt,
-    StreamPartition, Top,
+    ClickDamage, ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow,
+    HourRange, Salt, StreamPartition, Top,
 };
 use curt_core::{
     ClickSubject, Day, Dimension, ErrorKind, PortError, PortResult, Rollup, UnixMillis, names,
@@ -38,12 +39,12 @@ use curt_core::{
 use super::Sqlite;
 use super::disk;
 use super::failure::BACKEND;
-use damage::{Damaged, Progress};
+use damage::{ApplyProgress, DamagedRows};
 
 pub(super) struct SqliteClicks {
     db: Arc<Sqlite>,
     /// What this process has found damaged; `None` until it met some.
-    damaged: Mutex<Option<Damaged>>,
+    damaged: Mutex<Option<DamagedRows>>,
 }
 
 /// Damaged things that are found one by one before everything is set aside.
@@ -57,7 +58,7 @@ impl SqliteClicks {
         }
     }
 
-    fn damaged(&self) -> MutexGuard<'_, Option<Damaged>> {
+    fn damaged(&self) -> MutexGuard<'_, Option<DamagedRows>> {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,7 +66,7 @@ impl SqliteClicks {
     async fn apply_past_damage(&self, flush: &Arc<ClickWindow>) -> PortResult<bool> {
         let rows = flush.days.len() + flush.clicks.len();
         for tries in 1.. {
-            let progress = Arc::new(Progress::default());
+            let progress = Arc::new(ApplyProgress::default());
             let (flush, at) = (Arc::clone(flush), Arc::clone(&progress));
             let damaged = self.damaged().clone().unwrap_or_default();
             let of_call = Arc::clone(&flush);
@@ -77,7 +78,7 @@ impl SqliteClicks {
                 Err(error) if is_damage(error) && tries <= TRIES_MAX => {
                     let mut known = self.damaged();
                     let known = known.get_or_insert_default();
-                    known.learn(&flush, &progress);
+                    known.note_failed_row(&flush, &progress);
                     if tries == 1 {
                         self.db.readers.look_up("look for damage", |connection| {
                             known.probe(connection, &flush);
@@ -85,7 +86,7 @@ impl SqliteClicks {
                         })?;
                     }
                     if tries == TRIES_MAX {
-                        known.give_up(&flush, &progress);
+                        known.mark_all_damaged(&flush, &progress);
                     }
                 }
                 _ => return added,
@@ -124,7 +125,7 @@ impl ClickStore for SqliteClicks {
         let Some(error) = added.as_ref().err().filter(|error| is_damage(error)) else {
             return added;
         };
-        let is_news = self.damaged().replace(Damaged::default()).is_none();
+        let is_news = self.damaged().replace(DamagedRows::default()).is_none();
         if is_news {
             tracing::error!(
                 event = names::event::CLICKS_SET_ASIDE,
@@ -142,13 +143,15 @@ impl ClickStore for SqliteClicks {
         let kept = self
             .db
             .readers
-            .look_up(OP, |connection| salts::find(connection, day))?;
+            .look_up(OP, |connection| salts::find_salt(connection, day))?;
         if let Some(salt) = kept {
             return Ok(salt);
         }
         self.db
             .writer
-            .write(OP, 1, move |work| salts::keep(work.connection, day, fresh))
+            .write(OP, 1, move |work| {
+                salts::keep_salt(work.connection, day, fresh)
+            })
             .await
     }
 
@@ -156,36 +159,26 @@ impl ClickStore for SqliteClicks {
         self.db
             .writer
             .write("forget salts", 1, move |work| {
-                salts::forget(work.connection, before)
+                salts::forget_salts(work.connection, before)
             })
             .await
     }
 
     async fn purge_clicks(&self, before: UnixMillis, limit: usize) -> PortResult<u64> {
-        self.db
-            .writer
-            .write("purge clicks", limit, move |work| {
-                single_clicks::purge(work.connection, before, limit)
-            })
-            .await
+        click_blocks::purge(self, before, limit).await
     }
 
     async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64> {
-        const OP: &str = "trim clicks";
-        if self.db.readers.look_up(OP, single_clicks::size)? <= bytes_max {
-            return Ok(0);
-        }
-        self.db
-            .writer
-            .write(OP, limit, move |work| {
-                single_clicks::trim(work.connection, bytes_max, limit)
-            })
-            .await
+        click_blocks::trim(self, bytes_max, limit).await
     }
 
-    /// The file grows only when its log is folded into it: what is in the log and not in the file is promised.
-    async fn room(&self) -> PortResult<Option<u64>> {
-        const OP: &str = "ask how much room there is";
+    async fn merge_clicks(&self) -> PortResult<()> {
+        click_blocks::merge_small(self).await
+    }
+
+    /// The file grows only at a checkpoint: what is in the log and not in the file is promised.
+    async fn free_bytes(&self) -> PortResult<Option<u64>> {
+        const OP: &str = "read free disk space";
         let bytes: u64 = self.db.readers.look_up(OP, |connection| {
             let read = |pragma| connection.pragma_query_value(None, pragma, |row| row.get(0));
             let (pages, page_bytes): (u32, u32) = (read("page_count")?, read("page_size")?);
@@ -197,7 +190,7 @@ impl ClickStore for SqliteClicks {
     }
 
     async fn checkpoint(&self) -> PortResult<()> {
-        self.db.writer.checkpoint("fold the log of clicks").await
+        self.db.writer.checkpoint("checkpoint the clicks").await
     }
 
     async fn damage(&self) -> PortResult<Option<ClickDamage>> {
@@ -263,21 +256,10 @@ impl ClickReports for SqliteClicks {
     }
 
     async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {
-        const OP: &str = "list clicks";
-        let ids = single_clicks::ids_of(query).ok_or_else(|| {
-            PortError::new(
-                ErrorKind::Invalid,
-                BACKEND,
-                OP,
-                "the cursor is not one of this list",
-            )
-        })?;
-        let query = query.clone();
-        self.db
-            .readers
-            .scan(OP, move |connection| {
-                single_clicks::page(connection, &query, ids)
-            })
-            .await
+        click_blocks::read_page(self, query).await
+    }
+
+    async fn rank_clicks(&self, ranking: &ClickRanking) -> PortResult<Top> {
+        click_blocks::rank(self, ranking).await
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn open_writer(
     }
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     set_synchronous(&connection, settings)?;
-    // Otherwise a commit would fold the log before it returns.
+    // Otherwise a commit would checkpoint the log before it returns.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     if let Some(pages) = settings.pages_max {
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
@@ -34,8 +34,11 @@ pub(crate) fn open_writer(
     Ok(connection)
 }
 
-/// A connection that only folds the log into the file.
-pub(crate) fn open_folder(path: &Path, settings: &SqliteSettings) -> rusqlite::Result<Connection> {
+/// A connection that only checkpoints the log.
+pub(crate) fn open_checkpointer(
+    path: &Path,
+    settings: &SqliteSettings,
+) -> rusqlite::Result<Connection> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, settings, 0)?;
     set_synchronous(&connection, settings)?;
     Ok(connection)

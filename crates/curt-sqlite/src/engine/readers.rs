@@ -10,16 +10,16 @@ use rusqlite::Connection;
 
 use super::connection::open_reader;
 use super::scanner::Scanner;
-use crate::failure::{Failure, Reach, port_error};
+use crate::failure::{Failure, FailureScope, port_error};
 use crate::settings::SqliteSettings;
 
-pub(super) type Slot = Mutex<Option<Connection>>;
+pub(super) type ConnectionSlot = Mutex<Option<Connection>>;
 
 /// See the module documentation of the adapter for why look-ups run on the caller's thread.
 #[derive(Debug)]
 pub(crate) struct Readers {
     path: PathBuf,
-    lookups: Box<[Slot]>,
+    lookups: Box<[ConnectionSlot]>,
     next: AtomicUsize,
     /// Long reads have a connection of their own, so that no look-up waits for one.
     scans: Scanner,
@@ -47,8 +47,10 @@ impl Readers {
         op: &'static str,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> PortResult<T> {
-        let slot = self.idle();
-        let connection = slot.as_ref().ok_or_else(|| closed().for_call(op))?;
+        let connection_slot = self.idle();
+        let connection = connection_slot
+            .as_ref()
+            .ok_or_else(|| closed().for_call(op))?;
         read(connection).map_err(|error| port_error(op, &self.path, &error))
     }
 
@@ -72,8 +74,11 @@ impl Readers {
 
     /// Closes every connection; reads that come later are refused.
     pub(crate) fn close(&self) {
-        for slot in &self.lookups {
-            slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for connection_slot in &self.lookups {
+            connection_slot
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
         }
         self.scans.close();
         self.background.close();
@@ -83,8 +88,10 @@ impl Readers {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         for step in 0..self.lookups.len() {
             match self.lookups[start.wrapping_add(step) % self.lookups.len()].try_lock() {
-                Ok(slot) => return slot,
-                Err(TryLockError::Poisoned(slot)) => return slot.into_inner(),
+                Ok(connection_slot) => return connection_slot,
+                Err(TryLockError::Poisoned(connection_slot)) => {
+                    return connection_slot.into_inner();
+                }
                 Err(TryLockError::WouldBlock) => {}
             }
         }
@@ -98,7 +105,7 @@ impl Readers {
 pub(super) fn closed() -> Failure {
     Failure::new(
         ErrorKind::Unavailable,
-        Reach::Call,
+        FailureScope::Call,
         "the data file has been closed",
     )
 }

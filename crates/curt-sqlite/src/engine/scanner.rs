@@ -9,8 +9,8 @@ use curt_core::{ErrorKind, PortResult, spawn_low_priority};
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::readers::{Slot, closed};
-use crate::failure::{Failure, Reach, port_error};
+use super::readers::{ConnectionSlot, closed};
+use crate::failure::{Failure, FailureScope, port_error};
 
 /// Running and waiting. Callers bound themselves, by user; this is for what they forget.
 const READS_MAX: usize = 512;
@@ -19,7 +19,7 @@ const STEPS_BETWEEN_LOOKS: i32 = 2_000;
 
 #[derive(Debug)]
 pub(super) struct Scanner {
-    slot: Arc<Slot>,
+    connection_slot: Arc<ConnectionSlot>,
     turn: Arc<Semaphore>,
     places: Semaphore,
     is_closed: Arc<AtomicBool>,
@@ -28,7 +28,7 @@ pub(super) struct Scanner {
 impl Scanner {
     pub(super) fn new(connection: Connection) -> Self {
         Self {
-            slot: Arc::new(Mutex::new(Some(connection))),
+            connection_slot: Arc::new(Mutex::new(Some(connection))),
             turn: Arc::new(Semaphore::new(1)),
             places: Semaphore::new(READS_MAX),
             is_closed: Arc::default(),
@@ -51,7 +51,7 @@ impl Scanner {
         let path = path.to_path_buf();
         let left = SetOnDrop::default();
         let scan = Scan {
-            slot: Arc::clone(&self.slot),
+            connection_slot: Arc::clone(&self.connection_slot),
             ends: [Arc::clone(&left.0), Arc::clone(&self.is_closed)],
             _turn: turn,
         };
@@ -74,7 +74,7 @@ impl Scanner {
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         self.turn.close();
-        self.slot
+        self.connection_slot
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
@@ -83,7 +83,7 @@ impl Scanner {
 
 /// One read that has its turn.
 struct Scan {
-    slot: Arc<Slot>,
+    connection_slot: Arc<ConnectionSlot>,
     /// Each ends the read once it is set.
     ends: [Arc<AtomicBool>; 2],
     _turn: OwnedSemaphorePermit,
@@ -95,8 +95,11 @@ impl Scan {
         self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Option<rusqlite::Result<T>> {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = slot.as_mut()?;
+        let mut connection_slot = self
+            .connection_slot
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let connection = connection_slot.as_mut()?;
         let ends = self.ends.clone();
         let is_over = move || ends.iter().any(|end| end.load(Ordering::Relaxed));
         if is_over() {
@@ -127,7 +130,7 @@ impl Drop for SetOnDrop {
 fn overloaded() -> Failure {
     Failure::new(
         ErrorKind::Throttled,
-        Reach::Call,
+        FailureScope::Call,
         "too many long reads are waiting: try again later",
     )
 }
@@ -135,7 +138,7 @@ fn overloaded() -> Failure {
 fn no_thread() -> Failure {
     Failure::new(
         ErrorKind::Unavailable,
-        Reach::Call,
+        FailureScope::Call,
         "no thread for a long read: the system refused one",
     )
 }
@@ -143,7 +146,7 @@ fn no_thread() -> Failure {
 fn unfinished() -> Failure {
     Failure::new(
         ErrorKind::Bug,
-        Reach::Call,
+        FailureScope::Call,
         "the read did not finish; please report this",
     )
 }

@@ -19,9 +19,10 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::counters::CounterChanges;
-use super::log::{Halted, LogKeeper, LogTally};
 use super::readers::closed;
-use crate::failure::{BACKEND, Failure, Reach, port_error};
+use super::seals::Seals;
+use super::wal::{Halted, WalCheckpointer, WalCounters};
+use crate::failure::{BACKEND, Failure, FailureScope, port_error};
 use crate::schema::Schema;
 use crate::settings::SqliteSettings;
 
@@ -33,6 +34,7 @@ const START: &str = "start the writer";
 pub(crate) struct Work<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) counters: &'a mut CounterChanges,
+    pub(crate) seals: &'a mut Seals,
 }
 
 /// What the writer has done since it was opened.
@@ -42,17 +44,17 @@ pub struct SqliteStats {
     pub commits: u64,
     /// Calls that they held.
     pub calls: u64,
-    /// Times that the write-ahead log was folded into the data file.
+    /// Checkpoints of the write-ahead log.
     pub checkpoints: u64,
     /// Bytes of the write-ahead log after the last commit.
     pub wal_bytes: u64,
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct WriterCounters {
     commits: AtomicU64,
     calls: AtomicU64,
-    log: Arc<LogTally>,
+    log: Arc<WalCounters>,
 }
 
 trait Call: Send {
@@ -103,14 +105,14 @@ enum Message {
 #[derive(Debug)]
 pub(crate) struct Writer {
     queue: mpsc::Sender<Message>,
-    tally: Arc<Tally>,
+    tally: Arc<WriterCounters>,
 }
 
 impl Writer {
-    /// `folding` is a second connection to the same file, for the thread that folds the log.
+    /// `checkpointer` is a second connection to the same file, for the checkpointing thread.
     pub(crate) fn start(
         connection: Connection,
-        folding: Connection,
+        checkpointer: Connection,
         path: &Path,
         settings: &SqliteSettings,
         schema: &'static Schema,
@@ -119,15 +121,15 @@ impl Writer {
             .pragma_query_value(None, "page_size", |row| row.get(0))
             .map_err(|error| port_error(START, path, &error))?;
         let (queue, messages) = mpsc::channel(QUEUE_CALLS);
-        let tally = Arc::new(Tally::default());
+        let tally = Arc::new(WriterCounters::default());
         let thread = WriterThread {
             connection,
             path: path.to_path_buf(),
             halted: Halted::default(),
             tally: Arc::clone(&tally),
         };
-        let log = LogKeeper::start(
-            folding,
+        let log = WalCheckpointer::start(
+            checkpointer,
             page_bytes.into(),
             path,
             settings,
@@ -170,7 +172,7 @@ impl Writer {
             .unwrap_or_else(|_| Err(panicked().for_call(op)))
     }
 
-    /// Folds the log into the file and cuts it back, as far as readers let it.
+    /// Checkpoints and truncates the log, as far as readers let it.
     pub(crate) async fn checkpoint(&self, op: &'static str) -> PortResult<()> {
         let (reply, answer) = oneshot::channel();
         let sent = self.queue.send(Message::Checkpoint(reply)).await;
@@ -201,7 +203,7 @@ impl Writer {
 fn no_thread(error: std::io::Error) -> PortError {
     Failure::new(
         ErrorKind::Unavailable,
-        Reach::Call,
+        FailureScope::Call,
         "the system gives no more threads",
     )
     .for_call(START)
@@ -211,7 +213,7 @@ fn no_thread(error: std::io::Error) -> PortError {
 fn panicked() -> Failure {
     Failure::new(
         ErrorKind::Bug,
-        Reach::Call,
+        FailureScope::Call,
         "the write broke off; please report this",
     )
 }
@@ -220,11 +222,11 @@ struct WriterThread {
     connection: Connection,
     path: PathBuf,
     halted: Halted,
-    tally: Arc<Tally>,
+    tally: Arc<WriterCounters>,
 }
 
 impl WriterThread {
-    fn serve(&self, mut log: LogKeeper, mut messages: mpsc::Receiver<Message>) {
+    fn serve(&self, mut log: WalCheckpointer, mut messages: mpsc::Receiver<Message>) {
         let mut carried = None;
         while let Some(message) = carried.take().or_else(|| messages.blocking_recv()) {
             let mut group: Vec<Box<dyn Call>> = Vec::new();
@@ -254,9 +256,9 @@ impl WriterThread {
                 next = messages.try_recv().ok();
             }
             self.commit(group);
-            log.tend(&self.connection);
+            log.checkpoint_if_due(&self.connection);
             if let Some(reply) = checkpoint {
-                log.cut(&self.connection);
+                log.truncate(&self.connection);
                 if reply.send(()).is_err() {
                     tracing::trace!(backend = BACKEND, "nobody waits for the checkpoint");
                 }
@@ -271,7 +273,7 @@ impl WriterThread {
                 return;
             };
             self.roll_back();
-            if failure.failure.reach == Reach::Call
+            if failure.failure.scope == FailureScope::Call
                 && let Some(culprit) = failure.call
             {
                 let call = group.remove(culprit);
@@ -289,19 +291,19 @@ impl WriterThread {
             for call in group.drain(..) {
                 call.answer(Err(&failure.failure));
             }
-            if failure.failure.reach == Reach::Engine {
+            if failure.failure.scope == FailureScope::Engine {
                 self.halted.get_or_init(|| failure.failure);
             }
         }
     }
 
     /// Commits the whole group and answers it, or changes nothing and says what stood in the way.
-    fn try_commit(&self, group: &mut Vec<Box<dyn Call>>) -> Option<Obstacle> {
+    fn try_commit(&self, group: &mut Vec<Box<dyn Call>>) -> Option<GroupFailure> {
         if let Some(failure) = self.halted.get() {
             // Of the write that met the failed sync the outcome is unknown. These have not been tried.
             let mut failure = failure.clone();
             failure.kind = ErrorKind::Unavailable;
-            return Some(Obstacle {
+            return Some(GroupFailure {
                 failure,
                 call: None,
             });
@@ -319,8 +321,8 @@ impl WriterThread {
         outcome
     }
 
-    fn run(&self, group: &mut [Box<dyn Call>]) -> Option<Obstacle> {
-        let whole = |error| Obstacle {
+    fn run(&self, group: &mut [Box<dyn Call>]) -> Option<GroupFailure> {
+        let whole = |error| GroupFailure {
             failure: Failure::from_engine(&error, &self.path),
             call: None,
         };
@@ -328,17 +330,19 @@ impl WriterThread {
             return Some(whole(error));
         }
         let mut counters = CounterChanges::default();
+        let mut seals = Seals::default();
         for (index, call) in group.iter_mut().enumerate() {
             let mut work = Work {
                 connection: &self.connection,
                 counters: &mut counters,
+                seals: &mut seals,
             };
             let failure = match catch_unwind(AssertUnwindSafe(|| call.run(&mut work))) {
                 Ok(Ok(())) => continue,
                 Ok(Err(error)) => Failure::from_engine(&error, &self.path),
                 Err(_) => panicked(),
             };
-            return Some(Obstacle {
+            return Some(GroupFailure {
                 failure,
                 call: Some(index),
             });
@@ -369,7 +373,7 @@ impl WriterThread {
     }
 }
 
-struct Obstacle {
+struct GroupFailure {
     failure: Failure,
     /// The call that met it, where it was one.
     call: Option<usize>,
@@ -380,7 +384,7 @@ mod tests {
     use std::sync::mpsc as std_mpsc;
 
     use super::*;
-    use crate::engine::connection::{open_folder, open_writer};
+    use crate::engine::connection::{open_checkpointer, open_writer};
     use crate::schema::MAIN;
 
     fn start(folder: &Path) -> (Arc<Writer>, JoinHandle<()>) {
@@ -393,8 +397,9 @@ mod tests {
                  CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL)",
             )
             .unwrap();
-        let folding = open_folder(&path, &settings).unwrap();
-        let (writer, thread) = Writer::start(connection, folding, &path, &settings, &MAIN).unwrap();
+        let checkpointer = open_checkpointer(&path, &settings).unwrap();
+        let (writer, thread) =
+            Writer::start(connection, checkpointer, &path, &settings, &MAIN).unwrap();
         (Arc::new(writer), thread)
     }
 

@@ -1,6 +1,6 @@
 //! Single keys in the tables `keys` and `keys_used`.
 
-use curt_core::{Key, place};
+use curt_core::{Key, placement};
 use rusqlite::Connection;
 
 use super::signed;
@@ -30,7 +30,7 @@ pub(super) fn in_slot_order(keys: &[Key]) -> Vec<SlottedKey> {
 
 /// Ledger shards are chosen by the low bits of the same hash, so this takes the high ones.
 fn slot(key: &Key) -> u32 {
-    u32::try_from(place::hash(key.as_bytes()) >> 32).unwrap_or(u32::MAX)
+    u32::try_from(placement::hash(key.as_bytes()) >> 32).unwrap_or(u32::MAX)
 }
 
 /// Whether no owner with a higher fencing token has been here. Remembers this one.
@@ -40,7 +40,7 @@ pub(super) fn advance_fencing_token(
 ) -> rusqlite::Result<bool> {
     let passed = connection
         .prepare_cached(
-            "INSERT INTO counters (name, value) VALUES ('keys.fence', ?1) \
+            "INSERT INTO counters (name, value) VALUES ('keys.fencing_token', ?1) \
              ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE value <= excluded.value",
         )?
         .execute([fencing_token.cast_signed()])?;
@@ -54,19 +54,31 @@ pub(super) fn add(
     keys: &[SlottedKey],
 ) -> rusqlite::Result<i64> {
     // Whatever form the ledger has now, it may have had the other ones before.
-    let mut add = connection.prepare_cached(match form {
-        LedgerForm::Delete | LedgerForm::Status | LedgerForm::Cursor => {
-            "INSERT INTO keys (status, slot, key) SELECT 0, ?1, ?2 \
-             WHERE NOT EXISTS (SELECT 1 FROM keys WHERE status = 1 AND slot = ?1 AND key = ?2) ON CONFLICT DO NOTHING"
-        }
-        LedgerForm::UsedTable => {
-            "INSERT INTO keys (status, slot, key) SELECT 0, ?1, ?2 \
-             WHERE NOT EXISTS (SELECT 1 FROM keys_used WHERE slot = ?1 AND key = ?2) ON CONFLICT DO NOTHING"
-        }
-    })?;
+    let (any_used, is_used) = match form {
+        LedgerForm::Delete | LedgerForm::Status | LedgerForm::Cursor => (
+            "SELECT EXISTS (SELECT 1 FROM keys WHERE status = 1)",
+            "SELECT EXISTS (SELECT 1 FROM keys WHERE status = 1 AND slot = ?1 AND key = ?2)",
+        ),
+        LedgerForm::UsedTable => (
+            "SELECT EXISTS (SELECT 1 FROM keys_used)",
+            "SELECT EXISTS (SELECT 1 FROM keys_used WHERE slot = ?1 AND key = ?2)",
+        ),
+    };
+    let any_used: bool = connection
+        .prepare_cached(any_used)?
+        .query_row((), |row| row.get(0))?;
+    // Not one statement with the insert: one that reads the table it writes to builds a temporary table for each key,
+    // which took longer than the insert itself.
+    let mut is_used = connection.prepare_cached(is_used)?;
+    let mut add = connection.prepare_cached(
+        "INSERT INTO keys (status, slot, key) VALUES (0, ?1, ?2) ON CONFLICT DO NOTHING",
+    )?;
     let mut added = 0;
     for SlottedKey { slot, key } in keys {
-        added += add.execute((slot, key.as_str()))?;
+        let row = (slot, key.as_str());
+        if !any_used || !is_used.query_row(row, |found| found.get(0))? {
+            added += add.execute(row)?;
+        }
     }
     Ok(signed(added))
 }

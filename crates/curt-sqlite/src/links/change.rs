@@ -1,11 +1,11 @@
 //! Edits, tombstones and what becomes of them.
 
 use curt_core::ports::{ChangeReply, LinkChange};
-use curt_core::{KeyOrigin, Link, LinkId, LinkState, Revision, UnixMillis};
+use curt_core::{KeyOrigin, Link, LinkId, LinkState, Revision, ShardMap, UnixMillis};
 use rusqlite::Connection;
 
 use super::record::{self, StoredLink};
-use super::{generations, spend, totals};
+use super::{generations, shards, spend, totals};
 use crate::decode;
 use crate::engine::writer::Work;
 
@@ -70,11 +70,15 @@ pub(super) fn expired(
 
 pub(super) fn purge(
     work: &mut Work<'_>,
+    map: &ShardMap,
     batch: &[(LinkId, Revision)],
     now: UnixMillis,
 ) -> rusqlite::Result<Vec<LinkChange>> {
     let mut purged = Vec::new();
     for (id, revision) in batch {
+        if !work.seals.admit(work.connection, map, id)? {
+            continue;
+        }
         let Some(before) = record::find(work.connection, id)? else {
             continue;
         };
@@ -91,18 +95,18 @@ pub(super) fn purge(
 
 pub(super) fn release(
     work: &mut Work<'_>,
+    map: &ShardMap,
     before: UnixMillis,
     limit: usize,
 ) -> rusqlite::Result<Vec<LinkChange>> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let due: Vec<(LinkChange, KeyOrigin, i64)> = work
-        .connection
+    let connection = work.connection;
+    let due: Vec<(LinkChange, KeyOrigin, i64)> = connection
         .prepare_cached(
             "SELECT domain, key, origin, id, generation, version FROM links INDEXED BY links_in_quarantine \
              WHERE state = 2 AND origin <> 0 AND was_permanent = 0 AND updated_at <= ?1 \
-             ORDER BY updated_at, id LIMIT ?2",
+             ORDER BY updated_at, id",
         )?
-        .query_map((before.0, limit), |row| {
+        .query_map([before.0], |row| {
             let origin = decode::number(row, 2, KeyOrigin::from_stored)?;
             let released = LinkChange {
                 id: record::id_of(row)?,
@@ -113,20 +117,34 @@ pub(super) fn release(
             };
             Ok((released, origin, row.get(3)?))
         })?
+        .filter_map(|row| {
+            keep_if(row, |(released, ..)| {
+                work.seals.admit(connection, map, &released.id)
+            })
+        })
+        .take(limit)
         .collect::<rusqlite::Result<_>>()?;
-    let mut remove = work
-        .connection
-        .prepare_cached("DELETE FROM links WHERE id = ?1")?;
+    let mut remove = connection.prepare_cached("DELETE FROM links WHERE id = ?1")?;
     for (released, origin, row_id) in &due {
         generations::remember(work.connection, released)?;
         remove.execute([row_id])?;
         spend::forget(work.connection, *row_id)?;
         totals::add_in_state(work.counters, LinkState::Deleted, *origin, -1);
-        if *origin == KeyOrigin::Ledger {
-            work.counters.add(totals::RELEASED_FROM_LEDGER, 1);
-        }
+        shards::count_released(connection, &released.id, *origin)?;
     }
     Ok(due.into_iter().map(|(released, _, _)| released).collect())
+}
+
+/// The row if it is to be kept, or why that cannot be told.
+pub(super) fn keep_if<T>(
+    row: rusqlite::Result<T>,
+    is_kept: impl FnOnce(&T) -> rusqlite::Result<bool>,
+) -> Option<rusqlite::Result<T>> {
+    match row.and_then(|row| Ok((is_kept(&row)?, row))) {
+        Ok((true, row)) => Some(Ok(row)),
+        Ok((false, _)) => None,
+        Err(error) => Some(Err(error)),
+    }
 }
 
 /// The link under `id` unless it is a tombstone or nobody's yet.

@@ -1,39 +1,41 @@
 //! Rows that are seeded ahead of time and claimed one by one.
 
-use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision};
-use rusqlite::{Connection, OptionalExtension};
+use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, ShardMap};
 
+use super::change::keep_if;
 use super::{record, totals};
 use crate::decode;
 use crate::engine::writer::Work;
 
 /// Adds rows that are nobody's. Their generation is that of the last link which had the key, 0 for a new one: the first
 /// owner gets the next, like that of any new link.
-pub(super) fn seed(work: &mut Work<'_>, ids: &[LinkId]) -> rusqlite::Result<u64> {
+pub(super) fn seed(work: &mut Work<'_>, map: &ShardMap, ids: &[LinkId]) -> rusqlite::Result<u64> {
     let mut statement = work.connection.prepare_cached(
         "INSERT INTO links (domain, key, target, owner, state, origin, generation, version, created_at, visibility, \
-         was_permanent, forward_query) VALUES (?1, ?2, '', 0, ?3, ?4, coalesce((SELECT generation \
+         was_permanent, forward_query) VALUES (?1, ?2, '', 0, 3, 3, coalesce((SELECT generation \
          FROM key_generations AS g WHERE g.domain = ?1 AND g.key = ?2), 0), 0, 0, 0, 0, 0) \
          ON CONFLICT (domain, key) DO NOTHING",
     )?;
     let mut seeded = 0;
     for id in ids {
-        seeded += statement.execute((
-            id.domain.0,
-            id.key.as_str(),
-            LinkState::Seeded as u8,
-            KeyOrigin::Claim as u8,
-        ))?;
+        if !work.seals.admit(work.connection, map, id)? {
+            continue;
+        }
+        seeded += statement.execute((id.domain.0, id.key.as_str()))?;
     }
     let count = i64::try_from(seeded).unwrap_or(i64::MAX);
     totals::add_in_state(work.counters, LinkState::Seeded, KeyOrigin::Claim, count);
     Ok(seeded as u64)
 }
 
-pub(super) fn claim(work: &mut Work<'_>, links: &[Link]) -> rusqlite::Result<Vec<Link>> {
+pub(super) fn claim(
+    work: &mut Work<'_>,
+    map: &ShardMap,
+    links: &[Link],
+) -> rusqlite::Result<Vec<Link>> {
     let mut claimed = Vec::with_capacity(links.len());
     for link in links {
-        let Some(seed) = next_seed(work.connection, link.id.domain)? else {
+        let Some(seed) = next_seed(work, map, link.id.domain)? else {
             break;
         };
         let link = Link {
@@ -56,13 +58,18 @@ struct Seed {
     revision: Revision,
 }
 
-fn next_seed(connection: &Connection, domain: DomainId) -> rusqlite::Result<Option<Seed>> {
+fn next_seed(
+    work: &mut Work<'_>,
+    map: &ShardMap,
+    domain: DomainId,
+) -> rusqlite::Result<Option<Seed>> {
+    let connection = work.connection;
     connection
         .prepare_cached(
             "SELECT id, key, generation, version FROM links INDEXED BY links_seeded \
-             WHERE state = 3 AND domain = ?1 ORDER BY id LIMIT 1",
+             WHERE state = 3 AND domain = ?1 ORDER BY id",
         )?
-        .query_row([domain.0], |row| {
+        .query_map([domain.0], |row| {
             Ok(Seed {
                 row_id: row.get(0)?,
                 id: LinkId::new(domain, decode::key(row, 1)?),
@@ -71,6 +78,7 @@ fn next_seed(connection: &Connection, domain: DomainId) -> rusqlite::Result<Opti
                     version: row.get(3)?,
                 },
             })
-        })
-        .optional()
+        })?
+        .find_map(|seed| keep_if(seed, |seed| work.seals.admit(connection, map, &seed.id)))
+        .transpose()
 }

@@ -141,7 +141,7 @@ fn has_few_links(connection: &Connection, owner: OwnerId) -> rusqlite::Result<bo
             "SELECT count(*) <= ?2 FROM (SELECT 1 FROM links INDEXED BY links_by_owner WHERE owner = ?1 LIMIT ?2 + 1)",
         )?
         .query_row(
-            (owner.0.cast_signed(), PAGE_ROWS_SCANNED_MAX as u32),
+            (owner.0.cast_signed(), u32::try_from(PAGE_ROWS_SCANNED_MAX).unwrap_or(u32::MAX)),
             |row| row.get(0),
         )
 }

@@ -10,6 +10,7 @@ mod idempotency;
 mod list;
 mod page;
 mod record;
+mod shards;
 mod spend;
 mod totals;
 
@@ -20,18 +21,44 @@ use curt_core::ports::{
     ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage,
     ListQuery, RequestToken, SeededLinks, SpendReply,
 };
-use curt_core::{ErrorKind, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis};
+use curt_core::{
+    ErrorKind, Link, LinkId, LinkState, PortError, PortResult, Revision, ShardMap, UnixMillis,
+};
 
 use super::Sqlite;
+use super::engine::writer::Work;
 use super::failure::BACKEND;
 
 pub(super) struct SqliteLinks {
     db: Arc<Sqlite>,
+    /// Writes are routed by it.
+    map: Arc<ShardMap>,
 }
 
 impl SqliteLinks {
     pub(super) fn new(db: Arc<Sqlite>) -> Self {
-        Self { db }
+        let map = Arc::default();
+        Self { db, map }
+    }
+
+    /// Runs `write` unless another node owns one of the links.
+    async fn write_owned<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        ids: Vec<LinkId>,
+        mut write: impl FnMut(&mut Work<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> PortResult<T> {
+        let map = Arc::clone(&self.map);
+        let done = self.db.writer.write(op, ids.len(), move |work| {
+            for id in &ids {
+                if !work.seals.admit(work.connection, &map, id)? {
+                    return Ok(None);
+                }
+            }
+            write(work).map(Some)
+        });
+        let done = done.await?;
+        done.ok_or_else(|| PortError::stale_epoch(BACKEND, op))
     }
 }
 
@@ -42,13 +69,12 @@ impl LinkStore for SqliteLinks {
         links: Vec<Link>,
         token: Option<RequestToken>,
     ) -> PortResult<Vec<Inserted>> {
-        self.db
-            .writer
-            .write("insert links", links.len(), move |work| {
-                let insert = |link| record::insert_if_absent(work, link, token);
-                links.iter().map(insert).collect()
-            })
-            .await
+        let ids = links.iter().map(|link| link.id.clone()).collect();
+        let insert_all = move |work: &mut Work<'_>| {
+            let insert = |link| record::insert_if_absent(work, link, token);
+            links.iter().map(insert).collect()
+        };
+        self.write_owned("insert links", ids, insert_all).await
     }
 
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
@@ -62,10 +88,9 @@ impl LinkStore for SqliteLinks {
         if !matches!(link.state, LinkState::Active | LinkState::Disabled) {
             return Err(invalid(OP, "an edit can only enable or disable a link"));
         }
-        self.db
-            .writer
-            .write(OP, 1, move |work| change::update(work, &link, seen))
-            .await
+        let ids = vec![link.id.clone()];
+        let update = move |work: &mut Work<'_>| change::update(work, &link, seen);
+        self.write_owned(OP, ids, update).await
     }
 
     async fn delete_at(
@@ -74,23 +99,15 @@ impl LinkStore for SqliteLinks {
         seen: Revision,
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
-        let id = id.clone();
-        self.db
-            .writer
-            .write("delete a link", 1, move |work| {
-                change::delete(work, &id, seen, now)
-            })
-            .await
+        let (id, ids) = (id.clone(), vec![id.clone()]);
+        let delete = move |work: &mut Work<'_>| change::delete(work, &id, seen, now);
+        self.write_owned("delete a link", ids, delete).await
     }
 
     async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        let id = id.clone();
-        self.db
-            .writer
-            .write("spend a click", 1, move |work| {
-                spend::spend(work.connection, &id, seen)
-            })
-            .await
+        let (id, ids) = (id.clone(), vec![id.clone()]);
+        let spend = move |work: &mut Work<'_>| spend::spend(work.connection, &id, seen);
+        self.write_owned("spend a click", ids, spend).await
     }
 
     async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
@@ -141,20 +158,21 @@ impl LinkIndex for SqliteLinks {
         batch: &[(LinkId, Revision)],
         now: UnixMillis,
     ) -> PortResult<Vec<LinkChange>> {
-        let batch = batch.to_vec();
+        let (batch, map) = (batch.to_vec(), Arc::clone(&self.map));
         self.db
             .writer
             .write("purge links", batch.len(), move |work| {
-                change::purge(work, &batch, now)
+                change::purge(work, &map, &batch, now)
             })
             .await
     }
 
     async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkChange>> {
+        let map = Arc::clone(&self.map);
         self.db
             .writer
             .write("release keys", limit, move |work| {
-                change::release(work, before, limit)
+                change::release(work, &map, before, limit)
             })
             .await
     }
@@ -163,18 +181,21 @@ impl LinkIndex for SqliteLinks {
 #[async_trait]
 impl SeededLinks for SqliteLinks {
     async fn seed(&self, ids: &[LinkId]) -> PortResult<u64> {
-        let ids = ids.to_vec();
+        let (ids, map) = (ids.to_vec(), Arc::clone(&self.map));
         self.db
             .writer
-            .write("seed links", ids.len(), move |work| claim::seed(work, &ids))
+            .write("seed links", ids.len(), move |work| {
+                claim::seed(work, &map, &ids)
+            })
             .await
     }
 
     async fn claim(&self, links: Vec<Link>) -> PortResult<Vec<Link>> {
+        let map = Arc::clone(&self.map);
         self.db
             .writer
             .write("claim links", links.len(), move |work| {
-                claim::claim(work, &links)
+                claim::claim(work, &map, &links)
             })
             .await
     }

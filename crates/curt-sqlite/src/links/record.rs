@@ -14,24 +14,15 @@ use crate::decode;
 use crate::engine::writer::Work;
 use crate::tags::{join_tags, split_tags};
 
-/// Every column but the row id, in the order of [`bind`] and [`link_of`].
-macro_rules! columns {
-    () => {
-        "domain, key, target, owner, state, origin, generation, version, created_at, updated_at, \
-         expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, \
-         forward_query, title, tags, made_with"
-    };
-}
-
 /// Where reads of whole rows have the row id.
 pub(super) const ROW_ID: usize = 21;
-/// Reads whole rows; a condition follows.
-pub(super) const SELECT: &str = concat!("SELECT ", columns!(), ", id FROM links ");
-const FIND: &str = concat!(
-    "SELECT ",
-    columns!(),
-    ", id FROM links WHERE domain = ?1 AND key = ?2"
-);
+/// Reads whole rows, in the order of [`bind`] and [`link_of`]; a condition follows.
+pub(super) const SELECT: &str = "SELECT domain, key, target, owner, state, origin, generation, version, created_at, \
+     updated_at, expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, \
+     forward_query, title, tags, made_with, id FROM links ";
+const FIND: &str = "SELECT domain, key, target, owner, state, origin, generation, version, created_at, updated_at, \
+     expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, forward_query, title, \
+     tags, made_with, id FROM links WHERE domain = ?1 AND key = ?2";
 const INSERT: &str = "INSERT INTO links (domain, key, target, owner, state, origin, generation, version, created_at, \
      updated_at, expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, forward_query, \
      title, tags, made_with, request_token) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \

@@ -6,10 +6,10 @@ use curt_core::ports::LinkCounts;
 use curt_core::{KeyOrigin, LinkState};
 use rusqlite::Connection;
 
+use super::shards;
 use crate::engine::counters::{CounterChanges, CounterName, Counters};
 
 pub(super) const PINGS: CounterName = "pings";
-pub(super) const RELEASED_FROM_LEDGER: CounterName = "links.released_from_ledger";
 const LIVE: CounterName = "links.live";
 const DELETED: CounterName = "links.deleted";
 const DELETED_FROM_LEDGER: CounterName = "links.deleted_from_ledger";
@@ -62,7 +62,7 @@ pub(super) fn read(connection: &Connection) -> rusqlite::Result<LinkCounts> {
         live: counters.get(LIVE),
         deleted: counters.get(DELETED),
         deleted_from_ledger: counters.get(DELETED_FROM_LEDGER),
-        released_from_ledger: counters.get(RELEASED_FROM_LEDGER),
+        released_from_ledger: shards::released(connection, None, KeyOrigin::Ledger)?,
         seeded: counters.get(SEEDED),
         lag: Duration::ZERO,
     })

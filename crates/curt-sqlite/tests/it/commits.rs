@@ -85,7 +85,7 @@ async fn the_log_stays_bounded_under_writes_and_reads() {
 
 /// Long before the log has its largest size, what it holds goes into the data file.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_is_folded_beside_the_writes() {
+async fn the_log_is_checkpointed_beside_the_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("curt.db");
     let settings = SqliteSettings {

@@ -426,7 +426,7 @@ async fn a_closed_file_refuses_everybody() {
 // --- files that are not ours -----------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_newer_file_is_refused() {
+async fn newer_files_and_those_from_before_the_release_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("curt.db");
     let pending = Sqlite::pending(&path).unwrap();
@@ -434,19 +434,28 @@ async fn a_newer_file_is_refused() {
     assert_eq!(Sqlite::migrate(&path).unwrap(), pending);
     assert_eq!(Sqlite::pending(&path).unwrap().len(), 0);
     assert_eq!(Sqlite::migrate(&path).unwrap().len(), 0);
-    Connection::open(&path)
-        .unwrap()
-        .pragma_update(None, "user_version", 99)
-        .unwrap();
-    for error in [
-        refused(&path, quick()),
-        Sqlite::pending(&path).unwrap_err(),
-        Sqlite::migrate(&path).unwrap_err(),
+    for (stored, told) in [
+        (
+            1_099,
+            "was written by a newer curt (schema 99, this one knows",
+        ),
+        (
+            14,
+            "was written by a build of curt from before the first release",
+        ),
     ] {
-        assert_eq!(error.kind, ErrorKind::Invalid);
-        let known = pending.len();
-        let told = format!("was written by a newer curt (schema 99, this one knows {known})");
-        assert!(error.detail.contains(&told), "{error}");
+        Connection::open(&path)
+            .unwrap()
+            .pragma_update(None, "user_version", stored)
+            .unwrap();
+        for error in [
+            refused(&path, quick()),
+            Sqlite::pending(&path).unwrap_err(),
+            Sqlite::migrate(&path).unwrap_err(),
+        ] {
+            assert_eq!(error.kind, ErrorKind::Invalid);
+            assert!(error.detail.contains(told), "{error}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The SQLite adapter against the suites of its ports.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use curt_core::ports::{ClickDatabase, LedgerForm, SeededDatabase};
@@ -28,39 +28,18 @@ fn new_folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// A fresh database for each clause; the folders go at the end of the test.
-struct Fresh(TempDir, std::sync::atomic::AtomicUsize);
-
-impl Fresh {
-    fn new() -> Self {
-        Self(new_folder(), std::sync::atomic::AtomicUsize::new(0))
-    }
-
-    fn open(&self) -> Arc<Sqlite> {
-        open(&self.folder())
-    }
-
-    fn folder(&self) -> PathBuf {
-        let n = self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.0.path().join(n.to_string())
-    }
-}
-
-const FORMS: [LedgerForm; 3] = [
-    LedgerForm::Delete,
-    LedgerForm::Status,
-    LedgerForm::UsedTable,
-];
-
 /// A links database in a folder of its own.
 fn fresh_links() -> (TempDir, Arc<dyn SeededDatabase>) {
-    let folder = new_folder();
-    let links = open(folder.path()).links();
-    (folder, links)
+    fresh(|db| db.links() as _)
 }
 
 curt_testkit::link_tests!(fresh_links());
 curt_testkit::seeded_link_tests!(fresh_links());
+curt_testkit::link_shard_tests!({
+    let folder = new_folder();
+    let node = open(folder.path()).shards();
+    (folder, node)
+});
 
 #[tokio::test(flavor = "multi_thread")]
 async fn links_survive_reopening_l1() {
@@ -70,35 +49,49 @@ async fn links_survive_reopening_l1() {
     conformance::run_clause(clause).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn key_ledger_in_every_form() {
-    for form in FORMS {
-        let fresh = Fresh::new();
-        conformance::key_ledger::suite(async || fresh.open().ledger(form).unwrap()).await;
+/// A port of a data file in a folder of its own.
+fn fresh<T>(port: impl FnOnce(Arc<Sqlite>) -> T) -> (TempDir, T) {
+    let folder = new_folder();
+    let port = port(open(folder.path()));
+    (folder, port)
+}
+
+/// A folder in which the same port can be opened again.
+macro_rules! reopened {
+    ($port:expr) => {{
         let folder = new_folder();
-        conformance::key_ledger::suite_durable(folder.path(), async |folder| {
-            open(folder).ledger(form).unwrap()
-        })
-        .await;
-    }
+        let path = folder.path().to_path_buf();
+        (folder, path, async |folder: &Path| $port(open(folder)))
+    }};
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn cursor() {
-    let fresh = Fresh::new();
-    conformance::cursor::suite(async || fresh.open().cursor()).await;
-    let folder = new_folder();
-    conformance::cursor::suite_durable(folder.path(), async |folder| open(folder).cursor()).await;
+macro_rules! ledger_tests {
+    ($($form_name:ident = $form:expr),+) => { $(
+        mod $form_name {
+            use super::*;
+            curt_testkit::key_ledger_tests!(fresh(|db| db.ledger($form).unwrap()));
+            curt_testkit::reopening_tests!(
+                reopened!(|db: Arc<Sqlite>| db.ledger($form).unwrap()),
+                key_ledger,
+                survives_reopening_k2
+            );
+        }
+    )+ };
 }
+ledger_tests!(
+    deleting = LedgerForm::Delete,
+    marking = LedgerForm::Status,
+    moving = LedgerForm::UsedTable
+);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn accounts() {
-    let fresh = Fresh::new();
-    conformance::accounts::suite(async || fresh.open().accounts()).await;
-    let folder = new_folder();
-    conformance::accounts::suite_durable(folder.path(), async |folder| open(folder).accounts())
-        .await;
-}
+curt_testkit::cursor_tests!(fresh(|db| db.cursor()));
+curt_testkit::reopening_tests!(
+    reopened!(|db: Arc<Sqlite>| db.cursor()),
+    cursor,
+    survives_reopening
+);
+curt_testkit::accounts_tests!(fresh(|db| db.accounts()));
+curt_testkit::durable_accounts_tests!(reopened!(|db: Arc<Sqlite>| db.accounts()));
 
 fn fresh_clicks() -> (TempDir, Arc<dyn ClickDatabase>) {
     let folder = new_folder();

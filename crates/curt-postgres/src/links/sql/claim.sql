@@ -1,5 +1,5 @@
 -- Gives seeded rows to the links $1 to $22, of which $23 are the ranks within their domains; $24 and $25 say how many are
--- wanted per domain. Claimers begin at different buckets, so that they do not all pass over each other's locked rows.
+-- wanted per domain, $26 the epochs of shards. Claimers begin at different buckets, so that they do not all pass over each other's locked rows.
 WITH start AS MATERIALIZED (
     SELECT floor(random() * 256)::smallint AS bucket
 ), wanted AS (
@@ -8,12 +8,18 @@ WITH start AS MATERIALIZED (
     SELECT seed.* FROM wanted CROSS JOIN LATERAL (
         SELECT domain, key, generation FROM links
         WHERE state = 3 AND links.domain = wanted.domain AND seed_bucket >= (SELECT bucket FROM start)
+          AND NOT EXISTS (
+              SELECT FROM shard_seals AS s WHERE s.shard = links.shard AND s.epoch > coalesce(($26::bigint[])[s.shard + 1], 0)
+          )
         ORDER BY seed_bucket LIMIT wanted.count FOR UPDATE SKIP LOCKED
     ) AS seed
 ), back AS MATERIALIZED (
     SELECT seed.* FROM wanted CROSS JOIN LATERAL (
         SELECT domain, key, generation FROM links
         WHERE state = 3 AND links.domain = wanted.domain AND seed_bucket < (SELECT bucket FROM start)
+          AND NOT EXISTS (
+              SELECT FROM shard_seals AS s WHERE s.shard = links.shard AND s.epoch > coalesce(($26::bigint[])[s.shard + 1], 0)
+          )
         ORDER BY seed_bucket LIMIT wanted.count - (SELECT count(*) FROM front WHERE front.domain = wanted.domain)
         FOR UPDATE SKIP LOCKED
     ) AS seed

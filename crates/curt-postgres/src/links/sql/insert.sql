@@ -1,26 +1,32 @@
-WITH given AS (
+WITH refused AS MATERIALIZED (
+    SELECT place FROM unnest($23::smallint[], $24::bigint[]) WITH ORDINALITY AS routed (shard, epoch, place)
+    JOIN shard_seals AS s ON s.shard = routed.shard AND s.epoch > routed.epoch
+), given AS (
     SELECT * FROM unnest(
         $1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::smallint[], $6::smallint[], $7::bigint[], $8::bigint[],
         $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::smallint[], $15::text[],
-        $16::smallint[], $17::boolean[], $18::boolean[], $19::text[], $20::text[], $21::bigint[], $22::bytea[]
+        $16::smallint[], $17::boolean[], $18::boolean[], $19::text[], $20::text[], $21::bigint[], $22::bytea[],
+        $23::smallint[]
     ) AS given (
         domain, key, target, owner, state, origin, generation, version, created_at, updated_at, expires_at, valid_since,
-        max_clicks, visibility, password_hash, status, was_permanent, forward_query, title, tags, made_with, request_token
+        max_clicks, visibility, password_hash, status, was_permanent, forward_query, title, tags, made_with, request_token,
+        shard
     )
 ), new AS (
     INSERT INTO links (
         domain, key, target, owner, state, origin, generation, version, created_at, updated_at, expires_at, valid_since,
-        max_clicks, visibility, password_hash, status, was_permanent, forward_query, title, tags, made_with, request_token
+        max_clicks, visibility, password_hash, status, was_permanent, forward_query, title, tags, made_with, request_token,
+        shard
     )
     SELECT domain, key, target, owner, state, origin,
            -- After the generation of the last link that had the key and was released.
            greatest(generation, coalesce((
                SELECT least(former.generation + 1, 4294967295) FROM key_generations AS former
-               WHERE former.domain = given.domain AND former.key = given.key
+               WHERE former.shard = given.shard AND former.domain = given.domain AND former.key = given.key
            ), 0)),
            version, created_at, updated_at, expires_at, valid_since, max_clicks, visibility, password_hash, status,
-           was_permanent, forward_query, title, tags::text[], made_with, request_token
-    FROM given ORDER BY domain, key COLLATE "C"
+           was_permanent, forward_query, title, tags::text[], made_with, request_token, shard
+    FROM given WHERE NOT EXISTS (SELECT FROM refused) ORDER BY domain, key COLLATE "C"
     ON CONFLICT (domain, key) DO NOTHING
     RETURNING domain, key, generation, version, state, origin, created_at, tags
 ), tagged AS (
@@ -45,4 +51,5 @@ WITH given AS (
     ) AS n
     WHERE c.slot = pg_backend_pid() % 256 AND n.rows > 0
 )
-SELECT domain, key, generation, version FROM new
+SELECT domain, key, generation, version, NULL AS refused FROM new
+UNION ALL SELECT NULL, NULL, NULL, NULL, place FROM refused

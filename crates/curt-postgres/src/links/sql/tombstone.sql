@@ -1,11 +1,13 @@
 -- Turns those of the links $2, $3 that are still at the revisions $4, $5 into tombstones at $1 (L-3); where $6 is true,
--- only active ones that have expired by then.
+-- only active ones that have expired by then. The links were routed at the epochs $7.
 WITH before AS MATERIALIZED (
-    SELECT l.* FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[]) AS due (domain, key, generation, version)
+    SELECT l.* FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $7::bigint[])
+        AS due (domain, key, generation, version, epoch)
     CROSS JOIN LATERAL (
         SELECT domain, key, created_at, tags FROM links
         WHERE links.domain = due.domain AND links.key = due.key AND links.generation = due.generation
           AND links.version = due.version AND state < 2 AND (NOT $6::boolean OR state = 0 AND expires_at <= $1)
+          AND NOT EXISTS (SELECT FROM shard_seals AS s WHERE s.shard = links.shard AND s.epoch > due.epoch)
         FOR UPDATE
     ) AS l
 ), after AS (

@@ -1,7 +1,9 @@
 -- The row is locked first, so that the tags that it had are known.
 WITH before AS MATERIALIZED (
     SELECT domain, key, tags FROM links
-    WHERE domain = $1 AND key = $2 AND state < 2 AND generation = $3 AND version = $4 FOR UPDATE
+    WHERE domain = $1 AND key = $2 AND state < 2 AND generation = $3 AND version = $4
+      AND NOT EXISTS (SELECT FROM shard_seals AS s WHERE s.shard = links.shard AND s.epoch > $19)
+    FOR UPDATE
 ), after AS (
     UPDATE links AS l
     SET version = $5, target = $6, state = $7, updated_at = $8, expires_at = $9, valid_since = $10, max_clicks = $11,

@@ -12,7 +12,7 @@ use crate::clicks::world::{link, one_click, open, total};
 /// Makes every statement that adds single clicks take a second.
 const SLOW: &str = "create function slow() returns trigger language plpgsql as \
      'begin perform pg_sleep(1); return null; end'; \
-     create trigger slow after insert on clicks for each statement execute function slow()";
+     create trigger slow after insert on click_blocks for each statement execute function slow()";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flush_may_take_longer_than_a_report() {

@@ -40,11 +40,5 @@ async fn a_nul_is_counted_like_any_other_sign() {
         cursor: None,
         limit: 9,
     };
-    let want = Click {
-        outcome: ClickOutcome::Absent("a\u{fffd}b".into()),
-        tags: vec!["c\u{fffd}".into()],
-        referrer: "\u{fffd}".into(),
-        ..odd
-    };
-    assert_eq!(clicks.clicks(&query).await.unwrap().clicks, [want]);
+    assert_eq!(clicks.clicks(&query).await.unwrap().clicks, [odd]);
 }

@@ -12,7 +12,7 @@ use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::sample::{NOW, OWNER, id};
 
 /// How long a store may be away, or something take on a busy machine, before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) type Clicks = Arc<dyn ClickDatabase>;
 
@@ -98,7 +98,7 @@ pub(crate) async fn apply_surely(clicks: &Clicks, flush: ClickWindow) {
             Ok(position) => return assert_eq!(position, flush.to, "C-1"),
             Err(error) => assert!(error.is_transient(), "{error:?}"),
         }
-        assert!(started.elapsed() < PATIENCE, "still away");
+        assert!(started.elapsed() < WAIT_MAX, "still away");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

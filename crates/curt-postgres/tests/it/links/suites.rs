@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use curt_postgres::Postgres;
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::{conformance, need};
 
-use crate::links::world::open;
+use crate::links::world::{open, settings};
 
 macro_rules! fresh {
     () => {{
@@ -17,6 +18,11 @@ macro_rules! fresh {
 
 curt_testkit::link_tests!(fresh!());
 curt_testkit::seeded_link_tests!(fresh!());
+curt_testkit::link_shard_tests!({
+    let database = need!(shared()).database("links").unwrap();
+    let node = Postgres::open(&database.url(), &settings()).unwrap();
+    (database, node.shards())
+});
 
 #[tokio::test(flavor = "multi_thread")]
 async fn links_survive_reopening_l1() {

@@ -15,12 +15,15 @@ pub(crate) const AWAY_MAX: Duration = Duration::from_secs(60);
 pub(crate) type Links = Arc<dyn SeededDatabase>;
 
 pub(crate) fn open(url: &str) -> Links {
-    let settings = PostgresSettings {
+    Postgres::open(url, &settings()).unwrap().links()
+}
+
+pub(crate) fn settings() -> PostgresSettings {
+    PostgresSettings {
         // The machine may be busy with other tests.
         connect_timeout: Duration::from_secs(30),
         ..PostgresSettings::default().with_timeout(Duration::from_secs(30))
-    };
-    Postgres::open(url, &settings).unwrap().links()
+    }
 }
 
 /// Creates a link in the steps of a request with an idempotency key of the same name.

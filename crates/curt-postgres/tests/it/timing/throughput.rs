@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use curt_core::ports::LedgerForm;
-use curt_core::{Key, place};
+use curt_core::{Key, placement};
 use curt_testkit::engines::postgres::{Database, SYNCED, Server};
 use curt_testkit::length::{is_full, length};
 use curt_testkit::need;
@@ -47,7 +47,7 @@ async fn bare(database: &Database) -> tokio_postgres::Client {
 
 /// Keys as they are minted: neighbours in time are not neighbours in the alphabet.
 fn scattered(round: usize) -> Vec<Key> {
-    let scatter = |n: usize| key(&format!("{:016x}", place::hash(&n.to_le_bytes())));
+    let scatter = |n: usize| key(&format!("{:016x}", placement::hash(&n.to_le_bytes())));
     (0..MINTED_AT_ONCE)
         .map(|n| scatter(round * MINTED_AT_ONCE + n))
         .collect()
