@@ -1,9 +1,14 @@
 //! Key files on a local disk, in HDFS and in stores that speak the S3 protocol.
 //!
-//! The layout of the keys ([`key_layout`]) is the same everywhere; HDFS and S3 publish it as one object ([`sealed`]).
+//! The layout of the keys ([`key_layout`]) and the port ([`engine`]) are the same everywhere; HDFS and S3 publish a file
+//! as one object ([`sealed`]).
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
+mod engine;
 mod files;
 mod hdfs;
 mod key_layout;

@@ -1,16 +1,21 @@
 //! A key file in one piece, for engines that publish a single file in a single step.
 //!
-//! First the keys, then what describes them ([`Sums`]), and in the last eight bytes the length of the description. The
+//! First the keys, then what describes them ([`Checksums`]), and in the last eight bytes the length of the description. The
 //! file's own length must be the sum of the three: nothing can be cut off, added or inserted unnoticed.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::KeyFileStat;
 use curt_core::{ErrorKind, Key, PortResult};
 
-use crate::key_layout::{Asked, Sums};
+use crate::engine::Published;
+use crate::key_layout::{Checksums, Operation, is_name};
 
+pub(crate) const PUBLISHED_SUFFIX: &str = ".keys";
+/// Older drafts are a dead writer's. One that lives all the same is told to start anew.
+pub(crate) const DRAFT_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Read at once from the end of a file: describes 160 million keys in blocks of 10,000.
 pub(crate) const TAIL_BYTES: usize = 64 << 10;
 /// Read at once from the keys, unless a single block is larger.
@@ -27,9 +32,15 @@ pub(crate) trait Source: Send + Sync {
     async fn part(&self, start: u64, length: usize) -> PortResult<Vec<u8>>;
 }
 
+/// The name of the key file that an object or a path is of.
+pub(crate) fn published_name(path: &str) -> Option<Box<str>> {
+    let name = path.rsplit('/').next()?.strip_suffix(PUBLISHED_SUFFIX)?;
+    is_name(name).then(|| name.into())
+}
+
 /// What goes behind the keys.
-pub(crate) fn seal(sums: &Sums) -> Vec<u8> {
-    let mut bytes = sums.encode();
+pub(crate) fn seal(checksums: &Checksums) -> Vec<u8> {
+    let mut bytes = checksums.encode();
     let length = bytes.len() as u64;
     bytes.extend_from_slice(&length.to_le_bytes());
     bytes
@@ -39,16 +50,27 @@ pub(crate) fn seal(sums: &Sums) -> Vec<u8> {
 pub(crate) struct Sealed<S> {
     source: S,
     name: Box<str>,
-    asked: Asked,
-    sums: Sums,
+    operation: Operation,
+    checksums: Checksums,
+}
+
+#[async_trait]
+impl<S: Source> Published for Sealed<S> {
+    fn stat(&self) -> KeyFileStat {
+        self.checksums.stat()
+    }
+
+    async fn read(self, first: u64, count: usize) -> PortResult<Vec<Key>> {
+        self.read_blocks(first, count).await
+    }
 }
 
 impl<S: Source> Sealed<S> {
-    pub(crate) async fn open(source: S, name: &str, asked: Asked) -> PortResult<Self> {
-        let corrupt = |why: &str| asked.corrupt(name, why);
+    pub(crate) async fn open(source: S, name: Box<str>, operation: Operation) -> PortResult<Self> {
+        let corrupt = |why: &str| operation.corrupt(&name, why);
         let total = source.length();
         let tail_length = total.min(TAIL_BYTES as u64);
-        let mut tail = part(&source, total - tail_length, tail_length, asked).await?;
+        let mut tail = part(&source, total - tail_length, tail_length, operation).await?;
         let (body, length) = tail
             .split_last_chunk::<LENGTH_BYTES>()
             .ok_or_else(|| corrupt("it is too short"))?;
@@ -58,7 +80,7 @@ impl<S: Source> Sealed<S> {
             .ok_or_else(|| corrupt("its end is not what was written"))?;
         let missing = described.saturating_sub(body.len() as u64);
         if missing > 0 {
-            let before = part(&source, start, missing, asked).await?;
+            let before = part(&source, start, missing, operation).await?;
             tail.splice(0..0, before);
         }
         let end = tail.len() - LENGTH_BYTES;
@@ -67,28 +89,24 @@ impl<S: Source> Sealed<S> {
             .and_then(|length| end.checked_sub(length))
             .map(|start| &tail[start..end])
             .ok_or_else(|| corrupt("its end is not what was written"))?;
-        let sums = Sums::decode(description).map_err(corrupt)?;
-        if sums.bytes() != start {
+        let checksums = Checksums::decode(description).map_err(corrupt)?;
+        if checksums.bytes() != start {
             return Err(corrupt("it is longer or shorter than it was"));
         }
         Ok(Self {
             source,
-            name: name.into(),
-            asked,
-            sums,
+            name,
+            operation,
+            checksums,
         })
     }
 
-    pub(crate) fn stat(&self) -> KeyFileStat {
-        self.sums.stat()
-    }
-
-    pub(crate) async fn read(&self, first: u64, count: usize) -> PortResult<Vec<Key>> {
-        let wanted = self.sums.within(first, count);
+    async fn read_blocks(&self, first: u64, count: usize) -> PortResult<Vec<Key>> {
+        let wanted = self.checksums.within(first, count);
         let mut keys = Vec::new();
-        let mut rest = self.sums.blocks_of(&wanted);
+        let mut rest = self.checksums.blocks_of(&wanted);
         while !rest.is_empty() {
-            let (_, block_bytes) = self.sums.block_place(rest.start);
+            let (_, block_bytes) = self.checksums.block_place(rest.start);
             let most = (RUN_BYTES / block_bytes as u64).max(1);
             let run = rest.start..rest.end.min(rest.start + most);
             rest.start = run.end;
@@ -104,25 +122,30 @@ impl<S: Source> Sealed<S> {
         wanted: &Range<u64>,
         keys: &mut Vec<Key>,
     ) -> PortResult<()> {
-        let (start, _) = self.sums.block_place(run.start);
-        let (last, last_length) = self.sums.block_place(run.end - 1);
+        let (start, _) = self.checksums.block_place(run.start);
+        let (last, last_length) = self.checksums.block_place(run.end - 1);
         let length = last + last_length as u64 - start;
-        let bytes = part(&self.source, start, length, self.asked).await?;
+        let bytes = part(&self.source, start, length, self.operation).await?;
         let mut rest = &bytes[..];
         for block in run {
-            let (bytes, after) = rest.split_at(self.sums.block_place(block).1);
+            let (bytes, after) = rest.split_at(self.checksums.block_place(block).1);
             rest = after;
-            self.sums
+            self.checksums
                 .open_block(block, bytes, wanted, keys)
-                .map_err(|why| self.asked.corrupt(&self.name, &why))?;
+                .map_err(|why| self.operation.corrupt(&self.name, &why))?;
         }
         Ok(())
     }
 }
 
 /// The part, whole: an engine that sends less is broken off, not damaged.
-async fn part(source: &impl Source, start: u64, length: u64, asked: Asked) -> PortResult<Vec<u8>> {
-    let cut_short = || asked.error(ErrorKind::Unavailable, "the answer was cut short");
+async fn part(
+    source: &impl Source,
+    start: u64,
+    length: u64,
+    operation: Operation,
+) -> PortResult<Vec<u8>> {
+    let cut_short = || operation.error(ErrorKind::Unavailable, "the answer was cut short");
     let length = usize::try_from(length).map_err(|_| cut_short())?;
     let bytes = source.part(start, length).await?;
     if bytes.len() != length {
@@ -138,9 +161,9 @@ mod tests {
     use super::*;
     use crate::key_layout::Tally;
 
-    const ASKED: Asked = Asked {
+    const OPERATION: Operation = Operation {
         backend: "test",
-        op: "read",
+        name: "read",
     };
 
     struct Bytes(Vec<u8>);
@@ -166,12 +189,12 @@ mod tests {
             block_keys,
         });
         tally.add(&bytes);
-        bytes.extend(seal(&tally.sums()));
+        bytes.extend(seal(&tally.checksums()));
         bytes
     }
 
     async fn read(bytes: Vec<u8>, first: u64, count: usize) -> PortResult<Vec<String>> {
-        let file = Sealed::open(Bytes(bytes), "a", ASKED).await?;
+        let file = Sealed::open(Bytes(bytes), "a".into(), OPERATION).await?;
         let keys = file.read(first, count).await?;
         Ok(keys.iter().map(ToString::to_string).collect())
     }
@@ -231,7 +254,7 @@ mod tests {
                 Ok(vec![0; length - 1])
             }
         }
-        let opened = Sealed::open(Short, "a", ASKED).await.map(|_| ());
+        let opened = Sealed::open(Short, "a".into(), OPERATION).await.map(|_| ());
         let kind = opened.map_err(|error| error.kind);
         assert_eq!(kind, Err(ErrorKind::Unavailable));
     }

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use curt_core::{ErrorKind, PortError, PortResult};
 
-use super::BACKEND;
-use crate::key_layout::is_name;
+use crate::key_layout::{Operation, is_name};
 
-const SUMS_SUFFIX: &str = ".sums";
+const CHECKSUMS_SUFFIX: &str = ".sums";
 const DRAFT_SUFFIX: &str = ".part";
 const LOCK_NAME: &str = ".lock";
 
@@ -25,12 +24,11 @@ pub(super) struct FolderLock {
 }
 
 impl Folder {
-    pub(super) fn open(path: &Path) -> PortResult<Self> {
-        const OP: &str = "open the folder of key files";
+    pub(super) fn open(path: &Path, operation: Operation) -> PortResult<Self> {
         let folder = Self {
             path: path.to_owned(),
         };
-        let failed = |error| folder.failed(OP, ".", error);
+        let failed = |error| folder.failed(operation, ".", error);
         if !path.is_dir() {
             fs::create_dir_all(path).map_err(failed)?;
             if let Some(parent) = path.parent().filter(|parent| *parent != Path::new("")) {
@@ -47,8 +45,8 @@ impl Folder {
         self.path.join(format!("{name}.keys"))
     }
 
-    pub(super) fn sums_path(&self, name: &str) -> PathBuf {
-        self.path.join(format!("{name}{SUMS_SUFFIX}"))
+    pub(super) fn checksums_path(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}{CHECKSUMS_SUFFIX}"))
     }
 
     /// Waits for the lock. Its holders only create, rename and sync small things.
@@ -113,24 +111,23 @@ impl Folder {
         Ok(())
     }
 
-    pub(super) fn published_names(&self, op: &'static str) -> PortResult<Vec<Box<str>>> {
-        let failed = |error| self.failed(op, ".", error);
+    pub(super) fn published_names(&self, operation: Operation) -> PortResult<Vec<Box<str>>> {
+        let failed = |error| self.failed(operation, ".", error);
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(failed)? {
             let file = entry.map_err(failed)?.file_name();
             let name = file
                 .to_str()
-                .and_then(|file| file.strip_suffix(SUMS_SUFFIX));
+                .and_then(|file| file.strip_suffix(CHECKSUMS_SUFFIX));
             if let Some(name) = name.filter(|name| is_name(name)) {
                 names.push(name.into());
             }
         }
-        names.sort();
         Ok(names)
     }
 
     /// What an error of the file system means to the caller.
-    pub(super) fn failed(&self, op: &'static str, name: &str, error: io::Error) -> PortError {
+    pub(super) fn failed(&self, operation: Operation, name: &str, error: io::Error) -> PortError {
         let way_out = match error.kind() {
             IoKind::StorageFull | IoKind::QuotaExceeded => "; make room on that disk",
             IoKind::PermissionDenied => "; let this user write there",
@@ -139,7 +136,8 @@ impl Folder {
         };
         let path = self.path.join(name);
         let detail = format!("{}: {error}{way_out}", path.display());
-        PortError::new(ErrorKind::Unavailable, BACKEND, op, detail).with_source(error)
+        let error_kind = ErrorKind::Unavailable;
+        operation.error(error_kind, detail).with_source(error)
     }
 }
 

@@ -23,133 +23,131 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_core::ports::{KeyFile, KeyFileLayout, KeyFileStat, KeyFileWriter};
+use curt_core::ports::KeyFileStat;
 use curt_core::{ErrorKind, Key, PortError, PortResult};
 
-use self::draft::DiskKeyFileWriter;
+use self::draft::DiskDraft;
 use self::folder::Folder;
-use crate::key_layout::{self, Asked, Sums, checked_name};
-
-/// The adapter's name in errors.
-const BACKEND: &str = "files";
+use crate::engine::{Engine, EngineKeyFile, Published};
+use crate::key_layout::{Checksums, Operation};
 
 /// Key files in one folder of a local disk.
+pub type DiskKeyFile = EngineKeyFile<Disk>;
+
 #[derive(Clone, Debug)]
-pub struct DiskKeyFile {
+pub struct Disk {
     folder: Arc<Folder>,
 }
 
 impl DiskKeyFile {
     /// Opens the folder, and makes it if it is not there.
     pub fn open(folder: impl AsRef<Path>) -> PortResult<Self> {
-        let folder = Folder::open(folder.as_ref())?;
-        Ok(Self {
+        let operation = Operation {
+            backend: Disk::NAME,
+            name: "open the folder of key files",
+        };
+        let folder = Folder::open(folder.as_ref(), operation)?;
+        Ok(Self::new(Disk {
             folder: Arc::new(folder),
-        })
+        }))
     }
 }
 
 #[async_trait]
-impl KeyFile for DiskKeyFile {
-    async fn create(
+impl Engine for Disk {
+    const NAME: &'static str = "files";
+    type Draft = DiskDraft;
+    type Published = PublishedPair;
+
+    async fn start(&self, name: Box<str>, operation: Operation) -> PortResult<DiskDraft> {
+        let folder = Arc::clone(&self.folder);
+        let start = move || DiskDraft::start(folder, name, operation);
+        operation.off_runtime(start).await
+    }
+
+    async fn open(
         &self,
-        name: &str,
-        layout: KeyFileLayout,
-    ) -> PortResult<Box<dyn KeyFileWriter>> {
-        const OP: &str = "start a key file";
-        let name = checked_name(name, asked(OP))?;
-        key_layout::check_layout(layout, asked(OP))?;
+        name: Box<str>,
+        operation: Operation,
+    ) -> PortResult<Option<PublishedPair>> {
         let folder = Arc::clone(&self.folder);
-        let writer = asked(OP).off_runtime(move || DiskKeyFileWriter::start(folder, name, layout));
-        Ok(Box::new(writer.await?))
+        let open = move || PublishedPair::open(&folder, name, operation);
+        operation.off_runtime(open).await
     }
 
-    async fn stat(&self, name: &str) -> PortResult<Option<KeyFileStat>> {
-        const OP: &str = "look at a key file";
-        let name = checked_name(name, asked(OP))?;
+    async fn list(&self, operation: Operation) -> PortResult<Vec<Box<str>>> {
         let folder = Arc::clone(&self.folder);
-        asked(OP)
-            .off_runtime(move || {
-                let published = Published::open(&folder, &name, OP)?;
-                Ok(published.map(|file| file.sums.stat()))
-            })
-            .await
-    }
-
-    async fn read(&self, name: &str, first: u64, count: usize) -> PortResult<Vec<Key>> {
-        const OP: &str = "read keys";
-        let name = checked_name(name, asked(OP))?;
-        let folder = Arc::clone(&self.folder);
-        asked(OP)
-            .off_runtime(move || {
-                let published = Published::open(&folder, &name, OP)?;
-                let mut file = published.ok_or_else(|| asked(OP).absent(&name))?;
-                file.read(first, count)
-            })
-            .await
-    }
-
-    async fn names(&self) -> PortResult<Vec<Box<str>>> {
-        const OP: &str = "list key files";
-        let folder = Arc::clone(&self.folder);
-        asked(OP)
-            .off_runtime(move || folder.published_names(OP))
+        operation
+            .off_runtime(move || folder.published_names(operation))
             .await
     }
 }
 
 /// A published file, its side file read and checked.
-struct Published {
+pub(crate) struct PublishedPair {
     name: Box<str>,
-    sums: Sums,
+    operation: Operation,
+    checksums: Checksums,
     keys: File,
 }
 
-impl Published {
+#[async_trait]
+impl Published for PublishedPair {
+    fn stat(&self) -> KeyFileStat {
+        self.checksums.stat()
+    }
+
+    async fn read(mut self, first: u64, count: usize) -> PortResult<Vec<Key>> {
+        let operation = self.operation;
+        let read = move || self.read_blocks(first, count);
+        operation.off_runtime(read).await
+    }
+}
+
+impl PublishedPair {
     /// `None` when there is no side file: nothing is published under that name.
-    fn open(folder: &Folder, name: &str, op: &'static str) -> PortResult<Option<Self>> {
-        let bytes = match std::fs::read(folder.sums_path(name)) {
+    fn open(folder: &Folder, name: Box<str>, operation: Operation) -> PortResult<Option<Self>> {
+        let failed = |error| folder.failed(operation, &name, error);
+        let bytes = match std::fs::read(folder.checksums_path(&name)) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == IoKind::NotFound => return Ok(None),
-            Err(error) => return Err(folder.failed(op, name, error)),
+            Err(error) => return Err(failed(error)),
         };
-        let sums = Sums::decode(&bytes).map_err(|why| asked(op).corrupt(name, why))?;
-        let keys = match File::open(folder.keys_path(name)) {
+        let checksums = Checksums::decode(&bytes).map_err(|why| operation.corrupt(&name, why))?;
+        let keys = match File::open(folder.keys_path(&name)) {
             Ok(keys) => keys,
             Err(error) if error.kind() == IoKind::NotFound => {
                 let why = "its keys are gone, only the side file is left";
-                return Err(asked(op).corrupt(name, why));
+                return Err(operation.corrupt(&name, why));
             }
-            Err(error) => return Err(folder.failed(op, name, error)),
+            Err(error) => return Err(failed(error)),
         };
-        let metadata = keys
-            .metadata()
-            .map_err(|error| folder.failed(op, name, error))?;
-        if metadata.len() != sums.bytes() {
-            return Err(asked(op).corrupt(name, "it is longer or shorter than it was"));
+        if keys.metadata().map_err(failed)?.len() != checksums.bytes() {
+            return Err(operation.corrupt(&name, "it is longer or shorter than it was"));
         }
         Ok(Some(Self {
-            name: name.into(),
-            sums,
+            name,
+            operation,
+            checksums,
             keys,
         }))
     }
 
-    fn read(&mut self, first: u64, count: usize) -> PortResult<Vec<Key>> {
-        let wanted = self.sums.within(first, count);
+    fn read_blocks(&mut self, first: u64, count: usize) -> PortResult<Vec<Key>> {
+        let wanted = self.checksums.within(first, count);
         let mut keys = Vec::new();
         let mut bytes = Vec::new();
-        for block in self.sums.blocks_of(&wanted) {
+        for block in self.checksums.blocks_of(&wanted) {
             self.read_block(block, &mut bytes)?;
-            self.sums
+            self.checksums
                 .open_block(block, &bytes, &wanted, &mut keys)
-                .map_err(|why| asked("read keys").corrupt(&self.name, &why))?;
+                .map_err(|why| self.operation.corrupt(&self.name, &why))?;
         }
         Ok(keys)
     }
 
     fn read_block(&mut self, block: u64, bytes: &mut Vec<u8>) -> PortResult<()> {
-        let (start, length) = self.sums.block_place(block);
+        let (start, length) = self.checksums.block_place(block);
         bytes.resize(length, 0);
         self.keys
             .seek(SeekFrom::Start(start))
@@ -163,13 +161,6 @@ impl Published {
             _ => ErrorKind::Unavailable,
         };
         let detail = format!("the key file {:?} cannot be read: {error}", self.name);
-        PortError::new(kind, BACKEND, "read keys", detail).with_source(error)
-    }
-}
-
-fn asked(op: &'static str) -> Asked {
-    Asked {
-        backend: BACKEND,
-        op,
+        self.operation.error(kind, detail).with_source(error)
     }
 }

@@ -1,8 +1,8 @@
 use curt_core::PortResult;
 use hdfs_native::{Client, ClientBuilder};
 
-use super::{HdfsSettings, asked, failure};
-use crate::key_layout::Asked;
+use super::{HdfsSettings, failure, operation};
+use crate::key_layout::Operation;
 use curt_adapter_kit::address::Address;
 
 const NAME_NODE_PORT: u16 = 8020;
@@ -27,7 +27,7 @@ pub(super) struct Route {
 
 impl Route {
     pub(super) fn parse(text: &str) -> PortResult<Self> {
-        let invalid = |detail: String| asked("read the address").invalid(detail);
+        let invalid = |detail: String| operation("read the address").invalid(detail);
         let address = Address::parse(text).map_err(invalid)?;
         address.refuse_unknown(&PARAMETERS).map_err(invalid)?;
         if address.scheme != "hdfs" {
@@ -58,7 +58,11 @@ impl Route {
     }
 
     /// A client that connects with its first call. Built on the runtime that will use it.
-    pub(super) fn client(&self, settings: HdfsSettings, asked: Asked) -> PortResult<Client> {
+    pub(super) fn client(
+        &self,
+        settings: HdfsSettings,
+        operation: Operation,
+    ) -> PortResult<Client> {
         let socket_timeout = settings.transfer_timeout.as_millis().to_string();
         let settings = [
             (
@@ -85,7 +89,9 @@ impl Route {
         if let Some(user) = &self.user {
             builder = builder.with_user(user);
         }
-        builder.build().map_err(|error| failure::of(asked, error))
+        builder
+            .build()
+            .map_err(|error| failure::of(operation, error))
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::ErrorKind as IoKind;
 use curt_core::{ErrorKind, PortError};
 use hdfs_native::HdfsError;
 
-use crate::key_layout::Asked;
+use crate::key_layout::Operation;
 
 /// Java classes of refusals that no later call changes, by the end of their names.
 const LASTING: [&str; 8] = [
@@ -19,7 +19,7 @@ const LASTING: [&str; 8] = [
     "FileNotFoundException",
 ];
 
-pub(super) fn of(asked: Asked, error: HdfsError) -> PortError {
+pub(super) fn of(operation: Operation, error: HdfsError) -> PortError {
     let kind = kind_of(&error);
     let detail = match &error {
         // The stack of the server's Java machine tells an operator nothing.
@@ -29,7 +29,7 @@ pub(super) fn of(asked: Asked, error: HdfsError) -> PortError {
         }
         other => other.to_string(),
     };
-    asked.error(kind, detail).with_source(error)
+    operation.error(kind, detail).with_source(error)
 }
 
 fn kind_of(error: &HdfsError) -> ErrorKind {
@@ -63,11 +63,14 @@ fn kind_of(error: &HdfsError) -> ErrorKind {
     }
 }
 
-pub(super) fn is_absent(error: &HdfsError) -> bool {
-    match error {
-        HdfsError::FileNotFound(_) => true,
-        HdfsError::RPCError(class, _) => short(class) == "FileNotFoundException",
-        _ => false,
+/// `None` where there is no such file or folder.
+pub(super) async fn absent_as_none<T>(
+    answer: impl Future<Output = Result<T, HdfsError>>,
+) -> Result<Option<T>, HdfsError> {
+    match answer.await {
+        Err(HdfsError::FileNotFound(_)) => Ok(None),
+        Err(HdfsError::RPCError(class, _)) if short(&class) == "FileNotFoundException" => Ok(None),
+        answer => answer.map(Some),
     }
 }
 

@@ -6,7 +6,8 @@ use hdfs_native::{Client, HdfsError};
 
 use super::address::Route;
 use super::{HdfsSettings, failure};
-use crate::key_layout::Asked;
+use crate::key_layout::Operation;
+use crate::sealed::PUBLISHED_SUFFIX;
 
 /// The way to the cluster. The client itself waits for answers without end, so that every call has its limit here.
 #[derive(Debug)]
@@ -25,12 +26,12 @@ impl Line {
         }
     }
 
-    pub(super) fn client(&self, asked: Asked) -> PortResult<Client> {
+    pub(super) fn client(&self, operation: Operation) -> PortResult<Client> {
         let mut held = self.held();
         if let Some(client) = &*held {
             return Ok(client.clone());
         }
-        let client = self.route.client(self.settings, asked)?;
+        let client = self.route.client(self.settings, operation)?;
         *held = Some(client.clone());
         Ok(client)
     }
@@ -38,44 +39,50 @@ impl Line {
     /// The answer of a NameNode.
     pub(super) async fn ask<T>(
         &self,
-        asked: Asked,
+        operation: Operation,
         question: impl Future<Output = Result<T, HdfsError>>,
     ) -> PortResult<T> {
         let limit = self.settings.answer_timeout;
-        self.within(limit, asked, question).await
+        self.within(limit, operation, question).await
     }
 
     /// What also moves data from or to DataNodes.
     pub(super) async fn transfer<T>(
         &self,
-        asked: Asked,
+        operation: Operation,
         transfer: impl Future<Output = Result<T, HdfsError>>,
     ) -> PortResult<T> {
         let limit = self.settings.transfer_timeout;
-        self.within(limit, asked, transfer).await
+        self.within(limit, operation, transfer).await
     }
 
     async fn within<T>(
         &self,
         limit: Duration,
-        asked: Asked,
+        operation: Operation,
         work: impl Future<Output = Result<T, HdfsError>>,
     ) -> PortResult<T> {
         match tokio::time::timeout(limit, work).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(failure::of(asked, error)),
+            Ok(Err(error)) => Err(failure::of(operation, error)),
             Err(_) => {
                 // A connection that went silent is never noticed by the client: the next call makes a new one.
                 *self.held() = None;
                 let detail = format!("no answer within {limit:?}: check that the cluster runs");
-                Err(asked.error(ErrorKind::Timeout, detail))
+                Err(operation.error(ErrorKind::Timeout, detail))
             }
         }
     }
 
+    pub(super) async fn has(&self, path: &str, operation: Operation) -> PortResult<bool> {
+        let client = self.client(operation)?;
+        let looking = failure::absent_as_none(client.get_file_info(path));
+        Ok(self.ask(operation, looking).await?.is_some())
+    }
+
     /// Where the published file is, or would be.
     pub(super) fn published(&self, name: &str) -> String {
-        format!("{}/{name}{}", self.route.folder, super::PUBLISHED_SUFFIX)
+        format!("{}/{name}{}", self.route.folder, PUBLISHED_SUFFIX)
     }
 
     /// A path that only its writer knows.

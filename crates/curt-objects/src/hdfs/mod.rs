@@ -32,26 +32,21 @@ mod failure;
 mod line;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{KeyFile, KeyFileLayout, KeyFileStat, KeyFileWriter};
-use curt_core::{Key, PortResult};
+use curt_core::{Clock, PortResult, SystemClock};
 use hdfs_native::client::FileStatus;
 use hdfs_native::file::FileReader;
 
 use self::address::Route;
-use self::draft::Draft;
+use self::draft::HdfsDraft;
 use self::line::Line;
-use crate::key_layout::{self, Asked, checked_name, is_name};
-use crate::sealed::{Sealed, Source};
+use crate::engine::{Engine, EngineKeyFile};
+use crate::key_layout::Operation;
+use crate::sealed::{DRAFT_AGE_MAX, Sealed, Source, published_name};
 
-/// The adapter's name in errors.
-const BACKEND: &str = "hdfs";
-const PUBLISHED_SUFFIX: &str = ".keys";
 const DRAFT_SUFFIX: &str = ".part";
-/// Older drafts are a dead writer's. One that lives all the same is told to start anew.
-const DRAFT_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long to wait for HDFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +67,10 @@ impl Default for HdfsSettings {
 }
 
 /// Key files in one folder of an HDFS cluster.
+pub type HdfsKeyFile = EngineKeyFile<Hdfs>;
+
 #[derive(Clone, Debug)]
-pub struct HdfsKeyFile {
+pub struct Hdfs {
     line: Arc<Line>,
 }
 
@@ -81,104 +78,84 @@ impl HdfsKeyFile {
     /// Reads the address. Connects with the first call, and makes the folder with the first file.
     pub fn open(address: &str, settings: HdfsSettings) -> PortResult<Self> {
         let route = Route::parse(address)?;
-        Ok(Self {
+        Ok(Self::new(Hdfs {
             line: Arc::new(Line::new(route, settings)),
-        })
+        }))
+    }
+}
+
+#[async_trait]
+impl Engine for Hdfs {
+    const NAME: &'static str = "hdfs";
+    type Draft = HdfsDraft;
+    type Published = Sealed<HdfsSource>;
+
+    async fn start(&self, name: Box<str>, operation: Operation) -> PortResult<HdfsDraft> {
+        if self
+            .line
+            .has(&self.line.published(&name), operation)
+            .await?
+        {
+            return Err(operation.already_published(&name));
+        }
+        self.sweep_drafts(operation).await?;
+        HdfsDraft::start(Arc::clone(&self.line), name, operation).await
     }
 
-    /// The published file, its description read and checked.
-    async fn published(&self, name: &str, asked: Asked) -> PortResult<Option<Sealed<HdfsSource>>> {
-        let name = checked_name(name, asked)?;
-        let client = self.line.client(asked)?;
+    async fn open(
+        &self,
+        name: Box<str>,
+        operation: Operation,
+    ) -> PortResult<Option<Sealed<HdfsSource>>> {
+        let client = self.line.client(operation)?;
         let path = self.line.published(&name);
-        let opening = async {
-            match client.read(&path).await {
-                Err(error) if failure::is_absent(&error) => Ok(None),
-                reader => reader.map(Some),
-            }
-        };
-        let Some(reader) = self.line.ask(asked, opening).await? else {
+        let opening = failure::absent_as_none(client.read(&path));
+        let Some(reader) = self.line.ask(operation, opening).await? else {
             return Ok(None);
         };
         let source = HdfsSource {
             line: Arc::clone(&self.line),
             reader,
-            asked,
+            operation,
         };
-        Ok(Some(Sealed::open(source, &name, asked).await?))
+        Sealed::open(source, name, operation).await.map(Some)
     }
 
-    async fn list(&self, asked: Asked) -> PortResult<Vec<FileStatus>> {
-        let client = self.line.client(asked)?;
-        let listing = async {
-            match client.list_status(self.line.folder(), false).await {
-                Err(error) if failure::is_absent(&error) => Ok(Vec::new()),
-                list => list,
-            }
-        };
-        self.line.ask(asked, listing).await
+    async fn list(&self, operation: Operation) -> PortResult<Vec<Box<str>>> {
+        let files = self.files(operation).await?;
+        let names = files.iter().filter_map(|file| published_name(&file.path));
+        Ok(names.collect())
+    }
+}
+
+impl Hdfs {
+    async fn files(&self, operation: Operation) -> PortResult<Vec<FileStatus>> {
+        let client = self.line.client(operation)?;
+        let listing = failure::absent_as_none(client.list_status(self.line.folder(), false));
+        let mut files = self.line.ask(operation, listing).await?.unwrap_or_default();
+        files.retain(|file| !file.isdir);
+        Ok(files)
     }
 
     /// Removes drafts whose writer is long gone.
-    async fn sweep_drafts(&self, asked: Asked) -> PortResult<()> {
-        let Some(oldest) = SystemTime::now().checked_sub(DRAFT_AGE_MAX) else {
-            return Ok(());
-        };
-        for file in self.list(asked).await? {
-            let written = SystemTime::UNIX_EPOCH + Duration::from_millis(file.modification_time);
-            if is_draft(&file) && written < oldest {
-                let client = self.line.client(asked)?;
-                self.line
-                    .ask(asked, client.delete(&file.path, false))
-                    .await?;
+    async fn sweep_drafts(&self, operation: Operation) -> PortResult<()> {
+        let oldest = SystemClock.now().minus(DRAFT_AGE_MAX).0;
+        for file in self.files(operation).await? {
+            let written = i64::try_from(file.modification_time).unwrap_or(i64::MAX);
+            if is_draft(&file.path) && written < oldest {
+                let client = self.line.client(operation)?;
+                let deleting = client.delete(&file.path, false);
+                self.line.ask(operation, deleting).await?;
             }
         }
         Ok(())
     }
 }
 
-#[async_trait]
-impl KeyFile for HdfsKeyFile {
-    async fn create(
-        &self,
-        name: &str,
-        layout: KeyFileLayout,
-    ) -> PortResult<Box<dyn KeyFileWriter>> {
-        let asked = asked("start a key file");
-        let name = checked_name(name, asked)?;
-        key_layout::check_layout(layout, asked)?;
-        if draft::is_there(&self.line, &self.line.published(&name), asked).await? {
-            return Err(asked.already_published(&name));
-        }
-        self.sweep_drafts(asked).await?;
-        let draft = Draft::start(Arc::clone(&self.line), name, layout, asked).await?;
-        Ok(Box::new(draft::HdfsKeyFileWriter::new(draft, layout)))
-    }
-
-    async fn stat(&self, name: &str) -> PortResult<Option<KeyFileStat>> {
-        let file = self.published(name, asked("look at a key file")).await?;
-        Ok(file.map(|file| file.stat()))
-    }
-
-    async fn read(&self, name: &str, first: u64, count: usize) -> PortResult<Vec<Key>> {
-        let asked = asked("read keys");
-        let file = self.published(name, asked).await?;
-        let file = file.ok_or_else(|| asked.absent(name))?;
-        file.read(first, count).await
-    }
-
-    async fn names(&self) -> PortResult<Vec<Box<str>>> {
-        let files = self.list(asked("list key files")).await?;
-        let mut names: Vec<Box<str>> = files.iter().filter_map(published_name).collect();
-        names.sort();
-        Ok(names)
-    }
-}
-
-struct HdfsSource {
+pub(crate) struct HdfsSource {
     line: Arc<Line>,
     reader: FileReader,
-    asked: Asked,
+    operation: Operation,
 }
 
 #[async_trait]
@@ -190,30 +167,19 @@ impl Source for HdfsSource {
     async fn part(&self, start: u64, length: usize) -> PortResult<Vec<u8>> {
         let start = usize::try_from(start).unwrap_or(usize::MAX);
         let reading = self.reader.read_range(start, length);
-        let bytes = self.line.transfer(self.asked, reading).await?;
+        let bytes = self.line.transfer(self.operation, reading).await?;
         Ok(bytes.into())
     }
 }
 
-fn asked(op: &'static str) -> Asked {
-    Asked {
-        backend: BACKEND,
-        op,
+fn operation(name: &'static str) -> Operation {
+    Operation {
+        backend: Hdfs::NAME,
+        name,
     }
 }
 
-fn file_name(file: &FileStatus) -> Option<&str> {
-    if file.isdir {
-        return None;
-    }
-    file.path.rsplit('/').next()
-}
-
-fn published_name(file: &FileStatus) -> Option<Box<str>> {
-    let name = file_name(file)?.strip_suffix(PUBLISHED_SUFFIX)?;
-    is_name(name).then(|| name.into())
-}
-
-fn is_draft(file: &FileStatus) -> bool {
-    file_name(file).is_some_and(|name| name.starts_with('.') && name.ends_with(DRAFT_SUFFIX))
+fn is_draft(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with('.') && name.ends_with(DRAFT_SUFFIX)
 }

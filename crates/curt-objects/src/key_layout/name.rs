@@ -1,6 +1,6 @@
 use curt_core::PortResult;
 
-use super::Asked;
+use super::Operation;
 
 /// Longest name of a key file, in bytes.
 const NAME_BYTES_MAX: usize = 100;
@@ -16,11 +16,11 @@ pub(crate) fn is_name(name: &str) -> bool {
             .is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
-pub(crate) fn checked_name(name: &str, asked: Asked) -> PortResult<Box<str>> {
+pub(crate) fn checked_name(name: &str, operation: Operation) -> PortResult<Box<str>> {
     if is_name(name) {
         return Ok(name.into());
     }
-    Err(asked.invalid(format!(
+    Err(operation.invalid(format!(
         "{name:?} is no name for a key file: use up to {NAME_BYTES_MAX} letters, digits, '.', '_' and '-', with a letter or digit first"
     )))
 }

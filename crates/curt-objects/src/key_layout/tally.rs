@@ -1,6 +1,6 @@
 use curt_core::ports::KeyFileLayout;
 
-use super::Sums;
+use super::Checksums;
 
 /// The checksums of a file that is being written.
 pub(crate) struct Tally {
@@ -47,12 +47,12 @@ impl Tally {
     }
 
     /// What describes the keys so far.
-    pub(crate) fn sums(&self) -> Sums {
+    pub(crate) fn checksums(&self) -> Checksums {
         let mut blocks = self.blocks.clone();
         if self.block_keys > 0 {
             blocks.push(self.block.clone().finalize());
         }
-        Sums::new(self.layout, self.keys, blocks)
+        Checksums::new(self.layout, self.keys, blocks)
     }
 }
 
@@ -61,23 +61,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sums_are_the_same_however_the_keys_come() {
+    fn the_checksums_are_the_same_however_the_keys_come() {
         let keys: Vec<u8> = (0..37u8).flat_map(|n| [b'k', n]).collect();
         let layout = KeyFileLayout {
             width: 2,
             block_keys: 10,
         };
-        let sums = |portion: usize| {
+        let checksums = |portion: usize| {
             let mut tally = Tally::new(layout);
             for part in keys.chunks(portion * 2) {
                 tally.add(part);
             }
-            tally.sums()
+            tally.checksums()
         };
         let blocks: Vec<u32> = keys.chunks(20).map(crc32fast::hash).collect();
         for portion in [1, 3, 9, 10, 11, 37] {
-            assert_eq!(sums(portion), Sums::new(layout, 37, blocks.clone()));
+            assert_eq!(
+                checksums(portion),
+                Checksums::new(layout, 37, blocks.clone())
+            );
         }
-        assert_eq!(Tally::new(layout).sums(), Sums::new(layout, 0, Vec::new()));
+        assert_eq!(
+            Tally::new(layout).checksums(),
+            Checksums::new(layout, 0, Vec::new())
+        );
     }
 }

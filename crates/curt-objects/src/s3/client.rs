@@ -1,18 +1,24 @@
 use std::time::Duration;
 
 use curt_core::PortResult;
+use data_encoding::BASE64;
 use jiff::Timestamp;
+use md5::{Digest, Md5};
+use rusty_s3::signing::sign;
+use rusty_s3::{Map, Method};
 use ureq::Agent;
-use ureq::http::{HeaderMap, Method, Request as HttpRequest};
+use ureq::http::Request as HttpRequest;
 use ureq::tls::TlsConfig;
 
 use super::address::Route;
-use super::sign::{Unsigned, encode};
+use super::reply::Reply;
 use super::{S3Settings, failure};
-use crate::key_layout::Asked;
+use crate::key_layout::Operation;
 
 /// Larger answers are refused: a block of keys is at most this large.
 const BODY_BYTES_MAX: u64 = 65 << 20;
+/// How long a signature is good, which is also how far the service's clock may be ahead of ours.
+const SIGNATURE_SECONDS: u64 = 15 * 60;
 
 /// Sends signed requests, and blocks while it does.
 #[derive(Debug)]
@@ -23,39 +29,39 @@ pub(super) struct Client {
 
 /// What to ask of the bucket or of an object in it.
 pub(super) struct Request<'a> {
-    pub(super) method: Method,
-    /// Empty: the bucket itself.
-    pub(super) object: &'a str,
-    pub(super) query: &'a [(&'a str, &'a str)],
-    pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: &'a [u8],
-}
-
-pub(super) struct Reply {
-    pub(super) status: u16,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Vec<u8>,
-}
-
-impl Reply {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-
-    pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
+    method: Method,
+    object: &'a str,
+    query: Map<'a>,
+    headers: Map<'a>,
+    body: &'a [u8],
 }
 
 impl<'a> Request<'a> {
+    /// Without the name of an object: of the bucket itself.
     pub(super) fn new(method: Method, object: &'a str) -> Self {
         Self {
             method,
             object,
-            query: &[],
-            headers: Vec::new(),
+            query: Map::new(),
+            headers: Map::new(),
             body: &[],
         }
+    }
+
+    pub(super) fn query(mut self, name: &'static str, value: &'a str) -> Self {
+        self.query.insert(name, value);
+        self
+    }
+
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.insert(name, value.into());
+        self
+    }
+
+    /// The signature leaves the body out; its checksum is signed instead, and compared by the service.
+    pub(super) fn body(self, body: &'a [u8]) -> Self {
+        let checksum = BASE64.encode(&Md5::digest(body));
+        Self { body, ..self }.header("content-md5", checksum)
     }
 }
 
@@ -82,40 +88,41 @@ impl Client {
         }
     }
 
-    pub(super) fn send(&self, asked: Asked, request: Request<'_>) -> PortResult<Reply> {
-        let path = format!("{}{}", self.route.bucket_path, encode(request.object, true));
-        let query = canonical(request.query);
-        let unsigned = Unsigned {
-            method: request.method.as_str(),
-            host: &self.route.host,
-            path: &path,
-            query: &query,
-            headers: request.headers,
-            body: request.body,
-        };
-        let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
-        let headers = unsigned.sign(&self.route.credentials, &self.route.region, &time);
-        let uri = format!("{}{path}?{query}", self.route.origin);
-        let mut http = HttpRequest::builder().method(request.method).uri(uri);
-        for (name, value) in headers {
-            http = http.header(name, value);
-        }
-        self.exchange(http, request.body)
-            .map_err(|error| failure::of_line(asked, &self.route.host, error))
+    pub(super) fn send(&self, operation: Operation, request: &Request<'_>) -> PortResult<Reply> {
+        let bucket = &self.route.bucket;
+        self.exchange(request).map_err(|error| {
+            let host = bucket.base_url().authority();
+            failure::of_line(operation, host, error)
+        })
     }
 
-    fn exchange(
-        &self,
-        http: ureq::http::request::Builder,
-        body: &[u8],
-    ) -> Result<Reply, ureq::Error> {
-        let has_body = http
-            .method_ref()
-            .is_some_and(|method| [Method::PUT, Method::POST].contains(method));
-        let mut response = if has_body {
-            self.agent.run(http.body(body)?)?
-        } else {
-            self.agent.run(http.body(())?)?
+    fn exchange(&self, request: &Request<'_>) -> Result<Reply, ureq::Error> {
+        let Route {
+            bucket,
+            credentials,
+            ..
+        } = &self.route;
+        let url = sign(
+            &Timestamp::now(),
+            request.method,
+            bucket.object_url(request.object),
+            credentials.key(),
+            credentials.secret(),
+            credentials.token(),
+            bucket.region(),
+            SIGNATURE_SECONDS,
+            request.query.iter(),
+            request.headers.iter(),
+        );
+        let mut http = HttpRequest::builder()
+            .method(request.method.to_str())
+            .uri(url.as_str());
+        for (name, value) in request.headers.iter() {
+            http = http.header(name, value);
+        }
+        let mut response = match request.method {
+            Method::Put | Method::Post => self.agent.run(http.body(request.body)?)?,
+            Method::Get | Method::Head | Method::Delete => self.agent.run(http.body(())?)?,
         };
         let body = response
             .body_mut()
@@ -128,14 +135,4 @@ impl Client {
             body,
         })
     }
-}
-
-/// Encoded, and sorted by name, as it is signed.
-fn canonical(query: &[(&str, &str)]) -> String {
-    let mut pairs: Vec<String> = query
-        .iter()
-        .map(|(name, value)| format!("{}={}", encode(name, false), encode(value, false)))
-        .collect();
-    pairs.sort_unstable();
-    pairs.join("&")
 }

@@ -5,11 +5,10 @@ use std::io::ErrorKind as IoKind;
 use curt_core::{ErrorKind, PortError};
 use ureq::{Error, Timeout};
 
-use super::client::Reply;
-use super::xml;
-use crate::key_layout::Asked;
+use super::reply::Reply;
+use crate::key_layout::Operation;
 
-pub(super) fn of_line(asked: Asked, host: &str, error: Error) -> PortError {
+pub(super) fn of_line(operation: Operation, host: &str, error: Error) -> PortError {
     let kind = match &error {
         Error::HostNotFound
         | Error::ConnectionFailed
@@ -22,7 +21,7 @@ pub(super) fn of_line(asked: Asked, host: &str, error: Error) -> PortError {
         _ => ErrorKind::Timeout,
     };
     let detail = format!("{host} does not answer: {error}");
-    asked.error(kind, detail).with_source(error)
+    operation.error(kind, detail).with_source(error)
 }
 
 fn is_before_asking(kind: IoKind) -> bool {
@@ -36,11 +35,9 @@ fn is_before_asking(kind: IoKind) -> bool {
 }
 
 /// An answer that is none of those that were expected.
-pub(super) fn of_reply(asked: Asked, reply: &Reply) -> PortError {
-    let body = reply.text();
-    let code = xml::text(&body, "Code").unwrap_or_default();
-    let message = xml::text(&body, "Message").unwrap_or_default();
-    let kind = match (reply.status, code) {
+pub(super) fn of_reply(operation: Operation, reply: &Reply) -> PortError {
+    let (code, message) = reply.refusal();
+    let kind = match (reply.status, &*code) {
         (_, "SlowDown" | "RequestLimitExceeded") | (429, _) => ErrorKind::Throttled,
         // Asked too early or too late, cut off on the way, or two at once: another time it works.
         (_, "RequestTimeout" | "OperationAborted" | "ConditionalRequestConflict") => {
@@ -49,19 +46,16 @@ pub(super) fn of_reply(asked: Asked, reply: &Reply) -> PortError {
         (400..500, _) => ErrorKind::Invalid,
         _ => ErrorKind::Unavailable,
     };
-    let way_out = match code {
+    let way_out = match &*code {
         "NoSuchBucket" => "; make the bucket first",
         "AccessDenied" | "InvalidAccessKeyId" | "SignatureDoesNotMatch" => {
-            "; check the credentials and what they allow"
+            "; check the credentials, what they allow, and this machine's clock"
         }
         "RequestTimeTooSkewed" => "; set this machine's clock",
         "PermanentRedirect" | "AuthorizationHeaderMalformed" => "; check the region",
         _ => "",
     };
     let status = reply.status;
-    let message = xml::unescape(message);
-    asked.error(
-        kind,
-        format!("the service answered {status} {code}: {message}{way_out}"),
-    )
+    let detail = format!("the service answered {status} {code}: {message}{way_out}");
+    operation.error(kind, detail)
 }

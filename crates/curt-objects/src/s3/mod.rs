@@ -22,36 +22,32 @@
 //! `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`. The bucket must be there.
 //!
 //! # The client
-//! Six requests are all that is needed of S3. They are signed here and sent by the HTTP client that the rest of the
-//! program uses: no more crates, no C, and nothing that starts before it is asked.
+//! Seven requests are all that is needed of S3. `rusty-s3` signs them, and the HTTP client that the rest of the program
+//! uses sends them: no runtime, no C, and nothing that starts before it is asked.
 
 mod address;
 mod client;
 mod draft;
 mod failure;
-mod sign;
+mod reply;
 mod source;
 mod uploads;
-mod xml;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{KeyFile, KeyFileLayout, KeyFileStat, KeyFileWriter};
-use curt_core::{Key, PortResult};
-use ureq::http::Method;
+use curt_core::PortResult;
+use rusty_s3::Method;
 
 use self::address::Route;
 use self::client::{Client, Request};
-use self::draft::{Draft, S3KeyFileWriter};
+use self::draft::S3Draft;
+use self::reply::{child, elements};
 use self::source::S3Source;
-use crate::key_layout::{self, Asked, checked_name, is_name};
-use crate::sealed::Sealed;
-
-/// The adapter's name in errors.
-const BACKEND: &str = "s3";
-const SUFFIX: &str = ".keys";
+use crate::engine::{Engine, EngineKeyFile};
+use crate::key_layout::Operation;
+use crate::sealed::{PUBLISHED_SUFFIX, Sealed, published_name};
 
 /// How long to wait for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +67,10 @@ impl Default for S3Settings {
 }
 
 /// Key files under one prefix of a bucket.
+pub type S3KeyFile = EngineKeyFile<S3>;
+
 #[derive(Clone, Debug)]
-pub struct S3KeyFile {
+pub struct S3 {
     client: Arc<Client>,
 }
 
@@ -80,107 +78,86 @@ impl S3KeyFile {
     /// Reads the address, and the environment for what it leaves out. Connects with the first call.
     pub fn open(address: &str, settings: S3Settings) -> PortResult<Self> {
         let route = Route::parse(address, |name| std::env::var(name).ok())?;
-        Ok(Self {
+        Ok(Self::new(S3 {
             client: Arc::new(Client::new(route, settings)),
-        })
-    }
-
-    async fn published(&self, name: &str, asked: Asked) -> PortResult<Option<Sealed<S3Source>>> {
-        let name = checked_name(name, asked)?;
-        let object = self.client.object(&name);
-        let client = Arc::clone(&self.client);
-        let source = asked.off_runtime(move || S3Source::open(client, object, asked));
-        match source.await? {
-            Some(source) => Ok(Some(Sealed::open(source, &name, asked).await?)),
-            None => Ok(None),
-        }
+        }))
     }
 }
 
 #[async_trait]
-impl KeyFile for S3KeyFile {
-    async fn create(
-        &self,
-        name: &str,
-        layout: KeyFileLayout,
-    ) -> PortResult<Box<dyn KeyFileWriter>> {
-        let asked = asked("start a key file");
-        let name = checked_name(name, asked)?;
-        key_layout::check_layout(layout, asked)?;
+impl Engine for S3 {
+    const NAME: &'static str = "s3";
+    type Draft = S3Draft;
+    type Published = Sealed<S3Source>;
+
+    async fn start(&self, name: Box<str>, operation: Operation) -> PortResult<S3Draft> {
         let client = Arc::clone(&self.client);
         let start = move || {
-            let draft = Draft::new(client, name, layout);
-            draft.refuse_published(asked)?;
-            draft.sweep(asked);
+            let draft = S3Draft::new(client, name);
+            draft.refuse_published(operation)?;
+            draft.sweep(operation);
             Ok(draft)
         };
-        let draft = asked.off_runtime(start).await?;
-        Ok(Box::new(S3KeyFileWriter::new(draft, layout)))
+        operation.off_runtime(start).await
     }
 
-    async fn stat(&self, name: &str) -> PortResult<Option<KeyFileStat>> {
-        let file = self.published(name, asked("look at a key file")).await?;
-        Ok(file.map(|file| file.stat()))
-    }
-
-    async fn read(&self, name: &str, first: u64, count: usize) -> PortResult<Vec<Key>> {
-        let asked = asked("read keys");
-        let file = self.published(name, asked).await?;
-        let file = file.ok_or_else(|| asked.absent(name))?;
-        file.read(first, count).await
-    }
-
-    async fn names(&self) -> PortResult<Vec<Box<str>>> {
-        let asked = asked("list key files");
+    async fn open(
+        &self,
+        name: Box<str>,
+        operation: Operation,
+    ) -> PortResult<Option<Sealed<S3Source>>> {
         let client = Arc::clone(&self.client);
-        asked.off_runtime(move || client.names(asked)).await
+        let object = client.object(&name);
+        let source = operation.off_runtime(move || S3Source::open(client, object, operation));
+        match source.await? {
+            Some(source) => Sealed::open(source, name, operation).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn list(&self, operation: Operation) -> PortResult<Vec<Box<str>>> {
+        let client = Arc::clone(&self.client);
+        operation.off_runtime(move || client.names(operation)).await
     }
 }
 
 impl Client {
     /// The object of a key file.
     fn object(&self, name: &str) -> String {
-        format!("{}{name}{SUFFIX}", self.route.prefix)
+        format!("{}{name}{PUBLISHED_SUFFIX}", self.route.prefix)
     }
 
-    fn names(&self, asked: Asked) -> PortResult<Vec<Box<str>>> {
+    fn names(&self, operation: Operation) -> PortResult<Vec<Box<str>>> {
         let mut names = Vec::new();
-        let mut next: Option<String> = None;
+        let mut next = String::new();
         loop {
-            let mut query = vec![
-                ("list-type", "2"),
-                ("delimiter", "/"),
-                ("prefix", &*self.route.prefix),
-            ];
-            query.extend(next.as_deref().map(|token| ("continuation-token", token)));
-            let request = Request {
-                query: &query,
-                ..Request::new(Method::GET, "")
-            };
-            let reply = self.send(asked, request)?;
-            if reply.status != 200 {
-                return Err(failure::of_reply(asked, &reply));
+            let mut request = Request::new(Method::Get, "")
+                .query("list-type", "2")
+                .query("delimiter", "/")
+                .query("prefix", &self.route.prefix);
+            if !next.is_empty() {
+                request = request.query("continuation-token", &next);
             }
-            let page = reply.text();
-            names.extend(xml::texts(&page, "Key").filter_map(published_name));
-            next = xml::text(&page, "NextContinuationToken").map(xml::unescape);
-            if next.is_none() {
-                break;
+            let reply = self.send(operation, &request)?;
+            let page = reply.read_xml(|root| {
+                let objects = elements(root, "Contents").map(|object| child(object, "Key"));
+                names.extend(objects.filter_map(|object| published_name(&object)));
+                child(root, "NextContinuationToken")
+            });
+            next = match page {
+                Some(next) if reply.status == 200 => next,
+                _ => return Err(failure::of_reply(operation, &reply)),
+            };
+            if next.is_empty() {
+                return Ok(names);
             }
         }
-        names.sort();
-        Ok(names)
     }
 }
 
-fn published_name(object: &str) -> Option<Box<str>> {
-    let name = object.rsplit('/').next()?.strip_suffix(SUFFIX)?;
-    is_name(name).then(|| name.into())
-}
-
-fn asked(op: &'static str) -> Asked {
-    Asked {
-        backend: BACKEND,
-        op,
+fn operation(name: &'static str) -> Operation {
+    Operation {
+        backend: S3::NAME,
+        name,
     }
 }

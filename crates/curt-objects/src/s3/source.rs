@@ -2,18 +2,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::PortResult;
-use ureq::http::Method;
+use rusty_s3::Method;
 
-use super::client::{Client, Reply, Request};
-use super::{failure, xml};
-use crate::key_layout::Asked;
+use super::client::{Client, Request};
+use super::failure;
+use super::reply::Reply;
+use crate::key_layout::Operation;
 use crate::sealed::{Source, TAIL_BYTES};
 
 /// An object whose end has been read.
-pub(super) struct S3Source {
+pub(crate) struct S3Source {
     client: Arc<Client>,
     object: Arc<str>,
-    asked: Asked,
+    operation: Operation,
     length: u64,
     tail: Vec<u8>,
 }
@@ -22,24 +23,24 @@ impl S3Source {
     pub(super) fn open(
         client: Arc<Client>,
         object: String,
-        asked: Asked,
+        operation: Operation,
     ) -> PortResult<Option<Self>> {
-        let reply = get(&client, &object, format!("bytes=-{TAIL_BYTES}"), asked)?;
+        let reply = get(&client, &object, format!("bytes=-{TAIL_BYTES}"), operation)?;
         let length = match reply.status {
             206 => total_length(&reply),
             // A store may send the whole of a small object.
             200 => Some(reply.body.len() as u64),
             // There is no range in nothing.
             416 => Some(0),
-            404 if xml::text(&reply.text(), "Code") == Some("NoSuchKey") => return Ok(None),
+            404 if reply.refusal().0 == "NoSuchKey" => return Ok(None),
             _ => None,
         };
-        let length = length.ok_or_else(|| failure::of_reply(asked, &reply))?;
+        let length = length.ok_or_else(|| failure::of_reply(operation, &reply))?;
         let tail = if length == 0 { Vec::new() } else { reply.body };
         Ok(Some(Self {
             client,
             object: object.into(),
-            asked,
+            operation,
             length,
             tail,
         }))
@@ -64,24 +65,25 @@ impl Source for S3Source {
         if let Some(part) = self.part_of_tail(start, length) {
             return Ok(part);
         }
-        let (client, object, asked) = (Arc::clone(&self.client), self.object.clone(), self.asked);
+        let (client, object, operation) = (
+            Arc::clone(&self.client),
+            self.object.clone(),
+            self.operation,
+        );
         let range = format!("bytes={start}-{}", start + length as u64 - 1);
-        let reply = asked
-            .off_runtime(move || get(&client, &object, range, asked))
+        let reply = operation
+            .off_runtime(move || get(&client, &object, range, operation))
             .await?;
         if reply.status != 206 {
-            return Err(failure::of_reply(asked, &reply));
+            return Err(failure::of_reply(operation, &reply));
         }
         Ok(reply.body)
     }
 }
 
-fn get(client: &Client, object: &str, range: String, asked: Asked) -> PortResult<Reply> {
-    let request = Request {
-        headers: vec![("range", range)],
-        ..Request::new(Method::GET, object)
-    };
-    client.send(asked, request)
+fn get(client: &Client, object: &str, range: String, operation: Operation) -> PortResult<Reply> {
+    let request = Request::new(Method::Get, object).header("range", range);
+    client.send(operation, &request)
 }
 
 /// The last number of `Content-Range: bytes 10-19/100`.

@@ -1,17 +1,15 @@
 //! Objects that go up in parts.
 
-use std::time::Duration;
-
 use curt_core::PortResult;
-use jiff::{SignedDuration, Timestamp};
-use ureq::http::Method;
+use jiff::Timestamp;
+use roxmltree::Node;
+use rusty_s3::Method;
 
-use super::client::{Client, Reply, Request};
-use super::{failure, xml};
-use crate::key_layout::Asked;
-
-/// Older uploads are a dead writer's. One that lives all the same is told to start anew.
-const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+use super::client::{Client, Request};
+use super::failure;
+use super::reply::{Reply, child, elements};
+use crate::key_layout::Operation;
+use crate::sealed::{DRAFT_AGE_MAX, published_name};
 
 /// The parts of an object that have gone up.
 pub(super) struct Upload {
@@ -23,23 +21,17 @@ pub(super) struct Upload {
 impl Upload {
     pub(super) fn start(
         client: &Client,
-        object: &str,
-        headers: Vec<(&'static str, String)>,
-        asked: Asked,
+        request: &Request<'_>,
+        operation: Operation,
     ) -> PortResult<Self> {
-        let request = Request {
-            query: &[("uploads", "")],
-            headers,
-            ..Request::new(Method::POST, object)
-        };
-        let reply = client.send(asked, request)?;
-        let text = reply.text();
-        match (reply.status, xml::text(&text, "UploadId")) {
-            (200, Some(id)) => Ok(Self {
-                id: xml::unescape(id),
+        let reply = client.send(operation, request)?;
+        let id = reply.read_xml(|root| child(root, "UploadId"));
+        match id {
+            Some(id) if reply.status == 200 && !id.is_empty() => Ok(Self {
+                id,
                 etags: Vec::new(),
             }),
-            _ => Err(failure::of_reply(asked, &reply)),
+            _ => Err(failure::of_reply(operation, &reply)),
         }
     }
 
@@ -48,21 +40,20 @@ impl Upload {
         client: &Client,
         object: &str,
         part: &[u8],
-        asked: Asked,
+        operation: Operation,
     ) -> PortResult<()> {
         let number = (self.etags.len() + 1).to_string();
-        let request = Request {
-            query: &[("partNumber", &number), ("uploadId", &self.id)],
-            body: part,
-            ..Request::new(Method::PUT, object)
-        };
-        let reply = client.send(asked, request)?;
+        let request = Request::new(Method::Put, object)
+            .query("partNumber", &number)
+            .query("uploadId", &self.id)
+            .body(part);
+        let reply = client.send(operation, &request)?;
         match (reply.status, reply.header("etag")) {
             (200, Some(etag)) => {
                 self.etags.push(etag.to_owned());
                 Ok(())
             }
-            _ => Err(failure::of_reply(asked, &reply)),
+            _ => Err(failure::of_reply(operation, &reply)),
         }
     }
 
@@ -71,7 +62,7 @@ impl Upload {
         &self,
         client: &Client,
         object: &str,
-        asked: Asked,
+        operation: Operation,
     ) -> PortResult<Reply> {
         let parts: String = self
             .etags
@@ -82,62 +73,57 @@ impl Upload {
             })
             .collect();
         let body = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
-        let request = Request {
-            query: &[("uploadId", &self.id)],
-            headers: vec![("if-none-match", "*".into())],
-            body: body.as_bytes(),
-            ..Request::new(Method::POST, object)
-        };
-        client.send(asked, request)
+        let request = Request::new(Method::Post, object)
+            .query("uploadId", &self.id)
+            .header("if-none-match", "*")
+            .body(body.as_bytes());
+        client.send(operation, &request)
     }
 
-    pub(super) fn abort(&self, client: &Client, object: &str, asked: Asked) -> PortResult<()> {
-        abort(client, object, &self.id, asked)
+    pub(super) fn abort(
+        &self,
+        client: &Client,
+        object: &str,
+        operation: Operation,
+    ) -> PortResult<()> {
+        abort(client, object, &self.id, operation)
     }
 }
 
 /// Removes uploads of key files whose writer is long gone. Some stores only do so themselves, and list none.
-pub(super) fn sweep(client: &Client, asked: Asked) -> PortResult<()> {
-    let request = Request {
-        query: &[("uploads", ""), ("prefix", &client.route.prefix)],
-        ..Request::new(Method::GET, "")
-    };
-    let reply = client.send(asked, request)?;
-    if reply.status != 200 {
-        return Err(failure::of_reply(asked, &reply));
-    }
-    let age_max = SignedDuration::try_from(AGE_MAX).unwrap_or(SignedDuration::MAX);
-    let oldest = Timestamp::now() - age_max;
-    for (object, id) in started_before(oldest, &reply.text()) {
-        if super::published_name(&object).is_some() {
-            abort(client, &object, &id, asked)?;
+pub(super) fn sweep(client: &Client, operation: Operation) -> PortResult<()> {
+    let request = Request::new(Method::Get, "")
+        .query("uploads", "")
+        .query("prefix", &client.route.prefix);
+    let reply = client.send(operation, &request)?;
+    let oldest = Timestamp::now() - DRAFT_AGE_MAX;
+    let old = reply.read_xml(|root| started_before(oldest, root));
+    for (object, id) in old.unwrap_or_default() {
+        if published_name(&object).is_some() {
+            abort(client, &object, &id, operation)?;
         }
     }
     Ok(())
 }
 
 /// Object and id of the listed uploads that are older.
-fn started_before(oldest: Timestamp, list: &str) -> Vec<(String, String)> {
-    let uploads = xml::texts(list, "Upload");
-    let old = uploads.filter_map(|upload| {
-        let started: Timestamp = xml::text(upload, "Initiated")?.parse().ok()?;
-        let object = xml::unescape(xml::text(upload, "Key")?);
-        let id = xml::unescape(xml::text(upload, "UploadId")?);
-        (started < oldest).then_some((object, id))
-    });
-    old.collect()
+fn started_before(oldest: Timestamp, list: Node<'_, '_>) -> Vec<(String, String)> {
+    elements(list, "Upload")
+        .filter(|upload| {
+            let started = child(*upload, "Initiated").parse::<Timestamp>();
+            started.is_ok_and(|started| started < oldest)
+        })
+        .map(|upload| (child(upload, "Key"), child(upload, "UploadId")))
+        .collect()
 }
 
-fn abort(client: &Client, object: &str, id: &str, asked: Asked) -> PortResult<()> {
-    let request = Request {
-        query: &[("uploadId", id)],
-        ..Request::new(Method::DELETE, object)
-    };
-    let reply = client.send(asked, request)?;
+fn abort(client: &Client, object: &str, id: &str, operation: Operation) -> PortResult<()> {
+    let request = Request::new(Method::Delete, object).query("uploadId", id);
+    let reply = client.send(operation, &request)?;
     match reply.status {
         // Gone already is as good.
         204 | 404 => Ok(()),
-        _ => Err(failure::of_reply(asked, &reply)),
+        _ => Err(failure::of_reply(operation, &reply)),
     }
 }
 
@@ -152,7 +138,8 @@ mod tests {
             <Upload><Key>p/b.keys</Key><UploadId>two</UploadId><Initiated>2026-01-02T00:00:00.001Z</Initiated></Upload>\
             <Upload><Key>p/c.keys</Key><UploadId>three</UploadId></Upload></List>";
         let oldest = "2026-01-02T00:00:00Z".parse().unwrap();
+        let list = roxmltree::Document::parse(list).unwrap();
         let want = [("p/a.keys".to_owned(), "one".to_owned())];
-        assert_eq!(started_before(oldest, list), want);
+        assert_eq!(started_before(oldest, list.root_element()), want);
     }
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use curt_core::ErrorKind;
 use curt_core::ports::{KeyFile, KeyFileLayout};
 use curt_objects::DiskKeyFile;
-use curt_testkit::conformance;
 use curt_testkit::sample::keys;
 use tempfile::TempDir;
 
@@ -18,22 +17,21 @@ const LAYOUT: KeyFileLayout = KeyFileLayout {
 };
 const KEYS: usize = 35;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn key_file() {
-    let root = TempDir::new().unwrap();
-    let make = async || {
-        let fresh = tempfile::tempdir_in(root.path()).unwrap().keep();
-        Arc::new(DiskKeyFile::open(fresh).unwrap()) as _
-    };
-    conformance::key_file::suite(make).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn key_file_reopened() {
+curt_testkit::key_file_tests!({
     let folder = TempDir::new().unwrap();
-    let open = async |folder: &Path| Arc::new(DiskKeyFile::open(folder).unwrap()) as _;
-    conformance::key_file::suite_durable(folder.path(), open).await;
-}
+    let files = Arc::new(DiskKeyFile::open(folder.path()).unwrap());
+    (folder, files)
+});
+curt_testkit::reopening_tests!(
+    {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().to_path_buf();
+        let open = async |folder: &Path| Arc::new(DiskKeyFile::open(folder).unwrap()) as _;
+        (folder, path, open)
+    },
+    key_file,
+    survives_reopening
+);
 
 /// A folder with the published file `a`, and a `b` of the same shape with other keys.
 struct Sample {

@@ -18,8 +18,8 @@ use curt_objects::{HdfsKeyFile, HdfsSettings};
 use curt_testkit::engines::hdfs::Cluster;
 use curt_testkit::engines::{hdfs, postgres, unique};
 use curt_testkit::length::time_max;
+use curt_testkit::need;
 use curt_testkit::sample::keys;
-use curt_testkit::{conformance, need};
 use hdfs_native::client::WriteOptions;
 use hdfs_native::{Client, ClientBuilder};
 use tokio::sync::{Mutex, MutexGuard};
@@ -148,19 +148,21 @@ async fn read_at_last(files: &HdfsKeyFile, name: &str) -> Vec<Key> {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn key_file() {
+curt_testkit::key_file_tests!({
     let cluster = need!(hdfs::shared());
-    conformance::key_file::suite(async || open_port(&fresh(&cluster))).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn key_file_reopened() {
-    let cluster = need!(hdfs::shared());
-    let folder = PathBuf::from(unique("tests/reopened"));
-    let open = async |folder: &Path| open_port(&format!("{}/{}", cluster.url(), folder.display()));
-    conformance::key_file::suite_durable(&folder, open).await;
-}
+    let files = open_port(&fresh(&cluster));
+    (cluster, files)
+});
+curt_testkit::reopening_tests!(
+    {
+        let cluster = need!(hdfs::shared());
+        let url = cluster.url();
+        let open = async move |folder: &Path| open_port(&format!("{url}/{}", folder.display()));
+        (cluster, PathBuf::from(unique("tests/reopened")), open)
+    },
+    key_file,
+    survives_reopening
+);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damage_is_noticed() {

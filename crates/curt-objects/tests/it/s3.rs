@@ -13,16 +13,16 @@ use curt_core::ports::{KeyFile, KeyFileLayout};
 use curt_objects::{S3KeyFile, S3Settings};
 use curt_testkit::engines::minio::Server;
 use curt_testkit::engines::{minio, postgres, unique};
+use curt_testkit::need;
 use curt_testkit::sample::keys;
-use curt_testkit::{conformance, need};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
+use rusty_s3::{Credentials, S3Action, UrlStyle};
 
 /// For tests that wait for it to be over.
 const IMPATIENT: S3Settings = S3Settings {
     connect_timeout: Duration::from_secs(2),
     request_timeout: Duration::from_secs(5),
 };
+const SIGNED: Duration = Duration::from_secs(60);
 /// Goes up in several parts.
 const LARGE_KEYS: usize = 1_300_000;
 const LARGE_LAYOUT: KeyFileLayout = KeyFileLayout {
@@ -49,70 +49,35 @@ fn fresh(server: &Server) -> String {
     address(server, &server.endpoint(), &bucket, "some/folder")
 }
 
-/// The store's own view of the bucket, with a signature of its own making.
+/// The store's own view of the bucket.
 struct Bucket {
-    server: Arc<Server>,
-    name: String,
+    bucket: rusty_s3::Bucket,
+    credentials: Credentials,
 }
 
 impl Bucket {
-    fn send(&self, method: &str, name: &str, body: &[u8]) -> Vec<u8> {
-        let path = format!("/{}/some/folder/{name}.keys", self.name);
-        let host = self.server.endpoint().replace("http://", "");
-        let time = jiff::Timestamp::now()
-            .strftime("%Y%m%dT%H%M%SZ")
-            .to_string();
-        let hash = hex(&Sha256::digest(body));
-        let names = "host;x-amz-content-sha256;x-amz-date";
-        let lines = format!("host:{host}\nx-amz-content-sha256:{hash}\nx-amz-date:{time}\n");
-        let request = format!("{method}\n{path}\n\n{lines}\n{names}\n{hash}");
-        let scope = format!("{}/us-east-1/s3/aws4_request", &time[..8]);
-        let text = format!(
-            "AWS4-HMAC-SHA256\n{time}\n{scope}\n{}",
-            hex(&Sha256::digest(request))
-        );
-        let (access_key, secret_key) = self.server.credentials();
-        let key = scope
-            .split('/')
-            .fold(format!("AWS4{secret_key}").into_bytes(), |key, part| {
-                hmac(&key, part)
-            });
-        let signature = hex(&hmac(&key, &text));
-        let authorization = format!(
-            "AWS4-HMAC-SHA256 Credential={access_key}/{scope},SignedHeaders={names},Signature={signature}"
-        );
-        let request = ureq::http::Request::builder()
-            .method(method)
-            .uri(format!("http://{host}{path}"))
-            .header("authorization", authorization)
-            .header("x-amz-content-sha256", hash)
-            .header("x-amz-date", time);
-        let mut answer = if method == "GET" {
-            ureq::run(request.body(()).unwrap()).unwrap()
-        } else {
-            ureq::run(request.body(body).unwrap()).unwrap()
-        };
-        answer.body_mut().read_to_vec().unwrap()
+    fn new(server: &Server, name: String) -> Self {
+        let endpoint = server.endpoint().parse().unwrap();
+        let (access_key, secret_key) = server.credentials();
+        Self {
+            bucket: rusty_s3::Bucket::new(endpoint, UrlStyle::Path, name, "us-east-1").unwrap(),
+            credentials: Credentials::new(access_key, secret_key),
+        }
     }
-}
-
-fn hmac(key: &[u8], text: &str) -> Vec<u8> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
-    mac.update(text.as_bytes());
-    mac.finalize().into_bytes().to_vec()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Raw for Bucket {
     async fn get(&self, name: &str) -> Vec<u8> {
-        self.send("GET", name, b"")
+        let object = format!("some/folder/{name}.keys");
+        let get = self.bucket.get_object(Some(&self.credentials), &object);
+        let mut answer = ureq::get(get.sign(SIGNED).as_str()).call().unwrap();
+        answer.body_mut().read_to_vec().unwrap()
     }
 
     async fn put(&self, name: &str, bytes: Vec<u8>) {
-        self.send("PUT", name, &bytes);
+        let object = format!("some/folder/{name}.keys");
+        let put = self.bucket.put_object(Some(&self.credentials), &object);
+        ureq::put(put.sign(SIGNED).as_str()).send(bytes).unwrap();
     }
 }
 
@@ -122,23 +87,24 @@ fn long_keys(count: usize) -> Vec<curt_core::Key> {
     (0..count).map(key).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn key_file() {
+curt_testkit::key_file_tests!({
     let server = need!(minio::shared());
-    conformance::key_file::suite(async || open_port(&fresh(&server))).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn key_file_reopened() {
-    let server = need!(minio::shared());
-    let bucket = server.bucket("reopened").unwrap();
-    let folder = PathBuf::from(unique("folder"));
-    let open = async |folder: &Path| {
-        let prefix = folder.display().to_string();
-        open_port(&address(&server, &server.endpoint(), &bucket, &prefix))
-    };
-    conformance::key_file::suite_durable(&folder, open).await;
-}
+    let files = open_port(&fresh(&server));
+    (server, files)
+});
+curt_testkit::reopening_tests!(
+    {
+        let server = need!(minio::shared());
+        let bucket = server.bucket("reopened").unwrap();
+        let at = address(&server, &server.endpoint(), &bucket, "PREFIX");
+        let open = async move |folder: &Path| {
+            open_port(&at.replace("PREFIX", &folder.display().to_string()))
+        };
+        (server, PathBuf::from(unique("folder")), open)
+    },
+    key_file,
+    survives_reopening
+);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn prefixes_keep_files_apart() {
@@ -160,7 +126,7 @@ async fn damage_is_noticed() {
     let server = need!(minio::shared());
     let name = server.bucket("damage").unwrap();
     let files = open(&address(&server, &server.endpoint(), &name, "some/folder"));
-    let bucket = Bucket { server, name };
+    let bucket = Bucket::new(&server, name);
     damage::is_always_noticed(&files, &bucket).await;
     damage::stays_in_its_block(&files, &bucket).await;
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use curt_core::link::KeyOrigin;
 use curt_core::ports::{Cursor, KeyFile};
 use curt_core::{OwnerId, SystemClock, Target};
-use curt_keys::{FileSettings, KeyHint, KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy};
+use curt_keys::{FileSettings, KeyMetrics, KeyPorts, KeyRequest, KeySettings, KeySupply, Strategy};
 use curt_memory::{MemoryHeartbeats, MemoryLeases};
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::length::length;
@@ -77,7 +77,7 @@ pub(crate) async fn serve(open: impl Fn(&str) -> Arc<dyn KeyFile>) {
     let mut served = File::create(std::env::var(SERVED).unwrap()).unwrap();
     let supply = supply(open(&files), Arc::clone(&cursor)).await;
     let target = Target::from_serialised("https://example.com/").unwrap();
-    let hint = KeyHint {
+    let hint = KeyRequest {
         target: &target,
         owner: OwnerId::ANONYMOUS,
         attempt: 0,

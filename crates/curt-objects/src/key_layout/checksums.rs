@@ -12,14 +12,14 @@ use curt_core::ports::{KeyFileLayout, KeyFileStat};
 const MARK: &[u8; 8] = b"curtsums";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + 8;
-const SUM_BYTES: usize = 4;
+const CHECKSUM_BYTES: usize = 4;
 /// Most keys in one block: a block is read whole, whatever little of it is wanted.
 pub(super) const BLOCK_KEYS_MAX: usize = 1 << 20;
 
 const _: () = assert!(BLOCK_KEYS_MAX * KEY_BYTES_MAX <= 64 << 20);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sums {
+pub(crate) struct Checksums {
     layout: KeyFileLayout,
     keys: u64,
     blocks: Vec<u32>,
@@ -29,7 +29,7 @@ pub(super) fn is_possible(layout: KeyFileLayout) -> bool {
     (1..=KEY_BYTES_MAX).contains(&layout.width) && (1..=BLOCK_KEYS_MAX).contains(&layout.block_keys)
 }
 
-impl Sums {
+impl Checksums {
     pub(crate) fn new(layout: KeyFileLayout, keys: u64, blocks: Vec<u32>) -> Self {
         debug_assert!(is_possible(layout));
         debug_assert_eq!(blocks.len() as u64, keys.div_ceil(layout.block_keys as u64));
@@ -41,7 +41,7 @@ impl Sums {
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + SUM_BYTES * (self.blocks.len() + 1));
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + CHECKSUM_BYTES * (self.blocks.len() + 1));
         bytes.extend_from_slice(MARK);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         let width = u32::try_from(self.layout.width).unwrap_or(u32::MAX);
@@ -59,7 +59,7 @@ impl Sums {
     /// Reads it back, or says what is wrong with it.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
         let (mut body, own) = bytes
-            .split_last_chunk::<SUM_BYTES>()
+            .split_last_chunk::<CHECKSUM_BYTES>()
             .ok_or("its description is too short")?;
         if crc32fast::hash(body) != u32::from_le_bytes(*own) {
             return Err("its description is not what was written");
@@ -76,11 +76,14 @@ impl Sums {
             return Err("it describes an impossible layout");
         }
         let expected = keys.div_ceil(layout.block_keys as u64);
-        let (sums, rest) = body.as_chunks::<SUM_BYTES>();
-        if sums.len() as u64 != expected || !rest.is_empty() {
+        let (checksums, rest) = body.as_chunks::<CHECKSUM_BYTES>();
+        if checksums.len() as u64 != expected || !rest.is_empty() {
             return Err("its description does not have one checksum for each block");
         }
-        let blocks = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
+        let blocks = checksums
+            .iter()
+            .map(|sum| u32::from_le_bytes(*sum))
+            .collect();
         Ok(Self::new(layout, keys, blocks))
     }
 
@@ -130,7 +133,7 @@ impl Sums {
         wanted: &Range<u64>,
         keys: &mut Vec<Key>,
     ) -> Result<(), String> {
-        if self.block_sum(block) != Some(crc32fast::hash(bytes)) {
+        if self.block_checksum(block) != Some(crc32fast::hash(bytes)) {
             return Err(format!("block {block} is not what was written"));
         }
         let numbers = block * self.block_keys()..;
@@ -146,7 +149,7 @@ impl Sums {
         Ok(())
     }
 
-    fn block_sum(&self, block: u64) -> Option<u32> {
+    fn block_checksum(&self, block: u64) -> Option<u32> {
         let block = usize::try_from(block).ok()?;
         self.blocks.get(block).copied()
     }
@@ -184,14 +187,14 @@ mod tests {
     fn decode_undoes_encode() {
         for keys in [0, 1, 9, 10, 11, 25] {
             let blocks = (0..u32::try_from(keys).unwrap().div_ceil(10)).collect();
-            let sums = Sums::new(LAYOUT, keys, blocks);
-            assert_eq!(Sums::decode(&sums.encode()), Ok(sums));
+            let checksums = Checksums::new(LAYOUT, keys, blocks);
+            assert_eq!(Checksums::decode(&checksums.encode()), Ok(checksums));
         }
     }
 
     #[test]
     fn the_format_never_changes() {
-        let bytes = Sums::new(LAYOUT, 11, vec![0x0403_0201, 0x0807_0605]).encode();
+        let bytes = Checksums::new(LAYOUT, 11, vec![0x0403_0201, 0x0807_0605]).encode();
         assert_eq!(&bytes[..8], b"curtsums");
         let numbers = [
             1, 0, 0, 0, 7, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 11, 0, 0, 0, 0, 0, 0, 0,
@@ -203,29 +206,35 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_and_every_cut_is_noticed() {
-        let bytes = Sums::new(LAYOUT, 11, vec![1, 2]).encode();
+        let bytes = Checksums::new(LAYOUT, 11, vec![1, 2]).encode();
         for place in 0..bytes.len() {
             for bit in 0..8 {
                 let mut flipped = bytes.clone();
                 flipped[place] ^= 1 << bit;
-                assert!(Sums::decode(&flipped).is_err(), "bit {bit} of byte {place}");
+                assert!(
+                    Checksums::decode(&flipped).is_err(),
+                    "bit {bit} of byte {place}"
+                );
             }
-            assert!(Sums::decode(&bytes[..place]).is_err(), "cut at {place}");
+            assert!(
+                Checksums::decode(&bytes[..place]).is_err(),
+                "cut at {place}"
+            );
         }
     }
 
     #[test]
     fn a_well_summed_file_of_nonsense_is_refused() {
-        let sums = Sums::new(LAYOUT, 11, vec![1, 2]);
+        let checksums = Checksums::new(LAYOUT, 11, vec![1, 2]);
         let with = |place: usize, byte: u8| {
-            let mut bytes = sums.encode();
-            bytes.truncate(bytes.len() - SUM_BYTES);
+            let mut bytes = checksums.encode();
+            bytes.truncate(bytes.len() - CHECKSUM_BYTES);
             bytes[place] = byte;
             let own = crc32fast::hash(&bytes);
             bytes.extend_from_slice(&own.to_le_bytes());
-            Sums::decode(&bytes)
+            Checksums::decode(&bytes)
         };
-        assert_eq!(with(0, b'c').as_ref(), Ok(&sums), "unchanged");
+        assert_eq!(with(0, b'c').as_ref(), Ok(&checksums), "unchanged");
         for (place, byte, what) in [
             (0, b'x', "mark"),
             (8, 2, "version"),

@@ -1,23 +1,23 @@
 use curt_core::{ErrorKind, PortError, PortResult};
 
-/// Who was asked for what: both stand in every error.
+/// The engine and what it was asked to do: both stand in every error.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Operation {
     pub(crate) backend: &'static str,
-    pub(crate) op: &'static str,
+    pub(crate) name: &'static str,
 }
 
-impl Asked {
+impl Operation {
     /// Runs blocking work on a thread that may block.
     pub(crate) async fn off_runtime<T: Send + 'static>(
         self,
         work: impl FnOnce() -> PortResult<T> + Send + 'static,
     ) -> PortResult<T> {
-        curt_adapter_kit::off_runtime(self.backend, self.op, work).await
+        curt_adapter_kit::off_runtime(self.backend, self.name, work).await
     }
 
     pub(crate) fn error(self, kind: ErrorKind, detail: impl Into<String>) -> PortError {
-        PortError::new(kind, self.backend, self.op, detail)
+        PortError::new(kind, self.backend, self.name, detail)
     }
 
     pub(crate) fn invalid(self, detail: impl Into<String>) -> PortError {
