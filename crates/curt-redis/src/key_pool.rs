@@ -65,7 +65,7 @@ impl KeyPool for RedisKeyPool {
             .key(&self.list)
             .key(format!("{}:batch:{}", self.list, batch.0))
             .arg(self.cap)
-            .arg(BATCH_REMEMBERED.as_millis() as u64);
+            .arg(BATCH_REMEMBERED.as_millis().to_string());
         for key in keys {
             script.arg(key.as_str());
         }

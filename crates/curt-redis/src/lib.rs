@@ -26,6 +26,9 @@
 //! set `min-replicas-to-write 1` and `min-replicas-max-lag 10` on the servers.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod address;
 mod connect;

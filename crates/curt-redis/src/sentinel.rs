@@ -58,9 +58,9 @@ async fn ask_in_time(
     sentinel: Host,
     settings: RedisSettings,
 ) -> PortResult<Answer> {
-    let patience: Duration = settings.connect_timeout;
+    let timeout: Duration = settings.connect_timeout;
     let name = sentinel.with_port(SENTINEL_PORT);
-    match tokio::time::timeout(patience, ask(&route, &sentinel, settings)).await {
+    match tokio::time::timeout(timeout, ask(&route, &sentinel, settings)).await {
         Ok(answer) => answer,
         Err(_) => Err(unavailable(format!(
             "the Sentinel {name} did not answer in time"

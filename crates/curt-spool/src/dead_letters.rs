@@ -40,7 +40,7 @@ impl DeadLetterFile {
             partition,
             offset,
             reason,
-            "a click record cannot be read; see the dead letters"
+            "click record unreadable, see dead letters"
         );
         let mut line = format!(
             "{{\"partition\":{partition},\"offset\":{offset},\"reason\":\"{reason}\",\"length\":{},\"crc32\":\"{:08x}\"",

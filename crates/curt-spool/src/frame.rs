@@ -34,7 +34,7 @@ pub(super) fn word(payload: &[u8], address: u64, salt: u64) -> u64 {
 
 fn checksum(payload: &[u8], address: u64, salt: u64) -> u32 {
     let place = salt ^ address;
-    let start = (place >> 32) as u32 ^ place as u32;
+    let start = (place >> 32) as u32 ^ (place & 0xffff_ffff) as u32;
     let mut hasher = crc32fast::Hasher::new_with_initial(start);
     hasher.update(payload);
     hasher.finalize()
@@ -48,7 +48,7 @@ pub(super) enum Step {
         taken: usize,
     },
     /// No record: damaged, or never written.
-    DeadLetterLog {
+    Damaged {
         taken: usize,
     },
     /// The window is too short to tell.
@@ -62,9 +62,9 @@ pub(super) fn scan(window: &[u8], address: u64, salt: u64, last: bool) -> Step {
         Look::Cut if !last => return Step::More,
         // Its length is believed if something follows where it should: then the damage is counted record by record.
         Look::Mismatch { taken } => match plausible(window, taken) {
-            Some(true) => return Step::DeadLetterLog { taken },
+            Some(true) => return Step::Damaged { taken },
             None if !last => return Step::More,
-            None if taken == window.len() => return Step::DeadLetterLog { taken },
+            None if taken == window.len() => return Step::Damaged { taken },
             _ => {}
         },
         _ => {}
@@ -76,13 +76,13 @@ pub(super) fn scan(window: &[u8], address: u64, salt: u64, last: bool) -> Step {
 fn search(window: &[u8], address: u64, salt: u64, last: bool) -> Step {
     for at in (ALIGNMENT..window.len()).step_by(ALIGNMENT) {
         match look(window, at, address, salt) {
-            Look::Record { .. } => return Step::DeadLetterLog { taken: at },
+            Look::Record { .. } => return Step::Damaged { taken: at },
             Look::Cut if !last => return Step::More,
             _ => {}
         }
     }
     match last && !window.is_empty() {
-        true => Step::DeadLetterLog {
+        true => Step::Damaged {
             taken: window.len(),
         },
         false => Step::More,
@@ -163,7 +163,7 @@ mod tests {
                     found.push(bytes[at..][payload].to_vec());
                     at += taken;
                 }
-                Step::DeadLetterLog { taken } => {
+                Step::Damaged { taken } => {
                     assert!(taken > 0, "no progress");
                     dead_letters += 1;
                     at += taken;
@@ -246,5 +246,37 @@ mod tests {
             let mut rest = payloads.iter();
             prop_assert!(found.iter().all(|record| rest.any(|wrote| wrote == record)));
         }
+    }
+
+    /// Whatever stands in a segment, it is gone through to its end, and what is taken for a record has its checksum.
+    #[test]
+    fn mutated_segments_are_read_to_their_end() {
+        const SALT: u64 = 7;
+        let mut segment = Vec::new();
+        for payload in [&b"one"[..], b"", b"a longer record than the others"] {
+            let address = segment.len() as u64;
+            segment.extend_from_slice(&word(payload, address, SALT).to_le_bytes());
+            segment.extend_from_slice(payload);
+            segment.resize(segment.len().next_multiple_of(ALIGNMENT), 0);
+        }
+        curt_testkit::fuzz::Fuzz::new("spool frames", [segment]).run(|input| {
+            let (mut at, mut is_whole) = (0, true);
+            while at < input.len() {
+                match scan(&input[at..], at as u64, SALT, true) {
+                    Step::Record { payload, taken } => {
+                        let payload = &input[at..][payload];
+                        let found = word_at(input, at).unwrap();
+                        assert_eq!(word(payload, at as u64, SALT), found);
+                        at += taken;
+                    }
+                    Step::Damaged { taken } => {
+                        assert!(taken > 0, "it would never end");
+                        (at, is_whole) = (at + taken, false);
+                    }
+                    Step::More => break,
+                }
+            }
+            is_whole
+        });
     }
 }

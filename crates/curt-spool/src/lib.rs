@@ -12,30 +12,33 @@
 //!
 //! - A **writer** ([`writer`]) stores records into the mapped segment. kill -9 loses none of them: the pages belong
 //!   to the kernel. When its segment is full it takes the next one, which is ready, or drops and counts.
-//! - The **keeper** ([`keeper`]) makes segments ahead, with all their blocks, and every 100 ms asks the disk for what was
-//!   written: that is all that a power cut can take.
+//! - The **background threads** ([`background`]) make segments ahead, with all their blocks, and every 100 ms ask the
+//!   disk for what was written: that is all that a power cut can take.
 //! - A **reader** (`ClickSource::poll`) reads the file as a file and checks every record. What is damaged is skipped,
 //!   counted and noted among the dead letters.
 //! - What is **committed** is removed with its segment, and wiped in the one that is still written: no visitor's address
 //!   outlives the counting.
 
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
+mod background;
 mod budget;
 mod contents;
 mod dead_letter_log;
 mod dead_letters;
 mod frame;
 mod identity;
-mod keeper;
-mod late;
+mod late_drops;
 mod map;
 mod metrics;
 mod partition;
+mod record_reader;
 mod segment;
 mod settings;
 mod source;
-mod walk;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -50,13 +53,13 @@ use curt_core::{ErrorKind, PortError, PortResult, UnixMillis};
 pub use metrics::SpoolMetrics;
 pub use settings::SpoolSettings;
 
+use background::{BackgroundThreads, ThreadWaker};
 use budget::Budget;
 use dead_letter_log::DeadLetterLog;
 use dead_letters::DeadLetterFile;
-use keeper::{Bell, Keeper};
-use late::LateDrops;
+use late_drops::LateDrops;
 use partition::Partition;
-use writer::{Lack, Writer};
+use writer::{DropReason, Writer};
 
 const BACKEND: &str = "spool";
 const LOCK: &str = "lock";
@@ -66,7 +69,7 @@ const DEAD_LETTERS: &str = "dead-letters";
 #[derive(Debug)]
 pub struct Spool {
     /// Before the rest: its threads end first.
-    _keeper: Keeper,
+    _background: BackgroundThreads,
     core: Arc<Core>,
 }
 
@@ -78,8 +81,8 @@ struct Core {
     writers: Vec<Mutex<Option<Writer>>>,
     budget: Budget,
     dead_letters: DeadLetterLog,
-    late: LateDrops,
-    bell: Arc<Bell>,
+    late_drops: LateDrops,
+    segment_waker: Arc<ThreadWaker>,
     _lock: Arc<LockFile>,
 }
 
@@ -106,12 +109,12 @@ impl SpoolCounts {
     }
 
     fn dropped_by_reason(&self) -> [(&'static str, u64); 3] {
-        let count = |lack| match lack {
-            Lack::Late => self.dropped_late,
-            Lack::Full => self.dropped_full,
-            Lack::Disk => self.dropped_disk,
+        let count = |drop_reason| match drop_reason {
+            DropReason::Late => self.dropped_late,
+            DropReason::Full => self.dropped_full,
+            DropReason::Disk => self.dropped_disk,
         };
-        Lack::ALL.map(|lack| (lack.name(), count(lack)))
+        DropReason::ALL.map(|drop_reason| (drop_reason.name(), count(drop_reason)))
     }
 }
 
@@ -141,8 +144,8 @@ impl Spool {
             writers: Vec::new(),
             budget: Budget::new(settings),
             dead_letters: DeadLetterLog::new(letters),
-            late: LateDrops::default(),
-            bell: Arc::default(),
+            late_drops: LateDrops::default(),
+            segment_waker: Arc::default(),
             _lock: Arc::clone(&lock),
         };
         let count = settings.writers.max(partitions_in(folder).map_err(failed)?);
@@ -151,8 +154,16 @@ impl Spool {
                 Partition::open(folder, number, now, &core.budget, &core.dead_letters)
                     .map_err(failed)?;
             if number < settings.writers {
-                let (pulse, bell) = (Arc::clone(&partition.pulse), Arc::clone(&core.bell));
-                let writer = Writer::new(pulse, next_segments, bell, Arc::clone(&lock));
+                let (writer_state, segment_waker) = (
+                    Arc::clone(&partition.writer_state),
+                    Arc::clone(&core.segment_waker),
+                );
+                let writer = Writer::new(
+                    writer_state,
+                    next_segments,
+                    segment_waker,
+                    Arc::clone(&lock),
+                );
                 core.writers.push(Mutex::new(Some(writer)));
             }
             core.partitions.push(partition);
@@ -160,10 +171,10 @@ impl Spool {
         core.prepare_segments();
         let core = Arc::new(core);
         metrics.watch(&core);
-        let keeper = Keeper::start(&core, settings.sync_every).map_err(failed)?;
+        let background = BackgroundThreads::start(&core, settings.sync_every).map_err(failed)?;
         Ok(Self {
             core,
-            _keeper: keeper,
+            _background: background,
         })
     }
 
@@ -209,8 +220,9 @@ impl Core {
         for partition in self.partitions.iter().take(self.writers.len()) {
             partition.prepare_segments(&self.budget);
         }
-        let late = |partition: &Partition| partition.pulse.dropped(Lack::Late);
-        self.late.tell(self.partitions.iter().map(late).sum());
+        let late_drops = |partition: &Partition| partition.writer_state.dropped(DropReason::Late);
+        self.late_drops
+            .report_new(self.partitions.iter().map(late_drops).sum());
     }
 
     /// A disk that fails is met again at the next tick: what is not durable stays in the page cache.
@@ -225,10 +237,10 @@ impl Core {
     fn counts(&self) -> SpoolCounts {
         let sum = |count: &dyn Fn(&Partition) -> u64| self.partitions.iter().map(count).sum();
         SpoolCounts {
-            captured: sum(&|partition| partition.pulse.written()),
-            dropped_late: sum(&|partition| partition.pulse.dropped(Lack::Late)),
-            dropped_full: sum(&|partition| partition.pulse.dropped(Lack::Full)),
-            dropped_disk: sum(&|partition| partition.pulse.dropped(Lack::Disk)),
+            captured: sum(&|partition| partition.writer_state.written()),
+            dropped_late: sum(&|partition| partition.writer_state.dropped(DropReason::Late)),
+            dropped_full: sum(&|partition| partition.writer_state.dropped(DropReason::Full)),
+            dropped_disk: sum(&|partition| partition.writer_state.dropped(DropReason::Disk)),
             dead_letters: self.dead_letters.counts(),
             bytes: self.budget.used(),
         }

@@ -58,7 +58,7 @@ impl Map {
     #[cfg(target_os = "linux")]
     fn touch_pages(&self) {
         if let Err(error) = self.raw.advise(memmap2::Advice::PopulateWrite) {
-            tracing::debug!(%error, "the pages of a spool segment are not prepared ahead");
+            tracing::debug!(%error, "spool pages not prepared ahead");
         }
     }
 

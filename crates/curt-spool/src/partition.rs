@@ -15,9 +15,9 @@ use super::budget::Budget;
 use super::contents::{self, Content};
 use super::dead_letter_log::DeadLetterLog;
 use super::map::Map;
-use super::segment::{self, Recovered, SEGMENT_BYTES_MAX, Segment};
-use super::walk::{Seen, Walk};
-use super::writer::{Lack, OpenSegment, Pulse};
+use super::record_reader::{RecordReader, ScannedItem};
+use super::segment::{self, Recovered, SEGMENT_BYTES_MAX, Segment, to_usize};
+use super::writer::{DropReason, OpenSegment, WriterState};
 
 /// A new partition's addresses start at the time of its birth, as if a mebibyte had been written in every millisecond
 /// since 1970: should the folder be lost, the positions that consumers remember are not used again.
@@ -27,7 +27,7 @@ const BIRTH_SHIFT: u32 = 20;
 pub(super) struct Partition {
     number: u32,
     folder: PathBuf,
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) writer_state: Arc<WriterState>,
     ready: SyncSender<OpenSegment>,
     state: Mutex<State>,
     /// Held by whoever makes a segment: of two, one would take the other's address.
@@ -37,17 +37,17 @@ pub(super) struct Partition {
 #[derive(Debug)]
 struct State {
     /// Oldest first. The newest is never removed: it is what tells the next run where addresses go on.
-    segments: VecDeque<Kept>,
+    segments: VecDeque<StoredSegment>,
     /// First address of the next segment.
     next_first: u64,
     /// A place where a record is known to start: where the last poll ended.
     record_start: u64,
-    /// DeadLetterLog before this address has been reported.
+    /// Damage before this address has been reported.
     reported: u64,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredSegment {
     segment: Arc<Segment>,
     /// Until it is closed and durable.
     map: Option<Arc<Map>>,
@@ -58,7 +58,7 @@ struct Kept {
 /// What an earlier run left in a partition.
 #[derive(Debug, Default)]
 struct Found {
-    segments: VecDeque<Kept>,
+    segments: VecDeque<StoredSegment>,
     records: u64,
     next_first: u64,
 }
@@ -76,15 +76,15 @@ impl Partition {
         fs::create_dir_all(&folder)?;
         fs::File::open(spool)?.sync_all()?;
         let found = recover(&folder, number, dead_letters)?;
-        for kept in &found.segments {
-            budget.add(kept.segment.bytes());
+        for stored in &found.segments {
+            budget.add(stored.segment.bytes());
         }
         if found.records > 0 {
             tracing::info!(
                 event = event::SPOOL_RECOVERED,
                 partition = number,
                 records = found.records,
-                "clicks of an earlier run are in the spool"
+                "spool holds clicks of earlier run"
             );
         }
         let birth = u64::try_from(now.0).unwrap_or(0) << BIRTH_SHIFT;
@@ -102,7 +102,7 @@ impl Partition {
         let partition = Self {
             number,
             folder,
-            pulse: Arc::new(Pulse::new()),
+            writer_state: Arc::new(WriterState::new()),
             ready,
             state: Mutex::new(state),
             making: Mutex::default(),
@@ -117,46 +117,46 @@ impl Partition {
     /// Prepares the writer's next segment if it wants one and there is room for it.
     pub(super) fn prepare_segments(&self, budget: &Budget) {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.pulse.wants_room() {
+        if !self.writer_state.wants_segment() {
             return;
         }
         let bytes = budget.segment_bytes();
         if !budget.reserve(bytes) {
-            self.note_lack(Lack::Full, "the consumer is behind");
+            self.note_drop_reason(DropReason::Full, "the consumer is behind");
             return;
         }
         match self.add_segment_if_disk_has(budget, bytes) {
             Ok(segment) => self.hand_over(segment),
             Err(error) => {
                 budget.release(bytes);
-                self.note_lack(Lack::Disk, &error.to_string());
+                self.note_drop_reason(DropReason::Disk, &error.to_string());
             }
         }
     }
 
     fn hand_over(&self, segment: OpenSegment) {
-        if self.pulse.note(Lack::Late) {
+        if self.writer_state.note(DropReason::Late) {
             let partition = self.number;
             tracing::info!(
-                event = event::SPOOL_ROOM_FOUND,
+                event = event::SPOOL_FULL_ENDED,
                 partition,
-                "the spool has room"
+                "spool no longer full"
             );
         }
-        self.pulse.room_is_coming();
+        self.writer_state.expect_segment();
         if self.ready.try_send(segment).is_err() {
-            tracing::debug!(partition = self.number, "the writer of the spool is gone");
+            tracing::debug!(partition = self.number, "spool writer gone");
         }
     }
 
-    fn note_lack(&self, lack: Lack, why: &str) {
-        if self.pulse.note(lack) {
+    fn note_drop_reason(&self, drop_reason: DropReason, why: &str) {
+        if self.writer_state.note(drop_reason) {
             tracing::warn!(
-                event = event::SPOOL_ROOM_LACKED,
+                event = event::SPOOL_FULL,
                 partition = self.number,
-                reason = lack.name(),
+                reason = drop_reason.name(),
                 why,
-                "the spool has no further segment; clicks that do not fit are dropped and counted"
+                "spool full, dropping clicks"
             );
         }
     }
@@ -172,11 +172,11 @@ impl Partition {
         let first = self.state().next_first;
         let segment = Segment::create(&self.folder, self.number, first, bytes)?;
         let (map, mapped) =
-            Map::of(segment.file(), bytes as usize).inspect_err(|_| drop(segment.remove()))?;
+            Map::of(segment.file(), to_usize(bytes)).inspect_err(|_| drop(segment.remove()))?;
         let segment = Arc::new(segment);
         let mut state = self.state();
         state.next_first = segment.limit;
-        state.segments.push_back(Kept {
+        state.segments.push_back(StoredSegment {
             segment: Arc::clone(&segment),
             map: Some(map),
             synced: first,
@@ -186,20 +186,20 @@ impl Partition {
 
     /// Makes everything durable that is written so far.
     pub(super) fn sync(&self) -> io::Result<()> {
-        let tail = self.pulse.tail();
+        let tail = self.writer_state.tail();
         let open: Vec<(Arc<Segment>, Arc<Map>, u64)> = self
             .state()
             .segments
             .iter()
-            .filter_map(|kept| {
-                let map = Arc::clone(kept.map.as_ref()?);
-                Some((Arc::clone(&kept.segment), map, kept.synced))
+            .filter_map(|stored| {
+                let map = Arc::clone(stored.map.as_ref()?);
+                Some((Arc::clone(&stored.segment), map, stored.synced))
             })
             .collect();
         for (segment, map, synced) in open {
             let end = contents::end_of(&segment, tail);
             if end > synced.max(segment.data_start()) {
-                let at = |address: u64| (address - segment.first) as usize;
+                let at = |address: u64| to_usize(address - segment.first);
                 map.flush(at(synced), at(end))?;
             }
             self.note_synced(segment.first, end);
@@ -209,14 +209,14 @@ impl Partition {
 
     fn note_synced(&self, first: u64, end: u64) {
         let mut state = self.state();
-        let kept = state
+        let stored = state
             .segments
             .iter_mut()
-            .find(|kept| kept.segment.first == first);
-        let Some(kept) = kept else { return };
-        kept.synced = kept.synced.max(end);
-        if kept.segment.end() != 0 && kept.synced >= kept.segment.end() {
-            kept.map = None;
+            .find(|stored| stored.segment.first == first);
+        let Some(stored) = stored else { return };
+        stored.synced = stored.synced.max(end);
+        if stored.segment.end() != 0 && stored.synced >= stored.segment.end() {
+            stored.map = None;
         }
     }
 
@@ -229,10 +229,10 @@ impl Partition {
         dead_letters: &DeadLetterLog,
     ) -> io::Result<Vec<StreamRecord>> {
         // The tail first: whoever sees it in a later segment also sees where the earlier ones end.
-        let tail = self.pulse.tail();
+        let tail = self.writer_state.tail();
         let (contents, record_start) = {
             let state = self.state();
-            let segments = state.segments.iter().map(|kept| &kept.segment);
+            let segments = state.segments.iter().map(|stored| &stored.segment);
             (contents::of(segments, tail), state.record_start)
         };
         let mut records = Vec::new();
@@ -242,17 +242,19 @@ impl Partition {
             }
             let known = from == record_start && from >= segment.data_start();
             let start = if known { from } else { segment.kept_start() };
-            let mut walk = Walk::new(&segment, start, end);
+            let mut reader = RecordReader::new(&segment, start, end);
             while records.len() < limit
-                && let Some(seen) = walk.next()?
+                && let Some(seen) = reader.next()?
             {
                 match seen {
-                    Seen::Record { next, payload } if next > from => records.push(StreamRecord {
-                        offset: next - 1,
-                        bytes: payload.into(),
-                    }),
-                    Seen::DeadLetterLog { next, bytes } if next > from => {
-                        self.report_poison(next, bytes, dead_letters);
+                    ScannedItem::Record { next, payload } if next > from => {
+                        records.push(StreamRecord {
+                            offset: next - 1,
+                            bytes: payload.into(),
+                        })
+                    }
+                    ScannedItem::Damaged { next, bytes } if next > from => {
+                        self.report_dead_letter(next, bytes, dead_letters);
                     }
                     _ => {}
                 }
@@ -268,7 +270,7 @@ impl Partition {
     }
 
     /// Each stretch once, however often it is polled.
-    fn report_poison(&self, next: u64, bytes: &[u8], dead_letters: &DeadLetterLog) {
+    fn report_dead_letter(&self, next: u64, bytes: &[u8], dead_letters: &DeadLetterLog) {
         {
             let mut state = self.state();
             if next <= state.reported {
@@ -288,12 +290,12 @@ impl Partition {
             oldest.remove()?;
             budget.release(bytes);
         }
-        let tail = self.pulse.tail();
+        let tail = self.writer_state.tail();
         let oldest = self
             .state()
             .segments
             .front()
-            .map(|kept| Arc::clone(&kept.segment));
+            .map(|stored| Arc::clone(&stored.segment));
         oldest.map_or(Ok(()), |segment| {
             segment.wipe(offset, contents::end_of(&segment, tail))
         })
@@ -308,8 +310,8 @@ impl Partition {
     }
 }
 
-fn is_done(kept: &Kept, offset: u64) -> bool {
-    let end = kept.segment.end();
+fn is_done(stored: &StoredSegment, offset: u64) -> bool {
+    let end = stored.segment.end();
     end != 0 && end <= offset
 }
 
@@ -332,10 +334,10 @@ fn recover(folder: &Path, partition: u32, dead_letters: &DeadLetterLog) -> io::R
         found.records += records;
         found.next_first = segment.limit;
         // The newest stays, though empty, until there is a newer one.
-        while let Some(empty) = found.segments.pop_back_if(|kept| is_empty(kept)) {
+        while let Some(empty) = found.segments.pop_back_if(|stored| is_empty(stored)) {
             empty.segment.remove()?;
         }
-        found.segments.push_back(Kept {
+        found.segments.push_back(StoredSegment {
             synced: segment.end(),
             segment: Arc::new(segment),
             map: None,
@@ -344,8 +346,8 @@ fn recover(folder: &Path, partition: u32, dead_letters: &DeadLetterLog) -> io::R
     Ok(found)
 }
 
-fn is_empty(kept: &Kept) -> bool {
-    kept.segment.end() == kept.segment.data_start()
+fn is_empty(stored: &StoredSegment) -> bool {
+    stored.segment.end() == stored.segment.data_start()
 }
 
 /// The partition's segments, oldest first. Unfinished ones are removed.
@@ -373,7 +375,7 @@ fn set_aside(
     first: u64,
     dead_letters: &DeadLetterLog,
 ) -> io::Result<()> {
-    let mut start = [0; segment::HEADER_BYTES as usize];
+    let mut start = [0; segment::HEADER_LEN];
     let mut file = fs::File::options().read(true).write(true).open(path)?;
     let read = io::Read::read(&mut file, &mut start)?;
     dead_letters.report(partition, first, "segment", &start[..read]);

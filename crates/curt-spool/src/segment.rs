@@ -6,9 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::walk::{Seen, Walk};
+use super::record_reader::{RecordReader, ScannedItem};
 
-pub(super) const HEADER_BYTES: u64 = 64;
+pub(super) const HEADER_LEN: usize = 64;
+pub(super) const HEADER_BYTES: u64 = HEADER_LEN as u64;
 /// No segment is larger.
 pub(super) const SEGMENT_BYTES_MAX: u64 = 1 << 30;
 
@@ -85,7 +86,7 @@ impl Segment {
     ) -> io::Result<Option<Recovered>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let length = file.metadata()?.len();
-        let mut bytes = [0; HEADER_BYTES as usize];
+        let mut bytes = [0; HEADER_LEN];
         if length < HEADER_BYTES {
             return Ok(None);
         }
@@ -108,15 +109,15 @@ impl Segment {
     fn cut_after_last_record(self) -> io::Result<Recovered> {
         let (mut records, mut end) = (0, self.data_start());
         let mut torn = Vec::new();
-        let mut walk = Walk::new(&self, self.data_start(), self.end());
-        while let Some(seen) = walk.next()? {
+        let mut reader = RecordReader::new(&self, self.data_start(), self.end());
+        while let Some(seen) = reader.next()? {
             match seen {
-                Seen::Record { next, .. } => {
+                ScannedItem::Record { next, .. } => {
                     records += 1;
                     end = next;
                     torn.clear();
                 }
-                Seen::DeadLetterLog { bytes, .. } => torn.extend_from_slice(bytes),
+                ScannedItem::Damaged { bytes, .. } => torn.extend_from_slice(bytes),
             }
         }
         let written = torn.iter().rposition(|byte| *byte != 0);
@@ -181,9 +182,9 @@ impl Segment {
             return Ok(());
         }
         let mut to = from;
-        let mut walk = Walk::new(self, from, end);
-        while let Some(Seen::Record { next, .. } | Seen::DeadLetterLog { next, .. }) =
-            walk.next()?
+        let mut reader = RecordReader::new(self, from, end);
+        while let Some(ScannedItem::Record { next, .. } | ScannedItem::Damaged { next, .. }) =
+            reader.next()?
         {
             if next > offset {
                 break;
@@ -191,7 +192,7 @@ impl Segment {
             to = next;
         }
         for at in (from..to).step_by(ZEROS.len()) {
-            let bytes = (to - at).min(ZEROS.len() as u64) as usize;
+            let bytes = to_usize((to - at).min(ZEROS.len() as u64));
             self.file.write_all_at(&ZEROS[..bytes], at - self.first)?;
         }
         self.wiped.store(to, Ordering::Relaxed);
@@ -235,12 +236,17 @@ fn allocated(path: &Path, bytes: u64) -> io::Result<File> {
 
 fn remove_quietly(path: &Path) {
     if let Err(error) = fs::remove_file(path) {
-        tracing::debug!(%error, path = %path.display(), "a draft of a spool segment stays behind");
+        tracing::debug!(%error, path = %path.display(), "unfinished spool segment not removed");
     }
 }
 
-fn header(partition: u32, first: u64, bytes: u64, salt: u64) -> [u8; HEADER_BYTES as usize] {
-    let mut header = [0; HEADER_BYTES as usize];
+/// A length or a place within a segment, which is mapped whole.
+pub(super) fn to_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn header(partition: u32, first: u64, bytes: u64, salt: u64) -> [u8; HEADER_LEN] {
+    let mut header = [0; HEADER_LEN];
     header[..8].copy_from_slice(&MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     header[12..16].copy_from_slice(&partition.to_le_bytes());
@@ -253,11 +259,7 @@ fn header(partition: u32, first: u64, bytes: u64, salt: u64) -> [u8; HEADER_BYTE
 }
 
 /// Capacity and salt, if this is the header of that segment.
-fn read_header(
-    found: &[u8; HEADER_BYTES as usize],
-    partition: u32,
-    first: u64,
-) -> Option<(u64, u64)> {
+fn read_header(found: &[u8; HEADER_LEN], partition: u32, first: u64) -> Option<(u64, u64)> {
     let number = |at: usize| Some(u64::from_le_bytes(*found[at..].first_chunk()?));
     let (capacity, salt) = (number(24)?, number(32)?);
     let sane = (HEADER_BYTES..=SEGMENT_BYTES_MAX).contains(&capacity);

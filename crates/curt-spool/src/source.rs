@@ -55,7 +55,7 @@ impl ClickSource for Spool {
         off_runtime(BACKEND, COMMIT, move || {
             let partition = core.partition(COMMIT, partition)?;
             let committed = partition.commit(offset, &core.budget);
-            core.bell.ring();
+            core.segment_waker.wake();
             committed.map_err(|error| failed(COMMIT, error))
         })
         .await

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
+use super::background::ThreadWaker;
 use super::frame;
-use super::keeper::Bell;
 use super::map::MappedWriter;
-use super::segment::{HEADER_BYTES, Segment};
+use super::segment::{HEADER_LEN, Segment, to_usize};
 use curt_adapter_kit::LockFile;
 use curt_core::ports::ClickWriter;
 
 /// Why a record found no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Lack {
+pub(super) enum DropReason {
     /// The next segment was not ready yet.
     Late = 0,
     /// The spool has reached its bound: the consumer is behind.
@@ -23,7 +23,7 @@ pub(super) enum Lack {
     Disk = 2,
 }
 
-impl Lack {
+impl DropReason {
     pub(super) const ALL: [Self; 3] = [Self::Late, Self::Full, Self::Disk];
 
     pub(super) fn name(self) -> &'static str {
@@ -39,24 +39,24 @@ impl Lack {
 /// cores with it.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(super) struct Pulse {
+pub(super) struct WriterState {
     /// Address after the last record.
     tail: AtomicU64,
     written: AtomicU64,
-    dropped: [AtomicU64; Lack::ALL.len()],
+    dropped: [AtomicU64; DropReason::ALL.len()],
     /// Why there is no next segment, as long as there is none.
-    lack: AtomicU8,
+    drop_reason: AtomicU8,
     /// Whether the writer waits for its next segment.
     wanted: AtomicBool,
 }
 
-impl Pulse {
+impl WriterState {
     pub(super) fn new() -> Self {
         Self {
             tail: AtomicU64::new(0),
             written: AtomicU64::new(0),
             dropped: Default::default(),
-            lack: AtomicU8::new(Lack::Late as u8),
+            drop_reason: AtomicU8::new(DropReason::Late as u8),
             wanted: AtomicBool::new(true),
         }
     }
@@ -69,22 +69,22 @@ impl Pulse {
         self.written.load(Ordering::Relaxed)
     }
 
-    pub(super) fn dropped(&self, lack: Lack) -> u64 {
-        self.dropped[lack as usize].load(Ordering::Relaxed)
+    pub(super) fn dropped(&self, drop_reason: DropReason) -> u64 {
+        self.dropped[drop_reason as usize].load(Ordering::Relaxed)
     }
 
-    pub(super) fn wants_room(&self) -> bool {
+    pub(super) fn wants_segment(&self) -> bool {
         self.wanted.load(Ordering::Acquire)
     }
 
     /// To be said before the segment is handed over: the writer may want the next one at once.
-    pub(super) fn room_is_coming(&self) {
+    pub(super) fn expect_segment(&self) {
         self.wanted.store(false, Ordering::Release);
     }
 
     /// Notes why there is no next segment; says whether that is news.
-    pub(super) fn note(&self, lack: Lack) -> bool {
-        self.lack.swap(lack as u8, Ordering::Relaxed) != lack as u8
+    pub(super) fn note(&self, drop_reason: DropReason) -> bool {
+        self.drop_reason.swap(drop_reason as u8, Ordering::Relaxed) != drop_reason as u8
     }
 }
 
@@ -104,11 +104,11 @@ pub(super) struct OpenSegment {
 
 impl OpenSegment {
     pub(super) fn new(segment: Arc<Segment>, mapped: MappedWriter) -> Self {
-        let capacity = (segment.limit - segment.first) as usize;
+        let capacity = to_usize(segment.limit - segment.first);
         Self {
             segment,
             mapped,
-            at: HEADER_BYTES as usize,
+            at: HEADER_LEN,
             capacity,
         }
     }
@@ -131,26 +131,26 @@ impl OpenSegment {
 /// The one that writes to a partition.
 #[derive(Debug)]
 pub(super) struct Writer {
-    pulse: Arc<Pulse>,
+    writer_state: Arc<WriterState>,
     open: Option<OpenSegment>,
     ready: Receiver<OpenSegment>,
-    bell: Arc<Bell>,
+    segment_waker: Arc<ThreadWaker>,
     /// As long as somebody writes, no other process may have the folder.
     _lock: Arc<LockFile>,
 }
 
 impl Writer {
     pub(super) fn new(
-        pulse: Arc<Pulse>,
+        writer_state: Arc<WriterState>,
         ready: Receiver<OpenSegment>,
-        bell: Arc<Bell>,
+        segment_waker: Arc<ThreadWaker>,
         lock: Arc<LockFile>,
     ) -> Self {
         Self {
-            pulse,
+            writer_state,
             open: None,
             ready,
-            bell,
+            segment_waker,
             _lock: lock,
         }
     }
@@ -173,14 +173,14 @@ impl Writer {
             // Before the tail moves on: a reader that sees the tail in the next segment must see this one's end.
             full.segment.close(full.address());
         }
-        self.pulse.wanted.store(true, Ordering::Release);
-        self.bell.ring();
+        self.writer_state.wanted.store(true, Ordering::Release);
+        self.segment_waker.wake();
     }
 
     #[cold]
     fn count_drop(&self) {
-        let lack = self.pulse.lack.load(Ordering::Relaxed);
-        add_one(&self.pulse.dropped[usize::from(lack)]);
+        let drop_reason = self.writer_state.drop_reason.load(Ordering::Relaxed);
+        add_one(&self.writer_state.dropped[usize::from(drop_reason)]);
     }
 }
 
@@ -193,8 +193,8 @@ impl ClickWriter for Writer {
         };
         open.write(payload);
         let tail = open.address();
-        self.pulse.tail.store(tail, Ordering::Release);
-        add_one(&self.pulse.written);
+        self.writer_state.tail.store(tail, Ordering::Release);
+        add_one(&self.writer_state.written);
         true
     }
 }

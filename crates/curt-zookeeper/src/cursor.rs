@@ -3,7 +3,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::ports::Cursor;
 use curt_core::{ErrorKind, PortError, PortResult};
-use zookeeper_client::{CreateMode, Error};
 
 use super::nodes::{read, segment};
 use super::{BACKEND, ZooKeeper};
@@ -48,28 +47,10 @@ impl Cursor for ZooKeeperCursor {
             return Ok(false);
         }
         let data = next.to_string();
-        let written = async {
-            match version {
-                None => {
-                    let mode = CreateMode::Persistent;
-                    let made = self.zookeeper.create(&client, &path, data.as_bytes(), mode);
-                    made.await.map(drop)
-                }
-                Some(version) => {
-                    let set = client.set_data(&path, data.as_bytes(), Some(version));
-                    set.await.map(drop)
-                }
-            }
-        };
-        let outcome = async {
-            match written.await {
-                Ok(()) => Ok(true),
-                // Somebody else was quicker.
-                Err(Error::BadVersion | Error::NodeExists) => Ok(false),
-                Err(error) => Err(error),
-            }
-        };
-        self.zookeeper.in_time(OP, outcome).await
+        let moved = self
+            .zookeeper
+            .replace(&client, &path, version, data.as_bytes());
+        self.zookeeper.in_time(OP, moved).await
     }
 }
 

@@ -75,6 +75,10 @@ impl Leases for ZooKeeperLeases {
         };
         let (answer, answered) = oneshot::channel();
         let data = format!("{} {}", node.token, self.holder);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "keeps the lease until it is freed or over"
+        )]
         tokio::spawn(
             node.clone()
                 .keep(data, until, Arc::clone(&self.held), answer),
@@ -117,6 +121,7 @@ impl Leases for ZooKeeperLeases {
             token: lease.token,
         };
         // Goes on when the caller does not wait for it: nobody else could free the lease while our session lives.
+        #[expect(clippy::disallowed_methods, reason = "must not end with its caller")]
         let deleted = tokio::spawn(async move { node.delete().await });
         let deleted = async { deleted.await.unwrap_or(Err(Error::Timeout)) };
         self.zookeeper.in_time("release a lease", deleted).await

@@ -1,4 +1,4 @@
-//! ZooKeeper behind three ports: leases and the heartbeats as ephemeral nodes, and cursors.
+//! ZooKeeper behind four ports: leases and the heartbeats as ephemeral nodes, cursors and the shard map.
 //!
 //! # Addresses
 //! `zookeeper://user:password@h1:2181,h2,h3/curt`. The port is 2181 where none is named. Everything lies below the path,
@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `/curt/shard-locks/keys-db-0` | the lock of that name: its holder's token and description |
 //! | `/curt/heartbeats/NAME` | what the process of that name says about itself |
+//! | `/curt/shard-map` | the version of the shard map, and a line with node and epoch for each shard |
 //! | `/curt/cursors/NAME` | the number of the cursor `NAME`, in digits |
 //!
 //! # Sessions
@@ -24,6 +25,9 @@
 //! Every call ends after a bounded time. A write without an answer is `Timeout`: it may have been carried out.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod address;
 mod cursor;
@@ -31,11 +35,12 @@ mod failure;
 mod heartbeats;
 mod leases;
 mod nodes;
+mod shard_maps;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{Cursor, Heartbeats, Leases};
+use curt_core::ports::{Cursor, Heartbeats, Leases, ShardMaps};
 use curt_core::{ErrorKind, PortError, PortResult};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error};
 
@@ -101,6 +106,12 @@ impl ZooKeeper {
         Arc::new(cursor::ZooKeeperCursor::new(Arc::clone(self)))
     }
 
+    /// The map that all processes below this path share.
+    #[must_use]
+    pub fn shard_maps(self: &Arc<Self>) -> Arc<dyn ShardMaps> {
+        Arc::new(shard_maps::ZooKeeperShardMaps::new(Arc::clone(self)))
+    }
+
     /// The processes that announce themselves here.
     #[must_use]
     pub fn heartbeats(self: &Arc<Self>) -> Arc<dyn Heartbeats> {
@@ -125,11 +136,11 @@ impl ZooKeeper {
                 self.link.lost(&current);
             }
         };
-        let patience = self.settings.operation_timeout;
-        tokio::time::timeout(patience, living)
+        let timeout = self.settings.operation_timeout;
+        tokio::time::timeout(timeout, living)
             .await
             .unwrap_or_else(|_| {
-                let detail = format!("no session within {patience:?}");
+                let detail = format!("no session within {timeout:?}");
                 Err(PortError::new(ErrorKind::Unavailable, BACKEND, op, detail))
             })
     }

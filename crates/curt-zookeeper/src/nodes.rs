@@ -38,6 +38,29 @@ pub(super) async fn read(client: &Client, path: &str) -> Result<Option<(Vec<u8>,
 }
 
 impl ZooKeeper {
+    /// Writes a node that still is as it was [`read`], and says whether it was.
+    pub(super) async fn replace(
+        &self,
+        client: &Client,
+        path: &str,
+        version: Option<i32>,
+        data: &[u8],
+    ) -> Result<bool, Error> {
+        let written = match version {
+            None => {
+                let made = self.create(client, path, data, CreateMode::Persistent);
+                made.await.map(drop)
+            }
+            Some(version) => client.set_data(path, data, Some(version)).await.map(drop),
+        };
+        match written {
+            Ok(()) => Ok(true),
+            // Somebody else was quicker.
+            Err(Error::BadVersion | Error::NodeExists) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Creates a node, and the ones above it where they are missing.
     pub(super) async fn create(
         &self,

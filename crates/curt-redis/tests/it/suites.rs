@@ -5,10 +5,11 @@ use std::sync::Arc;
 use curt_core::ErrorKind;
 use curt_core::ports::KeyPool;
 use curt_redis::{Redis, RedisSettings};
-use curt_testkit::conformance;
 use curt_testkit::conformance::heartbeats::Lookers;
+use curt_testkit::conformance::key_pool::CAP;
 use curt_testkit::conformance::leases::Holders;
-use curt_testkit::engines::redis::{Sentinels, Server, shared};
+use curt_testkit::conformance::{self, TestTime};
+use curt_testkit::engines::redis::{Sentinels, Server, shared, shared_secured, shared_sentinels};
 use curt_testkit::engines::unique;
 use curt_testkit::need;
 use curt_testkit::sample::{batch, keys};
@@ -23,19 +24,51 @@ fn apart(address: &str) -> String {
     format!("{address}{joint}prefix={}:", unique("test"))
 }
 
-async fn key_pool_suite(address: &str) {
-    conformance::key_pool::suite(async |cap| open(&apart(address)).pool(0, cap)).await;
+/// A pool under a prefix of its own.
+macro_rules! fresh_pool {
+    ($server:expr, $url:expr) => {{
+        let server = need!($server);
+        let pool = open(&apart(&$url(&server))).pool(0, CAP);
+        (server, pool)
+    }};
 }
 
-async fn leases_suite(address: &str) {
-    let make = async || {
-        let address = apart(address);
-        Holders {
+/// Two holders of leases under a prefix of their own.
+macro_rules! fresh_holders {
+    ($server:expr, $url:expr) => {{
+        let server = need!($server);
+        let address = apart(&$url(&server));
+        let holders = Holders {
             first: open(&address).leases("first"),
             second: open(&address).leases("second"),
-        }
+            time: TestTime::Real,
+        };
+        (server, holders)
+    }};
+}
+
+curt_testkit::key_pool_tests!(fresh_pool!(shared(), |server: &Server| server.url()));
+curt_testkit::leases_tests!(fresh_holders!(shared(), |server: &Server| server.url()));
+curt_testkit::heartbeats_tests!({
+    let server = need!(shared());
+    let address = apart(&server.url());
+    let lookers = Lookers {
+        first: open(&address).heartbeats(),
+        second: open(&address).heartbeats(),
     };
-    conformance::leases::suite(make, tokio::time::sleep).await;
+    (server, lookers)
+});
+
+mod over_tls_with_an_account {
+    use super::*;
+    curt_testkit::key_pool_tests!(fresh_pool!(shared_secured(), secured_url));
+    curt_testkit::leases_tests!(fresh_holders!(shared_secured(), secured_url));
+}
+
+mod through_sentinels {
+    use super::*;
+    curt_testkit::key_pool_tests!(fresh_pool!(shared_sentinels(), Sentinels::url));
+    curt_testkit::leases_tests!(fresh_holders!(shared_sentinels(), Sentinels::url));
 }
 
 fn secured_url(server: &Server) -> String {
@@ -44,44 +77,12 @@ fn secured_url(server: &Server) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn key_pool() {
+async fn who_falls_silent_is_forgotten() {
     let server = need!(shared());
-    key_pool_suite(&server.url()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn heartbeats() {
-    let server = need!(shared());
-    let make = async || {
-        let address = apart(&server.url());
-        Lookers {
-            first: open(&address).heartbeats(),
-            second: open(&address).heartbeats(),
-        }
-    };
-    conformance::heartbeats::suite(make).await;
     let heartbeats = open(&apart(&server.url())).heartbeats();
-    conformance::heartbeats::who_falls_silent_is_forgotten(heartbeats, tokio::time::sleep).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn leases() {
-    let server = need!(shared());
-    leases_suite(&server.url()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn both_over_tls_with_an_account() {
-    let server = need!(Server::start_secured());
-    key_pool_suite(&secured_url(&server)).await;
-    leases_suite(&secured_url(&server)).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn both_through_sentinels() {
-    let redis = need!(Sentinels::start(2));
-    key_pool_suite(&redis.url()).await;
-    leases_suite(&redis.url()).await;
+    let timed = (heartbeats, TestTime::Real);
+    let clause = conformance::heartbeats::who_falls_silent_is_forgotten(timed);
+    conformance::run_clause(clause).await;
 }
 
 /// A setting that cannot work is not worth trying again, and says so.

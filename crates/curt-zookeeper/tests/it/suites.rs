@@ -1,10 +1,11 @@
 //! The ZooKeeper adapter against the suites of its ports.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::ErrorKind;
-use curt_testkit::conformance;
+use curt_testkit::conformance::TestTime;
 use curt_testkit::conformance::heartbeats::Lookers;
 use curt_testkit::conformance::leases::Holders;
 use curt_testkit::engines::unique;
@@ -24,35 +25,67 @@ fn apart(servers: &Ensemble, account: &str) -> String {
     format!("zookeeper://{account}{servers}/{path}/below")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn leases() {
+curt_testkit::shard_map_tests!({
     let servers = need!(shared());
-    let make = async || {
-        let address = apart(&servers, "");
-        Holders {
-            first: open(&address).leases("first"),
-            second: open(&address).leases("second"),
-        }
-    };
-    conformance::leases::suite(make, tokio::time::sleep).await;
+    let zookeeper = open(&apart(&servers, ""));
+    (servers, zookeeper.shard_maps())
+});
+
+/// Two holders, each with a session of its own, below a path of their own.
+fn two_sessions(address: &str) -> Holders {
+    Holders {
+        first: open(address).leases("first"),
+        second: open(address).leases("second"),
+        time: TestTime::Real,
+    }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn heartbeats() {
-    let servers = need!(shared());
-    let make = async || {
-        let address = apart(&servers, "");
-        Lookers {
-            first: open(&address).heartbeats(),
-            second: open(&address).heartbeats(),
-        }
-    };
-    conformance::heartbeats::suite(make).await;
+/// Both holders are tasks of one process, and share its session.
+fn one_session(address: &str) -> Holders {
+    let zookeeper = open(address);
+    Holders {
+        first: zookeeper.leases("first"),
+        second: zookeeper.leases("second"),
+        time: TestTime::Real,
+    }
 }
+
+fn lookers(address: &str) -> Lookers {
+    Lookers {
+        first: open(address).heartbeats(),
+        second: open(address).heartbeats(),
+    }
+}
+
+/// What `$open` opens below a path of its own.
+macro_rules! fresh {
+    ($open:expr) => {{
+        let servers = need!(shared());
+        let opened = $open(&apart(&servers, ""));
+        (servers, opened)
+    }};
+}
+
+curt_testkit::leases_tests!(fresh!(two_sessions));
+mod within_one_session {
+    use super::*;
+    curt_testkit::leases_tests!(fresh!(one_session));
+}
+curt_testkit::heartbeats_tests!(fresh!(lookers));
+curt_testkit::cursor_tests!(fresh!(|address: &str| open(address).cursor()));
+curt_testkit::reopening_tests!(
+    {
+        let servers = need!(shared());
+        let address = apart(&servers, "");
+        (servers, "", async move |_: &Path| open(&address).cursor())
+    },
+    cursor,
+    survives_reopening
+);
 
 /// Without anything that it says itself, as after a kill.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_leaves_the_roster_with_its_session() {
+async fn a_process_leaves_the_registry_with_its_session() {
     let servers = need!(shared());
     let address = apart(&servers, "");
     let (left, stays) = (open(&address), open(&address));
@@ -65,35 +98,12 @@ async fn a_process_leaves_the_roster_with_its_session() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let patience = ZooKeeperSettings::default().session_timeout * 2;
-    tokio::time::timeout(patience, gone).await.unwrap();
+    let timeout = ZooKeeperSettings::default().session_timeout * 2;
+    tokio::time::timeout(timeout, gone).await.unwrap();
     assert_eq!(
         &*stays.heartbeats().records().await.unwrap()[0].instance,
         "stays"
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn cursor() {
-    let servers = need!(shared());
-    conformance::cursor::suite(async || open(&apart(&servers, "")).cursor()).await;
-    let address = apart(&servers, "");
-    let folder = tempfile::tempdir().unwrap();
-    conformance::cursor::suite_durable(folder.path(), async |_| open(&address).cursor()).await;
-}
-
-/// Both holders are tasks of one process, and share its session.
-#[tokio::test(flavor = "multi_thread")]
-async fn leases_within_one_session() {
-    let servers = need!(shared());
-    let make = async || {
-        let zookeeper = open(&apart(&servers, ""));
-        Holders {
-            first: zookeeper.leases("first"),
-            second: zookeeper.leases("second"),
-        }
-    };
-    conformance::leases::suite(make, tokio::time::sleep).await;
 }
 
 /// The documented place, and what an operator reads there.

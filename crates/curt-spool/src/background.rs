@@ -1,4 +1,4 @@
-//! What happens beside the writers: making room ahead of them, and making what they wrote durable.
+//! What happens beside the writers: making segments ahead of them, and making what they wrote durable.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use super::Core;
 
-/// How often room is looked for when nobody rings: a full disk may have been emptied.
-const ROOM_EVERY: Duration = Duration::from_millis(200);
+/// How often segments are prepared without a wake-up: a full disk may have been emptied.
+const PREPARE_EVERY: Duration = Duration::from_millis(200);
 
-/// Wakes the thread that makes room.
+/// Wakes the thread that prepares segments.
 #[derive(Debug, Default)]
-pub(super) struct Bell(OnceLock<Thread>);
+pub(super) struct ThreadWaker(OnceLock<Thread>);
 
-impl Bell {
-    pub(super) fn ring(&self) {
+impl ThreadWaker {
+    pub(super) fn wake(&self) {
         if let Some(thread) = self.0.get() {
             thread.unpark();
         }
@@ -25,23 +25,28 @@ impl Bell {
 /// The two threads. They are apart because a disk may take long to make something durable, and a writer that needs its
 /// next segment must not wait for that.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct BackgroundThreads {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl BackgroundThreads {
     pub(super) fn start(core: &Arc<Core>, sync_every: Duration) -> std::io::Result<Self> {
-        let mut keeper = Self {
+        let mut background = Self {
             stop: Arc::new(AtomicBool::new(false)),
             threads: Vec::new(),
         };
-        keeper.spawn("spool-segments", core, ROOM_EVERY, Core::prepare_segments)?;
-        if let Some(thread) = keeper.threads.first() {
-            core.bell.0.get_or_init(|| thread.thread().clone());
+        background.spawn(
+            "spool-segments",
+            core,
+            PREPARE_EVERY,
+            Core::prepare_segments,
+        )?;
+        if let Some(thread) = background.threads.first() {
+            core.segment_waker.0.get_or_init(|| thread.thread().clone());
         }
-        keeper.spawn("spool-sync", core, sync_every, Core::sync)?;
-        Ok(keeper)
+        background.spawn("spool-sync", core, sync_every, Core::sync)?;
+        Ok(background)
     }
 
     fn spawn(
@@ -64,13 +69,13 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for BackgroundThreads {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             if thread.join().is_err() {
-                tracing::error!("a thread of the spool panicked");
+                tracing::error!("spool thread panicked");
             }
         }
     }

@@ -3,25 +3,26 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use curt_core::clock::monotonic_now;
 use curt_core::names::event;
 
 /// Between two lines in the log: a disk that is late is late for many clicks.
-const TOLD_EVERY: Duration = Duration::from_secs(10);
+const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// What the log has told so far.
 #[derive(Debug, Default)]
-pub(super) struct LateDrops(Mutex<Told>);
+pub(super) struct LateDrops(Mutex<Reported>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct Reported {
     dropped: u64,
     at: Option<Instant>,
 }
 
 impl LateDrops {
     /// Writes a line when there are new drops and the last one is long enough ago. `dropped` counts them all.
-    pub(super) fn tell(&self, dropped: u64) {
-        if let Some(clicks) = self.news(dropped, Instant::now()) {
+    pub(super) fn report_new(&self, dropped: u64) {
+        if let Some(clicks) = self.take_unreported(dropped, monotonic_now()) {
             tracing::warn!(
                 event = event::CLICKS_LATE,
                 clicks,
@@ -30,18 +31,18 @@ impl LateDrops {
         }
     }
 
-    fn news(&self, dropped: u64, now: Instant) -> Option<u64> {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_soon = |at: Instant| now.duration_since(at) < TOLD_EVERY;
-        if dropped <= told.dropped || told.at.is_some_and(is_soon) {
+    fn take_unreported(&self, dropped: u64, now: Instant) -> Option<u64> {
+        let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_soon = |at: Instant| now.duration_since(at) < REPORT_EVERY;
+        if dropped <= reported.dropped || reported.at.is_some_and(is_soon) {
             return None;
         }
-        let news = dropped - told.dropped;
-        *told = Told {
+        let unreported = dropped - reported.dropped;
+        *reported = Reported {
             dropped,
             at: Some(now),
         };
-        Some(news)
+        Some(unreported)
     }
 }
 
@@ -53,10 +54,10 @@ mod tests {
     fn every_drop_is_told_once_and_not_one_by_one() {
         let (drops, start) = (LateDrops::default(), Instant::now());
         let after = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(drops.news(0, start), None);
-        assert_eq!(drops.news(3, start), Some(3));
-        assert_eq!(drops.news(500, after(1)), None);
-        assert_eq!(drops.news(700, after(11)), Some(697));
-        assert_eq!(drops.news(700, after(60)), None);
+        assert_eq!(drops.take_unreported(0, start), None);
+        assert_eq!(drops.take_unreported(3, start), Some(3));
+        assert_eq!(drops.take_unreported(500, after(1)), None);
+        assert_eq!(drops.take_unreported(700, after(11)), Some(697));
+        assert_eq!(drops.take_unreported(700, after(60)), None);
     }
 }

@@ -1,7 +1,7 @@
 use std::io;
 
 use super::frame::{self, Step};
-use super::segment::Segment;
+use super::segment::{Segment, to_usize};
 
 /// Bytes that are read at once, unless a damaged stretch is longer.
 const WINDOW_BYTES: usize = 256 * 1_024;
@@ -10,7 +10,7 @@ const _: () = assert!(WINDOW_BYTES > frame::framed_bytes(frame::PAYLOAD_BYTES_MA
 
 /// Goes through the records of a segment, damaged or not.
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
+pub(super) struct RecordReader<'a> {
     segment: &'a Segment,
     /// Address of what comes next.
     at: u64,
@@ -23,12 +23,12 @@ pub(super) struct Walk<'a> {
 
 /// What stands at an address; `next` is the address after it.
 #[derive(Debug)]
-pub(super) enum Seen<'a> {
+pub(super) enum ScannedItem<'a> {
     Record { payload: &'a [u8], next: u64 },
-    DeadLetterLog { bytes: &'a [u8], next: u64 },
+    Damaged { bytes: &'a [u8], next: u64 },
 }
 
-impl<'a> Walk<'a> {
+impl<'a> RecordReader<'a> {
     /// Starts at `at`, where a record must start.
     pub(super) fn new(segment: &'a Segment, at: u64, end: u64) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<Seen<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<ScannedItem<'_>>> {
         loop {
             let rest = &self.window[self.used..];
             let last = self.at + rest.len() as u64 >= self.end;
@@ -49,13 +49,13 @@ impl<'a> Walk<'a> {
                     let payload = payload.start + self.used..payload.end + self.used;
                     self.advance(taken);
                     let (payload, next) = (&self.window[payload], self.at);
-                    return Ok(Some(Seen::Record { payload, next }));
+                    return Ok(Some(ScannedItem::Record { payload, next }));
                 }
-                Step::DeadLetterLog { taken } => {
+                Step::Damaged { taken } => {
                     let bytes = self.used..self.used + taken;
                     self.advance(taken);
                     let (bytes, next) = (&self.window[bytes], self.at);
-                    return Ok(Some(Seen::DeadLetterLog { bytes, next }));
+                    return Ok(Some(ScannedItem::Damaged { bytes, next }));
                 }
                 Step::More if last => return Ok(None),
                 Step::More => self.load_more()?,
@@ -72,7 +72,7 @@ impl<'a> Walk<'a> {
     fn load_more(&mut self) -> io::Result<()> {
         let seen = self.window.len() - self.used;
         let wanted = WINDOW_BYTES.max(seen * 2) as u64;
-        let wanted = wanted.min(self.end - self.at) as usize;
+        let wanted = to_usize(wanted.min(self.end - self.at));
         self.used = 0;
         self.window.resize(wanted, 0);
         let read = self.segment.read(self.at, &mut self.window)?;
