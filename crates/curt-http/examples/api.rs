@@ -97,7 +97,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Returns a new key of the operator's that may do everything.
 async fn issue_key(accounts: &AccountServices) -> Result<String, AccountError> {
     let key = NewKey {
-        user: accounts.people.ensure_operator().await?.id,
+        user: accounts.users.ensure_operator().await?.id,
         name: "example".to_owned(),
         scopes: Scopes::ALL,
         allowance: Allowance::default(),

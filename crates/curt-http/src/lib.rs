@@ -3,6 +3,10 @@
 //! A connection starts in [`server`], on a thread that does nothing but redirects ([`redirect`]); the first request
 //! that is anything else takes the connection to hyper and the router.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+
 pub mod admin;
 pub mod api;
 mod body_budget;
@@ -23,7 +27,7 @@ mod tasks;
 
 pub use body_budget::BodyBudget;
 pub use metrics::HttpMetrics;
-pub use readiness::{Check, Failure, Impact, Readiness};
+pub use readiness::{Check, FailedCheck, Impact, Readiness};
 pub use redirect::clicks::{Clicks, RouterClicks};
 pub use scans::{AbandonedReads, ScanSettings, Scans};
 pub use settings::{

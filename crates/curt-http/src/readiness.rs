@@ -29,11 +29,11 @@ impl Impact {
 pub struct Check {
     pub name: &'static str,
     /// `None`: it passed.
-    pub failure: Option<Failure>,
+    pub failure: Option<FailedCheck>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct FailedCheck {
     pub impact: Impact,
     /// For operators: it may name hosts and files.
     pub reason: String,
@@ -59,7 +59,7 @@ impl Readiness {
     /// Notes that the check failed. Returns whether it had passed before or failed with another impact.
     pub fn fail(&self, name: &'static str, impact: Impact, reason: impl Into<String>) -> bool {
         let reason = reason.into();
-        self.set(name, Some(Failure { impact, reason }))
+        self.set(name, Some(FailedCheck { impact, reason }))
     }
 
     /// Returns every check, in the order in which they were named first.
@@ -80,8 +80,8 @@ impl Readiness {
         failures.map(|failure| failure.impact).max()
     }
 
-    fn set(&self, name: &'static str, failure: Option<Failure>) -> bool {
-        let impact = |failure: &Option<Failure>| failure.as_ref().map(|failure| failure.impact);
+    fn set(&self, name: &'static str, failure: Option<FailedCheck>) -> bool {
+        let impact = |failure: &Option<FailedCheck>| failure.as_ref().map(|failure| failure.impact);
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         match checks.iter_mut().find(|check| check.name == name) {
             Some(check) => {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use curt_accounts::{Bulkhead, BulkheadSettings, CallerId, Place};
 use curt_core::OwnerId;
-use curt_core::names::event;
-use tracing::Instrument;
 
 use crate::problem::{Problem, ProblemCode};
+use crate::tasks::run_to_completion;
 
 /// How many long reads there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,10 +108,7 @@ impl Scans {
         };
         match self.abandoned {
             AbandonedReads::End => Ok(read.await),
-            AbandonedReads::GoOn => tokio::spawn(read.in_current_span()).await.map_err(|died| {
-                tracing::error!(event = event::REQUEST_FAILED, %died, "a read broke off");
-                Problem::new(ProblemCode::Internal)
-            }),
+            AbandonedReads::GoOn => run_to_completion(async { Ok::<_, Problem>(read.await) }).await,
         }
     }
 }

@@ -5,7 +5,7 @@ use tracing::Instrument;
 
 use crate::problem::{Problem, ProblemCode};
 
-/// Runs a change to its end, in a task of its own: a request's future is dropped when its client goes away, and would
+/// Runs work to its end, in a task of its own: a request's future is dropped when its client goes away, and would
 /// leave, say, a password changed and the sessions of the old one alive.
 pub(crate) async fn run_to_completion<T, E>(
     change: impl Future<Output = Result<T, E>> + Send + 'static,
@@ -14,10 +14,12 @@ where
     T: Send + 'static,
     E: Into<Problem> + Send + 'static,
 {
-    match tokio::spawn(change.in_current_span()).await {
+    #[expect(clippy::disallowed_methods, reason = "its caller waits for it")]
+    let task = tokio::spawn(change.in_current_span());
+    match task.await {
         Ok(done) => done.map_err(Into::into),
         Err(died) => {
-            tracing::error!(event = event::REQUEST_FAILED, %died, "a change broke off");
+            tracing::error!(event = event::REQUEST_FAILED, %died, "task of a request died");
             Err(Problem::new(ProblemCode::Internal))
         }
     }

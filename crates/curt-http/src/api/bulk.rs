@@ -12,9 +12,9 @@ use http::StatusCode;
 
 use super::body::{self, JSON, Object};
 use super::documented::BulkProblems;
+use super::idempotency::{REPLAYED, read_idempotency_key};
 use super::link_body::{BulkBody, BulkResult, BulkResultsBody, LinkBody};
 use super::links::YES;
-use super::once::{REPLAYED, once};
 use crate::body_budget::HeldByAnswer;
 use crate::caller::Caller;
 use crate::problem::Problem;
@@ -56,14 +56,14 @@ pub(crate) async fn bulk(
     let _working = app.bodies.begin_work(raw.len()).await;
     let Object(bulk): Object<BulkBody> = body::from_json(&raw)?;
     let body_permit = raw.into_permit();
-    let once = once(
+    let once = read_idempotency_key(
         &parts.headers,
         principal.as_ref(),
         caller.address,
         "POST /api/v1/links/bulk",
         &bulk,
     )?;
-    let creator = caller.of_links(principal.as_ref());
+    let creator = caller.link_caller(principal.as_ref());
     let drafts = bulk
         .links
         .into_iter()

@@ -76,8 +76,8 @@ pub(crate) async fn create(
     let role = asked.role.map_or(Role::Member, Role::from);
     let ttl = until_key_ends(&app, &principal, ttl(asked.ttl_seconds)?).await?;
     let origin = caller.origin().by(principal.user);
-    let people = Arc::clone(&app.accounts.people);
-    let invited = run_to_completion(async move { people.invite(role, ttl, origin).await }).await?;
+    let users = Arc::clone(&app.accounts.users);
+    let invited = run_to_completion(async move { users.invite(role, ttl, origin).await }).await?;
     let body = InviteBody {
         url: format!("{}/sign-up?invite={}", app.public.base(), invited.code),
         code: invited.code,

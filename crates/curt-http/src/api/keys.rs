@@ -16,7 +16,7 @@ use super::documented::{AdminListProblems, EndProblems, NewKeyProblems, RotatePr
 use super::key_body::{IssuedBody, KeyBody, KeysBody, NewKeyBody, RotateBody};
 use super::names::{UserId, rule};
 use super::query;
-use crate::caller::{Caller, permit};
+use crate::caller::{Caller, check_scope};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use crate::tasks::run_to_completion;
@@ -80,7 +80,7 @@ pub(crate) async fn create(
         redirections: rule("redirections", new.redirections)?,
     };
     if allowance != Allowance::default() {
-        permit(&principal, Scope::Admin)?;
+        check_scope(&principal, Scope::Admin)?;
     }
     let scopes = match new.scopes {
         Some(names) => names.into_iter().map(Scope::from).collect(),
@@ -196,7 +196,7 @@ fn whose(principal: &Principal, uri: &Uri) -> Result<OwnerId, Problem> {
     let [user] = query::values(uri.query().unwrap_or_default(), ["user"])?;
     match query::user("user", user.as_deref())? {
         Some(user) if user.0 != principal.user => {
-            permit(principal, Scope::Admin)?;
+            check_scope(principal, Scope::Admin)?;
             Ok(user.0)
         }
         _ => Ok(principal.user),
@@ -229,5 +229,5 @@ async fn covers(
     let key = app.accounts.api_keys.get(prefix, whose).await?;
     key.scopes
         .iter()
-        .try_for_each(|scope| permit(principal, scope))
+        .try_for_each(|scope| check_scope(principal, scope))
 }

@@ -17,7 +17,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::time::timeout;
 
 /// How long an answer waits for the rest of a body.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A body that its handler and the layer around it both hold.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl SharedBody {
             }
             true
         };
-        timeout(PATIENCE, reading).await.unwrap_or(false)
+        timeout(TIMEOUT, reading).await.unwrap_or(false)
     }
 }
 

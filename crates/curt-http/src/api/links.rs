@@ -18,12 +18,12 @@ use super::body::{self, JSON, MERGE_PATCH, Object};
 use super::documented::{
     ChangeProblems, CreateProblems, DeleteProblems, ListProblems, ReadProblems,
 };
+use super::idempotency::{REPLAYED, read_idempotency_key};
 use super::link_body::{EditLinkBody, LinkBody, NewLinkBody, PageBody};
 use super::list_query::{self, ListParams, ListRequest, OwnerFilter};
-use super::once::{REPLAYED, once};
 use super::readable::if_readable;
 use super::revision::{Condition, etag};
-use crate::caller::{Caller, permit};
+use crate::caller::{Caller, check_scope};
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
 use crate::state::App;
@@ -71,14 +71,14 @@ pub(crate) async fn create(
     let raw = body::read(&app, source, raw, HTTP_BODY_BYTES_MAX).await?;
     let new: Object<NewLinkBody> = body::from_json(&raw)?;
     let maker = principal.as_ref();
-    let once = once(
+    let once = read_idempotency_key(
         &parts.headers,
         maker,
         caller.address,
         "POST /api/v1/links",
         &new,
     )?;
-    let creator = caller.of_links(principal.as_ref());
+    let creator = caller.link_caller(principal.as_ref());
     let (created, quota) = app
         .link_operations()
         .create_link(creator, new.0.into(), once)
@@ -223,7 +223,7 @@ pub(crate) async fn edit(
     let (working, editor) = (Arc::clone(&app), principal.clone());
     let link = run_to_completion(async move {
         let operations = working.link_operations();
-        let caller = caller.of_links(Some(&editor));
+        let caller = caller.link_caller(Some(&editor));
         operations
             .edit_link(caller, who, &key, seen, changes.into())
             .await
@@ -269,7 +269,7 @@ fn whose(principal: &Principal, asked: ListRequest) -> Result<(Who, ListQuery), 
         OwnerFilter::All => None,
         OwnerFilter::One(owner) => Some(owner),
     };
-    permit(principal, Scope::Admin)?;
+    check_scope(principal, Scope::Admin)?;
     let query = ListQuery {
         owner,
         ..asked.query

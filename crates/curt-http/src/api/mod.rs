@@ -22,6 +22,7 @@ pub(crate) mod body;
 mod bulk;
 pub(crate) mod documented;
 pub(crate) mod health;
+mod idempotency;
 mod invites;
 mod key_body;
 mod keys;
@@ -32,7 +33,6 @@ mod list_query;
 mod moderation;
 mod names;
 mod observe;
-mod once;
 mod original;
 mod permissions;
 mod query;
@@ -55,7 +55,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use body::{form_only, read as read_body};
-pub(crate) use once::{REPLAYED, bind_to_client, fingerprint};
+pub(crate) use idempotency::{REPLAYED, bind_to_client, fingerprint};
 pub(crate) use sessions::with_cookies;
 pub(crate) use time::Rfc3339;
 

@@ -78,7 +78,7 @@ async fn switch(
     let (working, switcher) = (Arc::clone(&app), principal.clone());
     let link = run_to_completion(async move {
         let operations = working.link_operations();
-        let caller = caller.of_links(Some(&switcher));
+        let caller = caller.link_caller(Some(&switcher));
         operations.switch_link(caller, &key, state).await
     });
     let answer = shown(&app, StatusCode::OK, &link.await?);

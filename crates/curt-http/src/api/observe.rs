@@ -5,7 +5,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
@@ -19,6 +18,7 @@ use http::header::{
     VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::leftover::SharedBody;

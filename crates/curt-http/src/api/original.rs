@@ -110,7 +110,7 @@ pub(crate) async fn create_url(
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
     // A key in a header counts before one in the body, so that the body need not be read to refuse it.
-    let shown = match caller.shows_key() {
+    let shown = match caller.shows_api_key() {
         true => caller.require_creator(&app, None).await?,
         false => None,
     };
@@ -131,7 +131,7 @@ pub(crate) async fn create_url(
         link: new_link(asked)?,
         password: None,
     };
-    let creator = caller.of_links(principal.as_ref());
+    let creator = caller.link_caller(principal.as_ref());
     let creating = app.link_operations().create_link(creator, draft, None);
     let (created, quota) = creating.await.map_err(|error| match error {
         LinkError::Invalid(mistakes) => Problem::mistakes(mistakes, original_name),
@@ -173,7 +173,7 @@ pub(crate) async fn delete_url(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, raw) = request.into_parts();
-    let shown = match caller.shows_key() {
+    let shown = match caller.shows_api_key() {
         true => Some(caller.require_scope(&app, Scope::Manage).await?),
         false => None,
     };

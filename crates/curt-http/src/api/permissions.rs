@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use curt_accounts::{AccountError, Granted, Principal, Whom};
+use curt_accounts::{AccountError, Granted, Principal, UserRef};
 use curt_core::ports::PermissionId;
 use curt_core::{Link, OwnerId, Scope};
 use curt_links::Who;
@@ -22,7 +22,7 @@ use super::names::UserId;
 use super::query;
 use super::readable::if_readable;
 use super::time::Rfc3339;
-use crate::caller::{Caller, permit};
+use crate::caller::{Caller, check_scope};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use crate::tasks::run_to_completion;
@@ -132,8 +132,8 @@ pub(crate) async fn grant(
     let named = named(&principal, asked)?;
     let granted = run_to_completion(async move {
         let whom = match &named {
-            Named::Email(email) => Whom::Email(email),
-            Named::Id(id) => Whom::Id(*id),
+            Named::Email(email) => UserRef::Email(email),
+            Named::Id(id) => UserRef::Id(*id),
         };
         let granted = permissions.grant(&id, generation, whom, origin).await;
         granted.map_err(|failure| match failure {
@@ -186,7 +186,7 @@ fn named(principal: &Principal, asked: GrantBody) -> Result<Named, Problem> {
     match (asked.email, asked.user_id) {
         (Some(email), None) => Ok(Named::Email(email)),
         (None, Some(id)) => {
-            permit(principal, Scope::Admin)?;
+            check_scope(principal, Scope::Admin)?;
             let id = UserId::parse(&id).map(|id| Named::Id(id.0));
             let wrong = || Problem::invalid_field("user_id", "value", "Must be the id of a user.");
             id.ok_or_else(wrong)

@@ -162,4 +162,30 @@ mod tests {
             assert_eq!(problem.code(), ProblemCode::MalformedRequest, "{value:?}");
         }
     }
+
+    #[test]
+    fn mutated_tags_are_refused_or_name_revisions_that_have_that_tag() {
+        let samples = [
+            "\"1.1\"",
+            "W/\"3.14\", \"other\"",
+            "*",
+            "\"4294967295.7\",\"\"",
+        ];
+        curt_testkit::fuzz::Fuzz::new("entity tags", samples)
+            .with_words(["W/", "\"", "\"1.", ", "])
+            .run_texts(|text| {
+                let Ok(value) = HeaderValue::from_str(text) else {
+                    return false;
+                };
+                let headers = HeaderMap::from_iter([(IF_MATCH, value)]);
+                let Ok(condition) = Condition::if_match(&headers) else {
+                    return false;
+                };
+                if let Condition::Named(seen) = condition {
+                    let named = |seen: &Seen| text.contains(&tag(seen.revision));
+                    assert!(seen.iter().all(named), "{text:?}");
+                }
+                true
+            });
+    }
 }

@@ -109,9 +109,9 @@ pub(crate) async fn sign_in(
     request: Request,
 ) -> Result<Response, Problem> {
     caller.refuse_other_sites()?;
-    let agent = agent(request.headers());
+    let agent = user_agent(request.headers());
     let shown: SignInBody = body::json(&app, caller.body_source(None), request).await?;
-    let people = Arc::clone(&app.accounts.people);
+    let users = Arc::clone(&app.accounts.users);
     let origin = caller.origin();
     let replaces = caller.session_token().map(str::to_owned);
     let email = shown.email.clone();
@@ -122,10 +122,10 @@ pub(crate) async fn sign_in(
             agent: &agent,
             replaces: replaces.as_deref(),
         };
-        people.sign_in(shown, origin).await
+        users.sign_in(shown, origin).await
     });
     let signed_in = caller.guess_sign_in(&app, &email, signed_in).await?;
-    let lasts = app.accounts.people.settings().session_max.as_secs();
+    let lasts = app.accounts.users.settings().session_max.as_secs();
     let cookies = cookie::signed_in(app.public.base(), &signed_in, lasts);
     let session = &signed_in.session;
     let body = SignedInBody {
@@ -146,7 +146,7 @@ pub(crate) async fn sign_in(
 )]
 pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Read).await?;
-    let sessions = app.accounts.people.sessions(principal.user).await?;
+    let sessions = app.accounts.users.sessions(principal.user).await?;
     let current = principal.session();
     let sessions = sessions.iter();
     let body = SessionsBody {
@@ -181,9 +181,9 @@ pub(crate) async fn end(
         sign_out(&app, &caller, &principal).await?;
         return Ok(with_cookies(response, cookie::clear(app.public.base())));
     }
-    let people = Arc::clone(&app.accounts.people);
+    let users = Arc::clone(&app.accounts.users);
     let origin = caller.origin().by(principal.user);
-    run_to_completion(async move { people.end_session(principal.user, &id, origin).await }).await?;
+    run_to_completion(async move { users.end_session(principal.user, &id, origin).await }).await?;
     Ok(response)
 }
 
@@ -194,9 +194,9 @@ async fn sign_out(app: &App, caller: &Caller, principal: &Principal) -> Result<(
         .filter(|_| principal.session().is_some());
     let token = token.ok_or_else(|| Problem::new(ProblemCode::NotFound))?;
     let token = token.to_owned();
-    let people = Arc::clone(&app.accounts.people);
+    let users = Arc::clone(&app.accounts.users);
     let origin = caller.origin();
-    run_to_completion(async move { people.sign_out(&token, origin).await }).await
+    run_to_completion(async move { users.sign_out(&token, origin).await }).await
 }
 
 pub(crate) fn with_cookies(
@@ -209,7 +209,7 @@ pub(crate) fn with_cookies(
     response
 }
 
-fn agent(headers: &HeaderMap) -> String {
+fn user_agent(headers: &HeaderMap) -> String {
     let agent = headers
         .get(USER_AGENT)
         .map_or(&[][..], HeaderValue::as_bytes);

@@ -1,6 +1,6 @@
 //! Users as JSON: what clients send and what they get.
 
-use curt_accounts::{EditPerson, NewPerson};
+use curt_accounts::{NewUser, UserEdit};
 use curt_core::limits::{EMAIL_BYTES_MAX, NAME_BYTES_MAX};
 use curt_core::{Role, User};
 use serde::{Deserialize, Serialize};
@@ -40,8 +40,8 @@ pub(crate) struct NewUserBody {
 }
 
 impl NewUserBody {
-    pub(crate) fn into_person(self) -> NewPerson {
-        NewPerson {
+    pub(crate) fn into_new_user(self) -> NewUser {
+        NewUser {
             first_name: self.first_name,
             middle_name: self.middle_name,
             last_name: self.last_name,
@@ -99,10 +99,10 @@ impl EditUserBody {
     }
 
     /// Everything but `disabled`.
-    pub(crate) fn into_edit(self) -> Result<EditPerson, Problem> {
+    pub(crate) fn into_edit(self) -> Result<UserEdit, Problem> {
         let creations = self.creations.map(|rate| rule("creations", rate));
         let redirections = self.redirections.map(|rate| rule("redirections", rate));
-        Ok(EditPerson {
+        Ok(UserEdit {
             first_name: self.first_name,
             middle_name: self.middle_name,
             last_name: self.last_name,

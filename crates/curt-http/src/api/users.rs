@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use curt_accounts::{AccountError, EditPerson, Principal, Whom};
+use curt_accounts::{AccountError, Principal, UserEdit, UserRef};
 use curt_core::limits::PASSWORD_BYTES_MAX;
 use curt_core::{OwnerId, Role, Scope, User};
 use http::header::LOCATION;
@@ -20,7 +20,7 @@ use super::names::UserId;
 use super::query;
 use super::readable::if_readable;
 use super::user_body::{EditUserBody, NewUserBody, PasswordBody, UserBody, UsersBody};
-use crate::caller::{Caller, permit, scope_missing};
+use crate::caller::{Caller, check_scope, scope_missing};
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use crate::tasks::run_to_completion;
@@ -76,21 +76,22 @@ async fn add(
         let why = "An administrator needs no invitation to make an account.";
         return Err(Problem::invalid_field("invite", "unused", why));
     }
-    let people = Arc::clone(&app.accounts.people);
+    let users = Arc::clone(&app.accounts.users);
     let origin = caller.origin().by(principal.user);
     let role = new.role.map_or(Role::Member, Role::from);
-    let person = new.into_person();
-    run_to_completion(async move { people.add(&person, role, origin).await }).await
+    let new_user = new.into_new_user();
+    run_to_completion(async move { users.add(&new_user, role, origin).await }).await
 }
 
 async fn sign_up(app: &App, caller: &Caller, new: NewUserBody) -> Result<User, Problem> {
     caller.refuse_other_sites()?;
     caller.may_sign_up(app).await?;
-    let people = Arc::clone(&app.accounts.people);
+    let users = Arc::clone(&app.accounts.users);
     let origin = caller.origin();
     let invite = new.invite.clone();
-    let person = new.into_person();
-    run_to_completion(async move { people.sign_up(&person, invite.as_deref(), origin).await }).await
+    let new_user = new.into_new_user();
+    run_to_completion(async move { users.sign_up(&new_user, invite.as_deref(), origin).await })
+        .await
 }
 
 /// List users
@@ -117,8 +118,8 @@ pub(crate) async fn list(
     let [after, limit] = query::values(uri.query().unwrap_or_default(), ["after", "limit"])?;
     let after = query::user("after", after.as_deref())?.map(|id| id.0);
     let limit = query::limit(limit.as_deref())?;
-    let people = Arc::clone(&app.accounts.people);
-    let reading = async move { people.list(after, limit).await };
+    let users = Arc::clone(&app.accounts.users);
+    let reading = async move { users.list(after, limit).await };
     let users = app.scans.read(principal.user, reading).await??;
     let last = users.last().filter(|_| users.len() == limit);
     let body = UsersBody {
@@ -146,7 +147,7 @@ pub(crate) async fn read(
 ) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Read).await?;
     let id = whom(&principal, id)?;
-    let user = app.accounts.people.get(Whom::Id(id)).await?;
+    let user = app.accounts.users.get(UserRef::Id(id)).await?;
     Ok(Json(UserBody::new(&user)).into_response())
 }
 
@@ -182,7 +183,7 @@ pub(crate) async fn edit(
     let changes: EditUserBody =
         body::merge_patch(&app, caller.body_source(Some(&principal)), request).await?;
     if changes.is_for_administrators() {
-        permit(&principal, Scope::Admin)?;
+        check_scope(&principal, Scope::Admin)?;
     }
     refuse_to_lock_oneself_out(&principal, id, &changes)?;
     check_email(&app, &caller, &principal, id, &changes).await?;
@@ -190,15 +191,15 @@ pub(crate) async fn edit(
     let edit = changes.into_edit()?;
     let origin = caller.origin().by(principal.user);
     let user = run_to_completion(async move {
-        let people = &app.accounts.people;
-        let whom = Whom::Id(id);
-        if edit != EditPerson::default() {
-            people.edit(whom, &edit, None, origin).await?;
+        let users = &app.accounts.users;
+        let whom = UserRef::Id(id);
+        if edit != UserEdit::default() {
+            users.edit(whom, &edit, None, origin).await?;
         }
         let user = match disabled {
-            Some(true) => people.disable(whom, origin).await?,
-            Some(false) => people.enable(whom, origin).await?,
-            None => people.get(whom).await?,
+            Some(true) => users.disable(whom, origin).await?,
+            Some(false) => users.enable(whom, origin).await?,
+            None => users.get(whom).await?,
         };
         if limited || disabled.is_some() {
             app.refresh_limited().await?;
@@ -226,8 +227,8 @@ async fn check_email(
     let Some(email) = changes.email.as_deref().filter(|_| id == principal.user) else {
         return Ok(());
     };
-    let people = &app.accounts.people;
-    if !people.changes_email(id, email).await? {
+    let users = &app.accounts.users;
+    if !users.changes_email(id, email).await? {
         return Ok(());
     }
     let Some(password) = password else {
@@ -294,17 +295,17 @@ pub(crate) async fn change_password(
             let change = run_to_completion(async move {
                 let (old, new) = (old.reveal(), new_password.reveal());
                 let keep = principal.session();
-                let people = &services.people;
-                people.change_password(id, old, new, keep, origin).await?;
+                let users = &services.users;
+                users.change_password(id, old, new, keep, origin).await?;
                 services.revoke_keys_if(revoke_api_keys, id, origin).await
             });
             caller.guess_password(&app, id, change).await
         }
         None if id != principal.user => {
             run_to_completion(async move {
-                let people = &services.people;
+                let users = &services.users;
                 let new = new_password.reveal();
-                people.set_password(Whom::Id(id), new, origin).await?;
+                users.set_password(UserRef::Id(id), new, origin).await?;
                 services.revoke_keys_if(revoke_api_keys, id, origin).await
             })
             .await

@@ -33,7 +33,7 @@ const X_API_KEY: &str = "x-api-key";
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) address: IpAddr,
-    header: Shown,
+    header: ShownCredential,
     cookie: Option<String>,
     /// The token by which the browser may be known to an account.
     browser: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Caller {
 }
 
 #[derive(Clone)]
-enum Shown {
+enum ShownCredential {
     Nothing,
     Token(String),
     Malformed(&'static str),
@@ -55,7 +55,7 @@ impl FromRequestParts<Arc<App>> for Caller {
         let base = app.public.base();
         Ok(Self {
             address: address::of(parts, &app.settings.api.trusted_proxies),
-            header: in_headers(&parts.headers),
+            header: credential_in_headers(&parts.headers),
             cookie: cookie::session(&parts.headers, base).map(str::to_owned),
             browser: cookie::browser(&parts.headers, base).map(str::to_owned),
             site: Site::of(&parts.headers, base),
@@ -72,11 +72,11 @@ impl Caller {
         parameter: Option<&str>,
     ) -> Result<Option<Principal>, Problem> {
         let token = match &self.header {
-            Shown::Malformed(why) => {
+            ShownCredential::Malformed(why) => {
                 return Err(Problem::new(ProblemCode::CredentialsInvalid).detail(*why));
             }
-            Shown::Token(token) => Some(token.as_str()),
-            Shown::Nothing => parameter.filter(|token| !token.is_empty()),
+            ShownCredential::Token(token) => Some(token.as_str()),
+            ShownCredential::Nothing => parameter.filter(|token| !token.is_empty()),
         };
         if let Some(token) = token {
             let principal = app.accounts.api_keys.authenticate(token).await?;
@@ -91,7 +91,7 @@ impl Caller {
         let Some(token) = &self.cookie else {
             return Ok(None);
         };
-        let principal = app.accounts.people.authenticate_session(token).await?;
+        let principal = app.accounts.users.authenticate_session(token).await?;
         if principal.is_some() && self.changes && self.site != Site::Own {
             return Err(Problem::new(ProblemCode::CrossSite));
         }
@@ -115,7 +115,7 @@ impl Caller {
     ) -> Result<Principal, Problem> {
         let principal = self.principal(app, parameter).await?;
         let principal = principal.ok_or_else(|| Problem::new(ProblemCode::CredentialsMissing))?;
-        permit(&principal, scope)?;
+        check_scope(&principal, scope)?;
         Ok(principal)
     }
 
@@ -127,7 +127,7 @@ impl Caller {
         parameter: Option<&str>,
     ) -> Result<Option<Principal>, Problem> {
         if let Some(principal) = self.principal(app, parameter).await? {
-            permit(&principal, Scope::Create)?;
+            check_scope(&principal, Scope::Create)?;
             return Ok(Some(principal));
         }
         if !app.settings.api.anonymous_create {
@@ -145,8 +145,8 @@ impl Caller {
     }
 
     /// Whether the request shows an API key in a header, which counts whatever else it shows.
-    pub(crate) fn shows_key(&self) -> bool {
-        matches!(self.header, Shown::Token(_))
+    pub(crate) fn shows_api_key(&self) -> bool {
+        matches!(self.header, ShownCredential::Token(_))
     }
 
     /// Refuses a caller who could not create a single link now, so that the body need not be read.
@@ -161,7 +161,7 @@ impl Caller {
     }
 
     /// Returns who asks, for an operation on links.
-    pub(crate) fn of_links<'a>(&self, principal: Option<&'a Principal>) -> LinkCaller<'a> {
+    pub(crate) fn link_caller<'a>(&self, principal: Option<&'a Principal>) -> LinkCaller<'a> {
         LinkCaller {
             principal,
             address: self.address,
@@ -176,11 +176,11 @@ impl Caller {
         sign_in: impl Future<Output = Result<T, Problem>>,
     ) -> Result<T, Problem> {
         let (browser, session) = (self.browser.as_deref(), self.session_token());
-        let people = &app.accounts.people;
-        let browser = people.known_browser(email, browser, session).await?;
+        let users = &app.accounts.users;
+        let browser = users.known_browser(email, browser, session).await?;
         let limits = &app.accounts.limits;
         let guess = limits.sign_ins(self.address, email, browser.as_deref());
-        settle(app, guess.await?, sign_in).await
+        run_guess(app, guess.await?, sign_in).await
     }
 
     /// As [`guess_sign_in`](Self::guess_sign_in), for somebody who is signed in and shows their password once more.
@@ -191,7 +191,7 @@ impl Caller {
         check: impl Future<Output = Result<T, Problem>>,
     ) -> Result<T, Problem> {
         let guess = app.accounts.limits.password_checks(user).await?;
-        settle(app, guess, check).await
+        run_guess(app, guess, check).await
     }
 
     /// Checks somebody's own password before they change what they sign in with.
@@ -203,7 +203,7 @@ impl Caller {
     ) -> Result<(), Problem> {
         let origin = self.origin().by(user);
         let check = async {
-            let checked = app.accounts.people.check_password(user, password, origin);
+            let checked = app.accounts.users.check_password(user, password, origin);
             Ok(checked.await.map(drop)?)
         };
         self.guess_password(app, user, check).await
@@ -237,7 +237,7 @@ impl Caller {
 }
 
 /// Does what was counted as a guess, if it is granted, and gives the guess back unless it was wrong.
-async fn settle<T>(
+async fn run_guess<T>(
     app: &App,
     guess: Guess,
     work: impl Future<Output = Result<T, Problem>>,
@@ -251,7 +251,7 @@ async fn settle<T>(
     outcome
 }
 
-pub(crate) fn permit(principal: &Principal, scope: Scope) -> Result<(), Problem> {
+pub(crate) fn check_scope(principal: &Principal, scope: Scope) -> Result<(), Problem> {
     if principal.may(scope) {
         Ok(())
     } else {
@@ -264,20 +264,22 @@ pub(crate) fn scope_missing(scope: Scope) -> Problem {
     Problem::new(ProblemCode::ScopeMissing).detail(what)
 }
 
-fn in_headers(headers: &HeaderMap) -> Shown {
+fn credential_in_headers(headers: &HeaderMap) -> ShownCredential {
     if let Some(value) = headers.get(AUTHORIZATION) {
         let parts = value.to_str().ok();
         return match parts.and_then(|value| value.trim().split_once(' ')) {
-            None => Shown::Malformed("The Authorization header must be \"Bearer KEY\"."),
+            None => ShownCredential::Malformed("The Authorization header must be \"Bearer KEY\"."),
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
-                Shown::Token(token.trim().to_owned())
+                ShownCredential::Token(token.trim().to_owned())
             }
-            Some(_) => Shown::Malformed("The scheme of the Authorization header must be Bearer."),
+            Some(_) => {
+                ShownCredential::Malformed("The scheme of the Authorization header must be Bearer.")
+            }
         };
     }
     match headers.get(X_API_KEY).map(|value| value.to_str()) {
-        None => Shown::Nothing,
-        Some(Ok(token)) => Shown::Token(token.trim().to_owned()),
-        Some(Err(_)) => Shown::Malformed("The key in X-Api-Key is not ASCII."),
+        None => ShownCredential::Nothing,
+        Some(Ok(token)) => ShownCredential::Token(token.trim().to_owned()),
+        Some(Err(_)) => ShownCredential::Malformed("The key in X-Api-Key is not ASCII."),
     }
 }

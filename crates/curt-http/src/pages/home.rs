@@ -33,7 +33,7 @@ struct HomePage {
     assets: &'static Assets,
     version: &'static str,
     host: String,
-    person: Option<Person>,
+    user_menu: Option<UserMenu>,
     asks_for_key: bool,
     visibilities: [Choice; 3],
     choices: Vec<Choice>,
@@ -47,7 +47,7 @@ struct HomePage {
 
 /// Whoever is signed in.
 #[derive(Clone)]
-struct Person {
+struct UserMenu {
     name: String,
     csrf: String,
 }
@@ -140,7 +140,7 @@ async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, Pr
         key: bind_to_client(once.key, principal.as_ref(), caller.address),
         ..once
     });
-    let creator = caller.of_links(principal.as_ref());
+    let creator = caller.link_caller(principal.as_ref());
     let draft = LinkDraft { link, password };
     let (created, _) = app
         .link_operations()
@@ -221,7 +221,7 @@ fn blank(app: &App, visitor: Option<&Visitor>) -> HomePage {
         assets: Assets::addresses(),
         version: VERSION,
         host: host.to_owned(),
-        person: visitor.map(|visitor| Person {
+        user_menu: visitor.map(|visitor| UserMenu {
             name: visitor.name(),
             csrf: visitor.csrf.clone(),
         }),

@@ -41,7 +41,7 @@ impl SignInPage {
             version: VERSION,
             next: own_path(next).map(str::to_owned),
             email: String::new(),
-            offers_sign_up: app.accounts.people.settings().sign_up != SignUp::Closed,
+            offers_sign_up: app.accounts.users.settings().sign_up != SignUp::Closed,
             mistakes: Mistakes::default(),
         }
     }
@@ -64,17 +64,17 @@ pub(super) async fn sign_in(
     caller: Caller,
     request: Request,
 ) -> Response {
-    let agent = agent(request.headers());
-    let form = match posted(&app, &caller, request).await {
+    let agent = user_agent(request.headers());
+    let form = match read_form(&app, &caller, request).await {
         Ok(form) => form,
         Err(problem) => return problem.into_response(),
     };
     let (email, next) = (form.text("email"), form.text("next"));
     let password = form.secret("password").to_owned();
-    let signed_in = come_in(&app, &caller, email.clone(), password, agent);
+    let signed_in = begin_session(&app, &caller, email.clone(), password, agent);
     match caller.guess_sign_in(&app, &email, signed_in).await {
         Ok(cookies) => {
-            let next = onward(&app, &next).await;
+            let next = checked_next(&app, &next).await;
             with_cookies(see_other(next.unwrap_or("/")), cookies)
         }
         Err(problem) => {
@@ -99,7 +99,7 @@ pub(super) async fn sign_out(
         let (app, caller) = (Arc::clone(&app), caller.clone());
         run_to_completion(async move {
             let token = caller.session_token().unwrap_or_default();
-            app.accounts.people.sign_out(token, caller.origin()).await
+            app.accounts.users.sign_out(token, caller.origin()).await
         })
         .await?;
     }
@@ -111,14 +111,18 @@ pub(super) async fn sign_out(
 }
 
 /// A form that acts without a session.
-pub(super) async fn posted(app: &App, caller: &Caller, request: Request) -> Result<Form, Problem> {
+pub(super) async fn read_form(
+    app: &App,
+    caller: &Caller,
+    request: Request,
+) -> Result<Form, Problem> {
     caller.refuse_other_sites()?;
     Form::read(app, request).await
 }
 
 /// Where to go after signing in: to a page of this server or to a link that asks for it. Any other link leads away, and
 /// a sign-in that ends on somebody else's page is what the owner of that page may have wanted.
-async fn onward<'n>(app: &App, next: &'n str) -> Option<&'n str> {
+async fn checked_next<'n>(app: &App, next: &'n str) -> Option<&'n str> {
     let next = own_path(next)?;
     let first = next[1..].split(['/', '?', '#']).next().unwrap_or_default();
     if first.is_empty() || is_reserved(first) {
@@ -135,14 +139,14 @@ async fn onward<'n>(app: &App, next: &'n str) -> Option<&'n str> {
 }
 
 /// Begins a session and returns the cookies for it. The session that the browser had ends.
-pub(super) async fn come_in(
+pub(super) async fn begin_session(
     app: &Arc<App>,
     caller: &Caller,
     email: String,
     password: String,
     agent: String,
 ) -> Result<Vec<HeaderValue>, Problem> {
-    let people = Arc::clone(&app.accounts.people);
+    let users = Arc::clone(&app.accounts.users);
     let caller = caller.clone();
     let signed_in = run_to_completion(async move {
         let shown = SignIn {
@@ -151,16 +155,16 @@ pub(super) async fn come_in(
             agent: &agent,
             replaces: caller.session_token(),
         };
-        people.sign_in(shown, caller.origin()).await
+        users.sign_in(shown, caller.origin()).await
     });
     let signed_in = signed_in.await?;
-    let seconds = app.accounts.people.settings().session_max.as_secs();
+    let seconds = app.accounts.users.settings().session_max.as_secs();
     let base = app.public.base();
     Ok(cookie::signed_in(base, &signed_in, seconds))
 }
 
 /// The browser as it calls itself.
-pub(super) fn agent(headers: &HeaderMap) -> String {
+pub(super) fn user_agent(headers: &HeaderMap) -> String {
     let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes);
     String::from_utf8_lossy(agent.unwrap_or_default()).into_owned()
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use curt_accounts::{NewPerson, SignUp};
+use curt_accounts::{NewUser, SignUp};
 use http::{StatusCode, Uri};
 
 use super::assets::Assets;
 use super::form::{Form, Mistakes, see_other};
-use super::sign_in::{agent, come_in, posted};
+use super::sign_in::{begin_session, read_form, user_agent};
 use super::{VERSION, page, refused};
 use crate::api::with_cookies;
 use crate::caller::Caller;
@@ -23,14 +23,14 @@ use crate::tasks::run_to_completion;
 struct SignUpPage {
     assets: &'static Assets,
     version: &'static str,
-    door: Door,
+    sign_up_token: SignUpToken,
     typed: Typed,
     mistakes: Mistakes,
 }
 
 /// What lets somebody make an account.
 #[derive(Clone)]
-enum Door {
+enum SignUpToken {
     /// The code of an invitation, where one is needed or shown.
     Invite { code: String, is_asked: bool },
     /// The token that was printed when the server was started for the first time.
@@ -56,8 +56,8 @@ impl Typed {
         }
     }
 
-    fn person(&self, form: &Form) -> NewPerson {
-        NewPerson {
+    fn new_user(&self, form: &Form) -> NewUser {
+        NewUser {
             first_name: self.first_name.clone(),
             middle_name: Some(self.middle_name.clone()),
             last_name: self.last_name.clone(),
@@ -68,11 +68,11 @@ impl Typed {
 }
 
 impl SignUpPage {
-    fn new(door: Door) -> Self {
+    fn new(sign_up_token: SignUpToken) -> Self {
         Self {
             assets: Assets::addresses(),
             version: VERSION,
-            door,
+            sign_up_token,
             typed: Typed::default(),
             mistakes: Mistakes::default(),
         }
@@ -81,8 +81,8 @@ impl SignUpPage {
 
 pub(super) async fn show(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     let asked = Form::parse(uri.query().unwrap_or_default().as_bytes());
-    let door = invited(&app, asked.text("invite"))?;
-    Ok(page(StatusCode::OK, &SignUpPage::new(door)))
+    let sign_up_token = invite_token(&app, asked.text("invite"))?;
+    Ok(page(StatusCode::OK, &SignUpPage::new(sign_up_token)))
 }
 
 pub(super) async fn sign_up(
@@ -90,16 +90,16 @@ pub(super) async fn sign_up(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let agent = agent(request.headers());
-    let form = posted(&app, &caller, request).await?;
-    let door = invited(&app, form.text("invite"))?;
-    Ok(enter(&app, &caller, &form, agent, door).await)
+    let agent = user_agent(request.headers());
+    let form = read_form(&app, &caller, request).await?;
+    let sign_up_token = invite_token(&app, form.text("invite"))?;
+    Ok(handle_sign_up(&app, &caller, &form, agent, sign_up_token).await)
 }
 
 pub(super) async fn show_setup(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
     let asked = Form::parse(uri.query().unwrap_or_default().as_bytes());
-    let door = first(&app, asked.text("token")).await?;
-    Ok(page(StatusCode::OK, &SignUpPage::new(door)))
+    let sign_up_token = setup_token(&app, asked.text("token")).await?;
+    Ok(page(StatusCode::OK, &SignUpPage::new(sign_up_token)))
 }
 
 pub(super) async fn set_up(
@@ -107,44 +107,44 @@ pub(super) async fn set_up(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let agent = agent(request.headers());
-    let form = posted(&app, &caller, request).await?;
-    let door = first(&app, form.text("token")).await?;
-    Ok(enter(&app, &caller, &form, agent, door).await)
+    let agent = user_agent(request.headers());
+    let form = read_form(&app, &caller, request).await?;
+    let sign_up_token = setup_token(&app, form.text("token")).await?;
+    Ok(handle_sign_up(&app, &caller, &form, agent, sign_up_token).await)
 }
 
-fn invited(app: &App, code: String) -> Result<Door, Problem> {
-    let is_asked = match app.accounts.people.settings().sign_up {
+fn invite_token(app: &App, code: String) -> Result<SignUpToken, Problem> {
+    let is_asked = match app.accounts.users.settings().sign_up {
         SignUp::Closed => return Err(Problem::new(ProblemCode::SignUpClosed)),
         SignUp::Invite => true,
         SignUp::Open => !code.is_empty(),
     };
-    Ok(Door::Invite { code, is_asked })
+    Ok(SignUpToken::Invite { code, is_asked })
 }
 
-async fn first(app: &App, token: String) -> Result<Door, Problem> {
-    if app.accounts.people.is_setup_open(&token).await? {
-        Ok(Door::Setup { token })
+async fn setup_token(app: &App, token: String) -> Result<SignUpToken, Problem> {
+    if app.accounts.users.is_setup_open(&token).await? {
+        Ok(SignUpToken::Setup { token })
     } else {
         Err(Problem::new(ProblemCode::NotFound))
     }
 }
 
 /// Makes the account and signs its owner in.
-async fn enter(
+async fn handle_sign_up(
     app: &Arc<App>,
     caller: &Caller,
     form: &Form,
     agent: String,
-    door: Door,
+    sign_up_token: SignUpToken,
 ) -> Response {
     let typed = Typed::of(form);
     let tried = async {
         caller.may_sign_up(app).await?;
-        let new = typed.person(form);
+        let new = typed.new_user(form);
         let (email, password) = (new.email.clone(), new.password.clone());
-        make(app, caller, new, door.clone()).await?;
-        come_in(app, caller, email, password, agent).await
+        sign_up_user(app, caller, new, sign_up_token.clone()).await?;
+        begin_session(app, caller, email, password, agent).await
     };
     match tried.await {
         Ok(cookies) => with_cookies(see_other("/account?done=welcome"), cookies),
@@ -154,23 +154,28 @@ async fn enter(
             let shown = SignUpPage {
                 typed,
                 mistakes: Mistakes::of_problem(&problem),
-                ..SignUpPage::new(door)
+                ..SignUpPage::new(sign_up_token)
             };
             refused(problem, |status| page(status, &shown))
         }
     }
 }
 
-async fn make(app: &App, caller: &Caller, new: NewPerson, door: Door) -> Result<(), Problem> {
-    let people = Arc::clone(&app.accounts.people);
+async fn sign_up_user(
+    app: &App,
+    caller: &Caller,
+    new: NewUser,
+    sign_up_token: SignUpToken,
+) -> Result<(), Problem> {
+    let users = Arc::clone(&app.accounts.users);
     let origin = caller.origin();
     run_to_completion(async move {
-        match door {
-            Door::Invite { code, .. } => {
+        match sign_up_token {
+            SignUpToken::Invite { code, .. } => {
                 let code = Some(code).filter(|code| !code.is_empty());
-                people.sign_up(&new, code.as_deref(), origin).await
+                users.sign_up(&new, code.as_deref(), origin).await
             }
-            Door::Setup { token } => people.set_up(&token, &new, origin).await,
+            SignUpToken::Setup { token } => users.set_up(&token, &new, origin).await,
         }
     })
     .await

@@ -1,6 +1,6 @@
 //! Who is signed in, as pages show them, and how their forms prove that a page of ours made them.
 
-use curt_accounts::{Principal, Whom};
+use curt_accounts::{Principal, UserRef};
 use curt_core::{Scope, User};
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -25,7 +25,7 @@ impl Visitor {
         let (Some(principal), Some(token)) = (principal, caller.session_token()) else {
             return Ok(None);
         };
-        let user = app.accounts.people.get(Whom::Id(principal.user)).await?;
+        let user = app.accounts.users.get(UserRef::Id(principal.user)).await?;
         Ok(Some(Self {
             principal,
             user,

@@ -35,7 +35,7 @@ impl From<LinkError> for Problem {
         match error {
             LinkError::Invalid(mistakes) => Self::mistakes(mistakes, field_name),
             LinkError::InvalidItem { at, mistakes } => {
-                Self::mistakes(mistakes, field_name).inside(&format!("links[{at}]"))
+                Self::mistakes(mistakes, field_name).within_part(&format!("links[{at}]"))
             }
             LinkError::QuotaExceeded(decision) => rate_limit::refused(&decision),
             LinkError::AliasTaken => {
@@ -67,7 +67,7 @@ impl From<AccountError> for Problem {
             AccountError::SignUpClosed => Self::new(ProblemCode::SignUpClosed),
             AccountError::InviteInvalid => Self::new(ProblemCode::InviteInvalid),
             AccountError::SetupClosed | AccountError::NotFound => Self::new(ProblemCode::NotFound),
-            AccountError::MakerEnded => Self::new(ProblemCode::CredentialsInvalid),
+            AccountError::IssuerEnded => Self::new(ProblemCode::CredentialsInvalid),
             AccountError::NotItsKey => Self::new(ProblemCode::ScopeMissing).detail(
                 "An API key replaces only itself and the keys that it made. For others, sign in, or use a key with \
                  the scope \"admin\" and without a limit.",
@@ -100,7 +100,9 @@ impl From<PortError> for Problem {
                 tracing::debug!(event = event::REQUEST_FAILED, %error, "request refused under load");
                 return Self::new(ProblemCode::Overloaded);
             }
-            ErrorKind::Timeout | ErrorKind::Unavailable => ProblemCode::StoreUnavailable,
+            ErrorKind::Timeout | ErrorKind::Unavailable | ErrorKind::StaleEpoch => {
+                ProblemCode::StoreUnavailable
+            }
             ErrorKind::Corrupt | ErrorKind::Invalid | ErrorKind::Bug => ProblemCode::Internal,
         };
         if let Some(left_out) = FAILURES.admit(&error) {

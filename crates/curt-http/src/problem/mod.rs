@@ -197,7 +197,7 @@ impl Problem {
 
     /// Says in which part of the body the fields are.
     #[must_use]
-    pub(crate) fn inside(mut self, part: &str) -> Self {
+    pub(crate) fn within_part(mut self, part: &str) -> Self {
         if self.errors.is_empty() {
             return self;
         }

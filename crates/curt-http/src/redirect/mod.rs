@@ -17,7 +17,7 @@ mod parse;
 pub(crate) mod slow;
 mod wire;
 
-use curt_accounts::EvenTime;
+use curt_accounts::ConstantTime;
 use curt_core::PortResult;
 use curt_links::Resolution;
 
@@ -34,5 +34,5 @@ pub(crate) use self::wire::{ResponseHeads, SECURE_ONLY, encode_query, finish, ht
 pub(crate) struct Resolved {
     pub(crate) resolution: PortResult<Resolution>,
     /// When the look-up began.
-    pub(crate) begun: EvenTime,
+    pub(crate) begun: ConstantTime,
 }

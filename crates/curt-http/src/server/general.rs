@@ -27,7 +27,7 @@ use tower::ServiceExt;
 use super::final_response::FinalResponse;
 use super::handoff::HandedOffConnection;
 use super::linger::linger;
-use super::patience::Patience;
+use super::phase_deadline::PhaseDeadline;
 use super::request_reader::{RequestReader, SharedRefusal};
 use super::stop::StopSteps;
 use crate::body_budget::HeldByAnswer;
@@ -60,20 +60,20 @@ impl General {
         let stream = match TcpStream::from_std(stream) {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::debug!(%error, "a connection could not be taken over");
+                tracing::debug!(%error, "handoff failed");
                 return;
             }
         };
-        let patience = Arc::new(Patience::new(&self.settings));
+        let phase_deadline = Arc::new(PhaseDeadline::new(&self.settings));
         let refusal = SharedRefusal::default();
         let socket = Socket {
             stream,
             requests: RequestReader::new(&prefix, Arc::clone(&refusal)),
-            patience: Arc::clone(&patience),
+            phase_deadline: Arc::clone(&phase_deadline),
         };
         drop(prefix);
         let service = {
-            let (router, patience) = (self.router.clone(), Arc::clone(&patience));
+            let (router, phase_deadline) = (self.router.clone(), Arc::clone(&phase_deadline));
             let answers_close = self.steps.answers_close.clone();
             service_fn(move |mut request: Request<Incoming>| {
                 request.extensions_mut().insert(ConnectInfo(peer));
@@ -81,7 +81,7 @@ impl General {
                 request.extensions_mut().insert(stopping.clone());
                 Box::pin(route(
                     router.clone(),
-                    Arc::clone(&patience),
+                    Arc::clone(&phase_deadline),
                     stopping,
                     request,
                 ))
@@ -99,14 +99,14 @@ impl General {
                     let socket = connection.into_parts().io.into_inner();
                     return socket.close(refused || !stopping).await;
                 }
-                refusal = refused(&refusal, &patience) => {
+                refusal = refused(&refusal, &phase_deadline) => {
                     let word = FinalResponse::Refused(refusal);
                     self.metrics.cut(word.reason());
                     let socket = connection.into_parts().io.into_inner();
                     return socket.refuse(word).await;
                 }
-                () = tokio::time::sleep_until(patience.ask_again_at()) => {
-                    if let Some(reason) = patience.exhausted() {
+                () = tokio::time::sleep_until(phase_deadline.next_check_at()) => {
+                    if let Some(reason) = phase_deadline.expired_phase() {
                         self.metrics.cut(reason);
                         if reason == CutReason::HeaderTimeout {
                             let socket = connection.into_parts().io.into_inner();
@@ -126,9 +126,9 @@ impl General {
 
 /// Waits for a head that was refused and for the answers before it. It is asked after hyper in each turn, when hyper has
 /// tried to send what it has, and needs no waker of its own.
-async fn refused(refusal: &SharedRefusal, patience: &Patience) -> Refusal {
+async fn refused(refusal: &SharedRefusal, phase_deadline: &PhaseDeadline) -> Refusal {
     poll_fn(|_| match refusal.get() {
-        Some(refusal) if patience.owes_nothing() => Poll::Ready(*refusal),
+        Some(refusal) if phase_deadline.owes_nothing() => Poll::Ready(*refusal),
         _ => Poll::Pending,
     })
     .await
@@ -138,7 +138,7 @@ fn builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .keep_alive(true)
-        // `Patience` does what the header timeout would, and more.
+        // `PhaseDeadline` does what the header timeout would, and more.
         .header_read_timeout(None)
         .max_headers(HTTP_HEADERS_MAX)
         // Not with `pipeline_flush`: hyper would then drop its own 4xx while unread bytes are in its buffer.
@@ -148,15 +148,15 @@ fn builder() -> http1::Builder {
 
 async fn route(
     router: Router,
-    patience: Arc<Patience>,
+    phase_deadline: Arc<PhaseDeadline>,
     stopping: Stopping,
     request: Request<Incoming>,
 ) -> Result<http::Response<Answer>, Infallible> {
-    patience.asked(!request.body().is_end_stream());
+    phase_deadline.note_request(!request.body().is_end_stream());
     let request = request.map(|body| {
         Body::new(Arriving {
             body,
-            patience: Arc::clone(&patience),
+            phase_deadline: Arc::clone(&phase_deadline),
         })
     });
     let mut response = router.oneshot(request).await?;
@@ -164,11 +164,11 @@ async fn route(
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
     }
-    patience.answering();
+    phase_deadline.note_response_start();
     let held = response.extensions_mut().remove::<HeldByAnswer>();
     Ok(response.map(|body| Answer {
         body,
-        patience,
+        phase_deadline,
         _held: held,
     }))
 }
@@ -176,7 +176,7 @@ async fn route(
 /// A request body that reports its progress.
 struct Arriving {
     body: Incoming,
-    patience: Arc<Patience>,
+    phase_deadline: Arc<PhaseDeadline>,
 }
 
 impl HttpBody for Arriving {
@@ -191,12 +191,12 @@ impl HttpBody for Arriving {
         match &frame {
             Some(Ok(frame)) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
-                self.patience.received_body(bytes);
+                self.phase_deadline.note_body_bytes(bytes);
                 if self.body.is_end_stream() {
-                    self.patience.answering();
+                    self.phase_deadline.note_response_start();
                 }
             }
-            Some(Err(_)) | None => self.patience.answering(),
+            Some(Err(_)) | None => self.phase_deadline.note_response_start(),
         }
         Poll::Ready(frame)
     }
@@ -213,7 +213,7 @@ impl HttpBody for Arriving {
 /// A response body that reports its end, which is when hyper drops it.
 struct Answer {
     body: Body,
-    patience: Arc<Patience>,
+    phase_deadline: Arc<PhaseDeadline>,
     _held: Option<HeldByAnswer>,
 }
 
@@ -239,7 +239,7 @@ impl HttpBody for Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        self.patience.answered();
+        self.phase_deadline.note_response_end();
     }
 }
 
@@ -247,7 +247,7 @@ impl Drop for Answer {
 struct Socket {
     stream: TcpStream,
     requests: RequestReader,
-    patience: Arc<Patience>,
+    phase_deadline: Arc<PhaseDeadline>,
 }
 
 impl AsyncRead for Socket {
@@ -259,9 +259,9 @@ impl AsyncRead for Socket {
         let Self {
             stream,
             requests,
-            patience,
+            phase_deadline,
         } = &mut *self;
-        requests.poll_read(cx, stream, patience, buffer)
+        requests.poll_read(cx, stream, phase_deadline, buffer)
     }
 }
 
@@ -305,7 +305,7 @@ impl Socket {
         if may_be_sending {
             linger(&mut self.stream).await;
         } else if let Err(error) = self.stream.shutdown().await {
-            tracing::trace!(%error, "a client was gone before the connection was closed");
+            tracing::trace!(%error, "client gone before close");
         }
     }
 
@@ -315,15 +315,15 @@ impl Socket {
         word.write(&mut bytes, SystemClock.now());
         // The few bytes are taken at once or never.
         if let Err(error) = self.stream.try_write(&bytes) {
-            tracing::trace!(%error, "a client did not take its last answer");
+            tracing::trace!(%error, "final response not taken");
         }
         linger(&mut self.stream).await;
     }
 
     fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match written {
-            Poll::Pending => self.patience.write_blocked(),
-            Poll::Ready(_) => self.patience.wrote(),
+            Poll::Pending => self.phase_deadline.note_write_blocked(),
+            Poll::Ready(_) => self.phase_deadline.note_write(),
         }
         written
     }

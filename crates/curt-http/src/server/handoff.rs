@@ -48,7 +48,7 @@ impl HandoffSender {
         };
         metrics.cut(CutReason::Overload);
         if let Handoff::Connection(handed) = handoff {
-            turn_away(
+            refuse_connection(
                 &handed.stream,
                 FinalResponse::Busy(CutReason::Overload),
                 now,
@@ -63,10 +63,10 @@ impl HandoffSender {
 }
 
 /// Says why and closes. The socket's buffer is empty, so the few bytes are taken at once or never.
-pub(crate) fn turn_away(mut stream: &TcpStream, word: FinalResponse, now: UnixMillis) {
+pub(crate) fn refuse_connection(mut stream: &TcpStream, word: FinalResponse, now: UnixMillis) {
     let mut bytes = Vec::new();
     word.write(&mut bytes, now);
     if let Err(error) = stream.write_all(&bytes) {
-        tracing::trace!(%error, "a client left before it was turned away");
+        tracing::trace!(%error, "client gone before refusal");
     }
 }

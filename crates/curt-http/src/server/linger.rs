@@ -27,6 +27,6 @@ pub(crate) async fn linger(stream: &mut TcpStream) {
         }
     };
     if tokio::time::timeout(LINGER, discard).await.is_err() {
-        tracing::trace!("a client kept its side open after the last answer");
+        tracing::trace!("client open after final response");
     }
 }

@@ -17,7 +17,7 @@ pub(crate) mod handoff;
 pub(crate) mod limit;
 pub(crate) mod linger;
 mod listener;
-mod patience;
+mod phase_deadline;
 mod request_reader;
 mod router_server;
 pub(crate) mod stop;
@@ -67,7 +67,7 @@ pub struct Server {
 
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainReport {
     /// Connections that still owed an answer when the grace period was over.
     pub cut: usize,
 }
@@ -103,14 +103,14 @@ impl Server {
 
     /// Gives each worker its own click writer; workers without one record nothing.
     #[must_use]
-    pub fn capturing(mut self, captures: Vec<Capture>) -> Self {
+    pub fn with_captures(mut self, captures: Vec<Capture>) -> Self {
         self.captures = captures;
         self
     }
 
     /// Passes visitors who have tried too many keys on to the router, which refuses them whatever their key.
     #[must_use]
-    pub fn limiting(mut self, limits: Arc<Limits>) -> Self {
+    pub fn with_limits(mut self, limits: Arc<Limits>) -> Self {
         self.account_limits = Some(limits);
         self
     }
@@ -124,7 +124,7 @@ impl Server {
     /// Serves until `stop`; then goes on for the drain delay with answers that close their connections, accepts no more,
     /// closes idle connections, and lets requests under way finish within the grace period. The router runs on the runtime that this is called on. An error means that a worker could
     /// not start or died; the others are stopped first.
-    pub async fn run(self, stop: CancellationToken) -> io::Result<Drained> {
+    pub async fn run(self, stop: CancellationToken) -> io::Result<DrainReport> {
         let steps = StopSteps::new(&stop);
         let (handoffs, handed) = handoff::channel();
         let tracker = TaskTracker::new();
@@ -134,6 +134,7 @@ impl Server {
             metrics: self.metrics.clone(),
             steps: steps.clone(),
         };
+        #[expect(clippy::disallowed_methods, reason = "the server waits for it")]
         let receiver = tokio::spawn(take_handoffs(handed, general, tracker.clone()));
         let limit = ConnectionLimit::new(
             self.settings.connections_max,
@@ -159,12 +160,12 @@ impl Server {
                 capture: captures.next(),
                 account_limits: self.account_limits.clone(),
             };
-            ends.push(start(number, parts, steps.clone()));
+            ends.push(start_worker(number, parts, steps.clone()));
         }
         drop(handoffs);
         steps.run(self.settings.drain_delay, &limit).await;
         let deadline = Instant::now() + self.settings.shutdown_grace;
-        let ended = join(ends).await;
+        let ended = join_workers(ends).await;
         let failed = receiver.await.is_err();
         tracker.close();
         let drained = tokio::time::timeout_at(deadline, tracker.wait()).await;
@@ -176,7 +177,7 @@ impl Server {
         if failed {
             return Err(io::Error::other("the take-over of connections failed"));
         }
-        Ok(Drained { cut })
+        Ok(DrainReport { cut })
     }
 }
 
@@ -196,11 +197,11 @@ async fn take_handoffs(
     }
 }
 
-type WorkerEnd = oneshot::Receiver<io::Result<usize>>;
+type WorkerResult = oneshot::Receiver<io::Result<usize>>;
 
 /// Starts one worker thread. If it ends for whatever reason, everything stops: a server that quietly lost a thread
 /// would leave its share of the connections unanswered.
-fn start(number: usize, parts: WorkerParts, steps: StopSteps) -> WorkerEnd {
+fn start_worker(number: usize, parts: WorkerParts, steps: StopSteps) -> WorkerResult {
     let (sender, receiver) = oneshot::channel();
     let ended = steps.answers_close.clone();
     let body = move || {
@@ -210,7 +211,7 @@ fn start(number: usize, parts: WorkerParts, steps: StopSteps) -> WorkerEnd {
             tracing::error!(event = event::TASK_FAILED, %error, worker = number, "a worker failed");
         }
         if sender.send(result).is_err() {
-            tracing::debug!(worker = number, "nobody waits for the worker any more");
+            tracing::debug!(worker = number, "worker result not awaited");
         }
     };
     let spawned = thread::Builder::new()
@@ -224,7 +225,7 @@ fn start(number: usize, parts: WorkerParts, steps: StopSteps) -> WorkerEnd {
 }
 
 /// Connections cut by all workers together.
-async fn join(ends: Vec<WorkerEnd>) -> io::Result<usize> {
+async fn join_workers(ends: Vec<WorkerResult>) -> io::Result<usize> {
     let mut cut = 0;
     let mut failure = None;
     for end in ends {

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::chunk_scanner::{ChunkScanner, Scanned};
-use super::patience::Patience;
+use super::phase_deadline::PhaseDeadline;
 use crate::redirect::{BodyFraming, Framed, Refusal, RequestFrame, encode_query, frame_request};
 
 /// Bytes of one read.
@@ -61,14 +61,14 @@ impl RequestReader {
         &mut self,
         cx: &mut Context<'_>,
         stream: &mut TcpStream,
-        patience: &Patience,
+        phase_deadline: &PhaseDeadline,
         output: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.refusal.get().is_some() {
             return Poll::Pending;
         }
         loop {
-            if self.pass_on(patience, output) {
+            if self.pass_on(phase_deadline, output) {
                 return Poll::Ready(Ok(()));
             }
             if self.refusal.get().is_some() {
@@ -91,9 +91,9 @@ impl RequestReader {
     }
 
     /// Writes what may be passed on, and says whether there was anything.
-    fn pass_on(&mut self, patience: &Patience, output: &mut ReadBuf<'_>) -> bool {
+    fn pass_on(&mut self, phase_deadline: &PhaseDeadline, output: &mut ReadBuf<'_>) -> bool {
         if self.head.is_empty() && !self.input.is_empty() {
-            patience.received();
+            phase_deadline.note_head_bytes();
             if matches!(self.next, Expected::Head) {
                 self.check_head();
             }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Drained;
+use super::DrainReport;
 use super::general::General;
 use super::handoff::HandedOffConnection;
 use super::limit::ConnectionLimit;
@@ -56,7 +56,7 @@ impl RouterServer {
     }
 
     /// Serves until `stop`, then as [`Server::run`](super::Server::run).
-    pub async fn run(self, stop: CancellationToken) -> io::Result<Drained> {
+    pub async fn run(self, stop: CancellationToken) -> io::Result<DrainReport> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         let connections_max = self.settings.admin_connections_max();
         let limit = ConnectionLimit::new(connections_max, self.metrics.connections.clone());
@@ -89,7 +89,7 @@ impl RouterServer {
                     Err(reason) => general.metrics.cut(reason),
                 },
                 Err(error) => {
-                    tracing::warn!(event = event::CONNECTION_FAILED, %error, "no connection can be accepted for now");
+                    tracing::warn!(event = event::CONNECTION_FAILED, %error, "accept failed");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -99,6 +99,6 @@ impl RouterServer {
         let deadline = Instant::now() + grace;
         let drained = tokio::time::timeout_at(deadline, tracker.wait()).await;
         let cut = if drained.is_ok() { 0 } else { tracker.len() };
-        Ok(Drained { cut })
+        Ok(DrainReport { cut })
     }
 }

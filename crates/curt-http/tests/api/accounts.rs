@@ -22,12 +22,12 @@ fn dan() -> Value {
 }
 
 async fn world(sign_up: SignUp) -> World {
-    let people = AccountSettings {
+    let users = AccountSettings {
         sign_up,
         ..account_settings()
     };
     let limits = LimitSettings::default();
-    let world = World::built(HttpSettings::default(), people, limits).await;
+    let world = World::built(HttpSettings::default(), users, limits).await;
     // While nobody can sign in, the server waits to be set up.
     world.session(ROOT).await;
     world
@@ -332,12 +332,12 @@ async fn a_new_password_ends_api_keys_when_asked_to() {
 #[tokio::test]
 async fn the_links_of_a_disabled_user_follow_the_setting() {
     for (setting, status) in [(DisabledLinks::Serve, 302), (DisabledLinks::Gone, 410)] {
-        let people = AccountSettings {
+        let users = AccountSettings {
             disabled_links: setting,
             ..account_settings()
         };
         let limits = LimitSettings::default();
-        let world = World::built(HttpSettings::default(), people, limits).await;
+        let world = World::built(HttpSettings::default(), users, limits).await;
         world.link("mine").await;
         assert_eq!(world.browse("/mine").await.status, 302);
         let root = world.key_for(ROOT, "all", &Scope::ALL).await;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::harness::World;
 
 /// No case takes longer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 const PROBE: &str = "GET /health/live HTTP/1.1\r\nHost: h\r\n\r\n";
 
 /// What came of a request.
@@ -28,7 +28,7 @@ struct Fate {
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     stop: CancellationToken,
-    server: JoinHandle<std::io::Result<curt_http::server::Drained>>,
+    server: JoinHandle<std::io::Result<curt_http::server::DrainReport>>,
 }
 
 impl Running {
@@ -37,7 +37,7 @@ impl Running {
         let mut settings = world.app.settings.clone();
         settings.server.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         settings.server.workers = 1;
-        settings.server.body_timeout = PATIENCE;
+        settings.server.body_timeout = WAIT_MAX;
         let app = &world.app;
         let server = Server::bind(
             &settings,
@@ -63,8 +63,8 @@ impl Running {
 
 fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(WAIT_MAX)).unwrap();
+    stream.set_write_timeout(Some(WAIT_MAX)).unwrap();
     stream.set_nodelay(true).unwrap();
     stream
 }

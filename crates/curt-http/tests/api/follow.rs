@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use curt_accounts::{CallerId, EditPerson, LimitSettings, Origin, Whom};
+use curt_accounts::{CallerId, LimitSettings, Origin, UserEdit, UserRef};
 use curt_core::ports::QuotaRule;
 use curt_core::{Scope, Visibility};
 use curt_http::{HttpSettings, PrivateDenied};
@@ -219,7 +219,7 @@ async fn make(world: &World, kind: Kind) {
     let link = world.app.links.create(by, new, None).await.unwrap().link;
     let permissions = &world.accounts.permissions;
     let generation = link.revision.generation;
-    let granting = permissions.grant(&link.id, generation, Whom::Id(BOB), Origin::OPERATOR);
+    let granting = permissions.grant(&link.id, generation, UserRef::Id(BOB), Origin::OPERATOR);
     granting.await.unwrap();
     match kind {
         Kind::Limited => allow(world, 1_000).await,
@@ -253,12 +253,12 @@ async fn allow(world: &World, clicks: u64) {
         amount: clicks,
         period: Duration::from_secs(3_600),
     };
-    let edit = EditPerson {
+    let edit = UserEdit {
         redirections: Some(Some(rule)),
-        ..EditPerson::default()
+        ..UserEdit::default()
     };
-    let people = &world.accounts.people;
-    let editing = people.edit(Whom::Id(ADA), &edit, None, Origin::OPERATOR);
+    let users = &world.accounts.users;
+    let editing = users.edit(UserRef::Id(ADA), &edit, None, Origin::OPERATOR);
     editing.await.unwrap();
     let limited = world.accounts.read_limited().await.unwrap();
     world.app.policy.limit(limited);
@@ -289,7 +289,7 @@ async fn changed_permissions_and_visibilities_take_effect_at_once() {
     let revoking = permissions.revoke(&link.id, held[0].permission.id, Origin::OPERATOR);
     revoking.await.unwrap();
     assert_eq!(scene.status(V::PermittedKey).await, 403);
-    let granting = permissions.grant(&link.id, generation, Whom::Id(EVE), Origin::OPERATOR);
+    let granting = permissions.grant(&link.id, generation, UserRef::Id(EVE), Origin::OPERATOR);
     granting.await.unwrap();
     assert_eq!(scene.status(V::StrangerKey).await, 302);
     for (visibility, stranger) in [

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use curt_accounts::{
-    AccountServices, AccountSettings, LimitSettings, NewKey, Origin, PasswordSettings, SignIn, Whom,
+    AccountServices, AccountSettings, LimitSettings, NewKey, Origin, PasswordSettings, SignIn,
+    UserRef,
 };
 use curt_clicks::report::Reports;
 use curt_core::clock::ManualClock;
@@ -97,12 +98,12 @@ impl World {
 
     pub(crate) async fn built(
         settings: HttpSettings,
-        people: AccountSettings,
+        users: AccountSettings,
         limits: LimitSettings,
     ) -> Self {
         let clicks = Arc::new(MemoryClickStore::new());
         let reports = Arc::new(Reports::new(clicks.clone(), None));
-        Self::reporting(settings, people, limits, clicks, Some(reports)).await
+        Self::reporting(settings, users, limits, clicks, Some(reports)).await
     }
 
     /// A server that counts nothing.
@@ -124,7 +125,7 @@ impl World {
 
     async fn reporting(
         mut settings: HttpSettings,
-        people: AccountSettings,
+        users: AccountSettings,
         limits: LimitSettings,
         clicks: Arc<MemoryClickStore>,
         reports: Option<Arc<Reports>>,
@@ -150,13 +151,8 @@ impl World {
         let links = links(&store, &policy, &resolver, &shared);
         let accounts = Arc::new(MemoryAccounts::new());
         let quotas = Arc::new(MemoryQuotas::new(Arc::clone(&shared)));
-        let services = AccountServices::new(
-            people,
-            limits,
-            accounts.clone(),
-            quotas,
-            Arc::clone(&shared),
-        );
+        let services =
+            AccountServices::new(users, limits, accounts.clone(), quotas, Arc::clone(&shared));
         let services = services.unwrap();
         let [key, stranger, revoked] = add_people(&accounts, &services).await;
         let ready = Readiness::new();
@@ -240,11 +236,11 @@ impl World {
 
     /// Signs somebody in, with [`PASSWORD`] if they have none yet; returns the token that the cookie holds.
     pub(crate) async fn session(&self, user: OwnerId) -> String {
-        let people = &self.accounts.people;
-        let whom = Whom::Id(user);
-        let user = people.get(whom).await.unwrap();
+        let users = &self.accounts.users;
+        let whom = UserRef::Id(user);
+        let user = users.get(whom).await.unwrap();
         if user.password_hash.is_none() {
-            let set = people.set_password(whom, PASSWORD, Origin::OPERATOR);
+            let set = users.set_password(whom, PASSWORD, Origin::OPERATOR);
             set.await.unwrap();
         }
         let shown = SignIn {
@@ -253,7 +249,7 @@ impl World {
             agent: "Test/1.0",
             replaces: None,
         };
-        let signed_in = people.sign_in(shown, Origin::OPERATOR).await;
+        let signed_in = users.sign_in(shown, Origin::OPERATOR).await;
         signed_in.unwrap().token
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use curt_accounts::{Origin, Whom};
+use curt_accounts::{Origin, UserRef};
 use http::Request;
 use http::header::SET_COOKIE;
 use serde_json::json;
@@ -86,8 +86,8 @@ async fn strangers_guess_slowly_and_keep_nobody_out() {
     let set =
         world
             .accounts
-            .people
-            .set_password(Whom::Id(ADA), "another good one", Origin::OPERATOR);
+            .users
+            .set_password(UserRef::Id(ADA), "another good one", Origin::OPERATOR);
     set.await.unwrap();
     for _ in 0..40 {
         number += 1;

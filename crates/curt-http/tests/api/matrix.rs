@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use curt_accounts::{NewKey, Origin, Whom};
+use curt_accounts::{NewKey, Origin, UserRef};
 use curt_core::reserved::is_reserved;
 use curt_core::{Allowance, Clock, Scope, Scopes};
 use http::{Method, Request};
@@ -426,7 +426,7 @@ impl Scene {
     async fn permission(&self) -> String {
         let link = curt_testkit::sample::id("mine");
         let permissions = &self.world.accounts.permissions;
-        let granted = permissions.grant(&link, 1, Whom::Id(EVE), Origin::OPERATOR);
+        let granted = permissions.grant(&link, 1, UserRef::Id(EVE), Origin::OPERATOR);
         granted.await.unwrap().permission.id.0.to_string()
     }
 
@@ -478,8 +478,8 @@ impl Scene {
 
     async fn disabled(&self) -> String {
         let key = self.world.key_for(EVE, "good", &[Scope::Manage]).await;
-        let people = &self.world.accounts.people;
-        let disabled = people.disable(Whom::Id(EVE), Origin::OPERATOR).await;
+        let users = &self.world.accounts.users;
+        let disabled = users.disable(UserRef::Id(EVE), Origin::OPERATOR).await;
         assert!(disabled.unwrap().disabled_at.is_some());
         key
     }

@@ -1,6 +1,6 @@
 //! `/account` and the start page of somebody who is signed in.
 
-use curt_accounts::{EditPerson, Origin, SignIn, Whom};
+use curt_accounts::{Origin, SignIn, UserEdit, UserRef};
 use curt_core::User;
 use http::Method;
 
@@ -49,12 +49,12 @@ async fn second_session(world: &World, agent: &str) -> String {
         agent,
         replaces: None,
     };
-    let signing_in = world.accounts.people.sign_in(shown, Origin::OPERATOR);
+    let signing_in = world.accounts.users.sign_in(shown, Origin::OPERATOR);
     signing_in.await.unwrap().token
 }
 
 async fn ada(world: &World) -> User {
-    world.accounts.people.get(Whom::Id(ADA)).await.unwrap()
+    world.accounts.users.get(UserRef::Id(ADA)).await.unwrap()
 }
 
 #[tokio::test]
@@ -348,15 +348,15 @@ async fn markup_in_names_is_escaped() {
     let attack = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}";
     world.session(ADA).await;
     let token = second_session(&world, attack).await;
-    let edit = EditPerson {
+    let edit = UserEdit {
         first_name: Some(attack.to_owned()),
         middle_name: Some(Some(attack.to_owned())),
         last_name: Some(attack.to_owned()),
         email: Some("\"><script>alert(3)</script>@example.com".to_owned()),
-        ..EditPerson::default()
+        ..UserEdit::default()
     };
-    let people = &world.accounts.people;
-    let editing = people.edit(Whom::Id(ADA), &edit, None, Origin::OPERATOR);
+    let users = &world.accounts.users;
+    let editing = users.edit(UserRef::Id(ADA), &edit, None, Origin::OPERATOR);
     editing.await.unwrap();
     world.key_for(ADA, attack, &[curt_core::Scope::Read]).await;
     for path in ["/account", "/", "/account?done=<script>alert(1)</script>"] {

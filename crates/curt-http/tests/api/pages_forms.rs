@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use curt_accounts::{AccountSettings, LimitSettings, Origin, SignUp, Whom};
+use curt_accounts::{AccountSettings, LimitSettings, Origin, SignUp, UserRef};
 use curt_core::{OwnerId, Role};
 use curt_http::HttpSettings;
 use http::Request;
@@ -58,17 +58,17 @@ async fn is_let_in(world: &World, token: &str) -> bool {
 }
 
 async fn with_sign_up(sign_up: SignUp) -> World {
-    let people = AccountSettings {
+    let users = AccountSettings {
         sign_up,
         ..account_settings()
     };
     let limits = LimitSettings::default();
-    World::built(HttpSettings::default(), people, limits).await
+    World::built(HttpSettings::default(), users, limits).await
 }
 
 async fn give_password(world: &World, user: OwnerId) {
-    let people = &world.accounts.people;
-    let setting = people.set_password(Whom::Id(user), PASSWORD, Origin::OPERATOR);
+    let users = &world.accounts.users;
+    let setting = users.set_password(UserRef::Id(user), PASSWORD, Origin::OPERATOR);
     setting.await.unwrap();
 }
 
@@ -293,7 +293,7 @@ async fn an_invitation_makes_one_account() {
     let inviting =
         world
             .accounts
-            .people
+            .users
             .invite(Role::Member, Duration::from_secs(60), Origin::OPERATOR);
     let code = inviting.await.unwrap().code;
     let page = world.browse(&format!("/sign-up?invite={code}")).await;
@@ -336,7 +336,7 @@ async fn mistakes_of_newcomers_are_shown_beside_the_fields_and_passwords_are_not
 #[tokio::test]
 async fn the_setup_makes_one_administrator_and_closes() {
     let world = World::new().await;
-    let token = world.accounts.people.setup_token().await.unwrap().unwrap();
+    let token = world.accounts.users.setup_token().await.unwrap().unwrap();
     for path in ["/setup", "/setup?token=", "/setup?token=guess"] {
         assert_eq!(world.browse(path).await.status, 404, "{path}");
     }
@@ -373,7 +373,7 @@ async fn the_setup_makes_one_administrator_and_closes() {
 #[tokio::test]
 async fn other_sites_cannot_sign_anybody_in_or_up() {
     let world = with_sign_up(SignUp::Open).await;
-    let token = world.accounts.people.setup_token().await.unwrap().unwrap();
+    let token = world.accounts.users.setup_token().await.unwrap().unwrap();
     let mut set_up = person("root@example.org").to_vec();
     set_up.push(("token", &token));
     let sign_up = person("zoe@example.com");
@@ -395,11 +395,11 @@ async fn other_sites_cannot_sign_anybody_in_or_up() {
             assert!(!answer.headers.contains_key("set-cookie"));
         }
     }
-    assert!(world.accounts.people.is_setup_open(&token).await.unwrap());
+    assert!(world.accounts.users.is_setup_open(&token).await.unwrap());
     let nobody = world
         .accounts
-        .people
-        .get(Whom::Email("zoe@example.com"))
+        .users
+        .get(UserRef::Email("zoe@example.com"))
         .await;
     assert!(nobody.is_err());
 }

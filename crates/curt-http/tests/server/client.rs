@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// No test waits longer than this for a byte.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
@@ -40,8 +40,8 @@ impl Client {
 
     pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(WAIT_MAX)).unwrap();
+        stream.set_write_timeout(Some(WAIT_MAX)).unwrap();
         Self {
             stream,
             received: Vec::new(),

@@ -15,7 +15,7 @@ use curt_core::{
     SystemClock, Target, UnixMillis, Visibility,
 };
 use curt_http::metrics::{CutLabels, CutReason};
-use curt_http::server::{Drained, Server};
+use curt_http::server::{DrainReport, Server};
 use curt_http::{HttpMetrics, HttpSettings, ServerSettings};
 use curt_links::{ResolveMetrics, Resolver, ResolverSettings};
 use curt_memory::MemoryLinkStore;
@@ -73,7 +73,7 @@ pub(crate) struct Host {
     stop: CancellationToken,
     /// Listens, and nobody answers yet.
     server: Option<Server>,
-    running: Option<JoinHandle<std::io::Result<Drained>>>,
+    running: Option<JoinHandle<std::io::Result<DrainReport>>>,
     runtime: Runtime,
 }
 
@@ -170,7 +170,7 @@ impl Host {
     }
 
     /// Stops the server and returns how it ended.
-    pub(crate) fn stopped(mut self) -> Drained {
+    pub(crate) fn stopped(mut self) -> DrainReport {
         self.stop.cancel();
         let running = self.running.take().unwrap();
         self.runtime.block_on(running).unwrap().unwrap()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::SystemClock;
-use curt_http::server::Drained;
+use curt_http::server::DrainReport;
 use curt_testkit::http::{Connection, Request};
 
 use crate::client::Client;
@@ -19,7 +19,7 @@ fn idle_connections_are_closed_and_new_ones_refused() {
     redirecting.get("/plain");
     let mut with_router = Client::connect(address);
     with_router.get("/");
-    assert_eq!(host.stopped(), Drained { cut: 0 });
+    assert_eq!(host.stopped(), DrainReport { cut: 0 });
     redirecting.closed();
     with_router.closed();
     assert!(TcpStream::connect(address).is_err());
@@ -62,7 +62,7 @@ fn finish_under_way(path: &str) {
     assert_eq!(response.text(), "held");
     assert_eq!(response.field("connection"), Some("close"));
     held.closed();
-    assert_eq!(host.stopped(), Drained { cut: 0 });
+    assert_eq!(host.stopped(), DrainReport { cut: 0 });
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn what_outlasts_the_grace_period_is_cut_and_counted() {
             Client::connect(host.address).get("/plain");
             Client::connect(host.address).get("/");
         }
-        assert_eq!(host.stopped(), Drained { cut: 2 });
+        assert_eq!(host.stopped(), DrainReport { cut: 2 });
         half.closed();
     }
 }
@@ -97,7 +97,7 @@ fn a_request_that_has_reached_the_kernel_is_answered() {
         for client in &mut clients {
             assert_eq!(client.response().status, 302);
         }
-        assert_eq!(drained, Drained { cut: 0 });
+        assert_eq!(drained, DrainReport { cut: 0 });
     }
 }
 
@@ -122,7 +122,7 @@ fn a_connection_that_is_let_in_while_the_server_stops_is_served() {
         client.send("cd");
         assert_eq!(client.response_to("POST").text(), "abcd");
     }
-    assert_eq!(host.stopped(), Drained { cut: 0 });
+    assert_eq!(host.stopped(), DrainReport { cut: 0 });
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn clients_that_send_one_request_after_the_other_are_all_answered() {
             })
             .collect();
         std::thread::sleep(Duration::from_millis(20));
-        assert_eq!(host.stopped(), Drained { cut: 0 });
+        assert_eq!(host.stopped(), DrainReport { cut: 0 });
         for client in clients {
             assert_eq!(client.join().unwrap(), 0, "requests without an answer");
         }

@@ -1,6 +1,6 @@
 //! Reports as JSON.
 
-use curt_clicks::report::{Bucket, Counts, Point, Ranked, Summary};
+use curt_clicks::report::{Counts, Point, RankingReport, ReportPeriod, Summary};
 use curt_core::{ClickClass, Dimension};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use crate::api::time::Rfc3339;
 /// How long one point of a series is.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[schema(as = Bucket)]
+#[schema(as = ReportPeriod)]
 pub(crate) enum BucketName {
     Hour,
     Day,
@@ -19,13 +19,13 @@ pub(crate) enum BucketName {
     Month,
 }
 
-impl From<Bucket> for BucketName {
-    fn from(bucket: Bucket) -> Self {
+impl From<ReportPeriod> for BucketName {
+    fn from(bucket: ReportPeriod) -> Self {
         match bucket {
-            Bucket::Hour => Self::Hour,
-            Bucket::Day => Self::Day,
-            Bucket::Week => Self::Week,
-            Bucket::Month => Self::Month,
+            ReportPeriod::Hour => Self::Hour,
+            ReportPeriod::Day => Self::Day,
+            ReportPeriod::Week => Self::Week,
+            ReportPeriod::Month => Self::Month,
         }
     }
 }
@@ -262,8 +262,8 @@ pub(crate) struct TopBody {
     from: Rfc3339,
     /// The first instant after the range.
     to: Rfc3339,
-    /// From here to the end of the range every click was looked at. Later than `from` only with filters: if the range has
-    /// more clicks than the newest that are looked at, or begins before the oldest that are kept.
+    /// From here to the end of the range every click is counted. Later than `from` only with filters, if the range begins
+    /// before the oldest click that is kept.
     complete_from: Rfc3339,
     dimension: DimensionName,
     /// The most frequent first.
@@ -273,7 +273,7 @@ pub(crate) struct TopBody {
 }
 
 impl TopBody {
-    pub(super) fn new(query: &TopQuery, ranked: Ranked) -> Self {
+    pub(super) fn new(query: &TopQuery, ranked: RankingReport) -> Self {
         let values = ranked.top.values.into_iter();
         Self {
             from: Rfc3339(query.range.from()),

@@ -93,7 +93,7 @@ pub(crate) async fn of_link_csv(
         StatsProblems,
     ),
 )]
-pub(crate) async fn of_links(
+pub(crate) async fn link_caller(
     State(app): State<Arc<App>>,
     caller: Caller,
     uri: Uri,

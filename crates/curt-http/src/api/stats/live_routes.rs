@@ -90,7 +90,7 @@ pub(crate) async fn of_link(
     ),
     responses((status = 200, description = "The events.", body = String, content_type = "text/event-stream"), LiveProblems),
 )]
-pub(crate) async fn of_links(
+pub(crate) async fn link_caller(
     State(app): State<Arc<App>>,
     caller: Caller,
     Extension(feeds): Extension<Arc<Feeds>>,

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use curt_clicks::report::{RangeError, Ranking, ReportError};
+use curt_clicks::report::{RankingQuery, ReportError, ReportRangeError};
 use curt_core::UnixMillis;
 use curt_core::ports::ClickFilter;
 use utoipa_axum::router::OpenApiRouter;
@@ -49,12 +49,12 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(click_routes::of_link))
         .routes(routes!(click_routes::of_link_csv))
         .routes(routes!(live_routes::of_link))
-        .routes(routes!(routes::of_links))
+        .routes(routes!(routes::link_caller))
         .routes(routes!(routes::of_links_csv))
         .routes(routes!(routes::top_of_links))
-        .routes(routes!(click_routes::of_links))
+        .routes(routes!(click_routes::link_caller))
         .routes(routes!(click_routes::of_links_csv))
-        .routes(routes!(live_routes::of_links))
+        .routes(routes!(live_routes::link_caller))
         .routes(routes!(routes::of_orphans))
         .routes(routes!(routes::top_of_orphans))
         .routes(routes!(click_routes::of_orphans))
@@ -74,7 +74,7 @@ async fn top(subject: &Subject, query: &TopQuery, now: UnixMillis) -> Result<Res
     let (reports, clicks) = (Arc::clone(&subject.reports), subject.clicks.clone());
     let asked = query.clone();
     let reading = async move {
-        let ranking = Ranking {
+        let ranking = RankingQuery {
             subject: &clicks,
             dimension: asked.dimension,
             range: &asked.range,
@@ -109,12 +109,12 @@ fn refused(error: ReportError) -> Problem {
     }
 }
 
-fn out_of_range(error: RangeError) -> Problem {
+fn out_of_range(error: ReportRangeError) -> Problem {
     let (field, code) = match error {
-        RangeError::Empty => ("to", "order"),
-        RangeError::TooLong => ("from", "length"),
-        RangeError::TooManyPoints(_) => ("bucket", "count"),
-        RangeError::Calendar => ("from", "time"),
+        ReportRangeError::Empty => ("to", "order"),
+        ReportRangeError::TooLong => ("from", "length"),
+        ReportRangeError::TooManyPoints(_) => ("bucket", "count"),
+        ReportRangeError::Calendar => ("from", "time"),
     };
     Problem::invalid_field(field, code, error.to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use curt_clicks::report::{Bucket, Edge, Range, Zone};
+use curt_clicks::report::{Edge, Range, ReportPeriod, Zone};
 use curt_core::limits::{
     LIVE_FEED_LASTS_MAX, PAGE_CLICKS_MAX, REPORT_POINTS_MAX, REPORT_VALUES_MAX, REPORT_YEARS_MAX,
 };
@@ -139,7 +139,7 @@ pub(crate) struct LiveParams {
 pub(super) struct SeriesQuery {
     pub(super) range: Range,
     pub(super) zone: Zone,
-    pub(super) bucket: Bucket,
+    pub(super) bucket: ReportPeriod,
 }
 
 #[derive(Clone, Debug)]
@@ -171,8 +171,8 @@ pub(super) fn series(text: &str, now: UnixMillis) -> Result<(SeriesQuery, Which)
     let [from, to, tz, bucket, tag, owner] = values(text, names)?;
     let (range, zone) = range(from.as_deref(), to.as_deref(), tz.as_deref(), now)?;
     let bucket = match bucket.as_deref() {
-        None => Bucket::Day,
-        Some(name) => Bucket::named(name).ok_or_else(|| {
+        None => ReportPeriod::Day,
+        Some(name) => ReportPeriod::named(name).ok_or_else(|| {
             Problem::invalid_field("bucket", "value", "Must be hour, day, week or month.")
         })?,
     };

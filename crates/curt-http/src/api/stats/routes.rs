@@ -124,7 +124,7 @@ pub(crate) async fn top_of_link(
     params(LinksParams, RangeParams, SeriesParams),
     responses((status = 200, description = "What was counted.", body = StatsBody), StatsProblems),
 )]
-pub(crate) async fn of_links(
+pub(crate) async fn link_caller(
     State(app): State<Arc<App>>,
     caller: Caller,
     uri: Uri,

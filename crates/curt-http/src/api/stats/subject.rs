@@ -10,7 +10,7 @@ use curt_links::Who;
 use utoipa::IntoParams;
 
 use crate::api::list_query::{self, OwnerFilter};
-use crate::caller::{Caller, permit};
+use crate::caller::{Caller, check_scope};
 use crate::problem::{Problem, ProblemCode};
 use crate::scans::Scans;
 use crate::state::App;
@@ -96,7 +96,7 @@ async fn links(app: &App, caller: &Caller, which: &Which) -> Result<Subject, Pro
         .map_err(|error| Problem::invalid(vec![error]))?
         .unwrap_or(own);
     if owner != own {
-        permit(&principal, Scope::Admin)?;
+        check_scope(&principal, Scope::Admin)?;
     }
     let tag = which.tag.as_deref();
     if tag.is_some_and(|tag| tag.is_empty() || tag.len() > TAG_BYTES_MAX) {

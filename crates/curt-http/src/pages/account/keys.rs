@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use curt_accounts::{IssuedKey, KeyMaker, NewKey};
+use curt_accounts::{IssuedKey, KeyIssuer, NewKey};
 use curt_core::{Allowance, Scope, UnixMillis};
 use http::StatusCode;
 
@@ -43,10 +43,10 @@ pub(super) async fn rotate(
     let user = visitor.principal.user;
     let origin = caller.origin().by(user);
     let prefix = form.text("prefix");
-    let maker = KeyMaker::from(&visitor.principal);
+    let issuer = KeyIssuer::from(&visitor.principal);
     let rotated = run_to_completion(async move {
         api_keys
-            .rotate(&prefix, Some(user), OVERLAP, maker, origin)
+            .rotate(&prefix, Some(user), OVERLAP, issuer, origin)
             .await
     });
     let rotated = rotated.await;
@@ -63,9 +63,11 @@ pub(super) async fn revoke(
     let user = visitor.principal.user;
     let origin = caller.origin().by(user);
     let prefix = form.text("prefix");
-    let maker = KeyMaker::from(&visitor.principal);
+    let issuer = KeyIssuer::from(&visitor.principal);
     let revoked =
-        run_to_completion(async move { api_keys.revoke(&prefix, Some(user), maker, origin).await });
+        run_to_completion(
+            async move { api_keys.revoke(&prefix, Some(user), issuer, origin).await },
+        );
     Ok(match revoked.await {
         Ok(()) => done("revoked"),
         Err(problem) => failed(&app, &visitor, &form, problem).await,
@@ -90,9 +92,9 @@ async fn new_key(
         expires_at,
     };
     let api_keys = Arc::clone(&app.accounts.api_keys);
-    let maker = KeyMaker::from(&visitor.principal);
+    let issuer = KeyIssuer::from(&visitor.principal);
     let origin = caller.origin().by(user);
-    let issued = run_to_completion(async move { api_keys.issue(new, maker, origin).await }).await;
+    let issued = run_to_completion(async move { api_keys.issue(new, issuer, origin).await }).await;
     issued.map_err(|problem| problem.rename_fields(|field| (field == "name").then_some("key_name")))
 }
 

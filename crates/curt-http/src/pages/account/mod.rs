@@ -2,7 +2,7 @@
 //! but for those whose answer must be seen: mistakes, and the token of a new API key, which is shown once.
 
 mod keys;
-mod person;
+mod profile;
 mod view;
 
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::state::App;
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
-        .route("/account", get(show).post(person::edit))
-        .route("/account/password", post(person::change_password))
-        .route("/account/sessions/end", post(person::end_session))
+        .route("/account", get(show).post(profile::edit))
+        .route("/account/password", post(profile::change_password))
+        .route("/account/sessions/end", post(profile::end_session))
         .route("/account/keys", post(keys::issue))
         .route("/account/keys/rotate", post(keys::rotate))
         .route("/account/keys/revoke", post(keys::revoke))

@@ -23,7 +23,7 @@ pub(super) struct AccountPage {
     csrf: String,
     name: String,
     is_admin: bool,
-    person: Person,
+    profile: Profile,
     sessions: Vec<SessionRow>,
     keys: Vec<KeyRow>,
     scopes: Vec<ScopeChoice>,
@@ -37,7 +37,7 @@ pub(super) struct Outcome {
     issued: Option<Issued>,
     mistakes: Mistakes,
     /// Of a form about the person that was refused.
-    typed: Option<Person>,
+    typed: Option<Profile>,
     key_name: String,
 }
 
@@ -47,7 +47,7 @@ struct Issued {
 }
 
 #[derive(Clone)]
-struct Person {
+struct Profile {
     first_name: String,
     middle_name: String,
     last_name: String,
@@ -99,8 +99,8 @@ impl Outcome {
     }
 
     pub(super) fn failed(problem: &Problem, form: &Form) -> Self {
-        let is_about_person = form.all("first_name").next().is_some();
-        let typed = is_about_person.then(|| Person {
+        let is_about_profile = form.all("first_name").next().is_some();
+        let typed = is_about_profile.then(|| Profile {
             first_name: form.text("first_name"),
             middle_name: form.text("middle_name"),
             last_name: form.text("last_name"),
@@ -134,18 +134,18 @@ impl AccountPage {
         let id = visitor.principal.user;
         let now = app.clock.now();
         let this_one = visitor.principal.session();
-        let sessions = app.accounts.people.sessions(id).await?;
+        let sessions = app.accounts.users.sessions(id).await?;
         let api_keys = Arc::clone(&app.accounts.api_keys);
         let reading = async move { api_keys.list(Some(id)).await };
         let keys = app.scans.read(id, reading).await??;
-        let person = outcome.typed.take();
+        let profile = outcome.typed.take();
         Ok(Self {
             assets: Assets::addresses(),
             version: VERSION,
             csrf: visitor.csrf.clone(),
             name: visitor.name(),
             is_admin: visitor.user.role == Role::Admin,
-            person: person.unwrap_or_else(|| Person::of(visitor)),
+            profile: profile.unwrap_or_else(|| Profile::of(visitor)),
             sessions: sessions
                 .iter()
                 .map(|session| SessionRow::of(session, this_one))
@@ -161,7 +161,7 @@ impl AccountPage {
     }
 }
 
-impl Person {
+impl Profile {
     fn of(visitor: &Visitor) -> Self {
         let user = &visitor.user;
         Self {

@@ -11,11 +11,11 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use axum::extract::ConnectInfo;
-use curt_accounts::EvenTime;
+use curt_accounts::ConstantTime;
 use curt_core::limits::HTTP_HEAD_BYTES_MAX;
 use curt_core::reserved::is_reserved;
-use curt_core::{DomainId, Key, LinkRef, UnixMillis};
-use curt_links::{Hit, Resolution};
+use curt_core::{DomainId, Key, LinkRef, ServedLink, UnixMillis};
+use curt_links::Resolution;
 use http::header::CONNECTION;
 use socket2::SockRef;
 use tokio::net::TcpStream;
@@ -49,7 +49,7 @@ pub(crate) struct Connection {
 enum Next {
     Read,
     /// Answer what is in `carry`, the first request with this link if there is one.
-    Answer(Option<Hit>),
+    Answer(Option<ServedLink>),
     Load(Key, GetFrame),
     /// Have the router answer the first request in `carry`.
     Route(GetFrame),
@@ -168,7 +168,7 @@ impl Connection {
         worker: &Worker,
         scratch: &mut Scratch,
         filled: usize,
-        mut loaded: Option<Hit>,
+        mut loaded: Option<ServedLink>,
     ) {
         let now = worker.clock.now();
         scratch.heads.refresh(now);
@@ -261,7 +261,7 @@ impl Connection {
     /// Loads the link; the router answers unless it is live.
     async fn load(&mut self, worker: &Worker, key: &Key, frame: GetFrame) -> Next {
         self.socket.slot.enter(Phase::Elsewhere);
-        let begun = EvenTime::begin();
+        let begun = ConstantTime::begin();
         match worker.resolver.resolve(link(key.as_str())).await {
             Ok(Resolution::Live(hit)) => Next::Answer(Some(hit)),
             resolution => {
@@ -350,7 +350,7 @@ impl Connection {
             let mut word = Vec::new();
             FinalResponse::HeaderTimeout.write(&mut word, worker.clock.now());
             if let Err(error) = self.socket.stream.try_write(&word) {
-                tracing::trace!(%error, "a slow client did not take its last answer");
+                tracing::trace!(%error, "final response not taken");
             }
         }
     }
@@ -364,7 +364,7 @@ fn redirect(
     output: &mut Vec<u8>,
     heads: &ResponseHeads,
     get: &PlainGet<'_>,
-    hit: &Hit,
+    hit: &ServedLink,
     closes: bool,
     now: UnixMillis,
 ) {

@@ -3,7 +3,7 @@
 mod client_socket;
 mod connection;
 mod outbox;
-mod post;
+mod response_sender;
 mod routed;
 mod slots;
 mod worker;

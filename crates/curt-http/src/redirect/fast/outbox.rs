@@ -1,14 +1,14 @@
 //! Answers on their way out.
 //!
 //! Answers are collected while the connections that have something to say are read one after the other, and then given
-//! to the kernel [together](super::post). Nobody waits: the round ends as soon as no connection is left that the kernel
-//! has reported, and long before that if much has been collected.
+//! to the kernel [together](super::response_sender). Nobody waits: the round ends as soon as no connection is left that
+//! the kernel has reported, and long before that if much has been collected.
 
 use std::rc::Rc;
 use std::task::Waker;
 
 use super::client_socket::ClientSocket;
-use super::post::Post;
+use super::response_sender::ResponseSender;
 
 /// Answers that are collected before they are written, whatever else is there to read.
 pub(crate) const OUTBOX_BYTES_MAX: usize = 64 * 1_024;
@@ -21,13 +21,13 @@ pub(crate) struct Outbox {
     owners: Vec<(Rc<ClientSocket>, usize)>,
     /// The task that ends the round, unless it has been told already.
     closer: Option<Waker>,
-    post: Post,
+    response_sender: ResponseSender,
 }
 
 impl Outbox {
-    pub(crate) fn new(post: Post) -> Self {
+    pub(crate) fn new(response_sender: ResponseSender) -> Self {
         Self {
-            post,
+            response_sender,
             ..Self::default()
         }
     }
@@ -83,7 +83,8 @@ impl Outbox {
                 socket.keep(bytes);
             }
         }
-        for ((socket, bytes), outcome) in messages.iter().zip(self.post.send(&messages)) {
+        for ((socket, bytes), outcome) in messages.iter().zip(self.response_sender.send(&messages))
+        {
             socket.note_sent(bytes, outcome);
         }
         self.owners.clear();

@@ -33,14 +33,14 @@ pub(crate) enum Phase {
 
 /// Timeouts in ticks.
 #[derive(Clone, Copy, Debug)]
-struct Patience {
+struct PhaseTimeouts {
     tick: Duration,
     idle: u64,
     head: u64,
     write: u64,
 }
 
-impl Patience {
+impl PhaseTimeouts {
     fn new(settings: &ServerSettings) -> Self {
         let timeouts = [
             settings.idle_timeout,
@@ -64,7 +64,7 @@ impl Patience {
 /// All connections of one worker.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    patience: Patience,
+    timeouts: PhaseTimeouts,
     now: Cell<u64>,
     open: RefCell<Vec<Rc<Slot>>>,
     emptied: Notify,
@@ -82,7 +82,7 @@ struct Slot {
 impl Slots {
     pub(crate) fn new(settings: &ServerSettings) -> Rc<Self> {
         Rc::new(Self {
-            patience: Patience::new(settings),
+            timeouts: PhaseTimeouts::new(settings),
             now: Cell::new(0),
             open: RefCell::default(),
             emptied: Notify::new(),
@@ -90,7 +90,7 @@ impl Slots {
     }
 
     pub(crate) fn tick(&self) -> Duration {
-        self.patience.tick
+        self.timeouts.tick
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -162,11 +162,11 @@ pub(crate) struct SlotGuard {
 impl SlotGuard {
     /// Starts the time that the phase is given.
     pub(crate) fn enter(&self, phase: Phase) {
-        let patience = &self.slots.patience;
+        let timeouts = &self.slots.timeouts;
         let ticks = match phase {
-            Phase::Idle => patience.idle,
-            Phase::Head => patience.head,
-            Phase::Writing => patience.write,
+            Phase::Idle => timeouts.idle,
+            Phase::Head => timeouts.head,
+            Phase::Writing => timeouts.write,
             Phase::Elsewhere => NEVER,
         };
         self.slot.phase.set(phase);

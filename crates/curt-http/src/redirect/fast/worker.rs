@@ -14,22 +14,22 @@ use curt_clicks::capture::Capture;
 use curt_clicks::record::Outcome;
 use curt_core::limits::HTTP_HEAD_BYTES_MAX;
 use curt_core::names::event;
-use curt_core::{Clock, UnixMillis};
-use curt_links::{Hit, Resolver};
+use curt_core::{Clock, ServedLink, UnixMillis};
+use curt_links::Resolver;
 use ipnet::IpNet;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::connection;
 use super::outbox::Outbox;
-use super::post::Post;
+use super::response_sender::ResponseSender;
 use super::slots::Slots;
 use crate::caller::address;
 use crate::metrics::{CutReason, HttpMetrics, RedirectOutcome};
 use crate::redirect::clicks;
 use crate::redirect::{PlainGet, RedirectFields, ResponseHeads};
 use crate::server::final_response::FinalResponse;
-use crate::server::handoff::{HandoffSender, turn_away};
+use crate::server::handoff::{HandoffSender, refuse_connection};
 use crate::server::limit::ConnectionLimit;
 use crate::server::stop::{StopSteps, end_handshakes};
 use crate::settings::ServerSettings;
@@ -114,10 +114,10 @@ impl Tally {
 impl Worker {
     /// Returns the worker and the listener that it serves.
     fn new(parts: WorkerParts) -> (Self, TcpListener) {
-        let post = if parts.settings.io_uring {
-            Post::new()
+        let response_sender = if parts.settings.io_uring {
+            ResponseSender::new()
         } else {
-            Post::default()
+            ResponseSender::default()
         };
         let worker = Self {
             resolver: parts.resolver,
@@ -128,7 +128,7 @@ impl Worker {
                 input: vec![0; INPUT_BYTES].into_boxed_slice(),
                 heads: ResponseHeads::new(parts.fields),
             }),
-            outbox: RefCell::new(Outbox::new(post)),
+            outbox: RefCell::new(Outbox::new(response_sender)),
             tally: Tally::default(),
             answers_close: Cell::new(false),
             draining: Cell::new(false),
@@ -141,7 +141,13 @@ impl Worker {
     }
 
     /// Writes a redirect down before its answer is sent, so that no answered one is missing after a crash.
-    pub(crate) fn capture(&self, get: &PlainGet<'_>, hit: &Hit, peer: SocketAddr, now: UnixMillis) {
+    pub(crate) fn capture(
+        &self,
+        get: &PlainGet<'_>,
+        hit: &ServedLink,
+        peer: SocketAddr,
+        now: UnixMillis,
+    ) {
         let Some(capture) = &mut *self.capture.borrow_mut() else {
             return;
         };
@@ -161,7 +167,10 @@ impl Worker {
     pub(crate) fn holds(&self, get: &PlainGet<'_>, peer: SocketAddr, now: UnixMillis) -> bool {
         let limits = self.account_limits.as_ref();
         limits.is_some_and(|limits| {
-            limits.holds_any(now) && limits.held(self.address(get, peer), now).is_some()
+            limits.throttles_any(now)
+                && limits
+                    .throttle_decision(self.address(get, peer), now)
+                    .is_some()
         })
     }
 
@@ -290,7 +299,7 @@ impl Acceptor<'_> {
                 let failures = self.failures.get();
                 self.failures.set(failures.wrapping_add(1));
                 if failures.is_multiple_of(ACCEPT_FAILURES_PER_LOG) {
-                    tracing::warn!(event = event::CONNECTION_FAILED, %error, failures, "no connection can be accepted for now");
+                    tracing::warn!(event = event::CONNECTION_FAILED, %error, failures, "accept failed");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -309,7 +318,7 @@ impl Acceptor<'_> {
         };
         worker.metrics.cut(reason);
         if let Ok(stream) = stream.into_std() {
-            turn_away(&stream, FinalResponse::Busy(reason), worker.clock.now());
+            refuse_connection(&stream, FinalResponse::Busy(reason), worker.clock.now());
         }
     }
 }

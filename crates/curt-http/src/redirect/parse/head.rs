@@ -83,7 +83,7 @@ pub(crate) enum Refusal {
 pub(super) struct Head<'a> {
     pub(super) method: &'a str,
     pub(super) target: &'a str,
-    pub(super) wishes: Wishes<'a>,
+    pub(super) header_fields: HeaderFields<'a>,
     pub(super) bytes: usize,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Head<'a> {
         Ok(Self {
             method,
             target,
-            wishes: Wishes::of(request.headers, version).map_err(Unfit::Refused)?,
+            header_fields: HeaderFields::of(request.headers, version).map_err(Unfit::Refused)?,
             bytes,
         })
     }
@@ -132,7 +132,7 @@ fn too_large(head: &[u8]) -> Refusal {
 }
 
 /// What the header fields ask for, as far as it matters here.
-pub(super) struct Wishes<'a> {
+pub(super) struct HeaderFields<'a> {
     pub(super) persistence: Persistence,
     pub(super) visitor: Visitor<'a>,
     pub(super) body: BodyFraming,
@@ -140,7 +140,7 @@ pub(super) struct Wishes<'a> {
     pub(super) beyond_redirect: bool,
 }
 
-impl<'a> Wishes<'a> {
+impl<'a> HeaderFields<'a> {
     fn of(fields: &[httparse::Header<'a>], version: u8) -> Result<Self, Refusal> {
         let (mut hosts, mut lengths, mut codings) = (0, 0, 0);
         let (mut named, mut framed) = (true, true);

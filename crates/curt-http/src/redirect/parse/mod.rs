@@ -88,10 +88,10 @@ pub(crate) fn read_request(bytes: &[u8]) -> ParsedRequest<'_> {
         Err(Unfit::Partial) => return ParsedRequest::Partial,
         Err(Unfit::Refused(refusal)) => return ParsedRequest::Refused(refusal),
     };
-    let wishes = head.wishes;
-    let mut visitor = wishes.visitor;
+    let header_fields = head.header_fields;
+    let mut visitor = header_fields.visitor;
     visitor.head = head.method == "HEAD";
-    if wishes.beyond_redirect
+    if header_fields.beyond_redirect
         || !matches!(head.method, "GET" | "HEAD")
         || head.target.len() > PLAIN_TARGET_BYTES_MAX
     {
@@ -103,7 +103,7 @@ pub(crate) fn read_request(bytes: &[u8]) -> ParsedRequest<'_> {
     ParsedRequest::Plain(PlainGet {
         key,
         query,
-        persistence: wishes.persistence,
+        persistence: header_fields.persistence,
         visitor,
         bytes: head.bytes,
     })
@@ -136,7 +136,7 @@ pub(crate) fn frame_request(bytes: &[u8]) -> Framed {
             Framed::Complete(RequestFrame {
                 bytes: head.bytes,
                 target: start..start + head.target.len(),
-                body: head.wishes.body,
+                body: head.header_fields.body,
             })
         }
         Err(Unfit::Partial) => Framed::Partial,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use curt_accounts::{CallerId, EvenTime};
+use curt_accounts::{CallerId, ConstantTime};
 use curt_clicks::record::Outcome;
 use curt_core::limits::PASSWORD_BYTES_MAX;
 use curt_core::ports::SpendReply;
@@ -34,7 +34,7 @@ pub(super) struct ClickRecord<'a> {
     client: Client,
     is_browser: bool,
     query: Option<&'a str>,
-    begun: EvenTime,
+    begun: ConstantTime,
 }
 
 impl<'a> ClickRecord<'a> {
@@ -53,13 +53,13 @@ impl<'a> ClickRecord<'a> {
             client,
             is_browser: prefers_html(headers),
             query,
-            begun: EvenTime::begin(),
+            begun: ConstantTime::begin(),
         }
     }
 
     /// The answer to `GET` and `HEAD`.
     pub(super) async fn follow(mut self, key: Option<&str>, known: Option<Resolved>) -> Response {
-        if let Some(limited) = self.held() {
+        if let Some(limited) = self.throttle_decision() {
             return self.refuse(limited);
         }
         let resolution = match known {
@@ -115,9 +115,9 @@ impl<'a> ClickRecord<'a> {
     }
 
     /// The answer to an address that has tried too many keys: the same for those that lead somewhere.
-    fn held(&self) -> Option<Problem> {
+    fn throttle_decision(&self) -> Option<Problem> {
         let limits = &self.app.accounts.limits;
-        let decision = limits.held(self.caller.address, self.app.clock.now())?;
+        let decision = limits.throttle_decision(self.caller.address, self.app.clock.now())?;
         self.app.metrics.misses_unrecorded.inc();
         Some(rate_limit::refused(&decision))
     }
@@ -130,7 +130,7 @@ impl<'a> ClickRecord<'a> {
 
     /// The link that a password is sent to. One that has none is only there to be gone to.
     pub(super) async fn locked(&self, key: Option<&str>) -> Result<Arc<Link>, Problem> {
-        if let Some(limited) = self.held() {
+        if let Some(limited) = self.throttle_decision() {
             return Err(limited);
         }
         match self.resolve(key).await {
@@ -209,7 +209,7 @@ impl<'a> ClickRecord<'a> {
         let Some(principal) = principal else {
             return Err(Refusal::SignInNeeded(Arc::clone(link)));
         };
-        caller::permit(&principal, Scope::Read)?;
+        caller::check_scope(&principal, Scope::Read)?;
         if principal.user == link.owner {
             return Ok(());
         }
@@ -297,7 +297,7 @@ impl<'a> ClickRecord<'a> {
     async fn absent(&self) -> Problem {
         let decision = self.app.accounts.limits.misses(self.caller.address).await;
         if self.hides_private() {
-            self.begun.even().await;
+            self.begun.wait_for_step_end().await;
         }
         match rate_limit::granted(decision) {
             Ok(_) => Problem::new(ProblemCode::LinkNotFound)

@@ -3,8 +3,7 @@
 use std::array;
 use std::time::{Duration, UNIX_EPOCH};
 
-use curt_core::{RedirectStatus, UnixMillis};
-use curt_links::Hit;
+use curt_core::{RedirectStatus, ServedLink, UnixMillis};
 
 use super::RedirectFields;
 use crate::redirect::parse::Persistence;
@@ -54,7 +53,7 @@ impl ResponseHeads {
     }
 
     /// Appends the answer at `now` up to and with `Location: `; the target and [`finish`] follow.
-    pub(crate) fn start(&self, out: &mut Vec<u8>, hit: &Hit, now: UnixMillis) {
+    pub(crate) fn start(&self, out: &mut Vec<u8>, hit: &ServedLink, now: UnixMillis) {
         let place = 2 * place(hit.status()) + usize::from(self.fields.kept(hit, now));
         out.extend_from_slice(&self.heads[place].bytes);
     }

@@ -9,8 +9,7 @@ mod location;
 use std::time::Duration;
 
 use axum::body::Body;
-use curt_core::{Link, RedirectStatus, UnixMillis, Visibility};
-use curt_links::Hit;
+use curt_core::{Link, RedirectStatus, ServedLink, UnixMillis, Visibility};
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
 pub(crate) use heads::{ResponseHeads, finish, http_date};
@@ -50,7 +49,7 @@ impl RedirectFields {
     }
 
     /// Whether the answer at `now` may be kept: only a permanent one, and only if the link lives as long as its copies.
-    pub(crate) fn kept(&self, hit: &Hit, now: UnixMillis) -> bool {
+    pub(crate) fn kept(&self, hit: &ServedLink, now: UnixMillis) -> bool {
         hit.status().is_permanent()
             && hit
                 .expires_at()
@@ -81,7 +80,12 @@ impl RedirectFields {
     /// The answer at `now` to `GET` or `HEAD` of a live link, for the router. `query` is the visitor's, without the
     /// `?`.
     #[must_use]
-    pub fn respond(&self, hit: &Hit, query: Option<&str>, now: UnixMillis) -> Response<Body> {
+    pub fn respond(
+        &self,
+        hit: &ServedLink,
+        query: Option<&str>,
+        now: UnixMillis,
+    ) -> Response<Body> {
         let query = query.filter(|_| hit.forward_query());
         self.to(
             hit.status(),

@@ -18,9 +18,9 @@ pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-repl
 
 /// The key of the request, with a fingerprint of operation and body. The body is hashed as it was understood, so that
 /// white space and the order of fields make no difference.
-pub(crate) fn once(
+pub(crate) fn read_idempotency_key(
     headers: &HeaderMap,
-    maker: Option<&Principal>,
+    principal: Option<&Principal>,
     address: IpAddr,
     operation: &str,
     body: &impl Serialize,
@@ -38,15 +38,19 @@ pub(crate) fn once(
     }
     let key = key.iter().copied().map(char::from).collect();
     Ok(Some(IdempotencyKey {
-        key: bind_to_client(key, maker, address),
+        key: bind_to_client(key, principal, address),
         fingerprint: fingerprint(operation, body)?,
     }))
 }
 
 /// The key as it is recorded. An account has keys of its own; clients without one are told apart by their address, so
 /// that none meets another's links or takes keys away from it. A digest, because addresses are not kept.
-pub(crate) fn bind_to_client(key: String, maker: Option<&Principal>, address: IpAddr) -> String {
-    if maker.is_some() {
+pub(crate) fn bind_to_client(
+    key: String,
+    principal: Option<&Principal>,
+    address: IpAddr,
+) -> String {
+    if principal.is_some() {
         return key;
     }
     let mut hash = Sha256::new();

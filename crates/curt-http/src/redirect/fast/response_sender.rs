@@ -12,9 +12,9 @@
 //! 5.98 with this, for requests of the size that browsers send 6.66 and 5.95. `make bench` measures the whole.
 //!
 //! What makes it sound:
-//! - [`Post::send`] borrows sockets and bytes until it returns, and returns only when every entry that the kernel took
-//!   has been completed. Only a completed entry is forgotten.
-//! - If the ring fails, it is closed before [`Post::send`] returns, with whatever entries the kernel did not take.
+//! - [`ResponseSender::send`] borrows sockets and bytes until it returns, and returns only when every entry that the
+//!   kernel took has been completed. Only a completed entry is forgotten.
+//! - If the ring fails, it is closed before [`ResponseSender::send`] returns, with whatever entries the kernel did not take.
 //! - Should the kernel ever hold on to an entry after an error, the process ends rather than free the bytes under it.
 
 #![expect(unsafe_code, reason = "see the module's documentation")]
@@ -31,21 +31,21 @@ const NOT_SENT: i32 = i32::MIN;
 
 /// Sends messages for the thread that made it.
 #[derive(Default)]
-pub(crate) struct Post {
+pub(crate) struct ResponseSender {
     ring: Option<IoUring>,
     /// What became of each message: bytes sent, or an error number below zero.
     outcomes: Vec<i32>,
 }
 
-impl Post {
+impl ResponseSender {
     /// With a ring if the system gives one.
     pub(crate) fn new() -> Self {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_submit_all()
-            .build(BATCH_MAX as u32);
+            .build(u32::try_from(BATCH_MAX).unwrap_or(u32::MAX));
         if let Err(error) = &ring {
-            tracing::debug!(%error, "no io_uring here: answers are sent one by one");
+            tracing::debug!(%error, "io_uring unavailable, sending singly");
         }
         Self {
             ring: ring.ok(),
@@ -66,14 +66,14 @@ impl Post {
             // A single send is cheaper without the ring.
             if batch.len() > 1
                 && let Some(ring) = &mut self.ring
-                && let Err(error) = send_together(ring, batch, outcomes)
+                && let Err(error) = submit_batch(ring, batch, outcomes)
             {
-                tracing::warn!(%error, "io_uring failed: answers are sent one by one from now on");
+                tracing::warn!(%error, "io_uring failed, sending singly");
                 self.ring = None;
             }
             for ((socket, bytes), outcome) in batch.iter().zip(outcomes) {
                 if *outcome == NOT_SENT {
-                    *outcome = send_alone(socket, bytes);
+                    *outcome = send_singly(socket, bytes);
                 }
             }
         }
@@ -83,7 +83,7 @@ impl Post {
     }
 }
 
-fn send_alone(socket: &impl AsFd, bytes: &[u8]) -> i32 {
+fn send_singly(socket: &impl AsFd, bytes: &[u8]) -> i32 {
     match SockRef::from(socket).send(bytes) {
         Ok(sent) => i32::try_from(sent).unwrap_or(i32::MAX),
         Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
@@ -91,13 +91,13 @@ fn send_alone(socket: &impl AsFd, bytes: &[u8]) -> i32 {
 }
 
 /// Fills in the outcome of every message that was sent. After an error the ring must not be used again.
-fn send_together<S: AsFd>(
+fn submit_batch<S: AsFd>(
     ring: &mut IoUring,
     batch: &[(S, &[u8])],
     outcomes: &mut [i32],
 ) -> io::Result<()> {
     for ((socket, bytes), number) in batch.iter().zip(0..) {
-        let entry = entry(socket.as_fd(), bytes, number);
+        let entry = send_entry(socket.as_fd(), bytes, number);
         // SAFETY: the entry's address and length are those of `bytes`, which outlives this call; the caller closes the
         // ring on any error of this function, and without one the kernel has completed the entry.
         unsafe { ring.submission().push(&entry) }
@@ -116,7 +116,7 @@ fn send_together<S: AsFd>(
         match entered {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => {
                 if awaited > ring.submission().len() {
-                    tracing::error!(%error, awaited, "the kernel kept answers that it was not to keep");
+                    tracing::error!(%error, awaited, "io_uring entries in flight after error");
                     std::process::abort();
                 }
                 return Err(error);
@@ -127,7 +127,7 @@ fn send_together<S: AsFd>(
     Ok(())
 }
 
-fn entry(socket: BorrowedFd<'_>, bytes: &[u8], number: u64) -> squeue::Entry {
+fn send_entry(socket: BorrowedFd<'_>, bytes: &[u8], number: u64) -> squeue::Entry {
     let socket = types::Fd(socket.as_raw_fd());
     // What does not fit is left over, as after any short send.
     let length = u32::try_from(bytes.len()).unwrap_or(i32::MAX as u32);
@@ -154,20 +154,20 @@ mod tests {
         (ours, theirs)
     }
 
-    fn ways() -> [Post; 2] {
-        let ringed = Post::new();
+    fn ways() -> [ResponseSender; 2] {
+        let ringed = ResponseSender::new();
         if ringed.ring.is_none() {
             skipped::say(
                 "post",
                 "this machine gives no io_uring; only single sends were tested",
             );
         }
-        [ringed, Post::default()]
+        [ringed, ResponseSender::default()]
     }
 
     #[test]
     fn every_message_reaches_its_own_socket_whatever_the_number() {
-        for mut post in ways() {
+        for mut response_sender in ways() {
             for count in [0, 1, 2, BATCH_MAX, 2 * BATCH_MAX + 1] {
                 let pairs: Vec<_> = (0..count).map(|_| pair()).collect();
                 let texts: Vec<_> = (0..count)
@@ -178,7 +178,10 @@ mod tests {
                     .zip(&texts)
                     .map(|((ours, _), text)| (ours, text.as_bytes()))
                     .collect();
-                let sent: Vec<_> = post.send(&messages).map(Result::unwrap).collect();
+                let sent: Vec<_> = response_sender
+                    .send(&messages)
+                    .map(Result::unwrap)
+                    .collect();
                 assert_eq!(sent, texts.iter().map(String::len).collect::<Vec<_>>());
                 for ((ours, mut theirs), text) in pairs.into_iter().zip(texts) {
                     drop(ours);
@@ -192,13 +195,13 @@ mod tests {
 
     #[test]
     fn a_full_socket_and_a_closed_one_hold_nobody_up() {
-        for mut post in ways() {
+        for mut response_sender in ways() {
             let ((full, mut reader), (closed, gone), (open, mut other)) = (pair(), pair(), pair());
             drop(gone);
             let much = vec![b'a'; MUCH];
             let round: [(_, &[u8]); 3] =
                 [(&full, &much), (&closed, b"nobody"), (&open, b"somebody")];
-            let sent: Vec<_> = post.send(&round).collect();
+            let sent: Vec<_> = response_sender.send(&round).collect();
             let taken = *sent[0].as_ref().unwrap();
             assert!(taken > 0 && taken < MUCH, "{taken}");
             assert_eq!(
@@ -207,7 +210,7 @@ mod tests {
             );
             assert_eq!(*sent[2].as_ref().unwrap(), 8);
             let round: [(_, &[u8]); 2] = [(&full, b"more"), (&open, b"!")];
-            let sent: Vec<_> = post.send(&round).collect();
+            let sent: Vec<_> = response_sender.send(&round).collect();
             assert_eq!(
                 sent[0].as_ref().unwrap_err().kind(),
                 io::ErrorKind::WouldBlock
@@ -223,19 +226,19 @@ mod tests {
 
     #[test]
     fn a_ring_that_fails_is_given_up_and_nothing_is_sent_twice() {
-        let mut post = Post::new();
-        if post.ring.is_none() {
+        let mut response_sender = ResponseSender::new();
+        if response_sender.ring.is_none() {
             return skipped::say("post", "this machine gives no io_uring");
         }
         // A ring belongs to the thread that made it: from another, the kernel refuses every submission.
         let (ours, mut theirs) = pair();
         let (also_ours, mut also_theirs) = pair();
-        let post = std::thread::spawn(move || {
+        let response_sender = std::thread::spawn(move || {
             let round = [(&ours, &b"once"[..]), (&also_ours, b"once")];
-            assert!(post.send(&round).all(|sent| sent.unwrap() == 4));
-            post
+            assert!(response_sender.send(&round).all(|sent| sent.unwrap() == 4));
+            response_sender
         });
-        assert!(post.join().unwrap().ring.is_none());
+        assert!(response_sender.join().unwrap().ring.is_none());
         for end in [&mut theirs, &mut also_theirs] {
             let mut received = String::new();
             end.read_to_string(&mut received).unwrap();

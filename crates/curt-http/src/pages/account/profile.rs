@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use curt_accounts::{EditPerson, Whom};
+use curt_accounts::{UserEdit, UserRef};
 
 use super::{Turned, done, failed, posted};
 use crate::caller::Caller;
@@ -20,12 +20,12 @@ pub(super) async fn edit(
     request: Request,
 ) -> Result<Response, Turned> {
     let (visitor, form) = posted(&app, &caller, request).await?;
-    let edit = EditPerson {
+    let edit = UserEdit {
         first_name: Some(form.text("first_name")),
         middle_name: Some(Some(form.text("middle_name"))),
         last_name: Some(form.text("last_name")),
         email: Some(form.text("email")),
-        ..EditPerson::default()
+        ..UserEdit::default()
     };
     Ok(match change(&app, &caller, &visitor, &form, edit).await {
         Ok(()) => done("profile"),
@@ -39,11 +39,11 @@ async fn change(
     caller: &Caller,
     visitor: &Visitor,
     form: &Form,
-    edit: EditPerson,
+    edit: UserEdit,
 ) -> Result<(), Problem> {
-    let people = Arc::clone(&app.accounts.people);
+    let users = Arc::clone(&app.accounts.users);
     let id = visitor.principal.user;
-    if people.changes_email(id, &form.text("email")).await? {
+    if users.changes_email(id, &form.text("email")).await? {
         let password = form.secret("current_password");
         let checked = caller.check_password(app, id, password).await;
         checked.map_err(|problem| match problem.code() {
@@ -56,7 +56,7 @@ async fn change(
         })?;
     }
     let origin = caller.origin().by(id);
-    run_to_completion(async move { people.edit(Whom::Id(id), &edit, None, origin).await })
+    run_to_completion(async move { users.edit(UserRef::Id(id), &edit, None, origin).await })
         .await
         .map(drop)
 }
@@ -89,8 +89,8 @@ async fn new_password(
     let new = form.secret("new_password").to_owned();
     let changed = run_to_completion(async move {
         let keep = this_one.as_deref();
-        let people = &services.people;
-        people.change_password(id, &old, &new, keep, origin).await?;
+        let users = &services.users;
+        users.change_password(id, &old, &new, keep, origin).await?;
         services.revoke_keys_if(revokes, id, origin).await
     });
     let changed = caller.guess_password(app, id, changed).await;
@@ -108,12 +108,12 @@ pub(super) async fn end_session(
     request: Request,
 ) -> Result<Response, Turned> {
     let (visitor, form) = posted(&app, &caller, request).await?;
-    let people = Arc::clone(&app.accounts.people);
+    let users = Arc::clone(&app.accounts.users);
     let id = visitor.principal.user;
     let origin = caller.origin().by(id);
     let session = form.text("session");
     let ended =
-        run_to_completion(async move { people.end_session(id, &session, origin).await }).await;
+        run_to_completion(async move { users.end_session(id, &session, origin).await }).await;
     Ok(match ended {
         Ok(()) => done("session"),
         Err(problem) => failed(&app, &visitor, &form, problem).await,

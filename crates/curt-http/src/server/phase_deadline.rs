@@ -17,7 +17,7 @@ const NEVER: u64 = u64::MAX;
 
 /// What the client owes. Touched by one task at a time, so relaxed operations are enough.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct PhaseDeadline {
     started: Instant,
     header: Duration,
     idle: Duration,
@@ -34,9 +34,9 @@ const HEAD: u8 = 1;
 const BODY: u8 = 2;
 const ANSWERING: u8 = 3;
 
-impl Patience {
+impl PhaseDeadline {
     pub(super) fn new(settings: &ServerSettings) -> Self {
-        let patience = Self {
+        let phase_deadline = Self {
             started: Instant::now(),
             header: settings.header_timeout,
             idle: settings.idle_timeout,
@@ -46,19 +46,19 @@ impl Patience {
             read_by: AtomicU64::new(NEVER),
             write_by: AtomicU64::new(NEVER),
         };
-        patience.enter(IDLE, Some(patience.idle));
-        patience
+        phase_deadline.enter(IDLE, Some(phase_deadline.idle));
+        phase_deadline
     }
 
     /// Bytes came in. The first ones after an answer are the start of a head.
-    pub(super) fn received(&self) {
+    pub(super) fn note_head_bytes(&self) {
         if self.phase.load(Ordering::Relaxed) == IDLE {
             self.enter(HEAD, Some(self.header));
         }
     }
 
     /// A head is complete.
-    pub(super) fn asked(&self, has_body: bool) {
+    pub(super) fn note_request(&self, has_body: bool) {
         if has_body {
             self.enter(BODY, Some(self.body));
         } else {
@@ -67,7 +67,7 @@ impl Patience {
     }
 
     /// Moves the deadline of a body as [`BodyRate`](crate::body_rate::BodyRate) does.
-    pub(super) fn received_body(&self, bytes: usize) {
+    pub(super) fn note_body_bytes(&self, bytes: usize) {
         if self.phase.load(Ordering::Relaxed) == BODY {
             let earned = (bytes as u64).saturating_mul(1_000) / BYTES_PER_SECOND;
             let latest = self.now().saturating_add(millis(self.body));
@@ -77,24 +77,24 @@ impl Patience {
     }
 
     /// The body is complete, or nobody wants the rest of it.
-    pub(super) fn answering(&self) {
+    pub(super) fn note_response_start(&self) {
         self.enter(ANSWERING, None);
     }
 
     /// The answer has been given to the socket.
-    pub(super) fn answered(&self) {
+    pub(super) fn note_response_end(&self) {
         self.enter(IDLE, Some(self.idle));
     }
 
     /// The socket takes no more for now.
-    pub(super) fn write_blocked(&self) {
+    pub(super) fn note_write_blocked(&self) {
         if self.write_by.load(Ordering::Relaxed) == NEVER {
             let by = self.now().saturating_add(millis(self.write));
             self.write_by.store(by, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn wrote(&self) {
+    pub(super) fn note_write(&self) {
         self.write_by.store(NEVER, Ordering::Relaxed);
     }
 
@@ -105,7 +105,7 @@ impl Patience {
     }
 
     /// Why the connection has to go, if it has to.
-    pub(super) fn exhausted(&self) -> Option<CutReason> {
+    pub(super) fn expired_phase(&self) -> Option<CutReason> {
         let now = self.now();
         if self.write_by.load(Ordering::Relaxed) <= now {
             return Some(CutReason::WriteTimeout);
@@ -122,7 +122,7 @@ impl Patience {
     }
 
     /// When to ask again. A deadline may come nearer than the present one, by no less than the shortest timeout.
-    pub(super) fn ask_again_at(&self) -> Instant {
+    pub(super) fn next_check_at(&self) -> Instant {
         let shortest = [self.header, self.idle, self.body, self.write]
             .into_iter()
             .min()
@@ -160,54 +160,60 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_phase_has_its_own_time() {
-        let patience = Patience::new(&ServerSettings::default());
+        let phase_deadline = PhaseDeadline::new(&ServerSettings::default());
         pass(59).await;
-        assert_eq!(patience.exhausted(), None);
-        patience.received();
+        assert_eq!(phase_deadline.expired_phase(), None);
+        phase_deadline.note_head_bytes();
         pass(4).await;
-        patience.received();
-        assert_eq!(patience.exhausted(), None);
+        phase_deadline.note_head_bytes();
+        assert_eq!(phase_deadline.expired_phase(), None);
         pass(1).await;
-        assert_eq!(patience.exhausted(), Some(CutReason::HeaderTimeout));
+        assert_eq!(
+            phase_deadline.expired_phase(),
+            Some(CutReason::HeaderTimeout)
+        );
 
-        patience.asked(false);
+        phase_deadline.note_request(false);
         pass(3_600).await;
-        assert_eq!(patience.exhausted(), None);
-        patience.write_blocked();
+        assert_eq!(phase_deadline.expired_phase(), None);
+        phase_deadline.note_write_blocked();
         pass(9).await;
-        patience.write_blocked();
+        phase_deadline.note_write_blocked();
         pass(1).await;
-        assert_eq!(patience.exhausted(), Some(CutReason::WriteTimeout));
-        patience.wrote();
-        patience.answered();
+        assert_eq!(
+            phase_deadline.expired_phase(),
+            Some(CutReason::WriteTimeout)
+        );
+        phase_deadline.note_write();
+        phase_deadline.note_response_end();
         pass(60).await;
-        assert_eq!(patience.exhausted(), Some(CutReason::Idle));
+        assert_eq!(phase_deadline.expired_phase(), Some(CutReason::Idle));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_earns_time_by_arriving_and_none_for_silence() {
-        let patience = Patience::new(&ServerSettings::default());
-        patience.asked(true);
+        let phase_deadline = PhaseDeadline::new(&ServerSettings::default());
+        phase_deadline.note_request(true);
         for _ in 0..60 {
             pass(1).await;
-            patience.received_body(64 * 1_024);
+            phase_deadline.note_body_bytes(64 * 1_024);
         }
         pass(8).await;
-        assert_eq!(patience.exhausted(), None);
-        patience.received_body(4 * 1_024 * 1_024);
+        assert_eq!(phase_deadline.expired_phase(), None);
+        phase_deadline.note_body_bytes(4 * 1_024 * 1_024);
         pass(9).await;
-        patience.received_body(1);
-        assert_eq!(patience.exhausted(), None);
+        phase_deadline.note_body_bytes(1);
+        assert_eq!(phase_deadline.expired_phase(), None);
         pass(1).await;
-        assert_eq!(patience.exhausted(), Some(CutReason::BodyTimeout));
+        assert_eq!(phase_deadline.expired_phase(), Some(CutReason::BodyTimeout));
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_sleeps_past_a_deadline() {
-        let patience = Patience::new(&ServerSettings::default());
-        assert!(patience.ask_again_at() <= Instant::now() + Duration::from_millis(5_001));
-        patience.received();
+        let phase_deadline = PhaseDeadline::new(&ServerSettings::default());
+        assert!(phase_deadline.next_check_at() <= Instant::now() + Duration::from_millis(5_001));
+        phase_deadline.note_head_bytes();
         pass(2).await;
-        assert!(patience.ask_again_at() <= Instant::now() + Duration::from_millis(3_001));
+        assert!(phase_deadline.next_check_at() <= Instant::now() + Duration::from_millis(3_001));
     }
 }
