@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use curt_core::{Alphabet, KeyOrigin, UnwantedWords};
-use curt_keys::{KeyHint, KeySettings, KeySource, KeySupply, Minter, SuppliedKey};
+use curt_keys::{KeyRequest, KeySettings, KeySource, KeySupply, Minter, SuppliedKey};
 
 /// A supply of random keys.
 #[must_use]
@@ -36,7 +36,7 @@ impl KeySource for RandomSource {
         KeyOrigin::Random
     }
 
-    fn make(&self, _hint: &KeyHint<'_>) -> Option<SuppliedKey> {
+    fn make(&self, _hint: &KeyRequest<'_>) -> Option<SuppliedKey> {
         Some(SuppliedKey {
             key: self.0.mint(),
             origin: KeyOrigin::Random,
@@ -51,7 +51,7 @@ impl KeySource for ScriptedSource {
         KeyOrigin::Ledger
     }
 
-    fn make(&self, _hint: &KeyHint<'_>) -> Option<SuppliedKey> {
+    fn make(&self, _hint: &KeyRequest<'_>) -> Option<SuppliedKey> {
         let mut script = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         script.pop_front()
     }
@@ -85,7 +85,7 @@ mod tests {
     async fn take(supply: &KeySupply) -> SuppliedKey {
         let target = Target::from_serialised("https://example.com/").unwrap();
         let (owner, attempt) = (OwnerId(1), 0);
-        let hint = KeyHint {
+        let hint = KeyRequest {
             target: &target,
             owner,
             attempt,

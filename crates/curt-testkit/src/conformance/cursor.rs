@@ -6,35 +6,31 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use curt_core::ports::Cursor;
 
-use super::{RACERS, Suite, race, run_clauses, same};
+use super::{RACERS, race, same};
 
 type Port = Arc<dyn Cursor>;
 
-pub async fn suite(make: impl AsyncFn() -> Port) {
-    let mut suite = Suite::of("Cursor");
-    run_clauses!(
-        suite,
-        make,
-        absent_is_zero,
-        advances_only_from_what_was_seen,
-        names_are_apart,
-        holds_the_largest_number,
-        one_racer_wins_each_step_k4,
-        blocks_taken_by_racers_are_disjoint_and_complete_k4,
-    );
-    suite.finish();
+/// A test for each clause. `$open` gives a fresh adapter, with what keeps it alive.
+#[macro_export]
+macro_rules! cursor_tests {
+    ($open:expr) => {
+        mod cursor {
+            use super::*;
+            $crate::clause_tests!(
+                $open,
+                cursor,
+                absent_is_zero,
+                advances_only_from_what_was_seen,
+                names_are_apart,
+                holds_the_largest_number,
+                one_racer_wins_each_step_k4,
+                blocks_taken_by_racers_are_disjoint_and_complete_k4
+            );
+        }
+    };
 }
 
-/// `open` opens the store in the given folder; what an earlier one wrote there must be found again.
-pub async fn suite_durable(folder: &Path, open: impl AsyncFn(&Path) -> Port) {
-    let mut suite = Suite::of("Cursor, reopened");
-    suite
-        .clause("survives_reopening", survives_reopening(folder, open))
-        .await;
-    suite.finish();
-}
-
-async fn absent_is_zero(cursor: Port) -> Result<()> {
+pub async fn absent_is_zero(cursor: Port) -> Result<()> {
     same("an unknown name", cursor.get("nobody").await?, 0)?;
     ensure!(
         !cursor.advance("nobody", 1, 2).await?,
@@ -43,7 +39,7 @@ async fn absent_is_zero(cursor: Port) -> Result<()> {
     same("after the refusal", cursor.get("nobody").await?, 0)
 }
 
-async fn advances_only_from_what_was_seen(cursor: Port) -> Result<()> {
+pub async fn advances_only_from_what_was_seen(cursor: Port) -> Result<()> {
     ensure!(cursor.advance("a", 0, 10_000).await?, "the first step");
     ensure!(!cursor.advance("a", 0, 10_000).await?, "called twice");
     ensure!(!cursor.advance("a", 9_999, 20_000).await?, "a wrong guess");
@@ -52,7 +48,7 @@ async fn advances_only_from_what_was_seen(cursor: Port) -> Result<()> {
     same("after the next step", cursor.get("a").await?, 20_000)
 }
 
-async fn names_are_apart(cursor: Port) -> Result<()> {
+pub async fn names_are_apart(cursor: Port) -> Result<()> {
     let names = ["file", "File", "file/1", "", "%", "file'; DROP TABLE x"];
     for (number, name) in (1..).zip(names) {
         ensure!(
@@ -66,7 +62,7 @@ async fn names_are_apart(cursor: Port) -> Result<()> {
     Ok(())
 }
 
-async fn holds_the_largest_number(cursor: Port) -> Result<()> {
+pub async fn holds_the_largest_number(cursor: Port) -> Result<()> {
     let most = i64::MAX as u64;
     ensure!(
         cursor.advance("a", 0, most - 1).await?,
@@ -76,7 +72,7 @@ async fn holds_the_largest_number(cursor: Port) -> Result<()> {
     same("the largest", cursor.get("a").await?, most)
 }
 
-async fn one_racer_wins_each_step_k4(cursor: Port) -> Result<()> {
+pub async fn one_racer_wins_each_step_k4(cursor: Port) -> Result<()> {
     for step in 0..8 {
         let won = race(RACERS, |_| {
             let cursor = Arc::clone(&cursor);
@@ -92,7 +88,7 @@ async fn one_racer_wins_each_step_k4(cursor: Port) -> Result<()> {
     same("after all steps", cursor.get("a").await?, 8)
 }
 
-async fn blocks_taken_by_racers_are_disjoint_and_complete_k4(cursor: Port) -> Result<()> {
+pub async fn blocks_taken_by_racers_are_disjoint_and_complete_k4(cursor: Port) -> Result<()> {
     const BLOCKS: u64 = 10;
     let taken = race(8, |_| {
         let cursor = Arc::clone(&cursor);
@@ -114,7 +110,8 @@ async fn blocks_taken_by_racers_are_disjoint_and_complete_k4(cursor: Port) -> Re
     same("the blocks", firsts, all)
 }
 
-async fn survives_reopening(folder: &Path, open: impl AsyncFn(&Path) -> Port) -> Result<()> {
+/// `open` opens the store in `folder`; what an earlier one wrote there must be found again.
+pub async fn survives_reopening(folder: &Path, open: impl AsyncFn(&Path) -> Port) -> Result<()> {
     for round in 0..3 {
         let cursor = open(folder).await;
         same("found again", cursor.get("a").await?, round)?;

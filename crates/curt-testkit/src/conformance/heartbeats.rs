@@ -6,9 +6,27 @@ use std::time::Duration;
 use anyhow::Result;
 use curt_core::ports::{HeartbeatRecord, Heartbeats};
 
-use super::{Suite, race, run_clauses, same};
+use super::{TestTime, race, same};
 
 type Port = Arc<dyn Heartbeats>;
+
+/// A test for each clause. `$open` gives [`Lookers`](crate::conformance::heartbeats::Lookers), with what keeps them alive.
+#[macro_export]
+macro_rules! heartbeats_tests {
+    ($open:expr) => {
+        mod heartbeats {
+            use super::*;
+            $crate::clause_tests!(
+                $open,
+                heartbeats,
+                everybody_is_seen_by_everybody,
+                the_last_word_counts,
+                who_leaves_is_gone,
+                many_beat_at_once
+            );
+        }
+    };
+}
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(400);
@@ -20,43 +38,22 @@ pub struct Lookers {
     pub second: Port,
 }
 
-/// `make` gives a registry without records, as two instances see it.
-pub async fn suite(make: impl AsyncFn() -> Lookers) {
-    let mut suite = Suite::of("Heartbeats");
-    run_clauses!(
-        suite,
-        make,
-        everybody_is_seen_by_everybody,
-        the_last_word_counts,
-        who_leaves_is_gone,
-        many_beat_at_once,
-    );
-    suite.finish();
-}
-
-/// For engines that forget by the clock; `pass` lets time pass.
-pub async fn who_falls_silent_is_forgotten(heartbeats: Port, pass: impl AsyncFn(Duration)) {
-    let mut suite = Suite::of("Heartbeats");
-    let forgotten = async {
-        heartbeats.beat("a", "x", SHORT).await?;
-        heartbeats.beat("b", "y", LONG).await?;
-        pass(LONGER).await;
-        same(
-            "after its time",
-            names(&heartbeats).await?,
-            ["b"].map(str::to_owned).to_vec(),
-        )?;
-        heartbeats.beat("a", "again", SHORT).await?;
-        same(
-            "said again",
-            said(&heartbeats, "a").await?,
-            Some("again".into()),
-        )
-    };
-    suite
-        .clause("who_falls_silent_is_forgotten", forgotten)
-        .await;
-    suite.finish();
+/// For engines that forget by the clock.
+pub async fn who_falls_silent_is_forgotten((heartbeats, time): (Port, TestTime)) -> Result<()> {
+    heartbeats.beat("a", "x", SHORT).await?;
+    heartbeats.beat("b", "y", LONG).await?;
+    time.pass(LONGER).await;
+    same(
+        "after its time",
+        names(&heartbeats).await?,
+        ["b"].map(str::to_owned).to_vec(),
+    )?;
+    heartbeats.beat("a", "again", SHORT).await?;
+    same(
+        "said again",
+        said(&heartbeats, "a").await?,
+        Some("again".into()),
+    )
 }
 
 async fn names(heartbeats: &Port) -> Result<Vec<String>> {
@@ -70,7 +67,7 @@ async fn said(heartbeats: &Port, name: &str) -> Result<Option<Box<str>>> {
     Ok(found.map(|HeartbeatRecord { text, .. }| text))
 }
 
-async fn everybody_is_seen_by_everybody(heartbeats: Lookers) -> Result<()> {
+pub async fn everybody_is_seen_by_everybody(heartbeats: Lookers) -> Result<()> {
     let Lookers { first, second } = heartbeats;
     same("empty", names(&first).await?, Vec::new())?;
     first.beat("b-1", "one two  three", LONG).await?;
@@ -95,7 +92,7 @@ async fn everybody_is_seen_by_everybody(heartbeats: Lookers) -> Result<()> {
     Ok(())
 }
 
-async fn the_last_word_counts(heartbeats: Lookers) -> Result<()> {
+pub async fn the_last_word_counts(heartbeats: Lookers) -> Result<()> {
     let Lookers { first, second } = heartbeats;
     for text in ["0", "10", "2"] {
         first.beat("a", text, LONG).await?;
@@ -104,7 +101,7 @@ async fn the_last_word_counts(heartbeats: Lookers) -> Result<()> {
     same("one entry", names(&second).await?.len(), 1)
 }
 
-async fn who_leaves_is_gone(heartbeats: Lookers) -> Result<()> {
+pub async fn who_leaves_is_gone(heartbeats: Lookers) -> Result<()> {
     let Lookers { first, second } = heartbeats;
     first.beat("a", "x", LONG).await?;
     second.beat("b", "y", LONG).await?;
@@ -116,7 +113,7 @@ async fn who_leaves_is_gone(heartbeats: Lookers) -> Result<()> {
     same("back", said(&second, "a").await?, Some("back".into()))
 }
 
-async fn many_beat_at_once(heartbeats: Lookers) -> Result<()> {
+pub async fn many_beat_at_once(heartbeats: Lookers) -> Result<()> {
     let Lookers { first, second } = heartbeats;
     race(16, |n| {
         let heartbeats = Arc::clone(if n % 2 == 0 { &first } else { &second });

@@ -7,47 +7,43 @@ use anyhow::{Result, ensure};
 use curt_core::ports::{KeyFile, KeyFileLayout, KeyFileStat};
 use curt_core::{ErrorKind, Key};
 
-use super::{Suite, race, run_clauses, same};
+use super::{race, same};
 use crate::sample::{key, keys};
 
 type Port = Arc<dyn KeyFile>;
+
+/// A test for each clause. `$open` gives a fresh adapter, with what keeps it alive.
+#[macro_export]
+macro_rules! key_file_tests {
+    ($open:expr) => {
+        mod key_file {
+            use super::*;
+            $crate::clause_tests!(
+                $open,
+                key_file,
+                an_unknown_file_is_absent,
+                a_file_is_seen_once_published,
+                a_dropped_writer_leaves_nothing,
+                an_unfinished_file_is_started_anew,
+                a_published_name_is_taken,
+                keys_are_read_at_every_position,
+                an_empty_file_has_no_keys,
+                a_key_of_another_width_is_refused,
+                impossible_layouts_are_refused,
+                every_width_is_kept,
+                names_are_sorted,
+                racing_writers_publish_one_file,
+                readers_never_see_half_a_file
+            );
+        }
+    };
+}
 
 /// Sample keys are a letter and six digits.
 const LAYOUT: KeyFileLayout = KeyFileLayout {
     width: 7,
     block_keys: 10,
 };
-
-pub async fn suite(make: impl AsyncFn() -> Port) {
-    let mut suite = Suite::of("KeyFile");
-    run_clauses!(
-        suite,
-        make,
-        an_unknown_file_is_absent,
-        a_file_is_seen_once_published,
-        a_dropped_writer_leaves_nothing,
-        an_unfinished_file_is_started_anew,
-        a_published_name_is_taken,
-        keys_are_read_at_every_position,
-        an_empty_file_has_no_keys,
-        a_key_of_another_width_is_refused,
-        impossible_layouts_are_refused,
-        every_width_is_kept,
-        names_are_sorted,
-        racing_writers_publish_one_file,
-        readers_never_see_half_a_file,
-    );
-    suite.finish();
-}
-
-/// `open` opens the files in the given folder; what an earlier one published there must be found again.
-pub async fn suite_durable(folder: &Path, open: impl AsyncFn(&Path) -> Port) {
-    let mut suite = Suite::of("KeyFile, reopened");
-    suite
-        .clause("survives_reopening", survives_reopening(folder, open))
-        .await;
-    suite.finish();
-}
 
 fn stat(keys: u64) -> KeyFileStat {
     KeyFileStat {
@@ -70,13 +66,13 @@ fn refused<T>(what: &str, got: curt_core::PortResult<T>) -> Result<()> {
     }
 }
 
-async fn an_unknown_file_is_absent(files: Port) -> Result<()> {
+pub async fn an_unknown_file_is_absent(files: Port) -> Result<()> {
     same("stat", files.stat("a").await?, None)?;
     same("names", files.names().await?, vec![])?;
     refused("read", files.read("a", 0, 1).await)
 }
 
-async fn a_file_is_seen_once_published(files: Port) -> Result<()> {
+pub async fn a_file_is_seen_once_published(files: Port) -> Result<()> {
     let mut writer = files.create("a", LAYOUT).await?;
     writer.append(&keys("k", 25)).await?;
     same("stat before", files.stat("a").await?, None)?;
@@ -88,7 +84,7 @@ async fn a_file_is_seen_once_published(files: Port) -> Result<()> {
     same("read", files.read("a", 0, 100).await?, keys("k", 25))
 }
 
-async fn a_dropped_writer_leaves_nothing(files: Port) -> Result<()> {
+pub async fn a_dropped_writer_leaves_nothing(files: Port) -> Result<()> {
     let mut writer = files.create("a", LAYOUT).await?;
     writer.append(&keys("k", 25)).await?;
     drop(writer);
@@ -98,7 +94,7 @@ async fn a_dropped_writer_leaves_nothing(files: Port) -> Result<()> {
     same("read", files.read("a", 0, 100).await?, keys("x", 3))
 }
 
-async fn an_unfinished_file_is_started_anew(files: Port) -> Result<()> {
+pub async fn an_unfinished_file_is_started_anew(files: Port) -> Result<()> {
     let mut left = files.create("a", LAYOUT).await?;
     left.append(&keys("k", 25)).await?;
     publish(&files, "a", &keys("x", 12)).await?;
@@ -107,13 +103,13 @@ async fn an_unfinished_file_is_started_anew(files: Port) -> Result<()> {
     same("read again", files.read("a", 0, 100).await?, keys("x", 12))
 }
 
-async fn a_published_name_is_taken(files: Port) -> Result<()> {
+pub async fn a_published_name_is_taken(files: Port) -> Result<()> {
     publish(&files, "a", &keys("k", 5)).await?;
     refused("create", files.create("a", LAYOUT).await)?;
     same("read", files.read("a", 0, 100).await?, keys("k", 5))
 }
 
-async fn keys_are_read_at_every_position(files: Port) -> Result<()> {
+pub async fn keys_are_read_at_every_position(files: Port) -> Result<()> {
     const KEYS: usize = 37;
     let all = keys("k", KEYS);
     let mut writer = files.create("a", LAYOUT).await?;
@@ -139,13 +135,13 @@ async fn keys_are_read_at_every_position(files: Port) -> Result<()> {
     same("as many as there are", most, all)
 }
 
-async fn an_empty_file_has_no_keys(files: Port) -> Result<()> {
+pub async fn an_empty_file_has_no_keys(files: Port) -> Result<()> {
     publish(&files, "a", &[]).await?;
     same("stat", files.stat("a").await?, Some(stat(0)))?;
     same("read", files.read("a", 0, 10).await?, vec![])
 }
 
-async fn a_key_of_another_width_is_refused(files: Port) -> Result<()> {
+pub async fn a_key_of_another_width_is_refused(files: Port) -> Result<()> {
     let mut writer = files.create("a", LAYOUT).await?;
     writer.append(&keys("k", 2)).await?;
     for odd in ["short", "much-too-long"] {
@@ -164,7 +160,7 @@ async fn a_key_of_another_width_is_refused(files: Port) -> Result<()> {
     )
 }
 
-async fn impossible_layouts_are_refused(files: Port) -> Result<()> {
+pub async fn impossible_layouts_are_refused(files: Port) -> Result<()> {
     for (width, block_keys) in [(0, 10), (65, 10), (7, 0)] {
         let layout = KeyFileLayout { width, block_keys };
         refused(&format!("{layout:?}"), files.create("a", layout).await)?;
@@ -172,7 +168,7 @@ async fn impossible_layouts_are_refused(files: Port) -> Result<()> {
     Ok(())
 }
 
-async fn every_width_is_kept(files: Port) -> Result<()> {
+pub async fn every_width_is_kept(files: Port) -> Result<()> {
     for width in [1, 2, 22, 64] {
         for block_keys in [1, 3, 10_000] {
             let name = format!("w{width}b{block_keys}");
@@ -191,7 +187,7 @@ async fn every_width_is_kept(files: Port) -> Result<()> {
     Ok(())
 }
 
-async fn names_are_sorted(files: Port) -> Result<()> {
+pub async fn names_are_sorted(files: Port) -> Result<()> {
     for name in ["keys-2", "keys-10", "a.b_c-d", "KEYS"] {
         publish(&files, name, &keys("k", 1)).await?;
     }
@@ -199,7 +195,7 @@ async fn names_are_sorted(files: Port) -> Result<()> {
     same("names", files.names().await?, want.map(Into::into).to_vec())
 }
 
-async fn racing_writers_publish_one_file(files: Port) -> Result<()> {
+pub async fn racing_writers_publish_one_file(files: Port) -> Result<()> {
     let published = race(8, |n| {
         let files = Arc::clone(&files);
         async move {
@@ -225,7 +221,7 @@ async fn racing_writers_publish_one_file(files: Port) -> Result<()> {
     )
 }
 
-async fn readers_never_see_half_a_file(files: Port) -> Result<()> {
+pub async fn readers_never_see_half_a_file(files: Port) -> Result<()> {
     const KEYS: usize = 500;
     race(4, |n| {
         let files = Arc::clone(&files);
@@ -252,7 +248,8 @@ async fn readers_never_see_half_a_file(files: Port) -> Result<()> {
     Ok(())
 }
 
-async fn survives_reopening(folder: &Path, open: impl AsyncFn(&Path) -> Port) -> Result<()> {
+/// `open` opens the store in `folder`; what an earlier one wrote there must be found again.
+pub async fn survives_reopening(folder: &Path, open: impl AsyncFn(&Path) -> Port) -> Result<()> {
     let files = open(folder).await;
     publish(&files, "a", &keys("k", 37)).await?;
     let mut unfinished = files.create("b", LAYOUT).await?;

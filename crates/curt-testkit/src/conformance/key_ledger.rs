@@ -8,45 +8,41 @@ use anyhow::{Result, ensure};
 use curt_core::ports::{KeyLedger, LedgerCounts};
 use curt_core::{Key, UnixMillis};
 
-use super::{Suite, race, run_clauses, same};
+use super::{race, same};
 use crate::sample::{NOW, batch, key, keys, later};
 
 type Port = Arc<dyn KeyLedger>;
 
-pub async fn suite(make: impl AsyncFn() -> Port) {
-    let mut suite = Suite::of("KeyLedger");
-    run_clauses!(
-        suite,
-        make,
-        starts_empty,
-        inserts_what_it_does_not_know,
-        knows_keys_of_open_batches,
-        keys_differ_by_case_and_hold_every_symbol,
-        takes_no_more_than_the_limit_k3,
-        takes_what_there_is,
-        a_batch_taken_again_is_the_same,
-        a_closed_batch_is_gone,
-        closes_several_batches_at_once,
-        gives_back_only_its_own_keys,
-        gives_back_once,
-        lists_open_batches_oldest_first,
-        recycles_what_is_not_free,
-        never_frees_a_key_that_is_open,
-        parallel_takes_are_disjoint_and_complete_k3,
-        racing_takers_of_one_batch_get_the_same_keys,
-        parallel_inserts_count_each_key_once,
-        refuses_an_owner_that_was_replaced,
-    );
-    suite.finish();
-}
-
-/// `open` opens the store in the given folder; what an earlier one wrote there must be found again.
-pub async fn suite_durable(folder: &Path, open: impl AsyncFn(&Path) -> Port) {
-    let mut suite = Suite::of("KeyLedger, reopened");
-    suite
-        .clause("survives_reopening_k2", survives_reopening_k2(folder, open))
-        .await;
-    suite.finish();
+/// A test for each clause. `$open` gives a fresh adapter, with what keeps it alive.
+#[macro_export]
+macro_rules! key_ledger_tests {
+    ($open:expr) => {
+        mod key_ledger {
+            use super::*;
+            $crate::clause_tests!(
+                $open,
+                key_ledger,
+                starts_empty,
+                inserts_what_it_does_not_know,
+                knows_keys_of_open_batches,
+                keys_differ_by_case_and_hold_every_symbol,
+                takes_no_more_than_the_limit_k3,
+                takes_what_there_is,
+                a_batch_taken_again_is_the_same,
+                a_closed_batch_is_gone,
+                closes_several_batches_at_once,
+                gives_back_only_its_own_keys,
+                gives_back_once,
+                lists_open_batches_oldest_first,
+                recycles_what_is_not_free,
+                never_frees_a_key_that_is_open,
+                parallel_takes_are_disjoint_and_complete_k3,
+                racing_takers_of_one_batch_get_the_same_keys,
+                parallel_inserts_count_each_key_once,
+                refuses_an_owner_that_was_replaced
+            );
+        }
+    };
 }
 
 async fn expect_counts(ledger: &Port, what: &str, minted: u64, free: u64, open: u64) -> Result<()> {
@@ -65,7 +61,7 @@ fn sorted(mut keys: Vec<Key>) -> Vec<Key> {
     keys
 }
 
-async fn starts_empty(ledger: Port) -> Result<()> {
+pub async fn starts_empty(ledger: Port) -> Result<()> {
     same("counts", ledger.counts().await?, LedgerCounts::default())?;
     same("taken", ledger.take(&batch("b"), 10, NOW).await?, vec![])?;
     ledger.close(&[batch("absent")]).await?;
@@ -74,7 +70,7 @@ async fn starts_empty(ledger: Port) -> Result<()> {
     expect_counts(&ledger, "after", 0, 0, 0).await
 }
 
-async fn inserts_what_it_does_not_know(ledger: Port) -> Result<()> {
+pub async fn inserts_what_it_does_not_know(ledger: Port) -> Result<()> {
     same("new", ledger.insert(&keys("k", 10)).await?, 10)?;
     same("called twice", ledger.insert(&keys("k", 10)).await?, 0)?;
     same("five more", ledger.insert(&keys("k", 15)).await?, 5)?;
@@ -84,14 +80,14 @@ async fn inserts_what_it_does_not_know(ledger: Port) -> Result<()> {
     expect_counts(&ledger, "after", 16, 16, 0).await
 }
 
-async fn knows_keys_of_open_batches(ledger: Port) -> Result<()> {
+pub async fn knows_keys_of_open_batches(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 4)).await?;
     ledger.take(&batch("b"), 4, NOW).await?;
     same("still known", ledger.insert(&keys("k", 4)).await?, 0)?;
     expect_counts(&ledger, "after", 4, 0, 4).await
 }
 
-async fn keys_differ_by_case_and_hold_every_symbol(ledger: Port) -> Result<()> {
+pub async fn keys_differ_by_case_and_hold_every_symbol(ledger: Port) -> Result<()> {
     let mut all = vec![key("aB"), key("Ab"), key("ab"), key("AB")];
     let symbols = ('A'..='Z')
         .chain('a'..='z')
@@ -104,7 +100,7 @@ async fn keys_differ_by_case_and_hold_every_symbol(ledger: Port) -> Result<()> {
     same("taken", sorted(taken), sorted(all))
 }
 
-async fn takes_no_more_than_the_limit_k3(ledger: Port) -> Result<()> {
+pub async fn takes_no_more_than_the_limit_k3(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 100)).await?;
     for (n, limit) in [1, 7, 0, 30].into_iter().enumerate() {
         let taken = ledger.take(&batch(&format!("b{n}")), limit, NOW).await?;
@@ -113,7 +109,7 @@ async fn takes_no_more_than_the_limit_k3(ledger: Port) -> Result<()> {
     expect_counts(&ledger, "after", 100, 62, 38).await
 }
 
-async fn takes_what_there_is(ledger: Port) -> Result<()> {
+pub async fn takes_what_there_is(ledger: Port) -> Result<()> {
     let all = keys("k", 5);
     ledger.insert(&all).await?;
     let taken = ledger.take(&batch("b"), 1_000, NOW).await?;
@@ -126,7 +122,7 @@ async fn takes_what_there_is(ledger: Port) -> Result<()> {
     expect_counts(&ledger, "after", 5, 0, 5).await
 }
 
-async fn a_batch_taken_again_is_the_same(ledger: Port) -> Result<()> {
+pub async fn a_batch_taken_again_is_the_same(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 20)).await?;
     let first = sorted(ledger.take(&batch("b"), 8, NOW).await?);
     for limit in [8, 1, 1_000] {
@@ -139,7 +135,7 @@ async fn a_batch_taken_again_is_the_same(ledger: Port) -> Result<()> {
     expect_counts(&ledger, "after", 20, 12, 8).await
 }
 
-async fn a_closed_batch_is_gone(ledger: Port) -> Result<()> {
+pub async fn a_closed_batch_is_gone(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 10)).await?;
     let used = ledger.take(&batch("b"), 4, NOW).await?;
     ledger.close(&[batch("b")]).await?;
@@ -155,7 +151,7 @@ async fn a_closed_batch_is_gone(ledger: Port) -> Result<()> {
     Ok(())
 }
 
-async fn closes_several_batches_at_once(ledger: Port) -> Result<()> {
+pub async fn closes_several_batches_at_once(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 10)).await?;
     for name in ["a", "b", "c"] {
         ledger.take(&batch(name), 3, NOW).await?;
@@ -171,7 +167,7 @@ async fn closes_several_batches_at_once(ledger: Port) -> Result<()> {
     expect_counts(&ledger, "after closing none", 10, 1, 3).await
 }
 
-async fn gives_back_only_its_own_keys(ledger: Port) -> Result<()> {
+pub async fn gives_back_only_its_own_keys(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 10)).await?;
     let own = ledger.take(&batch("b"), 4, NOW).await?;
     let other = ledger.take(&batch("c"), 4, NOW).await?;
@@ -198,7 +194,7 @@ async fn gives_back_only_its_own_keys(ledger: Port) -> Result<()> {
     same("all that is left", rest.len(), 4)
 }
 
-async fn gives_back_once(ledger: Port) -> Result<()> {
+pub async fn gives_back_once(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 6)).await?;
     let own = ledger.take(&batch("b"), 3, NOW).await?;
     same("went back", ledger.give_back(&batch("b"), &own).await?, 3)?;
@@ -212,7 +208,7 @@ async fn gives_back_once(ledger: Port) -> Result<()> {
     same("each once", sorted(all), keys("k", 6))
 }
 
-async fn lists_open_batches_oldest_first(ledger: Port) -> Result<()> {
+pub async fn lists_open_batches_oldest_first(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 10)).await?;
     let middle = ledger.take(&batch("a"), 2, later(20)).await?;
     let old = ledger.take(&batch("b"), 3, later(10)).await?;
@@ -231,7 +227,7 @@ async fn lists_open_batches_oldest_first(ledger: Port) -> Result<()> {
     same("all", all.len(), 3)
 }
 
-async fn recycles_what_is_not_free(ledger: Port) -> Result<()> {
+pub async fn recycles_what_is_not_free(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 10)).await?;
     let used = ledger.take(&batch("b"), 4, NOW).await?;
     ledger.close(&[batch("b")]).await?;
@@ -250,14 +246,14 @@ async fn recycles_what_is_not_free(ledger: Port) -> Result<()> {
     same("each once", sorted(all), keys("k", 10))
 }
 
-async fn never_frees_a_key_that_is_open(ledger: Port) -> Result<()> {
+pub async fn never_frees_a_key_that_is_open(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 3)).await?;
     let open = ledger.take(&batch("b"), 3, NOW).await?;
     same("recycled", ledger.recycle(&open).await?, 0)?;
     expect_counts(&ledger, "after", 3, 0, 3).await
 }
 
-async fn parallel_takes_are_disjoint_and_complete_k3(ledger: Port) -> Result<()> {
+pub async fn parallel_takes_are_disjoint_and_complete_k3(ledger: Port) -> Result<()> {
     const KEYS: usize = 5_000;
     const LIMIT: usize = 70;
     let all = keys("k", KEYS);
@@ -297,7 +293,7 @@ async fn parallel_takes_are_disjoint_and_complete_k3(ledger: Port) -> Result<()>
     expect_counts(&ledger, "after", KEYS as u64, 0, KEYS as u64).await
 }
 
-async fn racing_takers_of_one_batch_get_the_same_keys(ledger: Port) -> Result<()> {
+pub async fn racing_takers_of_one_batch_get_the_same_keys(ledger: Port) -> Result<()> {
     ledger.insert(&keys("k", 100)).await?;
     let taken = race(16, |_| {
         let ledger = Arc::clone(&ledger);
@@ -312,7 +308,7 @@ async fn racing_takers_of_one_batch_get_the_same_keys(ledger: Port) -> Result<()
     expect_counts(&ledger, "after", 100, 90, 10).await
 }
 
-async fn parallel_inserts_count_each_key_once(ledger: Port) -> Result<()> {
+pub async fn parallel_inserts_count_each_key_once(ledger: Port) -> Result<()> {
     let added = race(8, |n| {
         let ledger = Arc::clone(&ledger);
         // Each racer shares half of its keys with the next one.
@@ -324,7 +320,7 @@ async fn parallel_inserts_count_each_key_once(ledger: Port) -> Result<()> {
     expect_counts(&ledger, "after", 450, 450, 0).await
 }
 
-async fn refuses_an_owner_that_was_replaced(ledger: Port) -> Result<()> {
+pub async fn refuses_an_owner_that_was_replaced(ledger: Port) -> Result<()> {
     let insert = async |fencing_token, prefix: &str| {
         ledger.insert_fenced(fencing_token, &keys(prefix, 10)).await
     };
@@ -338,7 +334,8 @@ async fn refuses_an_owner_that_was_replaced(ledger: Port) -> Result<()> {
     expect_counts(&ledger, "after", 50, 50, 0).await
 }
 
-async fn survives_reopening_k2(folder: &Path, open: impl AsyncFn(&Path) -> Port) -> Result<()> {
+/// `open` opens the store in `folder`; what an earlier one wrote there must be found again.
+pub async fn survives_reopening_k2(folder: &Path, open: impl AsyncFn(&Path) -> Port) -> Result<()> {
     let ledger = open(folder).await;
     ledger.insert(&keys("k", 20)).await?;
     let used = ledger.take(&batch("used"), 5, NOW).await?;

@@ -7,42 +7,46 @@ use anyhow::{Result, ensure};
 use curt_core::Key;
 use curt_core::ports::KeyPool;
 
-use super::{RACERS, Suite, race, run_clauses, same};
+use super::{RACERS, race, same};
 use crate::sample::{batch, key, keys};
 
 type Port = Arc<dyn KeyPool>;
 
-/// Keys that a pool under test holds.
-const CAP: usize = 100;
-
-/// `make` gives an empty pool with the cap that it is asked for.
-pub async fn suite(make: impl AsyncFn(usize) -> Port) {
-    let mut suite = Suite::of("KeyPool");
-    let make = async || make(CAP).await;
-    run_clauses!(
-        suite,
-        make,
-        an_empty_pool_gives_nothing,
-        first_in_is_first_out,
-        keys_can_be_looked_at_and_stay,
-        a_full_pool_takes_a_prefix,
-        a_batch_is_pushed_once,
-        keys_keep_their_case,
-        racing_pops_are_disjoint_and_complete,
-        racing_pushes_stay_under_the_cap,
-        racing_pushes_of_one_batch_add_it_once,
-    );
-    suite.finish();
+/// A test for each clause. `$open` gives a fresh adapter that takes [`CAP`](crate::conformance::key_pool::CAP)
+/// keys, with what keeps it alive.
+#[macro_export]
+macro_rules! key_pool_tests {
+    ($open:expr) => {
+        mod key_pool {
+            use super::*;
+            $crate::clause_tests!(
+                $open,
+                key_pool,
+                an_empty_pool_gives_nothing,
+                first_in_is_first_out,
+                keys_can_be_looked_at_and_stay,
+                a_full_pool_takes_a_prefix,
+                a_batch_is_pushed_once,
+                keys_keep_their_case,
+                racing_pops_are_disjoint_and_complete,
+                racing_pushes_stay_under_the_cap,
+                racing_pushes_of_one_batch_add_it_once
+            );
+        }
+    };
 }
 
-async fn an_empty_pool_gives_nothing(pool: Port) -> Result<()> {
+/// Keys that a pool under test holds.
+pub const CAP: usize = 100;
+
+pub async fn an_empty_pool_gives_nothing(pool: Port) -> Result<()> {
     same("depth", pool.depth().await?, 0)?;
     same("popped", pool.pop(10).await?, vec![])?;
     same("pushed", pool.push(&batch("b"), &[]).await?, 0)?;
     same("depth", pool.depth().await?, 0)
 }
 
-async fn first_in_is_first_out(pool: Port) -> Result<()> {
+pub async fn first_in_is_first_out(pool: Port) -> Result<()> {
     let all = keys("k", 10);
     same("pushed", pool.push(&batch("a"), &all[..6]).await?, 6)?;
     same("pushed", pool.push(&batch("b"), &all[6..]).await?, 4)?;
@@ -54,7 +58,7 @@ async fn first_in_is_first_out(pool: Port) -> Result<()> {
     same("depth", pool.depth().await?, 0)
 }
 
-async fn keys_can_be_looked_at_and_stay(pool: Port) -> Result<()> {
+pub async fn keys_can_be_looked_at_and_stay(pool: Port) -> Result<()> {
     let all = keys("k", 10);
     same("an empty pool", pool.peek(0, 5).await?, vec![])?;
     pool.push(&batch("a"), &all).await?;
@@ -66,7 +70,7 @@ async fn keys_can_be_looked_at_and_stay(pool: Port) -> Result<()> {
     same("all are there", pool.pop(10).await?, all)
 }
 
-async fn a_full_pool_takes_a_prefix(pool: Port) -> Result<()> {
+pub async fn a_full_pool_takes_a_prefix(pool: Port) -> Result<()> {
     let all = keys("k", CAP + 20);
     same("what fits", pool.push(&batch("a"), &all).await?, CAP)?;
     same(
@@ -86,7 +90,7 @@ async fn a_full_pool_takes_a_prefix(pool: Port) -> Result<()> {
     same("a prefix of each", pool.pop(CAP * 2).await?, want)
 }
 
-async fn a_batch_is_pushed_once(pool: Port) -> Result<()> {
+pub async fn a_batch_is_pushed_once(pool: Port) -> Result<()> {
     let all = keys("k", CAP + 20);
     same("what fits", pool.push(&batch("a"), &all).await?, CAP)?;
     pool.pop(50).await?;
@@ -97,13 +101,13 @@ async fn a_batch_is_pushed_once(pool: Port) -> Result<()> {
     same("nothing is added", pool.depth().await?, 0)
 }
 
-async fn keys_keep_their_case(pool: Port) -> Result<()> {
+pub async fn keys_keep_their_case(pool: Port) -> Result<()> {
     let all = vec![key("aB"), key("Ab"), key("-_."), key(&"z".repeat(64))];
     pool.push(&batch("a"), &all).await?;
     same("popped", pool.pop(10).await?, all)
 }
 
-async fn racing_pops_are_disjoint_and_complete(pool: Port) -> Result<()> {
+pub async fn racing_pops_are_disjoint_and_complete(pool: Port) -> Result<()> {
     pool.push(&batch("a"), &keys("k", CAP)).await?;
     let popped = race(RACERS, |_| {
         let pool = Arc::clone(&pool);
@@ -116,7 +120,7 @@ async fn racing_pops_are_disjoint_and_complete(pool: Port) -> Result<()> {
     same("each key once, and all", popped, keys("k", CAP))
 }
 
-async fn racing_pushes_stay_under_the_cap(pool: Port) -> Result<()> {
+pub async fn racing_pushes_stay_under_the_cap(pool: Port) -> Result<()> {
     let pushed = race(16, |n| {
         let pool = Arc::clone(&pool);
         let own = keys(&format!("r{n}-"), 10);
@@ -129,7 +133,7 @@ async fn racing_pushes_stay_under_the_cap(pool: Port) -> Result<()> {
     same("distinct", keys.len(), CAP)
 }
 
-async fn racing_pushes_of_one_batch_add_it_once(pool: Port) -> Result<()> {
+pub async fn racing_pushes_of_one_batch_add_it_once(pool: Port) -> Result<()> {
     let pushed = race(16, |_| {
         let pool = Arc::clone(&pool);
         async move { pool.push(&batch("same"), &keys("k", 10)).await }

@@ -6,9 +6,32 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use curt_core::ports::{Lease, Leases};
 
-use super::{RACERS, Suite, race, same};
+use super::{RACERS, TestTime, race, same};
 
 type Port = Arc<dyn Leases>;
+
+/// A test for each clause. `$open` gives two [`Holders`](crate::conformance::leases::Holders) of free leases, with what
+/// keeps them alive.
+#[macro_export]
+macro_rules! leases_tests {
+    ($open:expr) => {
+        mod leases {
+            use super::*;
+            $crate::clause_tests!(
+                $open,
+                leases,
+                one_holder_at_a_time,
+                names_are_apart,
+                a_released_lease_is_free,
+                a_lease_runs_out,
+                a_renewed_lease_lasts,
+                a_lost_lease_is_worth_nothing,
+                fencing_tokens_grow_and_tokens_differ,
+                one_racer_wins
+            );
+        }
+    };
+}
 
 /// How long a lease lasts that is to run out, and how long it takes to have run out for certain.
 const TTL: Duration = Duration::from_millis(1_000);
@@ -25,28 +48,7 @@ pub struct Holders {
     pub first: Port,
     /// Describes itself as `second`.
     pub second: Port,
-}
-
-/// `make` gives two holders that share leases nobody holds; `pass` lets time pass, by moving the adapter's clock or by
-/// waiting.
-pub async fn suite(make: impl AsyncFn() -> Holders, pass: impl AsyncFn(Duration)) {
-    let mut suite = Suite::of("Leases");
-    macro_rules! timed {
-        ($($clause:ident),+ $(,)?) => {
-            $( suite.clause(stringify!($clause), async { $clause(make().await, &pass).await }).await; )+
-        };
-    }
-    timed!(
-        one_holder_at_a_time,
-        names_are_apart,
-        a_released_lock_is_free,
-        a_lease_runs_out,
-        a_renewed_lease_lasts,
-        a_lost_lease_is_worth_nothing,
-        fences_grow_and_tokens_differ,
-        one_racer_wins,
-    );
-    suite.finish();
+    pub time: TestTime,
 }
 
 async fn held(leases: &Port, name: &str) -> Result<Lease> {
@@ -63,8 +65,8 @@ async fn refused(leases: &Port, name: &str, why: &str) -> Result<()> {
     Ok(())
 }
 
-async fn one_holder_at_a_time(leases: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = leases;
+pub async fn one_holder_at_a_time(leases: Holders) -> Result<()> {
+    let Holders { first, second, .. } = leases;
     same("free", first.holder("a").await?, None)?;
     let lease = held(&first, "a").await?;
     same("the name", &*lease.name, "a")?;
@@ -75,8 +77,8 @@ async fn one_holder_at_a_time(leases: Holders, _: &impl AsyncFn(Duration)) -> Re
     Ok(())
 }
 
-async fn names_are_apart(leases: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = leases;
+pub async fn names_are_apart(leases: Holders) -> Result<()> {
+    let Holders { first, second, .. } = leases;
     held(&first, "shard-1").await?;
     held(&second, "shard-11").await?;
     held(&second, "Shard-1").await?;
@@ -88,8 +90,8 @@ async fn names_are_apart(leases: Holders, _: &impl AsyncFn(Duration)) -> Result<
     same("free", first.holder("shard").await?, None)
 }
 
-async fn a_released_lock_is_free(leases: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = leases;
+pub async fn a_released_lease_is_free(leases: Holders) -> Result<()> {
+    let Holders { first, second, .. } = leases;
     let lease = held(&first, "a").await?;
     first.release(lease.clone()).await?;
     same("free", first.holder("a").await?, None)?;
@@ -106,36 +108,45 @@ async fn a_released_lock_is_free(leases: Holders, _: &impl AsyncFn(Duration)) ->
     )
 }
 
-async fn a_lease_runs_out(leases: Holders, pass: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = leases;
+pub async fn a_lease_runs_out(leases: Holders) -> Result<()> {
+    let Holders {
+        first,
+        second,
+        time,
+    } = leases;
     held_for(TTL, &first, "a").await?;
-    pass(LONGER).await;
+    time.pass(LONGER).await;
     same("free", second.holder("a").await?, None)?;
     held(&second, "a").await?;
     same("who", first.holder("a").await?.as_deref(), Some("second"))
 }
 
-async fn a_renewed_lease_lasts(leases: Holders, pass: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = leases;
+pub async fn a_renewed_lease_lasts(leases: Holders) -> Result<()> {
+    let Holders {
+        first,
+        second,
+        time,
+    } = leases;
     let lease = held_for(RENEWED_TTL, &first, "a").await?;
     for _ in 0..2 {
-        pass(RENEWED_AFTER).await;
+        time.pass(RENEWED_AFTER).await;
         let is_ours = first.renew(&lease, RENEWED_TTL).await?;
         ensure!(is_ours, "a lease that is ours");
         refused(&second, "a", "renewed by the first").await?;
     }
-    pass(RENEWED_TTL + LONGER - TTL).await;
+    time.pass(RENEWED_TTL + LONGER - TTL).await;
     held(&second, "a").await?;
     Ok(())
 }
 
-async fn a_lost_lease_is_worth_nothing(
-    leases: Holders,
-    pass: &impl AsyncFn(Duration),
-) -> Result<()> {
-    let Holders { first, second } = leases;
+pub async fn a_lost_lease_is_worth_nothing(leases: Holders) -> Result<()> {
+    let Holders {
+        first,
+        second,
+        time,
+    } = leases;
     let lost = held_for(TTL, &first, "a").await?;
-    pass(LONGER).await;
+    time.pass(LONGER).await;
     ensure!(
         !first.renew(&lost, TTL).await?,
         "a lease that ran out was renewed"
@@ -154,11 +165,12 @@ async fn a_lost_lease_is_worth_nothing(
     Ok(())
 }
 
-async fn fences_grow_and_tokens_differ(
-    leases: Holders,
-    pass: &impl AsyncFn(Duration),
-) -> Result<()> {
-    let Holders { first, second } = leases;
+pub async fn fencing_tokens_grow_and_tokens_differ(leases: Holders) -> Result<()> {
+    let Holders {
+        first,
+        second,
+        time,
+    } = leases;
     let mut leases: Vec<Lease> = Vec::new();
     for round in 0..4 {
         let holder = if round % 2 == 0 { &first } else { &second };
@@ -175,14 +187,14 @@ async fn fences_grow_and_tokens_differ(
         if round < 2 {
             holder.release(lease).await?;
         } else {
-            pass(LONGER).await;
+            time.pass(LONGER).await;
         }
     }
     Ok(())
 }
 
-async fn one_racer_wins(leases: Holders, _: &impl AsyncFn(Duration)) -> Result<()> {
-    let Holders { first, second } = leases;
+pub async fn one_racer_wins(leases: Holders) -> Result<()> {
+    let Holders { first, second, .. } = leases;
     let leases = race(RACERS, |n| {
         let leases = Arc::clone(if n % 2 == 0 { &first } else { &second });
         async move { leases.acquire("a", LASTING).await }

@@ -1,10 +1,10 @@
 //! One suite per port. An adapter is done when it passes.
 //!
-//! A suite takes a factory of fresh, empty adapters and runs one clause of the port's documentation after the other,
-//! each on an adapter of its own. It runs them all and then panics with the name of every clause that failed and what
-//! it saw. Run suites on a multi-threaded runtime, so that the racing clauses race.
+//! A suite is a macro that makes one test of each clause of the port's documentation, on a fresh and empty adapter of its
+//! own. Tests run on multi-threaded runtimes, so that the racing clauses race.
 
 pub mod accounts;
+pub mod caches;
 pub mod clicks;
 pub mod cursor;
 pub mod heartbeats;
@@ -12,9 +12,9 @@ pub mod key_file;
 pub mod key_ledger;
 pub mod key_pool;
 pub mod leases;
-pub mod link_cache;
 pub mod links;
 pub mod quotas;
+pub mod shards;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use curt_core::clock::ManualClock;
 use curt_core::{ErrorKind, PortResult};
 use tokio::sync::Barrier;
 
@@ -47,49 +48,6 @@ const HOSTILE_TEXTS: [&str; 12] = [
     "NULL",
 ];
 
-/// The result of each clause so far.
-struct Suite {
-    port: &'static str,
-    failures: Vec<String>,
-    passed: usize,
-}
-
-impl Suite {
-    fn of(port: &'static str) -> Self {
-        Self {
-            port,
-            failures: Vec::new(),
-            passed: 0,
-        }
-    }
-
-    async fn clause(&mut self, name: &str, run: impl Future<Output = Result<()>>) {
-        let outcome = tokio::time::timeout(CLAUSE_TIME_MAX, run)
-            .await
-            .context("did not come to an end")
-            .flatten();
-        match outcome {
-            Ok(()) => self.passed += 1,
-            Err(error) => self.failures.push(format!("{name}: {error:#}")),
-        }
-    }
-
-    fn finish(self) {
-        let Self {
-            port,
-            failures,
-            passed,
-        } = self;
-        assert!(
-            failures.is_empty(),
-            "{port}: {} clauses failed, {passed} held:\n  - {}",
-            failures.len(),
-            failures.join("\n  - ")
-        );
-        assert!(passed > 0, "{port}: the suite is empty");
-    }
-}
-
 /// Runs one clause.
 ///
 /// # Panics
@@ -112,15 +70,45 @@ macro_rules! clause_tests {
             $crate::conformance::run_clause(clause).await;
         }
     )+ };
+    ($open:expr, $port:ident, $($clause:ident),+ $(,)?) => { $(
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $clause() {
+            let (_alive, adapter) = $open;
+            let clause = $crate::conformance::$port::$clause(adapter);
+            $crate::conformance::run_clause(clause).await;
+        }
+    )+ };
 }
 
-/// Runs each named clause on a fresh adapter.
-macro_rules! run_clauses {
-    ($suite:expr, $make:expr, $($($path:ident)::+),+ $(,)?) => {
-        $( $suite.clause(stringify!($($path)::+), async { $($path)::+($make().await).await }).await; )+
+/// A test for a clause about reopening. `$open` gives what keeps the engine alive, a folder or place in it, and what opens
+/// an adapter there.
+#[macro_export]
+macro_rules! reopening_tests {
+    ($open:expr, $($path:ident)::+, $clause:ident) => {
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $clause() {
+            let (_alive, folder, open) = $open;
+            let clause = $crate::conformance::$($path)::+::$clause(folder.as_ref(), open);
+            $crate::conformance::run_clause(clause).await;
+        }
     };
 }
-use run_clauses;
+
+/// How time passes for an adapter: by itself, or by a clock that the test moves.
+#[derive(Clone)]
+pub enum TestTime {
+    Real,
+    Manual(Arc<ManualClock>),
+}
+
+impl TestTime {
+    pub async fn pass(&self, by: Duration) {
+        match self {
+            Self::Real => tokio::time::sleep(by).await,
+            Self::Manual(clock) => clock.advance(by),
+        }
+    }
+}
 
 /// Fails unless `got` is `want`; `what` says what was looked at.
 fn same<T: PartialEq + Debug>(what: &str, got: T, want: T) -> Result<()> {

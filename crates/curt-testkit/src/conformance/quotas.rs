@@ -10,10 +10,39 @@ use curt_core::ports::{Bucket, QuotaReply, QuotaRule, Quotas};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::{RACERS, Suite, race, run_clauses, same};
+use super::{RACERS, race, same};
 use crate::sample::NOW;
 
 type Port = Clocked;
+
+/// A test for each clause. `$open` gives a fresh adapter, with what keeps it alive.
+#[macro_export]
+macro_rules! quotas_tests {
+    ($open:expr) => {
+        mod quotas {
+            use super::*;
+            $crate::clause_tests!(
+                $open,
+                quotas,
+                an_unknown_bucket_is_full,
+                a_take_is_all_or_nothing,
+                a_bucket_refills_evenly,
+                buckets_are_apart,
+                what_is_given_back_can_be_taken_again,
+                nothing_can_be_taken_from_an_empty_rule,
+                more_than_the_bucket_holds_is_never_granted,
+                a_clock_that_steps_back_costs_one_period_at_most,
+                racers_share_what_there_is,
+                several_buckets_are_taken_from_together,
+                one_empty_bucket_keeps_the_others_full,
+                no_bucket_no_reply,
+                racers_never_overshoot_the_smallest_of_several_buckets,
+                waiting_for_the_slowest_of_several_buckets_is_just_enough,
+                every_reply_is_true
+            );
+        }
+    };
+}
 
 /// The port and the clock that it counts by, which the clauses set before each call.
 #[derive(Clone)]
@@ -27,30 +56,6 @@ impl Clocked {
         self.clock.set(now);
         &*self.quotas
     }
-}
-
-pub async fn suite(make: impl AsyncFn() -> Port) {
-    let mut suite = Suite::of("Quotas");
-    run_clauses!(
-        suite,
-        make,
-        an_unknown_bucket_is_full,
-        a_take_is_all_or_nothing,
-        a_bucket_refills_evenly,
-        buckets_are_apart,
-        what_is_given_back_can_be_taken_again,
-        nothing_can_be_taken_from_an_empty_rule,
-        more_than_the_bucket_holds_is_never_granted,
-        a_clock_that_steps_back_costs_one_period_at_most,
-        racers_share_what_there_is,
-        several_buckets_are_taken_from_together,
-        one_empty_bucket_keeps_the_others_full,
-        no_bucket_no_reply,
-        racers_never_overshoot_the_smallest_of_several_buckets,
-        waiting_for_the_slowest_of_several_buckets_is_just_enough,
-        every_reply_is_true,
-    );
-    suite.finish();
 }
 
 const TEN_A_SECOND: QuotaRule = QuotaRule {
@@ -86,7 +91,7 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-async fn an_unknown_bucket_is_full(quotas: Port) -> Result<()> {
+pub async fn an_unknown_bucket_is_full(quotas: Port) -> Result<()> {
     let want = QuotaReply {
         granted: true,
         remaining: 10,
@@ -100,7 +105,7 @@ async fn an_unknown_bucket_is_full(quotas: Port) -> Result<()> {
     same("until full", got.reset_after, millis(1_000))
 }
 
-async fn a_take_is_all_or_nothing(quotas: Port) -> Result<()> {
+pub async fn a_take_is_all_or_nothing(quotas: Port) -> Result<()> {
     take(&quotas, 7, NOW).await?;
     let got = take(&quotas, 4, NOW).await?;
     let want = QuotaReply {
@@ -118,7 +123,7 @@ async fn a_take_is_all_or_nothing(quotas: Port) -> Result<()> {
     Ok(())
 }
 
-async fn a_bucket_refills_evenly(quotas: Port) -> Result<()> {
+pub async fn a_bucket_refills_evenly(quotas: Port) -> Result<()> {
     take(&quotas, 10, NOW).await?;
     ensure!(!take(&quotas, 1, after(99)).await?.granted, "too early");
     ensure!(take(&quotas, 1, after(100)).await?.granted, "one is back");
@@ -135,7 +140,7 @@ async fn a_bucket_refills_evenly(quotas: Port) -> Result<()> {
     )
 }
 
-async fn what_is_given_back_can_be_taken_again(quotas: Port) -> Result<()> {
+pub async fn what_is_given_back_can_be_taken_again(quotas: Port) -> Result<()> {
     let bucket = |name| Bucket {
         name,
         rule: TEN_A_SECOND,
@@ -160,7 +165,7 @@ async fn what_is_given_back_can_be_taken_again(quotas: Port) -> Result<()> {
     Ok(())
 }
 
-async fn buckets_are_apart(quotas: Port) -> Result<()> {
+pub async fn buckets_are_apart(quotas: Port) -> Result<()> {
     take(&quotas, 10, NOW).await?;
     for name in ["b", "A", "", "a'; --", "a/b"] {
         let got = take_from(&quotas, name, TEN_A_SECOND, 10, NOW).await?;
@@ -169,7 +174,7 @@ async fn buckets_are_apart(quotas: Port) -> Result<()> {
     Ok(())
 }
 
-async fn nothing_can_be_taken_from_an_empty_rule(quotas: Port) -> Result<()> {
+pub async fn nothing_can_be_taken_from_an_empty_rule(quotas: Port) -> Result<()> {
     let none = QuotaRule {
         amount: 0,
         ..TEN_A_SECOND
@@ -179,7 +184,7 @@ async fn nothing_can_be_taken_from_an_empty_rule(quotas: Port) -> Result<()> {
     same("left", got.remaining, 0)
 }
 
-async fn more_than_the_bucket_holds_is_never_granted(quotas: Port) -> Result<()> {
+pub async fn more_than_the_bucket_holds_is_never_granted(quotas: Port) -> Result<()> {
     let got = take(&quotas, 11, NOW).await?;
     ensure!(!got.granted, "granted");
     same("never", got.retry_after, Duration::MAX)?;
@@ -189,7 +194,7 @@ async fn more_than_the_bucket_holds_is_never_granted(quotas: Port) -> Result<()>
     Ok(())
 }
 
-async fn a_clock_that_steps_back_costs_one_period_at_most(quotas: Port) -> Result<()> {
+pub async fn a_clock_that_steps_back_costs_one_period_at_most(quotas: Port) -> Result<()> {
     take(&quotas, 10, after(3_600_000)).await?;
     let got = take(&quotas, 1, NOW).await?;
     ensure!(
@@ -202,7 +207,7 @@ async fn a_clock_that_steps_back_costs_one_period_at_most(quotas: Port) -> Resul
     Ok(())
 }
 
-async fn racers_share_what_there_is(quotas: Port) -> Result<()> {
+pub async fn racers_share_what_there_is(quotas: Port) -> Result<()> {
     let replies = race(RACERS, |_| {
         let quotas = quotas.clone();
         async move { quotas.at(NOW).take(&[A], 3).await }
@@ -233,7 +238,7 @@ fn refilled_in(granted: bool, remaining: u64, retry: u64, reset: u64) -> QuotaRe
     }
 }
 
-async fn several_buckets_are_taken_from_together(quotas: Port) -> Result<()> {
+pub async fn several_buckets_are_taken_from_together(quotas: Port) -> Result<()> {
     let got = quotas.at(NOW).take(&[A, FIVE_A_MINUTE], 4).await?;
     let want = vec![
         refilled_in(true, 6, 0, 400),
@@ -248,7 +253,7 @@ async fn several_buckets_are_taken_from_together(quotas: Port) -> Result<()> {
     same("in another order", got, want)
 }
 
-async fn one_empty_bucket_keeps_the_others_full(quotas: Port) -> Result<()> {
+pub async fn one_empty_bucket_keeps_the_others_full(quotas: Port) -> Result<()> {
     take_from(&quotas, "b", FIVE_A_MINUTE.rule, 3, NOW).await?;
     for buckets in [[A, FIVE_A_MINUTE], [FIVE_A_MINUTE, A]] {
         let mut got = quotas.at(NOW).take(&buckets, 3).await?;
@@ -267,11 +272,11 @@ async fn one_empty_bucket_keeps_the_others_full(quotas: Port) -> Result<()> {
     Ok(())
 }
 
-async fn no_bucket_no_reply(quotas: Port) -> Result<()> {
+pub async fn no_bucket_no_reply(quotas: Port) -> Result<()> {
     same("replies", quotas.at(NOW).take(&[], 1).await?, vec![])
 }
 
-async fn racers_never_overshoot_the_smallest_of_several_buckets(quotas: Port) -> Result<()> {
+pub async fn racers_never_overshoot_the_smallest_of_several_buckets(quotas: Port) -> Result<()> {
     let replies = race(RACERS, |n| {
         let quotas = quotas.clone();
         async move {
@@ -293,7 +298,7 @@ async fn racers_never_overshoot_the_smallest_of_several_buckets(quotas: Port) ->
     )
 }
 
-async fn waiting_for_the_slowest_of_several_buckets_is_just_enough(quotas: Port) -> Result<()> {
+pub async fn waiting_for_the_slowest_of_several_buckets_is_just_enough(quotas: Port) -> Result<()> {
     let thirds = Bucket {
         name: "c",
         rule: QuotaRule {
@@ -327,7 +332,7 @@ async fn waiting_for_the_slowest_of_several_buckets_is_just_enough(quotas: Port)
 }
 
 /// Random takes at random times, each reply checked by what follows from it.
-async fn every_reply_is_true(quotas: Port) -> Result<()> {
+pub async fn every_reply_is_true(quotas: Port) -> Result<()> {
     let mut random = StdRng::seed_from_u64(0x5EED);
     for round in 0..100 {
         let rule = QuotaRule {

@@ -215,8 +215,8 @@ mod tests {
 
     fn client(proxy: &Proxy) -> TcpStream {
         let stream = TcpStream::connect(proxy.address()).unwrap();
-        let patience = Duration::from_millis(200);
-        stream.set_read_timeout(Some(patience)).unwrap();
+        let timeout = Duration::from_millis(200);
+        stream.set_read_timeout(Some(timeout)).unwrap();
         stream
     }
 

@@ -8,23 +8,8 @@ use curt_core::ports::{KeysToRevoke, NewApiKey};
 use curt_core::{OwnerId, UnixMillis};
 
 use super::Port;
-use crate::conformance::{HOSTILE_TEXTS, RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{HOSTILE_TEXTS, RACERS, race, same};
 use crate::sample::{NOW, api_key, later};
-
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        parent_and_bucket_of_an_api_key_are_kept,
-        a_key_is_added_below_one_in_force_only,
-        a_family_ends_with_its_oldest_key,
-        a_family_ends_when_its_oldest_key_has_ended_before,
-        the_keys_of_a_user_end_with_what_they_made,
-        a_successor_keeps_a_parent_that_has_ended,
-        a_successor_has_no_new_parent_that_has_ended,
-        no_racer_adds_a_key_below_one_that_was_revoked,
-    );
-}
 
 fn child(prefix: &str, user: u64, parent: &str) -> NewApiKey {
     NewApiKey {
@@ -47,7 +32,7 @@ fn prefixes(named: &[&str]) -> Vec<Box<str>> {
     named.iter().map(|prefix| (*prefix).into()).collect()
 }
 
-async fn parent_and_bucket_of_an_api_key_are_kept(accounts: Port) -> Result<()> {
+pub async fn parent_and_bucket_of_an_api_key_are_kept(accounts: Port) -> Result<()> {
     let root = api_key("root", 1, "root");
     let number = add(&accounts, &root).await?;
     let key = NewApiKey {
@@ -70,7 +55,7 @@ async fn parent_and_bucket_of_an_api_key_are_kept(accounts: Port) -> Result<()> 
     Ok(())
 }
 
-async fn a_key_is_added_below_one_in_force_only(accounts: Port) -> Result<()> {
+pub async fn a_key_is_added_below_one_in_force_only(accounts: Port) -> Result<()> {
     let expiring = NewApiKey {
         expires_at: Some(later(10)),
         ..api_key("expiring", 1, "expiring")
@@ -123,7 +108,7 @@ async fn ends(accounts: &Port) -> Result<Vec<Option<UnixMillis>>> {
     Ok(keys.iter().map(|key| key.revoked_at).collect())
 }
 
-async fn a_family_ends_with_its_oldest_key(accounts: Port) -> Result<()> {
+pub async fn a_family_ends_with_its_oldest_key(accounts: Port) -> Result<()> {
     with_family(&accounts).await?;
     same("c", revoke(&accounts, "c", NOW).await?, prefixes(&["c"]))?;
     let ended = revoke(&accounts, "a", later(5)).await?;
@@ -136,7 +121,7 @@ async fn a_family_ends_with_its_oldest_key(accounts: Port) -> Result<()> {
     same("sooner", sooner, prefixes(&["a", "b", "d"]))
 }
 
-async fn a_family_ends_when_its_oldest_key_has_ended_before(accounts: Port) -> Result<()> {
+pub async fn a_family_ends_when_its_oldest_key_has_ended_before(accounts: Port) -> Result<()> {
     with_family(&accounts).await?;
     let rotated = accounts
         .rotate_api_key("b", "b (old)", NOW, &api_key("b2", 1, "b"))
@@ -147,7 +132,7 @@ async fn a_family_ends_when_its_oldest_key_has_ended_before(accounts: Port) -> R
     same("its successor", successor.revoked_at, None)
 }
 
-async fn the_keys_of_a_user_end_with_what_they_made(accounts: Port) -> Result<()> {
+pub async fn the_keys_of_a_user_end_with_what_they_made(accounts: Port) -> Result<()> {
     with_family(&accounts).await?;
     add(&accounts, &api_key("f", 2, "f")).await?;
     let of = |user| accounts.revoke_api_keys(KeysToRevoke::User(OwnerId(user)), later(1));
@@ -157,7 +142,7 @@ async fn the_keys_of_a_user_end_with_what_they_made(accounts: Port) -> Result<()
     same("twice", of(1).await?, vec![])
 }
 
-async fn a_successor_keeps_a_parent_that_has_ended(accounts: Port) -> Result<()> {
+pub async fn a_successor_keeps_a_parent_that_has_ended(accounts: Port) -> Result<()> {
     with_family(&accounts).await?;
     let retired = accounts
         .rotate_api_key("a", "a (old)", NOW, &api_key("a2", 1, "a"))
@@ -174,7 +159,7 @@ async fn a_successor_keeps_a_parent_that_has_ended(accounts: Port) -> Result<()>
     same("below a", ended, prefixes(&["b", "b2", "c", "d"]))
 }
 
-async fn a_successor_has_no_new_parent_that_has_ended(accounts: Port) -> Result<()> {
+pub async fn a_successor_has_no_new_parent_that_has_ended(accounts: Port) -> Result<()> {
     with_family(&accounts).await?;
     revoke(&accounts, "c", NOW).await?;
     let before = accounts.api_keys(None).await?;
@@ -193,7 +178,7 @@ async fn a_successor_has_no_new_parent_that_has_ended(accounts: Port) -> Result<
     same("with what it made", ended, prefixes(&["e", "e2"]))
 }
 
-async fn no_racer_adds_a_key_below_one_that_was_revoked(accounts: Port) -> Result<()> {
+pub async fn no_racer_adds_a_key_below_one_that_was_revoked(accounts: Port) -> Result<()> {
     add(&accounts, &api_key("root", 1, "root")).await?;
     race(RACERS, |n| {
         let accounts = Arc::clone(&accounts);

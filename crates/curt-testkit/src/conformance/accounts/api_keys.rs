@@ -8,35 +8,8 @@ use curt_core::ports::{ApiKey, KeysToRevoke, NewApiKey, QuotaRule, RedirectionLi
 use curt_core::{OwnerId, UnixMillis};
 
 use super::{MIXED_HASH, Port, winners, with_users};
-use crate::conformance::{HOSTILE_TEXTS, RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{HOSTILE_TEXTS, RACERS, race, same};
 use crate::sample::{NOW, api_key, later, user};
-
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        an_api_key_is_found_by_prefix,
-        every_field_of_an_api_key_is_kept,
-        texts_of_an_api_key_are_kept_verbatim,
-        numbers_of_api_keys_grow,
-        a_prefix_is_taken_once,
-        a_user_has_one_key_in_force_of_a_name,
-        api_keys_come_by_number_revoked_ones_too,
-        an_api_key_is_revoked_once,
-        a_later_end_can_be_moved_forward_only,
-        a_rotation_replaces_the_key,
-        a_rotated_key_stays_in_force_until_its_end,
-        a_rotation_that_is_refused_changes_nothing,
-        a_key_is_rotated_once,
-        an_expired_key_gives_way_to_the_one_with_its_name,
-        the_use_of_api_keys_is_noted,
-        limits_on_redirections_are_listed,
-        one_racer_adds_the_api_key,
-        one_racer_gets_the_name,
-        one_racer_revokes_the_api_key,
-        one_racer_rotates_the_api_key,
-    );
-}
 
 const LIMIT: QuotaRule = QuotaRule {
     amount: 3,
@@ -66,7 +39,7 @@ async fn stored(accounts: &Port, prefix: &str) -> Result<ApiKey> {
     key.with_context(|| format!("{prefix} is not stored"))
 }
 
-async fn an_api_key_is_found_by_prefix(accounts: Port) -> Result<()> {
+pub async fn an_api_key_is_found_by_prefix(accounts: Port) -> Result<()> {
     with_users(&accounts).await?;
     let key = api_key("aBcD0123", 1, "laptop");
     same("before", accounts.api_key("aBcD0123").await?, None)?;
@@ -76,7 +49,7 @@ async fn an_api_key_is_found_by_prefix(accounts: Port) -> Result<()> {
     same("another case", accounts.api_key("abcd0123").await?, None)
 }
 
-async fn every_field_of_an_api_key_is_kept(accounts: Port) -> Result<()> {
+pub async fn every_field_of_an_api_key_is_kept(accounts: Port) -> Result<()> {
     let key = NewApiKey {
         secret_hash: MIXED_HASH,
         scopes: Scopes::NONE.with(Scope::Read).with(Scope::Manage),
@@ -106,7 +79,7 @@ async fn every_field_of_an_api_key_is_kept(accounts: Port) -> Result<()> {
     Ok(())
 }
 
-async fn texts_of_an_api_key_are_kept_verbatim(accounts: Port) -> Result<()> {
+pub async fn texts_of_an_api_key_are_kept_verbatim(accounts: Port) -> Result<()> {
     for text in HOSTILE_TEXTS {
         let key = api_key(text, 1, text);
         let number = add(&accounts, &key).await?;
@@ -115,7 +88,7 @@ async fn texts_of_an_api_key_are_kept_verbatim(accounts: Port) -> Result<()> {
     Ok(())
 }
 
-async fn numbers_of_api_keys_grow(accounts: Port) -> Result<()> {
+pub async fn numbers_of_api_keys_grow(accounts: Port) -> Result<()> {
     let first = add(&accounts, &api_key("a", 1, "a")).await?;
     let second = add(&accounts, &api_key("b", 2, "b")).await?;
     is_refused(&accounts, &api_key("b", 2, "c"), "the prefix is taken").await?;
@@ -128,7 +101,7 @@ async fn numbers_of_api_keys_grow(accounts: Port) -> Result<()> {
     Ok(())
 }
 
-async fn a_prefix_is_taken_once(accounts: Port) -> Result<()> {
+pub async fn a_prefix_is_taken_once(accounts: Port) -> Result<()> {
     let first = api_key("p", 1, "laptop");
     add(&accounts, &first).await?;
     is_refused(&accounts, &first, "called twice").await?;
@@ -139,7 +112,7 @@ async fn a_prefix_is_taken_once(accounts: Port) -> Result<()> {
     same("keys", accounts.api_keys(None).await?.len(), 1)
 }
 
-async fn a_user_has_one_key_in_force_of_a_name(accounts: Port) -> Result<()> {
+pub async fn a_user_has_one_key_in_force_of_a_name(accounts: Port) -> Result<()> {
     let made_at = |prefix, at| NewApiKey {
         created_at: at,
         ..api_key(prefix, 1, "x")
@@ -162,7 +135,7 @@ async fn a_user_has_one_key_in_force_of_a_name(accounts: Port) -> Result<()> {
     same("keys", accounts.api_keys(None).await?.len(), 5)
 }
 
-async fn api_keys_come_by_number_revoked_ones_too(accounts: Port) -> Result<()> {
+pub async fn api_keys_come_by_number_revoked_ones_too(accounts: Port) -> Result<()> {
     let aged = |prefix, owner, at| NewApiKey {
         created_at: at,
         ..api_key(prefix, owner, prefix)
@@ -182,7 +155,7 @@ async fn api_keys_come_by_number_revoked_ones_too(accounts: Port) -> Result<()> 
     same("of nobody", of(3).await?, vec![])
 }
 
-async fn an_api_key_is_revoked_once(accounts: Port) -> Result<()> {
+pub async fn an_api_key_is_revoked_once(accounts: Port) -> Result<()> {
     ensure!(!revoke(&accounts, "p", NOW).await?, "absent");
     add(&accounts, &api_key("p", 1, "x")).await?;
     let other = api_key("q", 1, "y");
@@ -197,7 +170,7 @@ async fn an_api_key_is_revoked_once(accounts: Port) -> Result<()> {
     same("the other key", stored(&accounts, "q").await?, other)
 }
 
-async fn a_later_end_can_be_moved_forward_only(accounts: Port) -> Result<()> {
+pub async fn a_later_end_can_be_moved_forward_only(accounts: Port) -> Result<()> {
     let expired = NewApiKey {
         expires_at: Some(NOW),
         ..api_key("p", 1, "x")
@@ -216,7 +189,7 @@ async fn a_later_end_can_be_moved_forward_only(accounts: Port) -> Result<()> {
     same("the earliest instant", revoked_at, Some(later(1)))
 }
 
-async fn a_rotation_replaces_the_key(accounts: Port) -> Result<()> {
+pub async fn a_rotation_replaces_the_key(accounts: Port) -> Result<()> {
     let old = NewApiKey {
         expires_at: Some(later(99)),
         ..api_key("old", 1, "laptop")
@@ -245,7 +218,7 @@ async fn a_rotation_replaces_the_key(accounts: Port) -> Result<()> {
     same("keys", accounts.api_keys(None).await?, want)
 }
 
-async fn a_rotated_key_stays_in_force_until_its_end(accounts: Port) -> Result<()> {
+pub async fn a_rotated_key_stays_in_force_until_its_end(accounts: Port) -> Result<()> {
     add(&accounts, &api_key("old", 1, "x")).await?;
     let rotated = accounts
         .rotate_api_key("old", "x (old)", later(60), &api_key("new", 1, "x"))
@@ -260,7 +233,7 @@ async fn a_rotated_key_stays_in_force_until_its_end(accounts: Port) -> Result<()
     Ok(())
 }
 
-async fn a_rotation_that_is_refused_changes_nothing(accounts: Port) -> Result<()> {
+pub async fn a_rotation_that_is_refused_changes_nothing(accounts: Port) -> Result<()> {
     add(&accounts, &api_key("old", 1, "x")).await?;
     add(&accounts, &api_key("other", 2, "y")).await?;
     add(&accounts, &api_key("revoked", 1, "z")).await?;
@@ -282,7 +255,7 @@ async fn a_rotation_that_is_refused_changes_nothing(accounts: Port) -> Result<()
     same("no successor", accounts.api_key("new").await?, None)
 }
 
-async fn a_key_is_rotated_once(accounts: Port) -> Result<()> {
+pub async fn a_key_is_rotated_once(accounts: Port) -> Result<()> {
     add(&accounts, &api_key("k0", 1, "x")).await?;
     let rotate = async |from: &str, to: &str| {
         let successor = api_key(to, 1, "x");
@@ -298,7 +271,7 @@ async fn a_key_is_rotated_once(accounts: Port) -> Result<()> {
     same("keys", accounts.api_keys(None).await?.len(), 3)
 }
 
-async fn an_expired_key_gives_way_to_the_one_with_its_name(accounts: Port) -> Result<()> {
+pub async fn an_expired_key_gives_way_to_the_one_with_its_name(accounts: Port) -> Result<()> {
     let old = NewApiKey {
         expires_at: Some(later(1)),
         ..api_key("old", 1, "x")
@@ -323,7 +296,7 @@ async fn an_expired_key_gives_way_to_the_one_with_its_name(accounts: Port) -> Re
     Ok(())
 }
 
-async fn the_use_of_api_keys_is_noted(accounts: Port) -> Result<()> {
+pub async fn the_use_of_api_keys_is_noted(accounts: Port) -> Result<()> {
     let keys = ["a", "b", "c"].map(|prefix| api_key(prefix, 1, prefix));
     for key in &keys {
         add(&accounts, key).await?;
@@ -350,7 +323,7 @@ async fn the_use_of_api_keys_is_noted(accounts: Port) -> Result<()> {
     same("the latest of each", last_used().await?, want)
 }
 
-async fn limits_on_redirections_are_listed(accounts: Port) -> Result<()> {
+pub async fn limits_on_redirections_are_listed(accounts: Port) -> Result<()> {
     let none = RedirectionLimits::default();
     with_users(&accounts).await?;
     same("nobody", accounts.redirection_limits().await?, none)?;
@@ -406,7 +379,7 @@ async fn limits_on_redirections_are_listed(accounts: Port) -> Result<()> {
     )
 }
 
-async fn one_racer_adds_the_api_key(accounts: Port) -> Result<()> {
+pub async fn one_racer_adds_the_api_key(accounts: Port) -> Result<()> {
     let added = race(RACERS, |n| {
         let accounts = Arc::clone(&accounts);
         let key = api_key("p", n as u64, &format!("name {n}"));
@@ -417,7 +390,7 @@ async fn one_racer_adds_the_api_key(accounts: Port) -> Result<()> {
     same("keys", accounts.api_keys(None).await?.len(), 1)
 }
 
-async fn one_racer_gets_the_name(accounts: Port) -> Result<()> {
+pub async fn one_racer_gets_the_name(accounts: Port) -> Result<()> {
     let added = race(RACERS, |n| {
         let accounts = Arc::clone(&accounts);
         let key = api_key(&format!("p{n}"), 1, "x");
@@ -428,7 +401,7 @@ async fn one_racer_gets_the_name(accounts: Port) -> Result<()> {
     same("keys", accounts.api_keys(None).await?.len(), 1)
 }
 
-async fn one_racer_revokes_the_api_key(accounts: Port) -> Result<()> {
+pub async fn one_racer_revokes_the_api_key(accounts: Port) -> Result<()> {
     add(&accounts, &api_key("p", 1, "x")).await?;
     let revoked = race(RACERS, |_| {
         let accounts = Arc::clone(&accounts);
@@ -441,7 +414,7 @@ async fn one_racer_revokes_the_api_key(accounts: Port) -> Result<()> {
     same("winners", winners(&revoked), 1)
 }
 
-async fn one_racer_rotates_the_api_key(accounts: Port) -> Result<()> {
+pub async fn one_racer_rotates_the_api_key(accounts: Port) -> Result<()> {
     add(&accounts, &api_key("old", 1, "x")).await?;
     let rotated = race(RACERS, |n| {
         let accounts = Arc::clone(&accounts);
@@ -456,9 +429,9 @@ async fn one_racer_rotates_the_api_key(accounts: Port) -> Result<()> {
     same("keys", accounts.api_keys(None).await?.len(), 2)
 }
 
-pub(super) async fn survive_reopening(
+pub async fn api_keys_survive_reopening(
     folder: &Path,
-    open: &impl AsyncFn(&Path) -> Port,
+    open: impl AsyncFn(&Path) -> Port,
 ) -> Result<()> {
     let accounts = open(folder).await;
     for (prefix, name) in [("p", "x"), ("q", "y"), ("old", "z")] {

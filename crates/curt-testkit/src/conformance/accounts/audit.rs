@@ -7,20 +7,8 @@ use curt_core::ports::AuditEntry;
 use curt_core::{OwnerId, UnixMillis};
 
 use super::Port;
-use crate::conformance::{HOSTILE_TEXTS, RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{HOSTILE_TEXTS, RACERS, race, same};
 use crate::sample::{NOW, audit_entry, later};
-
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        actions_come_newest_first,
-        actions_come_in_pages,
-        every_field_of_an_action_is_kept,
-        an_action_that_is_recorded_twice_is_there_twice,
-        no_racing_action_is_lost,
-    );
-}
 
 async fn subjects(accounts: &Port, before: Option<u64>, limit: usize) -> Result<Vec<Box<str>>> {
     let page = accounts.audit(before, limit).await?;
@@ -32,7 +20,7 @@ fn texts(subjects: &[&str]) -> Vec<Box<str>> {
 }
 
 /// The order is that of coming, whatever the clock said.
-async fn actions_come_newest_first(accounts: Port) -> Result<()> {
+pub async fn actions_come_newest_first(accounts: Port) -> Result<()> {
     same("nothing", accounts.audit(None, 9).await?, vec![])?;
     for (subject, at) in [("a", later(1)), ("b", NOW), ("c", later(2))] {
         let entry = AuditEntry {
@@ -45,7 +33,7 @@ async fn actions_come_newest_first(accounts: Port) -> Result<()> {
     same("newest first", got, texts(&["c", "b", "a"]))
 }
 
-async fn actions_come_in_pages(accounts: Port) -> Result<()> {
+pub async fn actions_come_in_pages(accounts: Port) -> Result<()> {
     for subject in ["a", "b", "c", "d"] {
         accounts.record(&audit_entry("tried", subject)).await?;
     }
@@ -66,7 +54,7 @@ async fn actions_come_in_pages(accounts: Port) -> Result<()> {
     )
 }
 
-async fn every_field_of_an_action_is_kept(accounts: Port) -> Result<()> {
+pub async fn every_field_of_an_action_is_kept(accounts: Port) -> Result<()> {
     let full = AuditEntry {
         at: UnixMillis(-1),
         actor: Some(OwnerId(u64::MAX >> 1)),
@@ -93,7 +81,7 @@ async fn every_field_of_an_action_is_kept(accounts: Port) -> Result<()> {
     Ok(())
 }
 
-async fn an_action_that_is_recorded_twice_is_there_twice(accounts: Port) -> Result<()> {
+pub async fn an_action_that_is_recorded_twice_is_there_twice(accounts: Port) -> Result<()> {
     for _ in 0..2 {
         accounts.record(&audit_entry("tried", "a")).await?;
     }
@@ -101,7 +89,7 @@ async fn an_action_that_is_recorded_twice_is_there_twice(accounts: Port) -> Resu
     same("both", got, texts(&["a", "a"]))
 }
 
-async fn no_racing_action_is_lost(accounts: Port) -> Result<()> {
+pub async fn no_racing_action_is_lost(accounts: Port) -> Result<()> {
     race(RACERS, |n| {
         let accounts = Arc::clone(&accounts);
         let entry = audit_entry("tried", &n.to_string());
@@ -115,9 +103,9 @@ async fn no_racing_action_is_lost(accounts: Port) -> Result<()> {
     same("actions", subjects.len(), RACERS)
 }
 
-pub(super) async fn survive_reopening(
+pub async fn audit_survive_reopening(
     folder: &Path,
-    open: &impl AsyncFn(&Path) -> Port,
+    open: impl AsyncFn(&Path) -> Port,
 ) -> Result<()> {
     let accounts = open(folder).await;
     for subject in ["a", "b"] {

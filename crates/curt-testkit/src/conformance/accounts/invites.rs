@@ -7,28 +7,15 @@ use curt_core::ports::Invite;
 use curt_core::{OwnerId, UnixMillis};
 
 use super::{MIXED_HASH, Port, winners};
-use crate::conformance::{RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{RACERS, race, same};
 use crate::sample::{NOW, invite, later};
-
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        an_invitation_is_found_by_hash_and_stays,
-        every_field_of_an_invitation_is_kept,
-        the_hash_of_an_invitation_is_taken_once,
-        an_invitation_is_taken_once,
-        an_expired_invitation_is_as_good_as_absent,
-        one_racer_takes_the_invitation,
-    );
-}
 
 async fn add(accounts: &Port, invite: &Invite) -> Result<()> {
     ensure!(accounts.add_invite(invite).await?, "added");
     Ok(())
 }
 
-async fn an_invitation_is_found_by_hash_and_stays(accounts: Port) -> Result<()> {
+pub async fn an_invitation_is_found_by_hash_and_stays(accounts: Port) -> Result<()> {
     let find = |hash: &'static [u8; 32]| accounts.invite(hash, NOW);
     same("before", find(&[1; 32]).await?, None)?;
     add(&accounts, &invite(1)).await?;
@@ -38,7 +25,7 @@ async fn an_invitation_is_found_by_hash_and_stays(accounts: Port) -> Result<()> 
     same("another", find(&[2; 32]).await?, None)
 }
 
-async fn every_field_of_an_invitation_is_kept(accounts: Port) -> Result<()> {
+pub async fn every_field_of_an_invitation_is_kept(accounts: Port) -> Result<()> {
     let full = Invite {
         secret_hash: MIXED_HASH,
         role: Role::Admin,
@@ -53,7 +40,7 @@ async fn every_field_of_an_invitation_is_kept(accounts: Port) -> Result<()> {
     same("taken", taken, Some(full))
 }
 
-async fn the_hash_of_an_invitation_is_taken_once(accounts: Port) -> Result<()> {
+pub async fn the_hash_of_an_invitation_is_taken_once(accounts: Port) -> Result<()> {
     add(&accounts, &invite(1)).await?;
     let other = Invite {
         role: Role::Admin,
@@ -64,7 +51,7 @@ async fn the_hash_of_an_invitation_is_taken_once(accounts: Port) -> Result<()> {
     same("the first", found, Some(invite(1)))
 }
 
-async fn an_invitation_is_taken_once(accounts: Port) -> Result<()> {
+pub async fn an_invitation_is_taken_once(accounts: Port) -> Result<()> {
     add(&accounts, &invite(1)).await?;
     add(&accounts, &invite(2)).await?;
     let take = |hash: &'static [u8; 32]| accounts.take_invite(hash, NOW);
@@ -76,7 +63,7 @@ async fn an_invitation_is_taken_once(accounts: Port) -> Result<()> {
     same("the other", other, Some(invite(2)))
 }
 
-async fn an_expired_invitation_is_as_good_as_absent(accounts: Port) -> Result<()> {
+pub async fn an_expired_invitation_is_as_good_as_absent(accounts: Port) -> Result<()> {
     let expiring = Invite {
         expires_at: later(5),
         ..invite(1)
@@ -90,7 +77,7 @@ async fn an_expired_invitation_is_as_good_as_absent(accounts: Port) -> Result<()
     same("just before", taken, Some(expiring))
 }
 
-async fn one_racer_takes_the_invitation(accounts: Port) -> Result<()> {
+pub async fn one_racer_takes_the_invitation(accounts: Port) -> Result<()> {
     add(&accounts, &invite(1)).await?;
     let taken = race(RACERS, |_| {
         let accounts = Arc::clone(&accounts);
@@ -100,9 +87,9 @@ async fn one_racer_takes_the_invitation(accounts: Port) -> Result<()> {
     same("winners", winners(&taken), 1)
 }
 
-pub(super) async fn survive_reopening(
+pub async fn invites_survive_reopening(
     folder: &Path,
-    open: &impl AsyncFn(&Path) -> Port,
+    open: impl AsyncFn(&Path) -> Port,
 ) -> Result<()> {
     let accounts = open(folder).await;
     add(&accounts, &invite(1)).await?;

@@ -6,25 +6,8 @@ use curt_core::ports::Permission;
 use curt_core::{DomainId, LinkId, OwnerId, UnixMillis};
 
 use super::{Port, winners};
-use crate::conformance::{RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{RACERS, race, same};
 use crate::sample::{NOW, id, key, later, released};
-
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        a_permission_lets_one_user_follow_one_link,
-        a_permission_is_granted_once,
-        every_field_of_a_permission_is_kept,
-        a_permission_is_for_one_generation,
-        permissions_come_oldest_first,
-        a_permission_is_revoked_once_and_for_its_link,
-        ids_of_permissions_are_never_given_twice,
-        permissions_for_released_links_are_revoked,
-        racers_get_the_same_permission,
-        one_racer_revokes_the_permission,
-    );
-}
 
 const ANN: OwnerId = OwnerId(1);
 const BOB: OwnerId = OwnerId(2);
@@ -33,7 +16,7 @@ async fn grant(accounts: &Port, user: OwnerId, link: &LinkId) -> Result<Permissi
     Ok(accounts.grant(user, link, 1, NOW).await?)
 }
 
-async fn a_permission_lets_one_user_follow_one_link(accounts: Port) -> Result<()> {
+pub async fn a_permission_lets_one_user_follow_one_link(accounts: Port) -> Result<()> {
     let other_domain = LinkId::new(DomainId(1), key("a"));
     let may = |user, link: &'static str| {
         let accounts = Arc::clone(&accounts);
@@ -53,7 +36,7 @@ async fn a_permission_lets_one_user_follow_one_link(accounts: Port) -> Result<()
     Ok(())
 }
 
-async fn a_permission_is_granted_once(accounts: Port) -> Result<()> {
+pub async fn a_permission_is_granted_once(accounts: Port) -> Result<()> {
     let first = accounts.grant(ANN, &id("a"), 1, NOW).await?;
     let again = accounts.grant(ANN, &id("a"), 1, later(9)).await?;
     same("the earlier one", again, first.clone())?;
@@ -61,7 +44,7 @@ async fn a_permission_is_granted_once(accounts: Port) -> Result<()> {
     same("permissions", listed, vec![first])
 }
 
-async fn every_field_of_a_permission_is_kept(accounts: Port) -> Result<()> {
+pub async fn every_field_of_a_permission_is_kept(accounts: Port) -> Result<()> {
     let link = LinkId::new(DomainId(u32::MAX), key(&"K".repeat(64)));
     let user = OwnerId(u64::MAX >> 1);
     let granted = accounts
@@ -79,7 +62,7 @@ async fn every_field_of_a_permission_is_kept(accounts: Port) -> Result<()> {
     same("as stored", listed, vec![want])
 }
 
-async fn a_permission_is_for_one_generation(accounts: Port) -> Result<()> {
+pub async fn a_permission_is_for_one_generation(accounts: Port) -> Result<()> {
     let second = accounts.grant(ANN, &id("a"), 2, NOW).await?;
     for (generation, may) in [(1, false), (2, true), (3, false)] {
         let got = accounts.may_follow(ANN, &id("a"), generation).await?;
@@ -91,7 +74,7 @@ async fn a_permission_is_for_one_generation(accounts: Port) -> Result<()> {
     same("of the second", listed, vec![second])
 }
 
-async fn permissions_come_oldest_first(accounts: Port) -> Result<()> {
+pub async fn permissions_come_oldest_first(accounts: Port) -> Result<()> {
     let mut all = Vec::new();
     for (user, at) in [(3, later(2)), (1, NOW), (2, later(1))] {
         all.push(accounts.grant(OwnerId(user), &id("a"), 1, at).await?);
@@ -109,7 +92,7 @@ async fn permissions_come_oldest_first(accounts: Port) -> Result<()> {
     same("of another link", absent, vec![])
 }
 
-async fn a_permission_is_revoked_once_and_for_its_link(accounts: Port) -> Result<()> {
+pub async fn a_permission_is_revoked_once_and_for_its_link(accounts: Port) -> Result<()> {
     let ann = grant(&accounts, ANN, &id("a")).await?;
     let bob = grant(&accounts, BOB, &id("a")).await?;
     ensure!(!accounts.revoke(ann.id, &id("b")).await?, "another link");
@@ -121,7 +104,7 @@ async fn a_permission_is_revoked_once_and_for_its_link(accounts: Port) -> Result
     same("the other", left, vec![bob])
 }
 
-async fn ids_of_permissions_are_never_given_twice(accounts: Port) -> Result<()> {
+pub async fn ids_of_permissions_are_never_given_twice(accounts: Port) -> Result<()> {
     let first = grant(&accounts, ANN, &id("a")).await?;
     let last = grant(&accounts, BOB, &id("a")).await?;
     ensure!(accounts.revoke(last.id, &id("a")).await?, "revoked");
@@ -136,7 +119,7 @@ async fn ids_of_permissions_are_never_given_twice(accounts: Port) -> Result<()> 
     Ok(())
 }
 
-async fn permissions_for_released_links_are_revoked(accounts: Port) -> Result<()> {
+pub async fn permissions_for_released_links_are_revoked(accounts: Port) -> Result<()> {
     for (user, key, generation) in [(ANN, "a", 1), (BOB, "a", 2), (ANN, "b", 1), (BOB, "c", 4)] {
         accounts.grant(user, &id(key), generation, NOW).await?;
     }
@@ -157,7 +140,7 @@ async fn permissions_for_released_links_are_revoked(accounts: Port) -> Result<()
     Ok(())
 }
 
-async fn racers_get_the_same_permission(accounts: Port) -> Result<()> {
+pub async fn racers_get_the_same_permission(accounts: Port) -> Result<()> {
     let granted = race(RACERS, |n| {
         let accounts = Arc::clone(&accounts);
         async move { accounts.grant(ANN, &id("a"), 1, later(n as u64)).await }
@@ -170,7 +153,7 @@ async fn racers_get_the_same_permission(accounts: Port) -> Result<()> {
     same("permissions", listed.len(), 1)
 }
 
-async fn one_racer_revokes_the_permission(accounts: Port) -> Result<()> {
+pub async fn one_racer_revokes_the_permission(accounts: Port) -> Result<()> {
     let permission = grant(&accounts, ANN, &id("a")).await?;
     let revoked = race(RACERS, |_| {
         let accounts = Arc::clone(&accounts);
@@ -180,9 +163,9 @@ async fn one_racer_revokes_the_permission(accounts: Port) -> Result<()> {
     same("winners", winners(&revoked), 1)
 }
 
-pub(super) async fn survive_reopening(
+pub async fn permissions_survive_reopening(
     folder: &Path,
-    open: &impl AsyncFn(&Path) -> Port,
+    open: impl AsyncFn(&Path) -> Port,
 ) -> Result<()> {
     let accounts = open(folder).await;
     grant(&accounts, ANN, &id("a")).await?;

@@ -6,28 +6,8 @@ use curt_core::ports::Session;
 use curt_core::{OwnerId, UnixMillis};
 
 use super::{MIXED_HASH, Port, winners};
-use crate::conformance::{HOSTILE_TEXTS, RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{HOSTILE_TEXTS, RACERS, race, same};
 use crate::sample::{NOW, later, session};
-
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        a_session_is_found_by_id,
-        the_id_of_a_session_is_taken_once,
-        every_field_of_a_session_is_kept,
-        texts_of_a_session_are_kept_verbatim,
-        sessions_of_a_user_come_newest_first,
-        expired_sessions_are_found_but_not_listed,
-        a_session_is_ended_once_by_its_user,
-        all_sessions_but_one_are_ended,
-        the_use_of_a_session_moves_its_expiry,
-        expired_sessions_are_purged_in_batches,
-        one_racer_adds_the_session,
-        one_racer_ends_the_session,
-        racing_purges_without_a_limit_share_what_has_expired,
-    );
-}
 
 const ANN: OwnerId = OwnerId(1);
 const BOB: OwnerId = OwnerId(2);
@@ -51,7 +31,7 @@ fn expiring(id: &str, at: UnixMillis) -> Session {
     }
 }
 
-async fn a_session_is_found_by_id(accounts: Port) -> Result<()> {
+pub async fn a_session_is_found_by_id(accounts: Port) -> Result<()> {
     same("before", accounts.session("aB0").await?, None)?;
     add(&accounts, [session("aB0", 1)]).await?;
     let got = accounts.session("aB0").await?;
@@ -59,7 +39,7 @@ async fn a_session_is_found_by_id(accounts: Port) -> Result<()> {
     same("another case", accounts.session("ab0").await?, None)
 }
 
-async fn the_id_of_a_session_is_taken_once(accounts: Port) -> Result<()> {
+pub async fn the_id_of_a_session_is_taken_once(accounts: Port) -> Result<()> {
     add(&accounts, [expiring("a", NOW)]).await?;
     for again in [expiring("a", NOW), session("a", 2)] {
         ensure!(!accounts.add_session(&again).await?, "the id is taken");
@@ -68,7 +48,7 @@ async fn the_id_of_a_session_is_taken_once(accounts: Port) -> Result<()> {
     same("the first, expired or not", got, Some(expiring("a", NOW)))
 }
 
-async fn every_field_of_a_session_is_kept(accounts: Port) -> Result<()> {
+pub async fn every_field_of_a_session_is_kept(accounts: Port) -> Result<()> {
     let full = Session {
         id: "full".into(),
         secret_hash: MIXED_HASH,
@@ -82,7 +62,7 @@ async fn every_field_of_a_session_is_kept(accounts: Port) -> Result<()> {
     same("as stored", accounts.session("full").await?, Some(full))
 }
 
-async fn texts_of_a_session_are_kept_verbatim(accounts: Port) -> Result<()> {
+pub async fn texts_of_a_session_are_kept_verbatim(accounts: Port) -> Result<()> {
     for text in HOSTILE_TEXTS {
         let session = Session {
             agent: text.into(),
@@ -94,7 +74,7 @@ async fn texts_of_a_session_are_kept_verbatim(accounts: Port) -> Result<()> {
     Ok(())
 }
 
-async fn sessions_of_a_user_come_newest_first(accounts: Port) -> Result<()> {
+pub async fn sessions_of_a_user_come_newest_first(accounts: Port) -> Result<()> {
     let begun = |id, user, at| Session {
         created_at: at,
         ..session(id, user)
@@ -117,7 +97,7 @@ async fn sessions_of_a_user_come_newest_first(accounts: Port) -> Result<()> {
     )
 }
 
-async fn expired_sessions_are_found_but_not_listed(accounts: Port) -> Result<()> {
+pub async fn expired_sessions_are_found_but_not_listed(accounts: Port) -> Result<()> {
     add(&accounts, [expiring("a", later(5))]).await?;
     let just_before = UnixMillis(later(5).0 - 1);
     let listed = accounts.sessions(ANN, just_before).await?;
@@ -127,7 +107,7 @@ async fn expired_sessions_are_found_but_not_listed(accounts: Port) -> Result<()>
     Ok(())
 }
 
-async fn a_session_is_ended_once_by_its_user(accounts: Port) -> Result<()> {
+pub async fn a_session_is_ended_once_by_its_user(accounts: Port) -> Result<()> {
     add(&accounts, [session("a", 1), session("b", 1)]).await?;
     ensure!(!accounts.end_session(ANN, "absent").await?, "absent");
     ensure!(!accounts.end_session(BOB, "a").await?, "somebody else's");
@@ -139,7 +119,7 @@ async fn a_session_is_ended_once_by_its_user(accounts: Port) -> Result<()> {
     Ok(())
 }
 
-async fn all_sessions_but_one_are_ended(accounts: Port) -> Result<()> {
+pub async fn all_sessions_but_one_are_ended(accounts: Port) -> Result<()> {
     let of_ann = ["a", "b", "c"].map(|id| session(id, 1));
     add(&accounts, of_ann).await?;
     add(&accounts, [session("x", 2), expiring("old", NOW)]).await?;
@@ -154,7 +134,7 @@ async fn all_sessions_but_one_are_ended(accounts: Port) -> Result<()> {
     same("all", accounts.end_sessions(BOB, None).await?, 1)
 }
 
-async fn the_use_of_a_session_moves_its_expiry(accounts: Port) -> Result<()> {
+pub async fn the_use_of_a_session_moves_its_expiry(accounts: Port) -> Result<()> {
     add(&accounts, [session("a", 1), session("b", 1)]).await?;
     let touch = |used_at, expires_at| accounts.touch_session("a", used_at, expires_at);
     accounts.touch_session("absent", NOW, NOW).await?;
@@ -178,7 +158,7 @@ async fn the_use_of_a_session_moves_its_expiry(accounts: Port) -> Result<()> {
     same("the other", other, Some(session("b", 1)))
 }
 
-async fn expired_sessions_are_purged_in_batches(accounts: Port) -> Result<()> {
+pub async fn expired_sessions_are_purged_in_batches(accounts: Port) -> Result<()> {
     let expired = (0..5).map(|n| expiring(&format!("e{n}"), later(n)));
     add(&accounts, expired).await?;
     let valid = [expiring("v", later(5)), session("w", 2)];
@@ -194,7 +174,7 @@ async fn expired_sessions_are_purged_in_batches(accounts: Port) -> Result<()> {
     Ok(())
 }
 
-async fn one_racer_adds_the_session(accounts: Port) -> Result<()> {
+pub async fn one_racer_adds_the_session(accounts: Port) -> Result<()> {
     let added = race(RACERS, |n| {
         let accounts = Arc::clone(&accounts);
         let own = session("a", n as u64);
@@ -204,7 +184,7 @@ async fn one_racer_adds_the_session(accounts: Port) -> Result<()> {
     same("winners", winners(&added), 1)
 }
 
-async fn one_racer_ends_the_session(accounts: Port) -> Result<()> {
+pub async fn one_racer_ends_the_session(accounts: Port) -> Result<()> {
     add(&accounts, [session("a", 1)]).await?;
     let ended = race(RACERS, |_| {
         let accounts = Arc::clone(&accounts);
@@ -214,7 +194,7 @@ async fn one_racer_ends_the_session(accounts: Port) -> Result<()> {
     same("winners", winners(&ended), 1)
 }
 
-async fn racing_purges_without_a_limit_share_what_has_expired(accounts: Port) -> Result<()> {
+pub async fn racing_purges_without_a_limit_share_what_has_expired(accounts: Port) -> Result<()> {
     let expired = (0..5).map(|n| expiring(&format!("e{n}"), NOW));
     add(&accounts, expired).await?;
     let purged = race(RACERS, |_| {
@@ -225,9 +205,9 @@ async fn racing_purges_without_a_limit_share_what_has_expired(accounts: Port) ->
     same("purged", purged.iter().sum(), 5)
 }
 
-pub(super) async fn survive_reopening(
+pub async fn sessions_survive_reopening(
     folder: &Path,
-    open: &impl AsyncFn(&Path) -> Port,
+    open: impl AsyncFn(&Path) -> Port,
 ) -> Result<()> {
     let accounts = open(folder).await;
     add(&accounts, ["a", "b", "c"].map(|id| session(id, 1))).await?;

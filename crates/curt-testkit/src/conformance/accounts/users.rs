@@ -8,31 +8,8 @@ use curt_core::ports::{QuotaRule, UserChange};
 use curt_core::{OwnerId, UnixMillis};
 
 use super::{Port, winners, with_users};
-use crate::conformance::{HOSTILE_TEXTS, RACERS, Suite, race, run_clauses, same};
+use crate::conformance::{HOSTILE_TEXTS, RACERS, race, same};
 use crate::sample::{NOW, later, user};
-
-pub(super) async fn clauses(suite: &mut Suite, make: &impl AsyncFn() -> Port) {
-    run_clauses!(
-        suite,
-        make,
-        a_user_is_found_by_id_and_by_email,
-        neither_id_nor_email_of_a_user_is_taken_twice,
-        every_field_of_a_user_is_kept,
-        texts_of_a_user_are_kept_verbatim,
-        users_come_in_pages_by_id,
-        an_update_replaces_all_but_id_and_creation,
-        an_update_clears_what_is_gone,
-        an_update_needs_the_time_that_was_seen,
-        an_update_takes_no_email_of_another,
-        an_update_frees_the_old_email,
-        an_update_of_nobody_is_absent,
-        anybody_can_sign_in_once_there_is_a_password,
-        disabled_users_are_listed,
-        one_racer_adds_the_user,
-        one_racer_updates_the_user,
-        one_racer_gets_the_email,
-    );
-}
 
 fn rule(amount: u64, period: Duration) -> Option<QuotaRule> {
     Some(QuotaRule { amount, period })
@@ -58,7 +35,7 @@ fn full_user(id: u64, email: &str) -> User {
     }
 }
 
-async fn disabled_users_are_listed(accounts: Port) -> Result<()> {
+pub async fn disabled_users_are_listed(accounts: Port) -> Result<()> {
     same("nobody", accounts.disabled_users().await?, vec![])?;
     for id in [9, 4, 5] {
         let user = User {
@@ -77,7 +54,7 @@ async fn disabled_users_are_listed(accounts: Port) -> Result<()> {
     same("enabled", accounts.disabled_users().await?, ids(&[9]))
 }
 
-async fn a_user_is_found_by_id_and_by_email(accounts: Port) -> Result<()> {
+pub async fn a_user_is_found_by_id_and_by_email(accounts: Port) -> Result<()> {
     let ann = user(1, "ann@example.com");
     same("before", accounts.user(OwnerId(1)).await?, None)?;
     ensure!(accounts.add_user(&ann).await?, "added");
@@ -89,7 +66,7 @@ async fn a_user_is_found_by_id_and_by_email(accounts: Port) -> Result<()> {
     same("another id", accounts.user(OwnerId(2)).await?, None)
 }
 
-async fn neither_id_nor_email_of_a_user_is_taken_twice(accounts: Port) -> Result<()> {
+pub async fn neither_id_nor_email_of_a_user_is_taken_twice(accounts: Port) -> Result<()> {
     let ann = user(1, "ann@example.com");
     ensure!(accounts.add_user(&ann).await?, "added");
     for (again, why) in [
@@ -104,7 +81,7 @@ async fn neither_id_nor_email_of_a_user_is_taken_twice(accounts: Port) -> Result
     same("who was refused", bob, None)
 }
 
-async fn every_field_of_a_user_is_kept(accounts: Port) -> Result<()> {
+pub async fn every_field_of_a_user_is_kept(accounts: Port) -> Result<()> {
     for user in [full_user(u64::MAX >> 1, "full@a"), user(1, "plain@a")] {
         ensure!(accounts.add_user(&user).await?, "added");
         same("by id", accounts.user(user.id).await?, Some(user))?;
@@ -112,7 +89,7 @@ async fn every_field_of_a_user_is_kept(accounts: Port) -> Result<()> {
     Ok(())
 }
 
-async fn texts_of_a_user_are_kept_verbatim(accounts: Port) -> Result<()> {
+pub async fn texts_of_a_user_are_kept_verbatim(accounts: Port) -> Result<()> {
     for (id, text) in (1..).zip(HOSTILE_TEXTS) {
         let user = User {
             first_name: text.into(),
@@ -128,7 +105,7 @@ async fn texts_of_a_user_are_kept_verbatim(accounts: Port) -> Result<()> {
     same("users", all.len(), HOSTILE_TEXTS.len())
 }
 
-async fn users_come_in_pages_by_id(accounts: Port) -> Result<()> {
+pub async fn users_come_in_pages_by_id(accounts: Port) -> Result<()> {
     same("nobody", accounts.users(None, 9).await?, vec![])?;
     let of = |id: u64| user(id, &format!("{id}@example.com"));
     for id in [30, 10, 40, 20] {
@@ -143,7 +120,7 @@ async fn users_come_in_pages_by_id(accounts: Port) -> Result<()> {
     same("all", page(None, usize::MAX).await?.len(), 4)
 }
 
-async fn an_update_replaces_all_but_id_and_creation(accounts: Port) -> Result<()> {
+pub async fn an_update_replaces_all_but_id_and_creation(accounts: Port) -> Result<()> {
     with_users(&accounts).await?;
     let change = full_user(1, "zoe@example.com");
     let got = accounts.update_user(&change, NOW).await?;
@@ -157,7 +134,7 @@ async fn an_update_replaces_all_but_id_and_creation(accounts: Port) -> Result<()
     same("the other", bob, Some(user(2, "bob@example.com")))
 }
 
-async fn an_update_clears_what_is_gone(accounts: Port) -> Result<()> {
+pub async fn an_update_clears_what_is_gone(accounts: Port) -> Result<()> {
     let full = full_user(1, "ann@example.com");
     ensure!(accounts.add_user(&full).await?, "added");
     let cleared = User {
@@ -170,7 +147,7 @@ async fn an_update_clears_what_is_gone(accounts: Port) -> Result<()> {
     same("as stored", accounts.user(OwnerId(1)).await?, Some(cleared))
 }
 
-async fn an_update_needs_the_time_that_was_seen(accounts: Port) -> Result<()> {
+pub async fn an_update_needs_the_time_that_was_seen(accounts: Port) -> Result<()> {
     with_users(&accounts).await?;
     let change = User {
         updated_at: later(1),
@@ -192,7 +169,7 @@ async fn an_update_needs_the_time_that_was_seen(accounts: Port) -> Result<()> {
     same("stale comes before a taken email", got, UserChange::Stale)
 }
 
-async fn an_update_takes_no_email_of_another(accounts: Port) -> Result<()> {
+pub async fn an_update_takes_no_email_of_another(accounts: Port) -> Result<()> {
     with_users(&accounts).await?;
     let change = User {
         updated_at: later(1),
@@ -206,7 +183,7 @@ async fn an_update_takes_no_email_of_another(accounts: Port) -> Result<()> {
     same("the email's", bob, Some(user(2, "bob@example.com")))
 }
 
-async fn an_update_frees_the_old_email(accounts: Port) -> Result<()> {
+pub async fn an_update_frees_the_old_email(accounts: Port) -> Result<()> {
     with_users(&accounts).await?;
     let change = User {
         updated_at: later(1),
@@ -222,7 +199,7 @@ async fn an_update_frees_the_old_email(accounts: Port) -> Result<()> {
     Ok(())
 }
 
-async fn an_update_of_nobody_is_absent(accounts: Port) -> Result<()> {
+pub async fn an_update_of_nobody_is_absent(accounts: Port) -> Result<()> {
     with_users(&accounts).await?;
     for email in ["new@example.com", "ann@example.com"] {
         let got = accounts.update_user(&user(3, email), NOW).await?;
@@ -231,7 +208,7 @@ async fn an_update_of_nobody_is_absent(accounts: Port) -> Result<()> {
     same("still absent", accounts.user(OwnerId(3)).await?, None)
 }
 
-async fn anybody_can_sign_in_once_there_is_a_password(accounts: Port) -> Result<()> {
+pub async fn anybody_can_sign_in_once_there_is_a_password(accounts: Port) -> Result<()> {
     ensure!(!accounts.anybody_can_sign_in().await?, "nobody is there");
     with_users(&accounts).await?;
     ensure!(!accounts.anybody_can_sign_in().await?, "without passwords");
@@ -246,7 +223,7 @@ async fn anybody_can_sign_in_once_there_is_a_password(accounts: Port) -> Result<
     Ok(())
 }
 
-async fn one_racer_adds_the_user(accounts: Port) -> Result<()> {
+pub async fn one_racer_adds_the_user(accounts: Port) -> Result<()> {
     let added = race(RACERS, |n| {
         let accounts = Arc::clone(&accounts);
         let own = user(n as u64 + 1, "ann@example.com");
@@ -257,7 +234,7 @@ async fn one_racer_adds_the_user(accounts: Port) -> Result<()> {
     same("users", accounts.users(None, RACERS).await?.len(), 1)
 }
 
-async fn one_racer_updates_the_user(accounts: Port) -> Result<()> {
+pub async fn one_racer_updates_the_user(accounts: Port) -> Result<()> {
     with_users(&accounts).await?;
     let change_by = |n: usize| User {
         first_name: format!("Ann {n}").into(),
@@ -279,7 +256,7 @@ async fn one_racer_updates_the_user(accounts: Port) -> Result<()> {
     same("the winner's", stored, Some(change_by(winners[0])))
 }
 
-async fn one_racer_gets_the_email(accounts: Port) -> Result<()> {
+pub async fn one_racer_gets_the_email(accounts: Port) -> Result<()> {
     for id in 0..RACERS as u64 {
         let user = user(id + 1, &format!("{id}@example.com"));
         ensure!(accounts.add_user(&user).await?, "added");
@@ -298,9 +275,9 @@ async fn one_racer_gets_the_email(accounts: Port) -> Result<()> {
     same("the others", count(UserChange::EmailTaken), RACERS - 1)
 }
 
-pub(super) async fn survive_reopening(
+pub async fn users_survive_reopening(
     folder: &Path,
-    open: &impl AsyncFn(&Path) -> Port,
+    open: impl AsyncFn(&Path) -> Port,
 ) -> Result<()> {
     let accounts = open(folder).await;
     with_users(&accounts).await?;

@@ -1,7 +1,7 @@
 //! Two stores that are asked the same must answer the same: random histories against a reference.
 
 use anyhow::{Context, Result};
-use curt_core::ports::{ClickFilter, ClickQuery, ClickWindow, HourRange};
+use curt_core::ports::{ClickFilter, ClickQuery, ClickRanking, ClickWindow, HourRange};
 use curt_core::{
     Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, OwnerId, Rollup, SubjectDay,
     UnixMillis,
@@ -65,14 +65,16 @@ impl History {
         let flush = ClickWindow {
             partition,
             from: at + wrong,
-            to: at + self.random.random_range(0..5),
+            to: at + self.random.random_range(1..5),
             days: (0..self.number(5)).map(|_| self.any_day()).collect(),
             clicks: (0..self.number(9)).map(|_| self.any_click()).collect(),
         };
         both!(self, format!("{flush:?}"), |store| store
             .apply(flush.clone()));
         let what = format!("position of {partition:?}");
-        both!(self, what, |store| store.offset(partition));
+        both!(self, what.clone(), |store| store.offset(partition));
+        both!(self, format!("merge after {what}"), |store| store
+            .merge_clicks());
         Ok(())
     }
 
@@ -117,6 +119,16 @@ impl History {
             query.filter.values = vec![(dimension, self.any_value())];
         }
         both!(self, format!("{query:?}"), |store| walk(store, &query));
+        let ranking = ClickRanking {
+            subject: query.subject,
+            from: query.from,
+            before: query.before,
+            filter: query.filter,
+            dimension: self.one_of(&Dimension::ALL),
+            limit: self.number(9),
+        };
+        both!(self, format!("{ranking:?}"), |store| store
+            .rank_clicks(&ranking));
         Ok(())
     }
 
@@ -134,11 +146,10 @@ impl History {
 
     async fn purge(&mut self) -> Result<()> {
         let before = self.any_day_number().minus(2);
-        let limit = self.number(50);
-        let what = format!("purge {limit} clicks before {before:?}");
+        // Which of a full batch go first is left open, so that all must go.
+        let what = format!("purge clicks before {before:?}");
         both!(self, what, |store| store
-            .purge_clicks(before.start(), limit));
-        // Which days of a full batch go first is left open, so that all must go.
+            .purge_clicks(before.start(), usize::MAX));
         let what = format!("purge days before {before:?}");
         both!(self, what, |store| store.purge_rollups(before, usize::MAX));
         Ok(())

@@ -97,6 +97,8 @@ macro_rules! click_database_tests {
                 a_range_of_clicks_has_its_start_and_not_its_end,
                 clicks_are_kept_verbatim,
                 impossible_times_are_moved,
+                clicks_are_ranked_by_what_they_have_in_common,
+                few_of_many_values_are_ranked_and_none_is_lost,
                 a_foreign_cursor_is_refused
             );
         }

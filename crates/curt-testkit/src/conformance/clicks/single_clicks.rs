@@ -1,7 +1,9 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use anyhow::Result;
-use curt_core::ports::{ClickFilter, ClickQuery, ClickWindow};
+use curt_core::click::OTHER;
+use curt_core::limits::VALUES_RANKED_MAX;
+use curt_core::ports::{ClickFilter, ClickQuery, ClickRanking, ClickWindow, Top};
 use curt_core::{
     Click, ClickClass, ClickOutcome, ClickSubject, Dimension, DomainId, ErrorKind, LinkId, OwnerId,
     UnixMillis,
@@ -259,4 +261,63 @@ pub async fn a_foreign_cursor_is_refused(store: Port) -> Result<()> {
         refused(cursor, store.clicks(&query).await, ErrorKind::Invalid)?;
     }
     Ok(())
+}
+
+pub async fn clicks_are_ranked_by_what_they_have_in_common(store: Port) -> Result<()> {
+    let of = |at, country: &str, browser: &str| Click {
+        country: country.into(),
+        browser: browser.into(),
+        ..click("a", at)
+    };
+    add(
+        &store,
+        vec![
+            of(1, "DE", "Firefox"),
+            of(2, "DE", "Firefox"),
+            of(3, "DE", "Chrome"),
+            of(4, "FR", "Chrome"),
+            of(9, "DE", "too late"),
+        ],
+    )
+    .await?;
+    add(&store, vec![of(5, "DE", "Edge"), click("b", 6)]).await?;
+    let mut ranking = ClickRanking {
+        subject: link("a"),
+        from: UnixMillis(1),
+        before: UnixMillis(9),
+        filter: ClickFilter::default(),
+        dimension: Dimension::Browser,
+        limit: 2,
+    };
+    ranking.filter.values = vec![(Dimension::Country, "DE".into())];
+    let top = store.rank_clicks(&ranking).await?;
+    let want = vec![("Firefox".into(), 2), ("Chrome".into(), 1)];
+    same("values", top.values, want)?;
+    same("the rest", top.rest, 1)?;
+    ranking.dimension = Dimension::Orphan;
+    let top = store.rank_clicks(&ranking).await?;
+    same("a dimension that does not apply", top, Top::default())
+}
+
+pub async fn few_of_many_values_are_ranked_and_none_is_lost(store: Port) -> Result<()> {
+    let clicks = VALUES_RANKED_MAX + 1_000;
+    let own = |n: usize| Click {
+        referrer: format!("{n}.example").into(),
+        ..click("a", n as i64)
+    };
+    for first in (0..clicks).step_by(10_000) {
+        let window = first..clicks.min(first + 10_000);
+        add(&store, window.map(own).collect()).await?;
+    }
+    let ranking = ClickRanking {
+        subject: ClickSubject::Everything,
+        from: UnixMillis(0),
+        before: UnixMillis::MAX,
+        filter: ClickFilter::default(),
+        dimension: Dimension::Referrer,
+        limit: 1,
+    };
+    let top = store.rank_clicks(&ranking).await?;
+    same("the others", &top.values, &vec![(OTHER.into(), 1_000)])?;
+    same("all", top.total(), clicks as u64)
 }

@@ -24,3 +24,15 @@ pub fn shared() -> Result<Arc<Server>> {
     static SHARED: Shared<Server> = Shared::new();
     SHARED.get(Server::start)
 }
+
+/// As [`shared`], over TLS and with an account.
+pub fn shared_secured() -> Result<Arc<Server>> {
+    static SHARED: Shared<Server> = Shared::new();
+    SHARED.get(Server::start_secured)
+}
+
+/// As [`shared`], of a primary and a replica behind Sentinels.
+pub fn shared_sentinels() -> Result<Arc<Sentinels>> {
+    static SHARED: Shared<Sentinels> = Shared::new();
+    SHARED.get(|| Sentinels::start(2))
+}
