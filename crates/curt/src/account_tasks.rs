@@ -75,12 +75,12 @@ pub(crate) fn start_session_purge(
     accounts: &AccountServices,
     clock_guard: &Arc<ClockGuard>,
 ) {
-    let (people, clock_guard) = (accounts.people.clone(), clock_guard.clone());
+    let (users, clock_guard) = (accounts.users.clone(), clock_guard.clone());
     supervisor.start("session-purge", |stop| async move {
         let mut clock = Ticks::every(SESSIONS_EVERY, stop);
         while clock.ticks().await {
             if let Some(now) = clock_guard.trusted_now() {
-                report(people.purge_sessions(now).await.map(drop));
+                report(users.purge_sessions(now).await.map(drop));
             }
         }
     });

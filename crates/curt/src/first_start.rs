@@ -66,7 +66,7 @@ async fn show_key_once(accounts: &AccountServices) -> Result<(), AccountError> {
     if !accounts.api_keys.list(None).await?.is_empty() {
         return Ok(());
     }
-    let operator = accounts.people.ensure_operator().await?;
+    let operator = accounts.users.ensure_operator().await?;
     let key = NewKey {
         user: operator.id,
         name: FIRST_NAME.to_owned(),
@@ -96,7 +96,7 @@ async fn show_key_once(accounts: &AccountServices) -> Result<(), AccountError> {
 
 /// Shows where the first account is made, at every start until somebody can sign in. The link is good on every server.
 async fn show_setup(accounts: &AccountServices, base: &str) -> Result<(), AccountError> {
-    if let Some(token) = accounts.people.setup_token().await? {
+    if let Some(token) = accounts.users.setup_token().await? {
         println!("Make the first account: {base}/setup?token={token}");
     }
     Ok(())

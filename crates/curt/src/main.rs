@@ -1,6 +1,24 @@
 //! The executable: arguments, then configuration, then one command, then an exit code.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+#![cfg_attr(
+    not(any(
+        feature = "mysql",
+        feature = "objects",
+        feature = "postgres",
+        feature = "redis",
+        feature = "zookeeper"
+    )),
+    expect(
+        dead_code,
+        unreachable_patterns,
+        unused_imports,
+        reason = "what engines need that are not in this build"
+    )
+)]
 
 mod account_tasks;
 mod backoff;

@@ -33,7 +33,7 @@ impl Phase {
 
 /// Announces a phase, runs it, and logs how long it took.
 pub(crate) async fn phase<T>(phase: Phase, work: impl Future<Output = T>) -> T {
-    let begun = std::time::Instant::now();
+    let begun = tokio::time::Instant::now();
     let done = work.await;
     let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     info!(
@@ -59,6 +59,7 @@ impl Supervisor {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        #[expect(clippy::disallowed_methods, reason = "this is the supervisor")]
         let work = tokio::spawn(task(self.stop.child_token()));
         self.names().push(name);
         let supervisor = self.clone();

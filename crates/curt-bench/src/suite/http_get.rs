@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
 /// Status and body.
 pub(super) fn get(addr: SocketAddr, path: &str) -> anyhow::Result<(u16, String)> {
-    let mut socket = TcpStream::connect_timeout(&addr, PATIENCE)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    let mut socket = TcpStream::connect_timeout(&addr, TIMEOUT)?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n");
     socket.write_all(request.as_bytes())?;
     let mut bytes = Vec::new();

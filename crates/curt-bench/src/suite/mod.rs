@@ -10,12 +10,12 @@ mod curt;
 mod footprint;
 mod http_get;
 mod nginx;
-mod people;
 mod process;
 mod redirects;
 mod results;
 mod rows;
 mod store;
+mod users;
 mod verdict;
 
 use std::path::{Path, PathBuf};

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-const START_PATIENCE: Duration = Duration::from_secs(60);
-const STOP_PATIENCE: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL_EVERY: Duration = Duration::from_millis(2);
 
 /// A running server. Ends when it is dropped.
@@ -69,22 +69,26 @@ impl Server {
         &mut self,
         mut ready: impl FnMut() -> Option<T>,
     ) -> anyhow::Result<T> {
-        let deadline = Instant::now() + START_PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             if let Some(found) = ready() {
                 return Ok(found);
             }
             if let Some(status) = self.child.try_wait()? {
-                bail!("{} ended with {status}:\n{}", self.name, self.last_words());
+                bail!(
+                    "{} ended with {status}:\n{}",
+                    self.name,
+                    self.read_log_tail()
+                );
             }
             if Instant::now() > deadline {
-                bail!("{} is not ready:\n{}", self.name, self.last_words());
+                bail!("{} is not ready:\n{}", self.name, self.read_log_tail());
             }
             thread::sleep(POLL_EVERY);
         }
     }
 
-    fn last_words(&self) -> String {
+    fn read_log_tail(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(15)..].join("\n")
@@ -92,18 +96,18 @@ impl Server {
 
     /// Asks the server to end and waits for it; one that does not is killed, and that is an error.
     pub(super) fn stop(mut self) -> anyhow::Result<()> {
-        self.ask_to_end();
-        let deadline = Instant::now() + STOP_PATIENCE;
+        self.send_terminate();
+        let deadline = Instant::now() + STOP_TIMEOUT;
         while self.child.try_wait()?.is_none() {
             if Instant::now() > deadline {
-                bail!("{} did not stop:\n{}", self.name, self.last_words());
+                bail!("{} did not stop:\n{}", self.name, self.read_log_tail());
             }
             thread::sleep(POLL_EVERY);
         }
         Ok(())
     }
 
-    fn ask_to_end(&self) {
+    fn send_terminate(&self) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             // It may have ended by itself, which is what was wanted.
             let _ended = kill_process(pid, Signal::TERM);
@@ -117,7 +121,7 @@ impl Drop for Server {
             return;
         }
         // nginx's worker only ends with its master if the master is asked, and not if it is killed.
-        self.ask_to_end();
+        self.send_terminate();
         let deadline = Instant::now() + Duration::from_secs(5);
         while Instant::now() < deadline {
             if matches!(self.child.try_wait(), Ok(Some(_))) {

@@ -9,8 +9,8 @@ use anyhow::{Context as _, ensure};
 use super::contest::{Series, turns};
 use super::curt::{CacheGauges, ClickCounters, Curt, CurtHome};
 use super::nginx::{Log, Nginx};
-use super::people;
 use super::store::PreparedStore;
+use super::users;
 use super::{CONNECTIONS, Cores, MAP_LINKS, SMALL_CACHE_SHARE, SuiteOptions, say, target_of};
 use crate::keys::{KeySet, Pick};
 use crate::load::{Idle, Limit, LoadReport, Plan, RedirectLoad, ServerProcess, Shape, redirect};
@@ -461,12 +461,12 @@ fn start_with_people(
     store: &PreparedStore,
 ) -> anyhow::Result<Curt> {
     let database = store.copy("people")?;
-    people::move_in(&database)?;
+    users::move_in(&database)?;
     let folder = store.folder("curt-people");
     let home = CurtHome::new(&options.curt, &folder, &database)?;
     let settings = [
         room_for_all(),
-        people::settings(&folder)?,
+        users::settings(&folder)?,
         Clicks::Unnoted.settings().into(),
     ]
     .concat();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use curt_accounts::{AccountError, AccountServices, Whom};
+use curt_accounts::{AccountError, AccountServices, UserRef};
 use curt_core::limits::PAGE_ACCOUNTS_MAX;
 use curt_core::ports::QuotaRule;
 use curt_core::{PortResult, Role, Scope, UnixMillis, User};
@@ -28,7 +28,7 @@ pub(super) fn run(
 
 /// The user with that email, or an error that says where to look.
 pub(super) async fn user(accounts: &AccountServices, email: &str) -> anyhow::Result<User> {
-    match accounts.people.get(Whom::Email(email)).await {
+    match accounts.users.get(UserRef::Email(email)).await {
         Err(AccountError::NotFound) => {
             anyhow::bail!("there is no user {email:?} (curt user list shows them)")
         }
@@ -40,7 +40,7 @@ pub(super) async fn all_users(accounts: &AccountServices) -> PortResult<Vec<User
     let mut users: Vec<User> = Vec::new();
     loop {
         let after = users.last().map(|user| user.id);
-        let page = accounts.people.list(after, PAGE_ACCOUNTS_MAX).await?;
+        let page = accounts.users.list(after, PAGE_ACCOUNTS_MAX).await?;
         if page.is_empty() {
             return Ok(users);
         }

@@ -108,7 +108,7 @@ impl Add {
     async fn issue(self, services: &AccountServices) -> anyhow::Result<String> {
         let (user, usual) = match &self.user {
             Some(email) => (accounts::user(services, email).await?, usual_scopes()),
-            None => (services.people.ensure_operator().await?, Scopes::ALL),
+            None => (services.users.ensure_operator().await?, Scopes::ALL),
         };
         let chosen: Scopes = self.scopes.into_iter().collect();
         let key = NewKey {

@@ -8,7 +8,7 @@ use curt_accounts::AccountServices;
 use curt_clicks::capture::Capture;
 use curt_core::ClockGuard;
 use curt_core::names::event;
-use curt_http::server::{Drained, RouterServer, Server};
+use curt_http::server::{DrainReport, RouterServer, Server};
 use curt_http::{App, BodyBudget, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api};
 use curt_keys::{KeyMetrics, KeySupply};
 use curt_links::{BlocklistFile, LinkMetrics, LinkPolicy, Links, Purger, ResolveMetrics, Resolver};
@@ -107,13 +107,18 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
     {
         let captures = std::mem::take(&mut front.captures);
         let server = bind_public(&config, front, &running.registry)?
-            .capturing(captures)
-            .limiting(front.accounts.limits.clone());
+            .with_captures(captures)
+            .with_limits(front.accounts.limits.clone());
         let address = server.local_addr();
         front.app.public.listening_on(address);
         front.app.links.listening_on(address);
         addresses.push(("http", address));
-        servers.push(tokio::spawn(server.run(stop.clone())));
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the command waits for its servers"
+        )]
+        let serving = tokio::spawn(server.run(stop.clone()));
+        servers.push(serving);
     }
     if let Some(listen) = config.admin_listen {
         let admin = bind_admin(&config, listen, &running)?;
@@ -381,7 +386,7 @@ fn announce(
     Ok(())
 }
 
-type Serving = tokio::task::JoinHandle<std::io::Result<Drained>>;
+type Serving = tokio::task::JoinHandle<std::io::Result<DrainReport>>;
 
 /// Returns when a server has ended without being asked to; never when there is none.
 async fn any_ended(servers: &mut [Serving]) {

@@ -165,6 +165,8 @@ const RENAMED: &[(&str, &str)] = &[
     ("clicks.counts_kept", "clicks.rollup_retention"),
     ("store.locks", "store.leases"),
     ("keys.lock_ttl", "keys.lease_ttl"),
+    ("cache.miss_entries", "cache.negative_entries"),
+    ("cache.miss_ttl", "cache.negative_ttl"),
 ];
 
 fn set(settings: &mut Table, key: &str, value: Value) -> Result<(), ConfigError> {

@@ -120,11 +120,11 @@ mod tests {
     #[test]
     fn a_link_that_others_make_does_not_stay_unknown_longer_than_a_second() {
         let shared = "store.links=postgres://h/curt";
-        let seconds = |set: &[&str]| Config::with(set).unwrap().cache.miss_ttl.as_secs_f64();
+        let seconds = |set: &[&str]| Config::with(set).unwrap().cache.negative_ttl.as_secs_f64();
         assert_eq!((seconds(&[]), seconds(&[shared])), (2.0, 1.0));
-        assert_eq!(seconds(&[shared, "cache.miss_ttl=200ms"]), 0.2);
-        let refused = Config::with(&["cache.miss_ttl=6s"]).err();
-        assert!(refused.is_some_and(|why| why.to_string().contains("cache.miss_ttl")));
+        assert_eq!(seconds(&[shared, "cache.negative_ttl=200ms"]), 0.2);
+        let refused = Config::with(&["cache.negative_ttl=6s"]).err();
+        assert!(refused.is_some_and(|why| why.to_string().contains("cache.negative_ttl")));
     }
 
     #[test]

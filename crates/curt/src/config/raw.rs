@@ -142,8 +142,8 @@ pub(crate) struct S3 {
 pub(crate) struct Cache {
     pub(crate) bytes: String,
     pub(crate) entry_ttl: String,
-    pub(crate) miss_entries: u64,
-    pub(crate) miss_ttl: String,
+    pub(crate) negative_entries: u64,
+    pub(crate) negative_ttl: String,
     pub(crate) loads_max: u64,
     pub(crate) load_wait: String,
 }

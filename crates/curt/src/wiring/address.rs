@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::masking;
-use super::table::{EngineKind, Part};
+use super::table::{AddressRest, EngineKind, Part};
 
 /// Where an engine is.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -42,23 +42,21 @@ impl EngineAddress {
             }
         };
         let kind = EngineKind::find(scheme, part)?;
-        let place = match kind {
-            EngineKind::Memory if rest.is_empty() => Place::Memory,
-            EngineKind::Memory => return Err("nothing follows memory:".to_owned()),
-            EngineKind::Sqlite | EngineKind::Files | EngineKind::Spool if rest.is_empty() => {
+        let place = match kind.address_rest() {
+            AddressRest::Nothing if rest.is_empty() => Place::Memory,
+            AddressRest::Nothing => return Err(format!("nothing follows {scheme}:")),
+            AddressRest::Path if rest.is_empty() => {
                 return Err(format!("{scheme}: names no place: write {}", kind.form()));
             }
-            EngineKind::Sqlite | EngineKind::Files | EngineKind::Spool => {
-                Place::Path(data_dir.join(rest))
-            }
-            _ if masking::has_unencoded_password(text) => {
+            AddressRest::Path => Place::Path(data_dir.join(rest)),
+            AddressRest::Url if masking::has_unencoded_password(text) => {
                 return Err(
                     "the password cannot be told from the rest: write / as %2F, @ as %40, ? as %3F and # as %23"
                         .to_owned(),
                 );
             }
-            _ if rest.starts_with("//") => Place::Remote(text.to_owned()),
-            _ => return Err(format!("write it as {scheme}://…")),
+            AddressRest::Url if rest.starts_with("//") => Place::Remote(text.to_owned()),
+            AddressRest::Url => return Err(format!("write it as {scheme}://…")),
         };
         Ok(Self { kind, place })
     }

@@ -48,7 +48,9 @@ impl PortErrors {
     fn note_write<T>(&self, answer: PortResult<T>) -> PortResult<T> {
         let concerns_others = |kind| match kind {
             ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Corrupt => true,
-            ErrorKind::Throttled | ErrorKind::Invalid | ErrorKind::Bug => false,
+            ErrorKind::Throttled | ErrorKind::StaleEpoch | ErrorKind::Invalid | ErrorKind::Bug => {
+                false
+            }
         };
         if let Err(failure) = &answer
             && concerns_others(failure.kind)

@@ -38,8 +38,19 @@ struct EngineRow {
     schemes: &'static [&'static str],
     /// How its addresses look.
     form: &'static str,
+    rest: AddressRest,
     feature: Feature,
     serves: &'static [Part],
+}
+
+/// What follows the scheme in an engine's addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AddressRest {
+    Nothing,
+    /// A file or folder of this machine.
+    Path,
+    /// Hosts, and what belongs to them.
+    Url,
 }
 
 /// How an engine gets into a build.
@@ -65,6 +76,7 @@ const ENGINES: [EngineRow; 10] = [
         kind: EngineKind::Sqlite,
         schemes: &["sqlite"],
         form: "sqlite:PATH",
+        rest: AddressRest::Path,
         feature: Feature::Always,
         serves: &[Links, Accounts, Clicks, Keys, Cursor],
     },
@@ -72,6 +84,7 @@ const ENGINES: [EngineRow; 10] = [
         kind: EngineKind::Postgres,
         schemes: &["postgres", "postgresql"],
         form: "postgres://…",
+        rest: AddressRest::Url,
         feature: feature!("postgres"),
         serves: &[Links, Accounts, Clicks, Keys, Cursor],
     },
@@ -79,6 +92,7 @@ const ENGINES: [EngineRow; 10] = [
         kind: EngineKind::Mysql,
         schemes: &["mysql"],
         form: "mysql://…",
+        rest: AddressRest::Url,
         feature: feature!("mysql"),
         serves: &[Keys],
     },
@@ -86,6 +100,7 @@ const ENGINES: [EngineRow; 10] = [
         kind: EngineKind::Redis,
         schemes: &["redis", "rediss", "redis+sentinel", "rediss+sentinel"],
         form: "redis://…, rediss://…, redis+sentinel://…",
+        rest: AddressRest::Url,
         feature: feature!("redis"),
         serves: &[Pool, Leases],
     },
@@ -93,6 +108,7 @@ const ENGINES: [EngineRow; 10] = [
         kind: EngineKind::ZooKeeper,
         schemes: &["zookeeper"],
         form: "zookeeper://…",
+        rest: AddressRest::Url,
         feature: feature!("zookeeper"),
         serves: &[Leases, Cursor],
     },
@@ -100,6 +116,7 @@ const ENGINES: [EngineRow; 10] = [
         kind: EngineKind::Files,
         schemes: &["file"],
         form: "file:FOLDER",
+        rest: AddressRest::Path,
         feature: feature!("objects"),
         serves: &[Files],
     },
@@ -107,6 +124,7 @@ const ENGINES: [EngineRow; 10] = [
         kind: EngineKind::Hdfs,
         schemes: &["hdfs"],
         form: "hdfs://…",
+        rest: AddressRest::Url,
         feature: feature!("objects"),
         serves: &[Files],
     },
@@ -114,6 +132,7 @@ const ENGINES: [EngineRow; 10] = [
         kind: EngineKind::S3,
         schemes: &["s3"],
         form: "s3://…",
+        rest: AddressRest::Url,
         feature: feature!("objects"),
         serves: &[Files],
     },
@@ -121,6 +140,7 @@ const ENGINES: [EngineRow; 10] = [
         kind: EngineKind::Spool,
         schemes: &["spool"],
         form: "spool:FOLDER",
+        rest: AddressRest::Path,
         feature: Feature::Always,
         serves: &[Stream],
     },
@@ -128,6 +148,7 @@ const ENGINES: [EngineRow; 10] = [
         kind: EngineKind::Memory,
         schemes: &["memory"],
         form: "memory:",
+        rest: AddressRest::Nothing,
         feature: Feature::Always,
         serves: &[Links, Accounts, Clicks, Quotas, Keys, Leases, Files, Cursor],
     },
@@ -188,10 +209,14 @@ impl EngineKind {
         self.row().form
     }
 
-    /// Whether processes on other machines, or only on this one, can use the same.
+    pub(super) fn address_rest(self) -> AddressRest {
+        self.row().rest
+    }
+
+    /// Whether processes on other machines, or only on this one, can use the same. A folder may be a mounted one.
     #[must_use]
     pub(crate) fn is_shared(self) -> bool {
-        !matches!(self, Self::Memory | Self::Sqlite | Self::Spool)
+        self == Self::Files || self.address_rest() == AddressRest::Url
     }
 
     fn row(self) -> &'static EngineRow {

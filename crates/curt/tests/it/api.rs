@@ -8,7 +8,7 @@ use curt_testkit::http::{Connection, Request, Response};
 use serde_json::{Value, json};
 
 /// A busy machine may keep one of many clients waiting.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) struct Api {
     address: SocketAddr,
@@ -64,7 +64,7 @@ impl Api {
             Some(connection) => connection,
             None => {
                 let mut connection = Connection::open(self.address)?;
-                connection.set_timeout(PATIENCE);
+                connection.set_timeout(WAIT_MAX);
                 connection
             }
         };

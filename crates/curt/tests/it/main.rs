@@ -20,7 +20,6 @@ mod full_disk;
 mod given_keys;
 mod lifecycle;
 mod metrics;
-mod people;
 mod power_cut;
 mod preload;
 mod private_files;
@@ -32,6 +31,7 @@ mod slow_clients;
 mod small_disk;
 mod strategies;
 mod uniqueness;
+mod users;
 mod wait;
 mod wire;
 

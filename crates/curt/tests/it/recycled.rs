@@ -9,7 +9,7 @@ use crate::api::{Answer, Api};
 use crate::site::Site;
 use crate::wait::eventually;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 const TARGET: &str = "https://example.com/the-same";
 
 /// The strategy `hash` gives the same key to the same target and user, as soon as it is free.
@@ -49,7 +49,7 @@ fn a_recycled_key_opens_nothing_to_those_who_could_follow_its_former_link() {
     assert_eq!(follow(&mut bob), 302);
     assert_eq!(owner.delete(&key).unwrap().status, 204);
     // A tombstone is gone; a key that was released is not known any more.
-    eventually(PATIENCE, || match owner.follow(&key).unwrap().status {
+    eventually(WAIT_MAX, || match owner.follow(&key).unwrap().status {
         404 => Ok(()),
         status => Err(format!("{status}")),
     });

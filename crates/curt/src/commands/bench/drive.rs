@@ -1,13 +1,14 @@
 //! Takes keys from a supply as fast as it gives them: what `curt bench keys` times.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use curt_core::link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
 use curt_core::{DomainId, Key, LinkId, OwnerId, Target};
-use curt_keys::{KeyHint, KeyPorts, KeySupply};
+use curt_keys::{KeyPorts, KeyRequest, KeySupply};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// Rows that one claim asks for.
 const CLAIM_ROWS: usize = 64;
@@ -106,7 +107,7 @@ impl Taker {
     }
 
     async fn take(&self) -> anyhow::Result<Option<Key>> {
-        let hint = KeyHint {
+        let hint = KeyRequest {
             target: &self.target()?,
             owner: OwnerId::ANONYMOUS,
             attempt: 0,

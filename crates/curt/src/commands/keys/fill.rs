@@ -29,6 +29,7 @@ impl Fill {
                 KeySupply::open_behind(&config.keys, stores.keys.clone(), KeyMetrics::default())?;
             let stop = CancellationToken::new();
             let interrupted = stop.clone();
+            #[expect(clippy::disallowed_methods, reason = "ends with the command")]
             tokio::spawn(async move {
                 if tokio::signal::ctrl_c().await.is_ok() {
                     interrupted.cancel();

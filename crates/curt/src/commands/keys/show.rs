@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 use curt_core::ports::Finding;
-use curt_keys::{KeyAccounts, KeyStatus};
+use curt_keys::{KeyCounts, KeyStatus};
 use serde_json::{Value, json};
 
 use crate::config::StoreSettings;
@@ -15,7 +15,7 @@ const NOBODY: &str = "-";
 /// A status, ready to be shown.
 pub(super) struct Shown {
     status: KeyStatus,
-    accounts: Option<KeyAccounts>,
+    accounts: Option<KeyCounts>,
     /// `false` only if that has been seen over several looks.
     balances: Option<bool>,
     alarms: Vec<String>,
@@ -23,7 +23,7 @@ pub(super) struct Shown {
     pools: Vec<String>,
 }
 
-pub(super) fn sums_only(accounts: KeyAccounts) -> Shown {
+pub(super) fn sums_only(accounts: KeyCounts) -> Shown {
     Shown {
         status: KeyStatus::default(),
         accounts: Some(accounts),

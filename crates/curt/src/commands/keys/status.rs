@@ -41,7 +41,7 @@ impl Status {
         block_on(async {
             let stores = KeyStores::open(&config, "curt keys status", Access::Command)?;
             loop {
-                self.print(&self.look(&config, &stores).await?)?;
+                self.print(&self.read_status(&config, &stores).await?)?;
                 if !self.watch {
                     break;
                 }
@@ -69,7 +69,7 @@ impl Status {
 
 impl Status {
     /// Strategies without a ledger have sums and nothing else.
-    async fn look(&self, config: &Config, stores: &KeyStores) -> anyhow::Result<Shown> {
+    async fn read_status(&self, config: &Config, stores: &KeyStores) -> anyhow::Result<Shown> {
         let has_line = matches!(config.keys.strategy, Strategy::Pool | Strategy::Status);
         if !has_line {
             let supply =
@@ -80,7 +80,7 @@ impl Status {
             true => Some(KeyAudit::run(&stores.keys).await?),
             false => None,
         };
-        let mut status = read(config, stores).await;
+        let mut status = read_key_status(config, stores).await;
         status.audit = audit;
         let mut balances = status.accounts().map(|accounts| accounts.balances());
         if balances == Some(false) && !self.audit {
@@ -91,7 +91,7 @@ impl Status {
     }
 }
 
-async fn read(config: &Config, stores: &KeyStores) -> KeyStatus {
+async fn read_key_status(config: &Config, stores: &KeyStores) -> KeyStatus {
     let mut status = KeyStatus::read(&stores.keys).await;
     if !config.store.leases.kind().is_shared() {
         // Heartbeats are in the memory of the server: what its buffer holds is not known here.
@@ -105,7 +105,7 @@ async fn is_confirmed(config: &Config, stores: &KeyStores) -> bool {
     let mut watch = BalanceWatch::default();
     for _ in 0..BalanceWatch::LOOKS_TO_CONFIRM {
         tokio::time::sleep(config.keys.tick).await;
-        let status = read(config, stores).await;
+        let status = read_key_status(config, stores).await;
         if watch.add(status).is_some_and(|keys| keys > 0) {
             return true;
         }

@@ -62,18 +62,18 @@ impl Stats {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = self.server.client()?;
         if self.watch {
-            let path = self.path(&["live"]);
-            return watch::follow(&client, &path, &self.whose(), self.server.json);
+            let path = self.request_path(&["live"]);
+            return watch::follow(&client, &path, &self.tag_parameter(), self.server.json);
         }
         let query = self.range()?;
         let mut series = query.clone();
-        series.push(("bucket", bucket(self.days).to_owned()));
-        let stats = client.get(&self.path(&["stats"]), &series)?;
+        series.push(("bucket", choose_bucket(self.days).to_owned()));
+        let stats = client.get(&self.request_path(&["stats"]), &series)?;
         let (dimensions, limit) = match &self.by {
             Some(dimension) => (vec![dimension.as_str()], VALUES),
             None => (USUAL.to_vec(), USUAL_VALUES),
         };
-        let top = self.top(&client, &dimensions, limit, &query)?;
+        let top = self.fetch_top(&client, &dimensions, limit, &query)?;
         if self.server.json {
             let all = json!({ "stats": stats, "top": top });
             println!("{}", serde_json::to_string_pretty(&all)?);
@@ -83,7 +83,7 @@ impl Stats {
         Ok(())
     }
 
-    fn top(
+    fn fetch_top(
         &self,
         client: &Client,
         dimensions: &[&str],
@@ -95,13 +95,13 @@ impl Stats {
         query.extend(self.filters.iter().cloned());
         let mut top = Map::new();
         for dimension in dimensions {
-            let values = client.get(&self.path(&["stats", dimension]), &query)?;
+            let values = client.get(&self.request_path(&["stats", dimension]), &query)?;
             top.insert((*dimension).to_owned(), values);
         }
         Ok(top)
     }
 
-    fn path<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
+    fn request_path<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
         let mut path = vec!["api", "v1"];
         if let Some(key) = &self.key {
             path.extend(["links", key]);
@@ -110,7 +110,7 @@ impl Stats {
         path
     }
 
-    fn whose(&self) -> Vec<(&'static str, String)> {
+    fn tag_parameter(&self) -> Vec<(&'static str, String)> {
         self.tag.iter().map(|tag| ("tag", tag.clone())).collect()
     }
 
@@ -123,7 +123,7 @@ impl Stats {
         })?;
         let today = Timestamp::now().to_zoned(zone).date();
         let first = today.checked_sub((self.days - 1).days())?;
-        let mut query = self.whose();
+        let mut query = self.tag_parameter();
         query.push(("from", first.to_string()));
         query.push(("tz", self.tz.clone()));
         Ok(query)
@@ -147,7 +147,7 @@ fn filter(text: &str) -> Result<(&'static str, String), String> {
 }
 
 /// Points that fit into a line.
-fn bucket(days: i64) -> &'static str {
+fn choose_bucket(days: i64) -> &'static str {
     match days {
         ..=3 => "hour",
         4..=92 => "day",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use curt_accounts::{AccountServices, EditPerson, NewPerson, Origin, Whom, generate_password};
+use curt_accounts::{AccountServices, NewUser, Origin, UserEdit, UserRef, generate_password};
 use curt_core::Role;
 
 use super::accounts::{self, Allowed};
@@ -119,10 +119,10 @@ impl UserCommand {
 }
 
 async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
-    let people = &services.people;
+    let users = &services.users;
     match action {
         Action::Add(add) => add.run(services).await?,
-        Action::List { json } => show::users(services, json).await?,
+        Action::List { json } => show::print_users(services, json).await?,
         Action::Password {
             email,
             password,
@@ -131,8 +131,8 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
             let user = accounts::user(services, &email).await?;
             password
                 .apply(async |text| {
-                    let whom = Whom::Id(user.id);
-                    people.set_password(whom, text, Origin::OPERATOR).await?;
+                    let whom = UserRef::Id(user.id);
+                    users.set_password(whom, text, Origin::OPERATOR).await?;
                     let revoking =
                         services.revoke_keys_if(revoke_api_keys, user.id, Origin::OPERATOR);
                     Ok(revoking.await?)
@@ -140,57 +140,59 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
                 .await?;
         }
         Action::Role { email, role } => {
-            let edit = EditPerson {
+            let edit = UserEdit {
                 role: Some(role),
-                ..EditPerson::default()
+                ..UserEdit::default()
             };
             change(services, &email, edit).await?;
         }
         Action::Disable { email } => {
             let user = accounts::user(services, &email).await?;
-            people.disable(Whom::Id(user.id), Origin::OPERATOR).await?;
+            users
+                .disable(UserRef::Id(user.id), Origin::OPERATOR)
+                .await?;
         }
         Action::Enable { email } => {
             let user = accounts::user(services, &email).await?;
-            people.enable(Whom::Id(user.id), Origin::OPERATOR).await?;
+            users.enable(UserRef::Id(user.id), Origin::OPERATOR).await?;
         }
         Action::Limit {
             email,
             creations,
             redirections,
         } => {
-            let edit = EditPerson {
+            let edit = UserEdit {
                 creations: creations.map(|allowed| allowed.0),
                 redirections: redirections.map(|allowed| allowed.0),
-                ..EditPerson::default()
+                ..UserEdit::default()
             };
             anyhow::ensure!(
-                edit != EditPerson::default(),
+                edit != UserEdit::default(),
                 "nothing to change: name --creations or --redirections"
             );
             change(services, &email, edit).await?;
         }
         Action::Sessions { email, json } => {
             let user = accounts::user(services, &email).await?;
-            show::sessions(&people.sessions(user.id).await?, json)?;
+            show::print_sessions(&users.sessions(user.id).await?, json)?;
         }
         Action::SignOut { email } => {
             let user = accounts::user(services, &email).await?;
-            people.end_sessions(&user, Origin::OPERATOR).await?;
+            users.end_sessions(&user, Origin::OPERATOR).await?;
         }
         Action::Invite { role, ttl } => {
-            let invited = people.invite(role, ttl, Origin::OPERATOR).await?;
+            let invited = users.invite(role, ttl, Origin::OPERATOR).await?;
             println!("{}", invited.code);
         }
     }
     Ok(())
 }
 
-async fn change(services: &AccountServices, email: &str, edit: EditPerson) -> anyhow::Result<()> {
+async fn change(services: &AccountServices, email: &str, edit: UserEdit) -> anyhow::Result<()> {
     let user = accounts::user(services, email).await?;
-    let whom = Whom::Id(user.id);
+    let whom = UserRef::Id(user.id);
     services
-        .people
+        .users
         .edit(whom, &edit, None, Origin::OPERATOR)
         .await?;
     Ok(())
@@ -200,7 +202,7 @@ impl Add {
     async fn run(self, services: &AccountServices) -> anyhow::Result<()> {
         let before_at = self.email.split('@').next().unwrap_or_default();
         let first_name = self.first.unwrap_or_else(|| before_at.to_owned());
-        let person = NewPerson {
+        let new_user = NewUser {
             first_name,
             middle_name: self.middle,
             last_name: self.last,
@@ -209,13 +211,13 @@ impl Add {
         };
         self.password
             .apply(async |text| {
-                let person = NewPerson {
+                let new_user = NewUser {
                     password: text.to_owned(),
-                    ..person
+                    ..new_user
                 };
                 services
-                    .people
-                    .add(&person, self.role, Origin::OPERATOR)
+                    .users
+                    .add(&new_user, self.role, Origin::OPERATOR)
                     .await?;
                 Ok(())
             })

@@ -6,7 +6,7 @@ use curt_core::ports::Session;
 use crate::commands::accounts::{self, shown_rule, time_or_dash};
 use crate::wiring;
 
-pub(super) async fn users(services: &AccountServices, json: bool) -> anyhow::Result<()> {
+pub(super) async fn print_users(services: &AccountServices, json: bool) -> anyhow::Result<()> {
     let users = accounts::all_users(services).await?;
     if json {
         let rows: Vec<_> = users.iter().map(as_json).collect();
@@ -74,7 +74,7 @@ fn full_name(user: &User) -> String {
     shown.join(" ")
 }
 
-pub(super) fn sessions(sessions: &[Session], json: bool) -> anyhow::Result<()> {
+pub(super) fn print_sessions(sessions: &[Session], json: bool) -> anyhow::Result<()> {
     if json {
         let rows: Vec<_> = sessions
             .iter()

@@ -14,7 +14,7 @@ use curt_core::limits::{PURGE_BATCH_MAX, TARGET_BYTES_MAX};
 use curt_core::{ClockGuardSettings, KeyRules, RedirectStatus};
 use curt_http::{HttpSettings, PrivateDenied};
 use curt_keys::KeySettings;
-use curt_links::resolve::MISS_TTL_MAX;
+use curt_links::resolve::NEGATIVE_TTL_MAX;
 use curt_links::{LinkSettings, PurgeSettings, ResolverSettings};
 use toml::Table;
 
@@ -137,17 +137,17 @@ fn entry_ttl(raw: &raw::Cache, store: &StoreSettings) -> Result<Option<Duration>
     }
 }
 
-fn miss_ttl(raw: &raw::Cache, store: &StoreSettings) -> Result<Duration, ConfigError> {
-    let key = "cache.miss_ttl";
-    if raw.miss_ttl == "auto" {
+fn negative_ttl(raw: &raw::Cache, store: &StoreSettings) -> Result<Duration, ConfigError> {
+    let key = "cache.negative_ttl";
+    if raw.negative_ttl == "auto" {
         return Ok(match store.links.kind().is_shared() {
             true => SHARED_ENTRY_TTL,
             false => SOLE_WRITER_MISS_TTL,
         });
     }
-    let ttl = at(key, units::duration(&raw.miss_ttl))?;
-    if ttl > MISS_TTL_MAX {
-        let seconds = MISS_TTL_MAX.as_secs();
+    let ttl = at(key, units::duration(&raw.negative_ttl))?;
+    if ttl > NEGATIVE_TTL_MAX {
+        let seconds = NEGATIVE_TTL_MAX.as_secs();
         let why = format!("at most {seconds}s, or new links stay unknown too long");
         return at(key, Err(why));
     }
@@ -157,8 +157,13 @@ fn miss_ttl(raw: &raw::Cache, store: &StoreSettings) -> Result<Duration, ConfigE
 fn cache(raw: &raw::Cache, store: &StoreSettings) -> Result<ResolverSettings, ConfigError> {
     Ok(ResolverSettings {
         cache_bytes: at("cache.bytes", units::size(&raw.bytes))?,
-        miss_entries: within("cache.miss_entries", raw.miss_entries, 1, 100_000_000)?,
-        miss_ttl: miss_ttl(raw, store)?,
+        negative_entries: within(
+            "cache.negative_entries",
+            raw.negative_entries,
+            1,
+            100_000_000,
+        )?,
+        negative_ttl: negative_ttl(raw, store)?,
         entry_ttl: entry_ttl(raw, store)?,
         loads_max: within("cache.loads_max", raw.loads_max, 1, 100_000)?,
         load_wait_max: at("cache.load_wait", units::duration(&raw.load_wait))?,

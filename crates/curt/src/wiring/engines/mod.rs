@@ -83,6 +83,25 @@ enum Opened {
     Files(Arc<dyn KeyFile>),
 }
 
+impl Opened {
+    /// Asks the engine for a sign of life.
+    async fn ping(&self) -> PortResult<()> {
+        match self {
+            Opened::Memory | Opened::Sqlite(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => database.pending(&curt_postgres::KEYS).await.map(drop),
+            #[cfg(feature = "mysql")]
+            Opened::Mysql(database) => database.pending().await.map(drop),
+            #[cfg(feature = "redis")]
+            Opened::Redis(redis) => redis.ping().await,
+            #[cfg(feature = "zookeeper")]
+            Opened::ZooKeeper(zookeeper) => zookeeper.ping().await,
+            #[cfg(feature = "objects")]
+            Opened::Files(files) => files.names().await.map(drop),
+        }
+    }
+}
+
 impl Engines {
     #[must_use]
     pub(crate) fn new(settings: EngineSettings) -> Self {

@@ -24,22 +24,7 @@ impl Engines {
             {
                 continue;
             }
-            let answer = match opened {
-                Opened::Memory | Opened::Sqlite(_) => Ok(()),
-                #[cfg(feature = "postgres")]
-                Opened::Postgres(database) => {
-                    database.pending(&curt_postgres::KEYS).await.map(drop)
-                }
-                #[cfg(feature = "mysql")]
-                Opened::Mysql(database) => database.pending().await.map(drop),
-                #[cfg(feature = "redis")]
-                Opened::Redis(redis) => redis.ping().await,
-                #[cfg(feature = "zookeeper")]
-                Opened::ZooKeeper(zookeeper) => zookeeper.ping().await,
-                #[cfg(feature = "objects")]
-                Opened::Files(files) => files.names().await.map(drop),
-            };
-            reached.push((address.clone(), answer));
+            reached.push((address.clone(), opened.ping().await));
         }
         reached
     }

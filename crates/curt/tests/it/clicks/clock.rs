@@ -200,7 +200,7 @@ fn expire_all(site: &Site, keys: &[String]) {
 
 fn wait_for_clock(site: &Site, is_trusted: bool) {
     let admin = site.server().admin().unwrap();
-    eventually(super::PATIENCE, || {
+    eventually(super::WAIT_MAX, || {
         let health = Client::new(admin).get("/health/ready").unwrap();
         assert_eq!(health.status, 200, "links are followed by whatever clock");
         let health = health.json().unwrap();

@@ -97,7 +97,7 @@ fn told_damage(site: &Site) -> String {
         named.next().filter(|check| check["ok"] == false).cloned()
     };
     let admin = site.server().admin().unwrap();
-    let reason = eventually(super::PATIENCE, || {
+    let reason = eventually(super::WAIT_MAX, || {
         let health = Client::new(admin).get("/health/ready").unwrap();
         let health = health.json().unwrap();
         check(&health).ok_or_else(|| health.to_string())

@@ -11,7 +11,7 @@ use curt_core::{Attribution, DomainId, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 use serde_json::json;
 
-use super::{Class, DROPPED, PATIENCE, clicks_of, metric, new_link};
+use super::{Class, DROPPED, WAIT_MAX, clicks_of, metric, new_link};
 use crate::api::Api;
 use crate::site::Site;
 use crate::wait::eventually;
@@ -46,7 +46,7 @@ fn dead_letters_are_kept_aside_while_redirects_go_on_and_all_others_are_counted(
         });
         expected += VISITORS * (CLICKS / 4);
         let mut api = site.api();
-        eventually(PATIENCE, || match clicks_of(&mut api, &key).total() {
+        eventually(WAIT_MAX, || match clicks_of(&mut api, &key).total() {
             counted if counted == expected => Ok(()),
             counted => Err(format!(
                 "{counted} of {expected} clicks are counted at the {start} start"

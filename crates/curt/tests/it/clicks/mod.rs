@@ -30,7 +30,7 @@ use crate::wait::eventually;
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0";
 const PROGRAM: &str = "curl/8.7.1";
 /// How long counting may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const CAPTURED: &str = "curt_clicks_captured_total";
 const COUNTED: &str = "curt_clicks_counted_total";
@@ -137,7 +137,7 @@ fn metric(site: &Site, name: &str) -> u64 {
 
 /// Waits until everything that this process has written down is counted.
 fn wait_until_counted(site: &Site) {
-    eventually(PATIENCE, || {
+    eventually(WAIT_MAX, || {
         let (captured, counted) = (metric(site, CAPTURED), metric(site, COUNTED));
         match counted >= captured {
             true => Ok(()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{Class, PATIENCE, clicks_of, new_link, report, wait_until_counted};
+use super::{Class, WAIT_MAX, clicks_of, new_link, report, wait_until_counted};
 use crate::api::Api;
 use crate::files::{all_files, contents, holds};
 use crate::site::Site;
@@ -78,7 +78,7 @@ fn no_address_of_a_visitor_is_kept_once_the_click_is_counted() {
     site.change_settings(&[&SETTINGS[..], &["clicks.flush_every=50ms"]].concat());
     site.restart();
     let mut api = site.api();
-    eventually(PATIENCE, || match clicks_of(&mut api, &key).human {
+    eventually(WAIT_MAX, || match clicks_of(&mut api, &key).human {
         4 => Ok(()),
         counted => Err(format!("{counted} clicks are counted")),
     });
@@ -86,11 +86,11 @@ fn no_address_of_a_visitor_is_kept_once_the_click_is_counted() {
     let asked = Class::Human.request(&format!("/{key}"));
     let asked = asked.header("X-Forwarded-For", &v6);
     assert_eq!(api.send(&asked).unwrap().status, 302);
-    eventually(PATIENCE, || match clicks_of(&mut api, &key).human {
+    eventually(WAIT_MAX, || match clicks_of(&mut api, &key).human {
         5 => Ok(()),
         counted => Err(format!("{counted} clicks are counted")),
     });
-    eventually(PATIENCE, || match traces(&site).as_slice() {
+    eventually(WAIT_MAX, || match traces(&site).as_slice() {
         [] => Ok(()),
         files => Err(format!("addresses are in {files:?}")),
     });

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{CAPTURED, Class, DROPPED, PATIENCE, clicks_of, metric, new_link};
+use super::{CAPTURED, Class, DROPPED, WAIT_MAX, clicks_of, metric, new_link};
 use crate::api::Api;
 use crate::site::Site;
 use crate::wait::eventually;
@@ -26,7 +26,7 @@ fn clicks_wait_in_the_spool_until_somebody_counts_them() {
     assert!(site.terminate().success());
     site.restart();
     click(&site, &key);
-    eventually(PATIENCE, || match clicks_of(&mut site.api(), &key).human {
+    eventually(WAIT_MAX, || match clicks_of(&mut site.api(), &key).human {
         all if all == 3 * CLICKS => Ok(()),
         some => Err(format!("{some} of {} clicks are counted", 3 * CLICKS)),
     });

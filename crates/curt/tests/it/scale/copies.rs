@@ -31,7 +31,7 @@ const GROUP: usize = 6;
 /// Clients of each link: one whose look-up is under way, and some that come after it.
 const WATCHERS: usize = 2;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-const PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Two servers over one database, the second one behind a line that can be made slow.
 struct TwoServers {
@@ -54,7 +54,7 @@ impl TwoServers {
         let line = Proxy::to(address.parse()?)?;
         let late = format!("postgres://postgres@{}/{name}", line.address());
         let app = |links: &str| -> Result<App> {
-            let app = App::new(env!("CARGO_BIN_EXE_curt"))?.ready_within(PATIENCE * 2);
+            let app = App::new(env!("CARGO_BIN_EXE_curt"))?.ready_within(WAIT_MAX * 2);
             let quiet = app
                 .setting("store.links", links)
                 // Late answers are to arrive.
@@ -123,7 +123,7 @@ impl TwoServers {
     /// Waits until the answers to look-ups of every link are held up, `before` others having been.
     fn wait_until_held_up(&self, before: u64) {
         let held_up = || self.line.answers_delayed() - before;
-        eventually(PATIENCE, || match held_up() {
+        eventually(WAIT_MAX, || match held_up() {
             answers if answers >= GROUP as u64 => Ok(()),
             answers => Err(format!("{answers} answers held up")),
         });
@@ -132,7 +132,7 @@ impl TwoServers {
     fn assert_gone(&self, keys: &[String]) {
         let mut api = Api::new(self.reader(), "");
         for key in keys {
-            eventually(PATIENCE, || match api.follow(key) {
+            eventually(WAIT_MAX, || match api.follow(key) {
                 Ok(answer) if answer.status == 410 => Ok(()),
                 other => Err(format!("{other:?}")),
             });
@@ -219,7 +219,7 @@ fn a_deleted_link_is_not_served_from_answers_that_came_late_l2() {
 
 fn send(address: SocketAddr, key: &str) -> io::Result<Connection> {
     let mut connection = Connection::open(address)?;
-    connection.set_timeout(PATIENCE);
+    connection.set_timeout(WAIT_MAX);
     let request = Request::get(&format!("/{key}"));
     connection.write_raw(&request.encode("copies"))?;
     Ok(connection)

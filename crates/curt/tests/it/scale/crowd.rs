@@ -12,7 +12,7 @@ use crate::api::Api;
 use crate::wait::awake;
 
 /// How long a client goes from server to server before its create counts as failed.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 /// Between two tries after a failure.
 const BREATH: Duration = Duration::from_millis(20);
 
@@ -94,7 +94,7 @@ impl<'a> Crowd<'a> {
                         let begun = awake();
                         while let Err(failure) = one(&mut api, &target, &name, &mut seen) {
                             let why = failure.note(&mut seen);
-                            if awake() > begun + PATIENCE {
+                            if awake() > begun + WAIT_MAX {
                                 seen.failed.push(why);
                                 break;
                             }
