@@ -10,7 +10,7 @@ RUNNER := --config "target.'cfg(all())'.runner=['$(CURDIR)/scripts/test-runner.s
 export SKIPPED_TESTS_LIST := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test engines lint format-check tidy unit api-fuzz soak bench geoip clean
+.PHONY: help run build test engines lint format-check tidy unit api-fuzz soak bench bench-check geoip clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,7 @@ engines: ## Install the databases, queues and other engines that tests start
 lint: format-check tidy ## Formatting, lints and the rules of the repository, warnings are errors
 	@echo "==> clippy"
 	@$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
+	@$(CARGO) clippy $(LOCKED) -p curt --no-default-features -- -D warnings
 
 format-check:
 	@echo "==> rustfmt"
@@ -57,6 +58,9 @@ soak: need-rust engines ## The same tests at full length: millions of keys, many
 
 bench: build ## Measure against nginx and SQLite alone; writes bench/RESULTS.md, fails on a broken promise
 	@scripts/bench.sh
+
+bench-check: need-rust engines ## Judge the times that are promised; fails on a broken one (by hand, on an idle machine)
+	@scripts/bench-check.sh
 
 geoip: ## Fetch the list of countries for clicks (CC0) into data/countries.mmdb
 	@scripts/geoip.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests of `make test` at full length: millions of keys and links, many kills. Times are judged here and nowhere else,
-# one test after the other. Takes about an hour on two cores.
+# The tests of `make test` at full length: millions of keys and links, many kills. Times are judged, one test after the
+# other, and at the end the comparisons of `make bench`: all of `make bench-check`. Takes about an hour on two cores.
 #   scripts/soak.sh [TEST-NAME-PART]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,9 +9,10 @@ export TEST_TIME_MAX=${TEST_TIME_MAX:-21600}
 runner="target.'cfg(all())'.runner=['$PWD/scripts/test-runner.sh']"
 echo "==> soak: optimised build, full lengths"
 packages=(curt curt-clicks curt-http curt-mysql curt-objects curt-postgres curt-redis curt-spool curt-sqlite curt-zookeeper)
-tests=(it fold_scale server)
+tests=(it aggregate_scale server)
 if [ $# = 0 ]; then
   echo "==> soak: parsers of outside bytes, a minute each with a new seed"
   cargo test --locked --config "$runner" --profile release-check --workspace --lib --bins -- --nocapture --test-threads=1 mutated_
 fi
-exec cargo test --locked --config "$runner" --profile release-check "${packages[@]/#/--package=}" "${tests[@]/#/--test=}" -- --nocapture --test-threads=1 "$@"
+cargo test --locked --config "$runner" --profile release-check "${packages[@]/#/--package=}" "${tests[@]/#/--test=}" -- --nocapture --test-threads=1 "$@"
+if [ $# = 0 ]; then scripts/bench.sh; fi

@@ -20,19 +20,7 @@ pub(super) struct Lists {
     pub(super) types: BTreeMap<String, String>,
     /// Names that say something else than the glossary, and how often they still occur.
     pub(super) words: BTreeMap<String, usize>,
-    #[serde(rename = "call")]
-    pub(super) calls: Vec<Call>,
     pub(super) sizes: Sizes,
-}
-
-/// A function that only the file which declares `home` may call, and how many other places are left.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Call {
-    pub(super) path: String,
-    pub(super) home: String,
-    pub(super) left: usize,
-    pub(super) mend: String,
 }
 
 /// What the crates `names` may depend on.
@@ -68,7 +56,7 @@ impl Lists {
 
     #[cfg(test)]
     pub(super) fn of(text: &str) -> Self {
-        let empty = "libraries = {}\ncrate = []\ntypes = {}\nwords = {}\ncall = []\n";
+        let empty = "libraries = {}\ncrate = []\ntypes = {}\nwords = {}\n";
         let sizes = "sizes = { file_lines = 4, function_lines = 3, comment_columns = 20, long_files = 0, long_functions = 0, wide_comments = 0 }\n";
         let mut table: toml::Table = toml::from_str(&format!("{empty}{sizes}")).unwrap();
         table.extend(toml::from_str::<toml::Table>(text).unwrap());

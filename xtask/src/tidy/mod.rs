@@ -1,10 +1,10 @@
 //! Rules of the repository that the compiler does not know. Each says where it is broken and how to mend that; what is
 //! excepted stands in `tidy.toml` with a reason, or with a number that may only shrink.
 
-mod calls;
 mod crates;
 mod dependencies;
 mod invariants;
+mod lints;
 mod lists;
 mod names;
 mod orphans;
@@ -66,7 +66,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     findings.extend(settings::check(&workspace));
     findings.extend(names::check(&workspace));
     findings.extend(words::check(&workspace, &lists));
-    findings.extend(calls::check(&workspace, &lists));
+    findings.extend(lints::check(&workspace));
     findings.extend(sizes::check(&workspace, &lists));
     findings.extend(dependencies::check(
         &workspace,
