@@ -87,6 +87,12 @@ pub(super) fn port_error(op: &'static str, path: &Path, error: &rusqlite::Error)
     Failure::from_engine(error, path).for_call(op)
 }
 
+/// What SQLite itself would say of a full disk.
+pub(super) fn disk_full(op: &'static str, path: &Path) -> PortError {
+    let full = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
+    port_error(op, path, &full)
+}
+
 fn explain(code: ffi::Error, path: &Path) -> (ErrorKind, FailureScope, String) {
     let file = path.display();
     let folder = path.parent().unwrap_or(Path::new(".")).display();

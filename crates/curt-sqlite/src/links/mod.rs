@@ -26,8 +26,12 @@ use curt_core::{
 };
 
 use super::Sqlite;
+use super::disk;
 use super::engine::writer::Work;
-use super::failure::BACKEND;
+use super::failure::{BACKEND, disk_full};
+
+/// What the disk must have for creates to go on: about what a bulk of links takes in the write-ahead log.
+const FREE_BYTES_MIN: u64 = 1024 * 1024;
 
 pub(super) struct SqliteLinks {
     db: Arc<Sqlite>,
@@ -125,7 +129,12 @@ impl LinkStore for SqliteLinks {
                 Ok(())
             })
             .await?;
-        self.db.readers.look_up(OP, totals::read).map(drop)
+        self.db.readers.look_up(OP, totals::read).map(drop)?;
+        // One page fits into the log after each checkpoint, also on a full disk, and a create does not.
+        match disk::free_bytes(&self.db.path) {
+            Some(free) if free < FREE_BYTES_MIN => Err(disk_full(OP, &self.db.path)),
+            _ => Ok(()),
+        }
     }
 }
 
