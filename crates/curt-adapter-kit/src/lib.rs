@@ -18,6 +18,7 @@ mod off_runtime;
 pub mod page_cursor;
 pub mod plain_text;
 pub mod reconnect;
+pub mod rollup_runs;
 mod schema;
 mod varint;
 

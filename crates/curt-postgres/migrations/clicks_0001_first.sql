@@ -8,19 +8,28 @@ CREATE TABLE click_offsets (
     PRIMARY KEY (stream, partition)
 );
 
--- One subject on one day. All counts of the day are one value (see click_days): a report on a year reads 365 rows,
--- whatever was counted, and a flush writes one row per subject instead of one per hour, dimension and value.
-CREATE TABLE click_days (
-    number   bigint           NOT NULL, -- the owner, or the link's domain
-    day      integer          NOT NULL,
-    kind     smallint         NOT NULL, -- 0 everything, 1 orphans, 2 an owner, 3 a tag of an owner, 4 a link
-    name     text COLLATE "C" NOT NULL, -- the tag, or the link's key
-    counts   bytea            NOT NULL,
-    visitors bytea            NOT NULL,
-    PRIMARY KEY (kind, number, name, day)
-) WITH (fillfactor = 70); -- the rows of today are written again and again
+-- What was counted: sorted runs of the days of subjects (see rollup_runs). Rows are added, merged and removed, and never
+-- changed: a window writes its own run, whatever is stored, and no process waits for another.
+CREATE TABLE rollup_runs (
+    id       bigint  PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+    day      integer NOT NULL, -- days since 1970
+    subjects bigint  NOT NULL,
+    bytes    bigint  NOT NULL  -- of its chunks
+);
 
-CREATE INDEX click_days_by_day ON click_days (day);
+CREATE INDEX rollup_runs_by_day ON rollup_runs (day, id);
+-- Small ones are merged.
+CREATE INDEX rollup_runs_small ON rollup_runs (id) WHERE bytes < 8388608;
+
+-- Neighbours in a run, compressed together.
+CREATE TABLE rollup_chunks (
+    run       bigint NOT NULL,
+    first_key bytea  NOT NULL, -- of its first subject
+    content   bytea  NOT NULL,
+    PRIMARY KEY (run, first_key)
+);
+
+ALTER TABLE rollup_chunks ALTER COLUMN content SET STORAGE EXTERNAL;
 
 -- Single clicks, thousands in a block of columns (see click_blocks). What lies beside a block tells whether it has to be
 -- read: the times of its oldest and newest click, and a filter of the subjects that have clicks in it.
@@ -50,15 +59,12 @@ CREATE TABLE click_block_moves (
 
 INSERT INTO click_block_moves (id, moves) VALUES (1, 0);
 
--- Dead letters: rows of click_days that could not be decoded, as they were found; a new row took their place.
-CREATE TABLE click_days_damaged (
-    found_at timestamptz      NOT NULL DEFAULT now(),
-    number   bigint           NOT NULL,
-    day      integer          NOT NULL,
-    kind     smallint         NOT NULL,
-    name     text COLLATE "C" NOT NULL,
-    counts   bytea            NOT NULL,
-    visitors bytea            NOT NULL
+-- Runs of counts and blocks of clicks that could not be read when they were to be merged. They stay where they are.
+CREATE TABLE click_damage (
+    kind     smallint    NOT NULL, -- 0 a run, 1 a block
+    id       bigint      NOT NULL, -- of rollup_runs or click_blocks
+    found_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (kind, id)
 );
 
 -- What a day's visitors are hashed with; removed when the day is over.

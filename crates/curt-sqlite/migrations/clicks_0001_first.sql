@@ -9,25 +9,28 @@ CREATE TABLE click_offsets (
     PRIMARY KEY (stream, partition)
 ) STRICT, WITHOUT ROWID;
 
--- What is reported on. Rows stay: clicks and days refer to them.
-CREATE TABLE click_subjects (
-    id     INTEGER PRIMARY KEY,
-    kind   INTEGER NOT NULL,                -- 0 everything, 1 orphans, 2 an owner, 3 a tag of an owner, 4 a link
-    number INTEGER NOT NULL,                -- the owner, or the link's domain
-    name   TEXT    NOT NULL COLLATE BINARY, -- the tag, or the link's key
-    UNIQUE (kind, number, name)
+-- What was counted: sorted runs of the days of subjects (see rollup_runs). Rows are added, merged and removed, and never
+-- changed: a window writes its own run, whatever is stored.
+CREATE TABLE rollup_runs (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    day      INTEGER NOT NULL, -- days since 1970
+    subjects INTEGER NOT NULL,
+    bytes    INTEGER NOT NULL  -- of its chunks
 ) STRICT;
 
--- One subject on one day. The id is subject × 2^22 + day, so that the days of a subject are neighbours. All counts of
--- the day are one value (see click_days): a report on a year reads 365 rows, whatever was counted, and a
--- flush writes one row per subject instead of one per hour, dimension and value.
-CREATE TABLE click_days (
-    id       INTEGER PRIMARY KEY,
-    counts   BLOB    NOT NULL,
-    visitors BLOB    NOT NULL
+CREATE INDEX rollup_runs_by_day ON rollup_runs (day, id);
+-- Small ones are merged.
+CREATE INDEX rollup_runs_small ON rollup_runs (id) WHERE bytes < 8388608;
+
+-- Neighbours in a run, compressed together.
+CREATE TABLE rollup_chunks (
+    id        INTEGER PRIMARY KEY,
+    run       INTEGER NOT NULL,
+    first_key BLOB    NOT NULL, -- of its first subject
+    content   BLOB    NOT NULL
 ) STRICT;
 
-CREATE INDEX click_days_by_day ON click_days (id & 4194303);
+CREATE UNIQUE INDEX rollup_chunks_by_key ON rollup_chunks (run, first_key);
 
 -- Single clicks, thousands in a block of columns (see click_blocks). What lies beside a block tells whether it has to be
 -- read: the times of its oldest and newest click, and a filter of the subjects that have clicks in it.
@@ -61,28 +64,10 @@ CREATE TABLE click_salts (
     salt BLOB    NOT NULL
 ) STRICT;
 
--- Dead letters: rows of click_days that could not be decoded, as they were found; a new row took their place.
-CREATE TABLE click_days_damaged (
-    id       INTEGER NOT NULL, -- of click_days
+-- Runs of counts and blocks of clicks that could not be read when they were to be merged. They stay where they are.
+CREATE TABLE click_damage (
+    kind     INTEGER NOT NULL, -- 0 a run, 1 a block
+    id       INTEGER NOT NULL, -- of rollup_runs or click_blocks
     found_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER)), -- milliseconds since 1970
-    counts   BLOB    NOT NULL,
-    visitors BLOB    NOT NULL
-) STRICT;
-
--- Dead letters: counts whose row of click_days or click_subjects lies on a page that the engine cannot read.
-CREATE TABLE click_days_aside (
-    kind     INTEGER NOT NULL, -- as in click_subjects
-    number   INTEGER NOT NULL,
-    name     TEXT    NOT NULL COLLATE BINARY,
-    day      INTEGER NOT NULL,
-    found_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER)), -- milliseconds since 1970
-    counts   BLOB    NOT NULL,
-    visitors BLOB    NOT NULL,
-    PRIMARY KEY (kind, number, name, day)
+    PRIMARY KEY (kind, id)
 ) STRICT, WITHOUT ROWID;
-
--- How many single clicks were lost because a page that they go to cannot be read.
-CREATE TABLE clicks_lost (
-    found_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER)), -- milliseconds since 1970
-    clicks   INTEGER NOT NULL
-) STRICT;

@@ -47,7 +47,7 @@ impl ClickHealth {
         );
         registry.register(
             metric::CLICKS_DAMAGED,
-            "Days of subjects and single clicks that damage to the clicks database cost",
+            "Runs of counts and blocks of single clicks that cannot be read",
             damaged.clone(),
         );
         Self {
@@ -98,18 +98,18 @@ impl ClickHealth {
         let Some(damage) = damage else {
             return note_pass(&self.ready, CLICKS_DATABASE);
         };
-        for (what, count) in [("days", damage.days), ("clicks", damage.clicks)] {
+        for (what, count) in [("runs", damage.runs), ("blocks", damage.blocks)] {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
             self.damaged
                 .get_or_create_owned(&[("what", what)])
                 .set(count);
         }
         let reason = format!(
-            "damaged since {}: the counts of {} days of links, owners or tags are among its dead letters, {} single \
-             clicks are lost; restore the clicks database from a backup",
+            "damaged since {}: {} runs of counts and {} blocks of single clicks cannot be read, all others can, and \
+             counting goes on; restore the clicks database from a backup",
             rfc3339(damage.since),
-            damage.days,
-            damage.clicks
+            damage.runs,
+            damage.blocks
         );
         note_fail(&self.ready, CLICKS_DATABASE, Impact::Degraded, &reason);
     }

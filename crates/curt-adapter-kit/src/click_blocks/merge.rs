@@ -1,6 +1,6 @@
 //! Putting small blocks together: a server with few clicks writes many.
 
-use curt_core::PortResult;
+use curt_core::{ErrorKind, PortResult};
 
 use super::block::{BlockWriter, NewBlock};
 use super::read::Block;
@@ -19,16 +19,38 @@ pub async fn merge_small(blocks: &dyn ClickBlocks) -> PortResult<()> {
         let Some(group) = group_of(&small) else {
             return Ok(());
         };
-        let read = blocks.read(&group).await?;
-        // A damaged block stays as it is, and is told of by those that read it.
-        let Ok(merged) = merge(&read) else {
-            return Ok(());
+        let Some(read) = read_group(blocks, &group).await? else {
+            continue;
         };
-        if read.len() < group.len() || !blocks.replace(&group, merged).await? {
-            // Another process does the same.
-            return Ok(());
+        match merge(&read) {
+            Err(DamagedBlock(id)) => blocks.set_aside(id).await?,
+            Ok(merged) => {
+                if read.len() < group.len() || !blocks.replace(&group, merged).await? {
+                    // Another process does the same.
+                    return Ok(());
+                }
+            }
         }
     }
+}
+
+/// `None`: one of them could not be read, and was set aside.
+async fn read_group(
+    blocks: &dyn ClickBlocks,
+    group: &[i64],
+) -> PortResult<Option<Vec<(i64, Vec<u8>)>>> {
+    let mut read = Vec::with_capacity(group.len());
+    for id in group {
+        match blocks.read(&[*id]).await {
+            Ok(block) => read.extend(block),
+            Err(error) if error.kind == ErrorKind::Corrupt => {
+                blocks.set_aside(*id).await?;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(read))
 }
 
 /// The oldest blocks of the smallest size of which there are enough.
@@ -51,14 +73,22 @@ fn group_of(small: &[BlockEntry]) -> Option<Vec<i64>> {
     Some(oldest.map(|entry| entry.id).collect())
 }
 
-fn merge(read: &[(i64, Vec<u8>)]) -> Result<Option<NewBlock>, Damaged> {
+/// The block that is damaged.
+struct DamagedBlock(i64);
+
+fn merge(read: &[(i64, Vec<u8>)]) -> Result<Option<NewBlock>, DamagedBlock> {
     let mut merged = BlockWriter::default();
-    for (_, bytes) in read {
-        let block = Block::read(bytes)?;
-        let clicks = block.clicks()?;
-        for (row, place) in block.places().into_iter().enumerate() {
-            merged.push(place, &clicks.get(row)?);
-        }
+    for (id, bytes) in read {
+        push_all(&mut merged, bytes).map_err(|Damaged| DamagedBlock(*id))?;
     }
     Ok(merged.finish())
+}
+
+fn push_all(merged: &mut BlockWriter, bytes: &[u8]) -> Result<(), Damaged> {
+    let block = Block::read(bytes)?;
+    let clicks = block.clicks()?;
+    for (row, place) in block.places().into_iter().enumerate() {
+        merged.push(place, &clicks.get(row)?);
+    }
+    Ok(())
 }

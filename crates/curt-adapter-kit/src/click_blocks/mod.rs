@@ -47,7 +47,7 @@ pub trait ClickBlocks: Send + Sync {
     /// Up to `limit` blocks, those with the oldest click first and equal ones by rising id.
     async fn list_oldest(&self, limit: usize) -> PortResult<Vec<BlockEntry>>;
 
-    /// Up to `limit` blocks that have less than [`SMALL_CLICKS`] clicks, by falling id.
+    /// Up to `limit` blocks that have less than [`SMALL_CLICKS`] clicks and were not set aside, by falling id.
     async fn list_small(&self, limit: usize) -> PortResult<Vec<BlockEntry>>;
 
     /// The blocks that are still there, as they were written, with their ids.
@@ -59,6 +59,9 @@ pub trait ClickBlocks: Send + Sync {
     /// Puts `new` in the place of `old`, if all of those are still there, and says whether it did. Counts as a change of
     /// [`BlockList::version`]. Called twice: the second is refused. Timed out: unknown, and nothing is lost either way.
     async fn replace(&self, old: &[i64], new: Option<NewBlock>) -> PortResult<bool>;
+
+    /// Merges the block no more, and tells of it as damaged. Called twice: no change.
+    async fn set_aside(&self, id: i64) -> PortResult<()>;
 }
 
 /// A part of time: `[from, before)`.

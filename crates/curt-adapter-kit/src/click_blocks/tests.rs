@@ -158,6 +158,7 @@ struct Rows {
     version: i64,
     /// Merges that happen while somebody reads.
     disturbances: usize,
+    aside: Vec<i64>,
 }
 
 impl Table {
@@ -220,7 +221,8 @@ impl ClickBlocks for Table {
 
     async fn list_small(&self, limit: usize) -> PortResult<Vec<BlockEntry>> {
         let mut blocks = self.entries();
-        blocks.retain(|entry| entry.clicks < SMALL_CLICKS);
+        let aside = self.0.lock().unwrap().aside.clone();
+        blocks.retain(|entry| entry.clicks < SMALL_CLICKS && !aside.contains(&entry.id));
         blocks.sort_by_key(|entry| std::cmp::Reverse(entry.id));
         blocks.truncate(limit);
         Ok(blocks)
@@ -247,6 +249,11 @@ impl ClickBlocks for Table {
         }
         self.add(new);
         Ok(true)
+    }
+
+    async fn set_aside(&self, id: i64) -> PortResult<()> {
+        self.0.lock().unwrap().aside.push(id);
+        Ok(())
     }
 }
 
@@ -421,4 +428,20 @@ async fn the_oldest_go_by_time_and_by_size() {
     assert!(trimmed > 0 && table.sum_bytes().await.unwrap() <= size);
     let rest = walk(&table, query(ClickSubject::Everything, 10_000)).await;
     assert_eq!(rest.len() + usize::try_from(trimmed).unwrap(), left.len());
+}
+
+#[tokio::test]
+async fn a_damaged_block_is_set_aside_and_the_others_are_merged() {
+    let (table, _) = filled(40);
+    let damaged = {
+        let mut rows = table.0.lock().unwrap();
+        let (id, block) = &mut rows.blocks[3];
+        block.bytes.truncate(5);
+        *id
+    };
+    merge_small(&table).await.unwrap();
+    let rows = table.0.lock().unwrap();
+    assert_eq!(rows.aside, [damaged]);
+    assert!(rows.blocks.iter().any(|(id, _)| *id == damaged));
+    assert!(rows.blocks.len() < 20, "{} blocks", rows.blocks.len());
 }

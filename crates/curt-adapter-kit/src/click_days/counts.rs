@@ -12,14 +12,13 @@
 //! # Too many values
 //! A dimension keeps [`VALUES_PER_DAY_MAX`] values: the heavy hitters, whatever came first (Space-Saving, with the merge of
 //! Agarwal et al., "Mergeable Summaries"). What the others counted is added to [`OTHER`], hour by hour, so that the sum
-//! over all values stays exact. The *floor* is the most that a value without a place can have had. A value that gets a
-//! place starts with it as its *credit*: what it may have had before, and counted as [`OTHER`]. So a count is exact while
-//! its credit is 0, short by its credit at most otherwise, and never too high; and whoever has more than the floor, which
-//! is at most a thousandth of all counts of the day, has a place.
+//! over all values stays exact. The *floor* is the most that a value without a place can have had. Where two counts
+//! of a day are merged, a value that only one of them has may have had up to the other's floor there: that is its *credit*,
+//! counted as [`OTHER`]. So a count is exact while its credit is 0, short by its credit at most otherwise, and never too
+//! high; and a value that has more than the floor, which is at most a thousandth of all counts of the day, has a place.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::iter;
 
 use curt_core::click::OTHER;
 use curt_core::limits::VALUES_PER_DAY_MAX;
@@ -34,24 +33,28 @@ const HOURS: usize = 24;
 /// The count of each hour.
 pub(super) type Hours = [u64; HOURS];
 
+/// Dimensions by their number.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct DayCounts<'a>(BTreeMap<u8, DimensionValues<'a>>);
+pub(super) struct DayCounts<'a>(Vec<DimensionValues<'a>>);
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct DimensionValues<'a> {
+    number: u8,
     /// The most that a value which is not here can have counted on this day.
     floor: u64,
-    by_text: BTreeMap<Cow<'a, str>, ValueCounts>,
+    /// By text.
+    values: Vec<ValueCounts<'a>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct ValueCounts {
-    /// What it may have counted before it got its place.
+struct ValueCounts<'a> {
+    text: &'a str,
+    /// What it may have counted while it had no place.
     credit: u64,
     hours: Hours,
 }
 
-impl ValueCounts {
+impl ValueCounts<'_> {
     /// The most that it can have counted.
     fn count_max(&self) -> u64 {
         let counted = self
@@ -60,105 +63,194 @@ impl ValueCounts {
             .fold(0, |sum: u64, count| sum.saturating_add(*count));
         counted.saturating_add(self.credit)
     }
+
+    fn add_hours(&mut self, hours: &Hours) {
+        for (sum, count) in self.hours.iter_mut().zip(hours) {
+            *sum = sum.saturating_add(*count);
+        }
+    }
+
+    /// Adds what a side whose floor is this may have counted without telling of it.
+    fn add_credit(&mut self, floor: u64) {
+        if self.text != OTHER {
+            self.credit = self.credit.saturating_add(floor);
+        }
+    }
 }
 
-impl DimensionValues<'_> {
+impl<'a> DimensionValues<'a> {
+    fn merge(self, other: Self) -> Self {
+        let floors = (self.floor, other.floor);
+        let mut values = Vec::with_capacity(self.values.len().max(other.values.len()));
+        let mut theirs = other.values.into_iter().peekable();
+        for mut our in self.values {
+            while let Some(mut their) = theirs.next_if(|their| their.text < our.text) {
+                their.add_credit(floors.0);
+                values.push(their);
+            }
+            match theirs.next_if(|their| their.text == our.text) {
+                Some(their) => {
+                    our.add_hours(&their.hours);
+                    our.credit = our.credit.saturating_add(their.credit);
+                }
+                None => our.add_credit(floors.1),
+            }
+            values.push(our);
+        }
+        for mut their in theirs {
+            their.add_credit(floors.0);
+            values.push(their);
+        }
+        let mut merged = Self {
+            number: self.number,
+            floor: floors.0.saturating_add(floors.1),
+            values,
+        };
+        merged.merge_rare_values();
+        merged
+    }
+
     /// Keeps the values that may have counted most, and adds the others to [`OTHER`].
     fn merge_rare_values(&mut self) {
-        let kept_max = VALUES_PER_DAY_MAX + usize::from(self.by_text.contains_key(OTHER));
-        let excess = self.by_text.len().saturating_sub(kept_max);
+        let place_of_other =
+            |values: &[ValueCounts<'_>]| values.binary_search_by(|value| value.text.cmp(OTHER));
+        let has_other = place_of_other(&self.values).is_ok();
+        let kept_max = VALUES_PER_DAY_MAX + usize::from(has_other);
+        let excess = self.values.len().saturating_sub(kept_max);
         if excess == 0 {
             return;
         }
-        let weights = self.by_text.iter().filter(|(text, _)| *text != OTHER);
+        let weights = self.values.iter().filter(|value| value.text != OTHER);
         let mut lightest: Vec<_> = weights
-            .map(|(text, value)| (value.count_max(), Reverse(text.clone())))
+            .map(|value| (value.count_max(), Reverse(value.text)))
             .collect();
-        lightest.select_nth_unstable(excess - 1);
-        let mut others = self
-            .by_text
-            .get(OTHER)
-            .map_or([0; HOURS], |other| other.hours);
-        for (count_max, Reverse(text)) in lightest.drain(..excess) {
-            self.floor = self.floor.max(count_max);
-            let Some(value) = self.by_text.remove(&text) else {
-                continue;
-            };
-            for (other, count) in others.iter_mut().zip(value.hours) {
-                *other = other.saturating_add(count);
+        let (_, heaviest_rare, _) = lightest.select_nth_unstable(excess - 1);
+        let heaviest_rare = *heaviest_rare;
+        let mut rare = Hours::default();
+        self.floor = self.floor.max(heaviest_rare.0);
+        self.values.retain(|value| {
+            let is_kept =
+                value.text == OTHER || (value.count_max(), Reverse(value.text)) > heaviest_rare;
+            if !is_kept {
+                for (sum, count) in rare.iter_mut().zip(value.hours) {
+                    *sum = sum.saturating_add(count);
+                }
             }
-        }
-        self.by_text.entry(Cow::Borrowed(OTHER)).or_default().hours = others;
+            is_kept
+        });
+        let place = place_of_other(&self.values).unwrap_or_else(|place| {
+            let other = ValueCounts {
+                text: OTHER,
+                ..ValueCounts::default()
+            };
+            self.values.insert(place, other);
+            place
+        });
+        self.values[place].add_hours(&rare);
     }
 }
 
 impl<'a> DayCounts<'a> {
-    pub(super) fn decode(bytes: &'a [u8]) -> Result<Self, Damaged> {
-        let mut counts = Self::default();
-        let (version, mut rest) = split_version(bytes)?;
-        while let Some((dimension, section)) = next_section(&mut rest)? {
-            let mut values = DimensionValues::default();
-            // Twice the same cannot be told apart from a fault: writing it back would make that final.
-            let mut is_repeated = false;
-            values.floor = for_each_value(version, section, |text, credit, hours| {
-                let hours = *hours;
-                let value = ValueCounts { credit, hours };
-                is_repeated |= values.by_text.insert(Cow::Borrowed(text), value).is_some();
-            })?;
-            if is_repeated || counts.0.insert(dimension, values).is_some() {
-                return Err(Damaged);
-            }
-        }
-        Ok(counts)
+    /// Counts rollups of the day, which may name a value of an hour more than once.
+    pub(super) fn of(day: Day, rollups: &'a [Rollup]) -> Self {
+        let mut rollups: Vec<&Rollup> = rollups.iter().filter(|sum| sum.count > 0).collect();
+        rollups.sort_unstable_by_key(|sum| (sum.dimension as u8, &*sum.value));
+        let dimensions = rollups.chunk_by(|one, next| one.dimension == next.dimension);
+        let counts = dimensions.map(|sums| {
+            let values = sums.chunk_by(|one, next| one.value == next.value);
+            let mut counted = DimensionValues {
+                number: sums[0].dimension as u8,
+                floor: 0,
+                values: values.map(|sums| count_value(day, sums)).collect(),
+            };
+            counted.merge_rare_values();
+            counted
+        });
+        Self(counts.collect())
     }
 
-    /// Adds rollups of the day. All that belong together should come at once: only then values give way to others.
-    pub(super) fn add(&mut self, day: Day, rollups: impl IntoIterator<Item = &'a Rollup>) {
-        for sum in rollups.into_iter().filter(|sum| sum.count > 0) {
-            let values = self.0.entry(sum.dimension as u8).or_default();
-            let credit = match *sum.value == *OTHER {
-                true => 0,
-                false => values.floor,
-            };
-            let value = values
-                .by_text
-                .entry(Cow::Borrowed(&*sum.value))
-                .or_insert_with(|| ValueCounts {
+    pub(super) fn decode(bytes: &'a [u8]) -> Result<Self, Damaged> {
+        let mut counts = Vec::<DimensionValues<'_>>::new();
+        let (version, mut rest) = split_version(bytes)?;
+        while let Some((number, section)) = next_section(&mut rest)? {
+            let mut values = Vec::<ValueCounts<'_>>::new();
+            // In another order, or twice, they cannot be told apart from a fault: writing it back would make that final.
+            let mut is_rising = counts.last().is_none_or(|before| before.number < number);
+            let floor = for_each_value(version, section, |text, credit, hours| {
+                is_rising &= values.last().is_none_or(|before| before.text < text);
+                let hours = *hours;
+                values.push(ValueCounts {
+                    text,
                     credit,
-                    hours: Hours::default(),
+                    hours,
                 });
-            let count = &mut value.hours[usize::from(day.hour_of(sum.hour))];
-            *count = count.saturating_add(sum.count);
+            })?;
+            if !is_rising {
+                return Err(Damaged);
+            }
+            counts.push(DimensionValues {
+                number,
+                floor,
+                values,
+            });
         }
-        for values in self.0.values_mut() {
-            values.merge_rare_values();
+        Ok(Self(counts))
+    }
+
+    /// Adds up two counts of the same day.
+    pub(super) fn merge(self, other: Self) -> Self {
+        let mut merged = Vec::with_capacity(self.0.len().max(other.0.len()));
+        let mut theirs = other.0.into_iter().peekable();
+        for our in self.0 {
+            merged.extend(iter::from_fn(|| {
+                theirs.next_if(|their| their.number < our.number)
+            }));
+            merged.push(match theirs.next_if(|their| their.number == our.number) {
+                Some(their) => our.merge(their),
+                None => our,
+            });
         }
+        merged.extend(theirs);
+        Self(merged)
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let is_exact = |values: &DimensionValues<'_>| {
-            values.floor == 0 && values.by_text.values().all(|value| value.credit == 0)
+            values.floor == 0 && values.values.iter().all(|value| value.credit == 0)
         };
-        let version = match self.0.values().all(is_exact) {
+        let version = match self.0.iter().all(is_exact) {
             true => EXACT,
             false => WITH_CREDIT,
         };
         let mut bytes = vec![version];
         let mut section = Vec::new();
-        for (dimension, values) in &self.0 {
+        for dimension in &self.0 {
             section.clear();
             if version == WITH_CREDIT {
-                push(&mut section, values.floor);
+                push(&mut section, dimension.floor);
             }
-            for (text, value) in &values.by_text {
-                put_value(&mut section, version, text, value);
+            for value in &dimension.values {
+                put_value(&mut section, version, value);
             }
-            bytes.push(*dimension);
+            bytes.push(dimension.number);
             push(&mut bytes, section.len() as u64);
             bytes.extend_from_slice(&section);
         }
         bytes
     }
+}
+
+/// Adds up rollups of one value.
+fn count_value<'a>(day: Day, sums: &[&'a Rollup]) -> ValueCounts<'a> {
+    let mut counts = ValueCounts {
+        text: &sums[0].value,
+        ..ValueCounts::default()
+    };
+    for sum in sums {
+        let count = &mut counts.hours[usize::from(day.hour_of(sum.hour))];
+        *count = count.saturating_add(sum.count);
+    }
+    counts
 }
 
 /// Shows each value of one dimension, rising.
@@ -225,9 +317,9 @@ fn for_each_value<'a>(
     Ok(floor)
 }
 
-fn put_value(bytes: &mut Vec<u8>, version: u8, text: &str, value: &ValueCounts) {
-    push(bytes, text.len() as u64);
-    bytes.extend_from_slice(text.as_bytes());
+fn put_value(bytes: &mut Vec<u8>, version: u8, value: &ValueCounts<'_>) {
+    push(bytes, value.text.len() as u64);
+    bytes.extend_from_slice(value.text.as_bytes());
     if version == WITH_CREDIT {
         push(bytes, value.credit);
     }
@@ -247,6 +339,8 @@ fn put_value(bytes: &mut Vec<u8>, version: u8, text: &str, value: &ValueCounts) 
 mod tests {
     use super::*;
 
+    use std::collections::BTreeMap;
+
     fn sum(hour: u8, dimension: Dimension, value: &str, count: u64) -> Rollup {
         Rollup {
             hour: Day::FIRST.hour(hour),
@@ -257,9 +351,7 @@ mod tests {
     }
 
     fn of(rollups: &[Rollup]) -> Vec<u8> {
-        let mut counts = DayCounts::default();
-        counts.add(Day::FIRST, rollups);
-        counts.encode()
+        DayCounts::of(Day::FIRST, rollups).encode()
     }
 
     /// Stored counts outlive versions.
@@ -339,9 +431,8 @@ mod tests {
             (0..values).map(value).collect()
         };
         let add = |bytes: &[u8], rollups: &[Rollup]| {
-            let mut counts = DayCounts::decode(bytes).unwrap();
-            counts.add(Day::FIRST, rollups);
-            counts.encode()
+            let counts = DayCounts::decode(bytes).unwrap();
+            counts.merge(DayCounts::of(Day::FIRST, rollups)).encode()
         };
         let mut bytes = add(&of(&[]), &junk(0, 1_000));
         let mut total = 1_000;
@@ -359,7 +450,7 @@ mod tests {
                 "{news}"
             );
             let decoded = DayCounts::decode(&bytes).unwrap();
-            let floor = decoded.0[&(Dimension::Referrer as u8)].floor;
+            let floor = decoded.0[0].floor;
             assert!(
                 floor <= total / VALUES_PER_DAY_MAX as u64,
                 "{floor} of {total}"
@@ -378,8 +469,9 @@ mod tests {
         assert!(!counts.contains_key(OTHER));
         assert_eq!(counts["v999"], 1_000);
         let more = sum(1, Dimension::Referrer, "one more", 1);
-        let mut counts = DayCounts::decode(&bytes).unwrap();
-        counts.add(Day::FIRST, [&more]);
+        let more = [more];
+        let counts = DayCounts::decode(&bytes).unwrap();
+        let counts = counts.merge(DayCounts::of(Day::FIRST, &more));
         let bytes = counts.encode();
         assert_eq!(bytes[0], WITH_CREDIT);
         let decoded = DayCounts::decode(&bytes).unwrap();

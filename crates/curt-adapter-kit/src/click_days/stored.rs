@@ -3,7 +3,7 @@ use curt_core::{Sketch, SubjectDay};
 use super::counts::DayCounts;
 use crate::varint::Damaged;
 
-/// A day as an engine stores it: in two columns.
+/// Everything that was counted for a subject on a day, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDay {
     pub counts: Vec<u8>,
@@ -18,21 +18,47 @@ impl StoredDay {
         }
     }
 
-    /// The day with everything that is new about it.
-    pub fn plus<'a>(
-        &'a self,
-        news: impl IntoIterator<Item = &'a SubjectDay>,
-    ) -> Result<Self, Damaged> {
-        let mut counts = DayCounts::decode(&self.counts)?;
-        let mut visitors = Sketch::from_bytes(&self.visitors).map_err(|_| Damaged)?;
-        for new in news {
-            counts.add(new.day, &new.rollups);
-            visitors.merge(&new.visitors);
+    pub fn of(new: &SubjectDay) -> Self {
+        Self {
+            counts: DayCounts::of(new.day, &new.rollups).encode(),
+            visitors: new.visitors.to_bytes(),
         }
-        Ok(Self {
-            counts: counts.encode(),
+    }
+
+    /// Adds what was counted elsewhere for the same subject on the same day.
+    pub fn merge(&mut self, other: DayBytes<'_>) -> Result<(), Damaged> {
+        let ours = DayCounts::decode(&self.counts)?;
+        let counts = ours.merge(DayCounts::decode(other.counts)?).encode();
+        let mut visitors = Sketch::from_bytes(&self.visitors).map_err(|_| Damaged)?;
+        visitors.merge(&Sketch::from_bytes(other.visitors).map_err(|_| Damaged)?);
+        *self = Self {
+            counts,
             visitors: visitors.to_bytes(),
-        })
+        };
+        Ok(())
+    }
+
+    pub fn as_bytes(&self) -> DayBytes<'_> {
+        DayBytes {
+            counts: &self.counts,
+            visitors: &self.visitors,
+        }
+    }
+}
+
+/// A [`StoredDay`] that lies in something larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DayBytes<'a> {
+    pub counts: &'a [u8],
+    pub visitors: &'a [u8],
+}
+
+impl DayBytes<'_> {
+    pub fn to_stored(self) -> StoredDay {
+        StoredDay {
+            counts: self.counts.to_vec(),
+            visitors: self.visitors.to_vec(),
+        }
     }
 }
 
@@ -66,20 +92,16 @@ mod tests {
 
     #[test]
     fn mutated_days_are_refused_or_say_the_same_after_a_rewrite() {
-        let few = [day_of(&[("DE", 3), ("SE", 40_000)], 2)];
+        let few = day_of(&[("DE", 3), ("SE", 40_000)], 2);
         let many: Vec<String> = (0..1_200).map(|value| format!("v{value}")).collect();
         let many: Vec<(&str, u64)> = many
             .iter()
             .zip(1..)
             .map(|(value, count)| (value.as_str(), count))
             .collect();
-        let many = [day_of(&many, 0)];
+        let many = day_of(&many, 0);
         let empty = StoredDay::empty();
-        let samples = [
-            empty.clone(),
-            empty.plus(&few).unwrap(),
-            empty.plus(&many).unwrap(),
-        ];
+        let samples = [empty.clone(), StoredDay::of(&few), StoredDay::of(&many)];
         let words: [&[u8]; 4] = [
             b"\x80\x00",
             b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
@@ -94,12 +116,17 @@ mod tests {
                     counts: input.to_vec(),
                     visitors: Sketch::new().to_bytes(),
                 };
-                let Ok(again) = stored.plus([]) else {
+                let rewrite = |stored: &StoredDay| {
+                    let mut again = empty.clone();
+                    again.merge(stored.as_bytes()).map(|()| again)
+                };
+                let Ok(mut again) = rewrite(&stored) else {
                     return false;
                 };
                 assert_eq!(report(&again.counts), report(&stored.counts));
-                assert_eq!(again.plus([]), Ok(again.clone()), "rewritten twice");
-                assert!(again.plus(&few).is_ok(), "cannot be added to");
+                assert_eq!(rewrite(&again).as_ref(), Ok(&again), "rewritten twice");
+                let more = StoredDay::of(&few);
+                assert!(again.merge(more.as_bytes()).is_ok(), "cannot be added to");
                 true
             });
     }
@@ -131,7 +158,8 @@ mod tests {
                 counts: StoredDay::empty().counts,
                 visitors: input.to_vec(),
             };
-            let again = stored.plus([]).expect("was read");
+            let mut again = StoredDay::empty();
+            again.merge(stored.as_bytes()).expect("was read");
             assert_eq!(estimate(&again.visitors), Ok(estimated));
             true
         });

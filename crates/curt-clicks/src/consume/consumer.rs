@@ -246,7 +246,7 @@ impl<'a> Consumer<'a> {
             self.unapplied = None;
             self.commit(to).await;
             self.trim(clicks).await;
-            self.merge().await;
+            self.compact().await;
         } else {
             self.give_way();
         }
@@ -309,8 +309,8 @@ impl<'a> Consumer<'a> {
     }
 
     /// Small windows make many small pieces; what fails here is done after the next one.
-    async fn merge(&self) {
-        if let Err(error) = self.pipeline.ports.store.merge_clicks().await {
+    async fn compact(&self) {
+        if let Err(error) = self.pipeline.ports.store.compact().await {
             report(&error);
         }
     }

@@ -23,8 +23,7 @@ pub trait ClickStore: Send + Sync {
     ///   [`VALUES_PER_DAY_MAX`](crate::limits::VALUES_PER_DAY_MAX) most frequent values of a day; counts of others are
     ///   added to [`OTHER`](crate::click::OTHER), which comes on top. The sum over all values stays exact. A value that
     ///   has more than a thousandth of the day's counts is kept, and what is told of it may lack as much at most.
-    /// - *Damaged*: where a stored row cannot be read, its counts go to the dead letters, everything else is added, and
-    ///   [`damage`](Self::damage) says so.
+    /// - *Damaged*: what is stored is not read for it; [`damage`](Self::damage) tells what cannot be read any more.
     /// - *Out of range*: a sum whose hour is not of its day is counted in the day's nearest hour, and a click before 1970
     ///   or after year 9999 is kept at the nearest instant.
     async fn apply(&self, flush: ClickWindow) -> PortResult<bool>;
@@ -44,9 +43,9 @@ pub trait ClickStore: Send + Sync {
     /// Rollups stay, and the room is used again.
     async fn trim_clicks(&self, bytes_max: u64, limit: usize) -> PortResult<u64>;
 
-    /// Puts clicks together that many small windows brought, where that saves room and time. Changes no report, not even
-    /// one that is being read page by page. Called twice, or by two at once: no change.
-    async fn merge_clicks(&self) -> PortResult<()> {
+    /// Puts together what many small windows brought, where that saves room and time. Changes no report, not even one that
+    /// is being read page by page. Called twice, or by two at once: no change.
+    async fn compact(&self) -> PortResult<()> {
         Ok(())
     }
 
@@ -61,12 +60,13 @@ pub trait ClickStore: Send + Sync {
         Ok(())
     }
 
-    /// What was set aside or lost because stored rows are damaged, since the database was made; `None`: nothing was.
+    /// What could not be read when it was to be put together, since the database was made; `None`: nothing was.
     async fn damage(&self) -> PortResult<Option<ClickDamage>> {
         Ok(None)
     }
 
-    /// Removes up to `limit` days of subjects, rollups and visitors alike, that are before `before`, and says how many.
+    /// Removes days of subjects, rollups and visitors alike, that are before `before`, the oldest first, and says how many:
+    /// about `limit`, and as many more as are stored together. One that several windows counted may count more than once.
     async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64>;
 }
 
@@ -75,15 +75,15 @@ pub trait ClickDatabase: ClickStore + ClickReports {}
 
 impl<T: ClickStore + ClickReports> ClickDatabase for T {}
 
-/// What damage to the stored rows cost.
+/// Pieces of a clicks database that cannot be read. They stay where they are, and reports that need them fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClickDamage {
-    /// When it was met first.
+    /// When the first was met.
     pub since: UnixMillis,
-    /// Days of subjects that are among the dead letters.
-    pub days: u64,
-    /// Single clicks that could not be kept. Their counts are not affected.
-    pub clicks: u64,
+    /// Of counts.
+    pub runs: u64,
+    /// Of single clicks.
+    pub blocks: u64,
 }
 
 /// 32 random bytes.

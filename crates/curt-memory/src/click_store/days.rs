@@ -5,7 +5,7 @@ use curt_core::{ClickSubject, Day, Dimension, Rollup, SubjectDay};
 
 use curt_adapter_kit::click_days::{Damaged, Series, StoredDay, estimate};
 
-/// What is counted, by subject and day, as SQL engines store it.
+/// What is counted, by subject and day, in the form in which engines store it.
 #[derive(Debug, Default)]
 pub(super) struct Days(BTreeMap<(ClickSubject, Day), StoredDay>);
 
@@ -13,8 +13,7 @@ impl Days {
     pub(super) fn add(&mut self, new: &SubjectDay) -> Result<(), Damaged> {
         let place = (new.subject.clone(), new.day);
         let stored = self.0.entry(place).or_insert_with(StoredDay::empty);
-        *stored = stored.plus([new])?;
-        Ok(())
+        stored.merge(StoredDay::of(new).as_bytes())
     }
 
     pub(super) fn series(

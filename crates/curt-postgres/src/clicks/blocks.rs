@@ -10,6 +10,7 @@ use tokio_postgres::{Error, Row};
 
 use super::PostgresClicks;
 use super::apply::query;
+use super::damage::{self, Damaged};
 use crate::decode::{corrupt, rows_max, time};
 use crate::engine::{Value, column};
 use crate::failure::BACKEND;
@@ -19,6 +20,7 @@ const ADD: &str = "INSERT INTO click_blocks (first_at, last_at, clicks, bytes, s
 const LIST: &str = include_str!("sql/list_blocks.sql");
 const OLDEST: &str = "SELECT NULL, id, first_at, last_at, clicks, bytes FROM click_blocks ORDER BY first_at, id LIMIT $1";
 const SMALL: &str = "SELECT NULL, id, first_at, last_at, clicks, bytes FROM click_blocks WHERE clicks < 4096 \
+     AND NOT EXISTS (SELECT 1 FROM click_damage AS d WHERE d.kind = 1 AND d.id = click_blocks.id) \
      ORDER BY id DESC LIMIT $1";
 const READ: &str = "SELECT id, content FROM click_blocks WHERE id = ANY($1)";
 const BYTES: &str = "SELECT coalesce(sum(bytes), 0)::bigint FROM click_blocks";
@@ -113,6 +115,10 @@ impl ClickBlocks for PostgresClicks {
         let engine = self.tables.engine().await?;
         let rows = engine.write(OP, REPLACE, &values).await?;
         rows.first().map_or(Ok(false), |row| column(OP, row, 0))
+    }
+
+    async fn set_aside(&self, id: i64) -> PortResult<()> {
+        damage::set_aside(self.tables.engine().await?, Damaged::Block, id).await
     }
 }
 

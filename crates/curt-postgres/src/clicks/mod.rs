@@ -1,20 +1,18 @@
 //! The click store.
 //!
-//! A subject's day is one row, as in SQLite: see `click_days`. Several processes count into the same rows, so a flush
-//! locks the days that it adds to, all flushes in the same order, and is the one transaction here that waits for its
-//! client: the rollups of a day are made in this process.
+//! The same runs of counts and blocks of clicks as in SQLite: see `rollup_runs` and `click_blocks`. Several processes add to
+//! the same tables, and none of them waits for another: nothing that is stored is changed.
 
 mod apply;
 mod blocks;
-mod purge;
-mod report;
+mod damage;
+mod runs;
 mod salts;
-mod subject;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_adapter_kit::click_blocks;
+use curt_adapter_kit::{click_blocks, rollup_runs};
 use curt_core::ports::{
     ClickDamage, ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow,
     HourRange, Salt, StreamPartition, Top,
@@ -27,8 +25,7 @@ use super::schema::{CLICKS, Tables};
 
 pub(super) struct PostgresClicks {
     tables: Tables,
-    /// Every flush adds to the row of everything, so that those of one process wait for each other anyway: here, and
-    /// not each with a connection that a create could use.
+    /// Flushes of one process wait for each other here, and not each with a connection that a create could use.
     turn: Mutex<()>,
 }
 
@@ -50,7 +47,7 @@ impl ClickStore for PostgresClicks {
     async fn apply(&self, flush: ClickWindow) -> PortResult<bool> {
         let engine = self.tables.engine().await?;
         let _turn = self.turn.lock().await;
-        apply::apply(engine, &flush).await
+        apply::apply(engine, flush).await
     }
 
     async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
@@ -69,16 +66,17 @@ impl ClickStore for PostgresClicks {
         click_blocks::trim(self, bytes_max, limit).await
     }
 
-    async fn merge_clicks(&self) -> PortResult<()> {
+    async fn compact(&self) -> PortResult<()> {
+        rollup_runs::merge_small(self).await?;
         click_blocks::merge_small(self).await
     }
 
     async fn damage(&self) -> PortResult<Option<ClickDamage>> {
-        apply::damage(self.tables.engine().await?).await
+        damage::damage(self.tables.engine().await?).await
     }
 
     async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
-        purge::purge_rollups(self.tables.engine().await?, before, limit).await
+        runs::purge(self.tables.engine().await?, before, limit).await
     }
 }
 
@@ -90,7 +88,7 @@ impl ClickReports for PostgresClicks {
         dimension: Dimension,
         range: HourRange,
     ) -> PortResult<Vec<Rollup>> {
-        report::series(self.tables.engine().await?, subject, dimension, range).await
+        rollup_runs::read_series(self, subject, dimension, range).await
     }
 
     async fn top(
@@ -100,8 +98,7 @@ impl ClickReports for PostgresClicks {
         range: HourRange,
         limit: usize,
     ) -> PortResult<Top> {
-        let engine = self.tables.engine().await?;
-        report::top(engine, subject, dimension, range, limit).await
+        rollup_runs::read_top(self, subject, dimension, range, limit).await
     }
 
     async fn visitors(
@@ -110,7 +107,7 @@ impl ClickReports for PostgresClicks {
         from: Day,
         before: Day,
     ) -> PortResult<Vec<(Day, u64)>> {
-        report::visitors(self.tables.engine().await?, subject, from, before).await
+        rollup_runs::read_visitors(self, subject, from, before).await
     }
 
     async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {

@@ -1,7 +1,7 @@
 use curt_core::ports::Salt;
 use curt_core::{Day, PortResult};
 
-use super::subject::stored_day;
+use super::runs::stored_day;
 use crate::decode::{corrupt, hash};
 use crate::engine::Engine;
 

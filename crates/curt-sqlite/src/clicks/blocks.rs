@@ -8,6 +8,7 @@ use curt_core::{PortResult, UnixMillis};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::SqliteClicks;
+use super::damage::Damaged;
 use crate::failure::BACKEND;
 
 #[async_trait]
@@ -50,7 +51,9 @@ impl ClickBlocks for SqliteClicks {
             .readers
             .scan_in_background("list small blocks of clicks", move |connection| {
                 let small = "SELECT id, first_at, last_at, clicks, bytes FROM click_blocks INDEXED BY click_blocks_small \
-                     WHERE clicks < 4096 ORDER BY id DESC LIMIT ?1";
+                     WHERE clicks < 4096 \
+                     AND NOT EXISTS (SELECT 1 FROM click_damage WHERE kind = 1 AND id = click_blocks.id) \
+                     ORDER BY id DESC LIMIT ?1";
                 list_without_subjects(connection, small, limit)
             })
             .await
@@ -92,6 +95,10 @@ impl ClickBlocks for SqliteClicks {
                 replace(work.connection, &old, new.as_ref())
             })
             .await
+    }
+
+    async fn set_aside(&self, id: i64) -> PortResult<()> {
+        self.set_aside(Damaged::Block, id).await
     }
 }
 

@@ -1,104 +1,40 @@
 //! The click store.
 //!
-//! A subject's day is one row, whatever was counted on it: see `click_days`. Owners, tags and "everything" are
-//! subjects of their own and have such rows too; adding up an owner's ten thousand links at each report would read
-//! ten thousand times as much.
-//!
-//! # Figures
-//! One run of `scripts/soak.sh` (`tests/click_scale.rs`) on two busy cores:
-//!
-//! | what | time |
-//! |---|---|
-//! | top ten of 1,000 referrers in every hour of 90 days, 10M clicks | 16 ms |
-//! | the same of 200 countries | 8 ms |
-//! | 90 days by hour and class | 3 ms |
-//! | a page of a hundred clicks among a million | 0.2 ms |
-//! | a flush of 20,000 rollups of 2,857 links, with as many clicks | 70 to 170 ms |
-//! | the slowest create beside 19 such flushes | 150 ms |
+//! What is counted is kept in sorted runs, single clicks in blocks of columns: see `rollup_runs` and `click_blocks`.
+//! Both are added, merged and removed, and never changed, so that a flush reads nothing but its partition's offset.
 
 mod apply;
 mod blocks;
 mod damage;
-mod report;
+mod runs;
 mod salts;
-mod subjects;
 
 use std::fs;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_adapter_kit::click_blocks;
+use curt_adapter_kit::{click_blocks, off_runtime, rollup_runs};
 use curt_core::ports::{
     ClickDamage, ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow,
     HourRange, Salt, StreamPartition, Top,
 };
 use curt_core::{
-    ClickSubject, Day, Dimension, ErrorKind, PortError, PortResult, Rollup, UnixMillis, names,
+    ClickSubject, Day, Dimension, ErrorKind, PortError, PortResult, Rollup, UnixMillis,
 };
 
 use super::Sqlite;
 use super::disk;
 use super::failure::BACKEND;
-use damage::{ApplyProgress, DamagedRows};
+use apply::EncodedWindow;
 
 pub(super) struct SqliteClicks {
     db: Arc<Sqlite>,
-    /// What this process has found damaged; `None` until it met some.
-    damaged: Mutex<Option<DamagedRows>>,
 }
-
-/// Damaged things that are found one by one before everything is set aside.
-const TRIES_MAX: usize = 64;
 
 impl SqliteClicks {
     pub(super) fn new(db: Arc<Sqlite>) -> Self {
-        Self {
-            db,
-            damaged: Mutex::default(),
-        }
+        Self { db }
     }
-
-    fn damaged(&self) -> MutexGuard<'_, Option<DamagedRows>> {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a flush to a file in which damage was met.
-    async fn apply_past_damage(&self, flush: &Arc<ClickWindow>) -> PortResult<bool> {
-        let rows = flush.days.len() + flush.clicks.len();
-        for tries in 1.. {
-            let progress = Arc::new(ApplyProgress::default());
-            let (flush, at) = (Arc::clone(flush), Arc::clone(&progress));
-            let damaged = self.damaged().clone().unwrap_or_default();
-            let of_call = Arc::clone(&flush);
-            let write = self.db.writer.write("add clicks", rows, move |work| {
-                damage::apply_past(work.connection, &of_call, &damaged, &at)
-            });
-            let added = write.await;
-            match &added {
-                Err(error) if is_damage(error) && tries <= TRIES_MAX => {
-                    let mut known = self.damaged();
-                    let known = known.get_or_insert_default();
-                    known.note_failed_row(&flush, &progress);
-                    if tries == 1 {
-                        self.db.readers.look_up("look for damage", |connection| {
-                            known.probe(connection, &flush);
-                            Ok(())
-                        })?;
-                    }
-                    if tries == TRIES_MAX {
-                        known.mark_all_damaged(&flush, &progress);
-                    }
-                }
-                _ => return added,
-            }
-        }
-        Ok(false)
-    }
-}
-
-/// A constraint that is violated, or a call that breaks off, is taken for damage, too: one row must not stop all counting.
-fn is_damage(error: &PortError) -> bool {
-    matches!(error.kind, ErrorKind::Corrupt | ErrorKind::Bug)
 }
 
 #[async_trait]
@@ -112,30 +48,19 @@ impl ClickStore for SqliteClicks {
     }
 
     async fn apply(&self, flush: ClickWindow) -> PortResult<bool> {
-        let flush = Arc::new(flush);
-        if self.damaged().is_some() {
-            return self.apply_past_damage(&flush).await;
-        }
-        let rows = flush.days.len() + flush.clicks.len();
-        let of_call = Arc::clone(&flush);
-        let write = self.db.writer.write("add clicks", rows, move |work| {
-            apply::apply(work.connection, &of_call)
+        const OP: &str = "add clicks";
+        // Not in the writer, which others wait for, nor on the runtime: it takes a while.
+        let encoded = off_runtime(BACKEND, OP, move || {
+            EncodedWindow::of(&flush).map_err(|damaged| {
+                let detail = "a window cannot be encoded; please report this";
+                PortError::new(ErrorKind::Bug, BACKEND, OP, detail).with_source(damaged)
+            })
+        })
+        .await?;
+        let write = self.db.writer.write(OP, encoded.rows(), move |work| {
+            apply::apply(work.connection, &encoded)
         });
-        let added = write.await;
-        let Some(error) = added.as_ref().err().filter(|error| is_damage(error)) else {
-            return added;
-        };
-        let is_news = self.damaged().replace(DamagedRows::default()).is_none();
-        if is_news {
-            tracing::error!(
-                event = names::event::CLICKS_SET_ASIDE,
-                backend = BACKEND,
-                file = %self.db.path.display(),
-                %error,
-                "clicks database is damaged"
-            );
-        }
-        self.apply_past_damage(&flush).await
+        write.await
     }
 
     async fn salt(&self, day: Day, fresh: Salt) -> PortResult<Salt> {
@@ -172,7 +97,8 @@ impl ClickStore for SqliteClicks {
         click_blocks::trim(self, bytes_max, limit).await
     }
 
-    async fn merge_clicks(&self) -> PortResult<()> {
+    async fn compact(&self) -> PortResult<()> {
+        rollup_runs::merge_small(self).await?;
         click_blocks::merge_small(self).await
     }
 
@@ -201,7 +127,7 @@ impl ClickStore for SqliteClicks {
         self.db
             .writer
             .write("purge click rollups", limit, move |work| {
-                apply::purge(work.connection, before, limit)
+                runs::purge(work.connection, before, limit)
             })
             .await
     }
@@ -215,13 +141,7 @@ impl ClickReports for SqliteClicks {
         dimension: Dimension,
         range: HourRange,
     ) -> PortResult<Vec<Rollup>> {
-        let subject = subject.clone();
-        self.db
-            .readers
-            .scan("read clicks by the hour", move |connection| {
-                report::series(connection, &subject, dimension, range)
-            })
-            .await
+        rollup_runs::read_series(self, subject, dimension, range).await
     }
 
     async fn top(
@@ -231,13 +151,7 @@ impl ClickReports for SqliteClicks {
         range: HourRange,
         limit: usize,
     ) -> PortResult<Top> {
-        let subject = subject.clone();
-        self.db
-            .readers
-            .scan("rank clicks", move |connection| {
-                report::top(connection, &subject, dimension, range, limit)
-            })
-            .await
+        rollup_runs::read_top(self, subject, dimension, range, limit).await
     }
 
     async fn visitors(
@@ -246,13 +160,7 @@ impl ClickReports for SqliteClicks {
         from: Day,
         before: Day,
     ) -> PortResult<Vec<(Day, u64)>> {
-        let subject = subject.clone();
-        self.db
-            .readers
-            .scan("count visitors", move |connection| {
-                report::visitors(connection, &subject, from, before)
-            })
-            .await
+        rollup_runs::read_visitors(self, subject, from, before).await
     }
 
     async fn clicks(&self, query: &ClickQuery) -> PortResult<ClickPage> {

@@ -19,7 +19,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// `place` is when a trigger on the days fires.
+    /// `place` is when a trigger on the chunks fires.
     async fn close(database: &Database, place: &str) -> Self {
         database
             .sql(&format!(
@@ -59,7 +59,7 @@ impl Gate {
     async fn open(self) {
         self.run("select pg_advisory_unlock(1)").await;
         self.wait_until("0").await;
-        self.run("begin; lock table click_days; commit").await;
+        self.run("begin; lock table rollup_chunks; commit").await;
     }
 }
 
@@ -110,14 +110,14 @@ async fn cut_at(place: &str, is_committed: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_cut_during_the_commit_counts_once_c1() {
-    let at_commit = "constraint trigger gate after update on click_days deferrable initially deferred for each row";
+    let at_commit = "constraint trigger gate after insert on rollup_chunks deferrable initially deferred for each row";
     cut_at(at_commit, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_cut_before_the_commit_counts_once_c1() {
     cut_at(
-        "trigger gate before update on click_days for each row",
+        "trigger gate before insert on rollup_chunks for each row",
         false,
     )
     .await;
@@ -131,7 +131,7 @@ async fn an_abandoned_flush_is_undone_c1() {
     let clicks = open_with_a_click(&database.url()).await;
     let gate = Gate::close(
         &database,
-        "trigger gate before update on click_days for each row",
+        "trigger gate before insert on rollup_chunks for each row",
     )
     .await;
     let flush = tokio::spawn({
@@ -145,32 +145,4 @@ async fn an_abandoned_flush_is_undone_c1() {
     assert_eq!(clicks.offset(stream(1)).await.unwrap(), 1);
     assert!(clicks.apply(one_click(1, 1)).await.unwrap());
     assert_eq!(total(&open(&database.url()), &link("a")).await, 2, "C-1");
-}
-
-/// The retention of another server removes a day between the moments in which a flush finds and locks it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_day_that_is_purged_under_a_flush_is_not_lost_c1() {
-    let server = need!(shared());
-    let database = server.database("purged").unwrap();
-    let clicks = open_with_a_click(&database.url()).await;
-    let gate = Gate::close(
-        &database,
-        "trigger gate after insert on click_days for each statement",
-    )
-    .await;
-    let flush = tokio::spawn({
-        let clicks = Arc::clone(&clicks);
-        async move { clicks.apply(one_click(1, 1)).await }
-    });
-    gate.wait_until("1").await;
-    gate.run("delete from click_days").await;
-    gate.open().await;
-    let error = flush.await.unwrap().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Throttled, "{error:?}");
-    assert!(clicks.apply(one_click(1, 1)).await.unwrap());
-    assert_eq!(
-        total(&clicks, &link("a")).await,
-        1,
-        "of what was not purged"
-    );
 }

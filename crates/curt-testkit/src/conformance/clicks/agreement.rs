@@ -73,8 +73,7 @@ impl History {
             .apply(flush.clone()));
         let what = format!("position of {partition:?}");
         both!(self, what.clone(), |store| store.offset(partition));
-        both!(self, format!("merge after {what}"), |store| store
-            .merge_clicks());
+        both!(self, format!("merge after {what}"), |store| store.compact());
         Ok(())
     }
 
@@ -151,7 +150,14 @@ impl History {
         both!(self, what, |store| store
             .purge_clicks(before.start(), usize::MAX));
         let what = format!("purge days before {before:?}");
-        both!(self, what, |store| store.purge_rollups(before, usize::MAX));
+        // How many is told roughly, so that it is asked until none is left.
+        for _ in 0..2 {
+            let purge = async |store: &Port| {
+                let purged = store.purge_rollups(before, usize::MAX).await;
+                purged.map(|days| days > 0)
+            };
+            both!(self, what, |store| purge(store));
+        }
         Ok(())
     }
 

@@ -173,8 +173,12 @@ pub async fn old_days_go_and_others_stay(store: Port) -> Result<()> {
         store.purge_rollups(day(DAY), 9).await?,
         0,
     )?;
-    same("a batch", store.purge_rollups(before, 3).await?, 3)?;
-    same("the rest", store.purge_rollups(before, 9).await?, 1)?;
+    let batch = store.purge_rollups(before, 1).await?;
+    anyhow::ensure!(
+        (1..=2).contains(&batch),
+        "a batch of {batch}: one day at most"
+    );
+    same("the rest", store.purge_rollups(before, 9).await?, 4 - batch)?;
     same("called again", store.purge_rollups(before, 9).await?, 0)?;
     for subject in [ClickSubject::Everything, link("a")] {
         let want = vec![sum(48, CLASS, "human", 1)];

@@ -1,0 +1,121 @@
+//! Reports on a subject, from every run of the days that they are about.
+
+use curt_core::ports::{HourRange, Top};
+use curt_core::{ClickSubject, Day, Dimension, ErrorKind, PortError, PortResult, Rollup};
+
+use super::chunk::EntryReader;
+use super::subject_key::subject_key;
+use super::{FoundChunk, RollupRuns};
+use crate::click_days::{DayBytes, Ranking, Series, StoredDay, estimate};
+use crate::off_runtime;
+use crate::varint::Damaged;
+
+/// Days whose chunks are in memory together.
+const DAYS_READ: usize = 64;
+
+pub async fn read_series(
+    runs: &dyn RollupRuns,
+    subject: &ClickSubject,
+    dimension: Dimension,
+    range: HourRange,
+) -> PortResult<Vec<Rollup>> {
+    const OP: &str = "read clicks by the hour";
+    let series = Series::new(dimension, range);
+    let add = |series: &mut Series, day, stored: DayBytes<'_>| series.add(day, stored.counts);
+    let series = fold_days(runs, OP, subject, days_of(range), series, add).await?;
+    Ok(series.finish())
+}
+
+pub async fn read_top(
+    runs: &dyn RollupRuns,
+    subject: &ClickSubject,
+    dimension: Dimension,
+    range: HourRange,
+    limit: usize,
+) -> PortResult<Top> {
+    const OP: &str = "rank clicks";
+    let ranking = Ranking::new(dimension, range);
+    let add = |ranking: &mut Ranking, day, stored: DayBytes<'_>| ranking.add(day, stored.counts);
+    let ranking = fold_days(runs, OP, subject, days_of(range), ranking, add).await?;
+    Ok(ranking.finish(limit))
+}
+
+pub async fn read_visitors(
+    runs: &dyn RollupRuns,
+    subject: &ClickSubject,
+    from: Day,
+    before: Day,
+) -> PortResult<Vec<(Day, u64)>> {
+    const OP: &str = "count visitors";
+    let days = (from < before).then(|| (from, before.minus(1)));
+    let add = |counted: &mut Vec<(Day, u64)>, day, stored: DayBytes<'_>| {
+        counted.extend(estimate(stored.visitors)?.map(|count| (day, count)));
+        Ok(())
+    };
+    fold_days(runs, OP, subject, days, Vec::new(), add).await
+}
+
+/// The days that a range touches, both included.
+fn days_of(range: HourRange) -> Option<(Day, Day)> {
+    (range.from < range.before).then(|| (Day::of(range.from), Day::of(range.before)))
+}
+
+/// Shows `add` each day on which something was counted for the subject, in their order.
+async fn fold_days<T: Send + 'static>(
+    runs: &dyn RollupRuns,
+    op: &'static str,
+    subject: &ClickSubject,
+    days: Option<(Day, Day)>,
+    mut state: T,
+    add: fn(&mut T, Day, DayBytes<'_>) -> Result<(), Damaged>,
+) -> PortResult<T> {
+    let Some((mut from, last)) = days else {
+        return Ok(state);
+    };
+    let (backend, key) = (runs.backend(), subject_key(subject));
+    loop {
+        let found = runs.find(&key, from, last, DAYS_READ).await?;
+        let Some(end) = found.last().map(|chunk| chunk.day) else {
+            return Ok(state);
+        };
+        let key = key.clone();
+        state = off_runtime(backend, op, move || {
+            for chunks in found.chunk_by(|one, next| one.day == next.day) {
+                let day = chunks[0].day;
+                let added = sum_of(&key, chunks)
+                    .and_then(|sum| sum.map_or(Ok(()), |sum| add(&mut state, day, sum.as_bytes())));
+                added.map_err(|damaged| corrupt(backend, op, day, damaged))?;
+            }
+            Ok(state)
+        })
+        .await?;
+        if end >= last {
+            return Ok(state);
+        }
+        from = end.next();
+    }
+}
+
+/// What all chunks have of the subject; `None`: nothing.
+fn sum_of(key: &[u8], chunks: &[FoundChunk]) -> Result<Option<StoredDay>, Damaged> {
+    let mut sum: Option<StoredDay> = None;
+    for content in chunks.iter().filter_map(|chunk| chunk.content.as_ref()) {
+        let mut entries = EntryReader::new(std::slice::from_ref(content));
+        entries.advance()?;
+        while entries.key().is_some_and(|own| own < key) {
+            entries.advance()?;
+        }
+        let found = entries.day().filter(|_| entries.key() == Some(key));
+        match (found, &mut sum) {
+            (None, _) => {}
+            (Some(day), None) => sum = Some(day.to_stored()),
+            (Some(day), Some(sum)) => sum.merge(day)?,
+        }
+    }
+    Ok(sum)
+}
+
+fn corrupt(backend: &'static str, op: &'static str, day: Day, source: Damaged) -> PortError {
+    let detail = format!("counts of day {} are damaged", day.number());
+    PortError::new(ErrorKind::Corrupt, backend, op, detail).with_source(source)
+}
