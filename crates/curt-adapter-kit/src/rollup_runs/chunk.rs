@@ -3,8 +3,8 @@
 //! ```text
 //! version · CRC-32 of the rest · bytes before compression · LZ4 block of: for each entry, rising: key · counts · visitors
 //! ```
-//! Each of the three is a length and as many bytes. Lengths are varints, the checksum has its lowest byte first. Entries repeat each other's texts, which is what
-//! the compression takes out.
+//! Each of the three is a length and as many bytes. Lengths are varints, the checksum has its lowest byte first. Entries
+//! repeat each other's texts, which is what the compression takes out.
 
 use std::ops::Range;
 

@@ -3,8 +3,8 @@
 //! A window adds one run for each day that it counted: the days of its subjects, sorted by subject, in compressed chunks.
 //! Nothing that is stored is read or locked for that, so many processes may add at once, and a damaged page costs what
 //! is on it. A report finds its subject in every run of the days that it is about, and adds up; so that there are few of
-//! them, runs of about the same size are merged ([`merge_small`]). An engine keeps a chunk as one value beside its first key,
-//! and knows nothing of what is in it.
+//! them, runs of about the same size are merged ([`merge_small`]). An engine keeps a chunk as one value beside its first
+//! key, and knows nothing of what is in it.
 
 mod chunk;
 mod merge;
@@ -46,8 +46,8 @@ pub trait RollupRuns: Send + Sync {
     /// The chunks of a run by their first key; none where it is gone.
     async fn read(&self, id: i64) -> PortResult<Vec<Vec<u8>>>;
 
-    /// Puts `new` in the place of `old`, if all of those are still there, and says whether it did. Called twice: the second is
-    /// refused. Timed out: unknown, and nothing is lost either way.
+    /// Puts `new` in the place of `old`, if all of those are still there, and says whether it did. Called twice: the
+    /// second is refused. Timed out: unknown, and nothing is lost either way.
     async fn replace(&self, old: &[i64], new: NewRun) -> PortResult<bool>;
 
     /// Merges the run no more, and tells of it as damaged. Called twice: no change.

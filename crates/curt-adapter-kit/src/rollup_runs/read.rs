@@ -22,7 +22,7 @@ pub async fn read_series(
     const OP: &str = "read clicks by the hour";
     let series = Series::new(dimension, range);
     let add = |series: &mut Series, day, stored: DayBytes<'_>| series.add(day, stored.counts);
-    let series = fold_days(runs, OP, subject, days_of(range), series, add).await?;
+    let series = for_each_day(runs, OP, subject, days_of(range), series, add).await?;
     Ok(series.finish())
 }
 
@@ -36,7 +36,7 @@ pub async fn read_top(
     const OP: &str = "rank clicks";
     let ranking = Ranking::new(dimension, range);
     let add = |ranking: &mut Ranking, day, stored: DayBytes<'_>| ranking.add(day, stored.counts);
-    let ranking = fold_days(runs, OP, subject, days_of(range), ranking, add).await?;
+    let ranking = for_each_day(runs, OP, subject, days_of(range), ranking, add).await?;
     Ok(ranking.finish(limit))
 }
 
@@ -52,7 +52,7 @@ pub async fn read_visitors(
         counted.extend(estimate(stored.visitors)?.map(|count| (day, count)));
         Ok(())
     };
-    fold_days(runs, OP, subject, days, Vec::new(), add).await
+    for_each_day(runs, OP, subject, days, Vec::new(), add).await
 }
 
 /// The days that a range touches, both included.
@@ -61,7 +61,7 @@ fn days_of(range: HourRange) -> Option<(Day, Day)> {
 }
 
 /// Shows `add` each day on which something was counted for the subject, in their order.
-async fn fold_days<T: Send + 'static>(
+async fn for_each_day<T: Send + 'static>(
     runs: &dyn RollupRuns,
     op: &'static str,
     subject: &ClickSubject,

@@ -158,11 +158,11 @@ fn window(number: u64) -> Vec<SubjectDay> {
 
 /// What is expected, by subject, day and value.
 fn model(windows: u64) -> BTreeMap<(ClickSubject, Day), u64> {
-    let mut sums = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for day in (0..windows).flat_map(window) {
-        *sums.entry((day.subject, day.day)).or_default() += day.rollups[0].count;
+        *counts.entry((day.subject, day.day)).or_default() += day.rollups[0].count;
     }
-    sums
+    counts
 }
 
 async fn assert_model(runs: &Runs, windows: u64) {
