@@ -1,4 +1,5 @@
-//! `curt-bench redirect` and `curt-bench create`: one load on a server of this machine.
+//! The subcommands: one load on a server of this machine (`redirect`, `create`), a steady stream of clicks (`sustained`),
+//! two builds in turns (`ab`).
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use curt_bench::keys::KeySet;
 use curt_bench::load::{
     CreateLoad, Limit, LoadReport, Plan, RedirectLoad, ServerProcess, Shape, create, redirect,
 };
+use curt_bench::suite::{self, AbOptions, SustainedOptions, Verdict};
 
 /// Follow links, Zipf(1.0) over the given keys, and print latencies and the server's CPU time per request
 #[derive(Args, Debug)]
@@ -50,6 +52,63 @@ pub(crate) struct Create {
     bulk: Option<usize>,
 }
 
+/// Stream clicks at a steady rate into a server with default settings, on two cores that it shares with the generator,
+/// and print whether counting kept up; fails when it did not
+#[derive(Args, Debug)]
+pub(crate) struct Sustained {
+    /// The server to measure
+    #[arg(long, value_name = "FILE", default_value = "target/release/curt")]
+    curt: PathBuf,
+
+    /// Clicks per second
+    #[arg(long, default_value_t = 60_000.0)]
+    rate: f64,
+
+    /// How long to go on
+    #[arg(long, default_value_t = 300.0)]
+    seconds: f64,
+
+    /// Links in the store, followed by Zipf(1.0)
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=200_000_000))]
+    links: u32,
+
+    /// Folder for databases; emptied afterwards
+    #[arg(long, value_name = "FOLDER", default_value = "bench/work")]
+    work: PathBuf,
+}
+
+/// Compare two builds of curt in turns: CPU of redirects and creates, start, idle memory; fails when B is worse
+#[derive(Args, Debug)]
+pub(crate) struct Ab {
+    /// The build to compare with
+    #[arg(long, value_name = "FILE")]
+    a: PathBuf,
+
+    /// The build to judge
+    #[arg(long, value_name = "FILE", default_value = "target/release/curt")]
+    b: PathBuf,
+
+    /// By how many percent B may be worse
+    #[arg(long, default_value_t = 5.0)]
+    within: f64,
+
+    /// Rounds; each build runs once in each
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+
+    /// Length of one run
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+
+    /// Links that each build makes through its API
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+    links: u32,
+
+    /// Folder for databases; emptied afterwards
+    #[arg(long, value_name = "FOLDER", default_value = "bench/work")]
+    work: PathBuf,
+}
+
 #[derive(Args, Debug)]
 struct PlanArgs {
     /// The server's address; only this machine's own are accepted
@@ -87,6 +146,8 @@ enum ShapeArg {
     Minimal,
     /// What a browser sends: 11 headers
     Browser,
+    /// Headers of many browsers, apps and bots
+    Mixed,
 }
 
 impl PlanArgs {
@@ -147,6 +208,7 @@ impl Redirect {
         load.shape = match self.shape {
             ShapeArg::Minimal => Shape::Minimal,
             ShapeArg::Browser => Shape::Browser,
+            ShapeArg::Mixed => Shape::Mixed,
         };
         self.plan.show(&redirect(&load)?)
     }
@@ -178,5 +240,36 @@ impl Create {
         let mut load = CreateLoad::new(self.plan.plan()?, self.api_key.as_str());
         load.bulk = self.bulk;
         self.plan.show(&create(&load)?.load)
+    }
+}
+
+impl Sustained {
+    pub(crate) fn run(self) -> anyhow::Result<Vec<Verdict>> {
+        let report = suite::sustained(&SustainedOptions {
+            curt: self.curt,
+            work: self.work,
+            links: self.links,
+            rate: self.rate,
+            duration: Duration::try_from_secs_f64(self.seconds)
+                .context("--seconds must be above 0")?,
+        })?;
+        print!("{report}");
+        Ok(report.verdicts())
+    }
+}
+
+impl Ab {
+    pub(crate) fn run(self) -> anyhow::Result<Vec<Verdict>> {
+        let report = suite::ab(&AbOptions {
+            a: self.a,
+            b: self.b,
+            work: self.work,
+            links: self.links,
+            rounds: self.rounds,
+            seconds: self.seconds,
+            within: self.within,
+        })?;
+        print!("{report}");
+        Ok(report.verdicts())
     }
 }

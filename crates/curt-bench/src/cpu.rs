@@ -1,4 +1,4 @@
-//! What a process has spent: processor time to the nanosecond, and memory.
+//! What a process has spent: processor time to the nanosecond, memory, and bytes sent to disks.
 //!
 //! `/proc/PID/stat` counts in ticks of 10 ms. The scheduler's own counters in `/proc/PID/task/*/schedstat` are exact,
 //! and stay comparable when other programs run on the machine, which requests per second do not.
@@ -95,6 +95,27 @@ pub fn resident_bytes(pid: u32) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("process {pid} has no VmRSS line")))
 }
 
+/// Bytes that the process has caused to be sent to disks. A page counts when it becomes dirty, and not again until it has
+/// been written; what other processes write counts for them.
+pub fn written_bytes(pid: u32) -> io::Result<u64> {
+    write_bytes_line(&fs::read_to_string(format!("/proc/{pid}/io"))?)
+        .ok_or_else(|| io::Error::other(format!("process {pid} has no write_bytes line")))
+}
+
+/// The same for the calling thread.
+pub fn written_bytes_of_thread() -> io::Result<u64> {
+    write_bytes_line(&fs::read_to_string("/proc/thread-self/io")?)
+        .ok_or_else(|| io::Error::other("this thread has no write_bytes line"))
+}
+
+/// Not `wchar`, which counts sockets too, nor `cancelled_write_bytes`.
+fn write_bytes_line(text: &str) -> Option<u64> {
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("write_bytes:"));
+    value?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::hint::black_box;
@@ -147,6 +168,18 @@ mod tests {
         drop(shell.stdin.take());
         shell.wait().unwrap();
         assert!(CpuReading::take(shell.id(), false).is_err());
+    }
+
+    #[test]
+    fn bytes_for_disks_are_told_from_others() {
+        let text =
+            "rchar: 1\nwchar: 2\nread_bytes: 3\nwrite_bytes: 4096\ncancelled_write_bytes: 5\n";
+        assert_eq!(write_bytes_line(text), Some(4_096));
+        assert_eq!(write_bytes_line("wchar: 2\n"), None);
+        let all = written_bytes(process::id()).unwrap();
+        assert!(
+            written_bytes_of_thread().unwrap() <= all.max(written_bytes(process::id()).unwrap())
+        );
     }
 
     #[test]

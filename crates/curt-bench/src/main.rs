@@ -7,13 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
-use curt_bench::suite::{self, Part, Results, SuiteOptions};
+use curt_bench::suite::{self, Part, Skip, Standing, SuiteOptions, Verdict};
 
-/// Measure curt against nginx and against SQLite alone, in one run on this machine
+/// Measure curt against nginx and against SQLite alone, in one run on this machine; fails on a broken promise
 #[derive(Debug, Parser)]
 #[command(version, about, args_conflicts_with_subcommands = true)]
 #[command(
-    after_help = "Examples:\n  curt-bench                          everything, about twelve minutes\n  curt-bench --quick                  a smoke run of seconds; its figures mean nothing\n  curt-bench --only redirect --rounds 5\n  curt-bench redirect --api-key KEY --seconds 5 --pid $(pgrep -x curt)\n  curt-bench create --api-key KEY --bulk 1000"
+    after_help = "Examples:\n  curt-bench                          everything, about twelve minutes\n  curt-bench --quick                  a smoke run of seconds; its figures mean nothing\n  curt-bench --only redirect --rounds 5\n  curt-bench redirect --api-key KEY --seconds 5 --pid $(pgrep -x curt)\n  curt-bench create --api-key KEY --bulk 1000\n  curt-bench sustained --rate 60000 --seconds 300\n  curt-bench ab --a OLD/curt --b target/release/curt"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -27,7 +27,7 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     nginx: Option<PathBuf>,
 
-    /// Only these parts: redirect, create, disk, start
+    /// Only these parts: redirect, count, kept, yardstick, create, disk, start
     #[arg(long, value_delimiter = ',', value_parser = part, value_name = "PART,…")]
     only: Vec<Part>,
 
@@ -51,19 +51,17 @@ struct Arguments {
     #[arg(long, value_name = "FOLDER", default_value = "bench/work")]
     work: PathBuf,
 
-    /// Where the table is written; "-" prints it only
-    #[arg(long, value_name = "FILE", default_value = "bench/RESULTS.md")]
-    results: PathBuf,
-
-    /// Fail when a promise is not kept, or none could be judged
-    #[arg(long)]
-    strict: bool,
+    /// Where the table is written; "-" prints it only, as runs of some parts and smoke runs do unless told
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Load {
     Redirect(command::Redirect),
     Create(command::Create),
+    Sustained(command::Sustained),
+    Ab(command::Ab),
 }
 
 fn part(name: &str) -> Result<Part, String> {
@@ -83,21 +81,32 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     if let Some(load) = arguments.load {
-        match load {
-            Load::Redirect(redirect) => redirect.run()?,
-            Load::Create(create) => create.run()?,
-        }
-        return Ok(ExitCode::SUCCESS);
+        return match load {
+            Load::Redirect(redirect) => redirect.run().map(|()| ExitCode::SUCCESS),
+            Load::Create(create) => create.run().map(|()| ExitCode::SUCCESS),
+            Load::Sustained(sustained) => Ok(report(&sustained.run()?, &[])),
+            Load::Ab(ab) => Ok(report(&ab.run()?, &[])),
+        };
     }
     let options = options(&arguments)?;
     let results = suite::run(&options)?;
     let page = results.to_markdown();
-    if arguments.results == Path::new("-") {
-        print!("{page}");
-    } else {
-        write_page(&arguments.results, &page)?;
+    match arguments.results_file() {
+        Some(file) => write_page(file, &page)?,
+        None => print!("{page}"),
     }
-    Ok(report(&results, arguments.strict))
+    Ok(report(&results.verdicts(), &results.skips()))
+}
+
+impl Arguments {
+    /// The file for the table: a run that measures a part of it does not replace the whole.
+    fn results_file(&self) -> Option<&Path> {
+        match &self.results {
+            Some(file) => Some(&**file).filter(|file| *file != Path::new("-")),
+            None if self.only.is_empty() && !self.quick => Some(Path::new("bench/RESULTS.md")),
+            None => None,
+        }
+    }
 }
 
 fn options(arguments: &Arguments) -> anyhow::Result<SuiteOptions> {
@@ -160,40 +169,29 @@ fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn report(results: &Results, strict: bool) -> ExitCode {
-    let verdicts = results.verdicts();
-    for verdict in &verdicts {
+/// Prints the verdicts. A broken promise is a failure, and so is a run that shows none to be kept.
+fn report(verdicts: &[Verdict], skips: &[Skip]) -> ExitCode {
+    for verdict in verdicts {
         println!("{verdict}");
     }
-    match strict && !are_kept(&verdicts) {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
+    for skip in skips {
+        println!("{skip}");
     }
-}
-
-/// Whether there are promises and all of them hold: a run that could judge none has shown nothing.
-fn are_kept(verdicts: &[suite::Verdict]) -> bool {
-    if verdicts.is_empty() {
-        eprintln!("==> nothing that was measured says whether a promise is kept");
-    }
-    !verdicts.is_empty() && verdicts.iter().all(suite::Verdict::passes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_verdict_is_no_kept_promise() {
-        let verdict = |measured| suite::Verdict {
-            what: "speed".to_owned(),
-            measured,
-            spread: None,
-            bound: suite::Bound::AtLeast(1.0),
-            unit: "×",
-        };
-        assert!(!are_kept(&[]));
-        assert!(are_kept(&[verdict(1.0)]));
-        assert!(!are_kept(&[verdict(1.0), verdict(0.9)]));
+    let count = |standing| {
+        let these = verdicts.iter().filter(|one| one.standing() == standing);
+        these.count()
+    };
+    let (passed, noisy, failed) = (
+        count(Standing::Pass),
+        count(Standing::TooNoisy),
+        count(Standing::Fail),
+    );
+    println!(
+        "==> {passed} passed, {noisy} too noisy, {failed} failed, {} skipped",
+        skips.len()
+    );
+    match suite::are_kept(verdicts) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }

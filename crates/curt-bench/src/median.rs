@@ -2,12 +2,19 @@
 
 use std::fmt;
 
+/// How sure an interval of a median is, where there are enough measurements for it: six.
+const CONFIDENCE: f64 = 0.95;
+
 /// The middle and the ends of a few measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     pub median: f64,
     pub min: f64,
     pub max: f64,
+    /// Where the median of all such measurements lies, with a confidence of 95 %: an interval between two of the
+    /// measurements, which needs no assumption about how they are distributed. Of fewer than six, the ends.
+    pub low: f64,
+    pub high: f64,
 }
 
 impl Spread {
@@ -19,11 +26,26 @@ impl Spread {
         let (&min, &max) = (sorted.first()?, sorted.last()?);
         let upper = sorted[sorted.len() / 2];
         let lower = sorted[(sorted.len() - 1) / 2];
+        let cut = outside_interval(sorted.len());
         Some(Self {
             median: f64::midpoint(lower, upper),
             min,
             max,
+            low: sorted[cut],
+            high: sorted[sorted.len() - 1 - cut],
         })
+    }
+
+    /// A figure that the machine does not disturb, such as a number of bytes.
+    #[must_use]
+    pub fn exactly(value: f64) -> Self {
+        Self {
+            median: value,
+            min: value,
+            max: value,
+            low: value,
+            high: value,
+        }
     }
 
     /// The spread of `of[i] / to[i]`: rounds are compared with themselves, since the machine drifts between them.
@@ -37,6 +59,22 @@ impl Spread {
             .collect();
         Self::of(&ratios)
     }
+}
+
+/// How many of `count` ordered measurements may be cut at either end so that the true median still lies between the rest
+/// with [`CONFIDENCE`]: it lies below the k-th smallest when fewer than k of them are below it, and each is with
+/// probability one half.
+fn outside_interval(count: usize) -> usize {
+    let mut probability = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let mut below = 0.0;
+    for cut in 0..count / 2 {
+        below += probability;
+        if 1.0 - 2.0 * below < CONFIDENCE {
+            return cut.saturating_sub(1);
+        }
+        probability *= (count - cut) as f64 / (cut + 1) as f64;
+    }
+    0
 }
 
 /// `median [min–max]` with the precision of the formatter: `{:.2}`.
@@ -81,6 +119,28 @@ mod tests {
         let ratio = Spread::of_ratios(&[2.0, 40.0, 9.0], &[1.0, 10.0, 3.0]).unwrap();
         assert_eq!((ratio.min, ratio.median, ratio.max), (2.0, 3.0, 4.0));
         assert_eq!(format!("{ratio:.1}"), "3.0 [2.0–4.0]");
+    }
+
+    #[test]
+    fn intervals_are_as_wide_as_so_few_measurements_ask_for() {
+        // From tables of the binomial distribution: below six no interval reaches 95 %, and the ends are used.
+        let expected = [
+            (1, 0),
+            (3, 0),
+            (5, 0),
+            (6, 0),
+            (8, 0),
+            (9, 1),
+            (12, 2),
+            (27, 7),
+            (100, 39),
+        ];
+        for (count, cut) in expected {
+            assert_eq!(outside_interval(count), cut, "{count}");
+        }
+        let nine = Spread::of(&[9.0, 1.0, 5.0, 2.0, 8.0, 3.0, 7.0, 4.0, 6.0]).unwrap();
+        assert_eq!((nine.low, nine.median, nine.high), (2.0, 5.0, 8.0));
+        assert_eq!(Spread::exactly(3.0), Spread::of(&[3.0]).unwrap());
     }
 
     #[test]

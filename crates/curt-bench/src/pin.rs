@@ -13,19 +13,26 @@ pub fn allowed_cores() -> io::Result<Vec<usize>> {
         .collect())
 }
 
-/// Binds the calling thread to one core.
-pub fn current_thread(core: usize) -> io::Result<()> {
+/// Binds the calling thread to these cores.
+fn bind(cores: &[usize]) -> io::Result<()> {
     let mut only = CpuSet::new();
-    only.set(core);
+    for &core in cores {
+        only.set(core);
+    }
     sched_setaffinity(None, &only).map_err(io::Error::from)
 }
 
 /// Runs `work` on a thread of its own, bound to `core` if one is given, so that the caller stays unbound.
 pub fn on_core<T: Send>(core: Option<usize>, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    on_cores(core.as_slice(), work)
+}
+
+/// The same for several cores; none: wherever the caller may run.
+pub fn on_cores<T: Send>(cores: &[usize], work: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let worker = scope.spawn(move || {
-            if let Some(core) = core {
-                current_thread(core)?;
+            if !cores.is_empty() {
+                bind(cores)?;
             }
             Ok(work())
         });

@@ -17,13 +17,22 @@ pub(super) struct Answer<'a> {
 /// How far the bytes go.
 #[derive(Debug)]
 pub(super) enum Parsed<'a> {
-    Whole(Answer<'a>),
+    /// An answer, and how many bytes it has.
+    Whole(Answer<'a>, usize),
     /// At least this many bytes are needed in all.
     Partial(usize),
 }
 
 /// Parses exactly one answer. Bytes after its end are an error: nothing was asked that they could answer.
 pub(super) fn parse(bytes: &[u8]) -> Result<Parsed<'_>, Failure> {
+    match parse_first(bytes)? {
+        Parsed::Whole(_, length) if length < bytes.len() => Err(Failure::Malformed),
+        parsed => Ok(parsed),
+    }
+}
+
+/// Parses the first of the answers to pipelined requests.
+pub(super) fn parse_first(bytes: &[u8]) -> Result<Parsed<'_>, Failure> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut head = httparse::Response::new(&mut headers);
     let httparse::Status::Complete(head_bytes) =
@@ -49,16 +58,16 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parsed<'_>, Failure> {
     }
     // Without a length the end of the answer is unknown: the servers under test always send one.
     let whole = head_bytes + length.ok_or(Failure::Malformed)?;
-    match bytes.len() {
-        got if got < whole => Ok(Parsed::Partial(whole)),
-        got if got > whole => Err(Failure::Malformed),
-        _ => Ok(Parsed::Whole(Answer {
-            status,
-            location,
-            closes,
-            body: &bytes[head_bytes..],
-        })),
+    if bytes.len() < whole {
+        return Ok(Parsed::Partial(whole));
     }
+    let answer = Answer {
+        status,
+        location,
+        closes,
+        body: &bytes[head_bytes..whole],
+    };
+    Ok(Parsed::Whole(answer, whole))
 }
 
 fn decimal(text: &[u8]) -> Option<usize> {
@@ -81,7 +90,7 @@ mod tests {
                 "{cut}"
             );
         }
-        let Ok(Parsed::Whole(answer)) = parse(FOUND) else {
+        let Ok(Parsed::Whole(answer, _)) = parse(FOUND) else {
             panic!("not whole");
         };
         assert_eq!((answer.status, answer.body), (302, &b"abc"[..]));
@@ -90,9 +99,18 @@ mod tests {
     }
 
     #[test]
+    fn the_first_of_several_answers_ends_where_the_next_begins() {
+        let two = [FOUND, FOUND, b"HTTP"].concat();
+        let Ok(Parsed::Whole(answer, length)) = parse_first(&two) else {
+            panic!("not whole");
+        };
+        assert_eq!((answer.body, length), (&b"abc"[..], FOUND.len()));
+    }
+
+    #[test]
     fn the_end_of_the_connection_is_noticed() {
         let bytes = b"HTTP/1.1 204 No Content\r\nConnection: Close\r\n\r\n";
-        assert!(matches!(parse(bytes), Ok(Parsed::Whole(answer)) if answer.closes));
+        assert!(matches!(parse(bytes), Ok(Parsed::Whole(answer, _)) if answer.closes));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! One keep-alive connection with at most one request in flight.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::answer::{self, Answer, Parsed};
 use super::report::Failure;
@@ -38,9 +40,31 @@ pub(super) enum Received<'a> {
     Nothing,
 }
 
+/// All of 127.0.0.0/8 is this machine. Visitors are spread over it: neighbours may count as one.
+fn loopback_address(visitor: u16) -> Ipv4Addr {
+    let [high, low] = visitor.to_be_bytes();
+    Ipv4Addr::new(127, 1 + high % 254, low, 1)
+}
+
+fn connect_from(source: Ipv4Addr, addr: SocketAddr) -> io::Result<TcpStream> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    rustix::net::bind(&socket, &SocketAddr::from((source, 0)))?;
+    rustix::net::connect(&socket, &addr)?;
+    Ok(TcpStream::from(socket))
+}
+
 impl Connection {
-    pub(super) fn open(addr: SocketAddr) -> io::Result<Self> {
-        let socket = TcpStream::connect_timeout(&addr, CONNECT_TIMEOUT)?;
+    /// Connects from the loopback address of that `visitor`, or from the usual one.
+    pub(super) fn open(addr: SocketAddr, visitor: Option<u16>) -> io::Result<Self> {
+        let socket = match visitor {
+            Some(visitor) => connect_from(loopback_address(visitor), addr)?,
+            None => TcpStream::connect_timeout(&addr, CONNECT_TIMEOUT)?,
+        };
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
         Ok(Self {
@@ -105,7 +129,7 @@ impl Connection {
                 return Ok(Received::More);
             }
             return Ok(match answer::parse(&self.incoming)? {
-                Parsed::Whole(answer) => Received::Answer(answer),
+                Parsed::Whole(answer, _) => Received::Answer(answer),
                 Parsed::Partial(needed) => {
                     self.incoming_needed = needed;
                     Received::More
@@ -113,7 +137,7 @@ impl Connection {
             });
         }
         Ok(match answer::parse(&buffer[..count])? {
-            Parsed::Whole(answer) => Received::Answer(answer),
+            Parsed::Whole(answer, _) => Received::Answer(answer),
             Parsed::Partial(needed) => {
                 self.incoming.extend_from_slice(&buffer[..count]);
                 self.incoming_needed = needed;

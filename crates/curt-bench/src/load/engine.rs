@@ -53,10 +53,13 @@ impl<'a, T: Traffic> Engine<'a, T> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(events)?;
         let mut connections = Vec::with_capacity(plan.connections);
         for place in 0..plan.connections {
-            let connection = Connection::open(plan.addr).map_err(|source| LoadError::Connect {
-                addr: plan.addr,
-                source,
-            })?;
+            let connection =
+                Connection::open(plan.addr, plan.visitor(place)).map_err(|source| {
+                    LoadError::Connect {
+                        addr: plan.addr,
+                        source,
+                    }
+                })?;
             watch(&epoll, &connection, place).map_err(events)?;
             connections.push(connection);
         }
@@ -203,7 +206,7 @@ impl<'a, T: Traffic> Engine<'a, T> {
     }
 
     fn reopen(&mut self, place: usize) -> Result<(), LoadError> {
-        match Connection::open(self.plan.addr) {
+        match Connection::open(self.plan.addr, self.plan.visitor(place)) {
             Ok(connection) => {
                 watch(&self.epoll, &connection, place).map_err(events)?;
                 self.connections[place] = connection;
@@ -268,7 +271,11 @@ impl<'a, T: Traffic> Engine<'a, T> {
     }
 }
 
-fn watch(epoll: &OwnedFd, connection: &Connection, place: usize) -> rustix::io::Result<()> {
+pub(super) fn watch(
+    epoll: &OwnedFd,
+    connection: &Connection,
+    place: usize,
+) -> rustix::io::Result<()> {
     epoll::add(
         epoll,
         &connection.socket,
@@ -277,11 +284,11 @@ fn watch(epoll: &OwnedFd, connection: &Connection, place: usize) -> rustix::io::
     )
 }
 
-fn events(error: rustix::io::Errno) -> LoadError {
+pub(super) fn events(error: rustix::io::Errno) -> LoadError {
     LoadError::Events(io::Error::from(error))
 }
 
-fn nanos(duration: Duration) -> u64 {
+pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -1,4 +1,4 @@
-//! The load generator: one thread, non-blocking sockets, one request in flight per connection.
+//! The load generator: one thread, non-blocking sockets, one request in flight per connection ([`pipeline`]: several).
 //!
 //! - *Closed loop* (no rate): each connection asks again as soon as it is answered, which finds the saturated rate.
 //! - *Open loop* (a rate): requests fall due at fixed times whether or not the server keeps up, and latency counts
@@ -11,7 +11,9 @@ mod answer;
 mod connection;
 mod create;
 mod engine;
+mod mix;
 mod pace;
+mod pipeline;
 mod redirect;
 mod report;
 
@@ -22,6 +24,7 @@ use std::time::Duration;
 use crate::cpu::CpuReading;
 
 pub use create::{CreateLoad, CreateReport, create};
+pub use pipeline::{PipelineReport, pipeline};
 pub use redirect::{RedirectLoad, Shape, redirect};
 pub use report::{Failure, Latency, LoadReport};
 
@@ -117,6 +120,8 @@ pub struct Plan {
     pub rate: Option<f64>,
     pub seed: u64,
     pub idle: Idle,
+    /// Whether each connection comes from a loopback address of its own, as visitors do.
+    pub own_addresses: bool,
     pub server: Option<ServerProcess>,
 }
 
@@ -131,8 +136,15 @@ impl Plan {
             rate: None,
             seed: 1,
             idle: Idle::Sleep,
+            own_addresses: false,
             server: None,
         }
+    }
+
+    /// The number of the visitor whose address a connection comes from. Another run has other visitors, some of them.
+    fn visitor(&self, connection: usize) -> Option<u16> {
+        self.own_addresses
+            .then(|| (connection as u64 + self.seed * 512) as u16)
     }
 
     fn check(&self) -> Result<(), LoadError> {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::answer::Answer;
 use super::engine::Traffic;
 use super::report::{Failure, LoadReport};
-use super::{LoadError, Plan, measured};
+use super::{LoadError, Plan, measured, mix};
 use crate::keys::{KeySet, Pick, Sampler};
+use crate::random::Random;
 
 /// How much a request carries besides the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,9 +18,12 @@ pub enum Shape {
     Minimal,
     /// Eleven headers, as a browser sends them: about half a kilobyte.
     Browser,
+    /// Headers of many browsers, apps and bots in turn.
+    Mixed,
 }
 
 impl Shape {
+    /// Those that servers are compared with.
     pub const BOTH: [Self; 2] = [Self::Minimal, Self::Browser];
 
     #[must_use]
@@ -27,14 +31,17 @@ impl Shape {
         match self {
             Self::Minimal => "minimal",
             Self::Browser => "browser",
+            Self::Mixed => "mixed",
         }
     }
 
-    fn headers(self, addr: SocketAddr) -> String {
+    /// What follows the key; each request takes one of them.
+    fn headers(self, addr: SocketAddr) -> Vec<Vec<u8>> {
         let host = format!(" HTTP/1.1\r\nHost: {addr}\r\n");
         match self {
-            Self::Minimal => host + "\r\n",
-            Self::Browser => host + BROWSER_HEADERS + "\r\n",
+            Self::Minimal => vec![(host + "\r\n").into_bytes()],
+            Self::Browser => vec![(host + BROWSER_HEADERS + "\r\n").into_bytes()],
+            Self::Mixed => mix::header_variants(&addr.to_string()),
         }
     }
 }
@@ -84,22 +91,30 @@ pub fn redirect(load: &RedirectLoad) -> Result<LoadReport, LoadError> {
     if load.keys.is_empty() {
         return Err(LoadError::NoKeys);
     }
-    let mut traffic = Redirects {
-        keys: &load.keys,
-        sampler: Sampler::new(load.pick.clone(), load.keys.len(), load.plan.seed),
-        after_key: load.shape.headers(load.plan.addr).into_bytes(),
-        target_of: load.target_of,
-        judged: 0,
-    };
+    let mut traffic = Redirects::new(load);
     measured(&load.plan, &mut traffic)
 }
 
-struct Redirects<'a> {
+pub(super) struct Redirects<'a> {
     keys: &'a KeySet,
     sampler: Sampler,
-    after_key: Vec<u8>,
+    after_key: Vec<Vec<u8>>,
+    variants: Random,
     target_of: Option<fn(&str) -> String>,
     judged: u64,
+}
+
+impl<'a> Redirects<'a> {
+    pub(super) fn new(load: &'a RedirectLoad) -> Self {
+        Self {
+            keys: &load.keys,
+            sampler: Sampler::new(load.pick.clone(), load.keys.len(), load.plan.seed),
+            after_key: load.shape.headers(load.plan.addr),
+            variants: Random::new(!load.plan.seed),
+            target_of: load.target_of,
+            judged: 0,
+        }
+    }
 }
 
 impl Traffic for Redirects<'_> {
@@ -107,7 +122,11 @@ impl Traffic for Redirects<'_> {
         let place = self.sampler.draw();
         out.extend_from_slice(b"GET /");
         out.extend_from_slice(self.keys.get(place));
-        out.extend_from_slice(&self.after_key);
+        let variant = match self.after_key.len() {
+            1 => 0,
+            variants => self.variants.below(variants as u64) as usize,
+        };
+        out.extend_from_slice(&self.after_key[variant]);
         place as u64
     }
 
@@ -133,10 +152,8 @@ mod tests {
 
     #[test]
     fn a_browser_sends_eleven_headers_in_half_a_kilobyte() {
-        let text = format!(
-            "GET /abcdefg{}",
-            Shape::Browser.headers(([127, 0, 0, 1], 8080).into())
-        );
+        let headers = Shape::Browser.headers(([127, 0, 0, 1], 8080).into());
+        let text = format!("GET /abcdefg{}", String::from_utf8_lossy(&headers[0]));
         assert!((500..=560).contains(&text.len()), "{}", text.len());
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut headers);

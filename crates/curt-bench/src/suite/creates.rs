@@ -6,6 +6,7 @@ use anyhow::ensure;
 
 use super::contest::{Series, turns};
 use super::curt::{Curt, CurtHome};
+use super::promises;
 use super::rows::RowWriter;
 use super::store::PreparedStore;
 use super::{CONNECTIONS, SuiteOptions, TARGET_BYTES, say};
@@ -17,6 +18,10 @@ const BULK_LINKS: usize = 1_000;
 const BULK_CONNECTIONS: usize = 4;
 /// Rows per transaction of the group commit by hand.
 const GROUP_ROWS: usize = 256;
+
+/// Turns of each side in a round, and those in addition while a promise is undecided, as a multiple of the usual ones.
+const TURNS: u32 = 2;
+const EXTRA: u32 = 2;
 
 pub(super) const SINGLE_ROWS: &str = "SQLite alone, one transaction per row";
 pub(super) const GROUPED_ROWS: &str = "SQLite alone, groups of 256";
@@ -52,7 +57,7 @@ pub(super) fn run(options: &SuiteOptions, store: &PreparedStore) -> anyhow::Resu
         &store.folder("curt-create"),
         &store.copy("create")?,
     )?;
-    let server = home.start(&[], &[], None)?;
+    let server = home.start(&[], &[], &[])?;
     let mut sides = Sides {
         rows: RowWriter::open(&store.copy("rows")?)?,
         api_key: home.api_key()?,
@@ -64,27 +69,41 @@ pub(super) fn run(options: &SuiteOptions, store: &PreparedStore) -> anyhow::Resu
     sides.rows.rate(GROUP_ROWS, warm_up)?;
     sides.load(None, CONNECTIONS, warm_up)?;
 
-    let length = Duration::from_secs_f64(options.seconds);
-    let mut series = CONTENDERS.map(Series::new).to_vec();
-    for round in 0..options.rounds {
-        for turn in turns(round, CONTENDERS.len()) {
-            match CONTENDERS[turn] {
-                SINGLE_ROWS => series[turn].add_rate(sides.rows.rate(1, length)?),
-                GROUPED_ROWS => series[turn].add_rate(sides.rows.rate(GROUP_ROWS, length)?),
-                HTTP_SINGLE => series[turn].add(&sides.load(None, CONNECTIONS, length)?),
-                _ => series[turn].add(&sides.load(Some(BULK_LINKS), BULK_CONNECTIONS, length)?),
+    let length = Duration::from_secs_f64(options.seconds / f64::from(TURNS));
+    let mut results = CreateResults {
+        series: CONTENDERS.map(Series::new).to_vec(),
+    };
+    let usual = options.rounds * TURNS;
+    for turn in 0..usual * (1 + EXTRA) {
+        let names = match turn < usual {
+            true => CONTENDERS.to_vec(),
+            false => promises::undecided_creates(&results),
+        };
+        for place in turns(turn, CONTENDERS.len()) {
+            if !names.contains(&CONTENDERS[place]) {
+                continue;
             }
-            let rate = series[turn].values.last().map_or(0.0, |last| last.rate);
+            let series = &mut results.series[place];
+            match CONTENDERS[place] {
+                SINGLE_ROWS => series.add_rate(turn, sides.rows.rate(1, length)?),
+                GROUPED_ROWS => series.add_rate(turn, sides.rows.rate(GROUP_ROWS, length)?),
+                HTTP_SINGLE => series.add(turn, &sides.load(None, CONNECTIONS, length)?),
+                _ => series.add(
+                    turn,
+                    &sides.load(Some(BULK_LINKS), BULK_CONNECTIONS, length)?,
+                ),
+            }
+            let rate = series.values.last().map_or(0.0, |last| last.rate);
             say(&format!(
-                "    round {}  {:<40} {:>8} links per second",
-                round + 1,
-                CONTENDERS[turn],
+                "    turn {:>2}  {:<40} {:>8} links per second",
+                turn + 1,
+                CONTENDERS[place],
                 grouped(rate)
             ));
         }
     }
     sides.server.stop()?;
-    Ok(CreateResults { series })
+    Ok(results)
 }
 
 impl Sides {

@@ -25,6 +25,8 @@ pub(super) struct CurtHome {
     program: PathBuf,
     folder: PathBuf,
     config: PathBuf,
+    /// The clicks database, which the server makes beside the links database.
+    pub(super) clicks_file: PathBuf,
 }
 
 impl CurtHome {
@@ -32,7 +34,8 @@ impl CurtHome {
     pub(super) fn new(program: &Path, folder: &Path, database: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(folder)?;
         let folder = fs::canonicalize(folder)?;
-        let database = fs::canonicalize(database)?;
+        // It need not be there yet: the server makes one.
+        let database = std::path::absolute(database)?;
         let config = folder.join("curt.toml");
         fs::write(&config, configuration(&folder, &database))
             .with_context(|| format!("cannot write {}", config.display()))?;
@@ -40,6 +43,7 @@ impl CurtHome {
             program: program.to_path_buf(),
             folder,
             config,
+            clicks_file: database.with_file_name("clicks.db"),
         })
     }
 
@@ -48,9 +52,9 @@ impl CurtHome {
         &self,
         roles: &[&str],
         settings: &[String],
-        core: Option<usize>,
+        cores: &[usize],
     ) -> anyhow::Result<Curt> {
-        let (server, ready) = self.launch(roles, settings, core)?;
+        let (server, ready) = self.launch(roles, settings, cores)?;
         Curt::when_ready(server, &ready)
     }
 
@@ -61,7 +65,7 @@ impl CurtHome {
         path: &str,
     ) -> anyhow::Result<(Curt, Duration)> {
         let began = Instant::now();
-        let (mut server, ready) = self.launch(&[], &[format!("server.listen={addr}")], None)?;
+        let (mut server, ready) = self.launch(&[], &[format!("server.listen={addr}")], &[])?;
         server.wait_until(|| {
             http_get::get(addr, path)
                 .ok()
@@ -75,7 +79,7 @@ impl CurtHome {
         &self,
         roles: &[&str],
         settings: &[String],
-        core: Option<usize>,
+        cores: &[usize],
     ) -> anyhow::Result<(Server, PathBuf)> {
         let ready = self.folder.join("ready");
         if ready.exists() {
@@ -93,7 +97,7 @@ impl CurtHome {
             arguments.extend(["--set".to_owned(), setting.clone()]);
         }
         let log = self.folder.join("curt.log");
-        let server = Server::start(&self.program, &arguments, core, &log)?;
+        let server = Server::start(&self.program, &arguments, cores, &log)?;
         Ok((server, ready))
     }
 
@@ -158,27 +162,60 @@ pub(super) struct ClickCounters {
     admin: SocketAddr,
 }
 
-impl ClickCounters {
-    /// How many clicks were not written down, for want of room.
-    pub(super) fn dropped(self) -> anyhow::Result<u64> {
-        let (_, text) = http_get::get(self.admin, "/metrics")?;
-        Ok(http_get::counter(&text, metric::CLICKS_DROPPED))
+/// Clicks since the server started.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ClickReading {
+    /// Written to the spool.
+    pub(super) captured: u64,
+    /// Counted in the store.
+    pub(super) counted: u64,
+    /// Not written down, for want of room.
+    pub(super) dropped: u64,
+    /// What the spool's files take.
+    pub(super) spool_bytes: f64,
+}
+
+impl ClickReading {
+    fn parse(metrics: &str) -> Self {
+        let count = |name| http_get::counter(metrics, name);
+        Self {
+            captured: count(metric::CLICKS_CAPTURED),
+            counted: count(metric::CLICKS_COUNTED),
+            dropped: count(metric::CLICKS_DROPPED),
+            spool_bytes: http_get::metric(metrics, metric::SPOOL_BYTES).unwrap_or_default(),
+        }
     }
 
-    /// Waits until every click is counted that was written down.
-    pub(super) fn settle(self) -> anyhow::Result<()> {
+    /// Clicks that wait in the spool.
+    pub(super) fn lag(&self) -> u64 {
+        self.captured.saturating_sub(self.counted)
+    }
+}
+
+impl ClickCounters {
+    pub(super) fn read(self) -> anyhow::Result<ClickReading> {
+        let (status, text) = http_get::get(self.admin, "/metrics")?;
+        ensure!(status == 200, "/metrics answered {status}");
+        Ok(ClickReading::parse(&text))
+    }
+
+    /// Waits until `answered` clicks since `before` are counted, or known to be dropped. The answers are counted by the
+    /// generator: the server's own count of what it captured may come later than the answer.
+    pub(super) fn wait_until_counted(
+        self,
+        before: ClickReading,
+        answered: u64,
+    ) -> anyhow::Result<()> {
         let deadline = Instant::now() + SETTLES_WITHIN;
         loop {
-            let (_, text) = http_get::get(self.admin, "/metrics")?;
-            let count = |name| http_get::counter(&text, name);
-            let captured = count(metric::CLICKS_CAPTURED);
-            let counted = count(metric::CLICKS_COUNTED);
-            if counted >= captured {
+            let now = self.read()?;
+            let (counted, dropped) = (now.counted - before.counted, now.dropped - before.dropped);
+            if counted + dropped >= answered {
                 return Ok(());
             }
             ensure!(
                 Instant::now() < deadline,
-                "only {counted} of {captured} clicks are counted"
+                "only {counted} of {answered} clicks are counted, and {dropped} were dropped"
             );
             thread::sleep(LOOKS_EVERY);
         }
@@ -233,14 +270,38 @@ impl Curt {
             .any(|target| target.to_string_lossy().contains("[io_uring]")))
     }
 
+    /// Bytes that the process has sent to disks so far.
+    pub(super) fn written_bytes(&self) -> anyhow::Result<u64> {
+        Ok(cpu::written_bytes(self.server.pid())?)
+    }
+
     pub(super) fn stop(self) -> anyhow::Result<()> {
         self.server.stop()
+    }
+
+    /// Stops the server, which ends with a checkpoint, and returns what it had written to disks by then.
+    pub(super) fn stop_and_read_written_bytes(self) -> anyhow::Result<u64> {
+        self.server
+            .stop_and_then(|pid| Ok(cpu::written_bytes(pid)?))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lag_is_what_was_captured_and_not_counted() {
+        let metrics = "# TYPE curt_clicks_captured counter\ncurt_clicks_captured_total 70\n\
+             curt_clicks_counted_total{class=\"human\"} 40\ncurt_clicks_counted_total{class=\"bot\"} 10\n\
+             curt_clicks_dropped_total{reason=\"full\"} 3\ncurt_clicks_dropped_total{reason=\"late\"} 4\n\
+             curt_spool_bytes 8388608\n";
+        let reading = ClickReading::parse(metrics);
+        assert_eq!((reading.captured, reading.counted), (70, 50));
+        assert_eq!((reading.dropped, reading.lag()), (7, 20));
+        assert_eq!(reading.spool_bytes, 8_388_608.0);
+        assert_eq!(ClickReading::parse("").lag(), 0);
+    }
 
     #[test]
     fn a_ready_file_counts_when_both_lines_are_whole() {

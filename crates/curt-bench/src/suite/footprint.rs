@@ -51,7 +51,7 @@ pub(super) fn start(options: &SuiteOptions, store: &PreparedStore) -> anyhow::Re
     let file = store.copy("start")?;
     let home = CurtHome::new(&options.curt, &store.folder("curt-start"), &file)?;
     // The first start makes an API key and fills the key supply; those that follow are the usual ones.
-    home.start(&[], &[], None)?.stop()?;
+    home.start(&[], &[], &[])?.stop()?;
     let mut millis = Vec::new();
     let mut resident_bytes = 0.0_f64;
     for start in 0..STARTS {

@@ -4,37 +4,57 @@
 //! and every ratio is formed within its round. Redirects are compared by requests per second of the *server's*
 //! processor time; servers and generator have a core each.
 
+mod ab;
+mod click_tables;
+mod contender;
 mod contest;
+mod counting;
 mod creates;
 mod curt;
+mod field;
 mod footprint;
 mod http_get;
+mod kept;
 mod nginx;
+mod page;
 mod process;
+mod promises;
 mod redirects;
 mod results;
 mod rows;
 mod store;
+mod sustained;
+mod tables;
 mod users;
 mod verdict;
+mod yardstick;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::Context as _;
+use tempfile::TempDir;
 
 use crate::machine;
 use crate::pin;
 
+pub use ab::{AbOptions, AbReport, ab};
 pub use results::Results;
-pub use verdict::{Bound, Verdict};
+pub use sustained::{SustainedOptions, SustainedReport, sustained};
+pub use verdict::{Bound, Skip, Standing, Verdict, are_kept};
 
 /// The parts of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Redirects against nginx.
     Redirect,
+    /// Redirects with their clicks counted, default settings.
+    Count,
+    /// What clicks write and keep on disk.
+    Kept,
+    /// One UPDATE per click in SQLite, beside which the figures of clicks stand.
+    Yardstick,
     /// Durable creates against SQLite alone.
     Create,
     /// Bytes on disk per link.
@@ -44,12 +64,23 @@ pub enum Part {
 }
 
 impl Part {
-    pub const ALL: [Self; 4] = [Self::Redirect, Self::Create, Self::Disk, Self::Start];
+    pub const ALL: [Self; 7] = [
+        Self::Redirect,
+        Self::Count,
+        Self::Kept,
+        Self::Yardstick,
+        Self::Create,
+        Self::Disk,
+        Self::Start,
+    ];
 
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Redirect => "redirect",
+            Self::Count => "count",
+            Self::Kept => "kept",
+            Self::Yardstick => "yardstick",
             Self::Create => "create",
             Self::Disk => "disk",
             Self::Start => "start",
@@ -116,12 +147,7 @@ impl Cores {
 /// Runs the comparison and removes everything it made, except for the results.
 pub fn run(options: &SuiteOptions) -> anyhow::Result<Results> {
     let started = Instant::now();
-    std::fs::create_dir_all(&options.work)
-        .with_context(|| format!("cannot make the folder {}", options.work.display()))?;
-    let work = tempfile::Builder::new()
-        .prefix("curt-bench-")
-        .tempdir_in(&options.work)
-        .with_context(|| format!("cannot make a folder in {}", options.work.display()))?;
+    let work = work_folder(&options.work)?;
     let mut results = Results::new(options, machine::describe(work.path()), versions(options)?);
     if options.nginx.is_none() {
         results.notes.push(
@@ -140,6 +166,16 @@ pub fn run(options: &SuiteOptions) -> anyhow::Result<Results> {
     Ok(results)
 }
 
+/// A folder in `parent` that is removed with all that is in it.
+fn work_folder(parent: &Path) -> anyhow::Result<TempDir> {
+    std::fs::create_dir_all(parent)
+        .with_context(|| format!("cannot make the folder {}", parent.display()))?;
+    tempfile::Builder::new()
+        .prefix("curt-bench-")
+        .tempdir_in(parent)
+        .with_context(|| format!("cannot make a folder in {}", parent.display()))
+}
+
 fn measure(
     options: &SuiteOptions,
     work: &Path,
@@ -155,7 +191,8 @@ fn measure(
         results.start = Some(footprint::start(options, &store)?);
     }
     if wants(Part::Redirect) {
-        let found = redirects::run(options, cores, &store)?;
+        let (found, io_uring) = redirects::run(options, cores, &store)?;
+        results.note_io_uring(io_uring);
         let warnings = found.shapes.iter().filter_map(|shape| shape.disturbance());
         results.notes.extend(warnings);
         if found.clicks_dropped > 0 {
@@ -165,6 +202,17 @@ fn measure(
             ));
         }
         results.redirect = Some(found);
+    }
+    if wants(Part::Count) {
+        let (found, io_uring) = counting::run(options, cores, &store)?;
+        results.note_io_uring(io_uring);
+        results.counting = Some(found);
+    }
+    if wants(Part::Kept) {
+        results.kept = Some(kept::run(options, cores, &store)?);
+    }
+    if wants(Part::Yardstick) {
+        results.yardsticks = yardstick::run(options, &store)?;
     }
     if wants(Part::Create) {
         results.create = Some(creates::run(options, &store)?);

@@ -44,11 +44,11 @@ impl Nginx {
     pub(super) fn plain(
         program: &Path,
         folder: &Path,
-        core: Option<usize>,
+        cores: &[usize],
         log: Log,
     ) -> anyhow::Result<Self> {
         let target = target_of("always");
-        Self::start(program, folder, core, |addr| {
+        Self::start(program, folder, cores, |addr| {
             configuration(addr, log, "", &target)
         })
     }
@@ -57,7 +57,7 @@ impl Nginx {
     pub(super) fn with_map(
         program: &Path,
         folder: &Path,
-        core: Option<usize>,
+        cores: &[usize],
         keys: &KeySet,
     ) -> anyhow::Result<Self> {
         fs::create_dir_all(folder)?;
@@ -68,7 +68,7 @@ impl Nginx {
              map $uri $mapped {{\n        default \"\";\n        include map.conf;\n    }}",
             (keys.len() * 2).max(1_024)
         );
-        Self::start(program, folder, core, |addr| {
+        Self::start(program, folder, cores, |addr| {
             configuration(addr, Log::Off, &map, "$mapped")
         })
     }
@@ -76,7 +76,7 @@ impl Nginx {
     fn start(
         program: &Path,
         folder: &Path,
-        core: Option<usize>,
+        cores: &[usize],
         config: impl FnOnce(SocketAddr) -> String,
     ) -> anyhow::Result<Self> {
         fs::create_dir_all(folder)?;
@@ -86,7 +86,7 @@ impl Nginx {
         let arguments = ["-p", "FOLDER", "-c", "nginx.conf", "-e", "error.log"]
             .map(|argument| argument.replace("FOLDER", &folder.display().to_string()));
         // nginx takes `-c` relative to its prefix, and the prefix from `-p`.
-        let mut server = Server::start(program, &arguments, core, &folder.join("nginx.log"))?;
+        let mut server = Server::start(program, &arguments, cores, &folder.join("nginx.log"))?;
         server.wait_until(|| TcpStream::connect(addr).ok())?;
         Ok(Self { server, addr })
     }

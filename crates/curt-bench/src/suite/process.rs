@@ -23,24 +23,25 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts `program` with `arguments`, bound to `core` if one is given, with its output in `log`.
+    /// Starts `program` with `arguments`, bound to `cores` if some are given, with its output in `log`.
     pub(super) fn start(
         program: &Path,
         arguments: &[String],
-        core: Option<usize>,
+        cores: &[usize],
         log: &Path,
     ) -> anyhow::Result<Self> {
         let name = program.display().to_string();
         let output =
             File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-        let mut command = match core {
+        let mut command = match cores {
+            [] => Command::new(program),
             // `taskset` becomes the program, so the process id stays the server's.
-            Some(core) => {
+            _ => {
+                let list: Vec<String> = cores.iter().map(ToString::to_string).collect();
                 let mut command = Command::new("taskset");
-                command.arg("-c").arg(core.to_string()).arg(program);
+                command.arg("-c").arg(list.join(",")).arg(program);
                 command
             }
-            None => Command::new(program),
         };
         let child = command
             .args(arguments)
@@ -49,9 +50,9 @@ impl Server {
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()
-            .with_context(|| match core {
-                Some(_) => format!("cannot start taskset (util-linux) with {name}"),
-                None => format!("cannot start {name}"),
+            .with_context(|| match cores {
+                [] => format!("cannot start {name}"),
+                _ => format!("cannot start taskset (util-linux) with {name}"),
             })?;
         Ok(Self {
             name,
@@ -107,6 +108,25 @@ impl Server {
         Ok(())
     }
 
+    /// Asks the server to end, and hands its process id to `read` when it has: the kernel keeps a process's accounts
+    /// until its parent has asked for its status.
+    pub(super) fn stop_and_then<T>(
+        self,
+        read: impl FnOnce(u32) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        self.send_terminate();
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while !has_ended(&fs::read_to_string(format!("/proc/{}/stat", self.pid()))?) {
+            if Instant::now() > deadline {
+                bail!("{} did not stop:\n{}", self.name, self.read_log_tail());
+            }
+            thread::sleep(POLL_EVERY);
+        }
+        let found = read(self.pid())?;
+        self.stop()?;
+        Ok(found)
+    }
+
     fn send_terminate(&self) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             // It may have ended by itself, which is what was wanted.
@@ -134,6 +154,13 @@ impl Drop for Server {
     }
 }
 
+/// Whether a line of `/proc/PID/stat` is of a process that has ended and waits for its parent. The name in front may hold
+/// anything, parentheses too.
+fn has_ended(stat: &str) -> bool {
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+}
+
 /// A loopback address that was free a moment ago, for servers that cannot report the port they took.
 pub(super) fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
@@ -153,4 +180,33 @@ pub(super) fn version(program: &Path, flag: &str) -> anyhow::Result<String> {
         .replace('/', " ")
         .trim()
         .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_can_be_read_after_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let script = [
+            "-c",
+            "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done",
+        ];
+        let arguments = script.map(ToOwned::to_owned);
+        let mut server = Server::start(Path::new("sh"), &arguments, &[], &log).unwrap();
+        server
+            .wait_until(|| {
+                fs::read_to_string(&log)
+                    .ok()
+                    .filter(|text| text == "ready\n")
+            })
+            .unwrap();
+        let stat = server
+            .stop_and_then(|pid| Ok(fs::read_to_string(format!("/proc/{pid}/stat"))?))
+            .unwrap();
+        assert!(has_ended(&stat), "{stat}");
+        assert!(!has_ended("7 (a) Z) S 1"));
+    }
 }

@@ -1,18 +1,21 @@
-//! The table of results.
+//! Everything that one run found, as a page.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::SuiteOptions;
-use super::contest::{Figures, Series};
-use super::creates::{self, CreateResults};
+use super::counting::CountingResults;
+use super::creates::CreateResults;
 use super::footprint::{DiskResults, StartResults};
-use super::redirects::{self, RedirectResults, ShapeResults};
-use super::verdict::{self, Verdict};
+use super::kept::KeptResults;
+use super::page::Page;
+use super::redirects::RedirectResults;
+use super::verdict::{Skip, Verdict};
+use super::yardstick::Yardstick;
+use super::{click_tables, promises, tables};
 use crate::machine::Machine;
-use crate::median::{Spread, grouped};
+use crate::median::grouped;
 
 /// Everything that one run found.
 #[derive(Clone, Debug)]
@@ -21,12 +24,17 @@ pub struct Results {
     command: String,
     versions: Vec<String>,
     machine: Machine,
-    links: u32,
+    pub(super) links: u32,
     rounds: u32,
     seconds: f64,
     pub(super) notes: Vec<String>,
     pub(super) elapsed: Duration,
+    /// Whether every server sent by an io_uring, where one was asked.
+    pub(super) io_uring: Option<bool>,
     pub(super) redirect: Option<RedirectResults>,
+    pub(super) counting: Option<CountingResults>,
+    pub(super) kept: Option<KeptResults>,
+    pub(super) yardsticks: Vec<Yardstick>,
     pub(super) create: Option<CreateResults>,
     pub(super) disk: Option<DiskResults>,
     pub(super) start: Option<StartResults>,
@@ -44,7 +52,11 @@ impl Results {
             seconds: options.seconds,
             notes: Vec::new(),
             elapsed: Duration::ZERO,
+            io_uring: None,
             redirect: None,
+            counting: None,
+            kept: None,
+            yardsticks: Vec::new(),
             create: None,
             disk: None,
             start: None,
@@ -54,7 +66,18 @@ impl Results {
     /// Whether each promise holds that was measured.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
-        verdict::judge(self)
+        promises::judge(self)
+    }
+
+    /// The promises that could not be judged for want of a program.
+    #[must_use]
+    pub fn skips(&self) -> Vec<Skip> {
+        promises::skipped(self)
+    }
+
+    /// Takes note of whether one more server sent by an io_uring.
+    pub(super) fn note_io_uring(&mut self, used: bool) {
+        self.io_uring = Some(self.io_uring.unwrap_or(true) && used);
     }
 
     /// The whole table as a page of Markdown.
@@ -63,18 +86,22 @@ impl Results {
         let mut page = Page::default();
         page.line("# Measurements");
         page.line("");
-        page.line("Written by `make bench`. Ratios compare runs of the same round; absolute figures drift with the");
+        page.line("Written by `make bench`. Ratios compare runs of the same turn; absolute figures drift with the");
         page.line("machine, and gaps under 10 % are not established. Values are medians with [min–max] of the turns.");
         page.line("");
         self.write_setting(&mut page);
         self.write_verdicts(&mut page);
         if let Some(found) = &self.redirect {
-            self.write_redirects(&mut page, found);
+            tables::write_redirects(&mut page, self.links, found);
         }
+        if let Some(found) = &self.counting {
+            click_tables::write_counting(&mut page, self.links, found);
+        }
+        click_tables::write_disk(&mut page, self);
         if let Some(found) = &self.create {
-            write_creates(&mut page, found);
+            tables::write_creates(&mut page, found);
         }
-        self.write_footprint(&mut page);
+        tables::write_footprint(&mut page, self);
         page.0
     }
 
@@ -97,8 +124,8 @@ impl Results {
                 self.elapsed.as_secs_f64()
             ),
         ]);
-        if let Some(found) = &self.redirect {
-            let used = match found.io_uring {
+        if let Some(used) = self.io_uring {
+            let used = match used {
                 true => "in use",
                 false => "not in use: answers were sent one by one",
             };
@@ -113,223 +140,20 @@ impl Results {
     fn write_verdicts(&self, page: &mut Page) {
         page.line("## Promises");
         page.line("");
+        page.line("In brackets is the interval that holds the true median with a confidence of 95 %; of fewer than six turns, the");
+        page.line("least and the greatest. A promise passes when the whole interval keeps it, and fails when the median breaks");
+        page.line("it; in between it is too noisy to tell. Where the interval holds the bound, further turns are taken. Figures");
+        page.line("without brackets are counts of bytes, which the machine does not disturb.");
+        page.line("");
         page.line("```");
         for verdict in self.verdicts() {
             page.line(&verdict.to_string());
         }
+        for skip in self.skips() {
+            page.line(&skip.to_string());
+        }
         page.line("```");
         page.line("");
-    }
-
-    fn write_redirects(&self, page: &mut Page, found: &RedirectResults) {
-        page.line("## Redirects");
-        page.line("");
-        page.line(&format!(
-            "`GET /{{key}}`, Zipf(1.0) over {} links (nginx's map: over its own), 64 keep-alive connections. The server \
-             has one worker and",
-            grouped(f64::from(self.links))
-        ));
-        page.line("a core of its own, the generator another. CPU time is the server's, over all its threads. Clicks that are");
-        page.line("written down wait in the spool, as nginx's wait in its access log; where they are counted, that is included,");
-        page.line("also after the last answer, on the same core. Per worker second counts the redirect worker alone. With accounts");
-        page.line("and limits on there are 1,000 users with keys, sessions and limits of their own, and 100,000 blocked hosts.");
-        page.line("");
-        page.header(&[
-            "requests",
-            "server",
-            "per CPU second",
-            "per worker second",
-            "CPU µs",
-            "× nginx `return 302`",
-            "busy",
-            "req/s",
-        ]);
-        for shape in &found.shapes {
-            let base = shape.series(redirects::NGINX_PLAIN);
-            for series in &shape.saturated {
-                page.row([
-                    shape.shape.name().to_owned(),
-                    series.name.clone(),
-                    whole(series, |figures| figures.per_cpu_second),
-                    worker(series),
-                    fine(series.spread(|figures| figures.cpu_us)),
-                    fine(
-                        base.and_then(|base| series.ratio(base, |figures| figures.per_cpu_second)),
-                    ),
-                    median(series, |figures| figures.busy),
-                    whole_median(series, |figures| figures.rate),
-                ]);
-            }
-        }
-        page.line("");
-        if found.shapes.iter().any(|shape| !shape.offered.is_empty()) {
-            page.line("Latency at half of nginx's saturated rate, open loop: counted from when a request fell due.");
-            page.line("");
-            page.header(&[
-                "requests",
-                "server",
-                "req/s",
-                "p50 µs",
-                "p99 µs",
-                "p99 × nginx",
-            ]);
-            for shape in &found.shapes {
-                write_offered(page, shape);
-            }
-            page.line("");
-        }
-    }
-
-    fn write_footprint(&self, page: &mut Page) {
-        if self.disk.is_none() && self.start.is_none() && self.redirect.is_none() {
-            return;
-        }
-        page.line("## Size and start");
-        page.line("");
-        page.header(&["what", "value"]);
-        let bytes = |bytes: f64| format!("{bytes:.1} B");
-        let mebibytes = |bytes: f64| format!("{:.1} MiB", bytes / 1_048_576.0);
-        let mut row = |what: &str, value: String| page.row([what.to_owned(), value]);
-        if let Some(disk) = self.disk {
-            row("disk per link", bytes(disk.bytes_per_link));
-            row("of it beyond the target", bytes(disk.beyond_target()));
-            row("data file", mebibytes(disk.file_bytes as f64));
-        }
-        if let Some(found) = &self.redirect {
-            let memory = found.memory;
-            row("links cached", grouped(memory.links));
-            row(
-                "cache per link, by its own account",
-                bytes(memory.counted_bytes),
-            );
-            row(
-                "process growth per cached link",
-                bytes(memory.resident_growth_bytes),
-            );
-            row(
-                "process with a twentieth of the links cached",
-                mebibytes(memory.resident_before),
-            );
-            row(
-                "process with all links cached",
-                mebibytes(memory.resident_after),
-            );
-        }
-        if let Some(start) = self.start {
-            row(
-                "start to the first redirect, data file not in memory",
-                format!("{:.0} ms", start.millis),
-            );
-            row("process just started", mebibytes(start.resident_bytes));
-        }
-        page.line("");
-    }
-}
-
-fn write_offered(page: &mut Page, shape: &ShapeResults) {
-    let base = shape.offered_series(redirects::NGINX_PLAIN);
-    for series in &shape.offered {
-        page.row([
-            shape.shape.name().to_owned(),
-            series.name.clone(),
-            grouped(shape.offered_rate),
-            whole(series, |figures| figures.p50_us),
-            whole(series, |figures| figures.p99_us),
-            fine(base.and_then(|base| series.ratio(base, |figures| figures.p99_us))),
-        ]);
-    }
-}
-
-fn write_creates(page: &mut Page, found: &CreateResults) {
-    page.line("## Durable creates");
-    page.line("");
-    page.line("Every link is on the disk (`synchronous=FULL`) before it is acknowledged. Both sides write into copies of the");
-    page.line("same file on the same file system; SQLite alone runs on one thread, without HTTP and without judging keys.");
-    page.line("");
-    page.header(&[
-        "how",
-        "links/s",
-        "× one row per transaction",
-        "× groups of 256",
-        "CPU µs per link",
-        "p99 per request",
-    ]);
-    let rate: fn(&Figures) -> f64 = |figures| figures.rate;
-    let against =
-        |series: &Series, base| fine(found.series(base).and_then(|base| series.ratio(base, rate)));
-    for series in &found.series {
-        let over_http = series
-            .spread(|figures| figures.p99_us)
-            .filter(|p99| p99.max > 0.0);
-        page.row([
-            series.name.clone(),
-            whole(series, rate),
-            against(series, creates::SINGLE_ROWS),
-            against(series, creates::GROUPED_ROWS),
-            over_http.map_or_else(dash, |_| median(series, |figures| figures.cpu_us)),
-            over_http.map_or_else(dash, |p99| format!("{:.1} ms", p99.median / 1e3)),
-        ]);
-    }
-    page.line("");
-}
-
-fn dash() -> String {
-    "–".to_owned()
-}
-
-fn whole(series: &Series, figure: fn(&Figures) -> f64) -> String {
-    series.spread(figure).map_or_else(dash, |spread| {
-        format!(
-            "{} [{}–{}]",
-            grouped(spread.median),
-            grouped(spread.min),
-            grouped(spread.max)
-        )
-    })
-}
-
-/// Only curt's workers are known by name.
-fn worker(series: &Series) -> String {
-    let figure: fn(&Figures) -> f64 = |figures| figures.per_worker_second;
-    series
-        .spread(figure)
-        .filter(|spread| spread.median > 0.0)
-        .map_or_else(dash, |_| whole(series, figure))
-}
-
-fn whole_median(series: &Series, figure: fn(&Figures) -> f64) -> String {
-    series
-        .spread(figure)
-        .map_or_else(dash, |spread| grouped(spread.median))
-}
-
-fn median(series: &Series, figure: fn(&Figures) -> f64) -> String {
-    series
-        .spread(figure)
-        .map_or_else(dash, |spread| format!("{:.2}", spread.median))
-}
-
-fn fine(spread: Option<Spread>) -> String {
-    spread.map_or_else(dash, |spread| format!("{spread:.2}"))
-}
-
-/// Markdown, line by line.
-#[derive(Default)]
-struct Page(String);
-
-impl Page {
-    fn line(&mut self, text: &str) {
-        // Writing into a string cannot fail.
-        let _written = writeln!(self.0, "{text}");
-    }
-
-    fn header(&mut self, names: &[&str]) {
-        self.line(&format!("| {} |", names.join(" | ")));
-        self.line(&format!("|{}", "---|".repeat(names.len())));
-    }
-
-    fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.line(&format!("| {} |", cells.join(" | ")));
     }
 }
 
@@ -337,7 +161,10 @@ impl Page {
 mod tests {
     use super::*;
     use crate::load::Shape;
-    use crate::suite::redirects::CacheMemory;
+    use crate::suite::contest::{Figures, Series};
+    use crate::suite::counting::{self, CountingShape, Written};
+    use crate::suite::redirects::{self, CacheMemory, ShapeResults};
+    use crate::suite::{Standing, creates};
 
     fn machine() -> Machine {
         Machine {
@@ -353,7 +180,9 @@ mod tests {
         let mut series = Series::new(name);
         series.values = rounds
             .iter()
-            .map(|&per_cpu_second| Figures {
+            .zip(0..)
+            .map(|(&per_cpu_second, turn)| Figures {
+                turn,
                 per_cpu_second,
                 per_worker_second: match name.starts_with("curt") {
                     true => per_cpu_second * 17.0 / 16.0,
@@ -383,7 +212,7 @@ mod tests {
         let both = vec![
             series(redirects::CURT_WRITING, &[180e3, 160e3, 130e3]),
             series(redirects::CURT_SILENT, &[200e3, 170e3, 140e3]),
-            series(redirects::CURT_PEOPLE, &[180e3, 144e3, 117e3]),
+            series(redirects::CURT_USERS, &[180e3, 144e3, 117e3]),
             series(redirects::NGINX_PLAIN, &[100e3, 100e3, 100e3]),
             series(redirects::NGINX_LOG, &[80e3, 80e3, 80e3]),
         ];
@@ -402,8 +231,9 @@ mod tests {
                 resident_after: 2.6e8,
             },
             clicks_dropped: 0,
-            io_uring: true,
         });
+        results.note_io_uring(true);
+        add_clicks(&mut results);
         results.create = Some(CreateResults {
             series: vec![
                 series(creates::SINGLE_ROWS, &[5e3, 5e3, 5e3]),
@@ -413,6 +243,36 @@ mod tests {
             ],
         });
         results
+    }
+
+    fn add_clicks(results: &mut Results) {
+        results.counting = Some(CountingResults {
+            shapes: vec![CountingShape {
+                shape: Shape::Browser,
+                saturated: vec![
+                    series(counting::ZIPF, &[90e3, 125e3, 110e3]),
+                    series(counting::HOT, &[130e3, 130e3, 130e3]),
+                    series(counting::UNCOUNTED, &[100e3, 140e3, 125e3]),
+                ],
+                offered: Vec::new(),
+                offered_rate: 0.0,
+            }],
+            written: vec![Written {
+                name: counting::ZIPF,
+                clicks: 1_000,
+                bytes: 90_000,
+            }],
+            clicks_dropped: 0,
+        });
+        results.kept = Some(KeptResults {
+            clicks: 1_000_000,
+            written_per_click: 80.0,
+            written_per_click_slow: 900.0,
+            clicks_slow: 15_000,
+            kept_per_click: 31.0,
+            counts_per_click: 12.5,
+            tables: vec![("click_blocks".to_owned(), 18.0), ("tiny".to_owned(), 0.01)],
+        });
     }
 
     #[test]
@@ -427,7 +287,11 @@ mod tests {
             "| process growth per cached link | 250.0 B |",
             "| io_uring | in use |",
             "1.70× [1.40–2.00], at least 1.2× wanted",
-            "FAIL  memory per cached link",
+            "FAIL       memory per cached link",
+            "too noisy  CPU per redirect with its click counted, Zipf, browser requests: 9.09 µs [8.00–11.11], at most 10 µs wanted, the goal is 8 µs",
+            "skip       p99 while clicks are counted against nginx `return 302` at the same rate, browser requests: nginx is not installed",
+            "| of it single clicks | – | – | – | 18.5 B |",
+            "per click: `click_blocks` 18.0 B.",
         ] {
             assert!(page.contains(part), "{part:?} is missing in\n{page}");
         }
@@ -453,25 +317,37 @@ mod tests {
     }
 
     #[test]
-    fn promises_are_judged_by_medians_within_rounds() {
+    fn every_promise_that_was_measured_is_judged() {
         let verdicts = results().verdicts();
-        let found: Vec<(f64, bool)> = verdicts
+        let found: Vec<(f64, Standing)> = verdicts
             .iter()
-            .map(|verdict| ((verdict.measured * 100.0).round() / 100.0, verdict.passes()))
+            .map(|verdict| {
+                let rounded = (verdict.measured.median * 100.0).round() / 100.0;
+                (rounded, verdict.standing())
+            })
             .collect();
-        // Throughput, the price of people, of clicks, with a log, p99; single and bulk creates, memory; nothing about what
-        // was not measured.
+        use Standing::{Fail, Pass, TooNoisy};
         assert_eq!(
             found,
             [
-                (1.7, true),
-                (0.85, false),
-                (0.93, false),
-                (2.0, true),
-                (0.59, true),
-                (4.0, true),
-                (0.9, true),
-                (250.0, false)
+                // Redirects: throughput, the price of users, of clicks, with a log, p99.
+                (1.7, Pass),
+                (0.85, Fail),
+                (0.93, Fail),
+                (2.0, Pass),
+                (0.59, Pass),
+                // Counting: CPU of both kinds, what is left of the rate, bytes, drops; bytes of the mix.
+                (9.09, TooNoisy),
+                (7.69, Fail),
+                (0.89, Pass),
+                (90.0, Pass),
+                (0.0, Pass),
+                (80.0, Pass),
+                (18.5, Pass),
+                // Single and bulk creates, memory; nothing about what was not measured.
+                (4.0, TooNoisy),
+                (0.9, TooNoisy),
+                (250.0, Fail)
             ],
             "{verdicts:?}"
         );

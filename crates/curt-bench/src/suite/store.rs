@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rustix::fs::{Advice, fadvise};
 
 use super::{KEY_SEED, KEY_WIDTH, say, target_of};
-use crate::keys::KeySet;
+use crate::keys::{KeySet, Pick};
 
 /// Links per insert while the store is filled.
 const FILL_BATCH: usize = 4_000;
@@ -30,6 +30,8 @@ pub(super) struct PreparedStore {
     folder: PathBuf,
     file: PathBuf,
     pub(super) keys: Arc<KeySet>,
+    /// Zipf(1.0) over all of them, made once: the table is large.
+    pub(super) popularity: Pick,
     /// Size of the same file without any link.
     pub(super) empty_bytes: u64,
 }
@@ -62,6 +64,7 @@ impl PreparedStore {
         Ok(Self {
             folder: folder.to_path_buf(),
             file,
+            popularity: Pick::zipf(&keys),
             keys,
             empty_bytes,
         })
@@ -71,9 +74,12 @@ impl PreparedStore {
         file_bytes(&self.file)
     }
 
-    /// A copy of the file under `name`, written through to the disk so that nothing of it is left to write later.
+    /// A copy of the file in a folder of its own, since the clicks database lies beside it; written through to the disk
+    /// so that nothing of it is left to write later.
     pub(super) fn copy(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let copy = self.folder.join(format!("{name}.db"));
+        let folder = self.folder.join(name);
+        fs::create_dir_all(&folder)?;
+        let copy = folder.join("links.db");
         fs::copy(&self.file, &copy)
             .with_context(|| format!("cannot copy the data file to {}", copy.display()))?;
         flush_to_disk(&copy)?;
@@ -87,7 +93,7 @@ impl PreparedStore {
 }
 
 /// The file with its write-ahead log.
-fn file_bytes(file: &Path) -> anyhow::Result<u64> {
+pub(super) fn file_bytes(file: &Path) -> anyhow::Result<u64> {
     let size = |path: &Path| match fs::metadata(path) {
         Ok(found) => Ok(found.len()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),

@@ -1,21 +1,20 @@
-//! Whether the figures keep the project's promises.
+//! Whether a figure keeps a promise.
 
 use std::fmt;
 
-use super::contest::Figures;
-use super::results::Results;
-use super::{creates, redirects};
-use crate::load::Shape;
 use crate::median::Spread;
 
 /// One promise and what was measured.
+///
+/// It **passes** when the whole interval of the median keeps the bound, **fails** when the median itself breaks it, and
+/// is **too noisy** in between: kept by a margin that is smaller than the noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub what: String,
-    pub measured: f64,
-    /// Of the turns, where there were several.
-    pub spread: Option<Spread>,
+    pub measured: Spread,
     pub bound: Bound,
+    /// What is aimed at beyond the promise.
+    pub goal: Option<f64>,
     pub unit: &'static str,
 }
 
@@ -25,199 +24,165 @@ pub enum Bound {
     AtMost(f64),
 }
 
-impl Verdict {
-    #[must_use]
-    pub fn passes(&self) -> bool {
-        match self.bound {
-            Bound::AtLeast(least) => self.measured >= least,
-            Bound::AtMost(most) => self.measured <= most,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Pass,
+    TooNoisy,
+    Fail,
+}
+
+impl Bound {
+    fn is_kept_by(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
         }
+    }
+}
+
+impl Verdict {
+    pub(super) fn new(
+        what: impl Into<String>,
+        measured: Spread,
+        bound: Bound,
+        unit: &'static str,
+    ) -> Self {
+        Self {
+            what: what.into(),
+            measured,
+            bound,
+            goal: None,
+            unit,
+        }
+    }
+
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        let kept = |value| self.bound.is_kept_by(value);
+        let Spread {
+            median, low, high, ..
+        } = self.measured;
+        match (kept(median), kept(low) && kept(high)) {
+            (false, _) => Standing::Fail,
+            (true, true) => Standing::Pass,
+            (true, false) => Standing::TooNoisy,
+        }
+    }
+
+    /// Whether the bound lies within the noise, so that more turns may change the verdict.
+    pub(super) fn is_undecided(&self) -> bool {
+        let kept = |value| self.bound.is_kept_by(value);
+        kept(self.measured.low) != kept(self.measured.high)
     }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = if self.passes() { "pass" } else { "FAIL" };
+        let word = match self.standing() {
+            Standing::Pass => "pass",
+            Standing::TooNoisy => "too noisy",
+            Standing::Fail => "FAIL",
+        };
         let (relation, bound) = match self.bound {
             Bound::AtLeast(least) => ("at least", least),
             Bound::AtMost(most) => ("at most", most),
         };
         let (measured, unit) = (self.measured, self.unit);
-        write!(f, "{word}  {}: {measured:.2}{unit}", self.what)?;
-        if let Some(spread) = self.spread {
-            write!(f, " [{:.2}–{:.2}]", spread.min, spread.max)?;
+        write!(f, "{word:<9}  {}: {:.2}{unit}", self.what, measured.median)?;
+        if measured.low < measured.high {
+            write!(f, " [{:.2}–{:.2}]", measured.low, measured.high)?;
         }
-        write!(f, ", {relation} {bound}{unit} wanted")
+        write!(f, ", {relation} {bound}{unit} wanted")?;
+        if let Some(goal) = self.goal {
+            write!(f, ", the goal is {goal}{unit}")?;
+        }
+        Ok(())
     }
 }
 
-/// Every promise that the results can speak to.
-pub(super) fn judge(results: &Results) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
-    for shape in Shape::BOTH {
-        verdicts.extend(redirect_verdicts(results, shape));
+/// A promise that could not be judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skip {
+    pub what: String,
+    pub why: &'static str,
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<9}  {}: {}", "skip", self.what, self.why)
     }
-    verdicts.extend(create_verdicts(results));
-    let mut at_most = |what: &str, measured: Option<f64>, spread, most: f64, unit| {
-        verdicts.extend(measured.map(|measured| Verdict {
-            what: what.to_owned(),
-            measured,
-            spread,
-            bound: Bound::AtMost(most),
-            unit,
-        }));
-    };
-    let memory = results.redirect.as_ref().map(|found| found.memory);
-    at_most(
-        "memory per cached link, by the growth of the process",
-        memory.map(|memory| memory.resident_growth_bytes),
-        None,
-        200.0,
-        " B",
-    );
-    at_most(
-        "disk per link beyond its target",
-        results.disk.map(|disk| disk.beyond_target()),
-        None,
-        120.0,
-        " B",
-    );
-    at_most(
-        "start to the first redirect",
-        results.start.map(|start| start.millis.median),
-        results.start.map(|start| start.millis),
-        1_000.0,
-        " ms",
-    );
-    verdicts
 }
 
-/// What is compared between two saturated servers per CPU second: ours, the other, and the least multiple.
-type Promise = (&'static str, &'static str, f64, &'static str);
-
-/// Like with like: neither writes clicks down, or both do and neither has counted them yet.
-const PROMISES: [Promise; 4] = [
-    (
-        redirects::CURT_SILENT,
-        redirects::NGINX_PLAIN,
-        1.2,
-        "redirects per CPU second against nginx `return 302`",
-    ),
-    (
-        redirects::CURT_PEOPLE,
-        redirects::CURT_SILENT,
-        0.95,
-        "redirects per CPU second with accounts and limits against without",
-    ),
-    (
-        redirects::CURT_WRITING,
-        redirects::CURT_SILENT,
-        0.93,
-        "redirects per CPU second with clicks written down against without",
-    ),
-    (
-        redirects::CURT_WRITING,
-        redirects::NGINX_LOG,
-        1.15,
-        "redirects per CPU second with clicks written down against nginx with its access log",
-    ),
-];
-
-fn redirect_verdicts(results: &Results, shape: Shape) -> Vec<Verdict> {
-    let found = results
-        .redirect
-        .iter()
-        .flat_map(|found| &found.shapes)
-        .find(|one| one.shape == shape);
-    let Some(found) = found else {
-        return Vec::new();
-    };
-    let name = shape.name();
-    let saturated = PROMISES.into_iter().filter_map(|promise| {
-        let (ours, theirs, least, what) = promise;
-        let per_cpu = |figures: &Figures| figures.per_cpu_second;
-        let ratio = found.series(ours)?.ratio(found.series(theirs)?, per_cpu)?;
-        Some(Verdict {
-            what: format!("{what}, {name} requests"),
-            measured: ratio.median,
-            spread: Some(ratio),
-            bound: Bound::AtLeast(least),
-            unit: "×",
-        })
-    });
-    let offered = found
-        .offered_series(redirects::CURT_SILENT)
-        .zip(found.offered_series(redirects::NGINX_PLAIN))
-        .and_then(|(ours, theirs)| ours.ratio(theirs, |figures| figures.p99_us));
-    let latency = offered.map(|ratio| Verdict {
-        what: format!("p99 against nginx `return 302` at the same rate, {name} requests"),
-        measured: ratio.median,
-        spread: Some(ratio),
-        bound: Bound::AtMost(2.0),
-        unit: "×",
-    });
-    saturated.chain(latency).collect()
-}
-
-fn create_verdicts(results: &Results) -> Vec<Verdict> {
-    let Some(found) = &results.create else {
-        return Vec::new();
-    };
-    let against = |ours, theirs, what: &str, least| {
-        let ratio = found
-            .series(ours)?
-            .ratio(found.series(theirs)?, |figures| figures.rate)?;
-        Some(Verdict {
-            what: what.to_owned(),
-            measured: ratio.median,
-            spread: Some(ratio),
-            bound: Bound::AtLeast(least),
-            unit: "×",
-        })
-    };
-    [
-        against(
-            creates::HTTP_SINGLE,
-            creates::SINGLE_ROWS,
-            "durable creates over HTTP against one transaction per row",
-            3.0,
-        ),
-        against(
-            creates::HTTP_BULK,
-            creates::GROUPED_ROWS,
-            "bulk creates over HTTP against groups of 256 in SQLite alone",
-            0.7,
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+/// Whether some promise is shown to be kept, and none is broken: a run that could judge none has shown nothing.
+#[must_use]
+pub fn are_kept(verdicts: &[Verdict]) -> bool {
+    let has = |standing| verdicts.iter().any(|one| one.standing() == standing);
+    has(Standing::Pass) && !has(Standing::Fail)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn verdict(values: &[f64], bound: Bound) -> Verdict {
+        Verdict::new("speed", Spread::of(values).unwrap(), bound, "×")
+    }
+
     #[test]
-    fn bounds_hold_on_both_sides() {
-        let verdict = |measured, bound| Verdict {
-            what: "speed".to_owned(),
-            measured,
-            spread: None,
-            bound,
-            unit: "×",
-        };
-        let good = verdict(1.2, Bound::AtLeast(1.2));
-        assert_eq!(good.to_string(), "pass  speed: 1.20×, at least 1.2× wanted");
-        assert!(!verdict(1.19, Bound::AtLeast(1.2)).passes());
-        assert!(verdict(2.0, Bound::AtMost(2.0)).passes());
-        let bad = verdict(2.01, Bound::AtMost(2.0));
-        assert!(bad.to_string().starts_with("FAIL"));
-        let spread = Spread::of(&[1.0, 1.2, 1.5]);
-        let wide = Verdict { spread, ..good };
+    fn a_bound_must_be_kept_by_more_than_the_noise() {
+        for (values, bound, standing) in [
+            (&[1.2][..], Bound::AtLeast(1.2), Standing::Pass),
+            (&[1.19], Bound::AtLeast(1.2), Standing::Fail),
+            (&[2.0], Bound::AtMost(2.0), Standing::Pass),
+            (&[2.01], Bound::AtMost(2.0), Standing::Fail),
+            (&[1.25, 1.3, 1.5], Bound::AtLeast(1.2), Standing::Pass),
+            (&[1.1, 1.3, 1.5], Bound::AtLeast(1.2), Standing::TooNoisy),
+            (&[1.0, 1.1, 1.5], Bound::AtLeast(1.2), Standing::Fail),
+            (&[1.0, 1.1, 2.5], Bound::AtMost(2.0), Standing::TooNoisy),
+            // One stray of nine is outside the interval.
+            (
+                &[0.1, 1.3, 1.3, 1.3, 1.3, 1.4, 1.4, 1.4, 1.4],
+                Bound::AtLeast(1.2),
+                Standing::Pass,
+            ),
+        ] {
+            let verdict = verdict(values, bound);
+            assert_eq!(verdict.standing(), standing, "{verdict}");
+        }
+    }
+
+    #[test]
+    fn more_turns_are_wanted_only_where_they_may_change_the_verdict() {
+        let undecided = |values: &[f64]| verdict(values, Bound::AtLeast(1.2)).is_undecided();
+        assert!(!undecided(&[1.3, 1.4]));
+        assert!(undecided(&[1.1, 1.3, 1.5]));
+        assert!(undecided(&[1.0, 1.1, 1.5]));
+        assert!(!undecided(&[1.0, 1.1]));
+    }
+
+    #[test]
+    fn a_line_names_the_bound_the_noise_and_the_goal() {
+        let mut verdict = verdict(&[1.0, 1.2, 1.5], Bound::AtLeast(1.1));
         assert_eq!(
-            wide.to_string(),
-            "pass  speed: 1.20× [1.00–1.50], at least 1.2× wanted"
+            verdict.to_string(),
+            "too noisy  speed: 1.20× [1.00–1.50], at least 1.1× wanted"
         );
+        verdict.measured = Spread::exactly(1.0);
+        verdict.goal = Some(1.4);
+        assert_eq!(
+            verdict.to_string(),
+            "FAIL       speed: 1.00×, at least 1.1× wanted, the goal is 1.4×"
+        );
+    }
+
+    #[test]
+    fn a_run_fails_with_a_broken_promise_and_without_a_kept_one() {
+        let verdict = |values: &[f64]| verdict(values, Bound::AtLeast(1.0));
+        let (pass, noisy, fail) = (verdict(&[1.1]), verdict(&[0.9, 1.1, 1.2]), verdict(&[0.9]));
+        assert!(!are_kept(&[]));
+        assert!(are_kept(std::slice::from_ref(&pass)));
+        assert!(!are_kept(&[pass.clone(), fail]));
+        assert!(are_kept(&[pass, noisy.clone()]));
+        assert!(!are_kept(&[noisy]));
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use curt_bench::keys::{KeySet, Pick, target_for};
 use curt_bench::load::{
     CreateLoad, Failure, Idle, Limit, LoadError, Plan, RedirectLoad, ServerProcess, Shape, create,
-    redirect,
+    pipeline, redirect,
 };
 use server::{Reply, Request, TestServer};
 
@@ -55,6 +55,31 @@ fn it_counts_exactly_what_the_server_saw() {
                 .all(|request| request.headers == if shape == Shape::Browser { 11 } else { 1 })
         );
     }
+}
+
+#[test]
+fn pipelined_requests_keep_their_rate_and_are_all_judged() {
+    let server = TestServer::start(found);
+    let mut load = load(&server, 1);
+    load.shape = Shape::Mixed;
+    load.plan.own_addresses = true;
+    load.plan.rate = Some(5_000.0);
+    load.plan.limit = Limit::seconds(0.4);
+    let report = pipeline(&load).unwrap();
+    assert_eq!(report.failed, 0);
+    let seen = server.finish();
+    assert_eq!(seen.len() as u64, report.answered);
+    // A busy machine sends less, never more.
+    assert!((200..=2_000).contains(&report.answered), "{report:?}");
+    let heads: HashSet<String> = seen.into_iter().map(|request| request.head).collect();
+    assert!(heads.len() > 50, "{}", heads.len());
+
+    let server = TestServer::start(|_| Reply::redirect("https://elsewhere.example/"));
+    let mut load = self::load(&server, 1);
+    load.plan.rate = Some(5_000.0);
+    load.plan.limit = Limit::seconds(0.2);
+    let report = pipeline(&load).unwrap();
+    assert!(report.failed > 0 && report.answered > 0, "{report:?}");
 }
 
 #[test]
