@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The tests of `make test` at full length: millions of keys and links, many kills. Times are judged, one test after the
-# other, and at the end the comparisons of `make bench`: all of `make bench-check`. Takes about an hour on two cores.
+# other, then a stream of clicks for five minutes, and at the end the comparisons of `make bench`: all of
+# `make bench-check`. Takes more than an hour on two cores.
 #   scripts/soak.sh [TEST-NAME-PART]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,4 +16,9 @@ if [ $# = 0 ]; then
   cargo test --locked --config "$runner" --profile release-check --workspace --lib --bins -- --nocapture --test-threads=1 mutated_
 fi
 cargo test --locked --config "$runner" --profile release-check "${packages[@]/#/--package=}" "${tests[@]/#/--test=}" -- --nocapture --test-threads=1 "$@"
-if [ $# = 0 ]; then scripts/bench.sh; fi
+if [ $# = 0 ]; then
+  echo "==> soak: 60,000 clicks a second for five minutes, default settings"
+  cargo build --release --locked -p curt -p curt-bench
+  target/release/curt-bench sustained --rate 60000 --seconds 300
+  scripts/bench.sh
+fi
