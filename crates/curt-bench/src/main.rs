@@ -13,7 +13,7 @@ use curt_bench::suite::{self, Part, Skip, Standing, SuiteOptions, Verdict};
 #[derive(Debug, Parser)]
 #[command(version, about, args_conflicts_with_subcommands = true)]
 #[command(
-    after_help = "Examples:\n  curt-bench                          everything, about twelve minutes\n  curt-bench --quick                  a smoke run of seconds; its figures mean nothing\n  curt-bench --only redirect --rounds 5\n  curt-bench redirect --api-key KEY --seconds 5 --pid $(pgrep -x curt)\n  curt-bench create --api-key KEY --bulk 1000\n  curt-bench sustained --rate 60000 --seconds 300\n  curt-bench ab --a OLD/curt --b target/release/curt"
+    after_help = "Examples:\n  curt-bench                          everything, about a quarter of an hour\n  curt-bench --quick                  a smoke run of two minutes; its figures mean nothing\n  curt-bench --only redirect --rounds 5\n  curt-bench redirect --api-key KEY --seconds 5 --pid $(pgrep -x curt)\n  curt-bench create --api-key KEY --bulk 1000\n  curt-bench sustained --rate 60000 --seconds 300\n  curt-bench ab --a OLD/curt --b target/release/curt"
 )]
 struct Arguments {
     #[command(subcommand)]

@@ -15,6 +15,8 @@ pub struct Spread {
     /// measurements, which needs no assumption about how they are distributed. Of fewer than six, the ends.
     pub low: f64,
     pub high: f64,
+    /// How many measurements there were; `None` of a figure that does not vary.
+    pub turns: Option<usize>,
 }
 
 impl Spread {
@@ -33,6 +35,7 @@ impl Spread {
             max,
             low: sorted[cut],
             high: sorted[sorted.len() - 1 - cut],
+            turns: Some(sorted.len()),
         })
     }
 
@@ -45,6 +48,7 @@ impl Spread {
             max: value,
             low: value,
             high: value,
+            turns: None,
         }
     }
 
@@ -140,7 +144,9 @@ mod tests {
         }
         let nine = Spread::of(&[9.0, 1.0, 5.0, 2.0, 8.0, 3.0, 7.0, 4.0, 6.0]).unwrap();
         assert_eq!((nine.low, nine.median, nine.high), (2.0, 5.0, 8.0));
-        assert_eq!(Spread::exactly(3.0), Spread::of(&[3.0]).unwrap());
+        let single = Spread::of(&[3.0]).unwrap();
+        assert_eq!((single.low, single.high, single.turns), (3.0, 3.0, Some(1)));
+        assert_eq!(Spread::exactly(3.0).turns, None);
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl Results {
         page.line("In brackets is the interval that holds the true median with a confidence of 95 %; of fewer than six turns, the");
         page.line("least and the greatest. A promise passes when the whole interval keeps it, and fails when the median breaks");
         page.line("it; in between it is too noisy to tell. Where the interval holds the bound, further turns are taken. Figures");
-        page.line("without brackets are counts of bytes, which the machine does not disturb.");
+        page.line("without brackets are counts of bytes, which the machine does not disturb. Fewer than three turns are too noisy.");
         page.line("");
         page.line("```");
         for verdict in self.verdicts() {

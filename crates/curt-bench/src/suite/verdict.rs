@@ -4,10 +4,13 @@ use std::fmt;
 
 use crate::median::Spread;
 
+/// Turns without which nothing is known about the noise.
+const TURNS_LEAST: usize = 3;
+
 /// One promise and what was measured.
 ///
 /// It **passes** when the whole interval of the median keeps the bound, **fails** when the median itself breaks it, and
-/// is **too noisy** in between: kept by a margin that is smaller than the noise.
+/// is **too noisy** in between: kept by a margin that is smaller than the noise, or in too few turns to know the noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub what: String,
@@ -60,9 +63,14 @@ impl Verdict {
     pub fn standing(&self) -> Standing {
         let kept = |value| self.bound.is_kept_by(value);
         let Spread {
-            median, low, high, ..
+            median,
+            low,
+            high,
+            turns,
+            ..
         } = self.measured;
-        match (kept(median), kept(low) && kept(high)) {
+        let is_known = turns.is_none_or(|turns| turns >= TURNS_LEAST);
+        match (kept(median), is_known && kept(low) && kept(high)) {
             (false, _) => Standing::Fail,
             (true, true) => Standing::Pass,
             (true, false) => Standing::TooNoisy,
@@ -131,10 +139,13 @@ mod tests {
     #[test]
     fn a_bound_must_be_kept_by_more_than_the_noise() {
         for (values, bound, standing) in [
-            (&[1.2][..], Bound::AtLeast(1.2), Standing::Pass),
-            (&[1.19], Bound::AtLeast(1.2), Standing::Fail),
-            (&[2.0], Bound::AtMost(2.0), Standing::Pass),
-            (&[2.01], Bound::AtMost(2.0), Standing::Fail),
+            (&[1.2; 3][..], Bound::AtLeast(1.2), Standing::Pass),
+            (&[1.19; 3], Bound::AtLeast(1.2), Standing::Fail),
+            (&[2.0; 3], Bound::AtMost(2.0), Standing::Pass),
+            (&[2.01; 3], Bound::AtMost(2.0), Standing::Fail),
+            // Two turns do not tell how much they vary.
+            (&[1.5; 2], Bound::AtLeast(1.2), Standing::TooNoisy),
+            (&[1.1], Bound::AtLeast(1.2), Standing::Fail),
             (&[1.25, 1.3, 1.5], Bound::AtLeast(1.2), Standing::Pass),
             (&[1.1, 1.3, 1.5], Bound::AtLeast(1.2), Standing::TooNoisy),
             (&[1.0, 1.1, 1.5], Bound::AtLeast(1.2), Standing::Fail),
@@ -178,7 +189,11 @@ mod tests {
     #[test]
     fn a_run_fails_with_a_broken_promise_and_without_a_kept_one() {
         let verdict = |values: &[f64]| verdict(values, Bound::AtLeast(1.0));
-        let (pass, noisy, fail) = (verdict(&[1.1]), verdict(&[0.9, 1.1, 1.2]), verdict(&[0.9]));
+        let (pass, noisy, fail) = (
+            verdict(&[1.1; 3]),
+            verdict(&[0.9, 1.1, 1.2]),
+            verdict(&[0.9]),
+        );
         assert!(!are_kept(&[]));
         assert!(are_kept(std::slice::from_ref(&pass)));
         assert!(!are_kept(&[pass.clone(), fail]));
