@@ -93,11 +93,11 @@ pub(crate) struct Ab {
     within: f64,
 
     /// Rounds; each build runs once in each
-    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 
     /// Length of one run
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 0.6)]
     seconds: f64,
 
     /// Links that each build makes through its API

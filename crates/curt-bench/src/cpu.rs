@@ -6,6 +6,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// How the names of the server's redirect workers begin.
 const WORKERS: &str = "curt-redirect";
@@ -84,6 +87,16 @@ fn children_of(pid: u32, thread: u32) -> Vec<u32> {
         .collect()
 }
 
+/// Processor time of the calling thread.
+#[must_use]
+pub fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or_default(),
+        u32::try_from(time.tv_nsec).unwrap_or_default(),
+    )
+}
+
 /// Bytes of memory that the process has resident.
 pub fn resident_bytes(pid: u32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -120,7 +133,7 @@ fn write_bytes_line(text: &str) -> Option<u64> {
 mod tests {
     use std::hint::black_box;
     use std::process::{self, Command, Stdio};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
 

@@ -169,7 +169,7 @@ fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the verdicts. A broken promise is a failure, and so is a run that shows none to be kept.
+/// Prints the verdicts. A promise that is broken or likely to be is a failure, and so is a run that shows none to be kept.
 fn report(verdicts: &[Verdict], skips: &[Skip]) -> ExitCode {
     for verdict in verdicts {
         println!("{verdict}");

@@ -14,6 +14,7 @@ use super::connection::Connection;
 use super::engine::{Traffic as _, events, nanos, watch};
 use super::redirect::Redirects;
 use super::{LoadError, RedirectLoad};
+use crate::cpu;
 
 /// Requests in one batch.
 const BATCH: u64 = 16;
@@ -31,6 +32,8 @@ pub struct PipelineReport {
     /// Answers that were not, and requests without one.
     pub failed: u64,
     pub elapsed: Duration,
+    /// Processor time of the generator.
+    pub cpu: Duration,
 }
 
 impl PipelineReport {
@@ -96,7 +99,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn go(&mut self, rate: f64, duration: Duration) -> Result<PipelineReport, LoadError> {
-        let clock = Instant::now();
+        let (clock, spent) = (Instant::now(), cpu::thread_time());
         let all = (rate * duration.as_secs_f64()) as u64;
         let mut ready: Vec<epoll::Event> = Vec::with_capacity(self.pipes.len());
         loop {
@@ -121,6 +124,7 @@ impl Run<'_> {
             }
         }
         self.report.elapsed = clock.elapsed();
+        self.report.cpu = cpu::thread_time().saturating_sub(spent);
         Ok(self.report)
     }
 

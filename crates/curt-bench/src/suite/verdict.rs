@@ -9,8 +9,8 @@ const TURNS_LEAST: usize = 3;
 
 /// One promise and what was measured.
 ///
-/// It **passes** when the whole interval of the median keeps the bound, **fails** when the median itself breaks it, and
-/// is **too noisy** in between: kept by a margin that is smaller than the noise, or in too few turns to know the noise.
+/// It **passes** when the whole interval of the median keeps the bound, **fails** when the whole interval breaks it, and
+/// is **too noisy** when the bound lies within the interval, or when there were too few turns to know the noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub what: String,
@@ -63,18 +63,22 @@ impl Verdict {
     pub fn standing(&self) -> Standing {
         let kept = |value| self.bound.is_kept_by(value);
         let Spread {
-            median,
-            low,
-            high,
-            turns,
-            ..
+            low, high, turns, ..
         } = self.measured;
-        let is_known = turns.is_none_or(|turns| turns >= TURNS_LEAST);
-        match (kept(median), is_known && kept(low) && kept(high)) {
-            (false, _) => Standing::Fail,
-            (true, true) => Standing::Pass,
-            (true, false) => Standing::TooNoisy,
+        if turns.is_some_and(|turns| turns < TURNS_LEAST) {
+            return Standing::TooNoisy;
         }
+        match (kept(low), kept(high)) {
+            (true, true) => Standing::Pass,
+            (false, false) => Standing::Fail,
+            _ => Standing::TooNoisy,
+        }
+    }
+
+    /// Whether the promise is more likely broken than kept.
+    #[must_use]
+    pub fn is_likely_broken(&self) -> bool {
+        !self.bound.is_kept_by(self.measured.median)
     }
 
     /// Whether the bound lies within the noise, so that more turns may change the verdict.
@@ -121,11 +125,12 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Whether some promise is shown to be kept, and none is broken: a run that could judge none has shown nothing.
+/// Whether some promise is shown to be kept, and none is broken, or likely to be and too noisy to tell. A run that could
+/// judge none has shown nothing.
 #[must_use]
 pub fn are_kept(verdicts: &[Verdict]) -> bool {
-    let has = |standing| verdicts.iter().any(|one| one.standing() == standing);
-    has(Standing::Pass) && !has(Standing::Fail)
+    let passes = |verdict: &Verdict| verdict.standing() == Standing::Pass;
+    verdicts.iter().any(passes) && !verdicts.iter().any(Verdict::is_likely_broken)
 }
 
 #[cfg(test)]
@@ -145,10 +150,11 @@ mod tests {
             (&[2.01; 3], Bound::AtMost(2.0), Standing::Fail),
             // Two turns do not tell how much they vary.
             (&[1.5; 2], Bound::AtLeast(1.2), Standing::TooNoisy),
-            (&[1.1], Bound::AtLeast(1.2), Standing::Fail),
+            (&[1.1], Bound::AtLeast(1.2), Standing::TooNoisy),
             (&[1.25, 1.3, 1.5], Bound::AtLeast(1.2), Standing::Pass),
             (&[1.1, 1.3, 1.5], Bound::AtLeast(1.2), Standing::TooNoisy),
-            (&[1.0, 1.1, 1.5], Bound::AtLeast(1.2), Standing::Fail),
+            (&[1.0, 1.1, 1.5], Bound::AtLeast(1.2), Standing::TooNoisy),
+            (&[1.0, 1.1, 1.15], Bound::AtLeast(1.2), Standing::Fail),
             (&[1.0, 1.1, 2.5], Bound::AtMost(2.0), Standing::TooNoisy),
             // One stray of nine is outside the interval.
             (
@@ -189,15 +195,13 @@ mod tests {
     #[test]
     fn a_run_fails_with_a_broken_promise_and_without_a_kept_one() {
         let verdict = |values: &[f64]| verdict(values, Bound::AtLeast(1.0));
-        let (pass, noisy, fail) = (
-            verdict(&[1.1; 3]),
-            verdict(&[0.9, 1.1, 1.2]),
-            verdict(&[0.9]),
-        );
+        let (pass, fail) = (verdict(&[1.1; 3]), verdict(&[0.9; 3]));
+        let (likely_kept, likely_broken) = (verdict(&[0.9, 1.1, 1.2]), verdict(&[0.8, 0.9, 1.2]));
         assert!(!are_kept(&[]));
         assert!(are_kept(std::slice::from_ref(&pass)));
         assert!(!are_kept(&[pass.clone(), fail]));
-        assert!(are_kept(&[pass, noisy.clone()]));
-        assert!(!are_kept(&[noisy]));
+        assert!(are_kept(&[pass.clone(), likely_kept.clone()]));
+        assert!(!are_kept(&[likely_kept]));
+        assert!(!are_kept(&[pass, likely_broken]));
     }
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use rusqlite::{Connection, params};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::store::{PreparedStore, file_bytes};
 use super::{SuiteOptions, say, target_of};
@@ -99,7 +98,7 @@ impl<'a> Hits<'a> {
         self.checkpoint()?;
         let mut sampler = Sampler::new(pick.clone(), self.keys.len(), 1);
         let written = cpu::written_bytes_of_thread()?;
-        let (began, spent) = (Instant::now(), thread_time());
+        let (began, spent) = (Instant::now(), cpu::thread_time());
         let mut clicks = 0_u64;
         while began.elapsed() < length {
             // Asking for the time costs a little, too.
@@ -110,7 +109,7 @@ impl<'a> Hits<'a> {
         }
         let elapsed = began.elapsed();
         self.checkpoint()?;
-        let spent = thread_time().saturating_sub(spent);
+        let spent = cpu::thread_time().saturating_sub(spent);
         let written = cpu::written_bytes_of_thread()? - written;
         Ok(Yardstick {
             name,
@@ -131,15 +130,6 @@ impl<'a> Hits<'a> {
         self.connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
     }
-}
-
-/// Processor time of the calling thread.
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or_default(),
-        u32::try_from(time.tv_nsec).unwrap_or_default(),
-    )
 }
 
 #[cfg(test)]
