@@ -133,7 +133,6 @@ fn write_bytes_line(text: &str) -> Option<u64> {
 mod tests {
     use std::hint::black_box;
     use std::process::{self, Command, Stdio};
-    use std::time::Instant;
 
     use super::*;
 
@@ -144,14 +143,13 @@ mod tests {
             std::thread::Builder::new()
                 .name(format!("{WORKERS}-0"))
                 .spawn_scoped(scope, || {
-                    let started = Instant::now();
                     let mut sum = 0_u64;
-                    while started.elapsed() < Duration::from_millis(50) {
+                    while thread_time() < Duration::from_millis(20) {
                         sum = black_box(sum.wrapping_add(1));
                     }
                     // Read before the thread ends: its counters go with it.
                     (
-                        started.elapsed(),
+                        thread_time(),
                         CpuReading::take(process::id(), false).unwrap(),
                     )
                 })
@@ -160,9 +158,9 @@ mod tests {
                 .unwrap()
         });
         let charged = after.since(&before);
-        // Other tests run beside this one, and a busy machine gives the thread less than the wall says.
         let worker = Duration::from_nanos(charged.workers);
-        assert!(worker > spent / 10, "{worker:?} of {spent:?}");
+        // The kernel brings the counter up to date at every tick, and other tests run beside this one.
+        assert!(worker > spent / 2, "{worker:?} of {spent:?}");
         assert!(charged.all >= charged.workers);
     }
 

@@ -56,6 +56,16 @@ pub(super) struct Written {
     pub(super) bytes: u64,
 }
 
+/// How long a saturated run is, as a multiple of others.
+fn length_of(name: &str) -> f64 {
+    match name {
+        ZIPF | UNCOUNTED => LENGTH,
+        HOT => 1.0,
+        // Only to find its rate.
+        _ => 1.0 / 3.0,
+    }
+}
+
 impl Written {
     pub(super) fn per_click(&self) -> f64 {
         self.bytes as f64 / self.clicks.max(1) as f64
@@ -76,7 +86,7 @@ impl CountingShape {
 struct Counter {
     name: &'static str,
     server: Curt,
-    counted_before: u64,
+    captured_before: u64,
     written_before: u64,
 }
 
@@ -125,7 +135,7 @@ pub(super) fn run(
     let io_uring = zipf.server.uses_io_uring()?;
     for counter in [zipf, hot, uncounted] {
         results.clicks_dropped += counter.server.clicks().read()?.dropped;
-        results.written.extend(counter.finish()?);
+        results.written.push(counter.finish()?);
     }
     if let Some(nginx) = nginx {
         nginx.stop()?;
@@ -165,21 +175,20 @@ impl Counter {
         }
         Ok(Self {
             name,
-            counted_before: server.clicks().read()?.counted,
+            captured_before: server.clicks().read()?.captured,
             written_before: server.written_bytes()?,
             server,
         })
     }
 
-    /// Stops the server; `None` of one that counted nothing.
-    fn finish(self) -> anyhow::Result<Option<Written>> {
-        let clicks = self.server.clicks().read()?.counted - self.counted_before;
+    fn finish(self) -> anyhow::Result<Written> {
+        let clicks = self.server.clicks().read()?.captured - self.captured_before;
         let bytes = self.server.stop_and_read_written_bytes()? - self.written_before;
-        Ok((clicks > 0).then_some(Written {
+        Ok(Written {
             name: self.name,
             clicks,
             bytes,
-        }))
+        })
     }
 }
 
@@ -225,12 +234,7 @@ impl Runs<'_> {
     fn saturate(&self, turn: u32, results: &mut CountingShape) -> anyhow::Result<()> {
         for place in turns(turn, self.contenders.len()) {
             let contender = &self.contenders[place];
-            // Only to find its rate.
-            let length = if contender.name == NGINX_PLAIN {
-                1.0 / 3.0
-            } else {
-                LENGTH
-            };
+            let length = length_of(contender.name);
             let measured = self.measure(contender, results.shape, turn, length, None)?;
             let last = add(&mut results.saturated, contender.name, turn, &measured);
             say_run(turn, results.shape, contender.name, &last);

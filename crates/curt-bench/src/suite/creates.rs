@@ -21,7 +21,7 @@ const GROUP_ROWS: usize = 256;
 
 /// Turns of each side in a round, and those in addition while a promise is undecided, as a multiple of the usual ones.
 const TURNS: u32 = 2;
-const EXTRA: u32 = 2;
+const EXTRA: u32 = 1;
 
 pub(super) const SINGLE_ROWS: &str = "SQLite alone, one transaction per row";
 pub(super) const GROUPED_ROWS: &str = "SQLite alone, groups of 256";

@@ -1,7 +1,7 @@
 //! What the project promises about its figures.
 
 use super::contest::{Figures, Series};
-use super::counting::{self, CountingResults};
+use super::counting::{self, CountingResults, Written};
 use super::creates::{self, CreateResults};
 use super::redirects::{self, ShapeResults};
 use super::results::Results;
@@ -228,7 +228,8 @@ fn judge_counting(found: &CountingResults) -> Vec<Verdict> {
             "×",
         );
     }
-    for written in &found.written {
+    let counted = |written: &&Written| written.name != counting::UNCOUNTED;
+    for written in found.written.iter().filter(counted) {
         verdicts.push(Verdict::new(
             format!("written to disk per click, {}", written.name),
             Spread::exactly(written.per_click()),

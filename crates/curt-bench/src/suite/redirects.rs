@@ -41,7 +41,7 @@ const TURNS: u32 = 3;
 /// The same for latencies, which want longer turns.
 const OFFERED_TURNS: u32 = 2;
 /// Turns that the servers of an undecided promise get in addition, as a multiple of the usual ones.
-const EXTRA: u32 = 2;
+const EXTRA: u32 = 1;
 
 /// Everything found about redirects.
 #[derive(Clone, Debug)]

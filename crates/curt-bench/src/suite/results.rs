@@ -144,7 +144,7 @@ impl Results {
         page.line("least and the greatest. A promise passes when the whole interval keeps it, and fails when the whole interval");
         page.line("breaks it; when the bound lies within, further turns are taken, and then it is too noisy to tell, as are fewer");
         page.line("than three turns. The run fails when a promise fails, when the median of a noisy one breaks it, and when none");
-        page.line("passes. Figures without brackets are counts of bytes, which the machine does not disturb.");
+        page.line("passes. Figures without brackets are counts: of bytes, or of clicks.");
         page.line("");
         page.line("```");
         for verdict in self.verdicts() {
