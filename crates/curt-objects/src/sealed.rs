@@ -241,6 +241,44 @@ mod tests {
         }
     }
 
+    /// The file with a sound checksum of its description, so that a fuzzed description gets past it.
+    fn with_sound_description(bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        let mend = |bytes: &mut Vec<u8>| {
+            let (body, length) = bytes.split_last_chunk::<LENGTH_BYTES>()?;
+            let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+            let start = body.len().checked_sub(length)?;
+            let own = body.len().checked_sub(4).filter(|own| *own >= start)?;
+            let checksum = crc32fast::hash(&body[start..own]);
+            bytes[own..own + 4].copy_from_slice(&checksum.to_le_bytes());
+            Some(())
+        };
+        mend(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn mutated_files_give_their_own_keys_or_none() {
+        let samples = [file(25, 10), file(1, 1), file(0, 3)];
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.build().unwrap();
+        let read = |bytes: &[u8]| runtime.block_on(read(bytes.to_vec(), 0, usize::MAX));
+        curt_testkit::fuzz::Fuzz::new("key files", samples).run(|bytes| {
+            let bytes = with_sound_description(bytes);
+            match read(&bytes) {
+                Ok(keys) => {
+                    let written = keys.concat();
+                    assert!(bytes.starts_with(written.as_bytes()), "other keys");
+                    true
+                }
+                Err(error) => {
+                    assert_eq!(error.kind, ErrorKind::Corrupt, "{error}");
+                    false
+                }
+            }
+        });
+    }
+
     #[tokio::test]
     async fn an_answer_that_is_cut_short_is_not_damage() {
         struct Short;

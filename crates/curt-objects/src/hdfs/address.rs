@@ -16,7 +16,7 @@ const FAILOVER_PAUSE_MILLIS_MAX: u32 = 1_000;
 
 /// What an address says, ready to connect.
 #[derive(Clone, Debug)]
-pub(super) struct Route {
+pub(super) struct HdfsAddress {
     url: String,
     user: Option<String>,
     config_folder: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Route {
     pub(super) folder: String,
 }
 
-impl Route {
+impl HdfsAddress {
     pub(super) fn parse(text: &str) -> PortResult<Self> {
         let invalid = |detail: String| operation("read the address").invalid(detail);
         let address = Address::parse(text).map_err(invalid)?;
@@ -132,18 +132,18 @@ mod tests {
 
     #[test]
     fn one_name_node_has_a_port_a_user_and_a_folder() {
-        let route = Route::parse("hdfs://me@nn/apps/curt%20keys/").unwrap();
-        assert_eq!(route.url, "hdfs://nn:8020");
-        assert_eq!(route.user.as_deref(), Some("me"));
-        assert_eq!(route.folder, "/apps/curt keys");
-        assert_eq!(route.config, []);
+        let address = HdfsAddress::parse("hdfs://me@nn/apps/curt%20keys/").unwrap();
+        assert_eq!(address.url, "hdfs://nn:8020");
+        assert_eq!(address.user.as_deref(), Some("me"));
+        assert_eq!(address.folder, "/apps/curt keys");
+        assert_eq!(address.config, []);
     }
 
     #[test]
     fn several_name_nodes_are_one_service() {
-        let route = Route::parse("hdfs://a:9000,b/keys").unwrap();
-        assert_eq!(route.url, "hdfs://curt");
-        let config: Vec<(&str, &str)> = route
+        let address = HdfsAddress::parse("hdfs://a:9000,b/keys").unwrap();
+        assert_eq!(address.url, "hdfs://curt");
+        let config: Vec<(&str, &str)> = address
             .config
             .iter()
             .map(|(name, value)| (&**name, &**value))
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn a_service_is_looked_up_in_the_clusters_configuration() {
-        let route = Route::parse("hdfs://prod/keys?conf=/etc/hadoop/conf").unwrap();
-        assert_eq!(route.url, "hdfs://prod");
-        assert_eq!(route.config_folder.as_deref(), Some("/etc/hadoop/conf"));
+        let address = HdfsAddress::parse("hdfs://prod/keys?conf=/etc/hadoop/conf").unwrap();
+        assert_eq!(address.url, "hdfs://prod");
+        assert_eq!(address.config_folder.as_deref(), Some("/etc/hadoop/conf"));
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
             "hdfs://nn/keys?config=x",
             "s3://nn/keys",
         ] {
-            let error = Route::parse(wrong).unwrap_err();
+            let error = HdfsAddress::parse(wrong).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Invalid, "{wrong}");
             assert!(!format!("{error:?}").contains("secret"), "{wrong}");
         }

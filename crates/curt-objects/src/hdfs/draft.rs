@@ -7,7 +7,7 @@ use hdfs_native::HdfsError;
 use hdfs_native::client::WriteOptions;
 use hdfs_native::file::FileWriter;
 
-use super::line::Line;
+use super::connection::HdfsConnection;
 use super::operation;
 use crate::engine::Draft;
 use crate::key_layout::{Checksums, Operation};
@@ -15,7 +15,7 @@ use crate::sealed::seal;
 
 /// A file that only its writer knows, open on the DataNodes. Dropped: it is removed.
 pub(crate) struct HdfsDraft {
-    line: Arc<Line>,
+    connection: Arc<HdfsConnection>,
     name: Box<str>,
     /// Empty once it is published.
     path: String,
@@ -27,7 +27,7 @@ impl Draft for HdfsDraft {
     async fn write(mut self, bytes: Vec<u8>, operation: Operation) -> PortResult<Self> {
         if !bytes.is_empty() {
             let writing = self.writer.write_bytes(Bytes::from(bytes));
-            self.line.transfer(operation, writing).await?;
+            self.connection.transfer(operation, writing).await?;
         }
         Ok(self)
     }
@@ -35,8 +35,14 @@ impl Draft for HdfsDraft {
     async fn publish(self, checksums: &Checksums, operation: Operation) -> PortResult<()> {
         let mut draft = self.write(seal(checksums), operation).await?;
         // Closing alone leaves the keys in the DataNodes' memory: a power cut could take a published file.
-        draft.line.transfer(operation, draft.writer.hsync()).await?;
-        draft.line.transfer(operation, draft.writer.close()).await?;
+        draft
+            .connection
+            .transfer(operation, draft.writer.hsync())
+            .await?;
+        draft
+            .connection
+            .transfer(operation, draft.writer.close())
+            .await?;
         draft.rename(operation).await?;
         draft.path.clear();
         Ok(())
@@ -45,16 +51,18 @@ impl Draft for HdfsDraft {
 
 impl HdfsDraft {
     pub(super) async fn start(
-        line: Arc<Line>,
+        connection: Arc<HdfsConnection>,
         name: Box<str>,
         operation: Operation,
     ) -> PortResult<Self> {
-        let path = line.draft(&name);
-        let client = line.client(operation)?;
+        let path = connection.draft(&name);
+        let client = connection.client(operation)?;
         let options = WriteOptions::default().overwrite(false).create_parent(true);
-        let writer = line.ask(operation, client.create(&path, options)).await?;
+        let writer = connection
+            .ask(operation, client.create(&path, options))
+            .await?;
         Ok(Self {
-            line,
+            connection,
             name,
             path,
             writer,
@@ -62,15 +70,15 @@ impl HdfsDraft {
     }
 
     async fn rename(&self, operation: Operation) -> PortResult<()> {
-        let published = self.line.published(&self.name);
-        let client = self.line.client(operation)?;
+        let published = self.connection.published(&self.name);
+        let client = self.connection.client(operation)?;
         let renaming = async {
             match client.rename(&self.path, &published, false).await {
                 Err(HdfsError::AlreadyExists(_)) => Ok(false),
                 renamed => renamed.map(|()| true),
             }
         };
-        match self.line.ask(operation, renaming).await {
+        match self.connection.ask(operation, renaming).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(operation.already_published(&self.name)),
             Err(error) => self.was_renamed(&published, operation, error).await,
@@ -84,8 +92,8 @@ impl HdfsDraft {
         operation: Operation,
         lost: PortError,
     ) -> PortResult<()> {
-        let has_draft = self.line.has(&self.path, operation).await;
-        let has_published = self.line.has(published, operation).await;
+        let has_draft = self.connection.has(&self.path, operation).await;
+        let has_published = self.connection.has(published, operation).await;
         match (has_draft, has_published) {
             (Ok(false), Ok(true)) => Ok(()),
             _ => Err(lost),
@@ -101,12 +109,17 @@ impl Drop for HdfsDraft {
         let operation = operation("remove a draft");
         let (Ok(runtime), Ok(client)) = (
             tokio::runtime::Handle::try_current(),
-            self.line.client(operation),
+            self.connection.client(operation),
         ) else {
             return;
         };
-        let (line, path) = (Arc::clone(&self.line), std::mem::take(&mut self.path));
+        let (connection, path) = (Arc::clone(&self.connection), std::mem::take(&mut self.path));
         // A draft that stays behind all the same is removed by a later writer's sweep.
-        runtime.spawn(async move { line.ask(operation, client.delete(&path, false)).await.ok() });
+        runtime.spawn(async move {
+            connection
+                .ask(operation, client.delete(&path, false))
+                .await
+                .ok()
+        });
     }
 }

@@ -27,9 +27,9 @@
 //! what was written is `Corrupt`.
 
 mod address;
+mod connection;
 mod draft;
 mod failure;
-mod line;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,9 +39,9 @@ use curt_core::{Clock, PortResult, SystemClock};
 use hdfs_native::client::FileStatus;
 use hdfs_native::file::FileReader;
 
-use self::address::Route;
+use self::address::HdfsAddress;
+use self::connection::HdfsConnection;
 use self::draft::HdfsDraft;
-use self::line::Line;
 use crate::engine::{Engine, EngineKeyFile};
 use crate::key_layout::Operation;
 use crate::sealed::{DRAFT_AGE_MAX, Sealed, Source, published_name};
@@ -71,15 +71,15 @@ pub type HdfsKeyFile = EngineKeyFile<Hdfs>;
 
 #[derive(Clone, Debug)]
 pub struct Hdfs {
-    line: Arc<Line>,
+    connection: Arc<HdfsConnection>,
 }
 
 impl HdfsKeyFile {
     /// Reads the address. Connects with the first call, and makes the folder with the first file.
     pub fn open(address: &str, settings: HdfsSettings) -> PortResult<Self> {
-        let route = Route::parse(address)?;
+        let address = HdfsAddress::parse(address)?;
         Ok(Self::new(Hdfs {
-            line: Arc::new(Line::new(route, settings)),
+            connection: Arc::new(HdfsConnection::new(address, settings)),
         }))
     }
 }
@@ -92,14 +92,14 @@ impl Engine for Hdfs {
 
     async fn start(&self, name: Box<str>, operation: Operation) -> PortResult<HdfsDraft> {
         if self
-            .line
-            .has(&self.line.published(&name), operation)
+            .connection
+            .has(&self.connection.published(&name), operation)
             .await?
         {
             return Err(operation.already_published(&name));
         }
         self.sweep_drafts(operation).await?;
-        HdfsDraft::start(Arc::clone(&self.line), name, operation).await
+        HdfsDraft::start(Arc::clone(&self.connection), name, operation).await
     }
 
     async fn open(
@@ -107,14 +107,14 @@ impl Engine for Hdfs {
         name: Box<str>,
         operation: Operation,
     ) -> PortResult<Option<Sealed<HdfsSource>>> {
-        let client = self.line.client(operation)?;
-        let path = self.line.published(&name);
+        let client = self.connection.client(operation)?;
+        let path = self.connection.published(&name);
         let opening = failure::absent_as_none(client.read(&path));
-        let Some(reader) = self.line.ask(operation, opening).await? else {
+        let Some(reader) = self.connection.ask(operation, opening).await? else {
             return Ok(None);
         };
         let source = HdfsSource {
-            line: Arc::clone(&self.line),
+            connection: Arc::clone(&self.connection),
             reader,
             operation,
         };
@@ -130,9 +130,13 @@ impl Engine for Hdfs {
 
 impl Hdfs {
     async fn files(&self, operation: Operation) -> PortResult<Vec<FileStatus>> {
-        let client = self.line.client(operation)?;
-        let listing = failure::absent_as_none(client.list_status(self.line.folder(), false));
-        let mut files = self.line.ask(operation, listing).await?.unwrap_or_default();
+        let client = self.connection.client(operation)?;
+        let listing = failure::absent_as_none(client.list_status(self.connection.folder(), false));
+        let mut files = self
+            .connection
+            .ask(operation, listing)
+            .await?
+            .unwrap_or_default();
         files.retain(|file| !file.isdir);
         Ok(files)
     }
@@ -143,9 +147,9 @@ impl Hdfs {
         for file in self.files(operation).await? {
             let written = i64::try_from(file.modification_time).unwrap_or(i64::MAX);
             if is_draft(&file.path) && written < oldest {
-                let client = self.line.client(operation)?;
+                let client = self.connection.client(operation)?;
                 let deleting = client.delete(&file.path, false);
-                self.line.ask(operation, deleting).await?;
+                self.connection.ask(operation, deleting).await?;
             }
         }
         Ok(())
@@ -153,7 +157,7 @@ impl Hdfs {
 }
 
 pub(crate) struct HdfsSource {
-    line: Arc<Line>,
+    connection: Arc<HdfsConnection>,
     reader: FileReader,
     operation: Operation,
 }
@@ -167,7 +171,7 @@ impl Source for HdfsSource {
     async fn part(&self, start: u64, length: usize) -> PortResult<Vec<u8>> {
         let start = usize::try_from(start).unwrap_or(usize::MAX);
         let reading = self.reader.read_range(start, length);
-        let bytes = self.line.transfer(self.operation, reading).await?;
+        let bytes = self.connection.transfer(self.operation, reading).await?;
         Ok(bytes.into())
     }
 }

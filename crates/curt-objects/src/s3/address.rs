@@ -11,7 +11,7 @@ const DEFAULT_REGION: &str = "us-east-1";
 
 /// What an address says, ready to ask.
 #[derive(Debug)]
-pub(super) struct Route {
+pub(super) struct S3Address {
     pub(super) bucket: Bucket,
     pub(super) credentials: Credentials,
     /// What comes before the names of key files in the names of objects: empty, or with a slash at the end.
@@ -19,7 +19,7 @@ pub(super) struct Route {
     pub(super) authorities: Option<RootCerts>,
 }
 
-impl Route {
+impl S3Address {
     /// `environment` is asked for what the address leaves out.
     pub(super) fn parse(
         text: &str,
@@ -140,37 +140,37 @@ fn invalid(detail: impl Into<String>) -> PortError {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> PortResult<Route> {
-        Route::parse(text, |_| None)
+    fn parse(text: &str) -> PortResult<S3Address> {
+        S3Address::parse(text, |_| None)
     }
 
-    fn url(route: &Route) -> String {
-        route.bucket.object_url(&route.prefix).to_string()
+    fn url(address: &S3Address) -> String {
+        address.bucket.object_url(&address.prefix).to_string()
     }
 
     #[test]
     fn a_bucket_is_a_host_and_with_an_endpoint_a_folder() {
-        let route = parse("s3://K:s%2Fs@keys/curt/prod?region=eu-west-1").unwrap();
+        let address = parse("s3://K:s%2Fs@keys/curt/prod?region=eu-west-1").unwrap();
         let want = "https://keys.s3.eu-west-1.amazonaws.com/curt/prod/";
-        assert_eq!(url(&route), want);
-        assert_eq!(route.credentials.secret(), "s/s");
-        let route = parse("s3://K:s@my.keys").unwrap();
-        assert_eq!(url(&route), "https://s3.us-east-1.amazonaws.com/my.keys/");
-        let route = parse("s3://K:s@keys/a?endpoint=http://127.0.0.1:9000/").unwrap();
-        assert_eq!(url(&route), "http://127.0.0.1:9000/keys/a/");
+        assert_eq!(url(&address), want);
+        assert_eq!(address.credentials.secret(), "s/s");
+        let address = parse("s3://K:s@my.keys").unwrap();
+        assert_eq!(url(&address), "https://s3.us-east-1.amazonaws.com/my.keys/");
+        let address = parse("s3://K:s@keys/a?endpoint=http://127.0.0.1:9000/").unwrap();
+        assert_eq!(url(&address), "http://127.0.0.1:9000/keys/a/");
     }
 
     #[test]
     fn the_environment_fills_in() {
         let environment = |name: &str| Some(format!("the-{name}"));
-        let route = Route::parse("s3://keys", environment).unwrap();
-        assert_eq!(route.bucket.region(), "the-AWS_REGION");
-        let credentials = &route.credentials;
+        let address = S3Address::parse("s3://keys", environment).unwrap();
+        assert_eq!(address.bucket.region(), "the-AWS_REGION");
+        let credentials = &address.credentials;
         assert_eq!(credentials.key(), "the-AWS_ACCESS_KEY_ID");
         assert_eq!(credentials.token(), Some("the-AWS_SESSION_TOKEN"));
-        let route = Route::parse("s3://K:s@keys?region=r", environment).unwrap();
-        assert_eq!(route.bucket.region(), "r");
-        assert_eq!(route.credentials.token(), None);
+        let address = S3Address::parse("s3://K:s@keys?region=r", environment).unwrap();
+        assert_eq!(address.bucket.region(), "r");
+        assert_eq!(address.credentials.token(), None);
     }
 
     #[test]

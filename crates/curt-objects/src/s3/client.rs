@@ -10,7 +10,7 @@ use ureq::Agent;
 use ureq::http::Request as HttpRequest;
 use ureq::tls::TlsConfig;
 
-use super::address::Route;
+use super::address::S3Address;
 use super::reply::Reply;
 use super::{S3Settings, failure};
 use crate::key_layout::Operation;
@@ -23,7 +23,7 @@ const SIGNATURE_SECONDS: u64 = 15 * 60;
 /// Sends signed requests, and blocks while it does.
 #[derive(Debug)]
 pub(super) struct Client {
-    pub(super) route: Route,
+    pub(super) address: S3Address,
     agent: Agent,
 }
 
@@ -66,9 +66,9 @@ impl<'a> Request<'a> {
 }
 
 impl Client {
-    pub(super) fn new(route: Route, settings: S3Settings) -> Self {
+    pub(super) fn new(address: S3Address, settings: S3Settings) -> Self {
         let mut tls = TlsConfig::builder();
-        if let Some(authorities) = &route.authorities {
+        if let Some(authorities) = &address.authorities {
             tls = tls.root_certs(authorities.clone());
         }
         let config = Agent::config_builder()
@@ -83,13 +83,13 @@ impl Client {
             .tls_config(tls.build())
             .build();
         Self {
-            route,
+            address,
             agent: config.into(),
         }
     }
 
     pub(super) fn send(&self, operation: Operation, request: &Request<'_>) -> PortResult<Reply> {
-        let bucket = &self.route.bucket;
+        let bucket = &self.address.bucket;
         self.exchange(request).map_err(|error| {
             let host = bucket.base_url().authority();
             failure::of_line(operation, host, error)
@@ -97,11 +97,11 @@ impl Client {
     }
 
     fn exchange(&self, request: &Request<'_>) -> Result<Reply, ureq::Error> {
-        let Route {
+        let S3Address {
             bucket,
             credentials,
             ..
-        } = &self.route;
+        } = &self.address;
         let url = sign(
             &Timestamp::now(),
             request.method,

@@ -40,7 +40,7 @@ use async_trait::async_trait;
 use curt_core::PortResult;
 use rusty_s3::Method;
 
-use self::address::Route;
+use self::address::S3Address;
 use self::client::{Client, Request};
 use self::draft::S3Draft;
 use self::reply::{child, elements};
@@ -77,9 +77,9 @@ pub struct S3 {
 impl S3KeyFile {
     /// Reads the address, and the environment for what it leaves out. Connects with the first call.
     pub fn open(address: &str, settings: S3Settings) -> PortResult<Self> {
-        let route = Route::parse(address, |name| std::env::var(name).ok())?;
+        let address = S3Address::parse(address, |name| std::env::var(name).ok())?;
         Ok(Self::new(S3 {
-            client: Arc::new(Client::new(route, settings)),
+            client: Arc::new(Client::new(address, settings)),
         }))
     }
 }
@@ -124,7 +124,7 @@ impl Engine for S3 {
 impl Client {
     /// The object of a key file.
     fn object(&self, name: &str) -> String {
-        format!("{}{name}{PUBLISHED_SUFFIX}", self.route.prefix)
+        format!("{}{name}{PUBLISHED_SUFFIX}", self.address.prefix)
     }
 
     fn names(&self, operation: Operation) -> PortResult<Vec<Box<str>>> {
@@ -134,7 +134,7 @@ impl Client {
             let mut request = Request::new(Method::Get, "")
                 .query("list-type", "2")
                 .query("delimiter", "/")
-                .query("prefix", &self.route.prefix);
+                .query("prefix", &self.address.prefix);
             if !next.is_empty() {
                 request = request.query("continuation-token", &next);
             }

@@ -94,7 +94,7 @@ impl Upload {
 pub(super) fn sweep(client: &Client, operation: Operation) -> PortResult<()> {
     let request = Request::new(Method::Get, "")
         .query("uploads", "")
-        .query("prefix", &client.route.prefix);
+        .query("prefix", &client.address.prefix);
     let reply = client.send(operation, &request)?;
     let oldest = Timestamp::now() - DRAFT_AGE_MAX;
     let old = reply.read_xml(|root| started_before(oldest, root));

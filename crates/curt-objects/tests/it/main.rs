@@ -4,6 +4,7 @@
 
 mod files;
 mod hdfs;
+mod hdfs_answers;
 mod key_files;
 mod s3;
 

@@ -1,38 +1,40 @@
+use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use curt_core::{ErrorKind, PortResult};
+use futures_util::FutureExt as _;
 use hdfs_native::{Client, HdfsError};
 
-use super::address::Route;
+use super::address::HdfsAddress;
 use super::{HdfsSettings, failure};
 use crate::key_layout::Operation;
 use crate::sealed::PUBLISHED_SUFFIX;
 
 /// The way to the cluster. The client itself waits for answers without end, so that every call has its limit here.
 #[derive(Debug)]
-pub(super) struct Line {
-    route: Route,
+pub(super) struct HdfsConnection {
+    address: HdfsAddress,
     pub(super) settings: HdfsSettings,
     client: Mutex<Option<Client>>,
 }
 
-impl Line {
-    pub(super) fn new(route: Route, settings: HdfsSettings) -> Self {
+impl HdfsConnection {
+    pub(super) fn new(address: HdfsAddress, settings: HdfsSettings) -> Self {
         Self {
-            route,
+            address,
             settings,
             client: Mutex::default(),
         }
     }
 
     pub(super) fn client(&self, operation: Operation) -> PortResult<Client> {
-        let mut held = self.held();
-        if let Some(client) = &*held {
+        let mut client_slot = self.locked_client();
+        if let Some(client) = &*client_slot {
             return Ok(client.clone());
         }
-        let client = self.route.client(self.settings, operation)?;
-        *held = Some(client.clone());
+        let client = self.address.client(self.settings, operation)?;
+        *client_slot = Some(client.clone());
         Ok(client)
     }
 
@@ -62,16 +64,24 @@ impl Line {
         operation: Operation,
         work: impl Future<Output = Result<T, HdfsError>>,
     ) -> PortResult<T> {
-        match tokio::time::timeout(limit, work).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(failure::of(operation, error)),
-            Err(_) => {
-                // A connection that went silent is never noticed by the client: the next call makes a new one.
-                *self.held() = None;
-                let detail = format!("no answer within {limit:?}: check that the cluster runs");
-                Err(operation.error(ErrorKind::Timeout, detail))
-            }
-        }
+        // The client panics at a file name that is no UTF-8: an answer must not end the task that asked.
+        let work = AssertUnwindSafe(work).catch_unwind();
+        let (kind, detail) = match tokio::time::timeout(limit, work).await {
+            Ok(Ok(Ok(answer))) => return Ok(answer),
+            Ok(Ok(Err(error))) => return Err(failure::of(operation, error)),
+            Ok(Err(_)) => (
+                ErrorKind::Unavailable,
+                "its answer cannot be read: check that this is a NameNode of a known version"
+                    .into(),
+            ),
+            Err(_) => (
+                ErrorKind::Timeout,
+                format!("no answer within {limit:?}: check that the cluster runs"),
+            ),
+        };
+        // A connection that went silent is never noticed by the client: the next call makes a new one.
+        *self.locked_client() = None;
+        Err(operation.error(kind, detail))
     }
 
     pub(super) async fn has(&self, path: &str, operation: Operation) -> PortResult<bool> {
@@ -82,7 +92,7 @@ impl Line {
 
     /// Where the published file is, or would be.
     pub(super) fn published(&self, name: &str) -> String {
-        format!("{}/{name}{}", self.route.folder, PUBLISHED_SUFFIX)
+        format!("{}/{name}{}", self.address.folder, PUBLISHED_SUFFIX)
     }
 
     /// A path that only its writer knows.
@@ -90,16 +100,16 @@ impl Line {
         let own: u64 = rand::random();
         format!(
             "{}/.{name}.{own:016x}{}",
-            self.route.folder,
+            self.address.folder,
             super::DRAFT_SUFFIX
         )
     }
 
     pub(super) fn folder(&self) -> &str {
-        &self.route.folder
+        &self.address.folder
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Client>> {
+    fn locked_client(&self) -> MutexGuard<'_, Option<Client>> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
