@@ -14,8 +14,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use curt_accounts::{Principal, rate_limit_prefix};
-use curt_core::OwnerId;
+use curt_accounts::{CallerId, Principal};
 use curt_core::limits::HTTP_BODY_BYTES_MAX;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -47,7 +46,7 @@ struct Held {
     small: u64,
     large: u64,
     /// Clients that hold something, and no others.
-    clients: HashMap<Client, Share>,
+    clients: HashMap<CallerId, Share>,
 }
 
 /// What one client holds.
@@ -58,30 +57,23 @@ struct Share {
     bulk_requests: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Client {
-    Address(IpAddr),
-    User(OwnerId),
-}
-
 /// Where a body comes from. What it holds counts for its address, and for the user if one is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodySource {
-    address: IpAddr,
-    user: Option<OwnerId>,
+    address: CallerId,
+    user: Option<CallerId>,
 }
 
 impl BodySource {
     pub(crate) fn new(address: IpAddr, principal: Option<&Principal>) -> Self {
         Self {
-            address: rate_limit_prefix(address),
-            user: principal.map(|principal| principal.user),
+            address: CallerId::address(address),
+            user: principal.map(|principal| CallerId::User(principal.user)),
         }
     }
 
-    fn clients(self) -> impl Iterator<Item = Client> {
-        let address = Some(Client::Address(self.address));
-        address.into_iter().chain(self.user.map(Client::User))
+    fn clients(self) -> impl Iterator<Item = CallerId> {
+        std::iter::once(self.address).chain(self.user)
     }
 }
 
@@ -117,7 +109,7 @@ impl BodyBudget {
     pub(crate) fn begin_bulk(self: &Arc<Self>, source: BodySource) -> Result<BulkPermit, Problem> {
         let mut held = self.locked();
         let most = self.bulk_per_client_max;
-        let is_full = |client: &Client| {
+        let is_full = |client: &CallerId| {
             let share = held.clients.get(client);
             share.is_some_and(|share| share.bulk_requests >= most)
         };
@@ -226,7 +218,7 @@ impl Held {
     }
 
     /// Takes something from a client's share, and forgets the client who holds nothing more.
-    fn update(&mut self, client: Client, change: impl FnOnce(&mut Share)) {
+    fn update(&mut self, client: CallerId, change: impl FnOnce(&mut Share)) {
         if let Some(share) = self.clients.get_mut(&client) {
             change(share);
             if *share == Share::default() {
@@ -316,6 +308,7 @@ impl HeldByAnswer {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use curt_core::OwnerId;
     use futures_util::FutureExt as _;
 
     use super::*;
@@ -336,8 +329,8 @@ mod tests {
     fn from(address: u16, user: Option<u64>) -> BodySource {
         let [high, low] = address.to_be_bytes();
         BodySource {
-            address: IpAddr::V4(Ipv4Addr::new(198, 18, high, low)),
-            user: user.map(OwnerId),
+            address: CallerId::address(Ipv4Addr::new(198, 18, high, low).into()),
+            user: user.map(|user| CallerId::User(OwnerId(user))),
         }
     }
 

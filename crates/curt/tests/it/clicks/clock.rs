@@ -17,6 +17,7 @@ use crate::api::Api;
 use crate::length::length;
 use crate::preload::build_library;
 use crate::site::Site;
+use crate::users::Browser;
 use crate::wait::eventually;
 
 const VISITORS: usize = 4;
@@ -160,7 +161,9 @@ fn a_clock_that_was_years_ahead_purges_nothing() {
     wait_for_clock(&site, true);
 
     // The same for a process that knows the clock only as it is wrong. Sessions are looked through at its start.
-    let cookie = sign_in(&site);
+    let email = "ann@example.com";
+    let password = site.app().run(&["user", "add", email]).unwrap();
+    let browser = Browser::sign_in(&site, email, password.trim());
     site.kill();
     set_ahead(&ahead, THREE_YEARS);
     site.restart();
@@ -170,23 +173,14 @@ fn a_clock_that_was_years_ahead_purges_nothing() {
     site.restart();
     follow_all(&site, &keys, 302);
     wait_for_clock(&site, true);
-    let mine = Request::get("/api/v1/users/me").header("Cookie", &cookie);
+    // Not by its own `send`: the server has another port since then.
+    let mine = browser.signed(Request::get("/api/v1/users/me"));
     let answer = Api::new(site.http(), "").send(&mine).unwrap();
     assert_eq!(answer.status, 200, "the session ended: {answer:?}");
     // Neither are single clicks removed, which are kept for 30 days.
     let page = site.api().get(&format!("/api/v1/links/{}/clicks", keys[0]));
     let clicks = page.unwrap().json()["clicks"].as_array().unwrap().len();
     assert!(clicks >= 1, "{clicks}");
-}
-
-/// The cookie of a new user's session.
-fn sign_in(site: &Site) -> String {
-    let email = "ann@example.com";
-    let password = site.app().run(&["user", "add", email]).unwrap();
-    let shown = json!({ "email": email, "password": password.trim() });
-    let answer = site.api().post("/api/v1/sessions", &shown).unwrap();
-    assert_eq!(answer.status, 201, "{answer:?}");
-    format!("curt_session={}", answer.cookie("curt_session").unwrap())
 }
 
 /// Visitors meet every link while it is expired, and the schedule has many turns.

@@ -1,4 +1,4 @@
-//! Somebody who is signed in.
+//! A browser with a session.
 
 use std::net::SocketAddr;
 
@@ -8,13 +8,13 @@ use serde_json::json;
 use crate::api::{Answer, Api};
 use crate::site::Site;
 
-pub(super) struct Browser {
+pub(crate) struct Browser {
     server: SocketAddr,
     cookie: String,
 }
 
 impl Browser {
-    pub(super) fn sign_in(site: &Site, email: &str, password: &str) -> Self {
+    pub(crate) fn sign_in(site: &Site, email: &str, password: &str) -> Self {
         let shown = json!({ "email": email, "password": password });
         let request = Request::post("/api/v1/sessions").json(&shown);
         let answer = site.api().send(&request).unwrap();
@@ -32,7 +32,7 @@ impl Browser {
     }
 
     /// The request as the browser sends it from one of the server's pages.
-    pub(super) fn signed(&self, request: Request) -> Request {
+    pub(crate) fn signed(&self, request: Request) -> Request {
         request
             .header("Cookie", &self.cookie)
             .header("Origin", format!("http://{}", self.server))

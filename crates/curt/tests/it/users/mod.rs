@@ -10,6 +10,8 @@ mod secrets;
 mod timing;
 mod waiting;
 
+pub(crate) use browser::Browser;
+
 use std::time::Duration;
 
 use curt_testkit::http::Request;
