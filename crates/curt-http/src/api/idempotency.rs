@@ -83,3 +83,45 @@ impl io::Write for HashWriter {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use curt_testkit::fuzz::Fuzz;
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn read(value: &[u8], host: u8) -> Result<IdempotencyKey, Problem> {
+        let value = HeaderValue::from_bytes(value)
+            .map_err(|_| Problem::new(ProblemCode::MalformedRequest))?;
+        let headers = HeaderMap::from_iter([(HeaderName::from_static(IDEMPOTENCY_KEY), value)]);
+        let address = Ipv4Addr::new(192, 0, 2, host).into();
+        let read = read_idempotency_key(&headers, None, address, "create", &"body")?;
+        Ok(read.expect("the header is there"))
+    }
+
+    #[test]
+    fn mutated_headers_are_refused_or_recorded_as_digests() {
+        let longest = "k".repeat(IDEMPOTENCY_KEY_BYTES_MAX);
+        Fuzz::new(
+            "Idempotency-Key",
+            ["a", "8e03978e-40d5-43dd-bc93", &longest],
+        )
+        .with_words([" ", "\t", "\u{e4}", "\"a\"", "anonymous-", &longest])
+        .run(|value| {
+            let is_sound = (1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&value.len())
+                && value.iter().all(|byte| (b'!'..=b'~').contains(byte));
+            let Ok(read_key) = read(value, 1) else {
+                assert!(!is_sound, "refused");
+                return false;
+            };
+            assert!(is_sound, "taken");
+            assert!(read_key.key.len() <= IDEMPOTENCY_KEY_BYTES_MAX);
+            assert_eq!(read(value, 1).unwrap().key, read_key.key, "no retry");
+            assert_ne!(read(value, 2).unwrap().key, read_key.key, "shared");
+            true
+        });
+    }
+}
