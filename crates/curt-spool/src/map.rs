@@ -98,3 +98,68 @@ impl MappedWriter {
         published.store(word.to_le(), Ordering::Release);
     }
 }
+
+/// `make miri` runs these under Miri, which knows no mapped files: the memory is anonymous.
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    const PAYLOAD: [u8; 11] = *b"one payload";
+    const FRAME_BYTES: usize = 24;
+    const FRAMES: usize = 20;
+
+    fn anonymous(bytes: usize) -> (Arc<Map>, MappedWriter) {
+        let memory = MmapOptions::new().len(bytes).map_anon().unwrap();
+        let map = Arc::new(Map { raw: memory.into() });
+        let writer = MappedWriter {
+            map: Arc::clone(&map),
+        };
+        (map, writer)
+    }
+
+    /// The word, and the payload that it makes count.
+    fn read(map: &Map, at: usize) -> (u64, Option<[u8; PAYLOAD.len()]>) {
+        let start = map.raw.as_mut_ptr();
+        // SAFETY: in bounds and aligned, as every frame of these tests.
+        let word = unsafe { AtomicU64::from_ptr(start.add(at).cast()) }.load(Ordering::Acquire);
+        // SAFETY: a word that is not zero was stored after its payload, which is not written again.
+        let payload = || unsafe { start.add(at + WORD_BYTES).cast::<[u8; 11]>().read() };
+        (u64::from_le(word), (word != 0).then(payload))
+    }
+
+    #[test]
+    fn a_word_that_is_seen_has_its_payload() {
+        let (map, mut writer) = anonymous(FRAMES * FRAME_BYTES);
+        let writing = thread::spawn(move || {
+            for frame in 0..FRAMES {
+                writer.write(frame * FRAME_BYTES, frame as u64 + 1, &PAYLOAD);
+            }
+        });
+        for frame in 0..FRAMES {
+            let (word, payload) = loop {
+                match read(&map, frame * FRAME_BYTES) {
+                    (word, Some(payload)) => break (word, payload),
+                    (_, None) => thread::yield_now(),
+                }
+            };
+            assert_eq!((word, payload), (frame as u64 + 1, PAYLOAD));
+        }
+        writing.join().unwrap();
+    }
+
+    #[test]
+    fn nothing_is_written_outside_the_map() {
+        let bytes = WORD_BYTES + PAYLOAD.len();
+        for at in [1, WORD_BYTES, bytes, usize::MAX, usize::MAX - 7] {
+            let (map, mut writer) = anonymous(bytes);
+            let write = move || writer.write(at, 1, &PAYLOAD);
+            assert!(thread::spawn(write).join().is_err(), "{at}");
+            assert_eq!(read(&map, 0), (0, None));
+        }
+        let (map, mut writer) = anonymous(bytes);
+        writer.write(0, 7, &PAYLOAD);
+        assert_eq!(read(&map, 0), (7, Some(PAYLOAD)));
+    }
+}
