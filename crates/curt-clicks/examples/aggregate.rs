@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use curt_clicks::aggregate::{Aggregate, AggregateSettings, SaltWanted};
-use curt_clicks::classify::Countries;
+use curt_clicks::classify::{Countries, ReferenceData};
 use curt_clicks::record::{ClickRecord, Method, Outcome};
 use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
 
@@ -35,7 +35,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(path) => Countries::open(Path::new(&path))?,
         None => Countries::none(),
     };
-    let (countries, traffic) = (Arc::new(countries), Traffic::new(clicks));
+    let reference = Arc::new(ReferenceData {
+        countries,
+        ..ReferenceData::default()
+    });
+    let traffic = Traffic::new(clicks);
     let default = AggregateSettings::default();
     let rollups_alone = AggregateSettings {
         clicks_max: None,
@@ -51,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("rollups alone, long windows", long_windows),
         ("rollups and clicks", default),
     ] {
-        let mut aggregate = Aggregate::new(settings, Arc::clone(&countries));
+        let mut aggregate = Aggregate::new(settings, Arc::clone(&reference));
         let drawing = run(clicks, &traffic, |click| click.key.len());
         let (mut rollups, mut windows, mut most_bytes) = (0, 0, 0);
         let mut number = 0;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_clicks::aggregate::{Aggregate, AggregateSettings, Aggregated, SaltWanted};
-use curt_clicks::classify::Countries;
+use curt_clicks::classify::ReferenceData;
 use curt_clicks::record::{ClickRecord, Method, Outcome};
 use curt_core::{
     Attribution, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, DomainId, LinkId, LinkRef,
@@ -62,7 +62,7 @@ fn link(key: &str) -> ClickSubject {
 }
 
 fn new_aggregate(settings: AggregateSettings) -> Aggregate {
-    Aggregate::new(settings, Arc::new(Countries::none()))
+    Aggregate::new(settings, Arc::new(ReferenceData::default()))
 }
 
 fn add(aggregate: &mut Aggregate, click: &ClickRecord<'_>) {

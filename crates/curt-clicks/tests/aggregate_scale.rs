@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_clicks::aggregate::{Aggregate, AggregateSettings, SaltWanted};
-use curt_clicks::classify::Countries;
+use curt_clicks::classify::ReferenceData;
 use curt_clicks::record::{self, ClickRecord, Method, Outcome};
 use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
 use curt_testkit::length::{is_full, length};
@@ -35,7 +35,7 @@ fn a_day_of_clicks_is_aggregated_in_bounded_memory_and_a_million_per_cpu_second(
     let clicks: u64 = length(100_000, 100_000_000);
     let records = records();
     let settings = AggregateSettings::default();
-    let mut aggregate = Aggregate::new(settings, Arc::new(Countries::none()));
+    let mut aggregate = Aggregate::new(settings, Arc::new(ReferenceData::default()));
     // What is remembered about agents and referrers is bounded, and is not what is asked here.
     for bytes in &records {
         add(&mut aggregate, bytes);

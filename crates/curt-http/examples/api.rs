@@ -9,6 +9,7 @@ use std::sync::Arc;
 use curt_accounts::{
     AccountError, AccountServices, AccountSettings, LimitSettings, NewKey, Origin,
 };
+use curt_clicks::classify::ClickRules;
 use curt_clicks::report::Reports;
 use curt_core::{Allowance, Alphabet, Clock, Scopes, SystemClock};
 use curt_http::server::Server;
@@ -71,6 +72,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let reports = Arc::new(Reports::new(Arc::new(MemoryClickStore::new()), None));
     let app = Arc::new(App {
         clicks: None,
+        click_rules: ClickRules::built_in(),
         reports: Some(reports),
         links,
         resolver: Arc::clone(&resolver),

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use curt_accounts::AccountServices;
+use curt_clicks::classify::ClickRules;
 use curt_clicks::report::Reports;
 use curt_core::{Clock, PortResult};
 use curt_links::{LinkOperations, LinkPolicy, Links, Resolver};
@@ -32,6 +33,8 @@ pub struct App {
     pub scans: Arc<Scans>,
     /// Where clicks are written down; `None`: nowhere.
     pub clicks: Option<RouterClicks>,
+    /// Who counts as a person, for limits on clicks.
+    pub click_rules: Arc<ClickRules>,
     /// What was counted of clicks; `None`: nothing is.
     pub reports: Option<Arc<Reports>>,
 }

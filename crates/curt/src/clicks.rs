@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use curt_clicks::capture::Capture;
-use curt_clicks::classify::Countries;
+use curt_clicks::classify::{Countries, ReferenceData};
 use curt_clicks::consume::{ConsumerMetrics, ConsumerPorts, CountingState, Pipeline, Retention};
 use curt_clicks::report::Reports;
 use curt_core::ClockGuard;
@@ -129,7 +129,7 @@ fn count(
         dead_letters: spool,
         store: store.clone(),
         clock: stores.clock.clone(),
-        countries: Arc::new(countries(settings)?),
+        reference: Arc::new(reference(settings)?),
     };
     let metrics = ConsumerMetrics::register(registry);
     let pipeline = Pipeline::new(ports, settings.flush, metrics.clone());
@@ -139,6 +139,14 @@ fn count(
         .guarded_by(clock_guard);
     supervisor.start("click-retention", |stop| retention.run(stop));
     Ok(counting)
+}
+
+/// Loads the files that clicks are read by.
+pub(crate) fn reference(settings: &ClickSettings) -> anyhow::Result<ReferenceData> {
+    Ok(ReferenceData {
+        rules: settings.rules.clone(),
+        countries: countries(settings)?,
+    })
 }
 
 fn countries(settings: &ClickSettings) -> anyhow::Result<Countries> {

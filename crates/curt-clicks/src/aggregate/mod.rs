@@ -22,7 +22,7 @@ use curt_core::{
 
 pub use salts::{SaltWanted, Salts};
 
-use crate::classify::{Classifier, Countries, Facts};
+use crate::classify::{Classifier, Facts, ReferenceData};
 use crate::record::{ClickRecord, Outcome};
 use rollups::Rollups;
 use table::SubjectIndex;
@@ -89,10 +89,10 @@ impl Aggregated {
 
 impl Aggregate {
     #[must_use]
-    pub fn new(settings: AggregateSettings, countries: Arc<Countries>) -> Self {
+    pub fn new(settings: AggregateSettings, reference: Arc<ReferenceData>) -> Self {
         Self {
             settings,
-            classifier: Classifier::new(countries),
+            classifier: Classifier::new(reference),
             salts: Salts::default(),
             rollups: Rollups::default(),
             clicks: Vec::new(),

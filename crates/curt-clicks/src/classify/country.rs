@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use maxminddb::{PathElement, Reader};
 
-use super::Code;
+use super::{Code, ReferenceData};
 
 /// Where the code stands in a record: lists of countries alone keep it at the top, MaxMind's own files inside.
 const PATHS: [&[PathElement<'static>]; 2] = [
@@ -47,21 +47,21 @@ impl Countries {
 /// Asks a list, and remembers the country of each record that it has met: finding the record is cheap, decoding it
 /// is not.
 pub(super) struct CountryLookups {
-    countries: Arc<Countries>,
+    reference: Arc<ReferenceData>,
     by_record: HashMap<usize, Code>,
 }
 
 impl CountryLookups {
-    pub(super) fn new(countries: Arc<Countries>) -> Self {
+    pub(super) fn new(reference: Arc<ReferenceData>) -> Self {
         Self {
-            countries,
+            reference,
             by_record: HashMap::new(),
         }
     }
 
     /// Unknown where the list has no such network, does not cover the address's family, or is damaged there.
     pub(super) fn country(&mut self, address: IpAddr) -> Code {
-        let Some(reader) = &self.countries.0 else {
+        let Some(reader) = &self.reference.countries.0 else {
             return Code::UNKNOWN;
         };
         let Ok(found) = reader.lookup(address.to_canonical()) else {
@@ -94,13 +94,17 @@ mod tests {
 
     use super::*;
 
-    fn written(networks: &[(&str, Value)]) -> Arc<Countries> {
+    fn written(networks: &[(&str, Value)]) -> Arc<ReferenceData> {
         let mut writer = Writer::new("test");
         for (network, record) in networks {
             let network: ipnet::IpNet = network.parse().unwrap();
             writer.insert_value(network, record.clone()).unwrap();
         }
-        Arc::new(Countries::from_bytes(writer.to_bytes().unwrap()).unwrap())
+        let countries = Countries::from_bytes(writer.to_bytes().unwrap()).unwrap();
+        Arc::new(ReferenceData {
+            countries,
+            ..ReferenceData::default()
+        })
     }
 
     fn flat(code: &str) -> Value {
@@ -140,7 +144,7 @@ mod tests {
 
     #[test]
     fn without_a_list_every_country_is_unknown() {
-        let mut lookups = CountryLookups::new(Arc::new(Countries::none()));
+        let mut lookups = CountryLookups::new(Arc::default());
         assert_eq!(country(&mut lookups, "8.8.8.8"), "unknown");
     }
 
@@ -180,7 +184,10 @@ mod tests {
                 let Ok(countries) = Countries::from_bytes(input.to_vec()) else {
                     return false;
                 };
-                let mut lookups = CountryLookups::new(Arc::new(countries));
+                let mut lookups = CountryLookups::new(Arc::new(ReferenceData {
+                    countries,
+                    ..ReferenceData::default()
+                }));
                 for address in [
                     "81.2.69.142",
                     "89.160.20.128",

@@ -4,11 +4,11 @@
 //! cannot be told is [`UNKNOWN`].
 
 mod agent;
-mod bots;
 mod code;
 mod country;
 mod language;
 mod referrer;
+mod rules;
 
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use quick_cache::unsync::Cache;
 pub use agent::{Agent, Device};
 pub use code::Code;
 pub use country::{Countries, CountriesError};
+pub use rules::{BUILT_IN, ClickRules, RulesError, RulesProblem};
 
 use crate::record::{ClickRecord, Method};
 use country::CountryLookups;
@@ -30,8 +31,25 @@ pub const DIRECT: &str = "direct";
 /// Texts whose reading is remembered, of each sort. Most clicks come from a few thousand browsers.
 const REMEMBERED: usize = 16_384;
 
+/// What clicks are read by: rules and lists that are loaded at the start.
+pub struct ReferenceData {
+    pub rules: Arc<ClickRules>,
+    pub countries: Countries,
+}
+
+impl Default for ReferenceData {
+    /// The built-in rules and no lists.
+    fn default() -> Self {
+        Self {
+            rules: ClickRules::built_in(),
+            countries: Countries::none(),
+        }
+    }
+}
+
 /// Reads clicks, and remembers what it has read before. One per consumer.
 pub struct Classifier {
+    rules: Arc<ClickRules>,
     agents: Cache<Box<[u8]>, Arc<Agent>>,
     referrers: Cache<Box<[u8]>, Arc<str>>,
     countries: CountryLookups,
@@ -61,12 +79,12 @@ impl Facts {
 
 impl Classifier {
     #[must_use]
-    pub fn new(countries: Arc<Countries>) -> Self {
-        bots::prepare();
+    pub fn new(reference: Arc<ReferenceData>) -> Self {
         Self {
+            rules: Arc::clone(&reference.rules),
             agents: Cache::new(REMEMBERED),
             referrers: Cache::new(REMEMBERED),
-            countries: CountryLookups::new(countries),
+            countries: CountryLookups::new(reference),
             direct: DIRECT.into(),
         }
     }
@@ -74,7 +92,7 @@ impl Classifier {
     pub fn facts(&mut self, click: &ClickRecord<'_>) -> Facts {
         let agent = self.agent(click.agent);
         Facts {
-            class: class(click, &agent),
+            class: class(click, agent.device != Device::Bot),
             agent,
             referrer: self.referrer(click.referrer),
             country: self.countries.country(click.address),
@@ -86,7 +104,7 @@ impl Classifier {
         if let Some(known) = self.agents.get(text) {
             return Arc::clone(known);
         }
-        let agent = Arc::new(Agent::read(&String::from_utf8_lossy(text)));
+        let agent = Arc::new(self.rules.read(text));
         self.agents.insert(text.into(), Arc::clone(&agent));
         agent
     }
@@ -104,21 +122,23 @@ impl Classifier {
     }
 }
 
-/// Whether the click is a person's, for limits on clicks. Takes some microseconds, as nothing is remembered.
-#[must_use]
-pub fn is_human(click: &ClickRecord<'_>) -> bool {
-    class(click, &Agent::read(&String::from_utf8_lossy(click.agent))) == ClickClass::Human
+impl ClickRules {
+    /// Whether the click is a person's, for limits on clicks. Takes about a microsecond, as nothing is remembered.
+    #[must_use]
+    pub fn counts_as_human(&self, click: &ClickRecord<'_>) -> bool {
+        class(click, self.is_human(click.agent)) == ClickClass::Human
+    }
 }
 
 /// A look at the headers alone and a page that is only fetched ahead are never a person's click, whoever asks.
-fn class(click: &ClickRecord<'_>, agent: &Agent) -> ClickClass {
+fn class(click: &ClickRecord<'_>, is_human: bool) -> ClickClass {
     if click.method == Method::Head {
         ClickClass::Head
     } else if click.prefetch {
         ClickClass::Prefetch
-    } else if agent.device == Device::Bot {
-        ClickClass::Bot
-    } else {
+    } else if is_human {
         ClickClass::Human
+    } else {
+        ClickClass::Bot
     }
 }

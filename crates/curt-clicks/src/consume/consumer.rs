@@ -50,13 +50,13 @@ enum Found {
 
 impl<'a> Consumer<'a> {
     pub(super) fn new(pipeline: &'a Pipeline, partition: u32) -> Self {
-        let countries = pipeline.ports.countries.clone();
+        let reference = pipeline.ports.reference.clone();
         Self {
             pipeline,
             partition,
             counted: None,
             next: 0,
-            aggregate: Aggregate::new(pipeline.settings.aggregate, countries),
+            aggregate: Aggregate::new(pipeline.settings.aggregate, reference),
             window_end: None,
             unapplied: None,
             is_tight: false,

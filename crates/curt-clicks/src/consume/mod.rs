@@ -31,7 +31,7 @@ pub use retention::{Retention, RetentionSettings};
 pub use state::{CountingProblem, CountingState};
 
 use crate::aggregate::AggregateSettings;
-use crate::classify::Countries;
+use crate::classify::ReferenceData;
 use consumer::Consumer;
 
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub struct ConsumerPorts {
     pub dead_letters: Arc<dyn DeadLetters>,
     pub store: Arc<dyn ClickStore>,
     pub clock: Arc<dyn Clock>,
-    pub countries: Arc<Countries>,
+    pub reference: Arc<ReferenceData>,
 }
 
 pub struct Pipeline {

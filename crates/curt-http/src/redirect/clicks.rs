@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use curt_clicks::capture::Capture;
-use curt_clicks::classify;
+use curt_clicks::classify::ClickRules;
 use curt_clicks::record::{ClickRecord, Method, Outcome};
 use curt_core::{Attribution, DomainId, UnixMillis};
 use http::header::{ACCEPT_LANGUAGE, REFERER, USER_AGENT};
@@ -105,8 +105,13 @@ impl Client {
     }
 
     /// Whether it is a person's, who alone is counted where a link has only so many clicks.
-    pub(crate) fn is_human(&self, asked: RequestedLink<'_>, now: UnixMillis) -> bool {
-        classify::is_human(&self.click(asked, now))
+    pub(crate) fn is_human(
+        &self,
+        rules: &ClickRules,
+        asked: RequestedLink<'_>,
+        now: UnixMillis,
+    ) -> bool {
+        rules.counts_as_human(&self.click(asked, now))
     }
 
     fn click<'a>(&'a self, asked: RequestedLink<'a>, now: UnixMillis) -> ClickRecord<'a> {

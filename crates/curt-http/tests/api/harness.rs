@@ -11,6 +11,7 @@ use curt_accounts::{
     AccountServices, AccountSettings, LimitSettings, NewKey, Origin, PasswordSettings, SignIn,
     UserRef,
 };
+use curt_clicks::classify::ClickRules;
 use curt_clicks::report::Reports;
 use curt_core::clock::ManualClock;
 use curt_core::ports::Users;
@@ -158,6 +159,7 @@ impl World {
         let ready = Readiness::new();
         let app = Arc::new(App {
             clicks: None,
+            click_rules: ClickRules::built_in(),
             reports,
             links,
             resolver,

@@ -2,6 +2,7 @@ use clap::Args;
 use curt_sqlite::Access;
 
 use crate::cli::ConfigArgs;
+use crate::clicks;
 use crate::commands::block_on;
 use crate::config::{self, Config};
 use crate::wiring::{self, KeyStores};
@@ -19,12 +20,16 @@ pub(crate) struct Check {
     #[arg(long)]
     defaults: bool,
 
-    /// Also ask every engine that runs elsewhere for a sign of life
+    /// Print the built-in rules for user agents instead, as a file for clicks.rules
     #[arg(long, conflicts_with = "defaults")]
+    rules: bool,
+
+    /// Also ask every engine that runs elsewhere for a sign of life
+    #[arg(long, conflicts_with_all = ["defaults", "rules"])]
     reach: bool,
 
     /// Print JSON
-    #[arg(long, conflicts_with = "defaults")]
+    #[arg(long, conflicts_with_all = ["defaults", "rules"])]
     json: bool,
 }
 
@@ -34,7 +39,14 @@ impl Check {
             print!("{}", config::default_text());
             return Ok(());
         }
+        if self.rules {
+            print!("{}", curt_clicks::classify::BUILT_IN);
+            return Ok(());
+        }
         let config = Config::load(&self.config)?;
+        if let Some(settings) = &config.clicks {
+            clicks::reference(settings)?;
+        }
         block_on(async { wiring::check_addresses(&config) })?;
         if self.json {
             println!("{}", serde_json::to_string_pretty(&config.shown())?);

@@ -173,7 +173,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         link_metrics.clone(),
     );
     let accounts = stores.account_services(config)?;
-    let ready = starting();
+    let (ready, http_metrics) = (starting(), HttpMetrics::register(&mut registry));
     keep_policy(config, &supervisor, &accounts, &policy, &ready).await?;
     let clock_guard = watch_clock(config, &stores, &supervisor, &ready, &mut registry).await;
     account_tasks::start_session_purge(&supervisor, &accounts, &clock_guard);
@@ -187,9 +187,9 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         supervisor.start("purge", |stop| purger.run(stop));
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
-    let http_metrics = HttpMetrics::register(&mut registry);
     let app = Arc::new(App {
         clicks: clicks.router,
+        click_rules: config.click_rules.rules.clone(),
         reports: clicks.reports,
         links,
         resolver,

@@ -281,6 +281,7 @@ pub(crate) struct Clicks {
     pub(crate) rollup_retention: String,
     pub(crate) addresses: bool,
     pub(crate) dead_letters_max: String,
+    pub(crate) rules: String,
     pub(crate) countries: String,
 }
 

@@ -18,7 +18,6 @@ use curt_memory::{MemoryClickStore, MemoryClickStream, MemoryDeadLetters};
 use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
-use crate::classify::Countries;
 use crate::consume::{ConsumerMetrics, ConsumerPorts, ConsumerSettings, Pipeline};
 use crate::record::{self, ClickRecord, Method, Outcome};
 
@@ -61,7 +60,7 @@ impl World {
             dead_letters: self.dead_letters.clone(),
             store: self.store.clone(),
             clock: self.clock.clone(),
-            countries: Arc::new(Countries::none()),
+            reference: Arc::default(),
         }
     }
 

@@ -269,8 +269,10 @@ impl<'a> ClickRecord<'a> {
                 tags: PackedTags::from_packed(&tags),
             },
         };
-        let counts = || self.client.is_human(asked, self.app.clock.now());
-        let counts = link.max_clicks.is_some() && counts();
+        let counts = link.max_clicks.is_some() && {
+            let (rules, now) = (&self.app.click_rules, self.app.clock.now());
+            self.client.is_human(rules, asked, now)
+        };
         let spent = self.app.resolver.spend(link, counts).await;
         match spent.map_err(Problem::from)? {
             // What takes no click does not see the target either, or the limit would be none.

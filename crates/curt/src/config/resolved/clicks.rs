@@ -1,7 +1,9 @@
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use curt_clicks::aggregate::AggregateSettings;
+use curt_clicks::classify::ClickRules;
 use curt_clicks::consume::{ConsumerSettings, RetentionSettings};
 use curt_spool::SpoolSettings;
 
@@ -16,7 +18,32 @@ pub(crate) struct ClickSettings {
     pub(crate) spool: SpoolSettings,
     pub(crate) flush: ConsumerSettings,
     pub(crate) retention: RetentionSettings,
+    pub(crate) rules: Arc<ClickRules>,
     pub(crate) countries: Option<PathBuf>,
+}
+
+/// Rules for user agents, which tell people from programs also where clicks are not written down.
+#[derive(Debug)]
+pub(crate) struct ClickRuleSettings {
+    pub(crate) rules: Arc<ClickRules>,
+    /// `None`: they are compiled in.
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// Reads the rules with the settings, so that a wrong file is refused like a wrong setting.
+pub(super) fn rules(raw: &raw::Clicks) -> Result<ClickRuleSettings, ConfigError> {
+    let path = Some(PathBuf::from(&raw.rules)).filter(|_| !raw.rules.is_empty());
+    let rules = match &path {
+        Some(path) => {
+            let rules = ClickRules::open(path);
+            Arc::new(at(
+                "clicks.rules",
+                rules.map_err(|problem| problem.to_string()),
+            )?)
+        }
+        None => ClickRules::built_in(),
+    };
+    Ok(ClickRuleSettings { rules, path })
 }
 
 /// `None`: clicks are not written down.
@@ -24,6 +51,7 @@ pub(super) fn resolve(
     raw: &raw::Clicks,
     spool_folder: &Path,
     workers: usize,
+    rules: &Arc<ClickRules>,
 ) -> Result<Option<ClickSettings>, ConfigError> {
     if !raw.capture {
         return Ok(None);
@@ -78,6 +106,7 @@ pub(super) fn resolve(
             )?,
             ..RetentionSettings::default()
         },
+        rules: rules.clone(),
         countries: countries.map(PathBuf::from),
     }))
 }

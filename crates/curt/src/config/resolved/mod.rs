@@ -18,7 +18,7 @@ use curt_links::resolve::NEGATIVE_TTL_MAX;
 use curt_links::{LinkSettings, PurgeSettings, ResolverSettings};
 use toml::Table;
 
-pub(crate) use self::clicks::ClickSettings;
+pub(crate) use self::clicks::{ClickRuleSettings, ClickSettings};
 use super::check::{at, positive, within};
 use super::raw::{self, Raw};
 use super::{ConfigError, units};
@@ -42,6 +42,7 @@ pub(crate) struct Config {
     pub(crate) limits: LimitSettings,
     /// `None`: clicks are not counted.
     pub(crate) clicks: Option<ClickSettings>,
+    pub(crate) click_rules: ClickRuleSettings,
     pub(crate) purge: PurgeSettings,
     pub(crate) clock_guard: ClockGuardSettings,
     pub(crate) log: LogSettings,
@@ -82,6 +83,7 @@ impl Config {
             &store,
             accounts::scans(&raw.limits, &store)?,
         )?;
+        let click_rules = clicks::rules(&raw.clicks)?;
         Ok(Self {
             admin_listen: server::admin_listen(&raw.server)?,
             api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,
@@ -89,7 +91,13 @@ impl Config {
                 hides_private: http.redirect.private_denied == PrivateDenied::Hidden,
                 ..cache(&raw.cache, &store)?
             },
-            clicks: clicks::resolve(&raw.clicks, store.stream.path(), http.server.workers)?,
+            clicks: clicks::resolve(
+                &raw.clicks,
+                store.stream.path(),
+                http.server.workers,
+                &click_rules.rules,
+            )?,
+            click_rules,
             store,
             links: links(&raw.links, &raw.server, &keys)?,
             blocklist: blocklist(&raw.links)?,

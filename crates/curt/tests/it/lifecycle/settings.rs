@@ -92,6 +92,7 @@ const BAD_SETTINGS: [&str; 98] = [
     "accounts.password_passes=0",
     "accounts.password_hashers=0",
     "limits.misses_per_address=30",
+    "clicks.rules=absent.txt",
     "limits.creations_per_key=many",
     "limits.link_passwords_per_link=5/0s",
     "limits.password_links_per_user=0",
@@ -209,4 +210,35 @@ fn what_check_prints_serves() {
     let mut api = crate::api::Api::new(server.http().unwrap(), site.token());
     let made = api.create("https://example.com/").unwrap().json();
     assert_eq!(made["key"].as_str().unwrap().len(), 11);
+}
+
+#[test]
+fn rules_for_clicks_are_checked_before_they_are_used() {
+    let site = Site::new(&[]);
+    let rules = printed(&site.output(&["check", "--rules"]));
+    let file = site.folder().join("rules.txt");
+    std::fs::write(&file, &rules).unwrap();
+    let check = ["check", "--set", "clicks.rules=rules.txt"];
+    printed(&site.output(&check));
+    std::fs::write(&file, rules.replace("tablet = iPad", "pad = iPad")).unwrap();
+    let output = site.output(&check);
+    assert_eq!(output.status.code(), Some(BAD_CONFIGURATION));
+    let line = rules
+        .lines()
+        .position(|line| line.starts_with("tablet = iPad"));
+    let expected = format!(
+        "clicks.rules: line {}: \"pad\" is no device",
+        line.unwrap() + 1
+    );
+    let said = stderr(&output);
+    assert!(said.contains(&expected), "{said}");
+
+    std::fs::write(site.folder().join("countries.mmdb"), "no list").unwrap();
+    let output = site.output(&["check", "--set", "clicks.countries=countries.mmdb"]);
+    assert!(!output.status.success());
+    assert!(
+        stderr(&output).contains("clicks.countries"),
+        "{}",
+        stderr(&output)
+    );
 }
