@@ -23,6 +23,8 @@ const LINKS: u32 = 100_000;
 const AGENTS: u32 = 5_000;
 const REFERRERS: u32 = 2_000;
 const LANGUAGES: [&str; 5] = ["en-US,en;q=0.9", "de", "fr-FR,fr;q=0.8", "pt-BR", "ja"];
+/// As much as the default settings allow.
+const WINDOW_BYTES_MAX: usize = 64 << 20;
 const DAY_MILLIS: u64 = 24 * 3_600_000;
 const START: UnixMillis = UnixMillis(1_800_000_000_000);
 
@@ -40,21 +42,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..ReferenceData::default()
     });
     let traffic = Traffic::new(clicks);
-    let default = AggregateSettings::default();
-    let rollups_alone = AggregateSettings {
-        clicks_max: None,
-        ..default
-    };
-    let long_windows = AggregateSettings {
-        rollups_max: 1_000_000,
-        bytes_max: 256 * 1_024 * 1_024,
-        ..rollups_alone
-    };
-    for (what, settings) in [
-        ("rollups alone", rollups_alone),
-        ("rollups alone, long windows", long_windows),
-        ("rollups and clicks", default),
+    for (what, keeps_clicks, bytes_max) in [
+        ("rollups alone, windows of 2 MiB", false, 2 << 20),
+        ("rollups alone", false, WINDOW_BYTES_MAX),
+        ("rollups and clicks", true, WINDOW_BYTES_MAX),
     ] {
+        let settings = AggregateSettings {
+            keeps_clicks,
+            ..AggregateSettings::default()
+        };
         let mut aggregate = Aggregate::new(settings, Arc::clone(&reference));
         let drawing = run(clicks, &traffic, |click| click.key.len());
         let (mut rollups, mut windows, mut most_bytes) = (0, 0, 0);
@@ -62,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let folding = run(clicks, &traffic, |click| {
             add(&mut aggregate, click);
             number += 1;
-            if aggregate.is_full() || number == clicks {
+            if aggregate.memory_bytes() >= bytes_max || number == clicks {
                 most_bytes = most_bytes.max(aggregate.memory_bytes());
                 let days = aggregate.take().days;
                 rollups += days

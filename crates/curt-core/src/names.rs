@@ -75,6 +75,8 @@ pub mod metric {
     pub const CLICKS_SKIPPED: &str = "curt_clicks_skipped";
     /// Whether clicks are counted: 1, or 0 while something stops it.
     pub const CLICKS_COUNTING: &str = "curt_clicks_counting";
+    /// Age of the oldest click in the spool that no consumer has read, in seconds.
+    pub const CLICKS_LAG: &str = "curt_clicks_lag_seconds";
     /// Days of subjects and single clicks that damage to the clicks database cost, by what.
     pub const CLICKS_DAMAGED: &str = "curt_clicks_damaged";
     /// Whether the clock is trusted to purge by: 1, or 0 after a jump.

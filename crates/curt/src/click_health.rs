@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_clicks::consume::CountingState;
+use curt_core::Clock;
 use curt_core::names::metric;
 use curt_core::ports::{ClickDamage, ClickStore};
 use curt_http::{Impact, Readiness};
@@ -26,8 +27,10 @@ const CLICKS_DATABASE: &str = "clicks_database";
 pub(crate) struct ClickHealth {
     counting: CountingState,
     store: Arc<dyn ClickStore>,
+    clock: Arc<dyn Clock>,
     ready: Arc<Readiness>,
     is_counting: Gauge,
+    lag_seconds: Gauge,
     damaged: Family<[(&'static str, &'static str); 1], Gauge>,
 }
 
@@ -35,11 +38,18 @@ impl ClickHealth {
     pub(crate) fn new(
         counting: CountingState,
         store: Arc<dyn ClickStore>,
+        clock: Arc<dyn Clock>,
         ready: Arc<Readiness>,
         registry: &mut Registry,
     ) -> Self {
-        let (is_counting, damaged) = (Gauge::default(), Family::default());
+        let (is_counting, lag_seconds) = (Gauge::default(), Gauge::default());
+        let damaged = Family::default();
         is_counting.set(1);
+        registry.register(
+            metric::CLICKS_LAG,
+            "Age of the oldest click in the spool that no consumer has read, in seconds",
+            lag_seconds.clone(),
+        );
         registry.register(
             metric::CLICKS_COUNTING,
             "Whether clicks are counted: 1, or 0 while something stops it",
@@ -53,8 +63,10 @@ impl ClickHealth {
         Self {
             counting,
             store,
+            clock,
             ready,
             is_counting,
+            lag_seconds,
             damaged,
         }
     }
@@ -80,6 +92,8 @@ impl ClickHealth {
     fn tell_counting(&self) {
         let stopped = self.counting.stopped();
         self.is_counting.set(i64::from(stopped.is_none()));
+        let lag = self.counting.lag(self.clock.now()).as_secs();
+        self.lag_seconds.set(i64::try_from(lag).unwrap_or(i64::MAX));
         let reason = match (stopped, self.counting.skipping_since()) {
             (Some(stopped), _) => {
                 let since = rfc3339(stopped.since);

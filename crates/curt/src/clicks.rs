@@ -8,10 +8,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use curt_clicks::capture::Capture;
 use curt_clicks::classify::{Countries, ReferenceData};
-use curt_clicks::consume::{ConsumerMetrics, ConsumerPorts, CountingState, Pipeline, Retention};
-use curt_clicks::report::Reports;
+use curt_clicks::consume::{ConsumerMetrics, ConsumerPorts, Pipeline, Retention};
+use curt_clicks::report::{FreshReports, ReportLag, Reports};
 use curt_core::ClockGuard;
-use curt_core::ports::{ClickDatabase, ClickStore};
+use curt_core::ports::{ClickDatabase, ClickReports, ClickStore};
 use curt_http::{Readiness, RouterClicks};
 use curt_spool::{Spool, SpoolMetrics};
 use prometheus_client::registry::Registry;
@@ -83,17 +83,19 @@ impl ClickLine {
             .with_context(|| format!("could not open the spool {}", settings.folder.display()))?;
         let router = settings.spool.writers - 1;
         let capture = |number| spool.take_writer(number).map(Capture::new);
-        let line = Self {
+        let mut line = Self {
             workers: (0..router).map(capture).collect::<Result<_, _>>()?,
             router: Some(RouterClicks::new(capture(router)?)),
-            reports: Some(Arc::new(Reports::new(
-                store.clone(),
-                settings.retention.clicks_kept,
-            ))),
+            reports: None,
         };
+        let mut lag = ReportLag {
+            own: None,
+            others: Some(settings.flush.window),
+        };
+        let mut reports: Arc<dyn ClickReports> = store.clone();
         if roles.has(Role::Clicks) {
             let ClickWatchers { ready, clock_guard } = watchers;
-            let counting = count(
+            let pipeline = count(
                 settings,
                 spool,
                 store.clone(),
@@ -102,7 +104,13 @@ impl ClickLine {
                 registry,
                 clock_guard,
             )?;
-            let health = ClickHealth::new(counting, store, ready, registry);
+            reports = Arc::new(FreshReports::new(reports, pipeline.flush_requests()));
+            lag.own = Some(pipeline.state());
+            if !settings.is_store_shared {
+                lag.others = None;
+            }
+            let clock = stores.clock.clone();
+            let health = ClickHealth::new(pipeline.state(), store, clock, ready, registry);
             supervisor.start("click-health", |stop| health.watch(stop));
         } else {
             supervisor.start("spool", |stop| async move {
@@ -110,6 +118,8 @@ impl ClickLine {
                 drop(spool);
             });
         }
+        let reports = Reports::new(reports, settings.retention.clicks_kept).with_lag(lag);
+        line.reports = Some(Arc::new(reports));
         Ok(line)
     }
 }
@@ -122,7 +132,7 @@ fn count(
     supervisor: &Supervisor,
     registry: &mut Registry,
     clock_guard: Arc<ClockGuard>,
-) -> anyhow::Result<CountingState> {
+) -> anyhow::Result<Arc<Pipeline>> {
     let spool = Arc::new(spool);
     let ports = ConsumerPorts {
         source: spool.clone(),
@@ -133,12 +143,12 @@ fn count(
     };
     let metrics = ConsumerMetrics::register(registry);
     let pipeline = Pipeline::new(ports, settings.flush, metrics.clone());
-    let counting = pipeline.state();
-    supervisor.start("clicks", |stop| pipeline.run(stop));
+    let running = Arc::clone(&pipeline);
+    supervisor.start("clicks", |stop| running.run(stop));
     let retention = Retention::new(store, stores.clock.clone(), settings.retention, metrics)
         .guarded_by(clock_guard);
     supervisor.start("click-retention", |stop| retention.run(stop));
-    Ok(counting)
+    Ok(pipeline)
 }
 
 /// Loads the files that clicks are read by.

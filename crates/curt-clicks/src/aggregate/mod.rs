@@ -4,8 +4,8 @@
 //! and the visitors count humans only. Orphan clicks have one subject together, which also counts how they came about
 //! and the keys that were asked for.
 //!
-//! An aggregate is a window: it starts empty, takes clicks until the time or [`Aggregate::is_full`] says so, and gives
-//! its rollups away with [`Aggregate::take`]. Those of any parts of a stream add up to those of the whole.
+//! An aggregate is a window: it starts empty, takes clicks until the time or [`Aggregate::memory_bytes`] says so, and
+//! gives its rollups away with [`Aggregate::take`]. Those of any parts of a stream add up to those of the whole.
 
 mod rollups;
 mod salts;
@@ -32,12 +32,8 @@ const AHEAD_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
 pub struct AggregateSettings {
-    /// Rollups after which the aggregate is full: they are written in one transaction, which holds up others.
-    pub rollups_max: usize,
-    /// Memory after which the aggregate is full.
-    pub bytes_max: usize,
-    /// Whether clicks are kept one by one, and how many make the aggregate full.
-    pub clicks_max: Option<usize>,
+    /// Whether clicks are kept one by one.
+    pub keeps_clicks: bool,
     /// Whether a kept click keeps the visitor's address.
     pub keeps_addresses: bool,
 }
@@ -45,9 +41,7 @@ pub struct AggregateSettings {
 impl Default for AggregateSettings {
     fn default() -> Self {
         Self {
-            rollups_max: 20_000,
-            bytes_max: 32 * 1_024 * 1_024,
-            clicks_max: Some(10_000),
+            keeps_clicks: true,
             keeps_addresses: false,
         }
     }
@@ -118,7 +112,7 @@ impl Aggregate {
         if let Some(outcome) = &outcome {
             count_orphan(&mut hour, outcome);
         }
-        if self.settings.clicks_max.is_some() {
+        if self.settings.keeps_clicks {
             let link = self.rollups.link_of(subject);
             let outcome = outcome
                 .or_else(|| link.map(|link| ClickOutcome::Link(link.id.clone(), link.generation)));
@@ -167,15 +161,6 @@ impl Aggregate {
             language: facts.language.as_str().into(),
             address: self.settings.keeps_addresses.then_some(click.address),
         }
-    }
-
-    /// Whether the rollups should be taken now, before the window ends.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        let clicks_max = self.settings.clicks_max.unwrap_or(usize::MAX);
-        self.rollups.len() >= self.settings.rollups_max
-            || self.clicks.len() >= clicks_max
-            || self.memory_bytes() >= self.settings.bytes_max
     }
 
     /// How many rollups the window holds.

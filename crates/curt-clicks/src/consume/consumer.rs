@@ -3,19 +3,25 @@
 use std::time::Duration;
 
 use curt_core::ports::{ClickWindow, StreamPartition, StreamRecord};
-use curt_core::{Day, ErrorKind, PortError, PortResult, names};
+use curt_core::{Day, ErrorKind, PortError, PortResult, UnixMillis, names};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::disk_space::{WriteScope, choose_scope};
+use super::disk_space::{WriteScope, choose_scope, has_room_for_windows};
+use super::flush_requests::FlushServer;
 use super::metrics::Counted;
 use super::retention::CLICK_BATCH;
+use super::window_budget::WindowShare;
 use super::{Pipeline, attribute, report};
 use crate::aggregate::Aggregate;
 use crate::record::{self, ClickRecord};
 
 /// Rollups after which a window ends while the disk is short of room: what one writes at a time stays small.
 const TIGHT_ROLLUPS_MAX: usize = 2_000;
+/// How often the room on the disk is asked for while a window grows.
+const ROOM_EVERY: Duration = Duration::from_secs(1);
+/// How long what is in the stream is read before a report's flush. Enough but for a consumer that is far behind.
+const CATCH_UP_MAX: Duration = Duration::from_millis(250);
 
 pub(super) struct Consumer<'a> {
     pipeline: &'a Pipeline,
@@ -25,12 +31,17 @@ pub(super) struct Consumer<'a> {
     /// Where the next poll begins.
     next: u64,
     aggregate: Aggregate,
+    /// When the last click that was read was made.
+    last_at: Option<UnixMillis>,
     /// When the window that has begun ends.
     window_end: Option<Instant>,
     /// A window that the store has not acknowledged. It may have been applied.
     unapplied: Option<Window>,
-    /// Whether the last window met too little room on the disk.
+    share: WindowShare,
+    flush_server: FlushServer,
+    /// Whether the disk has little room.
     is_tight: bool,
+    room_asked: Option<Instant>,
     /// Whether the last pass failed.
     has_failed: bool,
 }
@@ -43,13 +54,15 @@ struct Window {
 /// What a pass found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// Records, and probably there are more.
-    Some,
+    /// As many records as were asked for: probably there are more.
+    Many,
+    /// All that were there.
+    Few,
     Nothing,
 }
 
 impl<'a> Consumer<'a> {
-    pub(super) fn new(pipeline: &'a Pipeline, partition: u32) -> Self {
+    pub(super) fn new(pipeline: &'a Pipeline, partition: u32, share: WindowShare) -> Self {
         let reference = pipeline.ports.reference.clone();
         Self {
             pipeline,
@@ -57,9 +70,13 @@ impl<'a> Consumer<'a> {
             counted: None,
             next: 0,
             aggregate: Aggregate::new(pipeline.settings.aggregate, reference),
+            last_at: None,
             window_end: None,
             unapplied: None,
+            share,
+            flush_server: pipeline.flush_requests.serve(),
             is_tight: false,
+            room_asked: None,
             has_failed: false,
         }
     }
@@ -74,22 +91,69 @@ impl<'a> Consumer<'a> {
 
     pub(super) async fn run(mut self, stop: &CancellationToken) {
         while !stop.is_cancelled() {
-            match self.pass(self.poll_wait(), stop).await {
+            let request = self.flush_server.pending();
+            let passed = match request {
+                Some(_) => self.flush_newest(stop).await,
+                None => self.pass(self.poll_wait(), stop).await,
+            };
+            if let Some(request) = request {
+                // Also after a failure: the report has what is stored.
+                self.flush_server.served(request);
+            }
+            match passed {
                 // Here and not after a write alone: without clicks nothing is written, and what failed may have been a
                 // question.
-                Ok(_) => self.note_success(),
+                Ok(found) => {
+                    self.note_success();
+                    self.let_gather(found, stop).await;
+                }
                 Err(error) => {
                     self.note_failure(&error);
-                    tokio::select! {
-                        () = stop.cancelled() => {}
-                        () = tokio::time::sleep(self.pipeline.settings.retry) => {}
-                    }
+                    self.wait_after_failure(stop).await;
                 }
             }
             // A stream that is never empty must not keep others from running.
             tokio::task::yield_now().await;
         }
         self.finish(stop).await;
+    }
+
+    /// Reads what is in the stream and writes it, for a report.
+    async fn flush_newest(&mut self, stop: &CancellationToken) -> PortResult<Found> {
+        let deadline = Instant::now() + CATCH_UP_MAX;
+        let mut found = self.pass(Duration::ZERO, stop).await?;
+        while found == Found::Many && Instant::now() < deadline {
+            found = self.pass(Duration::ZERO, stop).await?;
+        }
+        self.flush().await?;
+        Ok(found)
+    }
+
+    /// Polling for every single click would cost more than counting it.
+    async fn let_gather(&self, found: Found, stop: &CancellationToken) {
+        if found == Found::Few {
+            let pause = self.poll_wait().min(self.pipeline.settings.poll_pause);
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.flush_server.asked() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn wait_after_failure(&self, stop: &CancellationToken) {
+        let retry = tokio::time::sleep(self.pipeline.settings.retry);
+        tokio::pin!(retry);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = &mut retry => return,
+                // Reports do not wait for a store that just failed.
+                () = self.flush_server.asked() => {
+                    self.flush_server.pending().into_iter().for_each(|request| self.flush_server.served(request));
+                }
+            }
+        }
     }
 
     /// Counts what is still in the stream. What is left after a failure or too long a time is counted at the next start.
@@ -139,10 +203,27 @@ impl<'a> Consumer<'a> {
         self.apply_rest().await?;
         self.ask_offset().await?;
         let found = self.take_in(wait, stop).await?;
-        if self.window_end.is_some_and(|end| end <= Instant::now()) {
+        self.share.hold(self.aggregate.memory_bytes());
+        self.ask_room().await?;
+        if self.share.is_exceeded() || self.window_end.is_some_and(|end| end <= Instant::now()) {
             self.flush().await?;
         }
         Ok(found)
+    }
+
+    /// Finds out whether windows must stay small: a large one that is ready could not be made smaller any more.
+    async fn ask_room(&mut self) -> PortResult<()> {
+        let is_known = self
+            .room_asked
+            .is_some_and(|asked| asked.elapsed() < ROOM_EVERY);
+        if is_known || self.window_end.is_none() {
+            return Ok(());
+        }
+        let pipeline = self.pipeline;
+        let free_bytes = pipeline.ports.store.free_bytes().await?;
+        self.room_asked = Some(Instant::now());
+        self.is_tight = !has_room_for_windows(free_bytes, &pipeline.settings);
+        Ok(())
     }
 
     /// Asks the store where to go on, at the start and after somebody else has moved the offset.
@@ -162,21 +243,27 @@ impl<'a> Consumer<'a> {
         let (source, limit) = (&self.pipeline.ports.source, self.pipeline.settings.poll_max);
         let records = tokio::select! {
             records = source.poll(self.partition, self.next, limit, wait) => records?,
-            // The last passes do not wait, and must see what is there.
+            // The last passes do not wait, and must see what is there; so must those for a report.
             () = stop.cancelled(), if !wait.is_zero() => Vec::new(),
+            () = self.flush_server.asked(), if !wait.is_zero() => Vec::new(),
         };
-        if records.is_empty() {
-            return Ok(Found::Nothing);
-        }
         for record in &records {
             self.take_in_one(record).await?;
-            if self.aggregate.is_full()
-                || (self.is_tight && self.aggregate.rollups() >= TIGHT_ROLLUPS_MAX)
-            {
+            if self.is_tight && self.aggregate.rollups() >= TIGHT_ROLLUPS_MAX {
                 self.flush().await?;
             }
         }
-        Ok(Found::Some)
+        let found = match records.len() {
+            0 => Found::Nothing,
+            count if count < limit => Found::Few,
+            _ => Found::Many,
+        };
+        let read_until = self.last_at.filter(|_| found == Found::Many);
+        let now = self.pipeline.ports.clock.now();
+        self.pipeline
+            .state
+            .note_read(self.partition, read_until, now);
+        Ok(found)
     }
 
     async fn take_in_one(&mut self, record: &StreamRecord) -> PortResult<()> {
@@ -189,6 +276,7 @@ impl<'a> Consumer<'a> {
             }
         }
         self.next = record.offset.saturating_add(1);
+        self.share.add_read(record.bytes.len());
         let window = self.pipeline.settings.window;
         self.window_end
             .get_or_insert_with(|| Instant::now() + window);
@@ -202,6 +290,7 @@ impl<'a> Consumer<'a> {
             let salt = ports.store.salt(wanted.0, rand::random()).await?;
             self.aggregate.salts().give(wanted.0, &salt);
         }
+        self.last_at = Some(click.at);
         Ok(())
     }
 
@@ -213,6 +302,7 @@ impl<'a> Consumer<'a> {
         if self.next == from {
             return Ok(());
         }
+        self.share.hold(self.aggregate.memory_bytes());
         let aggregated = self.aggregate.take();
         self.unapplied = Some(Window {
             counted: Counted::of(&aggregated),
@@ -244,6 +334,7 @@ impl<'a> Consumer<'a> {
             pipeline.metrics.counted(&window.counted);
             self.counted = Some(to);
             self.unapplied = None;
+            self.share.release();
             self.commit(to).await;
             self.trim(clicks).await;
             self.compact().await;
@@ -265,7 +356,7 @@ impl<'a> Consumer<'a> {
             store.checkpoint().await?;
             scope = choose_scope(&window.flush, store.free_bytes().await?, reserve);
         }
-        self.is_tight = scope != WriteScope::CountsAndClicks;
+        self.is_tight |= scope != WriteScope::CountsAndClicks;
         match scope {
             WriteScope::CountsAndClicks => {
                 pipeline.state.keeps();
@@ -334,6 +425,7 @@ impl<'a> Consumer<'a> {
         );
         self.unapplied = None;
         self.aggregate.take();
+        self.share.release();
         self.window_end = None;
         self.counted = None;
     }

@@ -6,6 +6,8 @@
 
 use curt_core::ports::ClickWindow;
 
+use super::ConsumerSettings;
+
 /// Pages that a day of a subject may touch in the file and in its log: its row, its subject, and their indexes.
 const DAY_BYTES_MAX: u64 = 12 << 10;
 /// Its part of a block, in the file and in the log, and once more when small blocks are put together.
@@ -40,6 +42,15 @@ pub(super) fn choose_scope(
     } else {
         WriteScope::Nothing
     }
+}
+
+/// Whether a window may grow as large as the settings allow and still be written without touching what is left to others.
+pub(super) fn has_room_for_windows(free_bytes: Option<u64>, settings: &ConsumerSettings) -> bool {
+    let needed = settings
+        .disk_reserve
+        .saturating_mul(2)
+        .saturating_add(settings.window_bytes_max);
+    settings.disk_reserve == 0 || free_bytes.is_none_or(|free_bytes| free_bytes >= needed)
 }
 
 #[cfg(test)]
@@ -82,5 +93,22 @@ mod tests {
             choose_scope(&flush(), Some(0), 0),
             WriteScope::CountsAndClicks
         );
+    }
+
+    #[test]
+    fn windows_are_small_unless_the_largest_one_has_room() {
+        let settings = ConsumerSettings {
+            disk_reserve: 16 << 20,
+            window_bytes_max: 64 << 20,
+            ..ConsumerSettings::default()
+        };
+        assert!(has_room_for_windows(None, &settings));
+        assert!(has_room_for_windows(Some(96 << 20), &settings));
+        assert!(!has_room_for_windows(Some((96 << 20) - 1), &settings));
+        let careless = ConsumerSettings {
+            disk_reserve: 0,
+            ..settings
+        };
+        assert!(has_room_for_windows(Some(0), &careless));
     }
 }

@@ -1,7 +1,7 @@
 //! From the stream to the store: clicks are polled, aggregated and written, each of them once.
 //!
 //! ```text
-//! poll ─► decode ─► aggregate ─┬─ window over, aggregate full, or the end ─► add up owners and tags ─► apply ─► commit
+//! poll ─► decode ─► aggregate ─┬─ window over, budget used up, a report, the end ─► add up owners and tags ─► apply ─► commit
 //!   ▲                          │
 //!   └──────────────────────────┘
 //! ```
@@ -14,9 +14,11 @@
 mod attribute;
 mod consumer;
 mod disk_space;
+mod flush_requests;
 mod metrics;
 mod retention;
 mod state;
+mod window_budget;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +28,7 @@ use curt_core::{Clock, PortError, names};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use flush_requests::FlushRequests;
 pub use metrics::ConsumerMetrics;
 pub use retention::{Retention, RetentionSettings};
 pub use state::{CountingProblem, CountingState};
@@ -33,15 +36,23 @@ pub use state::{CountingProblem, CountingState};
 use crate::aggregate::AggregateSettings;
 use crate::classify::ReferenceData;
 use consumer::Consumer;
+use window_budget::WindowBudget;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ConsumerSettings {
-    /// How long clicks are aggregated before they are written: how old a report may be.
+    /// How long clicks are aggregated before they are written, unless a report asks for them: what other processes see
+    /// may be that old.
     pub window: Duration,
+    /// Memory that all windows together may take before the large ones are written, in bytes.
+    pub window_bytes_max: u64,
+    /// The same for records that were read and not written: the stream keeps them until then.
+    pub read_bytes_max: u64,
     /// Records of one poll.
     pub poll_max: usize,
     /// How long one poll waits for records.
     pub poll_wait: Duration,
+    /// How long to let records gather after a poll that has returned all there are.
+    pub poll_pause: Duration,
     /// How long to wait after a failure of a port.
     pub retry: Duration,
     /// How long clicks are still counted after the stop; the rest stays in the stream.
@@ -56,9 +67,12 @@ pub struct ConsumerSettings {
 impl Default for ConsumerSettings {
     fn default() -> Self {
         Self {
-            window: Duration::from_secs(5),
+            window: Duration::from_secs(120),
+            window_bytes_max: 64 << 20,
+            read_bytes_max: 32 << 20,
             poll_max: 1_000,
             poll_wait: Duration::from_secs(1),
+            poll_pause: Duration::from_millis(100),
             retry: Duration::from_secs(1),
             drain_max: Duration::from_secs(5),
             disk_reserve: 0,
@@ -83,6 +97,7 @@ pub struct Pipeline {
     settings: ConsumerSettings,
     metrics: ConsumerMetrics,
     state: CountingState,
+    flush_requests: FlushRequests,
 }
 
 impl Pipeline {
@@ -97,6 +112,7 @@ impl Pipeline {
             settings,
             metrics,
             state: CountingState::default(),
+            flush_requests: FlushRequests::default(),
         })
     }
 
@@ -106,15 +122,28 @@ impl Pipeline {
         self.state.clone()
     }
 
+    /// Has the clicks written that were aggregated so far.
+    #[must_use]
+    pub fn flush_requests(&self) -> FlushRequests {
+        self.flush_requests.clone()
+    }
+
     /// Counts the clicks of every partition until `stop`, and then what is still in the stream.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let Some(assigned) = self.assignment(&stop).await else {
             return;
         };
+        let ConsumerSettings {
+            window_bytes_max,
+            read_bytes_max,
+            ..
+        } = self.settings;
+        let budget = WindowBudget::new(window_bytes_max, read_bytes_max, assigned.len());
         let mut consumers = JoinSet::new();
         for partition in assigned {
-            let (pipeline, stop) = (Arc::clone(&self), stop.clone());
-            consumers.spawn(async move { Consumer::new(&pipeline, partition).run(&stop).await });
+            let (pipeline, stop, share) = (Arc::clone(&self), stop.clone(), budget.share());
+            consumers
+                .spawn(async move { Consumer::new(&pipeline, partition, share).run(&stop).await });
         }
         while let Some(ended) = consumers.join_next().await {
             if let Err(error) = ended {

@@ -5,6 +5,7 @@
 
 mod calendar;
 pub mod csv;
+mod fresh;
 mod range;
 mod ranking;
 mod series;
@@ -16,6 +17,7 @@ use curt_core::ports::{ClickPage, ClickQuery, ClickReports, HourRange};
 use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult, UnixMillis};
 
 pub use calendar::{ReportPeriod, Zone};
+pub use fresh::{FreshReports, ReportLag};
 pub use range::{Edge, Range, ReportRangeError, USUAL_DAYS};
 pub use ranking::{RankingQuery, RankingReport};
 pub use series::{Counts, Point};
@@ -26,6 +28,7 @@ use calendar::Calendar;
 pub struct Reports {
     store: Arc<dyn ClickReports>,
     clicks_kept: Option<Duration>,
+    lag: ReportLag,
 }
 
 /// A subject's numbers over a range.
@@ -53,7 +56,23 @@ impl Reports {
     /// `clicks_kept` is how long single clicks are, or `None` for ever.
     #[must_use]
     pub fn new(store: Arc<dyn ClickReports>, clicks_kept: Option<Duration>) -> Self {
-        Self { store, clicks_kept }
+        Self {
+            store,
+            clicks_kept,
+            lag: ReportLag::default(),
+        }
+    }
+
+    /// Tells how far what is read is behind.
+    #[must_use]
+    pub fn with_lag(self, lag: ReportLag) -> Self {
+        Self { lag, ..self }
+    }
+
+    /// How long ago a click may have been made that is not counted yet.
+    #[must_use]
+    pub fn lag_max(&self, now: UnixMillis) -> Duration {
+        self.lag.max(now)
     }
 
     /// Totals, and the series in buckets of the zone's calendar.

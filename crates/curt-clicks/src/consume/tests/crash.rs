@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{OWNERS, World, click, link, quick};
+use super::world::{OWNERS, World, click, encoded, link, quick};
 use crate::consume::{ConsumerMetrics, ConsumerPorts, ConsumerSettings, Pipeline};
 
 /// What happens to a port's call, before it is heard and before its answer is.
@@ -199,10 +199,7 @@ async fn a_death_at_any_step_loses_nothing_and_counts_nothing_twice_c1() {
     for window_polls in [1, 3] {
         let settings = ConsumerSettings {
             poll_max: 7,
-            aggregate: crate::aggregate::AggregateSettings {
-                clicks_max: Some(7 * window_polls),
-                ..crate::aggregate::AggregateSettings::default()
-            },
+            read_bytes_max: 7 * window_polls * encoded(&click("b", 0)).len() as u64,
             window: std::time::Duration::from_secs(3_600),
             ..quick()
         };
@@ -296,4 +293,32 @@ async fn a_store_that_comes_back_is_counted_into_again_without_clicks() {
     timeout(max, wait_until(false)).await.expect(why);
     stop.cancel();
     running.await.unwrap();
+}
+
+/// A report never waits long: it reads what is stored.
+#[tokio::test]
+async fn a_store_that_fails_or_does_not_answer_stops_no_report() {
+    for fate in [Fate::FailsBefore(u64::MAX), Fate::DiesAt(0)] {
+        let world = filled().await;
+        let trouble = Trouble::new(fate);
+        let pipeline = Pipeline::new(
+            ConsumerPorts {
+                store: troubled(&world, &trouble).store,
+                ..world.ports()
+            },
+            quick(),
+            ConsumerMetrics::default(),
+        );
+        let requests = pipeline.flush_requests();
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(Arc::clone(&pipeline).run(stop.clone()));
+        let asking = async {
+            for _ in 0..3 {
+                requests.flush().await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), asking).await.unwrap();
+        running.abort();
+    }
 }

@@ -10,9 +10,9 @@ use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
 use super::world::{OWNERS, World, click, encoded, link, quick};
-use crate::aggregate::AggregateSettings;
 use crate::consume::{ConsumerMetrics, ConsumerSettings, Pipeline, Retention, RetentionSettings};
 use crate::record::{ClickRecord, Method, Outcome};
+use crate::report::FreshReports;
 
 #[tokio::test]
 async fn a_click_counts_for_its_link_owner_and_tags_and_for_everything() {
@@ -210,19 +210,58 @@ async fn a_window_is_written_when_it_ends_and_not_before() {
     running.await.unwrap();
 }
 
+/// What a report sees that has the consumer write first. The window itself would last for an hour.
 #[tokio::test]
-async fn a_full_aggregate_is_written_early_and_the_rest_at_the_end() {
+async fn a_report_has_the_clicks_of_a_window_that_goes_on() {
     let world = World::new();
-    let keys = ["a", "b", "nobodys"];
-    let clicks: Vec<_> = (0..300).map(|n| click(keys[n as usize % 3], n)).collect();
+    let settings = ConsumerSettings {
+        window: Duration::from_secs(3_600),
+        // Neither a poll nor a pause is waited for.
+        poll_wait: Duration::from_secs(3_600),
+        poll_pause: Duration::from_secs(3_600),
+        ..quick()
+    };
+    let metrics = ConsumerMetrics::default();
+    let pipeline = Pipeline::new(world.ports(), settings, metrics.clone());
+    let reports = FreshReports::new(world.store.clone(), pipeline.flush_requests());
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(pipeline.run(stop.clone()));
+    let total = async || {
+        let (subject, hours) = (link("a"), HourRange::ALL);
+        let top = reports.top(&subject, Dimension::Class, hours, 9).await;
+        top.unwrap().total()
+    };
+    let total_of = async |clicks| {
+        while total().await < clicks {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let minute = Duration::from_secs(60);
+    for round in 1..=3 {
+        world
+            .capture(&(0..20).map(|n| click("a", n)).collect::<Vec<_>>())
+            .await;
+        tokio::time::timeout(minute, total_of(20 * round))
+            .await
+            .unwrap();
+        assert_eq!(world.clicks().await.len() as u64, 20 * round);
+    }
+    let flushes = metrics.flushes_now("applied");
+    assert!((3..=6).contains(&flushes), "{flushes} for many reports");
+    stop.cancel();
+    running.await.unwrap();
+    assert_eq!(world.total(&link("a")).await, 60);
+}
+
+#[tokio::test]
+async fn a_window_ends_when_what_was_read_takes_too_much_and_the_rest_at_the_end() {
+    let world = World::new();
+    let clicks: Vec<_> = (0..300).map(|n| click("b", n)).collect();
     world.capture(&clicks).await;
     let settings = ConsumerSettings {
         window: Duration::from_secs(3_600),
-        poll_max: 1_000,
-        aggregate: AggregateSettings {
-            clicks_max: Some(50),
-            ..AggregateSettings::default()
-        },
+        poll_max: 10,
+        read_bytes_max: 50 * encoded(&click("b", 0)).len() as u64,
         ..quick()
     };
     let metrics = ConsumerMetrics::default();
@@ -236,12 +275,11 @@ async fn a_full_aggregate_is_written_early_and_the_rest_at_the_end() {
     assert_eq!(metrics.flushes_now("applied"), 6, "300 clicks by 50");
 }
 
-/// A million rollups in one window: it is written in parts as large as a transaction may be, and no value is given up.
+/// A million rollups: they are written in parts that fit into the memory for windows, and no value is given up.
 #[tokio::test]
 async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
     const LINKS: u32 = 30_000;
     const HOURS: u32 = 5;
-    const DIMENSIONS: usize = 7;
     let world = World {
         stream: Arc::new(MemoryClickStream::new(1, (LINKS * HOURS) as usize)),
         ..World::new()
@@ -258,7 +296,8 @@ async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
     let settings = ConsumerSettings {
         window: Duration::from_secs(3_600),
         drain_max: Duration::from_secs(600),
-        poll_max: 10_000,
+        poll_max: 1_000,
+        window_bytes_max: 16 << 20,
         ..quick()
     };
     let metrics = ConsumerMetrics::default();
@@ -271,9 +310,8 @@ async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
     }
     let clicks = u64::from(LINKS * HOURS);
     assert_eq!(world.total(&ClickSubject::Everything).await, clicks);
-    let parts = clicks as usize * DIMENSIONS / settings.aggregate.rollups_max;
-    let written = metrics.flushes_now("applied") as usize;
-    assert!((parts..parts * 2).contains(&written), "{written}");
+    let written = metrics.flushes_now("applied");
+    assert!((5..=20).contains(&written), "{written} windows of 16 MiB");
 }
 
 #[tokio::test]

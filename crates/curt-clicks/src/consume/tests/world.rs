@@ -30,6 +30,7 @@ pub(super) fn quick() -> ConsumerSettings {
         window: Duration::ZERO,
         poll_max: 7,
         poll_wait: Duration::from_millis(1),
+        poll_pause: Duration::ZERO,
         retry: Duration::from_millis(1),
         ..ConsumerSettings::default()
     }

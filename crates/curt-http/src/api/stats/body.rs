@@ -1,5 +1,7 @@
 //! Reports as JSON.
 
+use std::time::Duration;
+
 use curt_clicks::report::{Counts, Point, RankingReport, ReportPeriod, Summary};
 use curt_core::{ClickClass, Dimension};
 use serde::Serialize;
@@ -222,12 +224,16 @@ pub(crate) struct StatsBody {
     totals: CountsBody,
     /// About how many different people came: the sum over the range's days of UTC. Nobody is recognised on another day.
     visitors: u64,
+    /// How many seconds ago a click may have been made that is not counted yet: 1, or more where the server is behind or
+    /// other servers count into the same database.
+    #[schema(example = 1)]
+    lag_max_seconds: u64,
     /// Without gaps; the counts add up to the totals.
     pub(super) series: Vec<PointBody>,
 }
 
 impl StatsBody {
-    pub(super) fn new(query: &SeriesQuery, summary: &Summary) -> Self {
+    pub(super) fn new(query: &SeriesQuery, summary: &Summary, lag_max: Duration) -> Self {
         Self {
             from: Rfc3339(query.range.from()),
             to: Rfc3339(query.range.before()),
@@ -235,6 +241,7 @@ impl StatsBody {
             bucket: query.bucket.into(),
             totals: summary.totals.into(),
             visitors: summary.visitors,
+            lag_max_seconds: seconds(lag_max),
             series: summary.points.iter().map(PointBody::new).collect(),
         }
     }
@@ -270,10 +277,14 @@ pub(crate) struct TopBody {
     values: Vec<ValueBody>,
     /// The count of all values that are not listed.
     rest: u64,
+    /// How many seconds ago a click may have been made that is not counted yet: 1, or more where the server is behind or
+    /// other servers count into the same database.
+    #[schema(example = 1)]
+    lag_max_seconds: u64,
 }
 
 impl TopBody {
-    pub(super) fn new(query: &TopQuery, ranked: RankingReport) -> Self {
+    pub(super) fn new(query: &TopQuery, ranked: RankingReport, lag_max: Duration) -> Self {
         let values = ranked.top.values.into_iter();
         Self {
             from: Rfc3339(query.range.from()),
@@ -287,6 +298,16 @@ impl TopBody {
                 })
                 .collect(),
             rest: ranked.top.rest,
+            lag_max_seconds: seconds(lag_max),
         }
     }
+}
+
+/// Whole seconds, and none too few.
+fn seconds(duration: Duration) -> u64 {
+    duration
+        .as_millis()
+        .div_ceil(1_000)
+        .try_into()
+        .unwrap_or(u64::MAX)
 }

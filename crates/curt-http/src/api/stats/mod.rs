@@ -61,13 +61,18 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<App>> {
 }
 
 /// Totals and series.
-async fn summary(subject: &Subject, query: &SeriesQuery) -> Result<StatsBody, Problem> {
+async fn summary(
+    subject: &Subject,
+    query: &SeriesQuery,
+    now: UnixMillis,
+) -> Result<StatsBody, Problem> {
     let (reports, clicks) = (Arc::clone(&subject.reports), subject.clicks.clone());
     let (range, zone, bucket) = (query.range, query.zone.clone(), query.bucket);
     let reading = async move { reports.summary(&clicks, &range, &zone, bucket).await };
     let summary = subject.scans.read(subject.asker, reading).await?;
     let summary = summary.map_err(refused)?;
-    Ok(StatsBody::new(query, &summary))
+    let lag_max = subject.reports.lag_max(now);
+    Ok(StatsBody::new(query, &summary, lag_max))
 }
 
 async fn top(subject: &Subject, query: &TopQuery, now: UnixMillis) -> Result<Response, Problem> {
@@ -90,7 +95,8 @@ async fn top(subject: &Subject, query: &TopQuery, now: UnixMillis) -> Result<Res
         }
         _ => refused(error),
     })?;
-    Ok(Json(TopBody::new(query, ranked)).into_response())
+    let lag_max = subject.reports.lag_max(now);
+    Ok(Json(TopBody::new(query, ranked, lag_max)).into_response())
 }
 
 /// The name of a parameter that filters.

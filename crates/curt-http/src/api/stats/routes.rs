@@ -48,7 +48,7 @@ pub(crate) async fn of_link(
     let subject = Wanted::Link(known_key(key)?).allowed(&app, &caller).await?;
     let (query, which) = query::series(text(&uri), app.clock.now())?;
     which.refuse()?;
-    Ok(Json(summary(&subject, &query).await?).into_response())
+    Ok(Json(summary(&subject, &query, app.clock.now()).await?).into_response())
 }
 
 /// Clicks of a link, as CSV
@@ -75,7 +75,7 @@ pub(crate) async fn of_link_csv(
     let subject = Wanted::Link(known_key(key)?).allowed(&app, &caller).await?;
     let (query, which) = query::series(text(&uri), app.clock.now())?;
     which.refuse()?;
-    Ok(exported(&summary(&subject, &query).await?))
+    Ok(exported(&summary(&subject, &query, app.clock.now()).await?))
 }
 
 /// What visitors of a link have in common
@@ -132,7 +132,7 @@ pub(crate) async fn link_caller(
     caller.require_scope(&app, Scope::Read).await?;
     let (query, which) = query::series(text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
-    Ok(Json(summary(&subject, &query).await?).into_response())
+    Ok(Json(summary(&subject, &query, app.clock.now()).await?).into_response())
 }
 
 /// Clicks of all links, as CSV
@@ -154,7 +154,7 @@ pub(crate) async fn of_links_csv(
     caller.require_scope(&app, Scope::Read).await?;
     let (query, which) = query::series(text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
-    Ok(exported(&summary(&subject, &query).await?))
+    Ok(exported(&summary(&subject, &query, app.clock.now()).await?))
 }
 
 /// What visitors of all links have in common
@@ -209,7 +209,7 @@ pub(crate) async fn of_orphans(
     let subject = Wanted::Orphans.allowed(&app, &caller).await?;
     let (query, which) = query::series(text(&uri), app.clock.now())?;
     which.refuse()?;
-    Ok(Json(summary(&subject, &query).await?).into_response())
+    Ok(Json(summary(&subject, &query, app.clock.now()).await?).into_response())
 }
 
 /// What clicks that met no link have in common

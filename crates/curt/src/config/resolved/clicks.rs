@@ -20,6 +20,8 @@ pub(crate) struct ClickSettings {
     pub(crate) retention: RetentionSettings,
     pub(crate) rules: Arc<ClickRules>,
     pub(crate) countries: Option<PathBuf>,
+    /// Whether other processes may count into the clicks database.
+    pub(crate) is_store_shared: bool,
 }
 
 /// Rules for user agents, which tell people from programs also where clicks are not written down.
@@ -52,6 +54,7 @@ pub(super) fn resolve(
     spool_folder: &Path,
     workers: usize,
     rules: &Arc<ClickRules>,
+    is_store_shared: bool,
 ) -> Result<Option<ClickSettings>, ConfigError> {
     if !raw.capture {
         return Ok(None);
@@ -85,14 +88,14 @@ pub(super) fn resolve(
         spool,
         flush: ConsumerSettings {
             window: positive("clicks.flush_every", &raw.flush_every)?,
+            window_bytes_max: at("clicks.window_memory", units::size(&raw.window_memory))?,
+            // The spool is freed when a window is written: most of it must be left for what comes meanwhile.
+            read_bytes_max: spool.total_bytes / 8,
             disk_reserve,
             clicks_bytes_max,
             aggregate: AggregateSettings {
-                clicks_max: AggregateSettings::default()
-                    .clicks_max
-                    .filter(|_| clicks_kept != Some(Duration::ZERO)),
+                keeps_clicks: clicks_kept != Some(Duration::ZERO),
                 keeps_addresses: raw.addresses,
-                ..AggregateSettings::default()
             },
             ..ConsumerSettings::default()
         },
@@ -108,5 +111,6 @@ pub(super) fn resolve(
         },
         rules: rules.clone(),
         countries: countries.map(PathBuf::from),
+        is_store_shared,
     }))
 }

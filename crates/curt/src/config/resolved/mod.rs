@@ -96,6 +96,7 @@ impl Config {
                 store.stream.path(),
                 http.server.workers,
                 &click_rules.rules,
+                store.clicks.kind().is_shared(),
             )?,
             click_rules,
             store,

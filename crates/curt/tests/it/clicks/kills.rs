@@ -23,14 +23,14 @@ const RESTARTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Clicks of one visitor, each by its own referrer.
 #[derive(Debug, Default)]
-struct Diary {
-    answered: Vec<String>,
+pub(super) struct Diary {
+    pub(super) answered: Vec<String>,
     /// Asked for, and the kill came first.
     open: Vec<String>,
 }
 
 impl Diary {
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.answered.extend(other.answered);
         self.open.extend(other.open);
     }
@@ -77,7 +77,7 @@ fn count_over_kills(name: &str, flush: &str, alive_millis: std::ops::Range<u64>)
     );
 }
 
-fn click_until_killed(
+pub(super) fn click_until_killed(
     site: &mut Site,
     keys: &[String],
     kill: usize,
@@ -141,7 +141,7 @@ fn wait_for_answered(site: &Site, keys: &[String], diary: &Diary) {
 }
 
 /// Every click is told by its referrer, so that one that is lost does not make up for one that is counted twice.
-fn judge(site: &Site, keys: &[String], diary: &Diary) {
+pub(super) fn judge(site: &Site, keys: &[String], diary: &Diary) {
     let mut api = site.api();
     let mut stored = BTreeMap::<String, u64>::new();
     for key in keys {

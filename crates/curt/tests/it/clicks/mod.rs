@@ -8,6 +8,7 @@ mod crowded_out;
 mod damaged;
 mod dead_letters;
 mod exact;
+mod fresh;
 mod full_spool;
 mod kills;
 mod lost_database;

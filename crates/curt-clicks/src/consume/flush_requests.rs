@@ -1,0 +1,199 @@
+//! Flushes that reports ask for.
+//!
+//! Windows last minutes, and a report wants the clicks of a moment ago. It does not add them to what is stored, but has the
+//! consumers of its process write them first: so nothing can be counted twice, and no total goes down.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+/// At most one flush in this time for all who ask. Less than the second after which feeds ask again.
+const EVERY_MIN: Duration = Duration::from_millis(900);
+/// How long those who ask wait for it: with a slow store they read what is stored.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+/// A consumer that has ended has served everything.
+const ENDED: u64 = u64::MAX;
+
+/// Asks the consumers of a process to write what they have aggregated. Cheap to clone; clones ask the same consumers.
+#[derive(Clone, Debug, Default)]
+pub struct FlushRequests(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    newest: Mutex<Option<Request>>,
+    /// The number of the newest request.
+    asked: watch::Sender<u64>,
+    /// By consumer, the number of the last request that it has served.
+    served: watch::Sender<Vec<u64>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    number: u64,
+    at: Instant,
+}
+
+impl FlushRequests {
+    /// What was read this long ago is written by the next flush at the latest.
+    pub const EVERY_MAX: Duration = Duration::from_secs(1);
+
+    /// Returns when the consumers have written what they had read, or tried to; at once if they did so less than a second
+    /// ago, and after a second in any case.
+    pub async fn flush(&self) {
+        let mut served = self.0.served.subscribe();
+        let Request { number, at } = self.join_or_begin(&served);
+        let all_served = served.wait_for(|served| is_served(served, number));
+        // The deadline is that of the flush and not of the caller: nobody waits long for a store that does not answer.
+        let _in_time = timeout_at(at + WAIT_MAX, all_served).await;
+    }
+
+    fn join_or_begin(&self, served: &watch::Receiver<Vec<u64>>) -> Request {
+        let mut newest = self.0.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = match *newest {
+            None => 1,
+            Some(last)
+                if last.at.elapsed() < EVERY_MIN || !is_served(&served.borrow(), last.number) =>
+            {
+                return last;
+            }
+            Some(last) => last.number + 1,
+        };
+        let begun = Request {
+            number,
+            at: Instant::now(),
+        };
+        *newest = Some(begun);
+        self.0.asked.send_replace(number);
+        begun
+    }
+
+    /// Makes the caller a consumer that is waited for.
+    pub(super) fn serve(&self) -> FlushServer {
+        let mut consumer = 0;
+        self.0.served.send_modify(|served| {
+            consumer = served.len();
+            served.push(*self.0.asked.borrow());
+        });
+        FlushServer {
+            asked: self.0.asked.subscribe(),
+            requests: self.clone(),
+            consumer,
+        }
+    }
+
+    fn note_served(&self, consumer: usize, number: u64) {
+        self.0
+            .served
+            .send_modify(|served| served[consumer] = number);
+    }
+
+    fn last_served(&self, consumer: usize) -> u64 {
+        self.0.served.borrow()[consumer]
+    }
+}
+
+fn is_served(served: &[u64], number: u64) -> bool {
+    served.iter().all(|last| *last >= number)
+}
+
+/// A consumer's side of the requests.
+#[derive(Debug)]
+pub(super) struct FlushServer {
+    requests: FlushRequests,
+    asked: watch::Receiver<u64>,
+    consumer: usize,
+}
+
+impl FlushServer {
+    /// The newest request, if it is not served yet.
+    pub(super) fn pending(&self) -> Option<u64> {
+        let newest = *self.asked.borrow();
+        (newest > self.requests.last_served(self.consumer)).then_some(newest)
+    }
+
+    /// Returns when a request is pending.
+    pub(super) async fn asked(&self) {
+        let last = self.requests.last_served(self.consumer);
+        let mut asked = self.asked.clone();
+        // The sender lives as long as `requests`.
+        let _newest = asked.wait_for(|newest| *newest > last).await;
+    }
+
+    /// Ends the wait for this request, served as well as could be.
+    pub(super) fn served(&self, number: u64) {
+        self.requests.note_served(self.consumer, number);
+    }
+}
+
+impl Drop for FlushServer {
+    fn drop(&mut self) {
+        self.requests.note_served(self.consumer, ENDED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn took(requests: &FlushRequests) -> Duration {
+        let begun = Instant::now();
+        requests.flush().await;
+        begun.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_consumers_nobody_waits() {
+        let requests = FlushRequests::default();
+        assert_eq!(took(&requests).await, Duration::ZERO);
+        drop(requests.serve());
+        tokio::time::sleep(EVERY_MIN).await;
+        assert_eq!(took(&requests).await, Duration::ZERO, "it has ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_callers_of_a_second_share_one_flush() {
+        let requests = FlushRequests::default();
+        let server = requests.serve();
+        let callers: Vec<_> = (0..50)
+            .map(|_| {
+                let requests = requests.clone();
+                tokio::spawn(async move { requests.flush().await })
+            })
+            .collect();
+        server.asked().await;
+        let number = server.pending().unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(callers.iter().all(|caller| !caller.is_finished()));
+        server.served(number);
+        for caller in callers {
+            caller.await.unwrap();
+        }
+        assert_eq!(server.pending(), None);
+        assert_eq!(took(&requests).await, Duration::ZERO, "it is fresh enough");
+        assert_eq!(server.pending(), None, "one flush a second");
+        tokio::time::sleep(EVERY_MIN).await;
+        let asking = tokio::spawn({
+            let requests = requests.clone();
+            async move { requests.flush().await }
+        });
+        server.asked().await;
+        assert!(server.pending().is_some_and(|next| next > number));
+        asking.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_consumer_that_does_not_answer_costs_a_second_once() {
+        let requests = FlushRequests::default();
+        let server = requests.serve();
+        assert_eq!(took(&requests).await, WAIT_MAX);
+        for _ in 0..3 {
+            assert_eq!(took(&requests).await, Duration::ZERO);
+            tokio::time::sleep(EVERY_MIN).await;
+        }
+        let number = server.pending().unwrap();
+        server.served(number);
+        assert_eq!(took(&requests).await, WAIT_MAX, "it may answer again");
+    }
+}
