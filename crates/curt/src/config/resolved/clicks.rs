@@ -81,6 +81,8 @@ pub(super) fn resolve(
         "clicks.spool_max",
         spool.check().map_err(|problem| problem.detail),
     )?;
+    // The spool is freed when a window is written: most of it must be left for what comes meanwhile.
+    let read_bytes_max = spool.total_bytes / 8;
     let clicks_kept = at("clicks.retention", units::duration_or_never(&raw.retention))?;
     let countries = Some(&raw.countries).filter(|path| !path.is_empty());
     Ok(Some(ClickSettings {
@@ -89,8 +91,7 @@ pub(super) fn resolve(
         flush: ConsumerSettings {
             window: positive("clicks.flush_every", &raw.flush_every)?,
             window_bytes_max: at("clicks.window_memory", units::size(&raw.window_memory))?,
-            // The spool is freed when a window is written: most of it must be left for what comes meanwhile.
-            read_bytes_max: spool.total_bytes / 8,
+            read_bytes_max,
             disk_reserve,
             clicks_bytes_max,
             aggregate: AggregateSettings {
