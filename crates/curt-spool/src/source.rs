@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use curt_adapter_kit::off_runtime;
 use curt_core::ports::{ClickSource, StreamId, StreamRecord};
 use curt_core::{ErrorKind, PortError, PortResult};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::partition::Partition;
 use super::{BACKEND, Core, Spool};
@@ -40,7 +41,11 @@ impl ClickSource for Spool {
                 let records = partition.poll(from, limit, &core.dead_letters);
                 records.map_err(|error| failed(POLL, error))
             };
-            let records = off_runtime(BACKEND, POLL, read).await?;
+            let records = match Handle::current().runtime_flavor() {
+                // The thread is its caller's own: it may wait for the disk, and another one would take longer.
+                RuntimeFlavor::CurrentThread => read()?,
+                _ => off_runtime(BACKEND, POLL, read).await?,
+            };
             if !records.is_empty() || left.is_zero() {
                 return Ok(records);
             }

@@ -106,7 +106,8 @@ impl ClickLine {
             )?;
             reports = Arc::new(FreshReports::new(reports, pipeline.flush_requests()));
             lag.own = Some(pipeline.state());
-            if !settings.is_store_shared {
+            // Nobody else counts into a file.
+            if !settings.flush.has_remote_store {
                 lag.others = None;
             }
             let clock = stores.clock.clone();
@@ -144,7 +145,7 @@ fn count(
     let metrics = ConsumerMetrics::register(registry);
     let pipeline = Pipeline::new(ports, settings.flush, metrics.clone());
     let running = Arc::clone(&pipeline);
-    supervisor.start("clicks", |stop| running.run(stop));
+    supervisor.start("clicks", |stop| running.run_on_own_thread(stop));
     let retention = Retention::new(store, stores.clock.clone(), settings.retention, metrics)
         .guarded_by(clock_guard);
     supervisor.start("click-retention", |stop| retention.run(stop));

@@ -114,6 +114,9 @@ impl<'a> Consumer<'a> {
             }
             // A stream that is never empty must not keep others from running.
             tokio::task::yield_now().await;
+            if let Some(cpu_share) = &self.pipeline.cpu_share {
+                cpu_share.rest().await;
+            }
         }
         self.finish(stop).await;
     }

@@ -8,8 +8,9 @@ use curt_core::ports::ClickWindow;
 
 use super::ConsumerSettings;
 
-/// Pages that a day of a subject may touch in the file and in its log: its row, its subject, and their indexes.
-const DAY_BYTES_MAX: u64 = 12 << 10;
+/// A day of a subject and each of its counts, in the file and in the log, and once more when runs are merged.
+const DAY_BYTES_MAX: u64 = 1 << 8;
+const ROLLUP_BYTES_MAX: u64 = 1 << 7;
 /// Its part of a block, in the file and in the log, and once more when small blocks are put together.
 const CLICK_BYTES_MAX: u64 = 1 << 7;
 
@@ -33,7 +34,9 @@ pub(super) fn choose_scope(
         return WriteScope::CountsAndClicks;
     };
     // Never more than the reserve: the spool leaves twice the reserve, so that a window can always be written.
-    let counts = (flush.days.len() as u64 * DAY_BYTES_MAX).min(reserve);
+    let rollups = flush.days.iter().map(|day| day.rollups.len() as u64);
+    let counts = flush.days.len() as u64 * DAY_BYTES_MAX + rollups.sum::<u64>() * ROLLUP_BYTES_MAX;
+    let counts = counts.min(reserve);
     let clicks = flush.clicks.len() as u64 * CLICK_BYTES_MAX;
     if free_bytes >= 2 * reserve + counts + clicks {
         WriteScope::CountsAndClicks

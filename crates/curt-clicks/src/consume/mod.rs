@@ -9,13 +9,14 @@
 //! there is no step after which a crash would lose a click or count one twice: whoever comes next asks the store for
 //! the offset and polls from there. Two consumers of one partition are caught by the store, which refuses the second.
 //!
-//! One task per partition; a failure of a port is waited out, and nothing is dropped meanwhile.
+//! One task per partition, all of them on one thread beside those that serve requests; a failure of a port is waited out, and nothing is dropped meanwhile.
 
 mod attribute;
 mod consumer;
 mod disk_space;
 mod flush_requests;
 mod metrics;
+mod own_thread;
 mod retention;
 mod state;
 mod window_budget;
@@ -36,6 +37,7 @@ pub use state::{CountingProblem, CountingState};
 use crate::aggregate::AggregateSettings;
 use crate::classify::ReferenceData;
 use consumer::Consumer;
+use own_thread::CpuShare;
 use window_budget::WindowBudget;
 
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +51,10 @@ pub struct ConsumerSettings {
     pub read_bytes_max: u64,
     /// Records of one poll.
     pub poll_max: usize,
+    /// Of how much of a core the thread of the consumers makes use, from above 0 to 1.
+    pub cpu_share: f64,
+    /// Whether the store is an engine that runs elsewhere, over connections.
+    pub has_remote_store: bool,
     /// How long one poll waits for records.
     pub poll_wait: Duration,
     /// How long to let records gather after a poll that has returned all there are.
@@ -70,7 +76,9 @@ impl Default for ConsumerSettings {
             window: Duration::from_secs(120),
             window_bytes_max: 64 << 20,
             read_bytes_max: 32 << 20,
-            poll_max: 1_000,
+            poll_max: 4_000,
+            cpu_share: 1.0,
+            has_remote_store: false,
             poll_wait: Duration::from_secs(1),
             poll_pause: Duration::from_millis(100),
             retry: Duration::from_secs(1),
@@ -98,6 +106,8 @@ pub struct Pipeline {
     metrics: ConsumerMetrics,
     state: CountingState,
     flush_requests: FlushRequests,
+    /// Where the consumers have a thread of their own.
+    cpu_share: Option<CpuShare>,
 }
 
 impl Pipeline {
@@ -113,6 +123,7 @@ impl Pipeline {
             metrics,
             state: CountingState::default(),
             flush_requests: FlushRequests::default(),
+            cpu_share: None,
         })
     }
 

@@ -277,6 +277,7 @@ pub(crate) struct Clicks {
     pub(crate) disk_reserve: String,
     pub(crate) flush_every: String,
     pub(crate) window_memory: String,
+    pub(crate) cpu_share: f64,
     pub(crate) retention: String,
     pub(crate) retention_size: String,
     pub(crate) rollup_retention: String,

@@ -20,8 +20,6 @@ pub(crate) struct ClickSettings {
     pub(crate) retention: RetentionSettings,
     pub(crate) rules: Arc<ClickRules>,
     pub(crate) countries: Option<PathBuf>,
-    /// Whether other processes may count into the clicks database.
-    pub(crate) is_store_shared: bool,
 }
 
 /// Rules for user agents, which tell people from programs also where clicks are not written down.
@@ -83,15 +81,21 @@ pub(super) fn resolve(
     )?;
     // The spool is freed when a window is written: most of it must be left for what comes meanwhile.
     let read_bytes_max = spool.total_bytes / 8;
+    let cpu_share = raw.cpu_share;
+    if !(cpu_share > 0.0 && cpu_share <= 1.0) {
+        let message = "clicks.cpu_share: must be greater than zero and at most 1";
+        return Err(ConfigError::new(message));
+    }
     let clicks_kept = at("clicks.retention", units::duration_or_never(&raw.retention))?;
     let countries = Some(&raw.countries).filter(|path| !path.is_empty());
     Ok(Some(ClickSettings {
         folder: spool_folder.to_path_buf(),
-        spool,
         flush: ConsumerSettings {
             window: positive("clicks.flush_every", &raw.flush_every)?,
             window_bytes_max: at("clicks.window_memory", units::size(&raw.window_memory))?,
             read_bytes_max,
+            cpu_share,
+            has_remote_store: is_store_shared,
             disk_reserve,
             clicks_bytes_max,
             aggregate: AggregateSettings {
@@ -100,6 +104,7 @@ pub(super) fn resolve(
             },
             ..ConsumerSettings::default()
         },
+        spool,
         retention: RetentionSettings {
             clicks_kept,
             clicks_bytes_max,
@@ -112,6 +117,5 @@ pub(super) fn resolve(
         },
         rules: rules.clone(),
         countries: countries.map(PathBuf::from),
-        is_store_shared,
     }))
 }
