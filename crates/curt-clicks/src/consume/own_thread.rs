@@ -155,7 +155,7 @@ called_store! {
     fn forget_salts(before: Day) -> ();
     fn purge_clicks(before: UnixMillis, limit: usize) -> u64;
     fn trim_clicks(bytes_max: u64, limit: usize) -> u64;
-    fn merge_clicks() -> ();
+    fn compact() -> ();
     fn free_bytes() -> Option<u64>;
     fn checkpoint() -> ();
     fn damage() -> Option<ClickDamage>;

@@ -4,7 +4,7 @@ use crate::site::Site;
 /// From sysexits.h, so that a service manager can tell a wrong setting from a crash.
 const BAD_CONFIGURATION: i32 = 78;
 
-const BAD_SETTINGS: [&str; 98] = [
+const BAD_SETTINGS: [&str; 99] = [
     "server.listen=nowhere",
     "server.listen=127.0.0.1:99999",
     "server.listen=",
