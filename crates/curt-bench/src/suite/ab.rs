@@ -13,7 +13,7 @@ use anyhow::{Context as _, ensure};
 
 use super::contender::run_load;
 use super::contest::turns;
-use super::curt::{Curt, CurtHome};
+use super::curt::{ClickCounters, Curt, CurtHome};
 use super::process::free_address;
 use super::verdict::{Bound, Verdict};
 use super::{CONNECTIONS, Cores, TARGET_BYTES, say};
@@ -84,6 +84,7 @@ struct Build {
     keys: Arc<KeySet>,
     usual_keys: Arc<KeySet>,
     api_key: String,
+    clicks: ClickCounters,
     /// Of a server that is started again and again.
     started: CurtHome,
     started_key: String,
@@ -203,6 +204,7 @@ impl Build {
         first.stop()?;
         let mut build = Self {
             label,
+            clicks: usual.clicks(&usual_home)?,
             silent,
             usual,
             keys,
@@ -237,12 +239,10 @@ impl Build {
                 Ok(vec![(what, "µs CPU", cpu)])
             }
             Figure::Counted => {
-                let before = self.usual.clicks().read()?;
+                let before = self.clicks.read()?;
                 let began = self.usual.process().reading()?;
                 let report = self.redirect(true, Shape::Browser, seconds, cores)?;
-                self.usual
-                    .clicks()
-                    .wait_until_counted(before, report.requests)?;
+                self.clicks.wait_until_counted(before, report.requests)?;
                 let spent = self.usual.process().reading()?.since(&began).all;
                 let cpu = spent as f64 / 1e3 / report.requests as f64;
                 let what = "redirect with its click counted, browser requests";

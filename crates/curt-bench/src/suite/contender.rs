@@ -75,11 +75,11 @@ impl Contender {
     /// Loads the server and waits until it has counted the clicks: that is part of their price, and must not run into
     /// the next one's turn.
     pub(super) fn measure(&self, cores: Cores, load: &RedirectLoad) -> anyhow::Result<Measured> {
-        let before = self.clicks.map(ClickCounters::read).transpose()?;
+        let before = self.clicks.as_ref().map(ClickCounters::read).transpose()?;
         let report = run_load(cores, load, self.name)?;
         let answered = self.process.reading()?;
         let mut counted_share = 0.0;
-        if let (Some(clicks), Some(before)) = (self.clicks, before) {
+        if let (Some(clicks), Some(before)) = (&self.clicks, before) {
             let meanwhile = clicks.read()?.counted - before.counted;
             counted_share = meanwhile as f64 / report.requests.max(1) as f64;
             clicks.wait_until_counted(before, report.requests)?;

@@ -1,11 +1,12 @@
 //! What a click costs that is counted: curt as it is installed, with all roles and default settings, all processor time
 //! until the spool is empty.
 
+use std::thread;
 use std::time::Duration;
 
 use super::contender::{Contender, Measured, follow_each};
 use super::contest::{Figures, Series, turns};
-use super::curt::{Curt, CurtHome};
+use super::curt::{ClickCounters, Curt, CurtHome};
 use super::field::{LARGE_SPOOL, ROLES_WITHOUT_CLICKS};
 use super::nginx::{Log, Nginx};
 use super::promises;
@@ -23,8 +24,8 @@ pub(super) const UNCOUNTED: &str = "curt, default settings without the role `cli
 /// Most bytes that may be written per click.
 pub(super) const WRITTEN_MOST: f64 = 100.0;
 
-/// How much longer than other runs these are: counts are written every five seconds (`clicks.flush_every`), and a run
-/// must hold a whole such period to show what it does to redirects.
+/// How much longer than other runs these are: at such rates clicks are written every second or two, when a window takes its
+/// share of the spool, and a run must hold some of that to show what it does to redirects.
 const LENGTH: f64 = 5.0 / 3.0;
 /// Turns in addition while a promise is undecided.
 const EXTRA: u32 = 2;
@@ -86,6 +87,7 @@ impl CountingShape {
 struct Counter {
     name: &'static str,
     server: Curt,
+    clicks: ClickCounters,
     captured_before: u64,
     written_before: u64,
 }
@@ -101,11 +103,11 @@ pub(super) fn run(
     let uncounted = Counter::start(options, cores, store, UNCOUNTED)?;
     let mut contenders = vec![
         Contender {
-            clicks: Some(zipf.server.clicks()),
+            clicks: Some(zipf.clicks.clone()),
             ..Contender::curt(ZIPF, &zipf.server, store)
         },
         Contender {
-            clicks: Some(hot.server.clicks()),
+            clicks: Some(hot.clicks.clone()),
             pick: Pick::zipf(&store.keys.prefix(1)),
             keys: store.keys.prefix(1).into(),
             ..Contender::curt(HOT, &hot.server, store)
@@ -134,7 +136,7 @@ pub(super) fn run(
     runs.take_turns(&mut results)?;
     let io_uring = zipf.server.uses_io_uring()?;
     for counter in [zipf, hot, uncounted] {
-        results.clicks_dropped += counter.server.clicks().read()?.dropped;
+        results.clicks_dropped += counter.clicks.read()?.dropped;
         results.written.push(counter.finish()?);
     }
     if let Some(nginx) = nginx {
@@ -164,25 +166,26 @@ impl Counter {
             _ => (&[][..], Vec::new()),
         };
         let server = home.start(roles, &settings, cores.server.as_slice())?;
+        let clicks = server.clicks(&home)?;
         if name != HOT {
             say("    following every link once");
-            let before = server.clicks().read()?;
+            let before = clicks.read()?;
             follow_each(cores, &server, &store.keys)?;
             if name == ZIPF {
-                let clicks = store.keys.len() as u64;
-                server.clicks().wait_until_counted(before, clicks)?;
+                clicks.wait_until_counted(before, store.keys.len() as u64)?;
             }
         }
         Ok(Self {
             name,
-            captured_before: server.clicks().read()?.captured,
+            captured_before: clicks.read()?.captured,
+            clicks,
             written_before: server.written_bytes()?,
             server,
         })
     }
 
     fn finish(self) -> anyhow::Result<Written> {
-        let clicks = self.server.clicks().read()?.captured - self.captured_before;
+        let clicks = self.clicks.read()?.captured - self.captured_before;
         let bytes = self.server.stop_and_read_written_bytes()? - self.written_before;
         Ok(Written {
             name: self.name,
@@ -271,6 +274,7 @@ impl Runs<'_> {
         Ok(())
     }
 
+    /// With a rate, a report is asked for halfway: latencies are to hold the writing of counts.
     fn measure(
         &self,
         contender: &Contender,
@@ -282,7 +286,20 @@ impl Runs<'_> {
         let length = Duration::from_secs_f64(self.options.seconds * length);
         let mut load = contender.load(length, shape, u64::from(seed) + 1);
         load.plan.rate = rate;
-        contender.measure(self.cores, &load)
+        match (&contender.clicks, rate) {
+            (Some(clicks), Some(_)) => thread::scope(|scope| {
+                let report = scope.spawn(|| {
+                    thread::sleep(length / 2);
+                    clicks.ask_for_report()
+                });
+                let measured = contender.measure(self.cores, &load)?;
+                report
+                    .join()
+                    .map_err(|_| anyhow::anyhow!("the report panicked"))??;
+                Ok(measured)
+            }),
+            _ => contender.measure(self.cores, &load),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::load::ServerProcess;
 
 /// How long counting the clicks of a run may take, and how often it is asked about: seldom, since answering costs too.
 const SETTLES_WITHIN: Duration = Duration::from_secs(120);
-const LOOKS_EVERY: Duration = Duration::from_millis(250);
+const LOOKS_EVERY: Duration = Duration::from_millis(500);
 
 /// A configuration file and a folder of its own.
 #[derive(Debug)]
@@ -157,9 +157,12 @@ pub(super) struct CacheGauges {
 }
 
 /// Where a server tells what became of clicks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ClickCounters {
     admin: SocketAddr,
+    http: SocketAddr,
+    /// For reports.
+    api_key: String,
 }
 
 /// Clicks since the server started.
@@ -173,6 +176,8 @@ pub(super) struct ClickReading {
     pub(super) dropped: u64,
     /// What the spool's files take.
     pub(super) spool_bytes: f64,
+    /// Age of the oldest click that is not even read from the spool, in seconds.
+    pub(super) lag_seconds: f64,
 }
 
 impl ClickReading {
@@ -183,31 +188,45 @@ impl ClickReading {
             counted: count(metric::CLICKS_COUNTED),
             dropped: count(metric::CLICKS_DROPPED),
             spool_bytes: http_get::metric(metrics, metric::SPOOL_BYTES).unwrap_or_default(),
+            lag_seconds: http_get::metric(metrics, metric::CLICKS_LAG).unwrap_or_default(),
         }
     }
 
-    /// Clicks that wait in the spool.
-    pub(super) fn lag(&self) -> u64 {
+    /// Clicks that are in the spool and not in the database.
+    pub(super) fn uncounted(&self) -> u64 {
         self.captured.saturating_sub(self.counted)
     }
 }
 
 impl ClickCounters {
-    pub(super) fn read(self) -> anyhow::Result<ClickReading> {
+    pub(super) fn read(&self) -> anyhow::Result<ClickReading> {
         let (status, text) = http_get::get(self.admin, "/metrics")?;
         ensure!(status == 200, "/metrics answered {status}");
         Ok(ClickReading::parse(&text))
     }
 
+    /// Asks for a report, before which the server writes what it has aggregated.
+    pub(super) fn ask_for_report(&self) -> anyhow::Result<()> {
+        let (status, text) = http_get::get_with_key(self.http, "/api/v1/stats", &self.api_key)?;
+        ensure!(status == 200, "/api/v1/stats answered {status}: {text}");
+        Ok(())
+    }
+
     /// Waits until `answered` clicks since `before` are counted, or known to be dropped. The answers are counted by the
     /// generator: the server's own count of what it captured may come later than the answer.
+    ///
+    /// Windows of clicks last minutes (`clicks.flush_every`), and a report ends them, so one is asked for when everything
+    /// has been read from the spool.
     pub(super) fn wait_until_counted(
-        self,
+        &self,
         before: ClickReading,
         answered: u64,
     ) -> anyhow::Result<()> {
         let deadline = Instant::now() + SETTLES_WITHIN;
         loop {
+            if self.read()?.lag_seconds == 0.0 {
+                self.ask_for_report()?;
+            }
             let now = self.read()?;
             let (counted, dropped) = (now.counted - before.counted, now.dropped - before.dropped);
             if counted + dropped >= answered {
@@ -240,8 +259,18 @@ impl Curt {
         }
     }
 
-    pub(super) fn clicks(&self) -> ClickCounters {
-        ClickCounters { admin: self.admin }
+    pub(super) fn clicks(&self, home: &CurtHome) -> anyhow::Result<ClickCounters> {
+        Ok(ClickCounters {
+            admin: self.admin,
+            http: self.http,
+            api_key: home.api_key()?,
+        })
+    }
+
+    /// Clicks that found no room in the spool.
+    pub(super) fn clicks_dropped(&self) -> anyhow::Result<u64> {
+        let (_, text) = http_get::get(self.admin, "/metrics")?;
+        Ok(ClickReading::parse(&text).dropped)
     }
 
     pub(super) fn cache(&self) -> anyhow::Result<CacheGauges> {
@@ -291,16 +320,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lag_is_what_was_captured_and_not_counted() {
+    fn clicks_are_read_from_the_metrics() {
         let metrics = "# TYPE curt_clicks_captured counter\ncurt_clicks_captured_total 70\n\
              curt_clicks_counted_total{class=\"human\"} 40\ncurt_clicks_counted_total{class=\"bot\"} 10\n\
              curt_clicks_dropped_total{reason=\"full\"} 3\ncurt_clicks_dropped_total{reason=\"late\"} 4\n\
-             curt_spool_bytes 8388608\n";
+             curt_spool_bytes 8388608\ncurt_clicks_lag_seconds 3\n";
         let reading = ClickReading::parse(metrics);
         assert_eq!((reading.captured, reading.counted), (70, 50));
-        assert_eq!((reading.dropped, reading.lag()), (7, 20));
-        assert_eq!(reading.spool_bytes, 8_388_608.0);
-        assert_eq!(ClickReading::parse("").lag(), 0);
+        assert_eq!((reading.dropped, reading.uncounted()), (7, 20));
+        assert_eq!(
+            (reading.spool_bytes, reading.lag_seconds),
+            (8_388_608.0, 3.0)
+        );
+        assert_eq!(ClickReading::parse("").uncounted(), 0);
     }
 
     #[test]

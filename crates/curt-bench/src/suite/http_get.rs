@@ -6,14 +6,29 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer than a report takes on a saturated server.
+const TIMEOUT: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
 /// Status and body.
 pub(super) fn get(addr: SocketAddr, path: &str) -> anyhow::Result<(u16, String)> {
+    send(addr, path, "")
+}
+
+/// The same with an API key.
+pub(super) fn get_with_key(
+    addr: SocketAddr,
+    path: &str,
+    api_key: &str,
+) -> anyhow::Result<(u16, String)> {
+    send(addr, path, &format!("Authorization: Bearer {api_key}\r\n"))
+}
+
+fn send(addr: SocketAddr, path: &str, headers: &str) -> anyhow::Result<(u16, String)> {
     let mut socket = TcpStream::connect_timeout(&addr, TIMEOUT)?;
     socket.set_read_timeout(Some(TIMEOUT))?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\n{headers}Connection: close\r\n\r\n");
     socket.write_all(request.as_bytes())?;
     let mut bytes = Vec::new();
     socket.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes)?;

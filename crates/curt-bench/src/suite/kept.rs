@@ -13,11 +13,10 @@ use crate::load::{Idle, Limit, Shape};
 
 /// Visitors' addresses at a time. With the agents of the mix these are some hundred thousand visitors.
 const ADDRESSES: usize = 1_024;
-/// Clicks are counted before more come, so that the spool holds them whatever counting costs.
-const CHUNKS: u64 = 4;
-/// A small site, where few clicks share what is written at a time.
-const SLOW_RATE: f64 = 1_000.0;
-const SLOW_SECONDS: f64 = 5.0;
+/// Windows of clicks: each is counted before more come, as 2,000 clicks a second are after two minutes.
+const WINDOWS: u64 = 4;
+/// Clicks in the window of a small site, where few share what is written at a time.
+const FEW: u64 = 15_000;
 
 /// What the mix took.
 #[derive(Clone, Debug)]
@@ -25,9 +24,9 @@ pub(super) struct KeptResults {
     pub(super) clicks: u64,
     /// Sent to disks per click, until the server had stopped.
     pub(super) written_per_click: f64,
-    /// The same of a site with few clicks a second, and how many they were.
-    pub(super) written_per_click_slow: f64,
-    pub(super) clicks_slow: u64,
+    /// The same of a site with few clicks, in one window, and how many they were.
+    pub(super) written_per_click_few: f64,
+    pub(super) clicks_few: u64,
     /// Growth of the clicks database per click.
     pub(super) kept_per_click: f64,
     /// The same where no single clicks are kept: the counts alone.
@@ -62,15 +61,14 @@ pub(super) fn run(
         cores,
         store,
     };
-    let all = measure.run("kept", &[], clicks, None)?;
-    let counts = measure.run("counts", &["clicks.retention=0s"], clicks, None)?;
-    let few = (SLOW_RATE * SLOW_SECONDS * options.seconds) as u64;
-    let slow = measure.run("slow", &[], few, Some(SLOW_RATE))?;
+    let all = measure.run("kept", &[], clicks, WINDOWS)?;
+    let counts = measure.run("counts", &["clicks.retention=0s"], clicks, WINDOWS)?;
+    let few = measure.run("few", &[], FEW, 1)?;
     Ok(KeptResults {
         clicks,
         written_per_click: all.written_per_click,
-        written_per_click_slow: slow.written_per_click,
-        clicks_slow: few,
+        written_per_click_few: few.written_per_click,
+        clicks_few: FEW,
         kept_per_click: all.kept_per_click,
         counts_per_click: counts.kept_per_click,
         tables: all.tables,
@@ -89,7 +87,7 @@ impl Measure<'_> {
         name: &'static str,
         settings: &[&str],
         clicks: u64,
-        rate: Option<f64>,
+        windows: u64,
     ) -> anyhow::Result<Run> {
         let folder = self.store.folder(&format!("curt-{name}"));
         let home = CurtHome::new(&self.options.curt, &folder, &self.store.copy(name)?)?;
@@ -100,21 +98,20 @@ impl Measure<'_> {
         let bytes_before = file_bytes(&home.clicks_file)?;
         let server = home.start(&[], &settings, self.cores.server.as_slice())?;
         let written_before = server.written_bytes()?;
+        let counters = server.clicks(&home)?;
         let contender = Contender {
-            clicks: Some(server.clicks()),
+            clicks: Some(counters.clone()),
             ..Contender::curt(name, &server, self.store)
         };
-        let chunks = if rate.is_some() { 1 } else { CHUNKS };
-        for chunk in 0..chunks {
-            let mut load = contender.load(crate::load::DURATION_MAX, Shape::Mixed, chunk + 1);
-            load.plan.limit = Limit::requests((clicks / chunks).max(1));
+        for window in 0..windows {
+            let mut load = contender.load(crate::load::DURATION_MAX, Shape::Mixed, window + 1);
+            load.plan.limit = Limit::requests((clicks / windows).max(1));
             load.plan.connections = ADDRESSES;
             load.plan.own_addresses = true;
-            load.plan.rate = rate;
             load.plan.idle = Idle::Sleep;
             contender.measure(self.cores, &load)?;
         }
-        let counted = server.clicks().read()?.counted as f64;
+        let counted = counters.read()?.counted as f64;
         let written = server.stop_and_read_written_bytes()? - written_before;
         let run = Run {
             written_per_click: written as f64 / counted,

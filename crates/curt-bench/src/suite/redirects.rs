@@ -126,7 +126,7 @@ pub(super) fn run(
     let memory = field.memory;
     let (mut clicks_dropped, mut io_uring) = (0, true);
     for curt in &field.curts {
-        clicks_dropped += curt.clicks().read()?.dropped;
+        clicks_dropped += curt.clicks_dropped()?;
         io_uring &= curt.uses_io_uring()?;
     }
     field.stop()?;

@@ -268,8 +268,8 @@ mod tests {
         results.kept = Some(KeptResults {
             clicks: 1_000_000,
             written_per_click: 80.0,
-            written_per_click_slow: 900.0,
-            clicks_slow: 15_000,
+            written_per_click_few: 900.0,
+            clicks_few: 15_000,
             kept_per_click: 31.0,
             counts_per_click: 12.5,
             tables: vec![("click_blocks".to_owned(), 18.0), ("tiny".to_owned(), 0.01)],

@@ -23,8 +23,8 @@ const CONNECTIONS: usize = 64;
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
 /// The share of the rate that has to be reached.
 const RATE_LEAST: f64 = 0.99;
-/// Seconds of clicks that may wait at most: three times `clicks.flush_every`, and half of what the default spool holds.
-const LAG_SECONDS_MOST: f64 = 15.0;
+/// How old a click may be that is not read from the spool: less than half of what the default spool holds.
+const LAG_SECONDS_MOST: f64 = 10.0;
 /// Until everything is counted after the last answer.
 const DRAIN_SECONDS_MOST: f64 = 30.0;
 
@@ -48,8 +48,7 @@ pub struct SustainedReport {
     load: PipelineReport,
     cores: usize,
     clicks: ClickReading,
-    lag_most: u64,
-    spool_bytes_most: f64,
+    most: Most,
     drained_after: Duration,
     /// Of the server, from the first request until the spool was empty.
     cpu_us: f64,
@@ -80,9 +79,9 @@ pub fn sustained(options: &SustainedOptions) -> anyhow::Result<SustainedReport> 
         shape: Shape::Mixed,
         target_of: Some(target_of),
     };
-    let clicks = server.clicks();
+    let clicks = server.clicks(&home)?;
     let (spent, written) = (server.process().reading()?, server.written_bytes()?);
-    let streamed = stream(&load, clicks, &cores)?;
+    let streamed = stream(&load, &clicks, &cores)?;
     let ended = Instant::now();
     clicks.wait_until_counted(ClickReading::default(), streamed.load.answered)?;
     let drained_after = ended.elapsed();
@@ -94,8 +93,7 @@ pub fn sustained(options: &SustainedOptions) -> anyhow::Result<SustainedReport> 
         wanted_rate: options.rate,
         cores: cores.len(),
         clicks: reading,
-        lag_most: streamed.lag_most,
-        spool_bytes_most: streamed.spool_bytes_most,
+        most: streamed.most,
         drained_after,
         cpu_us: spent as f64 / 1e3 / answered,
         written_per_click: written as f64 / answered,
@@ -105,8 +103,17 @@ pub fn sustained(options: &SustainedOptions) -> anyhow::Result<SustainedReport> 
 
 struct Streamed {
     load: PipelineReport,
-    lag_most: u64,
-    spool_bytes_most: f64,
+    most: Most,
+}
+
+/// The most that was seen of each while the stream ran.
+#[derive(Clone, Copy, Debug, Default)]
+struct Most {
+    /// Age of the oldest click that was not read from the spool.
+    lag_seconds: f64,
+    /// Clicks that were captured and not in the database.
+    uncounted: u64,
+    spool_bytes: f64,
 }
 
 /// Ends the watch also when the load fails.
@@ -119,46 +126,53 @@ impl Drop for EndsWatch<'_> {
 }
 
 /// Runs the load on `cores` and looks at the server's counters meanwhile.
-fn stream(load: &RedirectLoad, clicks: ClickCounters, cores: &[usize]) -> anyhow::Result<Streamed> {
+fn stream(
+    load: &RedirectLoad,
+    clicks: &ClickCounters,
+    cores: &[usize],
+) -> anyhow::Result<Streamed> {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let watch = scope.spawn(|| watch(clicks, &is_over));
         let ends_watch = EndsWatch(&is_over);
         let loaded = pin::on_cores(cores, || pipeline(load));
         drop(ends_watch);
-        let (lag_most, spool_bytes_most) = watch
+        let most = watch
             .join()
             .map_err(|_| anyhow::anyhow!("the watch panicked"))??;
         Ok(Streamed {
             load: loaded.context("cannot bind the generator to its cores")??,
-            lag_most,
-            spool_bytes_most,
+            most,
         })
     })
 }
 
-/// The largest lag, and the most bytes of the spool.
-fn watch(clicks: ClickCounters, is_over: &AtomicBool) -> anyhow::Result<(u64, f64)> {
+/// Looks at the counters until the end, and now and then says how it goes.
+fn watch(clicks: &ClickCounters, is_over: &AtomicBool) -> anyhow::Result<Most> {
     let began = Instant::now();
-    let (mut lag, mut bytes) = (0, 0.0_f64);
+    let mut most = Most::default();
     let mut said = 0;
     while !is_over.load(Ordering::Relaxed) {
         let now = clicks.read()?;
-        lag = lag.max(now.lag());
-        bytes = bytes.max(now.spool_bytes);
+        most = Most {
+            lag_seconds: most.lag_seconds.max(now.lag_seconds),
+            uncounted: most.uncounted.max(now.uncounted()),
+            spool_bytes: most.spool_bytes.max(now.spool_bytes),
+        };
         let seconds = began.elapsed().as_secs();
         if seconds >= said + 10 {
             said = seconds;
             say(&format!(
-                "    {seconds:>4} s  {} clicks captured, {} wait, {} dropped",
+                "    {seconds:>4} s  {} clicks captured, {} not in the database, {} s behind, {} dropped",
                 grouped(now.captured as f64),
-                grouped(now.lag() as f64),
+                grouped(now.uncounted() as f64),
+                now.lag_seconds,
                 grouped(now.dropped as f64)
             ));
         }
         thread::sleep(LOOKS_EVERY);
     }
-    Ok((lag.max(clicks.read()?.lag()), bytes))
+    Ok(most)
 }
 
 impl SustainedReport {
@@ -195,8 +209,8 @@ impl SustainedReport {
                 "",
             ),
             exactly(
-                "clicks that waited at most, in seconds of the stream",
-                self.lag_most as f64 / self.wanted_rate,
+                "age of the oldest click that was not read from the spool, at most",
+                self.most.lag_seconds,
                 Bound::AtMost(LAG_SECONDS_MOST),
                 " s",
             ),
@@ -223,11 +237,13 @@ impl fmt::Display for SustainedReport {
         )?;
         writeln!(
             f,
-            "clicks     {} counted, {} dropped, at most {} waited ({:.1} MiB of spool), drained after {:.1} s",
+            "clicks     {} counted, {} dropped, at most {} s behind and {} not in the database ({:.1} MiB of spool), all \
+             counted after {:.1} s",
             grouped(self.clicks.counted as f64),
             grouped(self.clicks.dropped as f64),
-            grouped(self.lag_most as f64),
-            self.spool_bytes_most / 1_048_576.0,
+            self.most.lag_seconds,
+            grouped(self.most.uncounted as f64),
+            self.most.spool_bytes / 1_048_576.0,
             self.drained_after.as_secs_f64()
         )?;
         writeln!(
@@ -259,11 +275,13 @@ mod tests {
             clicks: ClickReading {
                 captured: 10_000,
                 counted: 10_000,
-                dropped: 0,
-                spool_bytes: 0.0,
+                ..ClickReading::default()
             },
-            lag_most: 6_000,
-            spool_bytes_most: 1e6,
+            most: Most {
+                lag_seconds: 1.0,
+                uncounted: 6_000,
+                spool_bytes: 1e6,
+            },
             drained_after: Duration::from_secs(6),
             cpu_us: 8.0,
             written_per_click: 90.0,
@@ -283,7 +301,7 @@ mod tests {
         dropping.clicks.counted -= 1;
         assert_eq!(failed(&dropping), [2, 3]);
         let mut lagging = good;
-        lagging.lag_most = 16_000;
+        lagging.most.lag_seconds = 11.0;
         lagging.drained_after = Duration::from_secs(31);
         assert_eq!(failed(&lagging), [4, 5]);
     }
