@@ -35,12 +35,12 @@ pub mod metric {
     pub const CACHE_BYTES: &str = "curt_cache_bytes";
     /// Links that the process's cache holds.
     pub const CACHE_LINKS: &str = "curt_cache_links";
-    /// Keys by stage: `minted`, `recycled`, `free`, `open`, `moving`, `pooled`, `buffered`, `used`, `quarantined`,
+    /// Keys by stage: `minted`, `recycled`, `free`, `open`, `in_transit`, `pooled`, `buffered`, `used`, `quarantined`,
     /// `duplicated`, `leaked` (K-2).
     pub const KEYS: &str = "curt_keys";
     /// Keys that are found more often than they were made, confirmed over several looks (K-2).
     pub const KEYS_UNBALANCED: &str = "curt_keys_unbalanced";
-    /// Keys that this process holds, by stage: `buffered`, `moving`.
+    /// Keys that this process holds, by stage: `buffered`, `in_transit`.
     pub const KEYS_HELD: &str = "curt_keys_held";
     /// Free keys in each shard of the keys database.
     pub const KEY_LEDGER_FREE: &str = "curt_key_ledger_free";

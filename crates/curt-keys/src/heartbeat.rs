@@ -24,7 +24,7 @@ pub struct Holdings {
     /// In its buffer.
     pub buffered: u64,
     /// Between a ledger and a pool.
-    pub moving: u64,
+    pub in_transit: u64,
 }
 
 /// A process as its heartbeat shows it.
@@ -204,7 +204,7 @@ mod tests {
             who: "host/7 redirect api".into(),
             holdings: Holdings {
                 buffered: 12,
-                moving: 3,
+                in_transit: 3,
             },
             conflicts: 4,
             fallbacks: 5,

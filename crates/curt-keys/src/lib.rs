@@ -7,7 +7,7 @@
 //! A create asks [`KeySupply::take`] for a key and tries to store its link under it. The conditional insert alone
 //! decides whether the key was free (K-1); everything in this crate only makes it likely, and cheap. So every stage
 //! may fail, repeat itself or run twice at once: the worst is a conflict, which costs another try, or a lost key, which
-//! the accounts show (K-2). When no key is at hand, a random one is made on the spot: creation never stops because
+//! the counts show (K-2). When no key is at hand, a random one is made on the spot: creation never stops because
 //! the supply did.
 //!
 //! Where to look:
@@ -18,18 +18,18 @@
 //! - `sync`: keysync, which moves them on and finds those of dead processes
 //! - `preload` and `ids`: key files and 48-bit ids
 //! - `buffer`: the keys that one process holds
-//! - `account`, `heartbeat` and `status`: K-2, over all processes
+//! - `key_counts`, `heartbeat` and `status`: K-2, over all processes
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 #![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
-mod account;
 mod buffer;
 mod error;
 mod heartbeat;
 mod ids;
+mod key_counts;
 mod lease;
 mod metrics;
 mod mint;
@@ -44,9 +44,9 @@ mod strategy;
 mod supply;
 mod sync;
 
-pub use account::{BalanceWatch, Duplicates, KeyAudit, KeyCounts};
 pub use error::KeySupplyError;
 pub use heartbeat::{Holdings, Instance};
+pub use key_counts::{BalanceWatch, Duplicates, KeyAudit, KeyCounts};
 pub use metrics::KeyMetrics;
 pub use mint::Minter;
 pub use ports::KeyPorts;

@@ -8,8 +8,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::account::KeyCounts;
 use crate::heartbeat::Holdings;
+use crate::key_counts::KeyCounts;
 use crate::status::KeyStatus;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -121,9 +121,9 @@ impl KeyMetrics {
         self.refused.get_or_create_owned(&ReasonLabel { reason })
     }
 
-    /// Shows `accounts` as the gauge family of K-2.
-    pub fn show(&self, accounts: &KeyCounts) {
-        for (stage, keys) in accounts.stages() {
+    /// Shows `counts` as the gauge family of K-2.
+    pub fn show(&self, counts: &KeyCounts) {
+        for (stage, keys) in counts.stages() {
             set(&self.keys, stage, keys);
         }
     }
@@ -141,7 +141,7 @@ impl KeyMetrics {
 
     pub(crate) fn show_held(&self, held: &Holdings) {
         set(&self.held, "buffered", held.buffered);
-        set(&self.held, "moving", held.moving);
+        set(&self.held, "in_transit", held.in_transit);
     }
 }
 

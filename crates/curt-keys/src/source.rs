@@ -3,8 +3,8 @@ use curt_core::link::KeyOrigin;
 use curt_core::{Key, LinkId, OwnerId, PortResult, Target};
 use tokio_util::sync::CancellationToken;
 
-use crate::account::KeyCounts;
 use crate::error::KeySupplyError;
+use crate::key_counts::KeyCounts;
 use crate::pace::NextPass;
 use crate::settings::BufferSettings;
 use crate::status::KeyStatus;
@@ -57,11 +57,11 @@ pub trait KeySource: Send + Sync {
     }
 
     /// K-2, with `buffered` keys in the buffer of this process.
-    async fn accounts(&self, _buffered: u64) -> PortResult<KeyCounts> {
+    async fn count_keys(&self, _buffered: u64) -> PortResult<KeyCounts> {
         Ok(KeyCounts::default())
     }
 
-    /// Every shard and every instance, for a source that is shared by processes. Its accounts are made from it.
+    /// Every shard and every instance, for a source that is shared by processes. Its counts are made from it.
     async fn status(&self) -> Option<KeyStatus> {
         None
     }
@@ -107,7 +107,7 @@ pub(crate) trait KeyProducer: Send + Sync {
     }
 
     /// Keys that this process holds between a ledger and a pool.
-    fn moving(&self) -> u64 {
+    fn keys_in_transit(&self) -> u64 {
         0
     }
 }

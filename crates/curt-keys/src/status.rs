@@ -1,10 +1,10 @@
-//! The whole line at a glance, over all processes: what an operator looks at, and what the accounts are made of.
+//! The whole line at a glance, over all processes: what an operator looks at, and what the counts are made of.
 
 use curt_core::ports::{Finding, LedgerCounts, LinkCounts};
 use curt_core::{ErrorKind, PortError, PortResult};
 
-use crate::account::{self, KeyAudit, KeyCounts};
 use crate::heartbeat::{Holdings, Instance, Registry};
+use crate::key_counts::{self, KeyAudit, KeyCounts};
 use crate::lease::LeaseName;
 use crate::ports::KeyPorts;
 use crate::settings::KeySettings;
@@ -100,29 +100,29 @@ impl KeyStatus {
         Some(
             instances.fold(Holdings::default(), |sum, instance| Holdings {
                 buffered: sum.buffered + instance.holdings.buffered,
-                moving: sum.moving + instance.holdings.moving,
+                in_transit: sum.in_transit + instance.holdings.in_transit,
             }),
         )
     }
 
     /// K-2, if every part is known.
     #[must_use]
-    pub fn accounts(&self) -> Option<KeyCounts> {
+    pub fn key_counts(&self) -> Option<KeyCounts> {
         let (counts, pooled_keys) = (self.ledger_counts()?, self.pooled_keys()?);
         let (holdings, links) = (self.holdings()?, self.links.as_ref()?);
-        let accounts = account::total(counts.into_iter(), pooled_keys, holdings, links);
+        let counts = key_counts::total(counts.into_iter(), pooled_keys, holdings, links);
         Some(match &self.audit {
-            Some(audit) => accounts.with_audit(&audit.duplicates),
-            None => accounts,
+            Some(audit) => counts.with_audit(&audit.duplicates),
+            None => counts,
         })
     }
 
     /// K-2, or why it is not known.
-    pub(crate) fn into_accounts(mut self) -> PortResult<KeyCounts> {
-        match (self.failures.pop(), self.accounts()) {
-            (None, Some(accounts)) => Ok(accounts),
+    pub(crate) fn into_key_counts(mut self) -> PortResult<KeyCounts> {
+        match (self.failures.pop(), self.key_counts()) {
+            (None, Some(counts)) => Ok(counts),
             (failure, _) => Err(failure.unwrap_or_else(|| {
-                let (kind, op) = (ErrorKind::Unavailable, "do the accounts");
+                let (kind, op) = (ErrorKind::Unavailable, "count keys");
                 PortError::new(kind, "key supply", op, "not every stage is known")
             })),
         }
@@ -167,8 +167,8 @@ impl KeyStatus {
                 settings.pool.low,
             ));
         }
-        if let Some(accounts) = self.accounts() {
-            alarms.extend(imbalance_warnings(&accounts, is_unbalanced));
+        if let Some(counts) = self.key_counts() {
+            alarms.extend(imbalance_warnings(&counts, is_unbalanced));
         }
         alarms.extend(self.audit.as_ref().and_then(audit_warning));
         for instance in self.instances.iter().flatten() {
@@ -184,14 +184,14 @@ impl KeyStatus {
     }
 }
 
-fn imbalance_warnings(accounts: &KeyCounts, is_unbalanced: bool) -> Vec<String> {
+fn imbalance_warnings(counts: &KeyCounts, is_unbalanced: bool) -> Vec<String> {
     let mut alarms = Vec::new();
-    if accounts.leaked > 0 {
-        let leaked = accounts.leaked;
+    if counts.leaked > 0 {
+        let leaked = counts.leaked;
         alarms.push(format!("{leaked} keys leaked: no stage knows them"));
     }
-    let duplicated = accounts.duplicated;
-    if duplicated > 0 && accounts.is_audited {
+    let duplicated = counts.duplicated;
+    if duplicated > 0 && counts.is_audited {
         alarms.push(format!(
             "{duplicated} keys are in two places: a pool came back with keys that had been taken from it. Each is \
              passed over when it meets its link"
@@ -199,7 +199,7 @@ fn imbalance_warnings(accounts: &KeyCounts, is_unbalanced: bool) -> Vec<String> 
     } else if duplicated > 0 && is_unbalanced {
         alarms.push(imbalance_text(duplicated));
     }
-    if accounts.is_audited && is_unbalanced {
+    if counts.is_audited && is_unbalanced {
         alarms.push(
             "the keys do not balance even so: a keys database does not know keys that it has made"
                 .to_owned(),

@@ -76,7 +76,7 @@ impl ApiKeys {
                 created_at: now,
                 expires_at: admitted.expires_at,
                 parent: issuer.prefix.clone(),
-                bucket: issuer::bucket(user.id, new.allowance, &issuer, parent.as_ref()),
+                bucket: issuer::quota_bucket(user.id, new.allowance, &issuer, parent.as_ref()),
             };
             if let Some(number) = self.accounts.add_api_key(&key).await? {
                 self.audit
@@ -251,8 +251,8 @@ fn admit(
     let mut mistakes = FieldErrors::default();
     let name = mistakes.note(admit::required_name(Field::Name, &new.name));
     mistakes.note(scopes(new.scopes, user.role, issuer.scopes));
-    let expires_at = mistakes.note(issuer::expiry(new.expires_at, parent, now));
-    let allowance = mistakes.note(issuer::allowance(new.allowance, issuer, parent));
+    let expires_at = mistakes.note(issuer::bounded_expiry(new.expires_at, parent, now));
+    let allowance = mistakes.note(issuer::granted_allowance(new.allowance, issuer, parent));
     match (name, expires_at, allowance, mistakes.into_vec()) {
         (Some(name), Some(expires_at), Some(allowance), mistakes) if mistakes.is_empty() => {
             Ok(AdmittedKey {

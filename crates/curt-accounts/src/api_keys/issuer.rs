@@ -33,7 +33,7 @@ impl From<&Principal> for KeyIssuer {
 }
 
 impl ApiKeys {
-    /// The key that the maker showed, as it is now. One that ended meanwhile is [`AccountError::IssuerEnded`].
+    /// The key that the issuer showed, as it is now. One that ended meanwhile is [`AccountError::IssuerEnded`].
     pub(super) async fn parent(
         &self,
         issuer: &KeyIssuer,
@@ -49,7 +49,7 @@ impl ApiKeys {
 }
 
 /// When a key ends that is to end at `wanted`: with its parent at the latest.
-pub(super) fn expiry(
+pub(super) fn bounded_expiry(
     wanted: Option<UnixMillis>,
     parent: Option<&ApiKey>,
     now: UnixMillis,
@@ -68,7 +68,7 @@ pub(super) fn expiry(
 
 /// What a key is allowed for which `wanted` was asked. Only whoever has [`Scope::Admin`] may ask; what a limited key
 /// makes has its limits.
-pub(super) fn allowance(
+pub(super) fn granted_allowance(
     wanted: Allowance,
     issuer: &KeyIssuer,
     parent: Option<&ApiKey>,
@@ -89,8 +89,8 @@ pub(super) fn allowance(
 }
 
 /// The buckets that a key of `user` with `wanted` counts into: those of its parent, unless an administrator whose key
-/// is not limited makes it with limits of its own or for somebody else.
-pub(super) fn bucket(
+/// is not limited makes it with limits of its own or for another user.
+pub(super) fn quota_bucket(
     user: OwnerId,
     wanted: Allowance,
     issuer: &KeyIssuer,
@@ -103,7 +103,7 @@ pub(super) fn bucket(
     (!has_own).then_some(parent.bucket)
 }
 
-/// Whether the maker may replace the key: with an API key only itself and what counts into the same limits, so that a
+/// Whether the issuer may replace the key: with an API key only itself and what counts into the same limits, so that a
 /// limit cannot be left by way of another key; with an administrator's that is not limited any.
 pub(super) fn may_replace(issuer: &KeyIssuer, asker: Option<&ApiKey>, old: &ApiKey) -> bool {
     let Some(asker) = asker else {

@@ -21,7 +21,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 
-use self::site::Site;
+use self::site::SendingSite;
 use crate::body_budget::BodySource;
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
@@ -37,7 +37,7 @@ pub(crate) struct Caller {
     cookie: Option<String>,
     /// The token by which the browser may be known to an account.
     browser: Option<String>,
-    site: Site,
+    site: SendingSite,
     changes: bool,
 }
 
@@ -58,7 +58,7 @@ impl FromRequestParts<Arc<App>> for Caller {
             header: credential_in_headers(&parts.headers),
             cookie: cookie::session(&parts.headers, base).map(str::to_owned),
             browser: cookie::browser(&parts.headers, base).map(str::to_owned),
-            site: Site::of(&parts.headers, base),
+            site: SendingSite::from_headers(&parts.headers, base),
             changes: !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS),
         })
     }
@@ -92,7 +92,7 @@ impl Caller {
             return Ok(None);
         };
         let principal = app.accounts.users.authenticate_session(token).await?;
-        if principal.is_some() && self.changes && self.site != Site::Own {
+        if principal.is_some() && self.changes && self.site != SendingSite::Own {
             return Err(Problem::new(ProblemCode::CrossSite));
         }
         Ok(principal)
@@ -133,7 +133,7 @@ impl Caller {
         if !app.settings.api.anonymous_create {
             return Err(Problem::new(ProblemCode::CredentialsMissing));
         }
-        if self.site == Site::Other {
+        if self.site == SendingSite::Other {
             return Err(Problem::new(ProblemCode::CrossSite));
         }
         Ok(None)
@@ -230,8 +230,8 @@ impl Caller {
     /// For forms that act without a cookie, such as the one to sign in.
     pub(crate) fn refuse_other_sites(&self) -> Result<(), Problem> {
         match self.site {
-            Site::Other => Err(Problem::new(ProblemCode::CrossSite)),
-            Site::Own | Site::Unknown => Ok(()),
+            SendingSite::Other => Err(Problem::new(ProblemCode::CrossSite)),
+            SendingSite::Own | SendingSite::Unknown => Ok(()),
         }
     }
 }

@@ -6,7 +6,7 @@ use http::header::{HOST, ORIGIN};
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Site {
+pub(crate) enum SendingSite {
     /// One of our own pages, or the address bar.
     Own,
     Other,
@@ -14,8 +14,8 @@ pub(crate) enum Site {
     Unknown,
 }
 
-impl Site {
-    pub(crate) fn of(headers: &HeaderMap, base: &str) -> Self {
+impl SendingSite {
+    pub(crate) fn from_headers(headers: &HeaderMap, base: &str) -> Self {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
         match (text(SEC_FETCH_SITE), text(ORIGIN.as_str())) {
             (Some("same-origin" | "none"), None) => Self::Own,
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_foreign_page_is_told_from_our_own() {
-        use Site::{Other, Own, Unknown};
+        use SendingSite::{Other, Own, Unknown};
         for (fetch, origin, expected) in [
             (None, None, Unknown),
             (Some("same-origin"), None, Own),
@@ -73,10 +73,10 @@ mod tests {
                     headers.insert(name, value.parse().unwrap());
                 }
             }
-            let seen = Site::of(&headers, "https://sho.rt");
+            let seen = SendingSite::from_headers(&headers, "https://sho.rt");
             assert_eq!(seen, expected, "{fetch:?} {origin:?}");
             // Without TLS the host alone decides.
-            let plain = Site::of(&headers, "http://sho.rt");
+            let plain = SendingSite::from_headers(&headers, "http://sho.rt");
             let own_host = [
                 "http://127.0.0.1:8080",
                 "https://127.0.0.1:8080",

@@ -89,9 +89,9 @@ struct Field {
 }
 
 /// A paragraph: text, with code in between.
-type Prose = Vec<Part>;
+type Prose = Vec<ProseSpan>;
 
-struct Part {
+struct ProseSpan {
     code: bool,
     text: String,
 }
@@ -349,7 +349,7 @@ fn prose(value: &Value) -> Vec<Prose> {
         .map(|paragraph| {
             let parts = paragraph.split('`').enumerate();
             parts
-                .map(|(at, text)| Part {
+                .map(|(at, text)| ProseSpan {
                     code: at % 2 == 1,
                     text: text.to_owned(),
                 })

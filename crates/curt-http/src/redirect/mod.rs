@@ -8,7 +8,7 @@
 //! | `slow` | the router's handler, which builds an [`http::Response`]: everything else about a key |
 //! | `clicks` | what is recorded of either |
 //!
-//! Both ways take the header fields from [`RedirectFields`] and the target from [`location`], so that a visitor cannot
+//! Both ways take the header fields from [`RedirectFields`] and the target from [`write_location`], so that a visitor cannot
 //! tell them apart.
 
 pub(crate) mod clicks;
@@ -25,7 +25,7 @@ pub(crate) use self::parse::{
     BodyFraming, Framed, GetFrame, ParsedRequest, Persistence, PlainGet, Refusal, RequestFrame,
     Visitor, build_request, frame_request, read_request,
 };
-pub use self::wire::{FORWARDED_QUERY_BYTES_MAX, RedirectFields, location};
+pub use self::wire::{FORWARDED_QUERY_BYTES_MAX, RedirectFields, write_location};
 pub(crate) use self::wire::{ResponseHeads, SECURE_ONLY, encode_query, finish, http_date};
 
 /// What a worker found before it passed a request on: an extension of the request, so that its handler does not look the

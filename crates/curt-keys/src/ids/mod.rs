@@ -17,7 +17,7 @@ use curt_core::permute::Permutation;
 use curt_core::ports::Cursor;
 use curt_core::{Alphabet, ErrorKind, Key, PortError, PortResult, UnwantedWords};
 
-use crate::account::KeyCounts;
+use crate::key_counts::KeyCounts;
 use crate::ports::KeyPorts;
 use crate::seed::PermutationSeed;
 use crate::settings::{BufferSettings, ID_BITS, KeySettings};
@@ -83,20 +83,20 @@ impl KeySource for IdSource {
 
     /// A sequence knows how many numbers it has given away. A snowflake leaves most of its numbers unused by design,
     /// so that only the keys in sight are counted.
-    async fn accounts(&self, buffered: u64) -> PortResult<KeyCounts> {
+    async fn count_keys(&self, buffered: u64) -> PortResult<KeyCounts> {
         let links = self.ports.links()?.totals.counts().await?;
         let used = links.created_from(KeyOrigin::Id);
         let minted = match self.generator {
             Generator::Snowflake(_) => used + buffered,
             Generator::Sequence(_) => self.ports.cursor.get(SEQUENCE_REGISTER).await?,
         };
-        let accounts = KeyCounts {
+        let counts = KeyCounts {
             minted,
             buffered,
             used,
             ..KeyCounts::default()
         };
-        Ok(accounts.with_difference())
+        Ok(counts.with_difference())
     }
 }
 

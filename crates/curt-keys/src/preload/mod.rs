@@ -18,7 +18,7 @@ use curt_core::ports::KeyFile;
 use curt_core::reserved::is_reserved;
 use curt_core::{ErrorKind, Key, KeyRefusal, PortError, PortResult, UnwantedWords};
 
-use crate::account::KeyCounts;
+use crate::key_counts::KeyCounts;
 use crate::metrics::KeyMetrics;
 use crate::pace::Nudges;
 use crate::ports::KeyPorts;
@@ -80,18 +80,18 @@ impl KeySource for Preload {
     }
 
     /// Leaked: blocks that a process held when it ended, damaged blocks, and reserved words.
-    async fn accounts(&self, buffered: u64) -> PortResult<KeyCounts> {
+    async fn count_keys(&self, buffered: u64) -> PortResult<KeyCounts> {
         let position = self.series.position().await?;
         self.series.refresh().await?;
         let links = self.ports.links()?.totals.counts().await?;
-        let accounts = KeyCounts {
+        let counts = KeyCounts {
             minted: self.series.keys(),
             free: self.series.end().saturating_sub(position),
             buffered,
             used: links.created_from(KeyOrigin::File),
             ..KeyCounts::default()
         };
-        Ok(accounts.with_difference())
+        Ok(counts.with_difference())
     }
 }
 

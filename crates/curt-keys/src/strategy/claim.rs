@@ -5,7 +5,7 @@ use curt_core::link::KeyOrigin;
 use curt_core::ports::{LinkTotals, SeededLinks};
 use curt_core::{LinkId, PortResult};
 
-use crate::account::KeyCounts;
+use crate::key_counts::KeyCounts;
 use crate::metrics::KeyMetrics;
 use crate::pace::Nudges;
 use crate::source::{KeyRequest, KeySource, SuppliedKey};
@@ -35,7 +35,7 @@ impl KeySource for RowSource {
     }
 
     /// A row is minted with every life: seeding it again after a release counts once more.
-    async fn accounts(&self, _buffered: u64) -> PortResult<KeyCounts> {
+    async fn count_keys(&self, _buffered: u64) -> PortResult<KeyCounts> {
         let counts = self.totals.counts().await?;
         let used = counts.created_from(KeyOrigin::Claim);
         Ok(KeyCounts {

@@ -4,7 +4,7 @@ use curt_core::{Alphabet, Key, PortResult, UnwantedWords};
 use md5::{Digest, Md5};
 use sha2::Sha256;
 
-use crate::account::KeyCounts;
+use crate::key_counts::KeyCounts;
 use crate::ports::KeyPorts;
 use crate::settings::{HashKind, KeySettings};
 use crate::source::{KeyRequest, KeySource, SuppliedKey};
@@ -89,7 +89,7 @@ impl KeySource for HashSource {
         self.keys.key(hint).map(|key| SuppliedKey { key, origin })
     }
 
-    async fn accounts(&self, _buffered: u64) -> PortResult<KeyCounts> {
+    async fn count_keys(&self, _buffered: u64) -> PortResult<KeyCounts> {
         let counts = self.ports.links()?.totals.counts().await?;
         let used = counts.created_from(KeyOrigin::Hash);
         Ok(KeyCounts {

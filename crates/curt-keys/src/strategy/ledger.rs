@@ -159,10 +159,10 @@ impl KeyProducer for LedgerSource {
         next
     }
 
-    fn moving(&self) -> u64 {
+    fn keys_in_transit(&self) -> u64 {
         match &self.stage {
             Stage::Nothing(_) => 0,
-            Stage::Pools(_, keysync) => keysync.moving(),
+            Stage::Pools(_, keysync) => keysync.keys_in_transit(),
         }
     }
 }

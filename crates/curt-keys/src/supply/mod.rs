@@ -248,10 +248,10 @@ impl KeySupply {
     fn holdings(&self) -> Holdings {
         let holdings = Holdings {
             buffered: self.buffer.as_ref().map_or(0, |buffer| buffer.len() as u64),
-            moving: self
+            in_transit: self
                 .producer
                 .as_ref()
-                .map_or(0, |producer| producer.moving()),
+                .map_or(0, |producer| producer.keys_in_transit()),
         };
         self.metrics.show_held(&holdings);
         holdings

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{KeySupply, lock};
-use crate::account::{BalanceWatch, KeyCounts};
+use crate::key_counts::{BalanceWatch, KeyCounts};
 use crate::pace::{NextPass, next_pass, report};
 use crate::status::{KeyStatus, imbalance_text};
 
@@ -26,7 +26,7 @@ pub(super) struct BalanceReport {
 }
 
 impl KeySupply {
-    /// Sends a heartbeat once a tick, with what this process holds, so that others can do the accounts, and shows them
+    /// Sends a heartbeat once a tick, with what this process holds, so that others can count all keys, and shows them
     /// here, until `stop`.
     pub async fn run_heartbeat(self: Arc<Self>, stop: CancellationToken) {
         let Some(heartbeat) = &self.heartbeat else {
@@ -40,7 +40,7 @@ impl KeySupply {
             heartbeat.beat(self.holdings(), &self.metrics).await;
             if shown_at.is_none_or(|at| at.elapsed() >= every) {
                 shown_at = Some(Instant::now());
-                let audits = self.show_accounts().await;
+                let audits = self.show_key_counts().await;
                 let buffer = || self.buffered_keys();
                 heartbeat
                     .answer_audits(&audits, &mut answered, buffer)
@@ -52,18 +52,18 @@ impl KeySupply {
     }
 
     /// Brings the metrics up to date, and returns which audits ask for the buffers.
-    async fn show_accounts(&self) -> Vec<Box<str>> {
+    async fn show_key_counts(&self) -> Vec<Box<str>> {
         let Some(mut status) = self.status().await else {
-            match self.source.accounts(self.holdings().buffered).await {
-                Ok(accounts) => self.metrics.show(&accounts),
+            match self.source.count_keys(self.holdings().buffered).await {
+                Ok(counts) => self.metrics.show(&counts),
                 Err(error) => report(&error),
             }
             return Vec::new();
         };
         status.failures.iter().for_each(report);
         self.metrics.show_shards(&status);
-        if let Some(accounts) = status.accounts() {
-            self.metrics.show(&accounts);
+        if let Some(counts) = status.key_counts() {
+            self.metrics.show(&counts);
         }
         let audits = std::mem::take(&mut status.audits);
         let surplus = lock(&self.balance.watch).add(status);
@@ -98,7 +98,7 @@ impl KeySupply {
         }
     }
 
-    /// What is wrong with the accounts of K-2, as this process has seen them over several looks: more keys are found
+    /// What is wrong with the counts of K-2, as this process has seen them over several looks: more keys are found
     /// than were made.
     #[must_use]
     pub fn imbalance(&self) -> Option<String> {
@@ -109,10 +109,10 @@ impl KeySupply {
     }
 
     /// K-2: where every key is. See [`KeyCounts`] for what can be off for a moment.
-    pub async fn accounts(&self) -> PortResult<KeyCounts> {
+    pub async fn count_keys(&self) -> PortResult<KeyCounts> {
         match self.status().await {
-            Some(status) => status.into_accounts(),
-            None => self.source.accounts(self.holdings().buffered).await,
+            Some(status) => status.into_key_counts(),
+            None => self.source.count_keys(self.holdings().buffered).await,
         }
     }
 }

@@ -88,7 +88,7 @@ impl FromStr for BatchName {
 
 /// Keys that left a ledger, in a batch that is open there.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct TakenBatch {
     pub(super) ledger: usize,
     pub(super) batch: BatchId,
     pub(super) keys: Vec<Key>,
@@ -150,7 +150,7 @@ impl BatchTaker {
 
     /// Takes a batch from the next ledger that has one. A ledger that fails is asked again by the next call, under the
     /// same batch name: it may have taken the keys without being able to say so.
-    pub(super) async fn take(&mut self, to: Destination, limit: usize) -> Option<Taken> {
+    pub(super) async fn take(&mut self, to: Destination, limit: usize) -> Option<TakenBatch> {
         let now = self.clock.now();
         for step in 0..self.ledgers.len() {
             let ledger = (self.next_ledger + step) % self.ledgers.len();
@@ -162,7 +162,7 @@ impl BatchTaker {
                 Ok(keys) if keys.is_empty() => {}
                 Ok(keys) => {
                     self.next_ledger = ledger + 1;
-                    return Some(Taken {
+                    return Some(TakenBatch {
                         ledger,
                         batch,
                         keys,
@@ -185,9 +185,9 @@ impl BatchTaker {
 
 /// Batches that no longer protect their keys, by ledger, and that are not known to be closed.
 #[derive(Default)]
-pub(super) struct Closing(HashMap<usize, Vec<BatchId>>);
+pub(super) struct ClosingBatches(HashMap<usize, Vec<BatchId>>);
 
-impl Closing {
+impl ClosingBatches {
     pub(super) fn add(&mut self, ledger: usize, batch: BatchId) {
         self.0.entry(ledger).or_default().push(batch);
     }

@@ -7,7 +7,7 @@ use curt_core::ports::{BatchId, KeyLedger};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::batch::{BatchOwner, BatchTaker, Closing, Destination, Taken};
+use super::batch::{BatchOwner, BatchTaker, ClosingBatches, Destination, TakenBatch};
 use crate::lease::HeldLeases;
 use crate::ports::KeyPorts;
 use crate::settings::PoolSettings;
@@ -29,7 +29,7 @@ struct FeedState {
     open: VecDeque<BufferedBatch>,
     /// Keys that were ever drawn.
     drawn: u64,
-    closing: Closing,
+    closing: ClosingBatches,
     is_closed: bool,
 }
 
@@ -51,7 +51,7 @@ impl LedgerFeed {
                 taker: BatchTaker::new(ports, leases),
                 open: VecDeque::new(),
                 drawn: 0,
-                closing: Closing::default(),
+                closing: ClosingBatches::default(),
                 is_closed: false,
             }),
         }
@@ -68,7 +68,7 @@ impl LedgerFeed {
         let Some(taken) = state.taker.take(Destination::Buffer, limit).await else {
             return Vec::new();
         };
-        let Taken {
+        let TakenBatch {
             ledger,
             batch,
             keys,
@@ -121,7 +121,7 @@ impl LedgerFeed {
         let mut state = self.state.lock().await;
         let was_closed = std::mem::replace(&mut state.is_closed, true);
         state.open.clear();
-        state.closing = Closing::default();
+        state.closing = ClosingBatches::default();
         (!was_closed && state.taker.has_named()).then(|| state.taker.owner())
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct Keysync {
     nudges: Arc<Nudges>,
     state: Mutex<SyncState>,
     /// Keys that we hold between a ledger and a pool, readable while a pass is under way.
-    moving: AtomicU64,
+    in_transit: AtomicU64,
 }
 
 struct SyncState {
@@ -76,7 +76,7 @@ impl Keysync {
             settings,
             nudges,
             state: Mutex::new(state),
-            moving: AtomicU64::new(0),
+            in_transit: AtomicU64::new(0),
         }
     }
 
@@ -107,7 +107,7 @@ impl Keysync {
                 state.shards[shard]
                     .finish_closing(&self.ports.ledgers)
                     .await;
-                self.note_moving(&state);
+                self.note_keys_in_transit(&state);
             }
             if lease == ShardLease::Borrowed {
                 state.taker.leases.release(&LeaseName::Pool(shard)).await;
@@ -154,7 +154,7 @@ impl Keysync {
     async fn fill(&self, state: &mut SyncState, shard: usize, lease: ShardLease) -> PortResult<()> {
         // What the last pass could not push comes first, or the depth would not tell how much is missing.
         let pushed = state.shards[shard].push().await;
-        self.note_moving(state);
+        self.note_keys_in_transit(state);
         if !pushed? {
             return Ok(());
         }
@@ -173,9 +173,9 @@ impl Keysync {
             };
             let keys = taken.keys.len() as u64;
             state.shards[shard].unsent = Some(taken);
-            self.note_moving(state);
+            self.note_keys_in_transit(state);
             let pushed = state.shards[shard].push().await;
-            self.note_moving(state);
+            self.note_keys_in_transit(state);
             let is_all = pushed?;
             self.nudges.buffer.notify_one();
             if !is_all {
@@ -200,13 +200,13 @@ impl Keysync {
     }
 
     /// Keys that we hold between a ledger and a pool.
-    pub(crate) fn moving(&self) -> u64 {
-        self.moving.load(Ordering::Relaxed)
+    pub(crate) fn keys_in_transit(&self) -> u64 {
+        self.in_transit.load(Ordering::Relaxed)
     }
 
-    fn note_moving(&self, state: &SyncState) {
-        let moving = state.shards.iter().map(PoolShard::moving).sum();
-        self.moving.store(moving, Ordering::Relaxed);
+    fn note_keys_in_transit(&self, state: &SyncState) {
+        let in_transit = state.shards.iter().map(PoolShard::keys_in_transit).sum();
+        self.in_transit.store(in_transit, Ordering::Relaxed);
     }
 
     /// Moves no more, and returns the keys of the buffer to the first pool that can be reached. Returns the owner whose
@@ -230,7 +230,7 @@ impl Keysync {
         for shard in &mut state.shards {
             shard.forget_batches();
         }
-        self.note_moving(&state);
+        self.note_keys_in_transit(&state);
         has_batches.then(|| state.taker.owner())
     }
 

@@ -25,7 +25,7 @@ const SWEEP_RETRY: Duration = Duration::from_secs(5);
 const BATCHES_READ: usize = 16;
 /// Look-ups under way at a time.
 const LOOKUPS: usize = 32;
-/// Keys that may wait to be recycled. Past this many the oldest are forgotten: they leak, and the accounts show it.
+/// Keys that may wait to be recycled. Past this many the oldest are forgotten: they leak, and the counts show it.
 const WAITING_MAX: usize = 100_000;
 
 /// Brings keys back to their ledgers: those of processes that died, and those of purged links.

@@ -4,7 +4,7 @@ use curt_core::ports::{BatchId, KeyLedger, KeyPool};
 use curt_core::{Key, PortResult};
 use tokio::time::Instant;
 
-use super::batch::{Closing, Taken};
+use super::batch::{ClosingBatches, TakenBatch};
 use crate::pace::{NextPass, RefillPace, report};
 
 /// Batches that wait to be closed while a refill goes on in small pieces.
@@ -17,8 +17,8 @@ pub(super) struct PoolShard {
     /// Since when we know that no process has the lease of the shard.
     pub(super) free_since: Option<Instant>,
     /// A batch that the pool has not confirmed.
-    pub(super) unsent: Option<Taken>,
-    closing: Closing,
+    pub(super) unsent: Option<TakenBatch>,
+    closing: ClosingBatches,
     /// Batches whose last keys go back to their ledger, which has not confirmed it.
     returning: Vec<ReturningBatch>,
 }
@@ -36,12 +36,12 @@ impl PoolShard {
             pace,
             free_since: None,
             unsent: None,
-            closing: Closing::default(),
+            closing: ClosingBatches::default(),
             returning: Vec::new(),
         }
     }
 
-    pub(super) fn moving(&self) -> u64 {
+    pub(super) fn keys_in_transit(&self) -> u64 {
         let unsent = self.unsent.as_ref().map_or(0, |unsent| unsent.keys.len());
         let returning: usize = self.returning.iter().map(|back| back.unused.len()).sum();
         (unsent + returning) as u64
@@ -91,7 +91,7 @@ impl PoolShard {
     /// Forgets all batches: they are settled as a whole instead.
     pub(super) fn forget_batches(&mut self) {
         self.unsent = None;
-        self.closing = Closing::default();
+        self.closing = ClosingBatches::default();
         self.returning.clear();
     }
 }

@@ -11,7 +11,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{Running, World, accounts_at_rest, link, small, take};
+use crate::world::{Running, World, key_counts_at_rest, link, small, take};
 
 #[tokio::test]
 async fn every_key_is_accounted_for_while_running_and_after_the_end() {
@@ -25,7 +25,7 @@ async fn every_key_is_accounted_for_while_running_and_after_the_end() {
             world.store(&supplied).await;
         }
         let supply = running.shut().await;
-        let accounts = supply.accounts().await.unwrap();
+        let accounts = supply.count_keys().await.unwrap();
         assert!(accounts.balances(), "K-2: {accounts:?}");
         assert_eq!((accounts.used, accounts.leaked), (300, 0), "{accounts:?}");
         assert_eq!(accounts.minted, accounts.free + 300, "{accounts:?}");
@@ -72,8 +72,8 @@ impl Quiet {
         ids
     }
 
-    async fn accounts(&self) -> KeyCounts {
-        let accounts = accounts_at_rest(&self.supply).await;
+    async fn count_keys(&self) -> KeyCounts {
+        let accounts = key_counts_at_rest(&self.supply).await;
         assert!(accounts.balances(), "K-2: {accounts:?}");
         accounts
     }
@@ -87,13 +87,13 @@ impl Quiet {
                 .await
                 .unwrap();
         }
-        let deleted = self.accounts().await;
+        let deleted = self.count_keys().await;
         assert_eq!((deleted.quarantined, deleted.used), (10, 10), "{deleted:?}");
         assert_eq!(deleted.leaked, 0, "{deleted:?}");
         let released = links.release(UnixMillis(1), 6).await.unwrap();
         let released: Vec<LinkId> = released.into_iter().map(|one| one.id).collect();
         assert_eq!(released.len(), 6);
-        let lost = self.accounts().await;
+        let lost = self.count_keys().await;
         assert_eq!((lost.quarantined, lost.leaked), (4, 6), "{lost:?}");
         released
     }
@@ -107,7 +107,7 @@ async fn recycled_keys_are_free_again_and_counted() {
     let released = quiet.release_six().await;
     assert_eq!(quiet.supply.recycle(&released).await.unwrap(), 6);
     assert_eq!(quiet.metrics.recycled.get(), 6);
-    let accounts = quiet.accounts().await;
+    let accounts = quiet.count_keys().await;
     assert_eq!((accounts.recycled, accounts.leaked), (6, 0), "{accounts:?}");
 }
 
@@ -118,7 +118,7 @@ async fn keys_recycled_while_their_batch_is_open_come_back_with_it() {
     let released = quiet.release_six().await;
     assert_eq!(quiet.supply.recycle(&released).await.unwrap(), 0);
     quiet.supply.close().await.unwrap();
-    let accounts = quiet.accounts().await;
+    let accounts = quiet.count_keys().await;
     assert_eq!((accounts.used, accounts.leaked), (10, 0), "{accounts:?}");
 }
 
@@ -133,7 +133,7 @@ async fn keys_recycled_while_their_batch_is_open_follow_once_it_is_used_up() {
         quiet.pass().await;
     }
     assert_eq!(quiet.metrics.recycled.get(), 6);
-    let accounts = quiet.accounts().await;
+    let accounts = quiet.count_keys().await;
     assert_eq!((accounts.recycled, accounts.leaked), (6, 0), "{accounts:?}");
 }
 
@@ -152,7 +152,7 @@ async fn a_key_that_met_a_link_is_the_only_one_that_leaks() {
     running.supply.conflicted(&supplied);
     assert_eq!(running.metrics.conflicts.get(), 1);
     let supply = running.shut().await;
-    let accounts = supply.accounts().await.unwrap();
+    let accounts = supply.count_keys().await.unwrap();
     assert_eq!((accounts.used, accounts.leaked), (0, 1), "{accounts:?}");
 }
 
@@ -173,7 +173,7 @@ async fn rows_are_seeded_between_the_marks_and_seeded_again_by_recycling() {
     };
     let request = vec![link(&placeholder); 25];
     let claimed = world.links.claim(request).await.unwrap();
-    let accounts = supply.accounts().await.unwrap();
+    let accounts = supply.count_keys().await.unwrap();
     assert_eq!((accounts.free, accounts.used), (15, 25));
     supply.keygen_pass(&stop).await;
     assert_eq!(world.links.counts().await.unwrap().seeded, 40);
@@ -216,7 +216,7 @@ async fn a_sequence_accounts_for_the_numbers_that_it_gave_away() {
         running.supply.filled().await;
         world.store(&take(&running.supply, number).await).await;
     }
-    let accounts = running.supply.accounts().await.unwrap();
+    let accounts = running.supply.count_keys().await.unwrap();
     assert!(accounts.balances(), "{accounts:?}");
     assert_eq!((accounts.used, accounts.leaked), (100, 0), "{accounts:?}");
 }

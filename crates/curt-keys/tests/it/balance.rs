@@ -70,7 +70,7 @@ fn status(minted: u64, [free, pooled, buffered, used]: [u64; 4]) -> KeyStatus {
         who: "a".into(),
         holdings: Holdings {
             buffered,
-            moving: 0,
+            in_transit: 0,
         },
         conflicts: 0,
         fallbacks: 0,
@@ -88,7 +88,7 @@ fn keys_that_move_are_never_taken_for_doubled_ones() {
     let mut is_off = false;
     for _ in 0..1_000 {
         let look = line.look(true);
-        is_off |= look.accounts().is_some_and(|accounts| !accounts.balances());
+        is_off |= look.key_counts().is_some_and(|counts| !counts.balances());
         assert_eq!(watch.add(look), Some(0));
     }
     assert!(is_off, "single looks do meet keys twice");

@@ -7,7 +7,7 @@ use curt_keys::{KeyMetrics, KeySettings, KeySupply, Strategy};
 use curt_memory::MemoryKeyPool;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{Fault, World, accounts_at_rest, small, take};
+use crate::world::{Fault, World, key_counts_at_rest, small, take};
 
 /// Takes keys and stores links for some rounds, as a process does.
 async fn work(world: &World, settings: KeySettings, rounds: u64) -> Arc<KeySupply> {
@@ -60,11 +60,11 @@ async fn k2_is_exact_after_a_crash_at_any_call() {
             }
             deaths += 1;
             let supply = work(&world, settings(), 3).await;
-            let open = accounts_at_rest(&supply).await;
+            let open = key_counts_at_rest(&supply).await;
             assert!(open.balances(), "K-2 at call {call}, {fault:?}: {open:?}");
             assert_eq!(open.leaked, 0, "K-2 at call {call}, {fault:?}: {open:?}");
             supply.close().await.unwrap();
-            let closed = supply.accounts().await.unwrap();
+            let closed = supply.count_keys().await.unwrap();
             assert_eq!(closed.leaked, 0, "K-2 closed, call {call}: {closed:?}");
             assert_eq!(closed.open + closed.pooled + closed.buffered, 0);
             assert_eq!(closed.minted, closed.free + closed.used);
@@ -84,7 +84,7 @@ async fn with_a_pool_a_crash_costs_at_most_the_buffer() {
             }
             let supply = work(&world, settings(), 12).await;
             supply.close().await.unwrap();
-            let accounts = supply.accounts().await.unwrap();
+            let accounts = supply.count_keys().await.unwrap();
             assert!(accounts.balances(), "K-2 at call {call}: {accounts:?}");
             let buffer = settings().buffer.capacity as u64;
             assert!(
@@ -106,7 +106,7 @@ async fn a_clean_end_with_a_pool_loses_nothing() {
     for _ in 0..3 {
         let supply = work(&world, settings(), 10).await;
         supply.close().await.unwrap();
-        let accounts = supply.accounts().await.unwrap();
+        let accounts = supply.count_keys().await.unwrap();
         assert_eq!((accounts.leaked, accounts.buffered), (0, 0), "{accounts:?}");
     }
 }
@@ -115,7 +115,7 @@ async fn a_clean_end_with_a_pool_loses_nothing() {
 async fn recovered_keys_are_counted_and_served_again() {
     let world = World::new();
     let first = work(&world, settings(), 1).await;
-    let before = accounts_at_rest(&first).await;
+    let before = key_counts_at_rest(&first).await;
     drop(first);
     let metrics = KeyMetrics::default();
     let supply = KeySupply::open(settings(), world.life(), metrics.clone())
@@ -164,6 +164,6 @@ async fn a_batch_is_not_closed_while_its_keys_are_on_their_way_into_the_buffer()
     drop((waited, supply));
     world.faults.heal();
     let next = work(&world, settings(), 1).await;
-    let accounts = accounts_at_rest(&next).await;
+    let accounts = key_counts_at_rest(&next).await;
     assert_eq!(accounts.leaked, 0, "K-2: {accounts:?}");
 }

@@ -73,7 +73,7 @@ async fn keys_that_come_back_unused_are_given_out_next() {
     assert_eq!(take(&running.supply, 0).await, supplied);
     running.supply.put_back(supplied);
     let supply = running.shut().await;
-    assert_eq!(supply.accounts().await.unwrap().leaked, 0);
+    assert_eq!(supply.count_keys().await.unwrap().leaked, 0);
 }
 
 #[tokio::test]
@@ -85,5 +85,5 @@ async fn after_close_a_late_create_still_gets_a_key() {
     assert_eq!(take(&supply, 0).await.origin, KeyOrigin::Random);
     supply.close().await.unwrap();
     supply.keysync_pass(&CancellationToken::new()).await;
-    assert_eq!(supply.accounts().await.unwrap().open, 0);
+    assert_eq!(supply.count_keys().await.unwrap().open, 0);
 }

@@ -10,7 +10,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{Fault, Running, World, accounts_at_rest, small, take};
+use crate::world::{Fault, Running, World, key_counts_at_rest, small, take};
 
 /// Every third call fails, some of them after their effect.
 fn flaky(seed: u64) -> impl FnMut(u64, &'static str) -> Fault {
@@ -68,7 +68,7 @@ async fn k2_is_exact_after_flaky_engines() {
         }
         world.faults.heal();
         let supply = running.shut().await;
-        let accounts = supply.accounts().await.unwrap();
+        let accounts = supply.count_keys().await.unwrap();
         assert!(accounts.balances(), "K-2, seed {seed}: {accounts:?}");
         assert_eq!(accounts.leaked, 0, "K-2, seed {seed}: {accounts:?}");
         assert!(accounts.used > 50, "seed {seed}: {accounts:?}");
@@ -105,7 +105,7 @@ async fn one_failure_of_any_call_loses_no_key_while_running() {
                     supply.filled().await;
                     world.store(&take(&supply, number).await).await;
                 }
-                let accounts = accounts_at_rest(&supply).await;
+                let accounts = key_counts_at_rest(&supply).await;
                 let what = format!("K-2 after {fault:?} of {op}, with a pool {has_pool}");
                 assert!(accounts.balances(), "{what}: {accounts:?}");
                 assert_eq!(accounts.leaked, 0, "{what}: {accounts:?}");

@@ -109,7 +109,7 @@ async fn the_next_file_is_written_before_the_last_runs_out() {
     }
     assert!(world.files.names().await.unwrap().len() > 10);
     let supply = running.shut().await;
-    let accounts = supply.accounts().await.unwrap();
+    let accounts = supply.count_keys().await.unwrap();
     assert!(accounts.balances(), "{accounts:?}");
     assert_eq!((accounts.used, accounts.leaked), (1_000, 0), "{accounts:?}");
 }

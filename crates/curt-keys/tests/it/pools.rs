@@ -122,7 +122,7 @@ async fn a_pool_that_takes_less_than_offered_loses_nothing() {
         world.store(&supplied).await;
     }
     let supply = running.shut().await;
-    let accounts = supply.accounts().await.unwrap();
+    let accounts = supply.count_keys().await.unwrap();
     assert_eq!((accounts.used, accounts.leaked), (200, 0), "{accounts:?}");
 }
 
@@ -165,7 +165,10 @@ async fn a_dead_pool_shard_stops_nobody_and_costs_no_key() {
     let counts = world.ledgers[0].counts().await.unwrap();
     let found = counts.free + counts.open + pooled + 200;
     assert_eq!(counts.minted, found, "K-2: {counts:?}, {pooled} pooled");
-    assert!(supply.accounts().await.is_err(), "a dead pool has no depth");
+    assert!(
+        supply.count_keys().await.is_err(),
+        "a dead pool has no depth"
+    );
 }
 
 struct DeadPool;

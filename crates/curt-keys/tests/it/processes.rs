@@ -99,18 +99,18 @@ async fn k2_holds_over_processes_and_a_killed_buffer_counts_as_leaked() {
     for task in present {
         task.await.unwrap();
     }
-    let seen = behind.accounts().await.unwrap();
+    let seen = behind.count_keys().await.unwrap();
     assert!(seen.balances() && seen.leaked == 0, "{seen:?}");
     assert!(seen.buffered > 0 && seen.used == 3, "{seen:?}");
     one.close().await.unwrap();
-    let buffer = behind.accounts().await.unwrap().buffered;
+    let buffer = behind.count_keys().await.unwrap().buffered;
     assert!(
         buffer > 0 && buffer < seen.buffered,
         "one gave its keys back"
     );
     drop(two);
     world.clock.advance(Duration::from_secs(60));
-    let after = behind.accounts().await.unwrap();
+    let after = behind.count_keys().await.unwrap();
     assert_eq!((after.leaked, after.buffered), (buffer, 0), "{after:?}");
 }
 

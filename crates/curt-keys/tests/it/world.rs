@@ -7,14 +7,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::clock::ManualClock;
-use curt_core::link::{Link, LinkState, RedirectStatus, Revision, Visibility};
+use curt_core::link::Link;
 use curt_core::ports::{
     BatchId, Cursor, Finding, KeyFile, KeyFileLayout, KeyFileStat, KeyFileWriter, KeyLedger,
     KeyPool, LedgerCounts, OpenBatch, SeededDatabase,
 };
-use curt_core::{
-    DomainId, ErrorKind, Key, LinkId, OwnerId, PortError, PortResult, Target, UnixMillis,
-};
+use curt_core::{ErrorKind, Key, OwnerId, PortError, PortResult, Target, UnixMillis};
 use curt_keys::{
     BufferSettings, ClaimSettings, FileSettings, KeyCounts, KeyMetrics, KeyPorts, KeyRequest,
     KeySettings, KeySupply, LedgerSettings, PoolSettings, Strategy, SuppliedKey,
@@ -83,24 +81,8 @@ impl World {
 
 pub(crate) fn link(supplied: &SuppliedKey) -> Link {
     Link {
-        id: LinkId::new(DomainId::DEFAULT, supplied.key.clone()),
-        target: Target::from_serialised("https://example.com/").unwrap(),
-        owner: OwnerId(1),
-        made_with: None,
-        state: LinkState::Active,
-        revision: Revision::FIRST,
         origin: supplied.origin,
-        created_at: UnixMillis(0),
-        updated_at: UnixMillis(0),
-        expires_at: None,
-        valid_since: None,
-        max_clicks: None,
-        visibility: Visibility::Public,
-        password_hash: None,
-        status: RedirectStatus::Found,
-        forward_query: false,
-        title: None,
-        tags: Vec::new(),
+        ..curt_testkit::sample::link(supplied.key.as_str())
     }
 }
 
@@ -151,13 +133,13 @@ pub(crate) async fn take(supply: &KeySupply, number: u64) -> SuppliedKey {
 
 /// K-2 once no key is on its way into the buffer: while one moves, reading stage after stage meets it twice or not at
 /// all.
-pub(crate) async fn accounts_at_rest(supply: &KeySupply) -> KeyCounts {
-    let mut last = supply.accounts().await.unwrap();
+pub(crate) async fn key_counts_at_rest(supply: &KeySupply) -> KeyCounts {
+    let mut last = supply.count_keys().await.unwrap();
     for _ in 0..100 {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        let now = supply.accounts().await.unwrap();
+        let now = supply.count_keys().await.unwrap();
         if now == std::mem::replace(&mut last, now) {
             return now;
         }

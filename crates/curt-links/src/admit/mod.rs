@@ -93,8 +93,8 @@ pub(crate) fn new_link(
     let alias = |text| alias::admit(text, &settings.keys);
     let target = mistakes.note(target::admit(rules, &new.target));
     let alias = mistakes.note(new.alias.as_deref().map(alias).transpose());
-    let title = mistakes.note(new.title.as_deref().map(text::title).transpose());
-    let tags = mistakes.note_all(text::tags(&new.tags));
+    let title = mistakes.note(new.title.as_deref().map(text::parse_title).transpose());
+    let tags = mistakes.note_all(text::parse_tags(&new.tags));
     let valid_since = mistakes.note(times::valid_since(new.valid_since));
     let expires_at = mistakes.note(times::expiry(
         settings,
@@ -156,12 +156,12 @@ pub(crate) fn edit(
         link.target = target;
     }
     if let Some(title) = &edit.title
-        && let Some(title) = mistakes.note(title.as_deref().map(text::title).transpose())
+        && let Some(title) = mistakes.note(title.as_deref().map(text::parse_title).transpose())
     {
         link.title = title.flatten();
     }
     if let Some(tags) = &edit.tags
-        && let Some(tags) = mistakes.note_all(text::tags(tags))
+        && let Some(tags) = mistakes.note_all(text::parse_tags(tags))
     {
         link.tags = tags;
     }

@@ -1,10 +1,10 @@
-//! Titles and tags: what people write about a link.
+//! Titles and tags: what users write about a link.
 
 use curt_core::limits::{TAG_BYTES_MAX, TAGS_MAX, TITLE_BYTES_MAX};
 use curt_core::{Field, FieldError};
 
 /// The title without spaces around it; an empty one is none.
-pub(super) fn title(text: &str) -> Result<Option<Box<str>>, FieldError> {
+pub(super) fn parse_title(text: &str) -> Result<Option<Box<str>>, FieldError> {
     let title = text.trim();
     if title.len() > TITLE_BYTES_MAX {
         return Err(FieldError::new(
@@ -24,39 +24,39 @@ pub(super) fn title(text: &str) -> Result<Option<Box<str>>, FieldError> {
 }
 
 /// Tags in lower case, with '-' for spaces, each one once, in the order given.
-pub(super) fn tags(texts: &[String]) -> Result<Vec<Box<str>>, Vec<FieldError>> {
+pub(super) fn parse_tags(texts: &[String]) -> Result<Vec<Box<str>>, Vec<FieldError>> {
     let mut tags: Vec<Box<str>> = Vec::new();
-    let mut mistakes: Vec<FieldError> = Vec::new();
+    let mut errors: Vec<FieldError> = Vec::new();
     for text in texts {
-        match tag(text) {
+        match parse_tag(text) {
             Ok(tag) if tags.contains(&tag) => {}
             Ok(tag) => tags.push(tag),
             // The same mistake in ten tags is one mistake.
-            Err(mistake) if mistakes.contains(&mistake) => {}
-            Err(mistake) => mistakes.push(mistake),
+            Err(error) if errors.contains(&error) => {}
+            Err(error) => errors.push(error),
         }
         if tags.len() > TAGS_MAX {
-            mistakes.push(tag_mistake(
+            errors.push(tag_error(
                 "tags_too_many",
                 format!("A link has at most {TAGS_MAX} tags."),
             ));
             break;
         }
     }
-    if mistakes.is_empty() {
+    if errors.is_empty() {
         Ok(tags)
     } else {
-        Err(mistakes)
+        Err(errors)
     }
 }
 
-fn tag(text: &str) -> Result<Box<str>, FieldError> {
+fn parse_tag(text: &str) -> Result<Box<str>, FieldError> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(tag_mistake("tag_empty", "A tag must not be empty.".into()));
+        return Err(tag_error("tag_empty", "A tag must not be empty.".into()));
     }
     if text.chars().any(|c| c.is_control() || c == ',') {
-        return Err(tag_mistake(
+        return Err(tag_error(
             "tag_symbols",
             "A tag must not hold commas or control characters.".into(),
         ));
@@ -64,7 +64,7 @@ fn tag(text: &str) -> Result<Box<str>, FieldError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let tag = words.join("-").to_lowercase();
     if tag.len() > TAG_BYTES_MAX {
-        return Err(tag_mistake(
+        return Err(tag_error(
             "tag_too_long",
             format!("A tag has at most {TAG_BYTES_MAX} bytes."),
         ));
@@ -72,6 +72,6 @@ fn tag(text: &str) -> Result<Box<str>, FieldError> {
     Ok(tag.into())
 }
 
-fn tag_mistake(code: &'static str, message: String) -> FieldError {
+fn tag_error(code: &'static str, message: String) -> FieldError {
     FieldError::new(Field::Tags, code, message)
 }

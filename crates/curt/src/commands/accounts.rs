@@ -27,7 +27,7 @@ pub(super) fn run(
 }
 
 /// The user with that email, or an error that says where to look.
-pub(super) async fn user(accounts: &AccountServices, email: &str) -> anyhow::Result<User> {
+pub(super) async fn find_user(accounts: &AccountServices, email: &str) -> anyhow::Result<User> {
     match accounts.users.get(UserRef::Email(email)).await {
         Err(AccountError::NotFound) => {
             anyhow::bail!("there is no user {email:?} (curt user list shows them)")
@@ -50,32 +50,32 @@ pub(super) async fn all_users(accounts: &AccountServices) -> PortResult<Vec<User
 
 /// A rate, or that there is none.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Allowed(pub(super) Option<QuotaRule>);
+pub(super) struct AllowedRate(pub(super) Option<QuotaRule>);
 
-pub(super) fn allowed(text: &str) -> Result<Allowed, String> {
+pub(super) fn parse_allowed_rate(text: &str) -> Result<AllowedRate, String> {
     match text {
-        "none" => Ok(Allowed(None)),
-        rate => units::rate(rate).map(|rule| Allowed(Some(rule))),
+        "none" => Ok(AllowedRate(None)),
+        rate => units::rate(rate).map(|rule| AllowedRate(Some(rule))),
     }
 }
 
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     units::duration(text)
 }
 
-pub(super) fn role(text: &str) -> Result<Role, String> {
+pub(super) fn parse_role(text: &str) -> Result<Role, String> {
     Role::from_name(text).ok_or_else(|| "use admin or member".to_owned())
 }
 
-pub(super) fn scope(text: &str) -> Result<Scope, String> {
+pub(super) fn parse_scope(text: &str) -> Result<Scope, String> {
     Scope::from_name(text).ok_or_else(|| "use read, create, manage or admin".to_owned())
 }
 
-/// As [`allowed`] reads it.
-pub(super) fn shown_rule(rule: Option<QuotaRule>) -> Option<String> {
+/// As [`parse_allowed_rate`] reads it.
+pub(super) fn format_rule(rule: Option<QuotaRule>) -> Option<String> {
     rule.map(|rule| format!("{}/{}", rule.amount, units::shown(rule.period)))
 }
 
-pub(super) fn time_or_dash(time: Option<UnixMillis>) -> String {
+pub(super) fn format_time_or_dash(time: Option<UnixMillis>) -> String {
     time.map_or_else(|| "-".to_owned(), wiring::rfc3339)
 }

@@ -7,7 +7,7 @@ use curt_core::{Allowance, Role, Scope, Scopes, UnixMillis, User};
 use jiff::Timestamp;
 use std::time::Duration;
 
-use super::accounts::{self, Allowed, shown_rule, time_or_dash};
+use super::accounts::{self, AllowedRate, format_rule, format_time_or_dash};
 use crate::cli::ConfigArgs;
 use crate::wiring;
 
@@ -39,7 +39,7 @@ enum Action {
         /// The old key's prefix: its part between the first and the second underscore
         prefix: String,
         /// How long the old key goes on working
-        #[arg(long, default_value = "24h", value_parser = accounts::duration)]
+        #[arg(long, default_value = "24h", value_parser = accounts::parse_duration)]
         overlap: Duration,
     },
     /// Stop a key, and every key that was made with it, from working, within a second
@@ -57,17 +57,17 @@ struct Add {
     #[arg(long, value_name = "EMAIL")]
     user: Option<String>,
     /// What the key may do: read, create, manage, admin. All but admin by default; the operator's has that too
-    #[arg(long, value_delimiter = ',', value_parser = accounts::scope)]
+    #[arg(long, value_delimiter = ',', value_parser = accounts::parse_scope)]
     scopes: Vec<Scope>,
     /// When the key stops working: 2027-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     expires: Option<Timestamp>,
     /// How many links it may make, such as 1000/1h
-    #[arg(long, value_name = "RATE", value_parser = accounts::allowed)]
-    creations: Option<Allowed>,
+    #[arg(long, value_name = "RATE", value_parser = accounts::parse_allowed_rate)]
+    creations: Option<AllowedRate>,
     /// How often its links may be followed, such as 1000/1h
-    #[arg(long, value_name = "RATE", value_parser = accounts::allowed)]
-    redirections: Option<Allowed>,
+    #[arg(long, value_name = "RATE", value_parser = accounts::parse_allowed_rate)]
+    redirections: Option<AllowedRate>,
 }
 
 impl ApiKeyCommand {
@@ -107,7 +107,7 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
 impl Add {
     async fn issue(self, services: &AccountServices) -> anyhow::Result<String> {
         let (user, usual) = match &self.user {
-            Some(email) => (accounts::user(services, email).await?, usual_scopes()),
+            Some(email) => (accounts::find_user(services, email).await?, usual_scopes()),
             None => (services.users.ensure_operator().await?, Scopes::ALL),
         };
         let chosen: Scopes = self.scopes.into_iter().collect();
@@ -169,9 +169,9 @@ async fn list(services: &AccountServices, json: bool) -> anyhow::Result<()> {
             scopes(key).join(","),
             key.parent.as_deref().unwrap_or("-").to_owned(),
             wiring::rfc3339(key.created_at),
-            time_or_dash(key.expires_at),
-            time_or_dash(key.revoked_at),
-            time_or_dash(key.last_used_at),
+            format_time_or_dash(key.expires_at),
+            format_time_or_dash(key.revoked_at),
+            format_time_or_dash(key.last_used_at),
         ]);
     }
     println!("{table}");
@@ -182,8 +182,8 @@ fn as_json(key: &ApiKey, users: &[User]) -> serde_json::Value {
     serde_json::json!({
         "prefix": key.prefix, "name": key.name, "user": email(key, users), "scopes": scopes(key),
         "parent": key.parent,
-        "creations": shown_rule(key.allowance.creations),
-        "redirections": shown_rule(key.allowance.redirections),
+        "creations": format_rule(key.allowance.creations),
+        "redirections": format_rule(key.allowance.redirections),
         "created_at": wiring::rfc3339(key.created_at),
         "expires_at": key.expires_at.map(wiring::rfc3339),
         "revoked_at": key.revoked_at.map(wiring::rfc3339),

@@ -58,7 +58,7 @@ impl Migrate {
             .iter()
             .map(|step| (step.number, step.name))
             .collect();
-        self.say(&path.display(), &steps);
+        self.print_steps(&path.display(), &steps);
         Ok(())
     }
 
@@ -72,13 +72,13 @@ impl Migrate {
         }
         let stores = KeyStores::open(config, "curt migrate", Access::Command)?;
         for database in stores.engines.migrate(self.dry_run).await? {
-            self.say(&database.address, &database.steps);
+            self.print_steps(&database.address, &database.steps);
         }
         stores.engines.close().await;
         Ok(())
     }
 
-    fn say(&self, database: &dyn std::fmt::Display, steps: &[(u32, &str)]) {
+    fn print_steps(&self, database: &dyn std::fmt::Display, steps: &[(u32, &str)]) {
         if steps.is_empty() {
             println!("{database}: up to date");
         }

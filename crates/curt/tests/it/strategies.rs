@@ -333,7 +333,7 @@ fn balanced(site: &Site, case: &Case, ends: u64) -> Rest {
         let minted = stage("minted").ok_or("the accounts are not shown yet")?;
         let found: f64 = [
             "free",
-            "moving",
+            "in_transit",
             "pooled",
             "buffered",
             "used",

@@ -11,7 +11,7 @@ use http::Uri;
 use super::click_body::ClicksBody;
 use super::clicks;
 use super::query::{self, ClickParams, PageParams, RangeParams};
-use super::routes::text;
+use super::routes::query_text;
 use super::subject::{LinksParams, Wanted};
 use crate::api::documented::{LinkStatsProblems, StatsProblems};
 use crate::api::links::known_key;
@@ -46,9 +46,9 @@ pub(crate) async fn of_link(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let subject = Wanted::Link(known_key(key)?).allowed(&app, &caller).await?;
-    let (query, which) = query::clicks(text(&uri), app.clock.now())?;
+    let (query, which) = query::clicks(query_text(&uri), app.clock.now())?;
     which.refuse()?;
-    clicks::page(&subject, query, uri.path(), text(&uri)).await
+    clicks::page(&subject, query, uri.path(), query_text(&uri)).await
 }
 
 /// Single clicks of a link, as CSV
@@ -73,7 +73,7 @@ pub(crate) async fn of_link_csv(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let subject = Wanted::Link(known_key(key)?).allowed(&app, &caller).await?;
-    let (query, which) = query::clicks_for_file(text(&uri), app.clock.now())?;
+    let (query, which) = query::clicks_for_file(query_text(&uri), app.clock.now())?;
     which.refuse()?;
     clicks::file(subject, query).await
 }
@@ -99,9 +99,9 @@ pub(crate) async fn link_caller(
     uri: Uri,
 ) -> Result<Response, Problem> {
     caller.require_scope(&app, Scope::Read).await?;
-    let (query, which) = query::clicks(text(&uri), app.clock.now())?;
+    let (query, which) = query::clicks(query_text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
-    clicks::page(&subject, query, uri.path(), text(&uri)).await
+    clicks::page(&subject, query, uri.path(), query_text(&uri)).await
 }
 
 /// Single clicks of all links, as CSV
@@ -121,7 +121,7 @@ pub(crate) async fn of_links_csv(
     uri: Uri,
 ) -> Result<Response, Problem> {
     caller.require_scope(&app, Scope::Read).await?;
-    let (query, which) = query::clicks_for_file(text(&uri), app.clock.now())?;
+    let (query, which) = query::clicks_for_file(query_text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
     clicks::file(subject, query).await
 }
@@ -147,7 +147,7 @@ pub(crate) async fn of_orphans(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let subject = Wanted::Orphans.allowed(&app, &caller).await?;
-    let (query, which) = query::clicks(text(&uri), app.clock.now())?;
+    let (query, which) = query::clicks(query_text(&uri), app.clock.now())?;
     which.refuse()?;
-    clicks::page(&subject, query, uri.path(), text(&uri)).await
+    clicks::page(&subject, query, uri.path(), query_text(&uri)).await
 }

@@ -14,7 +14,7 @@ use super::Feeds;
 use super::feeds::FeedOwner;
 use super::live::Opening;
 use super::query::{self, LiveParams};
-use super::routes::text;
+use super::routes::query_text;
 use super::subject::{LinksParams, Wanted};
 use crate::api::documented::{LinkLiveProblems, LiveProblems};
 use crate::api::links::known_key;
@@ -58,7 +58,7 @@ pub(crate) async fn of_link(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Read).await?;
-    let (query, which) = query::live(text(&uri))?;
+    let (query, which) = query::live(query_text(&uri))?;
     which.refuse()?;
     let slot = feeds.admit(FeedOwner::new(&principal, caller.address))?;
     let opening = Opening {
@@ -99,7 +99,7 @@ pub(crate) async fn link_caller(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Read).await?;
-    let (query, which) = query::live(text(&uri))?;
+    let (query, which) = query::live(query_text(&uri))?;
     let slot = feeds.admit(FeedOwner::new(&principal, caller.address))?;
     let opening = Opening {
         app,

@@ -46,7 +46,7 @@ pub(crate) async fn of_link(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let subject = Wanted::Link(known_key(key)?).allowed(&app, &caller).await?;
-    let (query, which) = query::series(text(&uri), app.clock.now())?;
+    let (query, which) = query::series(query_text(&uri), app.clock.now())?;
     which.refuse()?;
     Ok(Json(summary(&subject, &query, app.clock.now()).await?).into_response())
 }
@@ -73,7 +73,7 @@ pub(crate) async fn of_link_csv(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let subject = Wanted::Link(known_key(key)?).allowed(&app, &caller).await?;
-    let (query, which) = query::series(text(&uri), app.clock.now())?;
+    let (query, which) = query::series(query_text(&uri), app.clock.now())?;
     which.refuse()?;
     Ok(exported(&summary(&subject, &query, app.clock.now()).await?))
 }
@@ -108,7 +108,7 @@ pub(crate) async fn top_of_link(
     let subject = Wanted::Link(key).allowed(&app, &caller).await?;
     let dimension = query::dimension(&dimension, &DimensionName::OF_LINKS)?;
     let now = app.clock.now();
-    let (query, which) = query::top(text(&uri), dimension, now)?;
+    let (query, which) = query::top(query_text(&uri), dimension, now)?;
     which.refuse()?;
     top(&subject, &query, now).await
 }
@@ -130,7 +130,7 @@ pub(crate) async fn link_caller(
     uri: Uri,
 ) -> Result<Response, Problem> {
     caller.require_scope(&app, Scope::Read).await?;
-    let (query, which) = query::series(text(&uri), app.clock.now())?;
+    let (query, which) = query::series(query_text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
     Ok(Json(summary(&subject, &query, app.clock.now()).await?).into_response())
 }
@@ -152,7 +152,7 @@ pub(crate) async fn of_links_csv(
     uri: Uri,
 ) -> Result<Response, Problem> {
     caller.require_scope(&app, Scope::Read).await?;
-    let (query, which) = query::series(text(&uri), app.clock.now())?;
+    let (query, which) = query::series(query_text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
     Ok(exported(&summary(&subject, &query, app.clock.now()).await?))
 }
@@ -184,7 +184,7 @@ pub(crate) async fn top_of_links(
     caller.require_scope(&app, Scope::Read).await?;
     let dimension = query::dimension(&named(dimension)?, &DimensionName::OF_LINKS)?;
     let now = app.clock.now();
-    let (query, which) = query::top(text(&uri), dimension, now)?;
+    let (query, which) = query::top(query_text(&uri), dimension, now)?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
     top(&subject, &query, now).await
 }
@@ -207,7 +207,7 @@ pub(crate) async fn of_orphans(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let subject = Wanted::Orphans.allowed(&app, &caller).await?;
-    let (query, which) = query::series(text(&uri), app.clock.now())?;
+    let (query, which) = query::series(query_text(&uri), app.clock.now())?;
     which.refuse()?;
     Ok(Json(summary(&subject, &query, app.clock.now()).await?).into_response())
 }
@@ -238,12 +238,12 @@ pub(crate) async fn top_of_orphans(
     let subject = Wanted::Orphans.allowed(&app, &caller).await?;
     let dimension = query::dimension(&named(dimension)?, &DimensionName::OF_ORPHANS)?;
     let now = app.clock.now();
-    let (query, which) = query::top(text(&uri), dimension, now)?;
+    let (query, which) = query::top(query_text(&uri), dimension, now)?;
     which.refuse()?;
     top(&subject, &query, now).await
 }
 
-pub(super) fn text(uri: &Uri) -> &str {
+pub(super) fn query_text(uri: &Uri) -> &str {
     uri.query().unwrap_or_default()
 }
 

@@ -28,7 +28,7 @@ use super::worker::{INPUT_BYTES, Scratch, Worker};
 use crate::metrics::{CutReason, RedirectOutcome};
 use crate::redirect::{
     GetFrame, ParsedRequest, Persistence, PlainGet, Resolved, ResponseHeads, build_request, finish,
-    location, read_request,
+    read_request, write_location,
 };
 use crate::server::final_response::FinalResponse;
 use crate::server::handoff::HandedOffConnection;
@@ -370,7 +370,7 @@ fn redirect(
 ) {
     heads.start(output, hit, now);
     let query = get.query.filter(|_| hit.forward_query());
-    location(output, hit.location_bytes(), query);
+    write_location(output, hit.location_bytes(), query);
     let persistence = if closes {
         Persistence::Close
     } else {

@@ -23,7 +23,7 @@ use crate::redirect::RedirectFields;
 use crate::redirect::clicks::Client;
 use crate::state::App;
 
-type Key = Result<Path<String>, PathRejection>;
+type KeyPath = Result<Path<String>, PathRejection>;
 
 /// Follow a link
 ///
@@ -50,7 +50,7 @@ pub(crate) async fn follow(
     State(app): State<Arc<App>>,
     Extension(fields): Extension<Arc<RedirectFields>>,
     caller: Caller,
-    key: Key,
+    key: KeyPath,
     request: Request,
 ) -> Response {
     let (mut parts, _) = request.into_parts();
@@ -58,7 +58,7 @@ pub(crate) async fn follow(
     let client = Client::of(&parts.method, &parts.headers, caller.address);
     let query = parts.uri.query();
     let click = ClickRecord::new(&app, &fields, &caller, client, &parts.headers, query);
-    click.follow(text(&key), resolved).await
+    click.follow(key_text(&key), resolved).await
 }
 
 /// What opens a link that has a password.
@@ -90,7 +90,7 @@ pub(crate) async fn unlock(
     State(app): State<Arc<App>>,
     Extension(fields): Extension<Arc<RedirectFields>>,
     caller: Caller,
-    key: Key,
+    key: KeyPath,
     request: Request,
 ) -> Response {
     let (parts, raw) = request.into_parts();
@@ -104,7 +104,7 @@ pub(crate) async fn unlock(
         parts.uri.query(),
     );
     let shown = async {
-        let link = click.locked(text(&key)).await?;
+        let link = click.locked(key_text(&key)).await?;
         caller.refuse_other_sites()?;
         body::form_only(&parts.headers)?;
         let source = caller.body_source(None);
@@ -118,7 +118,7 @@ pub(crate) async fn unlock(
 }
 
 /// `None`: not UTF-8, so not a key.
-fn text(key: &Key) -> Option<&str> {
+fn key_text(key: &KeyPath) -> Option<&str> {
     key.as_ref().ok().map(|Path(key)| key.as_str())
 }
 

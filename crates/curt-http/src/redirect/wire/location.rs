@@ -9,7 +9,7 @@ pub const FORWARDED_QUERY_BYTES_MAX: usize = 4_096;
 /// The query goes in front of the fragment and behind a `?` or `&` of ours, so it can neither change scheme, host or
 /// path nor cut off what the target says. Bytes that have no place in a query are percent-encoded: what comes out is
 /// visible ASCII, whatever came in.
-pub fn location(out: &mut Vec<u8>, target: &[u8], query: Option<&str>) {
+pub fn write_location(out: &mut Vec<u8>, target: &[u8], query: Option<&str>) {
     let Some(query) = query.filter(|query| !query.is_empty()) else {
         out.extend_from_slice(target);
         return;
@@ -34,7 +34,7 @@ pub fn location(out: &mut Vec<u8>, target: &[u8], query: Option<&str>) {
     out.extend_from_slice(fragment);
 }
 
-/// Returns the request target with its query encoded as [`location`] encodes it, so that whoever reads the target next
+/// Returns the request target with its query encoded as [`write_location`] encodes it, so that whoever reads the target next
 /// takes all of it for the query; `None` when there is nothing to encode.
 pub(crate) fn encode_query(target: &[u8]) -> Option<Vec<u8>> {
     let query_at = target.iter().position(|byte| *byte == b'?')? + 1;
@@ -53,7 +53,7 @@ fn push_encoded(out: &mut Vec<u8>, byte: u8) {
     if belongs_in_query(byte) {
         out.push(byte);
     } else {
-        out.extend_from_slice(&[b'%', hex(byte >> 4), hex(byte & 15)]);
+        out.extend_from_slice(&[b'%', hex_digit(byte >> 4), hex_digit(byte & 15)]);
     }
 }
 
@@ -62,7 +62,7 @@ fn belongs_in_query(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'#' | b'"' | b'<' | b'>')
 }
 
-fn hex(nibble: u8) -> u8 {
+fn hex_digit(nibble: u8) -> u8 {
     match nibble {
         0..=9 => b'0' + nibble,
         _ => b'A' + nibble - 10,
@@ -77,7 +77,7 @@ mod tests {
 
     fn joined(target: &str, query: &str) -> String {
         let mut out = Vec::new();
-        location(&mut out, target.as_bytes(), Some(query));
+        write_location(&mut out, target.as_bytes(), Some(query));
         String::from_utf8(out).unwrap()
     }
 

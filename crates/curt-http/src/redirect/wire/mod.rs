@@ -14,7 +14,7 @@ use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 
 pub(crate) use heads::{ResponseHeads, finish, http_date};
 pub(crate) use location::encode_query;
-pub use location::{FORWARDED_QUERY_BYTES_MAX, location};
+pub use location::{FORWARDED_QUERY_BYTES_MAX, write_location};
 
 use crate::settings::{HttpSettings, ReferrerPolicy};
 
@@ -121,7 +121,7 @@ impl RedirectFields {
         let headers = response.headers_mut();
         headers.extend(self.of(kept));
         let mut whole = Vec::new();
-        location(&mut whole, target, query);
+        write_location(&mut whole, target, query);
         if let Ok(whole) = HeaderValue::from_maybe_shared(bytes::Bytes::from(whole)) {
             headers.insert(header::LOCATION, whole);
         }

@@ -15,7 +15,7 @@ const NOBODY: &str = "-";
 /// A status, ready to be shown.
 pub(super) struct Shown {
     status: KeyStatus,
-    accounts: Option<KeyCounts>,
+    counts: Option<KeyCounts>,
     /// `false` only if that has been seen over several looks.
     balances: Option<bool>,
     alarms: Vec<String>,
@@ -23,11 +23,11 @@ pub(super) struct Shown {
     pools: Vec<String>,
 }
 
-pub(super) fn sums_only(accounts: KeyCounts) -> Shown {
+pub(super) fn counts_only(counts: KeyCounts) -> Shown {
     Shown {
         status: KeyStatus::default(),
-        accounts: Some(accounts),
-        balances: Some(accounts.balances()),
+        counts: Some(counts),
+        balances: Some(counts.balances()),
         alarms: Vec::new(),
         ledgers: Vec::new(),
         pools: Vec::new(),
@@ -42,7 +42,7 @@ impl Shown {
         store: &StoreSettings,
     ) -> Self {
         Self {
-            accounts: status.accounts(),
+            counts: status.key_counts(),
             balances,
             status,
             alarms,
@@ -78,22 +78,21 @@ impl Shown {
                 "name": process.name,
                 "who": process.who,
                 "buffered": process.holdings.buffered,
-                "moving": process.holdings.moving,
+                "in_transit": process.holdings.in_transit,
                 "conflicts": process.conflicts,
                 "fallbacks": process.fallbacks,
             })
         });
-        let sums = self.accounts.map(|accounts| {
-            let stages = accounts.stages().map(|(name, keys)| (name, json!(keys)));
-            let stages: serde_json::Map<String, Value> =
-                stages.map(|(name, keys)| (name.to_owned(), keys)).collect();
-            stages
+        let keys_by_stage = self.counts.map(|counts| {
+            let stages = counts.stages().into_iter();
+            let stages = stages.map(|(stage, keys)| (stage.to_owned(), json!(keys)));
+            stages.collect::<serde_json::Map<String, Value>>()
         });
         json!({
             "ledgers": ledgers.collect::<Vec<_>>(),
             "pools": pools.collect::<Vec<_>>(),
             "processes": processes.collect::<Vec<_>>(),
-            "keys": sums,
+            "keys": keys_by_stage,
             "balances": self.balances,
             "audit": self.status.audit.as_ref().map(|audit| json!({
                 "exact": audit.is_exact(),
@@ -111,7 +110,7 @@ impl Shown {
             text += &self.pool_table();
             text += &self.process_table();
         }
-        text += &self.sums();
+        text += &self.stages_table();
         for alarm in &self.alarms {
             // Writing to a string does not fail.
             writeln!(text, "! {alarm}").ok();
@@ -166,21 +165,27 @@ impl Shown {
             [
                 process.who.to_string(),
                 process.holdings.buffered.to_string(),
-                process.holdings.moving.to_string(),
+                process.holdings.in_transit.to_string(),
                 process.conflicts.to_string(),
                 process.fallbacks.to_string(),
             ]
         });
-        let header = ["process", "buffered", "moving", "conflicts", "fallbacks"];
+        let header = [
+            "process",
+            "buffered",
+            "in_transit",
+            "conflicts",
+            "fallbacks",
+        ];
         table(header, 1..5, rows)
     }
 
-    fn sums(&self) -> String {
-        let Some(accounts) = &self.accounts else {
-            return "sums: not knowable from here, because not every stage answers (?)\n"
+    fn stages_table(&self) -> String {
+        let Some(counts) = &self.counts else {
+            return "keys: not knowable from here, because not every stage answers (?)\n"
                 .to_owned();
         };
-        let rows = accounts
+        let rows = counts
             .stages()
             .map(|(stage, keys)| [stage.to_owned(), keys.to_string()]);
         table(["stage", "keys"], 1..2, rows)

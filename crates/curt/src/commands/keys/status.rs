@@ -74,7 +74,7 @@ impl Status {
         if !has_line {
             let supply =
                 KeySupply::open_behind(&config.keys, stores.keys.clone(), KeyMetrics::default())?;
-            return Ok(show::sums_only(supply.accounts().await?));
+            return Ok(show::counts_only(supply.count_keys().await?));
         }
         let audit = match self.audit {
             true => Some(KeyAudit::run(&stores.keys).await?),
@@ -82,7 +82,7 @@ impl Status {
         };
         let mut status = read_key_status(config, stores).await;
         status.audit = audit;
-        let mut balances = status.accounts().map(|accounts| accounts.balances());
+        let mut balances = status.key_counts().map(|counts| counts.balances());
         if balances == Some(false) && !self.audit {
             balances = Some(!is_confirmed(config, stores).await);
         }

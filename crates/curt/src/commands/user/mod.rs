@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use curt_accounts::{AccountServices, NewUser, Origin, UserEdit, UserRef, generate_password};
 use curt_core::Role;
 
-use super::accounts::{self, Allowed};
+use super::accounts::{self, AllowedRate};
 use crate::cli::ConfigArgs;
 
 /// Add, list and change users; works beside a running server
@@ -47,7 +47,7 @@ enum Action {
     Role {
         email: String,
         /// admin or member
-        #[arg(value_parser = accounts::role)]
+        #[arg(value_parser = accounts::parse_role)]
         role: Role,
     },
     /// Keep a user and their API keys out, within a second
@@ -58,11 +58,11 @@ enum Action {
     Limit {
         email: String,
         /// Links made by all their keys together, such as 1000/1h; none: as the configuration says
-        #[arg(long, value_name = "RATE", value_parser = accounts::allowed)]
-        creations: Option<Allowed>,
+        #[arg(long, value_name = "RATE", value_parser = accounts::parse_allowed_rate)]
+        creations: Option<AllowedRate>,
         /// Clicks of all their links together, such as 1000/1h; none: as the configuration says
-        #[arg(long, value_name = "RATE", value_parser = accounts::allowed)]
-        redirections: Option<Allowed>,
+        #[arg(long, value_name = "RATE", value_parser = accounts::parse_allowed_rate)]
+        redirections: Option<AllowedRate>,
     },
     /// List the browsers in which a user is signed in
     Sessions {
@@ -76,10 +76,10 @@ enum Action {
     /// Make a code that lets one person sign up, and print it, alone, on standard output
     Invite {
         /// What they become: admin or member
-        #[arg(long, default_value = "member", value_parser = accounts::role)]
+        #[arg(long, default_value = "member", value_parser = accounts::parse_role)]
         role: Role,
         /// How long the code is good for
-        #[arg(long, default_value = "7d", value_parser = accounts::duration)]
+        #[arg(long, default_value = "7d", value_parser = accounts::parse_duration)]
         ttl: Duration,
     },
 }
@@ -97,7 +97,7 @@ struct Add {
     #[arg(long, default_value = "")]
     last: String,
     /// admin or member
-    #[arg(long, default_value = "member", value_parser = accounts::role)]
+    #[arg(long, default_value = "member", value_parser = accounts::parse_role)]
     role: Role,
     #[command(flatten)]
     password: PasswordArgs,
@@ -128,7 +128,7 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
             password,
             revoke_api_keys,
         } => {
-            let user = accounts::user(services, &email).await?;
+            let user = accounts::find_user(services, &email).await?;
             password
                 .apply(async |text| {
                     let whom = UserRef::Id(user.id);
@@ -147,13 +147,13 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
             change(services, &email, edit).await?;
         }
         Action::Disable { email } => {
-            let user = accounts::user(services, &email).await?;
+            let user = accounts::find_user(services, &email).await?;
             users
                 .disable(UserRef::Id(user.id), Origin::OPERATOR)
                 .await?;
         }
         Action::Enable { email } => {
-            let user = accounts::user(services, &email).await?;
+            let user = accounts::find_user(services, &email).await?;
             users.enable(UserRef::Id(user.id), Origin::OPERATOR).await?;
         }
         Action::Limit {
@@ -173,11 +173,11 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
             change(services, &email, edit).await?;
         }
         Action::Sessions { email, json } => {
-            let user = accounts::user(services, &email).await?;
+            let user = accounts::find_user(services, &email).await?;
             show::print_sessions(&users.sessions(user.id).await?, json)?;
         }
         Action::SignOut { email } => {
-            let user = accounts::user(services, &email).await?;
+            let user = accounts::find_user(services, &email).await?;
             users.end_sessions(&user, Origin::OPERATOR).await?;
         }
         Action::Invite { role, ttl } => {
@@ -189,7 +189,7 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
 }
 
 async fn change(services: &AccountServices, email: &str, edit: UserEdit) -> anyhow::Result<()> {
-    let user = accounts::user(services, email).await?;
+    let user = accounts::find_user(services, email).await?;
     let whom = UserRef::Id(user.id);
     services
         .users

@@ -3,7 +3,7 @@ use curt_accounts::AccountServices;
 use curt_core::User;
 use curt_core::ports::Session;
 
-use crate::commands::accounts::{self, shown_rule, time_or_dash};
+use crate::commands::accounts::{self, format_rule, format_time_or_dash};
 use crate::wiring;
 
 pub(super) async fn print_users(services: &AccountServices, json: bool) -> anyhow::Result<()> {
@@ -25,7 +25,7 @@ pub(super) async fn print_users(services: &AccountServices, json: bool) -> anyho
         "disabled",
     ]);
     for user in &users {
-        let or_dash = |rule| shown_rule(rule).unwrap_or_else(|| "-".to_owned());
+        let or_dash = |rule| format_rule(rule).unwrap_or_else(|| "-".to_owned());
         let signs_in = if user.password_hash.is_some() {
             "yes"
         } else {
@@ -39,7 +39,7 @@ pub(super) async fn print_users(services: &AccountServices, json: bool) -> anyho
             or_dash(user.allowance.creations),
             or_dash(user.allowance.redirections),
             wiring::rfc3339(user.created_at),
-            time_or_dash(user.disabled_at),
+            format_time_or_dash(user.disabled_at),
         ]);
     }
     println!("{table}");
@@ -52,8 +52,8 @@ fn as_json(user: &User) -> serde_json::Value {
         "id": user.id.to_string(), "email": user.email, "role": user.role.name(),
         "first_name": user.first_name, "middle_name": user.middle_name, "last_name": user.last_name,
         "can_sign_in": user.password_hash.is_some(),
-        "creations": shown_rule(user.allowance.creations),
-        "redirections": shown_rule(user.allowance.redirections),
+        "creations": format_rule(user.allowance.creations),
+        "redirections": format_rule(user.allowance.redirections),
         "created_at": wiring::rfc3339(user.created_at),
         "updated_at": wiring::rfc3339(user.updated_at),
         "disabled_at": user.disabled_at.map(wiring::rfc3339),

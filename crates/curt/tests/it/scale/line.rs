@@ -112,7 +112,7 @@ fn wait_for_sums(plant: &Plant, is_expected: impl Fn(u64) -> bool) -> Status {
     eventually(Duration::from_secs(30), || {
         let status = plant.status();
         let leaked = status.keys("leaked")?;
-        let is_settled = status.keys("open")? == 0 && status.keys("moving")? == 0;
+        let is_settled = status.keys("open")? == 0 && status.keys("in_transit")? == 0;
         match status.0["balances"].as_bool() == Some(true) && is_expected(leaked) && is_settled {
             true => Ok(status),
             false => Err(format!("K-2: {}", status.0)),

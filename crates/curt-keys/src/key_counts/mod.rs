@@ -1,13 +1,13 @@
 //! K-2: where every key is, to the key.
 //!
 //! ```text
-//! minted + recycled + duplicated = free + moving + pooled + buffered + used + quarantined + leaked
+//! minted + recycled + duplicated = free + in_transit + pooled + buffered + used + quarantined + leaked
 //! ```
 //! | stage | obtained from |
 //! |---|---|
 //! | minted, recycled, free | the ledgers' own counts |
 //! | open | the ledgers' counts of keys in open batches; not a stage of its own, it overlaps the ones below |
-//! | moving | the keysyncs, by their heartbeats: keys between a ledger and a pool |
+//! | in_transit | the keysyncs, by their heartbeats: keys between a ledger and a pool |
 //! | pooled | the pools' depths |
 //! | buffered | the buffers of all instances, by their heartbeats |
 //! | used | links with a key of the supply, and the earlier lives of keys that were recycled |
@@ -17,7 +17,7 @@
 //!
 //! Counts alone cannot tell a key that leaked from one that is in two stages: the two cancel. So without an audit only
 //! their difference is known: `leaked` is how many more leaked than are duplicated, or `duplicated` how many more are
-//! duplicated than leaked, and then the accounts do not balance. An audit compares the keys themselves in pools,
+//! duplicated than leaked, and then the counts do not balance. An audit compares the keys themselves in pools,
 //! buffers and on links; where nothing moves meanwhile, it makes both numbers exact. It does not read the ledgers: a
 //! keys database that lost what it had minted, or has keys free again that it gave away, does not balance with an audit
 //! either.
@@ -47,7 +47,7 @@ pub struct KeyCounts {
     pub recycled: u64,
     pub free: u64,
     pub open: u64,
-    pub moving: u64,
+    pub in_transit: u64,
     pub pooled: u64,
     pub buffered: u64,
     pub used: u64,
@@ -66,7 +66,7 @@ impl KeyCounts {
             ("recycled", self.recycled),
             ("free", self.free),
             ("open", self.open),
-            ("moving", self.moving),
+            ("in_transit", self.in_transit),
             ("pooled", self.pooled),
             ("buffered", self.buffered),
             ("used", self.used),
@@ -85,7 +85,7 @@ impl KeyCounts {
     }
 
     fn found(&self) -> u64 {
-        self.free + self.moving + self.pooled + self.buffered + self.used + self.quarantined
+        self.free + self.in_transit + self.pooled + self.buffered + self.used + self.quarantined
     }
 
     /// Fills in what is left over by the counts.
@@ -106,29 +106,29 @@ impl KeyCounts {
     }
 }
 
-/// The accounts of the strategies with a ledger, from what each stage says.
+/// The counts of the strategies with a ledger, from what each stage says.
 pub(crate) fn total(
     ledgers: impl Iterator<Item = LedgerCounts>,
     pooled: u64,
     held: Holdings,
     links: &LinkCounts,
 ) -> KeyCounts {
-    let mut accounts = KeyCounts {
+    let mut total = KeyCounts {
         pooled,
-        moving: held.moving,
+        in_transit: held.in_transit,
         buffered: held.buffered,
         ..KeyCounts::default()
     };
     for counts in ledgers {
-        accounts.minted += counts.minted;
-        accounts.recycled += counts.recycled;
-        accounts.free += counts.free;
-        accounts.open += counts.open;
+        total.minted += counts.minted;
+        total.recycled += counts.recycled;
+        total.free += counts.free;
+        total.open += counts.open;
     }
     let created = links.created_from(KeyOrigin::Ledger);
     let released = links.released_from_ledger;
-    accounts.quarantined = links.deleted_from_ledger;
-    let on_links = created.saturating_sub(accounts.quarantined + released);
-    accounts.used = on_links + released.min(accounts.recycled);
-    accounts.with_difference()
+    total.quarantined = links.deleted_from_ledger;
+    let on_links = created.saturating_sub(total.quarantined + released);
+    total.used = on_links + released.min(total.recycled);
+    total.with_difference()
 }

@@ -57,7 +57,7 @@ impl BalanceWatch {
         let links = oldest.status.links.as_ref()?;
         let held = Holdings {
             buffered: older.buffered?,
-            moving: 0,
+            in_transit: 0,
         };
         let pooled = old.status.pooled_keys()?;
         let ledgers = new.status.ledger_counts()?;

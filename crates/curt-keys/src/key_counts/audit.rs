@@ -54,8 +54,8 @@ impl KeyAudit {
     /// Compares the keys of all pools, buffers and links.
     pub async fn run(ports: &KeyPorts) -> PortResult<Self> {
         let links = &ports.links()?.store;
-        let before = Moment::read(ports).await?;
-        let (buffers, silent) = ask_for_buffers(ports).await?;
+        let before = MovementCounters::read(ports).await?;
+        let (buffers, silent) = collect_buffered_keys(ports).await?;
         let mut waiting: HashMap<Key, u64> = HashMap::new();
         for key in buffers {
             *waiting.entry(key).or_default() += 1;
@@ -81,7 +81,7 @@ impl KeyAudit {
                 on_links,
                 waiting_twice: places - distinct,
             },
-            has_moved: Moment::read(ports).await? != before,
+            has_moved: MovementCounters::read(ports).await? != before,
             silent,
         })
     }
@@ -95,13 +95,13 @@ impl KeyAudit {
 
 /// Numbers that change when a key moves.
 #[derive(PartialEq, Eq)]
-struct Moment {
+struct MovementCounters {
     depths: Vec<u64>,
     buffered: Vec<u64>,
     created: u64,
 }
 
-impl Moment {
+impl MovementCounters {
     async fn read(ports: &KeyPorts) -> PortResult<Self> {
         let mut depths = Vec::with_capacity(ports.pools.len());
         for pool in &ports.pools {
@@ -118,7 +118,7 @@ impl Moment {
 }
 
 /// The keys in the buffers of all instances, and the instances that did not answer.
-async fn ask_for_buffers(ports: &KeyPorts) -> PortResult<(Vec<Key>, Vec<Box<str>>)> {
+async fn collect_buffered_keys(ports: &KeyPorts) -> PortResult<(Vec<Key>, Vec<Box<str>>)> {
     let audit: Box<str> = format!("{:016x}", rand::rng().next_u64()).into();
     let request = Record::AuditRequest {
         audit: audit.clone(),
