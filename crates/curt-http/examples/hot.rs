@@ -8,10 +8,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use curt_core::ports::LinkStore;
-use curt_core::{
-    Clock, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
-    SystemClock, Target, UnixMillis, Visibility,
-};
+use curt_core::{Clock, DomainId, Key, Link, LinkId, SystemClock, Target};
 use curt_http::server::Server;
 use curt_http::{HttpMetrics, HttpSettings};
 use curt_links::{ResolveMetrics, Resolver, ResolverSettings};
@@ -75,21 +72,6 @@ fn link(id: &LinkId) -> Result<Link, curt_core::target::TargetError> {
     Ok(Link {
         id: id.clone(),
         target: Target::from_serialised(target)?,
-        owner: OwnerId::ANONYMOUS,
-        made_with: None,
-        state: LinkState::Active,
-        revision: Revision::FIRST,
-        origin: KeyOrigin::Alias,
-        created_at: UnixMillis(0),
-        updated_at: UnixMillis(0),
-        expires_at: None,
-        valid_since: None,
-        max_clicks: None,
-        visibility: Visibility::Public,
-        password_hash: None,
-        status: RedirectStatus::Found,
-        forward_query: false,
-        title: None,
-        tags: Vec::new(),
+        ..curt_testkit::sample::alias("a")
     })
 }

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use curt_core::clock::SystemClock;
 use curt_core::ports::{ChangeReply, Inserted, LinkStore, RequestToken, SpendReply};
 use curt_core::{
-    Clock, DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkRef, LinkState, OwnerId, PortError,
-    PortResult, RedirectStatus, Revision, Target, UnixMillis, Visibility,
+    Clock, DomainId, ErrorKind, Link, LinkId, LinkRef, PortError, PortResult, Revision, Target,
+    UnixMillis,
 };
 use curt_links::{ResolveMetrics, Resolver, ResolverSettings};
 
@@ -162,22 +162,8 @@ impl LinkStore for MadeUp {
         Ok(Some(Link {
             id: id.clone(),
             target,
-            owner: OwnerId(1),
-            made_with: None,
-            state: LinkState::Active,
-            revision: Revision::FIRST,
-            origin: KeyOrigin::Random,
-            created_at: UnixMillis(0),
-            updated_at: UnixMillis(0),
             expires_at: Some(UnixMillis::MAX),
-            valid_since: None,
-            max_clicks: None,
-            visibility: Visibility::Public,
-            password_hash: None,
-            status: RedirectStatus::Found,
-            forward_query: false,
-            title: None,
-            tags: Vec::new(),
+            ..curt_testkit::sample::link("a")
         }))
     }
 

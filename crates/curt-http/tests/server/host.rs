@@ -10,10 +10,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use curt_core::ports::LinkStore;
-use curt_core::{
-    Clock, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
-    SystemClock, Target, UnixMillis, Visibility,
-};
+use curt_core::{Clock, Link, RedirectStatus, SystemClock, Target, UnixMillis};
 use curt_http::metrics::{CutLabels, CutReason};
 use curt_http::server::{DrainReport, Server};
 use curt_http::{HttpMetrics, HttpSettings, ServerSettings};
@@ -198,24 +195,10 @@ fn router(gate: Arc<Semaphore>) -> Router {
 
 fn link(key: &str, target: &str, status: RedirectStatus, forward_query: bool) -> Link {
     Link {
-        id: LinkId::new(DomainId::DEFAULT, Key::parse(key).unwrap()),
         target: Target::from_serialised(target).unwrap(),
-        owner: OwnerId::ANONYMOUS,
-        made_with: None,
-        state: LinkState::Active,
-        revision: Revision::FIRST,
-        origin: KeyOrigin::Alias,
-        created_at: UnixMillis(0),
-        updated_at: UnixMillis(0),
-        expires_at: None,
-        valid_since: None,
-        max_clicks: None,
-        visibility: Visibility::Public,
-        password_hash: None,
         status,
         forward_query,
-        title: None,
-        tags: Vec::new(),
+        ..curt_testkit::sample::alias(key)
     }
 }
 

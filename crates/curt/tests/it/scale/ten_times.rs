@@ -9,10 +9,7 @@ use curt_bench::keys::{KeySet, Pick, target_for};
 use curt_bench::load::{Limit, LoadReport, Plan, RedirectLoad, redirect};
 use curt_bench::median::Spread;
 use curt_core::ports::{Inserted, LinkStore};
-use curt_core::{
-    Clock as _, DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
-    SystemClock, Target, UnixMillis, Visibility,
-};
+use curt_core::{Clock as _, KeyOrigin, Link, SystemClock, Target, UnixMillis};
 use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
 
 use crate::alone::alone;
@@ -91,25 +88,12 @@ async fn insert(store: &dyn LinkStore, links: Vec<Link>) {
 
 fn link(key: &str, target_bytes: usize, now: UnixMillis) -> Link {
     Link {
-        id: LinkId::new(DomainId::DEFAULT, curt_core::Key::parse(key).unwrap()),
         target: Target::from_serialised(target_for(key, target_bytes)).unwrap(),
-        owner: OwnerId(1),
-        made_with: None,
-        state: LinkState::Active,
-        revision: Revision::FIRST,
-        // Not from the ledger, whose accounts must still add up.
+        // Not from the ledger, whose counts must still add up.
         origin: KeyOrigin::Random,
         created_at: now,
         updated_at: now,
-        expires_at: None,
-        valid_since: None,
-        max_clicks: None,
-        visibility: Visibility::Public,
-        password_hash: None,
-        status: RedirectStatus::Found,
-        forward_query: false,
-        title: None,
-        tags: Vec::new(),
+        ..curt_testkit::sample::link(key)
     }
 }
 
