@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use curt_core::ports::LedgerForm;
-use curt_core::ports::{BatchId, SeededDatabase};
+use curt_core::ports::{
+    BatchId, CreationOutcome, CreationPlan, IdempotentRequest, LedgerForm, PlannedKey,
+    RequestToken, SeededDatabase,
+};
 use curt_core::{
-    Alphabet, DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision,
-    Target, UnixMillis, Visibility, placement,
+    Alphabet, DomainId, Key, KeyOrigin, Link, LinkId, OwnerId, Target, UnixMillis, placement,
 };
 use curt_sqlite::{Sqlite, SqliteSettings};
 use rusqlite::Connection;
@@ -56,6 +57,7 @@ async fn measure(folder: &Path, links: u64) {
         next = measure_inserts(&db, &store, next).await;
         next = measure_plain(&path, next);
     }
+    measure_idempotent(&db, &store, next).await;
     measure_ledger(&db).await;
     println!("{:?}", db.stats());
     db.close().await;
@@ -73,28 +75,14 @@ fn link(n: u64) -> Link {
         .encode(u128::from(hash) % 62_u128.pow(7), 7)
         .expect("seven symbols");
     let at = UnixMillis(MADE_AT + i64::try_from(n / 30).expect("a time"));
+    let target = format!("https://www.example.com/articles/2026/{hash:016x}?n={n}");
     Link {
         id: LinkId::new(DomainId::DEFAULT, key),
-        target: Target::from_serialised(format!(
-            "https://www.example.com/articles/2026/{hash:016x}?n={n}"
-        ))
-        .expect("a target"),
-        owner: OwnerId(1),
-        made_with: None,
-        state: LinkState::Active,
-        revision: Revision::FIRST,
-        origin: KeyOrigin::Ledger,
+        target: Target::from_serialised(target).expect("a target"),
         created_at: at,
         updated_at: at,
         expires_at: Some(at.plus(TWO_YEARS)),
-        valid_since: None,
-        max_clicks: None,
-        visibility: Visibility::Public,
-        password_hash: None,
-        status: RedirectStatus::Found,
-        forward_query: false,
-        title: None,
-        tags: Vec::new(),
+        ..curt_testkit::sample::link("a")
     }
 }
 
@@ -113,6 +101,82 @@ async fn insert_in_groups(
         took.push(start.elapsed());
     }
     took
+}
+
+/// A single create with an idempotency key, in three steps and at once, against one without.
+async fn measure_idempotent(db: &Sqlite, store: &Arc<dyn SeededDatabase>, mut next: u64) {
+    for (callers, creates) in [(1, 500), (64, 300)] {
+        for _round in 0..3 {
+            for way in ["plain", "three steps", "at once"] {
+                let (before, cpu, start) = (db.stats(), cpu_time(), Instant::now());
+                let tasks = (0..callers).map(|caller| {
+                    let store = Arc::clone(store);
+                    let first = next + caller * creates;
+                    tokio::spawn(async move {
+                        for number in first..first + creates {
+                            create(&store, way, number).await;
+                        }
+                    })
+                });
+                for task in tasks.collect::<Vec<_>>() {
+                    task.await.expect("a caller");
+                }
+                let (took, count) = (start.elapsed(), callers * creates);
+                next += count;
+                let cpu = (cpu_time() - cpu).as_secs_f64() * 1e6 / count as f64;
+                let latency = took.as_secs_f64() * 1e6 * callers as f64 / count as f64;
+                let commits = db.stats().commits - before.commits;
+                println!(
+                    "{callers:2} callers, {way:11} {latency:8.0} µs, {cpu:5.1} µs of CPU, {commits} commits"
+                );
+            }
+        }
+    }
+}
+
+async fn create(store: &Arc<dyn SeededDatabase>, way: &str, number: u64) {
+    let link = link(number);
+    if way == "plain" {
+        store
+            .insert_if_absent(vec![link], None)
+            .await
+            .expect("insert");
+        return;
+    }
+    let request = IdempotentRequest {
+        owner: OwnerId(1),
+        key: format!("{number:032x}").into(),
+        fingerprint: [7; 32],
+    };
+    let mut token = [0; 16];
+    token[..8].copy_from_slice(&number.to_le_bytes());
+    let plan = CreationPlan {
+        token: RequestToken(token),
+        version: 0,
+        at: link.created_at,
+        keys: vec![PlannedKey {
+            id: link.id.clone(),
+            origin: KeyOrigin::Ledger,
+        }],
+    };
+    if way == "at once" {
+        let created = store.create_at_once(&request, &plan, vec![link]).await;
+        assert!(created.expect("create").outcome.is_some());
+        return;
+    }
+    store.begin(&request, &plan).await.expect("begin");
+    let inserted = store.insert_if_absent(vec![link], Some(plan.token)).await;
+    let outcome = CreationOutcome::of(&plan, &inserted.expect("insert")).expect("a free key");
+    let finished = store.finish(&request, plan.token, outcome).await;
+    finished.expect("finish");
+}
+
+/// CPU time of this process.
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
+    let fields: Vec<&str> = stat.split_whitespace().collect();
+    let ticks = |at: usize| fields[at].parse::<u64>().expect("ticks");
+    Duration::from_millis((ticks(13) + ticks(14)) * 10)
 }
 
 async fn measure_inserts(db: &Sqlite, store: &Arc<dyn SeededDatabase>, mut next: u64) -> u64 {

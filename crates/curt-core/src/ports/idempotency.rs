@@ -1,10 +1,11 @@
 use async_trait::async_trait;
 
 use crate::clock::UnixMillis;
-use crate::error::PortResult;
+use crate::error::{ErrorKind, PortError, PortResult};
 use crate::key::LinkId;
-use crate::link::KeyOrigin;
+use crate::link::{KeyOrigin, Link};
 use crate::owner::OwnerId;
+use crate::ports::Inserted;
 
 /// What requests with an idempotency key are doing and were answered.
 ///
@@ -25,6 +26,31 @@ pub trait Idempotency: Send + Sync {
         request: &IdempotentRequest,
         plan: &CreationPlan,
     ) -> PortResult<BeginReply>;
+
+    /// Whether the engine has a transaction over links and plans, and with it
+    /// [`create_at_once`](Self::create_at_once).
+    fn can_create_at_once(&self) -> bool {
+        false
+    }
+
+    /// Begins, inserts the links of the plan with its token, and finishes, in one transaction: what the three steps
+    /// would have done with nothing in between. `links` are the plan's, in order, under different ids.
+    ///
+    /// *Called twice*, or *timed out*: as [`begin`](Self::begin).
+    async fn create_at_once(
+        &self,
+        _request: &IdempotentRequest,
+        _plan: &CreationPlan,
+        _links: Vec<Link>,
+    ) -> PortResult<CreatedAtOnce> {
+        let detail = "this engine begins, inserts and finishes one by one";
+        Err(PortError::new(
+            ErrorKind::Invalid,
+            "idempotency",
+            "create at once",
+            detail,
+        ))
+    }
 
     /// Replaces the stored plan by `plan`, the successor of `plan.version - 1` under the same token, because a generated
     /// key was taken. Called before any insert that uses the new keys. Returns the plan that is stored then: another one
@@ -103,6 +129,17 @@ pub enum BeginReply {
     Mismatch,
 }
 
+/// What became of [`Idempotency::create_at_once`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreatedAtOnce {
+    /// Nothing else was done unless this is `New`.
+    pub begun: BeginReply,
+    /// Per link.
+    pub inserted: Vec<Inserted>,
+    /// `None`: a generated key was taken, so that the plan has to be replaced, and what was inserted stays.
+    pub outcome: Option<CreationOutcome>,
+}
+
 /// A request as an engine keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyRecord {
@@ -150,6 +187,22 @@ impl CreationPlan {
 }
 
 impl CreationOutcome {
+    /// The outcome of a plan whose inserts were answered so. `None`: a generated key is taken, and another is needed.
+    #[must_use]
+    pub fn of<'a>(
+        plan: &CreationPlan,
+        inserted: impl IntoIterator<Item = &'a Inserted>,
+    ) -> Option<Self> {
+        let places = inserted.into_iter().zip(&plan.keys);
+        let id = |(inserted, key): (&Inserted, &PlannedKey)| match inserted {
+            Inserted::Created(_) | Inserted::CreatedBefore(_) => Some(Some(key.id.clone())),
+            Inserted::Conflict if key.origin == KeyOrigin::Alias => Some(None),
+            Inserted::Conflict => None,
+        };
+        let ids = places.map(id).collect::<Option<Vec<_>>>()?;
+        Some(Self { at: plan.at, ids })
+    }
+
     #[must_use]
     pub fn ids_to_text(&self) -> String {
         let line = |id: &Option<LinkId>| id.as_ref().map_or("-".to_owned(), LinkId::to_string);

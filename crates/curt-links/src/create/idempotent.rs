@@ -5,11 +5,12 @@
 //! retry is going to use them, unless nothing came of it and its record could be removed.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use curt_core::clock::UnixMillis;
 use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, KEY_TRIES_MAX};
 use curt_core::ports::{
-    BeginReply, CreationOutcome, CreationPlan, IdempotentRequest, Inserted, PlannedKey,
+    BeginReply, CreationOutcome, CreationPlan, IdempotentRequest, Inserted, LinkChange, PlannedKey,
     RequestToken,
 };
 use curt_core::{Field, FieldError, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult};
@@ -70,16 +71,10 @@ impl Creation {
         self.inserted[place] == Some(Inserted::Conflict) && is_generated
     }
 
-    fn outcome(&self) -> CreationOutcome {
-        let places = self.inserted.iter().zip(&self.plan.keys);
-        let id = |(inserted, key): (&Option<Inserted>, &PlannedKey)| match inserted {
-            Some(Inserted::Created(_) | Inserted::CreatedBefore(_)) => Some(key.id.clone()),
-            Some(Inserted::Conflict) | None => None,
-        };
-        CreationOutcome {
-            at: self.plan.at,
-            ids: places.map(id).collect(),
-        }
+    /// Whether no key stands in the plan twice.
+    fn has_distinct_keys(&self) -> bool {
+        let mut ids = HashSet::new();
+        self.plan.keys.iter().all(|key| ids.insert(&key.id))
     }
 }
 
@@ -95,47 +90,69 @@ impl Links {
         for draft in &drafts {
             keys.push(self.plan_key(draft, by.owner, 0).await);
         }
-        let plan = CreationPlan {
-            token: RequestToken(rand::random()),
-            version: 0,
-            at: now,
-            keys,
+        let mut creation = Creation {
+            by,
+            inserted: vec![None; drafts.len()],
+            drafts,
+            plan: CreationPlan {
+                token: RequestToken(rand::random()),
+                version: 0,
+                at: now,
+                keys,
+            },
+            is_new: true,
         };
-        let begun = self.ports.idempotency.begin(&request, &plan).await;
-        let is_new = matches!(begun, Ok(BeginReply::New));
-        let plan = match begun {
-            Ok(BeginReply::New) => plan,
-            Ok(reply) => {
-                self.put_back(&plan.keys);
-                match reply {
-                    BeginReply::Resumed(plan) => plan,
-                    BeginReply::Replayed(outcome) => {
-                        return self.replay(by, drafts.len(), outcome).await;
-                    }
-                    BeginReply::New | BeginReply::Mismatch => {
-                        return Err(LinkError::IdempotencyMismatch);
-                    }
-                }
-            }
+        let (begun, outcome) = match self.begin(&request, &mut creation).await {
+            Ok(begun) => begun,
             Err(failure) => {
                 if failure.kind.is_without_effect() {
-                    self.put_back(&plan.keys);
+                    self.put_back(&creation.plan.keys);
                 }
                 return Err(failure.into());
             }
         };
+        if begun != BeginReply::New {
+            self.put_back(&creation.plan.keys);
+            creation.is_new = false;
+        }
+        match (begun, outcome) {
+            (BeginReply::New, Some(stored)) => return self.answer(creation, stored).await,
+            (BeginReply::New, None) => {}
+            (BeginReply::Resumed(plan), _) => creation.plan = plan,
+            (BeginReply::Replayed(outcome), _) => {
+                return self.replay(by, creation.drafts.len(), outcome).await;
+            }
+            (BeginReply::Mismatch, _) => return Err(LinkError::IdempotencyMismatch),
+        }
         // Items that were admitted then and are not now (their expiry has passed) make it another request.
-        if plan.keys.len() != drafts.len() {
+        if creation.plan.keys.len() != creation.drafts.len() {
             return Err(LinkError::IdempotencyMismatch);
         }
-        let creation = Creation {
-            by,
-            inserted: vec![None; drafts.len()],
-            drafts,
-            plan,
-            is_new,
-        };
         self.carry_out(&request, creation).await
+    }
+
+    /// Stores the plan. An engine with transactions also inserts the links, and stores the outcome if all keys were free.
+    async fn begin(
+        &self,
+        request: &IdempotentRequest,
+        creation: &mut Creation,
+    ) -> PortResult<(BeginReply, Option<CreationOutcome>)> {
+        let port = Arc::clone(&self.ports.idempotency);
+        if !port.can_create_at_once() || !creation.has_distinct_keys() {
+            return Ok((port.begin(request, &creation.plan).await?, None));
+        }
+        let places = 0..creation.plan.keys.len();
+        let links: Vec<Link> = places.map(|at| self.planned_link(creation, at)).collect();
+        let (request, plan) = (request.clone(), creation.plan.clone());
+        let create = self.write_and_invalidate(|_| async move {
+            let changes = links.iter().map(LinkChange::of).collect();
+            (changes, port.create_at_once(&request, &plan, links).await)
+        });
+        let created = create.await?;
+        for (place, inserted) in created.inserted.into_iter().enumerate() {
+            self.note_inserted(creation, place, inserted);
+        }
+        Ok((created.begun, created.outcome))
     }
 
     /// Inserts what the plan says, with other keys where generated ones are taken, and finishes the request.
@@ -151,11 +168,12 @@ impl Links {
                 }
                 return Err(failure.into());
             }
+            let inserted = creation.inserted.iter().flatten();
+            if let Some(outcome) = CreationOutcome::of(&creation.plan, inserted) {
+                return self.finish(request, creation, outcome).await;
+            }
             let all = 0..creation.plan.keys.len();
             let taken: Vec<usize> = all.filter(|place| creation.is_key_taken(*place)).collect();
-            if taken.is_empty() {
-                return self.finish(request, creation).await;
-            }
             self.replace_keys(request, &mut creation, &taken, attempt)
                 .await?;
         }
@@ -184,16 +202,23 @@ impl Links {
                 links.push(self.planned_link(creation, place));
             }
         }
+        if links.is_empty() {
+            return Ok(());
+        }
         let token = Some(creation.plan.token);
         let inserted = self.insert_links(links, token).await?;
         for (place, inserted) in places.into_iter().zip(inserted) {
-            if inserted.is_created() {
-                let origin = creation.plan.keys[place].origin;
-                self.metrics.created(origin).inc();
-            }
-            creation.inserted[place] = Some(inserted);
+            self.note_inserted(creation, place, inserted);
         }
         Ok(())
+    }
+
+    fn note_inserted(&self, creation: &mut Creation, place: usize, inserted: Inserted) {
+        if inserted.is_created() {
+            let origin = creation.plan.keys[place].origin;
+            self.metrics.created(origin).inc();
+        }
+        creation.inserted[place] = Some(inserted);
     }
 
     fn planned_link(&self, creation: &Creation, place: usize) -> Link {
@@ -240,16 +265,28 @@ impl Links {
         &self,
         request: &IdempotentRequest,
         creation: Creation,
+        outcome: CreationOutcome,
     ) -> Result<Vec<Outcome>, LinkError> {
-        let (token, outcome) = (creation.plan.token, creation.outcome());
-        let finish = self
-            .ports
-            .idempotency
-            .finish(request, token, outcome.clone());
-        let stored = finish.await?;
+        let port = &self.ports.idempotency;
+        let token = creation.plan.token;
+        let stored = port.finish(request, token, outcome.clone()).await?;
+        if stored != outcome {
+            return self
+                .replay(creation.by, creation.drafts.len(), stored)
+                .await;
+        }
+        self.answer(creation, stored).await
+    }
+
+    /// What a request is answered whose outcome this is.
+    async fn answer(
+        &self,
+        creation: Creation,
+        stored: CreationOutcome,
+    ) -> Result<Vec<Outcome>, LinkError> {
         let is_before =
             |inserted: &Option<Inserted>| matches!(inserted, Some(Inserted::CreatedBefore(_)));
-        if stored != outcome || creation.inserted.iter().any(is_before) {
+        if creation.inserted.iter().any(is_before) {
             let count = creation.drafts.len();
             return self.replay(creation.by, count, stored).await;
         }

@@ -298,16 +298,16 @@ async fn idempotency_keys_are_short_and_visible() {
     );
 }
 
-/// Waits until the supply holds exactly `count` keys; they move between pool and ring meanwhile.
+/// Waits until the supply holds exactly `count` keys; they move between pool and buffer meanwhile.
 async fn holds(supply: &KeySupply, count: u64) {
     for _ in 0..100_000 {
-        let accounts = supply.accounts().await.unwrap();
-        if accounts.pooled + accounts.buffered == count {
+        let counts = supply.count_keys().await.unwrap();
+        if counts.pooled + counts.buffered == count {
             return;
         }
         tokio::task::yield_now().await;
     }
-    panic!("{:?}, wanted {count}", supply.accounts().await);
+    panic!("{:?}, wanted {count}", supply.count_keys().await);
 }
 
 #[tokio::test]

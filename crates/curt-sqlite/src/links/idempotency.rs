@@ -3,15 +3,16 @@
 use async_trait::async_trait;
 use curt_core::limits::IDEMPOTENCY_KEPT;
 use curt_core::ports::{
-    BeginReply, CreationOutcome, CreationPlan, Idempotency, IdempotencyRecord, IdempotentRequest,
-    RequestToken,
+    BeginReply, CreatedAtOnce, CreationOutcome, CreationPlan, Idempotency, IdempotencyRecord,
+    IdempotentRequest, RequestToken,
 };
-use curt_core::{PortResult, UnixMillis};
+use curt_core::{Link, PortResult, UnixMillis};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{SqliteLinks, invalid};
+use super::{SqliteLinks, invalid, record};
 use crate::decode;
+use crate::engine::writer::Work;
 
 #[async_trait]
 impl Idempotency for SqliteLinks {
@@ -24,9 +25,45 @@ impl Idempotency for SqliteLinks {
         self.db
             .writer
             .write("begin a request", 1, move |work| {
-                begin(work.connection, &request, &plan)
+                let reply = reply(work.connection, &request, &plan)?;
+                if reply == BeginReply::New {
+                    store_plan(work.connection, &request, &plan, None)?;
+                }
+                Ok(reply)
             })
             .await
+    }
+
+    fn can_create_at_once(&self) -> bool {
+        true
+    }
+
+    async fn create_at_once(
+        &self,
+        request: &IdempotentRequest,
+        plan: &CreationPlan,
+        links: Vec<Link>,
+    ) -> PortResult<CreatedAtOnce> {
+        let (request, plan) = (request.clone(), plan.clone());
+        let ids = links.iter().map(|link| link.id.clone()).collect();
+        let create = move |work: &mut Work<'_>| {
+            let mut created = CreatedAtOnce {
+                begun: reply(work.connection, &request, &plan)?,
+                inserted: Vec::new(),
+                outcome: None,
+            };
+            if created.begun == BeginReply::New {
+                let token = Some(plan.token);
+                let insert = |link| record::insert_if_absent(work, link, token);
+                created.inserted = links.iter().map(insert).collect::<rusqlite::Result<_>>()?;
+                created.outcome = CreationOutcome::of(&plan, &created.inserted);
+                // With its outcome: storing that later would write the row twice.
+                let outcome = created.outcome.as_ref();
+                store_plan(work.connection, &request, &plan, outcome)?;
+            }
+            Ok(created)
+        };
+        self.write_owned("create links at once", ids, create).await
     }
 
     async fn replace_plan(
@@ -119,20 +156,28 @@ impl Idempotency for SqliteLinks {
     }
 }
 
-fn begin(
+/// What a request with this plan is replied. `New`: the plan is to be stored.
+fn reply(
     connection: &Connection,
     request: &IdempotentRequest,
     plan: &CreationPlan,
 ) -> rusqlite::Result<BeginReply> {
     let oldest_kept = plan.at.minus(IDEMPOTENCY_KEPT);
     let found = find(connection, request)?;
-    if let Some(record) = found.filter(|record| record.plan.at >= oldest_kept) {
-        return Ok(record.reply_to(request, plan));
-    }
+    let found = found.filter(|record| record.plan.at >= oldest_kept);
+    Ok(found.map_or(BeginReply::New, |record| record.reply_to(request, plan)))
+}
+
+fn store_plan(
+    connection: &Connection,
+    request: &IdempotentRequest,
+    plan: &CreationPlan,
+    outcome: Option<&CreationOutcome>,
+) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO idempotency (owner, key, fingerprint, token, version, plan, created_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT OR REPLACE INTO idempotency (owner, key, fingerprint, token, version, plan, created_at, outcome) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute((
             request.owner.0.cast_signed(),
@@ -142,8 +187,9 @@ fn begin(
             plan.version,
             plan.keys_to_text(),
             plan.at.0,
-        ))?;
-    Ok(BeginReply::New)
+            outcome.map(CreationOutcome::ids_to_text),
+        ))
+        .map(drop)
 }
 
 fn find(

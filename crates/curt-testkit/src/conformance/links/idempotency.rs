@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use curt_core::limits::{IDEMPOTENCY_KEPT, IDEMPOTENCY_KEY_BYTES_MAX};
 use curt_core::ports::{
-    BeginReply, CreationOutcome, CreationPlan, IdempotentRequest, Inserted, LinkChange,
-    RequestToken,
+    BeginReply, CreatedAtOnce, CreationOutcome, CreationPlan, IdempotentRequest, Inserted,
+    LinkChange, RequestToken,
 };
-use curt_core::{ErrorKind, OwnerId, UnixMillis};
+use curt_core::{ErrorKind, KeyOrigin, OwnerId, UnixMillis};
 
 use super::{Port, add, changed, stored};
 use crate::conformance::{HOSTILE_TEXTS, RACERS, race, refused, same};
@@ -223,6 +223,74 @@ pub async fn a_thousand_keys_are_kept(store: Port) -> Result<()> {
     let want = outcome(&keys.iter().map(|key| Some(*key)).collect::<Vec<_>>());
     let got = store.finish(&request, first.token, want.clone()).await?;
     same("finished", got, want)
+}
+
+/// An engine that cannot refuses, and does nothing.
+pub async fn creating_at_once_is_all_three_steps(store: Port) -> Result<()> {
+    let (request, first) = (idempotent("o", 1), plan(1, &["a", "b"]));
+    let create = |plan: &CreationPlan, keys: [&str; 2]| {
+        let (plan, links) = (plan.clone(), keys.map(link).to_vec());
+        let (store, request) = (Arc::clone(&store), request.clone());
+        async move { store.create_at_once(&request, &plan, links).await }
+    };
+    if !store.can_create_at_once() {
+        let refusal = create(&first, ["a", "b"]).await;
+        refused("an engine without it", refusal, ErrorKind::Invalid)?;
+        same("links", store.counts().await?.live, 0)?;
+        return same(
+            "begun",
+            store.begin(&request, &first).await?,
+            BeginReply::New,
+        );
+    }
+    let [a, b] = [link("a"), link("b")].map(|link| Inserted::Created(LinkChange::of(&link)));
+    let want = outcome(&[Some("a"), Some("b")]);
+    let created = CreatedAtOnce {
+        begun: BeginReply::New,
+        inserted: vec![a, b],
+        outcome: Some(want.clone()),
+    };
+    same("at once", create(&first, ["a", "b"]).await?, created)?;
+    let replayed = CreatedAtOnce {
+        begun: BeginReply::Replayed(want),
+        inserted: Vec::new(),
+        outcome: None,
+    };
+    let retry = create(&plan(2, &["x", "y"]), ["x", "y"]).await?;
+    same("a retry", retry, replayed)?;
+    let (other, plan) = (idempotent("o", 2), plan(3, &["x"]));
+    let other = store.create_at_once(&other, &plan, vec![link("x")]).await?;
+    same("another request", other.begun, BeginReply::Mismatch)?;
+    same("links", store.counts().await?.live, 2)
+}
+
+pub async fn creating_at_once_stops_at_a_taken_key(store: Port) -> Result<()> {
+    if !store.can_create_at_once() {
+        return Ok(());
+    }
+    add(&store, [alias("taken")]).await?;
+    let (request, mut first) = (idempotent("o", 1), plan(1, &["a", "taken"]));
+    let links = || vec![link("a"), link("taken")];
+    let a = Inserted::Created(LinkChange::of(&link("a")));
+    let got = store.create_at_once(&request, &first, links()).await?;
+    same("inserted", got.inserted, vec![a, Inserted::Conflict])?;
+    same("with a generated key taken", got.outcome, None)?;
+    let retry = store.begin(&request, &plan(2, &["x"])).await?;
+    same("a retry", retry, BeginReply::Resumed(first.clone()))?;
+    let token = Some(first.token);
+    let again = store.insert_if_absent(vec![link("a")], token).await?;
+    let before = Inserted::CreatedBefore(LinkChange::of(&link("a")));
+    same("the link's token", again, vec![before])?;
+
+    let request = idempotent("p", 1);
+    first = plan(3, &["c", "taken"]);
+    first.keys[1].origin = KeyOrigin::Alias;
+    let links = vec![link("c"), link("taken")];
+    let got = store.create_at_once(&request, &first, links).await?;
+    let want = outcome(&[Some("c"), None]);
+    same("with an alias taken", got.outcome, Some(want.clone()))?;
+    let retry = store.begin(&request, &plan(4, &["x"])).await?;
+    same("its retry", retry, BeginReply::Replayed(want))
 }
 
 pub async fn racing_requests_share_a_plan(store: Port) -> Result<()> {

@@ -155,6 +155,8 @@ macro_rules! link_tests {
                 a_request_that_nothing_came_of_is_cancelled,
                 old_records_are_forgotten_up_to_the_limit,
                 a_thousand_keys_are_kept,
+                creating_at_once_is_all_three_steps,
+                creating_at_once_stops_at_a_taken_key,
                 racing_requests_share_a_plan,
                 a_link_tells_its_request_k1,
                 racing_retries_create_each_link_once_k1
