@@ -1,4 +1,4 @@
-//! How many clicks one core aggregates per second of its time.
+//! What aggregating a click takes, with its window's rollups and blocks made: decoding and storing are not in it.
 //!
 //! ```sh
 //! cargo run --release -p curt-clicks --example aggregate -- CLICKS [COUNTRIES.mmdb]
@@ -13,13 +13,14 @@ use std::sync::Arc;
 use curt_clicks::aggregate::{Aggregate, AggregateSettings, SaltWanted};
 use curt_clicks::classify::{Countries, ReferenceData};
 use curt_clicks::record::{ClickRecord, Method, Outcome};
+use curt_core::ports::{StreamId, StreamPartition};
 use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
 
 /// The server's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const LINKS: u32 = 100_000;
+const LINKS: u32 = 1_000_000;
 const AGENTS: u32 = 5_000;
 const REFERRERS: u32 = 2_000;
 const LANGUAGES: [&str; 5] = ["en-US,en;q=0.9", "de", "fr-FR,fr;q=0.8", "pt-BR", "ja"];
@@ -54,16 +55,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut aggregate = Aggregate::new(settings, Arc::clone(&reference));
         let drawing = run(clicks, &traffic, |click| click.key.len());
         let (mut rollups, mut windows, mut most_bytes) = (0, 0, 0);
-        let mut number = 0;
+        let (mut number, mut block_bytes) = (0, 0);
         let folding = run(clicks, &traffic, |click| {
             add(&mut aggregate, click);
             number += 1;
             if aggregate.memory_bytes() >= bytes_max || number == clicks {
                 most_bytes = most_bytes.max(aggregate.memory_bytes());
-                let days = aggregate.take().days;
-                rollups += days
+                let partition = StreamPartition {
+                    stream: StreamId(1),
+                    number: 0,
+                };
+                let window = aggregate.take(partition, 0);
+                rollups += window
+                    .days
                     .iter()
-                    .map(|day| day.counted.rollups.len())
+                    .map(|day| day.rollups.len())
+                    .sum::<usize>();
+                block_bytes += window
+                    .blocks
+                    .iter()
+                    .map(|block| block.bytes.len())
                     .sum::<usize>();
                 windows += 1;
             }
@@ -71,8 +82,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
         let seconds = folding - drawing;
         println!(
-            "{what}: {:.0} clicks per CPU-second, {windows} windows with {rollups} rollups, at most {} KiB; the process has {} so far",
-            clicks as f64 / seconds,
+            "{what}: {:.3} µs per click, {windows} windows with {rollups} rollups and {} bytes of clicks each, at most {} KiB; the process has {} so far",
+            seconds * 1e6 / clicks as f64,
+            block_bytes as u64 / clicks,
             most_bytes / 1_024,
             most_resident(),
         );

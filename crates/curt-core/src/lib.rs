@@ -19,6 +19,7 @@ pub mod account;
 pub mod alphabet;
 pub mod attribution;
 pub mod click;
+pub mod click_block;
 pub mod clock;
 pub mod clock_guard;
 pub mod error;

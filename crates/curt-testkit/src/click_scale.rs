@@ -84,7 +84,7 @@ pub async fn report_on_ten_million_clicks(store: &dyn ClickDatabase) {
             from: n.into(),
             to: u64::from(n) + 1,
             days: vec![busy_day(&subject, FIRST_DAY + n, clicks_a_day)],
-            clicks: Vec::new(),
+            blocks: Vec::new(),
         };
         assert!(store.apply(flush).await.unwrap());
     }
@@ -159,8 +159,9 @@ async fn flush(store: &dyn ClickDatabase, from: u64, links: usize) -> Duration {
         from,
         to: from + 1,
         days,
-        clicks: clicks.collect(),
-    };
+        blocks: Vec::new(),
+    }
+    .with_clicks(&clicks.collect::<Vec<_>>());
     let started = Instant::now();
     assert!(store.apply(flush).await.unwrap());
     started.elapsed()
@@ -215,8 +216,9 @@ pub async fn page_among_many_clicks(store: &dyn ClickDatabase) {
             from: from as u64,
             to: from as u64 + 1,
             days: Vec::new(),
-            clicks,
-        };
+            blocks: Vec::new(),
+        }
+        .with_clicks(&clicks);
         assert!(store.apply(flush).await.unwrap());
     }
     for (subject, found) in [

@@ -1,10 +1,9 @@
 //! Putting small blocks together: a server with few clicks writes many.
 
+use curt_core::click_block::{BLOCK_CLICKS_MAX, Block, BlockWriter, NewBlock};
 use curt_core::{ErrorKind, PortResult};
 
-use super::block::{BlockWriter, NewBlock};
-use super::read::Block;
-use super::{BLOCK_CLICKS_MAX, BlockEntry, ClickBlocks};
+use super::{BlockEntry, ClickBlocks};
 use crate::varint::Damaged;
 
 /// Blocks of about the same size that are put together. A click is written again for every power of this.

@@ -1,31 +1,25 @@
-//! Single clicks as engines store them: thousands in a block of columns.
+//! Tables of blocks of clicks: paging, ranking, merging and removing. What is in a block: [`curt_core::click_block`].
 //!
 //! A row per click with its indexes took ten times the room and time. An engine keeps a block as one value beside a few
 //! numbers ([`BlockEntry`]) and knows nothing of what is in it. Which blocks may have clicks of a subject is told by a
 //! filter beside each of them, so that a report on a link reads little else.
 
-mod block;
-mod columns;
 mod merge;
 mod page;
 mod purge;
 mod rank;
-mod read;
-mod subjects;
 
 use async_trait::async_trait;
+use curt_core::click_block::NewBlock;
 use curt_core::{ErrorKind, PortError, PortResult, UnixMillis};
 
 use crate::varint::Damaged;
 
-pub use block::{NewBlock, encode};
 pub use merge::merge_small;
 pub use page::read_page;
 pub use purge::{purge, trim};
 pub use rank::rank;
 
-/// Clicks of a block at most. Larger ones share more of their texts, and reading one click reads more of them.
-pub const BLOCK_CLICKS_MAX: usize = 16_384;
 /// Blocks with fewer clicks are put together. The number stands in the index of each engine.
 pub const SMALL_CLICKS: u32 = 4_096;
 

@@ -1,13 +1,11 @@
 //! One page of clicks, newest first, over blocks whose times overlap.
 
+use curt_core::click_block::{Block, ClickPlace, subjects};
 use curt_core::ports::{ClickPage, ClickQuery, StreamId, StreamPartition};
 use curt_core::{Click, ErrorKind, PortError, PortResult, UnixMillis};
 
-use super::block::ClickPlace;
-use super::read::Block;
 use super::{
     BlockEntry, BlockLister, BlockRange, ClickBlocks, RESTARTS_MAX, damaged_block, moved_too_often,
-    subjects,
 };
 use crate::page_cursor;
 use crate::varint::Damaged;

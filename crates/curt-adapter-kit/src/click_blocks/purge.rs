@@ -1,9 +1,8 @@
 //! Removing the oldest clicks.
 
+use curt_core::click_block::{Block, BlockWriter, NewBlock};
 use curt_core::{PortResult, UnixMillis};
 
-use super::block::{BlockWriter, NewBlock};
-use super::read::Block;
 use super::{BlockEntry, ClickBlocks, damaged_block};
 use crate::varint::Damaged;
 

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 
 use curt_core::PortResult;
 use curt_core::click::OTHER;
+use curt_core::click_block::{Block, subjects};
 use curt_core::limits::VALUES_RANKED_MAX;
 use curt_core::ports::{ClickRanking, Top};
 
-use super::read::Block;
 use super::{
     BlockEntry, BlockLister, BlockRange, ClickBlocks, RESTARTS_MAX, damaged_block, moved_too_often,
-    subjects,
 };
 use crate::off_runtime;
 use crate::varint::Damaged;

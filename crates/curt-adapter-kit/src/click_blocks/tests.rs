@@ -1,6 +1,7 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use curt_core::click_block::{BLOCK_CLICKS_MAX, Block, encode};
 use curt_core::ports::{ClickFilter, ClickQuery, StreamId, StreamPartition};
 use curt_core::{
     Click, ClickClass, ClickOutcome, ClickSubject, Dimension, DomainId, Key, LinkId, OwnerId,
@@ -9,7 +10,6 @@ use curt_core::{
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::read::Block;
 use super::*;
 
 const OWNER: OwnerId = OwnerId(7);

@@ -7,6 +7,7 @@
 //! An aggregate is a window: it starts empty, takes clicks until the time or [`Aggregate::memory_bytes`] says so, and
 //! gives its rollups away with [`Aggregate::take`]. Those of any parts of a stream add up to those of the whole.
 
+mod click_rows;
 mod rollups;
 mod salts;
 mod subject_hours;
@@ -15,16 +16,17 @@ mod table;
 use std::sync::Arc;
 use std::time::Duration;
 
+use curt_core::click_block::{NewBlock, field};
 use curt_core::limits::KEY_BYTES_MAX;
-use curt_core::{
-    Attribution, Click, ClickClass, ClickOutcome, Day, Dimension, OwnerId, SubjectDay, UnixMillis,
-};
+use curt_core::ports::StreamPartition;
+use curt_core::{ClickClass, ClickOutcome, Day, Dimension, SubjectDay, UnixMillis};
 
 pub use salts::{SaltWanted, Salts};
 
-use crate::classify::{Classifier, Facts, ReferenceData};
+use crate::classify::{Classifier, ReferenceData};
 use crate::record::{ClickRecord, Outcome};
-use rollups::Rollups;
+use click_rows::{ClickRows, RowNumbers};
+use rollups::{FactNumbers, Hour, Rollups};
 use table::SubjectIndex;
 
 /// A click may be this far ahead of the consumer's clock, which may be another machine's.
@@ -53,32 +55,20 @@ pub struct Aggregate {
     classifier: Classifier,
     salts: Salts,
     rollups: Rollups,
-    clicks: Vec<Click>,
+    rows: ClickRows,
+    clicks: u64,
 }
 
-/// A day of a link or of the orphans, and whom its clicks count for too.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AttributedDay {
-    pub counted: SubjectDay,
-    /// Of the link when it was followed; `None` for orphans and links without one.
-    pub owner: Option<OwnerId>,
-    pub tags: Vec<Box<str>>,
-}
-
-/// What an aggregate has counted. Links are the only subjects besides orphans.
+/// What an aggregate has counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aggregated {
-    /// By subject and day. One comes again for every owner and every set of tags that it had within the window.
-    pub days: Vec<AttributedDay>,
-    /// In the order in which they came.
-    pub clicks: Vec<Click>,
-}
-
-impl Aggregated {
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.days.is_empty() && self.clicks.is_empty()
-    }
+    /// Of links and orphans, and of everything, the owners and the tags that their clicks count for too. A link's day comes
+    /// again for every owner and every set of tags that it had within the window.
+    pub days: Vec<SubjectDay>,
+    /// Single clicks in the order in which they came.
+    pub blocks: Vec<NewBlock>,
+    /// How many clicks were counted.
+    pub clicks: u64,
 }
 
 impl Aggregate {
@@ -89,7 +79,8 @@ impl Aggregate {
             classifier: Classifier::new(reference),
             salts: Salts::default(),
             rollups: Rollups::default(),
-            clicks: Vec::new(),
+            rows: ClickRows::default(),
+            clicks: 0,
         }
     }
 
@@ -102,23 +93,21 @@ impl Aggregate {
             ClickClass::Human => Some(self.salts.visitor(Day::of(at), click)?),
             _ => None,
         };
-        let (subject, outcome) = self.subject(click);
+        let numbers = self.rollups.numbers_of(&facts);
+        let (subject, orphan) = self.subject(click);
         let mut hour = self.rollups.hour(subject, at);
-        hour.count_class(facts.class);
+        hour.count(Dimension::Class, numbers.class);
         if let Some(visitor) = visitor {
-            count_human(&mut hour, &facts);
+            count_human(&mut hour, &numbers);
             hour.came(visitor);
         }
-        if let Some(outcome) = &outcome {
-            count_orphan(&mut hour, outcome);
+        if let Some(orphan) = &orphan {
+            count_orphan(&mut hour, orphan);
         }
         if self.settings.keeps_clicks {
-            let link = self.rollups.link_of(subject);
-            let outcome = outcome
-                .or_else(|| link.map(|link| ClickOutcome::Link(link.id.clone(), link.generation)));
-            self.clicks
-                .extend(outcome.map(|outcome| self.row(click, at, outcome, facts)));
+            self.keep(click, at, subject, orphan.as_ref(), &numbers);
         }
+        self.clicks += 1;
         Ok(())
     }
 
@@ -136,31 +125,37 @@ impl Aggregate {
         (SubjectIndex::ORPHANS, Some(outcome))
     }
 
-    fn row(
-        &self,
+    /// Keeps the click by itself.
+    fn keep(
+        &mut self,
         click: &ClickRecord<'_>,
         at: UnixMillis,
-        outcome: ClickOutcome,
-        facts: Facts,
-    ) -> Click {
-        let attribution = match outcome {
-            ClickOutcome::Link(..) => click.attribution,
-            ClickOutcome::Absent(_) | ClickOutcome::BaseUrl => Attribution::default(),
+        subject: SubjectIndex,
+        orphan: Option<&ClickOutcome>,
+        numbers: &FactNumbers,
+    ) {
+        let asked = match orphan {
+            Some(ClickOutcome::Absent(key)) => Some(&**key),
+            _ => None,
         };
-        Click {
-            at,
-            outcome,
-            owner: attribution.reported_owner(),
-            tags: attribution.tags.iter().map(Into::into).collect(),
-            class: facts.class,
-            country: facts.country.as_str().into(),
-            browser: facts.agent.browser.clone(),
-            system: facts.agent.system.clone(),
-            device: facts.agent.device.name().into(),
-            referrer: (&*facts.referrer).into(),
-            language: facts.language.as_str().into(),
-            address: self.settings.keeps_addresses.then_some(click.address),
-        }
+        let (owner, tags) = self.rollups.attribution_numbers(subject);
+        let address = self.settings.keeps_addresses.then_some(click.address);
+        let mut row: RowNumbers = [0; field::FIELDS];
+        row[field::OUTCOME] = self.rollups.outcome_number(subject, asked);
+        row[field::OWNER] = owner;
+        row[field::TAGS] = tags;
+        row[field::CLASS] = numbers.class;
+        row[field::COUNTRY] = numbers.country;
+        row[field::BROWSER] = numbers.browser;
+        row[field::SYSTEM] = numbers.system;
+        row[field::DEVICE] = numbers.device;
+        row[field::REFERRER] = numbers.referrer;
+        row[field::LANGUAGE] = numbers.language;
+        row[field::ADDRESS] = self.rows.number_address(address);
+        let rollups = &self.rollups;
+        self.rows.push(at, &row, |column, number| {
+            rollups.column_value(column, number)
+        });
     }
 
     /// How many rollups the window holds.
@@ -172,22 +167,33 @@ impl Aggregate {
     /// Memory that the window holds, about.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        // A row's texts are short: half of them are "unknown" and the like.
-        const ROW_BYTES: usize = size_of::<Click>() + 100;
-        self.rollups.memory_bytes() + self.clicks.len() * ROW_BYTES
+        self.rollups.memory_bytes() + self.rows.memory_bytes()
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.rollups.len() == 0
+        self.clicks == 0
     }
 
-    /// Gives the window away and starts the next one. What was read about agents and referrers stays remembered.
-    pub fn take(&mut self) -> Aggregated {
+    /// Gives the window away, which began at `from` in the partition, and starts the next one. What was read about agents
+    /// and referrers stays remembered.
+    pub fn take(&mut self, partition: StreamPartition, from: u64) -> Aggregated {
+        let rollups = &self.rollups;
+        let blocks = self.rows.take(partition, from, |column, number| {
+            rollups.column_value(column, number)
+        });
         Aggregated {
             days: self.rollups.take(),
+            blocks,
             clicks: std::mem::take(&mut self.clicks),
         }
+    }
+
+    /// Drops the window and starts the next one.
+    pub fn clear(&mut self) {
+        self.rollups.clear();
+        self.rows = ClickRows::default();
+        self.clicks = 0;
     }
 
     pub fn salts(&mut self) -> &mut Salts {
@@ -195,16 +201,16 @@ impl Aggregate {
     }
 }
 
-fn count_human(hour: &mut rollups::Hour<'_>, facts: &Facts) {
-    hour.count_code(Dimension::Country, facts.country);
-    hour.count_text(Dimension::Browser, &facts.agent.browser);
-    hour.count_text(Dimension::System, &facts.agent.system);
-    hour.count_device(facts.agent.device);
-    hour.count_text(Dimension::Referrer, &facts.referrer);
-    hour.count_code(Dimension::Language, facts.language);
+fn count_human(hour: &mut Hour<'_>, numbers: &FactNumbers) {
+    hour.count(Dimension::Country, numbers.country);
+    hour.count(Dimension::Browser, numbers.browser);
+    hour.count(Dimension::System, numbers.system);
+    hour.count(Dimension::Device, numbers.device);
+    hour.count(Dimension::Referrer, numbers.referrer);
+    hour.count(Dimension::Language, numbers.language);
 }
 
-fn count_orphan(hour: &mut rollups::Hour<'_>, outcome: &ClickOutcome) {
+fn count_orphan(hour: &mut Hour<'_>, outcome: &ClickOutcome) {
     if let Some(orphan) = outcome.orphan() {
         hour.count_text(Dimension::Orphan, orphan);
     }

@@ -1,77 +1,65 @@
 //! The counts of one window.
 //!
-//! A click counts in one cell, its subject's hour, which is looked for once. There are few classes and devices: their counts
-//! are in the cell. All other values are counted in one table whose key is a single word.
+//! A click counts in one cell, its subject's hour, which is looked for once; values have numbers. What links have counts for
+//! their owners, their tags and everything too, and is added up when the window is taken: once for each value of a link and
+//! not for each click.
 
-use std::iter::Peekable;
-use std::vec;
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use curt_core::click::OTHER;
+use curt_core::click_block::{field, outcome_bytes, owner_bytes};
 use curt_core::{
-    ClickClass, ClickSubject, Day, Dimension, LinkRef, Rollup, SubjectDay, UnixMillis,
+    Attribution, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, LinkRef, Rollup,
+    SubjectDay, UnixMillis,
 };
 use hashbrown::HashMap;
 
-use super::AttributedDay;
-use super::subject_hours::{SubjectHour, SubjectHours};
-use super::table::{AttributedLink, AttributedRef, Numbered, SubjectIndex};
-use crate::classify::{Code, Device};
+use super::subject_hours::{SubjectHours, VALUE_NUMBER_MAX, ValueCount, ValueSlot};
+use super::table::{AttributedLink, AttributedRef, Attributions, Numbered, SubjectIndex};
+use crate::classify::{Agent, Code, Device, Facts};
 use crate::record::ClickRecord;
 
 #[derive(Default)]
 pub(super) struct Rollups {
     links: Numbered<AttributedLink>,
+    attributions: Attributions,
     texts: Numbered<Box<str>>,
-    subject_hours: SubjectHours,
-    counts: HashMap<CountSlot, u64>,
-    /// Kinds and devices that were counted.
-    in_cells: usize,
-    /// Of what grows besides the tables: texts, links, sketches.
+    /// By address: the classifier gives out the same agent and referrer again and again.
+    agents: HashMap<usize, AgentNumbers>,
+    referrers: HashMap<usize, (Arc<str>, u32)>,
+    hours: SubjectHours,
+    /// Of what grows besides the hours: texts and links.
     grown_bytes: usize,
 }
 
-/// A value of a dimension in a cell: the numbers of the cell, the dimension and the value, in this order and in one word,
-/// so that to look one up takes next to nothing.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct CountSlot(u64);
+/// The numbers of what an agent says. While it is held here, no other can be at its address.
+struct AgentNumbers {
+    _held: Arc<Agent>,
+    browser: u32,
+    system: u32,
+}
 
-const VALUE_BITS: u32 = 28;
-const SUBJECT_HOUR_SHIFT: u32 = 32;
-/// The number of [`OTHER`]: no text has it, as a window is full long before.
-const OTHER_NUMBER: u32 = (1 << VALUE_BITS) - 1;
-
-impl CountSlot {
-    fn new(subject_hour: u32, dimension: Dimension, value: u32) -> Self {
-        let place = u64::from(subject_hour) << SUBJECT_HOUR_SHIFT
-            | u64::from(dimension as u8) << VALUE_BITS;
-        Self(place | u64::from(value))
-    }
-
-    fn subject_hour(self) -> u32 {
-        (self.0 >> SUBJECT_HOUR_SHIFT) as u32
-    }
-
-    /// The same slot of another cell.
-    fn in_subject_hour(self, subject_hour: u32) -> Self {
-        Self(u64::from(subject_hour) << SUBJECT_HOUR_SHIFT | self.0 & u64::from(u32::MAX))
-    }
-
-    fn value(self) -> u32 {
-        (self.0 & 0xffff_ffff) as u32 & OTHER_NUMBER
-    }
-
-    /// Whether this is a value of that dimension in that cell.
-    fn is_of(self, subject_hour: u32, dimension: Dimension) -> bool {
-        self.0 >> VALUE_BITS == Self::new(subject_hour, dimension, 0).0 >> VALUE_BITS
-    }
+/// The numbers of a click's values.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FactNumbers {
+    pub(super) class: u32,
+    pub(super) country: u32,
+    pub(super) browser: u32,
+    pub(super) system: u32,
+    pub(super) device: u32,
+    pub(super) referrer: u32,
+    pub(super) language: u32,
 }
 
 /// One hour of one subject, to count in.
 pub(super) struct Hour<'a> {
     rollups: &'a mut Rollups,
-    subject_hour: u32,
+    number: u32,
 }
 
+/// The number of [`OTHER`]: no text has it, as a window is full long before.
+const OTHER_NUMBER: u32 = VALUE_NUMBER_MAX;
 const HOUR_MILLIS: i64 = 3_600_000;
 /// What an entry of a table takes with the room that tables keep free.
 const ENTRY_SHARE: usize = 2;
@@ -79,37 +67,40 @@ const ENTRY_SHARE: usize = 2;
 impl Rollups {
     /// How many rollups there are.
     pub(super) fn len(&self) -> usize {
-        self.counts.len() + self.in_cells
+        self.hours.counts()
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        let slot = size_of::<(CountSlot, u64)>() + 1;
-        self.grown_bytes
-            + ENTRY_SHARE * (self.counts.len() * slot + self.subject_hours.memory_bytes())
+        let held = self.agents.len() * size_of::<(usize, AgentNumbers)>()
+            + self.referrers.len() * size_of::<(usize, (Arc<str>, u32))>();
+        self.grown_bytes + ENTRY_SHARE * held + self.hours.memory_bytes()
     }
 
     /// The number of the link that was followed, as it was then; nothing for what cannot be one's key.
     pub(super) fn link(&mut self, click: &ClickRecord<'_>) -> Option<SubjectIndex> {
-        let attribution = click.attribution;
-        let (number, new) = self.links.number(AttributedRef {
+        let key = std::str::from_utf8(click.key).ok()?;
+        let attribution = self.attribution(click.attribution);
+        let (number, is_new) = self.links.number(AttributedRef {
             link: LinkRef {
                 domain: click.domain,
-                key: std::str::from_utf8(click.key).ok()?,
+                key,
             },
             generation: click.generation,
             attribution,
         })?;
-        if new {
-            let texts = click.key.len() + attribution.tags.as_bytes().len();
-            self.grown_bytes += ENTRY_SHARE * size_of::<AttributedLink>() + texts;
+        if is_new {
+            self.grown_bytes += ENTRY_SHARE * size_of::<AttributedLink>() + click.key.len();
         }
-        Some(SubjectIndex(number + 1))
+        Some(SubjectIndex::of_link(number))
     }
 
-    /// The link that has the number; nothing for orphans.
-    pub(super) fn link_of(&self, subject: SubjectIndex) -> Option<&AttributedLink> {
-        let number = subject.0.checked_sub(1)?;
-        self.links.get(number)
+    fn attribution(&mut self, attribution: Attribution<'_>) -> u32 {
+        let (number, is_new) = self.attributions.number(attribution);
+        if is_new {
+            // The entry, the owner and three copies of the tags, each with its tables.
+            self.grown_bytes += 256 + 3 * ENTRY_SHARE * attribution.tags.as_bytes().len();
+        }
+        number
     }
 
     pub(super) fn hour(&mut self, subject: SubjectIndex, at: UnixMillis) -> Hour<'_> {
@@ -118,185 +109,283 @@ impl Rollups {
         let last = day.hour(23).0 / HOUR_MILLIS;
         let hour = (at.0.div_euclid(HOUR_MILLIS)).clamp(last - 23, last);
         let hour = u32::try_from(hour).unwrap_or_default();
-        let subject_hour = self.subject_hours.find(subject, hour, day);
+        let number = self.hours.find(subject, hour, day);
         Hour {
             rollups: self,
-            subject_hour,
+            number,
         }
     }
 
     /// The number of a text.
-    fn number(&mut self, text: &str) -> u32 {
+    pub(super) fn number(&mut self, text: &str) -> u32 {
         if text == OTHER {
             return OTHER_NUMBER;
         }
-        let (number, new) = self.texts.number(text);
-        if new {
+        let (number, is_new) = self.texts.number(text);
+        if is_new {
             self.grown_bytes += ENTRY_SHARE * size_of::<Box<str>>() + text.len();
         }
         number
     }
 
-    fn count(&mut self, subject_hour: u32, dimension: Dimension, value: u32) {
-        let slot = CountSlot::new(subject_hour, dimension, value);
-        if let Some(count) = self.counts.get_mut(&slot) {
-            *count += 1;
-            return;
+    /// The numbers of what a click says about itself.
+    pub(super) fn numbers_of(&mut self, facts: &Facts) -> FactNumbers {
+        let (browser, system) = self.numbers_of_agent(&facts.agent);
+        FactNumbers {
+            class: facts.class as u32,
+            country: facts.country.number(),
+            browser,
+            system,
+            device: facts.agent.device as u32,
+            referrer: self.number_of_referrer(&facts.referrer),
+            language: facts.language.number(),
         }
-        self.counts.insert(slot, 1);
     }
 
-    /// Gives the rollups away by subject and day. The tables keep their room: the next window is likely to need as much.
-    pub(super) fn take(&mut self) -> Vec<AttributedDay> {
-        let order = self.subject_hours.in_order();
-        let mut counts = self.counts_in(&order);
-        let mut days: Vec<AttributedDay> = Vec::new();
-        let mut open = None;
-        for (rank, &number) in (0..).zip(&order) {
-            let subject_hour = self.subject_hours.get_mut(number).clone();
-            if open != Some((subject_hour.subject, subject_hour.day)) {
-                open = Some((subject_hour.subject, subject_hour.day));
-                days.push(self.new_day(&subject_hour, number));
-            }
-            if let Some(day) = days.last_mut() {
-                self.add_hour(&mut day.counted.rollups, &subject_hour, rank, &mut counts);
-            }
+    fn numbers_of_agent(&mut self, agent: &Arc<Agent>) -> (u32, u32) {
+        let address = Arc::as_ptr(agent).addr();
+        if let Some(known) = self.agents.get(&address) {
+            return (known.browser, known.system);
         }
-        self.links.clear();
-        self.texts.clear();
-        self.subject_hours.clear();
-        (self.in_cells, self.grown_bytes) = (0, 0);
+        let (browser, system) = (self.number(&agent.browser), self.number(&agent.system));
+        let numbers = AgentNumbers {
+            _held: Arc::clone(agent),
+            browser,
+            system,
+        };
+        self.agents.insert(address, numbers);
+        (browser, system)
+    }
+
+    fn number_of_referrer(&mut self, referrer: &Arc<str>) -> u32 {
+        let address = Arc::as_ptr(referrer).addr();
+        if let Some((_, number)) = self.referrers.get(&address) {
+            return *number;
+        }
+        let number = self.number(referrer);
+        self.referrers
+            .insert(address, (Arc::clone(referrer), number));
+        number
+    }
+
+    /// The number of what was followed, for the column of a block.
+    pub(super) fn outcome_number(&mut self, subject: SubjectIndex, asked: Option<&str>) -> u32 {
+        match asked {
+            None => subject.0 << 1,
+            Some(key) => self.number(key) << 1 | 1,
+        }
+    }
+
+    /// The numbers of a subject's owner and tags, for the columns of a block.
+    pub(super) fn attribution_numbers(&mut self, subject: SubjectIndex) -> (u32, u32) {
+        let number = match subject.link().and_then(|link| self.links.get(link)) {
+            Some(link) => link.attribution,
+            None => self.attribution(Attribution::default()),
+        };
+        let known = self.attributions.get(number);
+        known.map_or((0, 0), |known| (known.owner_number, known.tags_number))
+    }
+
+    /// What a number stands for in a column of a block.
+    pub(super) fn column_value(&self, column: usize, number: u32) -> Cow<'_, [u8]> {
+        match column {
+            field::OUTCOME => Cow::Owned(outcome_bytes(&self.outcome(number))),
+            field::OWNER => Cow::Owned(owner_bytes(self.attributions.owner(number))),
+            field::TAGS => Cow::Borrowed(self.attributions.tags(number)),
+            field::CLASS => Cow::Owned(vec![u8::try_from(number).unwrap_or_default()]),
+            field::COUNTRY => self.text(Dimension::Country, number),
+            field::BROWSER => self.text(Dimension::Browser, number),
+            field::SYSTEM => self.text(Dimension::System, number),
+            field::DEVICE => self.text(Dimension::Device, number),
+            field::REFERRER => self.text(Dimension::Referrer, number),
+            _ => self.text(Dimension::Language, number),
+        }
+    }
+
+    fn outcome(&self, number: u32) -> ClickOutcome {
+        let (of, is_key) = (number >> 1, number & 1 == 1);
+        if is_key {
+            let key = self.texts.get(of).map_or(OTHER, |text| text);
+            return ClickOutcome::Absent(key.into());
+        }
+        let link = SubjectIndex(of).link();
+        match link.and_then(|link| self.links.get(link)) {
+            Some(link) => ClickOutcome::Link(link.id.clone(), link.generation),
+            None => ClickOutcome::BaseUrl,
+        }
+    }
+
+    fn text(&self, dimension: Dimension, number: u32) -> Cow<'_, [u8]> {
+        match self.value(dimension, number) {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        }
+    }
+
+    /// What a number stands for in a dimension.
+    fn value(&self, dimension: Dimension, number: u32) -> Cow<'_, str> {
+        let named = |name: Option<&'static str>| Cow::Borrowed(name.unwrap_or(OTHER));
+        match dimension {
+            Dimension::Class => {
+                let class = ClickClass::ALL.get(number as usize);
+                named(class.map(|class| class.name()))
+            }
+            Dimension::Device => {
+                let device = Device::ALL.get(number as usize);
+                named(device.map(|device| device.name()))
+            }
+            Dimension::Country | Dimension::Language if number != OTHER_NUMBER => {
+                Cow::Owned(Code::from_number(number).as_str().to_owned())
+            }
+            _ => Cow::Borrowed(self.texts.get(number).map_or(OTHER, |text| text)),
+        }
+    }
+
+    /// Gives the rollups away by subject and day, for all subjects that clicks count for. The tables keep their room: the
+    /// next window is likely to need as much.
+    pub(super) fn take(&mut self) -> Vec<SubjectDay> {
+        let mut hours = std::mem::take(&mut self.hours);
+        let mut groups = Groups::new(&self.attributions);
+        let mut days = self.days_of(&mut hours, Some(&mut groups), |subject| {
+            let link = subject.link().and_then(|link| self.links.get(link));
+            link.map_or(ClickSubject::Orphans, AttributedLink::subject)
+        });
+        let Groups {
+            hours: mut of_groups,
+            subjects,
+            ..
+        } = groups;
+        days.extend(self.days_of(&mut of_groups, None, |group| {
+            let subject = subjects.get(group.0 as usize);
+            subject.cloned().unwrap_or(ClickSubject::Everything)
+        }));
+        self.hours = hours;
+        self.clear();
         days
     }
 
-    /// Takes the table's counts, with ranks in this order instead of the numbers of cells, and sorted.
-    fn counts_in(&mut self, order: &[u32]) -> Peekable<vec::IntoIter<(CountSlot, u64)>> {
-        let mut ranks = vec![0; order.len()];
-        for (rank, &number) in (0..).zip(order) {
-            ranks[number as usize] = rank;
-        }
-        let ranked = |(slot, count): (CountSlot, u64)| {
-            let rank = ranks[slot.subject_hour() as usize];
-            (slot.in_subject_hour(rank), count)
-        };
-        let mut counts: Vec<(CountSlot, u64)> = self.counts.drain().map(ranked).collect();
-        counts.sort_unstable();
-        counts.into_iter().peekable()
+    /// Removes everything and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.hours.clear();
+        self.links.clear();
+        self.attributions.clear();
+        self.texts.clear();
+        self.agents.clear();
+        self.referrers.clear();
+        self.grown_bytes = 0;
     }
 
-    fn new_day(&mut self, subject_hour: &SubjectHour, number: u32) -> AttributedDay {
-        let visitors = std::mem::take(self.subject_hours.visitors_mut(number));
-        let link = self.link_of(subject_hour.subject);
-        let attribution = link.map(AttributedLink::attribution).unwrap_or_default();
-        AttributedDay {
-            counted: SubjectDay {
-                subject: link.map_or(ClickSubject::Orphans, |link| {
-                    ClickSubject::Link(link.id.clone(), link.generation)
-                }),
-                day: subject_hour.day,
-                rollups: Vec::new(),
-                visitors,
-            },
-            owner: attribution.reported_owner(),
-            tags: attribution.tags.iter().map(Into::into).collect(),
-        }
-    }
-
-    fn add_hour(
+    fn days_of(
         &self,
-        rollups: &mut Vec<Rollup>,
-        subject_hour: &SubjectHour,
-        rank: u32,
-        counts: &mut Peekable<vec::IntoIter<(CountSlot, u64)>>,
-    ) {
-        let hour = UnixMillis(i64::from(subject_hour.hour) * HOUR_MILLIS);
-        for dimension in Dimension::ALL {
-            let mut add = |value: &str, count: u64| {
-                if count > 0 {
-                    rollups.push(Rollup {
-                        hour,
-                        dimension,
-                        value: value.into(),
-                        count,
-                    });
+        hours: &mut SubjectHours,
+        mut groups: Option<&mut Groups>,
+        subject_of: impl Fn(SubjectIndex) -> ClickSubject,
+    ) -> Vec<SubjectDay> {
+        let mut days: Vec<SubjectDay> = Vec::new();
+        let mut open = None;
+        for number in hours.in_order() {
+            let hour = hours.get_mut(number);
+            hour.counts.sort_unstable_by_key(|count| count.slot);
+            let (subject, day, of_hour) = (hour.subject, hour.day, hour.hour);
+            let group = groups.as_deref_mut().map(|groups| {
+                let link = subject.link().and_then(|link| self.links.get(link));
+                let group = groups.of(link.map(|link| link.attribution));
+                for member in &groups.members[group] {
+                    groups.hours.add_hour(*member, hour);
                 }
-            };
-            match dimension {
-                Dimension::Class => {
-                    let classes = ClickClass::ALL.iter().zip(subject_hour.classes);
-                    classes.for_each(|(class, count)| add(class.name(), count));
-                }
-                Dimension::Device => {
-                    let devices = Device::ALL.iter().zip(subject_hour.devices);
-                    devices.for_each(|(device, count)| add(device.name(), count));
-                }
-                Dimension::Country | Dimension::Language => {
-                    while let Some((slot, count)) = next_of(counts, rank, dimension) {
-                        match slot.value() {
-                            OTHER_NUMBER => add(OTHER, count),
-                            code => add(Code::from_number(code).as_str(), count),
-                        }
+                group
+            });
+            if open != Some((subject, day)) {
+                open = Some((subject, day));
+                let visitors = hours.take_visitors(number);
+                if let (Some(groups), Some(group)) = (groups.as_deref_mut(), group) {
+                    for member in &groups.members[group] {
+                        groups
+                            .hours
+                            .merge_visitors(*member, of_hour, day, &visitors);
                     }
                 }
-                _ => {
-                    while let Some((slot, count)) = next_of(counts, rank, dimension) {
-                        let text = self.texts.get(slot.value());
-                        add(text.map_or(OTHER, |text| text), count);
-                    }
-                }
+                days.push(SubjectDay {
+                    subject: subject_of(subject),
+                    day,
+                    rollups: Vec::new(),
+                    visitors,
+                });
             }
+            if let Some(open) = days.last_mut() {
+                self.add_rollups(&mut open.rollups, of_hour, &hours.get_mut(number).counts);
+            }
+        }
+        days
+    }
+
+    fn add_rollups(&self, rollups: &mut Vec<Rollup>, hour: u32, counts: &[ValueCount]) {
+        let hour = UnixMillis(i64::from(hour) * HOUR_MILLIS);
+        rollups.reserve(counts.len());
+        for ValueCount { slot, count } in counts {
+            let Some(dimension) = slot.dimension() else {
+                continue;
+            };
+            rollups.push(Rollup {
+                hour,
+                dimension,
+                value: self.value(dimension, slot.value()).into(),
+                count: u64::from(*count),
+            });
         }
     }
 }
 
-fn next_of(
-    counts: &mut Peekable<vec::IntoIter<(CountSlot, u64)>>,
-    rank: u32,
-    dimension: Dimension,
-) -> Option<(CountSlot, u64)> {
-    counts.next_if(|(slot, _)| slot.is_of(rank, dimension))
+/// Subjects that links count for: everything, owners, tags.
+struct Groups {
+    subjects: Vec<ClickSubject>,
+    /// By the number of an attribution, and behind them for clicks that have none.
+    members: Vec<Vec<SubjectIndex>>,
+    hours: SubjectHours,
+}
+
+impl Groups {
+    fn new(attributions: &Attributions) -> Self {
+        let mut groups = Self {
+            subjects: Vec::new(),
+            members: Vec::new(),
+            hours: SubjectHours::default(),
+        };
+        let mut known = HashMap::new();
+        let of_all = attributions.iter().map(|known| known.subjects());
+        for subjects in of_all.chain([vec![ClickSubject::Everything]]) {
+            let members = subjects.into_iter().map(|subject| {
+                *known.entry(subject).or_insert_with_key(|subject| {
+                    groups.subjects.push(subject.clone());
+                    SubjectIndex(u32::try_from(groups.subjects.len() - 1).unwrap_or(u32::MAX))
+                })
+            });
+            groups.members.push(members.collect());
+        }
+        groups
+    }
+
+    /// The place of an attribution's groups.
+    fn of(&self, attribution: Option<u32>) -> usize {
+        attribution.map_or(self.members.len() - 1, |number| number as usize)
+    }
 }
 
 impl Hour<'_> {
-    pub(super) fn count_class(&mut self, class: ClickClass) {
-        let count = &mut self
-            .rollups
-            .subject_hours
-            .get_mut(self.subject_hour)
-            .classes[class as usize];
-        *count += 1;
-        self.rollups.in_cells += usize::from(*count == 1);
-    }
-
-    pub(super) fn count_device(&mut self, device: Device) {
-        let count = &mut self
-            .rollups
-            .subject_hours
-            .get_mut(self.subject_hour)
-            .devices[device as usize];
-        *count += 1;
-        self.rollups.in_cells += usize::from(*count == 1);
-    }
-
-    /// Counts a value of [`Dimension::Country`] or [`Dimension::Language`].
-    pub(super) fn count_code(&mut self, dimension: Dimension, code: Code) {
+    pub(super) fn count(&mut self, dimension: Dimension, value: u32) {
         self.rollups
-            .count(self.subject_hour, dimension, code.number());
+            .hours
+            .count(self.number, ValueSlot::new(dimension, value), 1);
     }
 
     /// Counts a value of a dimension that has texts.
     pub(super) fn count_text(&mut self, dimension: Dimension, text: &str) {
         let value = self.rollups.number(text);
-        self.rollups.count(self.subject_hour, dimension, value);
+        self.count(dimension, value);
     }
 
     /// Counts a visitor of the day by its hash.
     pub(super) fn came(&mut self, visitor: u64) {
-        let sketch = self.rollups.subject_hours.visitors_mut(self.subject_hour);
-        let before = sketch.held_bytes();
-        sketch.insert(visitor);
-        // A sketch shrinks once, when marks become registers.
-        self.rollups.grown_bytes =
-            (self.rollups.grown_bytes + sketch.held_bytes()).saturating_sub(before);
+        self.rollups.hours.add_visitor(self.number, visitor);
     }
 }

@@ -12,7 +12,7 @@ use super::flush_requests::FlushServer;
 use super::metrics::Counted;
 use super::retention::CLICK_BATCH;
 use super::window_budget::WindowShare;
-use super::{Pipeline, attribute, report};
+use super::{Pipeline, report};
 use crate::aggregate::Aggregate;
 use crate::record::{self, ClickRecord};
 
@@ -306,15 +306,18 @@ impl<'a> Consumer<'a> {
             return Ok(());
         }
         self.share.hold(self.aggregate.memory_bytes());
-        let aggregated = self.aggregate.take();
+        let partition = self.id();
+        let aggregated = self.aggregate.take(partition, from);
         self.unapplied = Some(Window {
-            counted: Counted::of(&aggregated),
+            counted: Counted {
+                clicks: aggregated.clicks,
+            },
             flush: ClickWindow {
-                partition: self.id(),
+                partition,
                 from,
                 to: self.next,
-                days: attribute::attribute(aggregated.days),
-                clicks: aggregated.clicks,
+                days: aggregated.days,
+                blocks: aggregated.blocks,
             },
         });
         let today = Day::of(self.pipeline.ports.clock.now());
@@ -328,7 +331,7 @@ impl<'a> Consumer<'a> {
         let Some(window) = &self.unapplied else {
             return Ok(());
         };
-        let (to, clicks) = (window.flush.to, window.flush.clicks.len());
+        let (to, clicks) = (window.flush.to, window.flush.clicks());
         let started = Instant::now();
         let applied = self.apply(window).await;
         let pipeline = self.pipeline;
@@ -366,9 +369,10 @@ impl<'a> Consumer<'a> {
                 Ok(())
             }
             WriteScope::CountsOnly => {
-                let skipped = std::mem::take(&mut window.flush.clicks);
-                if !skipped.is_empty() {
-                    pipeline.metrics.skipped(skipped.len());
+                let skipped = window.flush.clicks();
+                window.flush.blocks.clear();
+                if skipped > 0 {
+                    pipeline.metrics.skipped(skipped);
                     pipeline.state.skips(pipeline.ports.clock.now());
                 }
                 Ok(())
@@ -427,7 +431,7 @@ impl<'a> Consumer<'a> {
             "another process counts these clicks too"
         );
         self.unapplied = None;
-        self.aggregate.take();
+        self.aggregate.clear();
         self.share.release();
         self.window_end = None;
         self.counted = None;

@@ -37,7 +37,7 @@ pub(super) fn choose_scope(
     let rollups = flush.days.iter().map(|day| day.rollups.len() as u64);
     let counts = flush.days.len() as u64 * DAY_BYTES_MAX + rollups.sum::<u64>() * ROLLUP_BYTES_MAX;
     let counts = counts.min(reserve);
-    let clicks = flush.clicks.len() as u64 * CLICK_BYTES_MAX;
+    let clicks = flush.clicks() as u64 * CLICK_BYTES_MAX;
     if free_bytes >= 2 * reserve + counts + clicks {
         WriteScope::CountsAndClicks
     } else if free_bytes >= reserve + counts {
@@ -71,7 +71,7 @@ mod tests {
             from: 0,
             to: 1,
             days: Vec::new(),
-            clicks: Vec::new(),
+            blocks: Vec::new(),
         }
     }
 

@@ -1,13 +1,11 @@
 use std::time::Duration;
 
+use curt_core::PortResult;
 use curt_core::names::metric;
-use curt_core::{Dimension, PortResult};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-
-use crate::aggregate::Aggregated;
 
 /// A flush should take milliseconds; seconds mean a disk in trouble.
 const SECONDS: [f64; 9] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0];
@@ -93,17 +91,7 @@ impl ConsumerMetrics {
 /// What a window adds to the metrics once it is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
-    clicks: u64,
-}
-
-impl Counted {
-    pub(super) fn of(aggregated: &Aggregated) -> Self {
-        let rollups = aggregated.days.iter().flat_map(|day| &day.counted.rollups);
-        let clicks = rollups.filter(|sum| sum.dimension == Dimension::Class);
-        Self {
-            clicks: clicks.map(|sum| sum.count).sum(),
-        }
-    }
+    pub(super) clicks: u64,
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@
 //!
 //! One task per partition, all of them on one thread beside those that serve requests; a failure of a port is waited out, and nothing is dropped meanwhile.
 
-mod attribute;
 mod consumer;
 mod disk_space;
 mod flush_requests;

@@ -129,8 +129,9 @@ mod tests {
                 }],
                 visitors: Sketch::new(),
             }],
-            clicks,
-        };
+            blocks: Vec::new(),
+        }
+        .with_clicks(&clicks);
         assert!(store.apply(flush).await.unwrap());
         Reports::new(store, clicks_kept)
     }

@@ -62,7 +62,7 @@ impl World {
             from: self.applied,
             to: self.applied + 1,
             days: vec![day],
-            clicks: Vec::new(),
+            blocks: Vec::new(),
         };
         assert!(self.store.apply(flush).await.unwrap());
         self.applied += 1;

@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 
 use crate::click::{Click, Day, SubjectDay};
+use crate::click_block::{NewBlock, encode};
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
 use crate::ports::{ClickReports, StreamPartition};
@@ -96,5 +97,24 @@ pub struct ClickWindow {
     pub to: u64,
     /// A subject's day may come more than once.
     pub days: Vec<SubjectDay>,
-    pub clicks: Vec<Click>,
+    /// Single clicks in the order in which they came, as they are stored.
+    pub blocks: Vec<NewBlock>,
+}
+
+impl ClickWindow {
+    /// The same window with these clicks.
+    #[must_use]
+    pub fn with_clicks(self, clicks: &[Click]) -> Self {
+        Self {
+            blocks: encode(self.partition, self.from, clicks),
+            ..self
+        }
+    }
+
+    /// How many single clicks it has.
+    #[must_use]
+    pub fn clicks(&self) -> usize {
+        let clicks = self.blocks.iter().map(|block| block.clicks as usize);
+        clicks.sum()
+    }
 }

@@ -55,7 +55,9 @@ impl ClickStore for MemoryClickStore {
         for day in &flush.days {
             tables.days.add(day).map_err(broken)?;
         }
-        tables.clicks.add(flush.partition, flush.from, flush.clicks);
+        for block in &flush.blocks {
+            tables.clicks.add(block).map_err(broken)?;
+        }
         Ok(true)
     }
 

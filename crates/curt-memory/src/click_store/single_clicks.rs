@@ -1,8 +1,10 @@
 use std::collections::BTreeMap;
 
 use curt_core::click::OTHER;
+use curt_core::click_block::{Block, NewBlock};
 use curt_core::limits::{PAGE_ROWS_SCANNED_MAX, VALUES_RANKED_MAX};
 use curt_core::ports::{ClickPage, ClickQuery, ClickRanking, StreamPartition, Top};
+use curt_core::varint::Damaged;
 use curt_core::{
     Click, ClickOutcome, ClickSubject, Dimension, ErrorKind, PortError, PortResult, UnixMillis,
 };
@@ -20,14 +22,17 @@ pub(super) struct SingleClicks {
 type Place = (UnixMillis, u64, u64, u32, u64);
 
 impl SingleClicks {
-    pub(super) fn add(&mut self, partition: StreamPartition, from: u64, clicks: Vec<Click>) {
-        let StreamPartition { stream, number } = partition;
-        for (place, click) in (0..).zip(clicks) {
-            let at = click.at.clamp(UnixMillis(0), UnixMillis::MAX);
+    pub(super) fn add(&mut self, block: &NewBlock) -> Result<(), Damaged> {
+        let block = Block::read(&block.bytes)?;
+        let clicks = block.clicks()?;
+        for (row, place) in block.places().into_iter().enumerate() {
+            let click = clicks.get(row)?;
             self.bytes += bytes_of(&click);
-            let place = (at, from, stream.0, number, place);
-            self.rows.insert(place, Click { at, ..click });
+            let StreamPartition { stream, number } = place.partition;
+            let place = (place.at, place.from, stream.0, number, place.number);
+            self.rows.insert(place, click);
         }
+        Ok(())
     }
 
     pub(super) fn page(&self, query: &ClickQuery) -> PortResult<ClickPage> {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use curt_adapter_kit::Effect;
-use curt_adapter_kit::click_blocks::{self, NewBlock};
 use curt_adapter_kit::rollup_runs::{self, NewRun};
+use curt_core::click_block::NewBlock;
 use curt_core::ports::{ClickWindow, StreamPartition};
 use curt_core::{ErrorKind, PortError, PortResult};
 use deadpool_postgres::Transaction;
@@ -46,7 +46,7 @@ struct EncodedWindow {
 
 pub(super) async fn apply(engine: &Engine, flush: ClickWindow) -> PortResult<bool> {
     // Before there is a transaction, which would hold its connection and its lock meanwhile.
-    let encoded = curt_adapter_kit::off_runtime(BACKEND, OP, move || encode(&flush)).await?;
+    let encoded = curt_adapter_kit::off_runtime(BACKEND, OP, move || encode(flush)).await?;
     let mut client = engine.client(OP).await?;
     let timeout = statement_timeout(engine.flush_timeout());
     let work = run(&mut client, &encoded, &timeout);
@@ -54,7 +54,7 @@ pub(super) async fn apply(engine: &Engine, flush: ClickWindow) -> PortResult<boo
     engine.finish(OP, Effect::Unknown, client, done)
 }
 
-fn encode(window: &ClickWindow) -> PortResult<EncodedWindow> {
+fn encode(window: ClickWindow) -> PortResult<EncodedWindow> {
     let runs = rollup_runs::encode(&window.days).map_err(|damaged| {
         let detail = "a window cannot be encoded; please report this";
         PortError::new(ErrorKind::Bug, BACKEND, OP, detail).with_source(damaged)
@@ -64,7 +64,7 @@ fn encode(window: &ClickWindow) -> PortResult<EncodedWindow> {
         from: window.from,
         to: window.to,
         runs,
-        blocks: click_blocks::encode(window.partition, window.from, &window.clicks),
+        blocks: window.blocks,
     })
 }
 

@@ -1,10 +1,9 @@
 //! Blocks of single clicks.
 
 use async_trait::async_trait;
-use curt_adapter_kit::click_blocks::{
-    BlockEntry, BlockList, BlockPlace, BlockRange, ClickBlocks, NewBlock,
-};
+use curt_adapter_kit::click_blocks::{BlockEntry, BlockList, BlockPlace, BlockRange, ClickBlocks};
 use curt_core::PortResult;
+use curt_core::click_block::NewBlock;
 use deadpool_postgres::Transaction;
 use tokio_postgres::{Error, Row};
 

@@ -1,8 +1,8 @@
 //! Adding a flush.
 
-use curt_adapter_kit::click_blocks::{self, NewBlock};
 use curt_adapter_kit::click_days::Damaged;
 use curt_adapter_kit::rollup_runs::{self, NewRun};
+use curt_core::click_block::NewBlock;
 use curt_core::ports::{ClickWindow, StreamPartition};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -18,19 +18,13 @@ pub(super) struct EncodedWindow {
 }
 
 impl EncodedWindow {
-    pub(super) fn of(window: &ClickWindow) -> Result<Self, Damaged> {
-        let &ClickWindow {
-            partition,
-            from,
-            to,
-            ..
-        } = window;
+    pub(super) fn of(window: ClickWindow) -> Result<Self, Damaged> {
         Ok(Self {
-            partition,
-            from,
-            to,
+            partition: window.partition,
+            from: window.from,
+            to: window.to,
             runs: rollup_runs::encode(&window.days)?,
-            blocks: click_blocks::encode(partition, from, &window.clicks),
+            blocks: window.blocks,
         })
     }
 

@@ -1,9 +1,8 @@
 //! Blocks of single clicks.
 
 use async_trait::async_trait;
-use curt_adapter_kit::click_blocks::{
-    BlockEntry, BlockList, BlockPlace, BlockRange, ClickBlocks, NewBlock,
-};
+use curt_adapter_kit::click_blocks::{BlockEntry, BlockList, BlockPlace, BlockRange, ClickBlocks};
+use curt_core::click_block::NewBlock;
 use curt_core::{PortResult, UnixMillis};
 use rusqlite::{Connection, OptionalExtension, Row};
 

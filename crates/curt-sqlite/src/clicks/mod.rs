@@ -51,7 +51,7 @@ impl ClickStore for SqliteClicks {
         const OP: &str = "add clicks";
         // Not in the writer, which others wait for, nor on the runtime: it takes a while.
         let encoded = off_runtime(BACKEND, OP, move || {
-            EncodedWindow::of(&flush).map_err(|damaged| {
+            EncodedWindow::of(flush).map_err(|damaged| {
                 let detail = "a window cannot be encoded; please report this";
                 PortError::new(ErrorKind::Bug, BACKEND, OP, detail).with_source(damaged)
             })

@@ -155,8 +155,9 @@ async fn add(store: &dyn ClickStore, days: Vec<SubjectDay>, clicks: Vec<Click>) 
         from,
         to: from + 1,
         days,
-        clicks,
-    };
+        blocks: Vec::new(),
+    }
+    .with_clicks(&clicks);
     assert!(store.apply(flush).await.unwrap());
 }
 

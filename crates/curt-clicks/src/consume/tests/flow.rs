@@ -297,7 +297,7 @@ async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
         window: Duration::from_secs(3_600),
         drain_max: Duration::from_secs(600),
         poll_max: 1_000,
-        window_bytes_max: 16 << 20,
+        window_bytes_max: 4 << 20,
         ..quick()
     };
     let metrics = ConsumerMetrics::default();
@@ -311,7 +311,7 @@ async fn a_busy_site_is_counted_link_by_link_in_parts_of_bounded_size() {
     let clicks = u64::from(LINKS * HOURS);
     assert_eq!(world.total(&ClickSubject::Everything).await, clicks);
     let written = metrics.flushes_now("applied");
-    assert!((5..=20).contains(&written), "{written} windows of 16 MiB");
+    assert!((5..=20).contains(&written), "{written} windows of 4 MiB");
 }
 
 #[tokio::test]

@@ -63,8 +63,9 @@ pub(crate) async fn apply(world: &World, days: Vec<SubjectDay>, clicks: Vec<Clic
         from,
         to: from + 1,
         days,
-        clicks,
-    };
+        blocks: Vec::new(),
+    }
+    .with_clicks(&clicks);
     assert!(world.clicks.apply(flush).await.unwrap());
 }
 

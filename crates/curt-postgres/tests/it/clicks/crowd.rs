@@ -55,8 +55,9 @@ async fn servers_never_wait_in_a_circle_and_everything_counts_c1() {
                     from,
                     to: from + 1,
                     days: some_days(&mut random),
-                    clicks: vec![click(&key(0), NOW)],
-                };
+                    blocks: Vec::new(),
+                }
+                .with_clicks(&[click(&key(0), NOW)]);
                 days_flushed += flush.days.len() as u64;
                 assert!(clicks.apply(flush).await.unwrap());
             }

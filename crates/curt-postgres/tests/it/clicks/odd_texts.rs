@@ -26,9 +26,10 @@ async fn a_nul_is_counted_like_any_other_sign() {
     };
     let flush = ClickWindow {
         days: vec![day],
-        clicks: vec![odd.clone()],
+        blocks: Vec::new(),
         ..one_click(1, 0)
-    };
+    }
+    .with_clicks(&[odd.clone()]);
     assert!(clicks.apply(flush).await.unwrap());
     assert_eq!(clicks.offset(stream(1)).await.unwrap(), 1);
     assert_eq!(total(&clicks, &odd_tag).await, 1);

@@ -33,8 +33,9 @@ async fn fill(clicks: &Clicks) {
             from,
             to: from + 1,
             days: Vec::new(),
-            clicks: numbers.map(made).map(with_own_texts).collect(),
-        };
+            blocks: Vec::new(),
+        }
+        .with_clicks(&numbers.map(made).map(with_own_texts).collect::<Vec<_>>());
         assert!(clicks.apply(flush).await.unwrap());
     }
 }

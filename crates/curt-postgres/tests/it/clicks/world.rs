@@ -76,8 +76,9 @@ pub(crate) fn one_click(server: u64, from: u64) -> ClickWindow {
         from,
         to: from + 1,
         days: vec![counted(link("a")), counted(ClickSubject::Everything)],
-        clicks: vec![click("a", NOW)],
+        blocks: Vec::new(),
     }
+    .with_clicks(&[click("a", NOW)])
 }
 
 pub(crate) async fn total(clicks: &Clicks, subject: &ClickSubject) -> u64 {

@@ -67,8 +67,13 @@ impl History {
             from: at + wrong,
             to: at + self.random.random_range(1..5),
             days: (0..self.number(5)).map(|_| self.any_day()).collect(),
-            clicks: (0..self.number(9)).map(|_| self.any_click()).collect(),
-        };
+            blocks: Vec::new(),
+        }
+        .with_clicks(
+            &(0..self.number(9))
+                .map(|_| self.any_click())
+                .collect::<Vec<_>>(),
+        );
         both!(self, format!("{flush:?}"), |store| store
             .apply(flush.clone()));
         let what = format!("position of {partition:?}");

@@ -37,8 +37,9 @@ fn whole(partition: StreamPartition, from: u64, to: u64) -> ClickWindow {
         from,
         to,
         days: vec![day],
-        clicks: vec![click("a", 5)],
+        blocks: Vec::new(),
     }
+    .with_clicks(&[click("a", 5)])
 }
 
 pub async fn a_flush_is_applied_once_c1(store: Port) -> Result<()> {

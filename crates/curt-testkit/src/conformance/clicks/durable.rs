@@ -18,8 +18,9 @@ pub async fn survives_reopening_c1(folder: &Path, open: impl AsyncFn(&Path) -> P
             visitors: visitors(0..4),
             ..counted(link("a"), vec![sum(1, Dimension::Country, "DE", 2)])
         }],
-        clicks: vec![click("a", 5), click("b", 6)],
-    };
+        blocks: Vec::new(),
+    }
+    .with_clicks(&[click("a", 5), click("b", 6)]);
     let store = open(folder).await;
     ensure!(store.apply(flush.clone()).await?, "the flush");
     store.salt(day(DAY), [7; 32]).await?;

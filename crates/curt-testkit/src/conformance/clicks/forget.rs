@@ -62,13 +62,16 @@ async fn fill(store: &Port) -> Result<()> {
     let clicks = (DAY..DAY + 3).rev();
     let clicks = clicks.map(|number| click("a", day(number).start().0));
     store
-        .apply(ClickWindow {
-            partition: partition(0),
-            from: 0,
-            to: 1,
-            days,
-            clicks: clicks.collect(),
-        })
+        .apply(
+            ClickWindow {
+                partition: partition(0),
+                from: 0,
+                to: 1,
+                days,
+                blocks: Vec::new(),
+            }
+            .with_clicks(&clicks.collect::<Vec<_>>()),
+        )
         .await?;
     Ok(())
 }
@@ -161,8 +164,9 @@ fn flush_of_clicks(from: u64, to: u64, clicks: Vec<curt_core::Click>) -> ClickWi
         from,
         to,
         days: Vec::new(),
-        clicks,
+        blocks: Vec::new(),
     }
+    .with_clicks(&clicks)
 }
 
 pub async fn old_days_go_and_others_stay(store: Port) -> Result<()> {

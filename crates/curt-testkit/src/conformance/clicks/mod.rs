@@ -225,7 +225,7 @@ fn flush_of(from: u64, to: u64, days: Vec<SubjectDay>) -> ClickWindow {
         from,
         to,
         days,
-        clicks: Vec::new(),
+        blocks: Vec::new(),
     }
 }
 

@@ -16,13 +16,16 @@ use crate::sample::{OWNER, key, partition};
 async fn add(store: &Port, clicks: Vec<Click>) -> Result<()> {
     let from = store.offset(partition(0)).await?;
     let applied = store
-        .apply(ClickWindow {
-            partition: partition(0),
-            from,
-            to: from + 1,
-            days: Vec::new(),
-            clicks,
-        })
+        .apply(
+            ClickWindow {
+                partition: partition(0),
+                from,
+                to: from + 1,
+                days: Vec::new(),
+                blocks: Vec::new(),
+            }
+            .with_clicks(&clicks),
+        )
         .await?;
     same("applied", applied, true)
 }

@@ -22,6 +22,8 @@ use crate::wait::eventually;
 
 const VISITORS: usize = 4;
 const TWO_HOURS: u64 = 7_200;
+/// Longer than the consumer lets clicks gather: it must read some while the clock is ahead, or their time is not believed.
+const STEP: Duration = Duration::from_millis(400);
 const THREE_YEARS: u64 = 3 * 365 * 86_400;
 
 /// Stands between the server and the C library: while the file is there, it is as many seconds later as it says. The
@@ -83,9 +85,9 @@ fn over_a_clock_that_steps_back_every_click_is_counted_once() {
         let end = SetOnDrop::of(&over);
         for _ in 0..length(5, 50) {
             set_ahead(&ahead, TWO_HOURS);
-            thread::sleep(Duration::from_millis(120));
+            thread::sleep(STEP);
             fs::remove_file(&ahead).unwrap();
-            thread::sleep(Duration::from_millis(120));
+            thread::sleep(STEP);
         }
         drop(end);
         visitors.map(|visitor| visitor.join().unwrap()).iter().sum()

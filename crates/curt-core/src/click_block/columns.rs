@@ -4,18 +4,19 @@
 //! values · for each value: length · bytes · codes, packed, the lowest bits first
 //! ```
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::BLOCK_CLICKS_MAX;
-use crate::varint::{Damaged, push, take, take_counted};
+use super::block::BlockColumn;
+use crate::varint::{Damaged, push, read, read_counted};
 
 const _: () = assert!(BLOCK_CLICKS_MAX <= 1 << u16::BITS);
 
-/// Values that are added row by row.
+/// Values that are added row by row, as bytes.
 #[derive(Default)]
 pub(super) struct ColumnWriter {
-    numbers: HashMap<Vec<u8>, u16>,
-    values: Vec<u8>,
+    numbers: HashMap<Box<[u8]>, u16>,
     codes: Vec<u16>,
 }
 
@@ -25,37 +26,36 @@ impl ColumnWriter {
             Some(code) => *code,
             None => {
                 let code = u16::try_from(self.numbers.len()).unwrap_or(u16::MAX);
-                self.numbers.insert(value.to_vec(), code);
-                push(&mut self.values, value.len() as u64);
-                self.values.extend_from_slice(value);
+                self.numbers.insert(value.into(), code);
                 code
             }
         };
         self.codes.push(code);
     }
 
-    /// The different values, by their codes.
-    pub(super) fn values(&self) -> Vec<&[u8]> {
-        let mut values: Vec<&[u8]> = vec![&[]; self.numbers.len()];
+    pub(super) fn column(&self) -> BlockColumn<'_> {
+        let mut values: Vec<Cow<'_, [u8]>> = vec![Cow::default(); self.numbers.len()];
         for (value, code) in &self.numbers {
-            values[usize::from(*code)] = value;
+            values[usize::from(*code)] = Cow::Borrowed(value);
         }
-        values
+        BlockColumn {
+            values,
+            codes: &self.codes,
+        }
     }
+}
 
-    /// Per row, the code of its value.
-    pub(super) fn codes(&self) -> impl Iterator<Item = u16> {
-        self.codes.iter().copied()
+/// Appends the column, after its length.
+pub(super) fn write(column: &BlockColumn<'_>, bytes: &mut Vec<u8>) {
+    let mut written = Vec::new();
+    push(&mut written, column.values.len() as u64);
+    for value in &column.values {
+        push(&mut written, value.len() as u64);
+        written.extend_from_slice(value);
     }
-
-    pub(super) fn write_to(&self, bytes: &mut Vec<u8>) {
-        let mut column = Vec::new();
-        push(&mut column, self.numbers.len() as u64);
-        column.extend_from_slice(&self.values);
-        pack(&mut column, &self.codes, width_of(self.numbers.len()));
-        push(bytes, column.len() as u64);
-        bytes.extend_from_slice(&column);
-    }
+    pack(&mut written, column.codes, width_of(column.values.len()));
+    push(bytes, written.len() as u64);
+    bytes.extend_from_slice(&written);
 }
 
 /// Bits that tell so many values apart.
@@ -88,13 +88,13 @@ pub(super) struct Column<'a> {
 
 impl<'a> Column<'a> {
     pub(super) fn read(mut bytes: &'a [u8], rows: usize) -> Result<Self, Damaged> {
-        let count = usize::try_from(take(&mut bytes)?).map_err(|_| Damaged)?;
+        let count = usize::try_from(read(&mut bytes)?).map_err(|_| Damaged)?;
         // A value has a length at least.
         if count > rows || count > bytes.len() || (count == 0 && rows > 0) {
             return Err(Damaged);
         }
         let values: Vec<&[u8]> = (0..count)
-            .map(|_| take_counted(&mut bytes))
+            .map(|_| read_counted(&mut bytes))
             .collect::<Result<_, _>>()?;
         let codes = unpack(bytes, rows, width_of(count))?;
         match codes.iter().all(|code| usize::from(*code) < count) {

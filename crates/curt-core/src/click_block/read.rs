@@ -3,29 +3,31 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
-use curt_core::ports::{ClickFilter, StreamId, StreamPartition};
-use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, Dimension, DomainId, Key, LinkId, OwnerId,
-    UnixMillis,
-};
-
 use super::BLOCK_CLICKS_MAX;
 use super::block::{
-    ABSENT, ADDRESS, BASE_URL, BROWSER, CLASS, COUNTRY, ClickPlace, DEVICE, FIELDS, LANGUAGE, LINK,
-    OUTCOME, OWNER, REFERRER, SYSTEM, Segment, TAGS, VERSION, outcome_bytes, owner_bytes,
+    ABSENT, BASE_URL, ClickPlace, LINK, Segment, VERSION, outcome_bytes, owner_bytes,
 };
 use super::columns::Column;
-use crate::varint::{Damaged, take, take_counted};
+use super::field::{
+    ADDRESS, BROWSER, CLASS, COUNTRY, DEVICE, FIELDS, LANGUAGE, OUTCOME, OWNER, REFERRER, SYSTEM,
+    TAGS,
+};
+use crate::click::{Click, ClickClass, ClickOutcome, ClickSubject, Dimension};
+use crate::clock::UnixMillis;
+use crate::key::{DomainId, Key, LinkId};
+use crate::owner::OwnerId;
+use crate::ports::{ClickFilter, StreamId, StreamPartition};
+use crate::varint::{Damaged, read, read_counted};
 
 /// A block that is read. A column is taken apart when it is asked for.
-pub(super) struct Block<'a> {
+pub struct Block<'a> {
     segments: Vec<Segment>,
     times: Vec<UnixMillis>,
     columns: [&'a [u8]; FIELDS],
 }
 
 impl<'a> Block<'a> {
-    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Damaged> {
+    pub fn read(bytes: &'a [u8]) -> Result<Self, Damaged> {
         let Some((&VERSION, mut rest)) = bytes.split_first() else {
             return Err(Damaged);
         };
@@ -36,10 +38,10 @@ impl<'a> Block<'a> {
         if rows > BLOCK_CLICKS_MAX {
             return Err(Damaged);
         }
-        let times = read_times(take_counted(&mut rest)?, rows)?;
+        let times = read_times(read_counted(&mut rest)?, rows)?;
         let mut columns: [&[u8]; FIELDS] = [&[]; FIELDS];
         for column in &mut columns {
-            *column = take_counted(&mut rest)?;
+            *column = read_counted(&mut rest)?;
         }
         match rest {
             [] => Ok(Self {
@@ -52,7 +54,7 @@ impl<'a> Block<'a> {
     }
 
     /// The names of all clicks, by row.
-    pub(super) fn places(&self) -> Vec<ClickPlace> {
+    pub fn places(&self) -> Vec<ClickPlace> {
         let numbers = self.segments.iter().flat_map(|segment| {
             (segment.first..segment.first + segment.clicks).map(move |number| (segment, number))
         });
@@ -70,7 +72,7 @@ impl<'a> Block<'a> {
     }
 
     /// Per row, whether it is a click of the subject in the range that the filter takes.
-    pub(super) fn matches(
+    pub fn matches(
         &self,
         subject: &ClickSubject,
         filter: &ClickFilter,
@@ -129,7 +131,7 @@ impl<'a> Block<'a> {
     }
 
     /// How many of the rows have each value of a dimension; those to which it does not apply are left out.
-    pub(super) fn count_values(
+    pub fn count_values(
         &self,
         dimension: Dimension,
         rows: &[bool],
@@ -146,7 +148,7 @@ impl<'a> Block<'a> {
     }
 
     /// Takes all columns apart, for reading whole clicks.
-    pub(super) fn clicks(&self) -> Result<Clicks<'a>, Damaged> {
+    pub fn clicks(&self) -> Result<Clicks<'a>, Damaged> {
         let columns = self.columns.iter();
         let columns = columns.map(|column| Column::read(column, self.times.len()));
         Ok(Clicks {
@@ -157,19 +159,19 @@ impl<'a> Block<'a> {
 }
 
 /// Clicks by row.
-pub(super) struct Clicks<'a> {
+pub struct Clicks<'a> {
     times: Vec<UnixMillis>,
     columns: Vec<Column<'a>>,
 }
 
 impl Clicks<'_> {
-    pub(super) fn get(&self, row: usize) -> Result<Click, Damaged> {
+    pub fn get(&self, row: usize) -> Result<Click, Damaged> {
         Ok(Click {
             at: self.times[row],
             outcome: read_outcome(self.value(row, OUTCOME))?,
             owner: match self.value(row, OWNER) {
                 [] => None,
-                mut owner => Some(OwnerId(take(&mut owner)?)),
+                mut owner => Some(OwnerId(read(&mut owner)?)),
             },
             tags: read_tags(self.value(row, TAGS))?,
             class: read_class(self.value(row, CLASS))?,
@@ -193,16 +195,16 @@ impl Clicks<'_> {
 }
 
 fn read_segments(rest: &mut &[u8]) -> Result<Vec<Segment>, Damaged> {
-    let count = take(rest)?;
+    let count = read(rest)?;
     let segment = |_| {
         let segment = Segment {
             partition: StreamPartition {
-                stream: StreamId(take(rest)?),
-                number: u32::try_from(take(rest)?).map_err(|_| Damaged)?,
+                stream: StreamId(read(rest)?),
+                number: u32::try_from(read(rest)?).map_err(|_| Damaged)?,
             },
-            from: take(rest)?,
-            first: take(rest)?,
-            clicks: take(rest)?,
+            from: read(rest)?,
+            first: read(rest)?,
+            clicks: read(rest)?,
         };
         let end = segment.first.checked_add(segment.clicks);
         end.map(|_| segment).ok_or(Damaged)
@@ -214,7 +216,7 @@ fn read_times(mut bytes: &[u8], rows: usize) -> Result<Vec<UnixMillis>, Damaged>
     let mut at = 0_i64;
     let mut times = Vec::with_capacity(rows);
     for _ in 0..rows {
-        let step = take(&mut bytes)?;
+        let step = read(&mut bytes)?;
         let step = (step >> 1).cast_signed() ^ -(step & 1).cast_signed();
         at = at.checked_add(step).ok_or(Damaged)?;
         if !(0..=UnixMillis::MAX.0).contains(&at) {
@@ -232,8 +234,8 @@ fn read_outcome(value: &[u8]) -> Result<ClickOutcome, Damaged> {
     let (kind, mut rest) = value.split_first().ok_or(Damaged)?;
     match *kind {
         LINK => {
-            let domain = u32::try_from(take(&mut rest)?).map_err(|_| Damaged)?;
-            let generation = u32::try_from(take(&mut rest)?).map_err(|_| Damaged)?;
+            let domain = u32::try_from(read(&mut rest)?).map_err(|_| Damaged)?;
+            let generation = u32::try_from(read(&mut rest)?).map_err(|_| Damaged)?;
             let key = std::str::from_utf8(rest).map_err(|_| Damaged)?;
             let key = Key::parse(key).map_err(|_| Damaged)?;
             Ok(ClickOutcome::Link(
@@ -262,13 +264,13 @@ fn read_text(value: &[u8]) -> Result<Box<str>, Damaged> {
 fn read_tags(mut value: &[u8]) -> Result<Vec<Box<str>>, Damaged> {
     let mut tags = Vec::new();
     while !value.is_empty() {
-        tags.push(read_text(take_counted(&mut value)?)?);
+        tags.push(read_text(read_counted(&mut value)?)?);
     }
     Ok(tags)
 }
 
 fn has_tag(mut value: &[u8], wanted: &str) -> bool {
-    while let Ok(tag) = take_counted(&mut value) {
+    while let Ok(tag) = read_counted(&mut value) {
         if tag.eq_ignore_ascii_case(wanted.as_bytes()) {
             return true;
         }

@@ -1,8 +1,7 @@
 //! Whether a block may have clicks of a subject, told from a few kilobytes beside it: a Bloom filter.
 
-use std::collections::HashSet;
-
-use curt_core::{ClickOutcome, ClickSubject, placement};
+use crate::click::{ClickOutcome, ClickSubject};
+use crate::placement;
 
 use super::block::{LINK, outcome_bytes, owner_bytes};
 
@@ -11,7 +10,8 @@ const BITS: usize = 10;
 const PROBES: u64 = 5;
 
 /// What a subject is found by. `None`: every block may have clicks of it.
-pub(super) fn hash_of(subject: &ClickSubject) -> Option<u64> {
+#[must_use]
+pub fn hash_of(subject: &ClickSubject) -> Option<u64> {
     Some(match subject {
         ClickSubject::Everything => return None,
         ClickSubject::Orphans => placement::hash(b"u"),
@@ -40,8 +40,8 @@ pub(super) fn hash_tag(owner: &[u8], tag: &[u8]) -> u64 {
     placement::hash(&[b"t", owner, &tag.to_ascii_lowercase()].concat())
 }
 
-/// A filter of subjects, by their hashes.
-pub(super) fn filter_of(hashes: &HashSet<u64>) -> Vec<u8> {
+/// A filter of subjects, by their hashes, which name each subject once.
+pub(super) fn filter_of(hashes: &[u64]) -> Vec<u8> {
     let mut filter = vec![0; (hashes.len() * BITS).div_ceil(8).max(1)];
     for hash in hashes {
         for bit in bits_of(*hash, filter.len()) {
@@ -51,7 +51,8 @@ pub(super) fn filter_of(hashes: &HashSet<u64>) -> Vec<u8> {
     filter
 }
 
-pub(super) fn may_have(filter: &[u8], hash: u64) -> bool {
+#[must_use]
+pub fn may_have(filter: &[u8], hash: u64) -> bool {
     !filter.is_empty()
         && bits_of(hash, filter.len()).all(|bit| filter[bit / 8] >> (bit % 8) & 1 == 1)
 }
