@@ -1,7 +1,7 @@
 //! From the stream to the store: clicks are polled, aggregated and written, each of them once.
 //!
 //! ```text
-//! poll ─► decode ─► aggregate ─┬─ window over, budget used up, a report, the end ─► add up owners and tags ─► apply ─► commit
+//! poll ─► decode ─► aggregate ─┬─ window over, budget used up, a report, the end ─► add up owners, tags ─► apply ─► commit
 //!   ▲                          │
 //!   └──────────────────────────┘
 //! ```
@@ -9,7 +9,8 @@
 //! there is no step after which a crash would lose a click or count one twice: whoever comes next asks the store for
 //! the offset and polls from there. Two consumers of one partition are caught by the store, which refuses the second.
 //!
-//! One task per partition, all of them on one thread beside those that serve requests; a failure of a port is waited out, and nothing is dropped meanwhile.
+//! One task per partition, all of them on one thread beside those that serve requests; a failure of a port is waited
+//! out, and nothing is dropped meanwhile.
 
 mod consumer;
 mod disk_space;

@@ -12,7 +12,7 @@ pub use block::{
     BlockColumn, BlockRows, BlockTimes, BlockWriter, ClickPlace, NewBlock, address_bytes, encode,
     outcome_bytes, owner_bytes, tags_bytes,
 };
-pub use read::{Block, Clicks};
+pub use read::{Block, BlockClicks};
 
 /// Clicks of a block at most. Larger ones share more of their texts, and reading one click reads more of them.
 pub const BLOCK_CLICKS_MAX: usize = 16_384;

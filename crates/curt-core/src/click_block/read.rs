@@ -148,10 +148,10 @@ impl<'a> Block<'a> {
     }
 
     /// Takes all columns apart, for reading whole clicks.
-    pub fn clicks(&self) -> Result<Clicks<'a>, Damaged> {
+    pub fn clicks(&self) -> Result<BlockClicks<'a>, Damaged> {
         let columns = self.columns.iter();
         let columns = columns.map(|column| Column::read(column, self.times.len()));
-        Ok(Clicks {
+        Ok(BlockClicks {
             times: self.times.clone(),
             columns: columns.collect::<Result<_, _>>()?,
         })
@@ -159,12 +159,12 @@ impl<'a> Block<'a> {
 }
 
 /// Clicks by row.
-pub struct Clicks<'a> {
+pub struct BlockClicks<'a> {
     times: Vec<UnixMillis>,
     columns: Vec<Column<'a>>,
 }
 
-impl Clicks<'_> {
+impl BlockClicks<'_> {
     pub fn get(&self, row: usize) -> Result<Click, Damaged> {
         Ok(Click {
             at: self.times[row],

@@ -84,7 +84,7 @@ impl Shown {
             })
         });
         let keys_by_stage = self.counts.map(|counts| {
-            let stages = counts.stages().into_iter();
+            let stages = counts.stages();
             let stages = stages.map(|(stage, keys)| (stage.to_owned(), json!(keys)));
             stages.collect::<serde_json::Map<String, Value>>()
         });
