@@ -329,6 +329,10 @@ pub async fn counts_of_shards_add_up_k2(node: Port) -> Result<()> {
     let mut created = KeyOrigin::ALL.map(|origin| (origin, 0));
     for shard in ShardId::all() {
         let counts = node.shard_counts(shard).await?;
+        // Every third key came from the ledger, and the first fifteen were released.
+        let released = (0..15).step_by(3).filter(|n| shard_of(&key(*n)) == shard);
+        let released = released.count() as u64;
+        same("released of a shard", counts.released_from_ledger, released)?;
         for (origin, count) in &mut created {
             *count += counts.created_from(*origin);
         }
