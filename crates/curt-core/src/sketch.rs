@@ -59,13 +59,13 @@ impl Sketch {
 
     fn insert_mark(&mut self, mark: u64) {
         match &mut self.0 {
-            Form::Few(marks) => {
-                let Err(place) = marks.binary_search(&mark) else {
+            Form::Few(few) => {
+                let Err(place) = few.binary_search(&mark) else {
                     return;
                 };
-                marks.insert(place, mark);
-                if marks.len() > FEW_MAX {
-                    self.0 = Form::Many(registers_of(marks));
+                few.insert(place, mark);
+                if few.len() > FEW_MAX {
+                    self.0 = Form::Many(registers_of(few));
                 }
             }
             Form::Many(registers) => raise(registers, mark),
@@ -75,15 +75,15 @@ impl Sketch {
     /// Makes this the sketch that has seen the visitors of both.
     pub fn merge(&mut self, other: &Self) {
         match (&mut self.0, &other.0) {
-            (_, Form::Few(marks)) => marks.iter().for_each(|&mark| self.insert_mark(mark)),
+            (_, Form::Few(few)) => few.iter().for_each(|&mark| self.insert_mark(mark)),
             (Form::Many(ours), Form::Many(theirs)) => {
                 for (our, &their) in ours.iter_mut().zip(theirs.iter()) {
                     *our = their.max(*our);
                 }
             }
-            (Form::Few(marks), Form::Many(theirs)) => {
+            (Form::Few(few), Form::Many(theirs)) => {
                 let mut registers = theirs.clone();
-                marks.iter().for_each(|&mark| raise(&mut registers, mark));
+                few.iter().for_each(|&mark| raise(&mut registers, mark));
                 self.0 = Form::Many(registers);
             }
         }
@@ -93,21 +93,21 @@ impl Sketch {
     #[must_use]
     pub fn estimate(&self) -> u64 {
         match &self.0 {
-            Form::Few(marks) => marks.len() as u64,
+            Form::Few(few) => few.len() as u64,
             Form::Many(registers) => estimate(registers),
         }
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Form::Few(marks) if marks.is_empty())
+        matches!(&self.0, Form::Few(few) if few.is_empty())
     }
 
     /// Bytes that the sketch holds beside itself.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         match &self.0 {
-            Form::Few(marks) => marks.capacity() * size_of::<u64>(),
+            Form::Few(few) => few.capacity() * size_of::<u64>(),
             Form::Many(_) => REGISTERS,
         }
     }
@@ -116,10 +116,10 @@ impl Sketch {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match &self.0 {
-            Form::Few(marks) => {
-                let mut bytes = Vec::with_capacity(1 + marks.len() * MARK_BYTES);
+            Form::Few(few) => {
+                let mut bytes = Vec::with_capacity(1 + few.len() * MARK_BYTES);
                 bytes.push(FEW);
-                for mark in marks {
+                for mark in few {
                     bytes.extend_from_slice(&mark.to_be_bytes()[8 - MARK_BYTES..]);
                 }
                 bytes
@@ -140,7 +140,7 @@ impl Sketch {
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SketchError> {
         match bytes.split_first() {
-            Some((&FEW, marks)) => few_from(marks),
+            Some((&FEW, few)) => few_from(few),
             Some((&MANY, packed)) => many_from(packed),
             _ => Err(SketchError),
         }
@@ -161,10 +161,10 @@ impl fmt::Debug for Sketch {
 
 fn few_from(bytes: &[u8]) -> Result<Sketch, SketchError> {
     let (chunks, rest) = bytes.as_chunks::<MARK_BYTES>();
-    let marks: Vec<u64> = chunks.iter().map(|chunk| big_endian(chunk)).collect();
-    let rises = marks.is_sorted_by(|one, next| one < next);
-    if rest.is_empty() && marks.len() <= FEW_MAX && rises {
-        Ok(Sketch(Form::Few(marks)))
+    let few: Vec<u64> = chunks.iter().map(|chunk| big_endian(chunk)).collect();
+    let rises = few.is_sorted_by(|one, next| one < next);
+    if rest.is_empty() && few.len() <= FEW_MAX && rises {
+        Ok(Sketch(Form::Few(few)))
     } else {
         Err(SketchError)
     }
@@ -195,9 +195,9 @@ fn big_endian(bytes: &[u8]) -> u64 {
         .fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-fn registers_of(marks: &[u64]) -> Box<[u8; REGISTERS]> {
+fn registers_of(few: &[u64]) -> Box<[u8; REGISTERS]> {
     let mut registers = Box::new([0; REGISTERS]);
-    marks.iter().for_each(|&mark| raise(&mut registers, mark));
+    few.iter().for_each(|&mark| raise(&mut registers, mark));
     registers
 }
 

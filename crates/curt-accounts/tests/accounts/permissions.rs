@@ -10,7 +10,7 @@ fn link(key: &str) -> LinkId {
 }
 
 #[tokio::test]
-async fn a_permission_is_for_one_person_one_link_and_one_generation() {
+async fn a_permission_is_for_one_user_one_link_and_one_generation() {
     let world = World::new();
     let bob = world.member("bob@example.com").await;
     let eve = world.member("eve@example.com").await;

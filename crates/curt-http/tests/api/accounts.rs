@@ -107,7 +107,7 @@ async fn who_may_sign_up_is_a_setting() {
 }
 
 #[tokio::test]
-async fn an_invitation_lets_one_person_in() {
+async fn an_invitation_lets_one_user_in() {
     let world = world(SignUp::Invite).await;
     let root = world.key_for(ROOT, "all", &Scope::ALL).await;
     let body = json!({"role": "admin", "ttl_seconds": 60});

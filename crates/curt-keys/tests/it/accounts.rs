@@ -157,7 +157,7 @@ async fn a_key_that_met_a_link_is_the_only_one_that_leaks() {
 }
 
 #[tokio::test]
-async fn rows_are_seeded_between_the_marks_and_seeded_again_by_recycling() {
+async fn rows_are_seeded_between_the_watermarks_and_seeded_again_by_recycling() {
     let world = World::new();
     let metrics = KeyMetrics::default();
     let supply = KeySupply::open(small(Strategy::Claim), world.life(), metrics)

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_contradict_each_other_are_refused_by_section() {
+    fn watermarks_that_contradict_each_other_are_refused_by_section() {
         for (bad, section) in [
             ("keys.ledger.low=200000", "keys.ledger"),
             ("keys.pool.low=20000", "keys.pool"),
