@@ -8,8 +8,9 @@ use std::time::Duration;
 use curt_clicks::aggregate::{Aggregate, AggregateSettings, Aggregated, SaltWanted};
 use curt_clicks::classify::ReferenceData;
 use curt_clicks::record::{ClickRecord, Method, Outcome};
-use curt_core::click_block::Block;
+use curt_core::click_block::{Block, NewBlock};
 use curt_core::ports::{StreamId, StreamPartition};
+use curt_core::varint::Damaged;
 use curt_core::{
     Attribution, Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, DomainId, LinkId,
     LinkRef, OwnerId, PackedTags, Sketch, UnixMillis,
@@ -89,13 +90,16 @@ fn take(aggregate: &mut Aggregate) -> Aggregated {
 
 /// The single clicks of a window.
 fn clicks_of(aggregated: &Aggregated) -> Vec<Click> {
-    let mut clicks = Vec::new();
-    for block in &aggregated.blocks {
-        let block = Block::read(&block.bytes).unwrap();
-        let read = block.clicks().unwrap();
-        clicks.extend((0..block.places().len()).map(|row| read.get(row).unwrap()));
-    }
-    clicks
+    let read = |block: &NewBlock| -> Result<Vec<Click>, Damaged> {
+        let block = Block::read(&block.bytes)?;
+        let clicks = block.clicks()?;
+        let rows = 0..block.places().len();
+        rows.map(|row| clicks.get(row)).collect()
+    };
+    let blocks = aggregated.blocks.iter().map(read);
+    blocks
+        .flat_map(|clicks| clicks.unwrap_or_else(|damaged| panic!("{damaged}")))
+        .collect()
 }
 
 /// Whether clicks are counted for the subject itself and not as for an owner or a tag.

@@ -216,28 +216,23 @@ impl Rollups {
     }
 
     fn text(&self, dimension: Dimension, number: u32) -> Cow<'_, [u8]> {
-        match self.value(dimension, number) {
-            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-        }
+        Cow::Owned(self.with_value(dimension, number, |text| text.as_bytes().to_vec()))
     }
 
-    /// What a number stands for in a dimension.
-    fn value(&self, dimension: Dimension, number: u32) -> Cow<'_, str> {
-        let named = |name: Option<&'static str>| Cow::Borrowed(name.unwrap_or(OTHER));
+    /// Does something with what a number stands for in a dimension.
+    fn with_value<T>(&self, dimension: Dimension, number: u32, with: impl FnOnce(&str) -> T) -> T {
+        let place = number as usize;
         match dimension {
-            Dimension::Class => {
-                let class = ClickClass::ALL.get(number as usize);
-                named(class.map(|class| class.name()))
-            }
-            Dimension::Device => {
-                let device = Device::ALL.get(number as usize);
-                named(device.map(|device| device.name()))
-            }
+            Dimension::Class => with(
+                ClickClass::ALL
+                    .get(place)
+                    .map_or(OTHER, |class| class.name()),
+            ),
+            Dimension::Device => with(Device::ALL.get(place).map_or(OTHER, |device| device.name())),
             Dimension::Country | Dimension::Language if number != OTHER_NUMBER => {
-                Cow::Owned(Code::from_number(number).as_str().to_owned())
+                with(Code::from_number(number).as_str())
             }
-            _ => Cow::Borrowed(self.texts.get(number).map_or(OTHER, |text| text)),
+            _ => with(self.texts.get(number).map_or(OTHER, |text| text)),
         }
     }
 
@@ -329,7 +324,7 @@ impl Rollups {
             rollups.push(Rollup {
                 hour,
                 dimension,
-                value: self.value(dimension, slot.value()).into(),
+                value: self.with_value(dimension, slot.value(), |text| text.into()),
                 count: u64::from(*count),
             });
         }

@@ -1,7 +1,7 @@
 //! From the stream to the store: clicks are polled, aggregated and written, each of them once.
 //!
 //! ```text
-//! poll ─► decode ─► aggregate ─┬─ window over, budget used up, a report, the end ─► add up owners, tags ─► apply ─► commit
+//! poll ─► decode ─► aggregate ─┬─ window over, budget used up, a report, the end ─► apply ─► commit
 //!   ▲                          │
 //!   └──────────────────────────┘
 //! ```

@@ -1,16 +1,17 @@
 //! One partition, from where the store has counted it.
 
+mod write;
+
 use std::time::Duration;
 
 use curt_core::ports::{ClickWindow, StreamPartition, StreamRecord};
-use curt_core::{Day, ErrorKind, PortError, PortResult, UnixMillis, names};
+use curt_core::{PortError, PortResult, UnixMillis};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::disk_space::{WriteScope, choose_scope, has_room_for_windows};
+use super::disk_space::has_room_for_windows;
 use super::flush_requests::FlushServer;
 use super::metrics::Counted;
-use super::retention::CLICK_BATCH;
 use super::window_budget::WindowShare;
 use super::{Pipeline, report};
 use crate::aggregate::Aggregate;
@@ -295,153 +296,5 @@ impl<'a> Consumer<'a> {
         }
         self.last_at = Some(click.at);
         Ok(())
-    }
-
-    /// Ends the window and writes it.
-    async fn flush(&mut self) -> PortResult<()> {
-        self.apply_rest().await?;
-        let from = self.ask_offset().await?;
-        self.window_end = None;
-        if self.next == from {
-            return Ok(());
-        }
-        self.share.hold(self.aggregate.memory_bytes());
-        let partition = self.id();
-        let aggregated = self.aggregate.take(partition, from);
-        self.unapplied = Some(Window {
-            counted: Counted {
-                clicks: aggregated.clicks,
-            },
-            flush: ClickWindow {
-                partition,
-                from,
-                to: self.next,
-                days: aggregated.days,
-                blocks: aggregated.blocks,
-            },
-        });
-        let today = Day::of(self.pipeline.ports.clock.now());
-        self.aggregate.salts().forget(today.minus(1));
-        self.apply_rest().await
-    }
-
-    /// Writes the window that waits for it, if one does and there is room for it.
-    async fn apply_rest(&mut self) -> PortResult<()> {
-        self.make_fit().await?;
-        let Some(window) = &self.unapplied else {
-            return Ok(());
-        };
-        let (to, clicks) = (window.flush.to, window.flush.clicks());
-        let started = Instant::now();
-        let applied = self.apply(window).await;
-        let pipeline = self.pipeline;
-        pipeline.metrics.tried(&applied, started.elapsed());
-        if applied? {
-            pipeline.metrics.counted(&window.counted);
-            self.counted = Some(to);
-            self.unapplied = None;
-            self.share.release();
-            self.commit(to).await;
-            self.trim(clicks).await;
-            self.compact().await;
-        } else {
-            self.give_way();
-        }
-        Ok(())
-    }
-
-    /// Leaves the single clicks out of the window that waits, or refuses it, when the disk has too little room.
-    async fn make_fit(&mut self) -> PortResult<()> {
-        let Some(window) = &mut self.unapplied else {
-            return Ok(());
-        };
-        let pipeline = self.pipeline;
-        let (store, reserve) = (&pipeline.ports.store, pipeline.settings.disk_reserve);
-        let mut scope = choose_scope(&window.flush, store.free_bytes().await?, reserve);
-        if scope != WriteScope::CountsAndClicks {
-            store.checkpoint().await?;
-            scope = choose_scope(&window.flush, store.free_bytes().await?, reserve);
-        }
-        self.is_tight |= scope != WriteScope::CountsAndClicks;
-        match scope {
-            WriteScope::CountsAndClicks => {
-                pipeline.state.keeps();
-                Ok(())
-            }
-            WriteScope::CountsOnly => {
-                let skipped = window.flush.clicks();
-                window.flush.blocks.clear();
-                if skipped > 0 {
-                    pipeline.metrics.skipped(skipped);
-                    pipeline.state.skips(pipeline.ports.clock.now());
-                }
-                Ok(())
-            }
-            WriteScope::Nothing => {
-                let detail = format!(
-                    "the disk of the clicks database has less than clicks.disk_reserve ({reserve} bytes) to spare: \
-                     free space; clicks wait in the spool, links are made and followed"
-                );
-                let kind = ErrorKind::Throttled;
-                Err(PortError::new(kind, "disk", "add clicks", detail))
-            }
-        }
-    }
-
-    /// Removes the oldest single clicks beyond what they may take, after so many came.
-    async fn trim(&self, came: usize) {
-        let Some(bytes_max) = self.pipeline.settings.clicks_bytes_max else {
-            return;
-        };
-        let limit = came.saturating_mul(2).max(CLICK_BATCH);
-        match self
-            .pipeline
-            .ports
-            .store
-            .trim_clicks(bytes_max, limit)
-            .await
-        {
-            Ok(trimmed) => self.pipeline.metrics.trimmed(trimmed),
-            Err(error) => report(&error),
-        }
-    }
-
-    /// Small windows make many small pieces; what fails here is done after the next one.
-    async fn compact(&self) {
-        if let Err(error) = self.pipeline.ports.store.compact().await {
-            report(&error);
-        }
-    }
-
-    /// Says whether the store has the window now.
-    async fn apply(&self, window: &Window) -> PortResult<bool> {
-        let store = &self.pipeline.ports.store;
-        if store.apply(window.flush.clone()).await? {
-            return Ok(true);
-        }
-        // An earlier try whose answer was lost may have been applied.
-        Ok(store.offset(self.id()).await? == window.flush.to)
-    }
-
-    /// Another consumer counts this partition: what was read here is its business, or is read again.
-    fn give_way(&mut self) {
-        tracing::warn!(
-            event = names::event::CLICK_FLUSH_REFUSED,
-            partition = self.partition,
-            "another process counts these clicks too"
-        );
-        self.unapplied = None;
-        self.aggregate.clear();
-        self.share.release();
-        self.window_end = None;
-        self.counted = None;
-    }
-
-    /// The stream keeps what it is not told about, so a failure costs only room until the next flush.
-    async fn commit(&self, position: u64) {
-        let committed = self.pipeline.ports.source.commit(self.partition, position);
-        if let Err(error) = committed.await {
-            report(&error);
-        }
     }
 }
