@@ -29,7 +29,7 @@ async fn a_nul_is_counted_like_any_other_sign() {
         blocks: Vec::new(),
         ..one_click(1, 0)
     }
-    .with_clicks(&[odd.clone()]);
+    .with_clicks(std::slice::from_ref(&odd));
     assert!(clicks.apply(flush).await.unwrap());
     assert_eq!(clicks.offset(stream(1)).await.unwrap(), 1);
     assert_eq!(total(&clicks, &odd_tag).await, 1);
