@@ -137,10 +137,22 @@ pub enum Dimension {
     Orphan = 7,
     /// Of orphan clicks, of every class: the key that was asked for.
     Key = 8,
+    /// `direct`, `search`, `social`, `mail` or `other`.
+    ReferrerGroup = 9,
+    /// The `utm_` parameters of the address that the visitor is sent to.
+    UtmSource = 10,
+    UtmMedium = 11,
+    UtmCampaign = 12,
+    UtmTerm = 13,
+    UtmContent = 14,
+    /// With the country's code: `Paris, FR`.
+    City = 15,
+    /// The organisation that runs the visitor's network.
+    Network = 16,
 }
 
 impl Dimension {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 17] = [
         Self::Class,
         Self::Country,
         Self::Browser,
@@ -150,7 +162,33 @@ impl Dimension {
         Self::Language,
         Self::Orphan,
         Self::Key,
+        Self::ReferrerGroup,
+        Self::UtmSource,
+        Self::UtmMedium,
+        Self::UtmCampaign,
+        Self::UtmTerm,
+        Self::UtmContent,
+        Self::City,
+        Self::Network,
     ];
+
+    /// Those of [`ClickDetails`], in the order of their numbers. They are counted only where there is a value.
+    pub const DETAILS: [Self; 8] = [
+        Self::ReferrerGroup,
+        Self::UtmSource,
+        Self::UtmMedium,
+        Self::UtmCampaign,
+        Self::UtmTerm,
+        Self::UtmContent,
+        Self::City,
+        Self::Network,
+    ];
+
+    /// The place in [`DETAILS`](Self::DETAILS).
+    fn detail(self) -> Option<usize> {
+        let place = usize::from(self as u8).checked_sub(usize::from(Self::DETAILS[0] as u8))?;
+        (place < Self::DETAILS.len()).then_some(place)
+    }
 
     /// Whether only clicks of humans are counted in it.
     #[must_use]
@@ -177,6 +215,14 @@ impl Dimension {
             Self::Language => "language",
             Self::Orphan => "orphan",
             Self::Key => "key",
+            Self::ReferrerGroup => "referrer_group",
+            Self::UtmSource => "utm_source",
+            Self::UtmMedium => "utm_medium",
+            Self::UtmCampaign => "utm_campaign",
+            Self::UtmTerm => "utm_term",
+            Self::UtmContent => "utm_content",
+            Self::City => "city",
+            Self::Network => "network",
         }
     }
 
@@ -252,8 +298,29 @@ pub struct Click {
     pub device: Box<str>,
     pub referrer: Box<str>,
     pub language: Box<str>,
+    pub details: ClickDetails,
     /// Only where the configuration keeps addresses.
     pub address: Option<IpAddr>,
+}
+
+/// Values that not every click has, by the dimensions of [`Dimension::DETAILS`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClickDetails([Box<str>; Dimension::DETAILS.len()]);
+
+impl ClickDetails {
+    /// `None` where there is no value, and for other dimensions.
+    #[must_use]
+    pub fn get(&self, dimension: Dimension) -> Option<&str> {
+        let value = self.0.get(dimension.detail()?)?;
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// An empty value is none. Other dimensions than [`Dimension::DETAILS`] are left alone.
+    pub fn set(&mut self, dimension: Dimension, value: impl Into<Box<str>>) {
+        if let Some(own) = dimension.detail().and_then(|place| self.0.get_mut(place)) {
+            *own = value.into();
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,6 +349,7 @@ impl Click {
                 ClickOutcome::Absent(key) => Some(key),
                 ClickOutcome::Link(..) | ClickOutcome::BaseUrl => None,
             },
+            detail => self.details.get(detail),
         }
     }
 }
@@ -328,6 +396,17 @@ mod tests {
     }
 
     #[test]
+    fn only_details_are_details() {
+        let details = Dimension::ALL
+            .into_iter()
+            .filter(|one| one.detail().is_some());
+        assert_eq!(details.collect::<Vec<_>>(), Dimension::DETAILS);
+        let mut details = ClickDetails::default();
+        details.set(Dimension::Key, "x");
+        assert_eq!(details, ClickDetails::default());
+    }
+
+    #[test]
     fn stored_numbers_and_names_lead_back() {
         for dimension in Dimension::ALL {
             assert_eq!(Dimension::from_stored(dimension as u8), Some(dimension));
@@ -337,7 +416,14 @@ mod tests {
             assert_eq!(ClickClass::from_stored(class as u8), Some(class));
             assert_eq!(ClickClass::named(class.name()), Some(class));
         }
-        assert_eq!(Dimension::from_stored(9), None);
+        assert_eq!(Dimension::from_stored(17), None);
+        for (place, dimension) in Dimension::DETAILS.into_iter().enumerate() {
+            assert_eq!(dimension.detail(), Some(place));
+            let mut details = ClickDetails::default();
+            assert_eq!(details.get(dimension), None);
+            details.set(dimension, "x");
+            assert_eq!(details.get(dimension), Some("x"));
+        }
         assert_eq!(ClickClass::from_stored(4), None);
     }
 }

@@ -46,7 +46,7 @@ pub use account::{Allowance, ApiKeyNumber, LimitedAccounts, Role, Scope, Scopes,
 pub use alphabet::Alphabet;
 pub use attribution::{Attribution, PackedTags};
 pub use click::{
-    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, Rollup, SubjectDay,
+    Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Day, Dimension, Rollup, SubjectDay,
 };
 pub use clock::{Clock, SystemClock, UnixMillis};
 pub use clock_guard::{ClockGuard, ClockGuardSettings, ClockJump};

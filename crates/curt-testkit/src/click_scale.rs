@@ -9,8 +9,8 @@ use crate::length::{is_full, length, time_max};
 use crate::sample::{OWNER, SampleWrites, id, link, partition};
 use curt_core::ports::{ClickDatabase, ClickFilter, ClickQuery, ClickWindow, HourRange, LinkStore};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, OwnerId, Rollup, Sketch,
-    SubjectDay, UnixMillis,
+    Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Day, Dimension, OwnerId, Rollup,
+    Sketch, SubjectDay, UnixMillis,
 };
 
 /// How often each report is asked for.
@@ -142,6 +142,7 @@ fn click(key: &str, n: usize) -> Click {
         device: "desktop".into(),
         referrer: "news.example".into(),
         language: "de".into(),
+        details: ClickDetails::default(),
         address: None,
     }
 }

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use curt_core::click_block::{BLOCK_CLICKS_MAX, Block, encode};
 use curt_core::ports::{ClickFilter, ClickQuery, StreamId, StreamPartition};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, Dimension, DomainId, Key, LinkId, OwnerId,
-    PortResult, UnixMillis,
+    Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Dimension, DomainId, Key, LinkId,
+    OwnerId, PortResult, UnixMillis,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -35,6 +35,13 @@ fn random_click(random: &mut StdRng, at: i64) -> Click {
         _ => link(random.random_range(0..50)),
     };
     let owner = matches!(outcome, ClickOutcome::Link(..)).then_some(OWNER);
+    let mut details = ClickDetails::default();
+    details.set(
+        Dimension::ReferrerGroup,
+        pick(random, &["direct", "search"]),
+    );
+    details.set(Dimension::City, pick(random, &["Bonn, DE", "Lyon, FR", ""]));
+    details.set(Dimension::UtmSource, pick(random, &["news", "", "", ""]));
     Click {
         at: UnixMillis(at),
         owner,
@@ -50,6 +57,7 @@ fn random_click(random: &mut StdRng, at: i64) -> Click {
         device: pick(random, &["desktop", "mobile"]),
         referrer: format!("{}.example", random.random_range(0..1_000)).into(),
         language: pick(random, &["de", "en", ""]),
+        details,
         address: match random.random_range(0..3) {
             0 => Some([203, 0, 113, 7].into()),
             1 => Some([1; 16].into()),
@@ -96,6 +104,12 @@ fn the_stored_form_is_fixed() {
     (click.class, click.referrer, click.language) = (ClickClass::Bot, "r".into(), "de".into());
     (click.country, click.browser) = ("DE".into(), "b".into());
     (click.system, click.device) = ("s".into(), "d".into());
+    for (dimension, value) in Dimension::DETAILS
+        .into_iter()
+        .zip(["g", "", "2", "3", "4", "5", "c", "n"])
+    {
+        click.details.set(dimension, value);
+    }
     let other = Click {
         at: UnixMillis(3),
         outcome: ClickOutcome::BaseUrl,
@@ -107,11 +121,13 @@ fn the_stored_form_is_fixed() {
         number: 1,
     };
     let block = encode(partition, 300, &[click, other]).pop().unwrap();
-    let mut golden = vec![1, 1, 9, 1, 0xac, 2, 0, 2, 2, 10, 3];
+    let mut golden = vec![2, 1, 9, 1, 0xac, 2, 0, 2, 2, 10, 3];
     golden.extend_from_slice(b"\x0c\x02\x07\x00\x00\x01key1\x01\x02\x02");
     golden.extend_from_slice(b"\x05\x02\x01\x07\x00\x02\x04\x01\x02\x01t\x03\x01\x01\x01");
     golden.extend_from_slice(b"\x04\x01\x02DE\x03\x01\x01b\x03\x01\x01s\x03\x01\x01d\x03\x01\x01r");
     golden.extend_from_slice(b"\x04\x01\x02de\x02\x01\x00");
+    golden.extend_from_slice(b"\x03\x01\x01g\x02\x01\x00\x03\x01\x012\x03\x01\x013");
+    golden.extend_from_slice(b"\x03\x01\x014\x03\x01\x015\x03\x01\x01c\x03\x01\x01n");
     assert_eq!(block.bytes, golden);
     assert_eq!(
         (block.first_at, block.last_at),

@@ -140,7 +140,8 @@ impl Aggregate {
         };
         let (owner, tags) = self.rollups.attribution_numbers(subject);
         let address = self.settings.keeps_addresses.then_some(click.address);
-        let mut row: RowNumbers = [0; field::FIELDS];
+        let nothing = self.rollups.number("");
+        let mut row: RowNumbers = [nothing; field::FIELDS];
         row[field::OUTCOME] = self.rollups.outcome_number(subject, asked);
         row[field::OWNER] = owner;
         row[field::TAGS] = tags;

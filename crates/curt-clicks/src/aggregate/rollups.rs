@@ -198,7 +198,12 @@ impl Rollups {
             field::SYSTEM => self.text(Dimension::System, number),
             field::DEVICE => self.text(Dimension::Device, number),
             field::REFERRER => self.text(Dimension::Referrer, number),
-            _ => self.text(Dimension::Language, number),
+            field::LANGUAGE => self.text(Dimension::Language, number),
+            detail => {
+                let place = detail.saturating_sub(field::DETAILS);
+                let dimension = Dimension::DETAILS.get(place).copied();
+                self.text(dimension.unwrap_or(Dimension::Key), number)
+            }
         }
     }
 

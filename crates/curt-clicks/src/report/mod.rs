@@ -29,6 +29,8 @@ pub struct Reports {
     store: Arc<dyn ClickReports>,
     clicks_kept: Option<Duration>,
     lag: ReportLag,
+    /// Settings that name no file, by the dimension that needs it.
+    missing_files: Vec<(Dimension, &'static str)>,
 }
 
 /// A subject's numbers over a range.
@@ -60,6 +62,7 @@ impl Reports {
             store,
             clicks_kept,
             lag: ReportLag::default(),
+            missing_files: Vec::new(),
         }
     }
 
@@ -73,6 +76,21 @@ impl Reports {
     #[must_use]
     pub fn lag_max(&self, now: UnixMillis) -> Duration {
         self.lag.max(now)
+    }
+
+    /// Says which dimensions have no values because a setting names no file.
+    #[must_use]
+    pub fn lacking(mut self, missing: impl IntoIterator<Item = (Dimension, &'static str)>) -> Self {
+        self.missing_files.extend(missing);
+        self
+    }
+
+    /// The setting that would have to name a file for the dimension to have values.
+    #[must_use]
+    pub fn missing_setting(&self, dimension: Dimension) -> Option<&'static str> {
+        let mut missing = self.missing_files.iter();
+        let missing = missing.find(|(lacks, _)| *lacks == dimension);
+        missing.map(|(_, setting)| *setting)
     }
 
     /// Totals, and the series in buckets of the zone's calendar.

@@ -81,7 +81,9 @@ mod tests {
     use std::time::Duration;
 
     use curt_core::ports::{ClickStore as _, ClickWindow};
-    use curt_core::{Click, ClickOutcome, Day, DomainId, Key, LinkId, Sketch, SubjectDay};
+    use curt_core::{
+        Click, ClickDetails, ClickOutcome, Day, DomainId, Key, LinkId, Sketch, SubjectDay,
+    };
     use curt_memory::MemoryClickStore;
     use curt_testkit::sample::partition;
 
@@ -108,6 +110,7 @@ mod tests {
             device: "desktop".into(),
             referrer: "direct".into(),
             language: "de".into(),
+            details: ClickDetails::default(),
             address: None,
         }
     }

@@ -12,15 +12,15 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use super::columns::{self, ColumnWriter};
-use super::field::{FIELDS, OUTCOME, OWNER, TAGS};
+use super::field::{DETAILS, FIELDS, OUTCOME, OWNER, TAGS};
 use super::{BLOCK_CLICKS_MAX, subjects};
-use crate::click::{Click, ClickOutcome};
+use crate::click::{Click, ClickOutcome, Dimension};
 use crate::clock::UnixMillis;
 use crate::owner::OwnerId;
 use crate::ports::StreamPartition;
 use crate::varint::{push, read_counted};
 
-pub(super) const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 2;
 
 pub(super) const LINK: u8 = 0;
 pub(super) const ABSENT: u8 = 1;
@@ -106,7 +106,7 @@ impl BlockWriter {
         let tags = tags_bytes(click.tags.iter().map(|tag| &**tag));
         let address = address_bytes(click.address);
         let class = click.class as u8;
-        let values: [&[u8]; FIELDS] = [
+        let values: [&[u8]; DETAILS] = [
             &outcome,
             &owner,
             &tags,
@@ -119,7 +119,11 @@ impl BlockWriter {
             click.language.as_bytes(),
             &address,
         ];
-        for (column, value) in self.columns.iter_mut().zip(values) {
+        let details = Dimension::DETAILS.map(|dimension| click.details.get(dimension));
+        let details = details
+            .iter()
+            .map(|value| value.unwrap_or_default().as_bytes());
+        for (column, value) in self.columns.iter_mut().zip(values.into_iter().chain(details)) {
             column.push(value);
         }
     }

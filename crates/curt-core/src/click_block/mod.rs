@@ -19,6 +19,8 @@ pub const BLOCK_CLICKS_MAX: usize = 16_384;
 
 /// The columns, by their place.
 pub mod field {
+    use crate::click::Dimension;
+
     pub const OUTCOME: usize = 0;
     pub const OWNER: usize = 1;
     pub const TAGS: usize = 2;
@@ -30,5 +32,7 @@ pub mod field {
     pub const REFERRER: usize = 8;
     pub const LANGUAGE: usize = 9;
     pub const ADDRESS: usize = 10;
-    pub const FIELDS: usize = 11;
+    /// The first of [`Dimension::DETAILS`], which follow each other.
+    pub const DETAILS: usize = 11;
+    pub const FIELDS: usize = DETAILS + Dimension::DETAILS.len();
 }

@@ -9,10 +9,10 @@ use super::block::{
 };
 use super::columns::Column;
 use super::field::{
-    ADDRESS, BROWSER, CLASS, COUNTRY, DEVICE, FIELDS, LANGUAGE, OUTCOME, OWNER, REFERRER, SYSTEM,
+    ADDRESS, BROWSER, CLASS, COUNTRY, DETAILS, DEVICE, FIELDS, LANGUAGE, OUTCOME, OWNER, REFERRER, SYSTEM,
     TAGS,
 };
-use crate::click::{Click, ClickClass, ClickOutcome, ClickSubject, Dimension};
+use crate::click::{Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Dimension};
 use crate::clock::UnixMillis;
 use crate::key::{DomainId, Key, LinkId};
 use crate::owner::OwnerId;
@@ -181,12 +181,21 @@ impl BlockClicks<'_> {
             device: self.text(row, DEVICE)?,
             referrer: self.text(row, REFERRER)?,
             language: self.text(row, LANGUAGE)?,
+            details: self.details(row)?,
             address: read_address(self.value(row, ADDRESS))?,
         })
     }
 
     fn value(&self, row: usize, field: usize) -> &[u8] {
         self.columns[field].value(row)
+    }
+
+    fn details(&self, row: usize) -> Result<ClickDetails, Damaged> {
+        let mut details = ClickDetails::default();
+        for (field, dimension) in (DETAILS..).zip(Dimension::DETAILS) {
+            details.set(dimension, self.text(row, field)?);
+        }
+        Ok(details)
     }
 
     fn text(&self, row: usize, field: usize) -> Result<Box<str>, Damaged> {
@@ -297,6 +306,10 @@ fn field_of(dimension: Dimension) -> usize {
         Dimension::Referrer => REFERRER,
         Dimension::Language => LANGUAGE,
         Dimension::Orphan | Dimension::Key => OUTCOME,
+        detail => {
+            let place = Dimension::DETAILS.iter().position(|own| *own == detail);
+            DETAILS + place.unwrap_or_default()
+        }
     }
 }
 
@@ -308,6 +321,7 @@ fn text_in(dimension: Dimension, value: &[u8]) -> Option<&[u8]> {
         (Dimension::Orphan, [BASE_URL]) => Some(b"base_url"),
         (Dimension::Key, [ABSENT, key @ ..]) => Some(key),
         (Dimension::Orphan | Dimension::Key, _) => None,
+        (detail, []) if Dimension::DETAILS.contains(&detail) => None,
         (_, text) => Some(text),
     }
 }

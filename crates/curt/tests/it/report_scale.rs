@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use curt_core::ports::{ClickStore, ClickWindow};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, Clock as _, Day, Dimension, Link, OwnerId,
-    Rollup, Sketch, SubjectDay, SystemClock,
+    Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Clock as _, Day, Dimension, Link,
+    OwnerId, Rollup, Sketch, SubjectDay, SystemClock,
 };
 use curt_sqlite::{Sqlite, SqliteSettings};
 use curt_testkit::sample::{self, SampleWrites};
@@ -180,6 +180,7 @@ fn click(owner: OwnerId, number: u32) -> Click {
         device: "desktop".into(),
         referrer: format!("value-{}.example", number % 1_000).into(),
         language: "de".into(),
+        details: ClickDetails::default(),
         address: None,
     }
 }

@@ -66,9 +66,11 @@ impl From<ClickClass> for ClassName {
 }
 
 /// By what clicks are counted apart. `class` counts all clicks; `orphan` and `key` those that met no link; the others
-/// humans only.
+/// humans only. `referrer_group` is `direct`, `search`, `social`, `mail` or `other`. The `utm_` parameters are those of the
+/// address that visitors are sent to. `city` and `network` need files of the operator's; clicks without a value are not
+/// counted in these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 #[schema(as = Dimension)]
 pub(crate) enum DimensionName {
     Class,
@@ -80,10 +82,18 @@ pub(crate) enum DimensionName {
     Language,
     Orphan,
     Key,
+    ReferrerGroup,
+    UtmSource,
+    UtmMedium,
+    UtmCampaign,
+    UtmTerm,
+    UtmContent,
+    City,
+    Network,
 }
 
 impl DimensionName {
-    pub(super) const OF_LINKS: [Self; 7] = [
+    pub(super) const OF_LINKS: [Self; 15] = [
         Self::Class,
         Self::Country,
         Self::Browser,
@@ -91,8 +101,16 @@ impl DimensionName {
         Self::Device,
         Self::Referrer,
         Self::Language,
+        Self::ReferrerGroup,
+        Self::UtmSource,
+        Self::UtmMedium,
+        Self::UtmCampaign,
+        Self::UtmTerm,
+        Self::UtmContent,
+        Self::City,
+        Self::Network,
     ];
-    pub(super) const OF_ORPHANS: [Self; 9] = [
+    pub(super) const OF_ORPHANS: [Self; 12] = [
         Self::Class,
         Self::Country,
         Self::Browser,
@@ -102,6 +120,9 @@ impl DimensionName {
         Self::Language,
         Self::Orphan,
         Self::Key,
+        Self::ReferrerGroup,
+        Self::City,
+        Self::Network,
     ];
 
     pub(super) fn as_str(self) -> &'static str {
@@ -115,6 +136,14 @@ impl DimensionName {
             Self::Language => "language",
             Self::Orphan => "orphan",
             Self::Key => "key",
+            Self::ReferrerGroup => "referrer_group",
+            Self::UtmSource => "utm_source",
+            Self::UtmMedium => "utm_medium",
+            Self::UtmCampaign => "utm_campaign",
+            Self::UtmTerm => "utm_term",
+            Self::UtmContent => "utm_content",
+            Self::City => "city",
+            Self::Network => "network",
         }
     }
 }
@@ -131,6 +160,14 @@ impl From<Dimension> for DimensionName {
             Dimension::Language => Self::Language,
             Dimension::Orphan => Self::Orphan,
             Dimension::Key => Self::Key,
+            Dimension::ReferrerGroup => Self::ReferrerGroup,
+            Dimension::UtmSource => Self::UtmSource,
+            Dimension::UtmMedium => Self::UtmMedium,
+            Dimension::UtmCampaign => Self::UtmCampaign,
+            Dimension::UtmTerm => Self::UtmTerm,
+            Dimension::UtmContent => Self::UtmContent,
+            Dimension::City => Self::City,
+            Dimension::Network => Self::Network,
         }
     }
 }
@@ -281,10 +318,19 @@ pub(crate) struct TopBody {
     /// other servers count into the same database.
     #[schema(example = 1)]
     lag_max_seconds: u64,
+    /// The server's setting that names no file, or none with such values, so that nothing is known in this dimension; `null`
+    /// where nothing is missing.
+    #[schema(required = true, example = "clicks.networks")]
+    missing_setting: Option<&'static str>,
 }
 
 impl TopBody {
-    pub(super) fn new(query: &TopQuery, ranked: RankingReport, lag_max: Duration) -> Self {
+    pub(super) fn new(
+        query: &TopQuery,
+        ranked: RankingReport,
+        lag_max: Duration,
+        missing_setting: Option<&'static str>,
+    ) -> Self {
         let values = ranked.top.values.into_iter();
         Self {
             from: Rfc3339(query.range.from()),
@@ -299,6 +345,7 @@ impl TopBody {
                 .collect(),
             rest: ranked.top.rest,
             lag_max_seconds: seconds(lag_max),
+            missing_setting,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Clicks as JSON and as lines of CSV.
 
-use curt_core::{Click, ClickOutcome};
+use curt_core::{Click, ClickOutcome, Dimension};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -52,6 +52,26 @@ pub(crate) struct ClickBody {
     referrer: String,
     #[schema(example = "de")]
     language: String,
+    /// How the visitor came: `direct`, `search`, `social`, `mail` or `other`.
+    #[schema(required = true, example = "search")]
+    referrer_group: Option<String>,
+    /// Of the address that the visitor was sent to, as all `utm_` parameters.
+    #[schema(required = true, example = "newsletter")]
+    utm_source: Option<String>,
+    #[schema(required = true)]
+    utm_medium: Option<String>,
+    #[schema(required = true)]
+    utm_campaign: Option<String>,
+    #[schema(required = true)]
+    utm_term: Option<String>,
+    #[schema(required = true)]
+    utm_content: Option<String>,
+    /// Only where the server has a list of cities.
+    #[schema(required = true, example = "Paris, FR")]
+    city: Option<String>,
+    /// Only where the server has a list of networks.
+    #[schema(required = true, example = "Example Telecom")]
+    network: Option<String>,
     /// Only where the server keeps addresses, which it does not unless told to.
     #[schema(required = true)]
     address: Option<String>,
@@ -64,6 +84,7 @@ impl From<Click> for ClickBody {
             ClickOutcome::Absent(key) => (OutcomeName::NotFound, Some(key.into())),
             ClickOutcome::BaseUrl => (OutcomeName::BaseUrl, None),
         };
+        let detail = |dimension| click.details.get(dimension).map(str::to_owned);
         Self {
             at: Rfc3339(click.at),
             outcome,
@@ -75,6 +96,14 @@ impl From<Click> for ClickBody {
             device: click.device.into(),
             referrer: click.referrer.into(),
             language: click.language.into(),
+            referrer_group: detail(Dimension::ReferrerGroup),
+            utm_source: detail(Dimension::UtmSource),
+            utm_medium: detail(Dimension::UtmMedium),
+            utm_campaign: detail(Dimension::UtmCampaign),
+            utm_term: detail(Dimension::UtmTerm),
+            utm_content: detail(Dimension::UtmContent),
+            city: detail(Dimension::City),
+            network: detail(Dimension::Network),
             address: click.address.map(|address| address.to_string()),
         }
     }
@@ -82,12 +111,29 @@ impl From<Click> for ClickBody {
 
 impl ClickBody {
     /// The columns of [`cells`](Self::cells).
-    pub(super) const COLUMNS: [&str; 11] = [
-        "at", "outcome", "key", "class", "country", "browser", "system", "device", "referrer",
-        "language", "address",
+    pub(super) const COLUMNS: [&str; 19] = [
+        "at",
+        "outcome",
+        "key",
+        "class",
+        "country",
+        "browser",
+        "system",
+        "device",
+        "referrer",
+        "language",
+        "referrer_group",
+        "utm_source",
+        "utm_medium",
+        "utm_campaign",
+        "utm_term",
+        "utm_content",
+        "city",
+        "network",
+        "address",
     ];
 
-    pub(super) fn cells(self) -> [String; 11] {
+    pub(super) fn cells(self) -> [String; 19] {
         [
             self.at.to_string(),
             self.outcome.as_str().to_owned(),
@@ -99,6 +145,14 @@ impl ClickBody {
             self.device,
             self.referrer,
             self.language,
+            self.referrer_group.unwrap_or_default(),
+            self.utm_source.unwrap_or_default(),
+            self.utm_medium.unwrap_or_default(),
+            self.utm_campaign.unwrap_or_default(),
+            self.utm_term.unwrap_or_default(),
+            self.utm_content.unwrap_or_default(),
+            self.city.unwrap_or_default(),
+            self.network.unwrap_or_default(),
             self.address.unwrap_or_default(),
         ]
     }

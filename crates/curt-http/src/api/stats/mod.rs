@@ -28,8 +28,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use curt_clicks::report::{RankingQuery, ReportError, ReportRangeError};
-use curt_core::UnixMillis;
 use curt_core::ports::ClickFilter;
+use curt_core::{Dimension, UnixMillis};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -96,7 +96,11 @@ async fn top(subject: &Subject, query: &TopQuery, now: UnixMillis) -> Result<Res
         _ => refused(error),
     })?;
     let lag_max = subject.reports.lag_max(now);
-    Ok(Json(TopBody::new(query, ranked, lag_max)).into_response())
+    // A file of countries need not have cities; that shows only in what was counted.
+    let has_no_cities = query.dimension == Dimension::City && ranked.top.total() == 0;
+    let missing = subject.reports.missing_setting(query.dimension);
+    let missing = missing.or(has_no_cities.then_some("clicks.countries"));
+    Ok(Json(TopBody::new(query, ranked, lag_max, missing)).into_response())
 }
 
 /// The name of a parameter that filters.

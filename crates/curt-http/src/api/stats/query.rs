@@ -22,13 +22,21 @@ const TOP_DEFAULT: usize = 10;
 const CLICKS_DEFAULT: usize = 50;
 
 /// By what clicks are filtered besides their class.
-const FILTERED: [Dimension; 6] = [
+const FILTERED: [Dimension; 14] = [
     Dimension::Country,
     Dimension::Browser,
     Dimension::System,
     Dimension::Device,
     Dimension::Referrer,
     Dimension::Language,
+    Dimension::ReferrerGroup,
+    Dimension::UtmSource,
+    Dimension::UtmMedium,
+    Dimension::UtmCampaign,
+    Dimension::UtmTerm,
+    Dimension::UtmContent,
+    Dimension::City,
+    Dimension::Network,
 ];
 
 // The parameters below can hold only literal numbers.
@@ -99,6 +107,30 @@ pub(crate) struct ClickParams {
     /// Only clicks in this language.
     #[param(nullable = false, example = "de")]
     language: Option<String>,
+    /// Only clicks that came this way: `direct`, `search`, `social`, `mail` or `other`.
+    #[param(nullable = false, example = "search")]
+    referrer_group: Option<String>,
+    /// Only clicks that were sent to an address with this `utm_source`.
+    #[param(nullable = false, example = "newsletter")]
+    utm_source: Option<String>,
+    /// Only clicks that were sent to an address with this `utm_medium`.
+    #[param(nullable = false, example = "email")]
+    utm_medium: Option<String>,
+    /// Only clicks that were sent to an address with this `utm_campaign`.
+    #[param(nullable = false, example = "spring")]
+    utm_campaign: Option<String>,
+    /// Only clicks that were sent to an address with this `utm_term`.
+    #[param(nullable = false, example = "shoes")]
+    utm_term: Option<String>,
+    /// Only clicks that were sent to an address with this `utm_content`.
+    #[param(nullable = false, example = "top-banner")]
+    utm_content: Option<String>,
+    /// Only clicks from this city.
+    #[param(nullable = false, example = "Paris, FR")]
+    city: Option<String>,
+    /// Only clicks from networks of this organisation.
+    #[param(nullable = false, example = "Example Telecom")]
+    network: Option<String>,
 }
 
 #[derive(IntoParams)]
@@ -190,8 +222,27 @@ pub(super) fn top(
     now: UnixMillis,
 ) -> Result<(TopQuery, Which), Problem> {
     let names = [
-        "from", "to", "tz", "limit", "tag", "owner", "class", "country", "browser", "system",
-        "device", "referrer", "language",
+        "from",
+        "to",
+        "tz",
+        "limit",
+        "tag",
+        "owner",
+        "class",
+        "country",
+        "browser",
+        "system",
+        "device",
+        "referrer",
+        "language",
+        "referrer_group",
+        "utm_source",
+        "utm_medium",
+        "utm_campaign",
+        "utm_term",
+        "utm_content",
+        "city",
+        "network",
     ];
     let [from, to, tz, limit, tag, owner, filters @ ..] = values(text, names)?;
     let (range, _) = range(from.as_deref(), to.as_deref(), tz.as_deref(), now)?;
@@ -206,8 +257,28 @@ pub(super) fn top(
 
 pub(super) fn clicks(text: &str, now: UnixMillis) -> Result<(ClicksQuery, Which), Problem> {
     let names = [
-        "from", "to", "tz", "limit", "cursor", "tag", "owner", "class", "country", "browser",
-        "system", "device", "referrer", "language",
+        "from",
+        "to",
+        "tz",
+        "limit",
+        "cursor",
+        "tag",
+        "owner",
+        "class",
+        "country",
+        "browser",
+        "system",
+        "device",
+        "referrer",
+        "language",
+        "referrer_group",
+        "utm_source",
+        "utm_medium",
+        "utm_campaign",
+        "utm_term",
+        "utm_content",
+        "city",
+        "network",
     ];
     let [from, to, tz, limit, cursor, tag, owner, filters @ ..] = values(text, names)?;
     let (range, _) = range(from.as_deref(), to.as_deref(), tz.as_deref(), now)?;
@@ -221,7 +292,7 @@ pub(super) fn clicks(text: &str, now: UnixMillis) -> Result<(ClicksQuery, Which)
 }
 
 /// What clicks must have, by the values of class and [`FILTERED`].
-fn filter([class, values @ ..]: [Option<String>; 7]) -> Result<ClickFilter, Problem> {
+fn filter([class, values @ ..]: [Option<String>; 15]) -> Result<ClickFilter, Problem> {
     let values = FILTERED.into_iter().zip(values);
     Ok(ClickFilter {
         class: class.as_deref().map(named_class).transpose()?,

@@ -80,7 +80,8 @@ pub(crate) async fn of_link_csv(
 
 /// What visitors of a link have in common
 ///
-/// The most frequent values: countries, browsers, systems, devices, referring hosts, languages; or classes of clicks.
+/// The most frequent values: countries, browsers, systems, devices, referring hosts, languages, UTM parameters and more;
+/// or classes of clicks.
 /// Filters are combined with "and". Without them every click is counted, however many; with them the newest 20,000 single
 /// clicks of the range, as far back as the server keeps them: see `complete_from`.
 #[utoipa::path(

@@ -6,8 +6,8 @@ mod single_clicks;
 
 use curt_core::ports::{ClickStore, ClickWindow};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, DomainId, Key, LinkId, OwnerId,
-    Rollup, Sketch, SubjectDay, UnixMillis,
+    Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Day, Dimension, DomainId, Key,
+    LinkId, OwnerId, Rollup, Sketch, SubjectDay, UnixMillis,
 };
 use curt_testkit::sample::partition;
 use http::{Method, Request};
@@ -82,6 +82,7 @@ pub(crate) fn click(at: UnixMillis, outcome: ClickOutcome, owner: Option<OwnerId
         device: "desktop".into(),
         referrer: "news.example".into(),
         language: "de".into(),
+        details: ClickDetails::default(),
         address: None,
     }
 }

@@ -56,7 +56,7 @@ async fn pages_lead_through_all_clicks_newest_first() {
     let newest = json!({
         "at": "2025-12-31T23:00:00.000Z", "outcome": "link", "key": "abc", "class": "human", "country": "DE",
         "browser": "Firefox", "system": "Linux", "device": "desktop", "referrer": "news.example",
-        "language": "de", "address": null,
+        "language": "de", "referrer_group": null, "utm_source": null, "utm_medium": null, "utm_campaign": null, "utm_term": null, "utm_content": null, "city": null, "network": null, "address": null,
     });
     assert_eq!(seen[0], newest);
 }
@@ -144,10 +144,11 @@ async fn a_file_has_every_click_and_no_formula() {
         let (head, rows) = file.body.split_once("\r\n").unwrap();
         assert_eq!(
             head,
-            "at,outcome,key,class,country,browser,system,device,referrer,language,address"
+            "at,outcome,key,class,country,browser,system,device,referrer,language,\
+             referrer_group,utm_source,utm_medium,utm_campaign,utm_term,utm_content,city,network,address"
         );
         let row = "link,abc,human,DE,\"'@SUM(1,1)\",Linux,desktop,\
-                   \"'=HYPERLINK(\"\"http://evil.example\"\",\"\"x\"\")\",\"a\r\nb\",\r\n";
+                   \"'=HYPERLINK(\"\"http://evil.example\"\",\"\"x\"\")\",\"a\r\nb\",,,,,,,,,\r\n";
         assert_eq!(rows.matches(row).count(), 2_500, "{path}");
         assert!(!rows.contains(",=") && !rows.contains(",@"));
     }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use curt_core::ports::{ClickDatabase, ClickWindow, HourRange, StreamId, StreamPartition};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, Rollup, Sketch, SubjectDay,
-    UnixMillis,
+    Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Day, Dimension, Rollup, Sketch,
+    SubjectDay, UnixMillis,
 };
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::sample::{NOW, OWNER, id};
@@ -65,6 +65,7 @@ pub(crate) fn click(key: &str, at: UnixMillis) -> Click {
         device: "desktop".into(),
         referrer: "direct".into(),
         language: "de".into(),
+        details: ClickDetails::default(),
         address: None,
     }
 }

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use curt_core::ports::{ClickFilter, ClickQuery, ClickRanking, ClickWindow, HourRange};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, OwnerId, Rollup, SubjectDay,
-    UnixMillis,
+    Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Day, Dimension, OwnerId, Rollup,
+    SubjectDay, UnixMillis,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -230,6 +230,8 @@ impl History {
         ]);
         let owner = OwnerId(self.random.random_range(1..3));
         let tags: &[&str] = self.one_of(&[&[] as &[_], &["red"], &["RED", "blue"]]);
+        let mut details = ClickDetails::default();
+        details.set(self.one_of(&Dimension::DETAILS), self.any_value());
         Click {
             at: self.any_time(),
             owner: matches!(outcome, ClickOutcome::Link(..)).then_some(owner),
@@ -238,6 +240,7 @@ impl History {
             class: self.one_of(&ClickClass::ALL),
             country: self.any_value(),
             browser: self.any_value(),
+            details,
             ..click(key, 0)
         }
     }

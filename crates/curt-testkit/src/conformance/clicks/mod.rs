@@ -19,8 +19,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use curt_core::ports::{ClickDatabase, ClickFilter, ClickQuery, ClickWindow, HourRange};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, Rollup, Sketch, SubjectDay,
-    UnixMillis,
+    Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Day, Dimension, Rollup, Sketch,
+    SubjectDay, UnixMillis,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -255,6 +255,7 @@ fn click(key: &str, at: i64) -> Click {
         device: "desktop".into(),
         referrer: "direct".into(),
         language: "de".into(),
+        details: ClickDetails::default(),
         address: None,
     }
 }

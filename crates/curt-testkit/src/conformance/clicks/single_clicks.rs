@@ -5,8 +5,8 @@ use curt_core::click::OTHER;
 use curt_core::limits::VALUES_RANKED_MAX;
 use curt_core::ports::{ClickFilter, ClickQuery, ClickRanking, ClickWindow, Top};
 use curt_core::{
-    Click, ClickClass, ClickOutcome, ClickSubject, Dimension, DomainId, ErrorKind, LinkId, OwnerId,
-    UnixMillis,
+    Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Dimension, DomainId, ErrorKind,
+    LinkId, OwnerId, UnixMillis,
 };
 
 use super::{Port, all_of, click, link, walk};
@@ -219,6 +219,10 @@ pub async fn a_range_of_clicks_has_its_start_and_not_its_end(store: Port) -> Res
 pub async fn clicks_are_kept_verbatim(store: Port) -> Result<()> {
     let mut clicks = Vec::new();
     for (n, text) in HOSTILE_TEXTS.iter().chain(&[""]).enumerate() {
+        let mut details = ClickDetails::default();
+        for dimension in Dimension::DETAILS.into_iter().skip(n % 3) {
+            details.set(dimension, *text);
+        }
         clicks.push(Click {
             // A tag has no line break: links refuse it.
             tags: vec!["one".into(), "two words".into(), "%_'\"".into()],
@@ -229,6 +233,7 @@ pub async fn clicks_are_kept_verbatim(store: Port) -> Result<()> {
             device: (*text).into(),
             referrer: (*text).into(),
             language: (*text).into(),
+            details,
             address: Some(if n % 2 == 0 {
                 IpAddr::from([192, 0, 2, 7])
             } else {

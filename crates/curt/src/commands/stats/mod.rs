@@ -12,8 +12,22 @@ use serde_json::{Map, Value, json};
 
 use super::client::{Client, ServerArgs};
 
-const DIMENSIONS: [&str; 7] = [
-    "class", "country", "browser", "system", "device", "referrer", "language",
+const DIMENSIONS: [&str; 15] = [
+    "class",
+    "country",
+    "browser",
+    "system",
+    "device",
+    "referrer",
+    "language",
+    "referrer_group",
+    "utm_source",
+    "utm_medium",
+    "utm_campaign",
+    "utm_term",
+    "utm_content",
+    "city",
+    "network",
 ];
 /// Dimensions of the overview.
 const USUAL: [&str; 3] = ["country", "referrer", "browser"];
@@ -42,11 +56,12 @@ pub(crate) struct Stats {
     #[arg(long, conflicts_with = "key")]
     tag: Option<String>,
 
-    /// List the most frequent values: class, country, browser, system, device, referrer or language
+    /// List the most frequent values: class, country, city, network, browser, system, device, language, referrer,
+    /// referrer_group, utm_source, utm_medium, utm_campaign, utm_term or utm_content
     #[arg(long, value_name = "DIMENSION")]
     by: Option<String>,
 
-    /// Only clicks with this value, as in country=DE; of the newest 20,000. May be repeated
+    /// Only clicks with this value, as in country=DE. May be repeated
     #[arg(long = "where", value_name = "DIMENSION=VALUE", requires = "by", value_parser = filter)]
     filters: Vec<(&'static str, String)>,
 

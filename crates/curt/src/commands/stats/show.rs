@@ -60,6 +60,12 @@ fn values(dimension: &str, top: &Value) -> Vec<String> {
     if rows.is_empty() {
         lines.push("  nothing counted".to_owned());
     }
+    if let Some(setting) = top["missing_setting"].as_str() {
+        let setting = plain(setting);
+        lines.push(format!(
+            "  (the server's {setting} names no file that tells)"
+        ));
+    }
     if top["complete_from"] != top["from"] {
         let since = text(&top["complete_from"]);
         lines.push(format!(
