@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use curt_clicks::aggregate::{Aggregate, AggregateSettings, SaltWanted};
-use curt_clicks::classify::{Countries, ReferenceData};
-use curt_clicks::record::{ClickRecord, Method, Outcome};
+use curt_clicks::classify::{AddressList, ReferenceData};
+use curt_clicks::record::{ClickRecord, Method, Outcome, UtmText};
 use curt_core::ports::{StreamId, StreamPartition};
 use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
 
@@ -35,8 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .next()
         .map_or(Ok(10_000_000), |text| text.parse())?;
     let countries = match arguments.next() {
-        Some(path) => Countries::open(Path::new(&path))?,
-        None => Countries::none(),
+        Some(path) => AddressList::open(Path::new(&path))?,
+        None => AddressList::none(),
     };
     let reference = Arc::new(ReferenceData {
         countries,
@@ -163,6 +163,7 @@ impl Traffic {
             agent: pick(&self.agents, random).as_bytes(),
             referrer: pick(&self.referrers, random).as_bytes(),
             language: LANGUAGES[(random.next() % LANGUAGES.len() as u64) as usize].as_bytes(),
+            utm: UtmText::default(),
             attribution: Attribution {
                 owner: OwnerId(1 << 60),
                 ..Attribution::default()

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use curt_clicks::classify::{Classifier, ClickRules};
-use curt_clicks::record::{ClickRecord, Method, Outcome};
+use curt_clicks::record::{ClickRecord, Method, Outcome, UtmText};
 use curt_core::{Attribution, ClickClass, DomainId, UnixMillis};
 use proptest::prelude::*;
 
@@ -45,6 +45,7 @@ fn click(agent: &[u8]) -> ClickRecord<'_> {
         agent,
         referrer: b"",
         language: b"",
+        utm: UtmText::default(),
         attribution: Attribution::default(),
     }
 }
@@ -120,19 +121,19 @@ fn referrer_language_and_unknown_country_are_read_the_same_twice() {
     };
     for _ in 0..2 {
         let facts = classifier.facts(&seen);
-        assert_eq!(&*facts.referrer, "news.example.com");
+        assert_eq!(&*facts.referrer.host, "news.example.com");
         assert_eq!(facts.language.as_str(), "pt");
-        assert_eq!(facts.country.as_str(), "unknown");
+        assert_eq!(facts.place.country.as_str(), "unknown");
     }
     let facts = classifier.facts(&click(b"Mozilla/5.0"));
-    assert_eq!(&*facts.referrer, "direct");
+    assert_eq!(&*facts.referrer.host, "direct");
     assert_eq!(facts.language.as_str(), "unknown");
     let odd = ClickRecord {
         referrer: b"\xff\xfe",
         language: b"\x00\xff",
         ..click(b"\xff")
     };
-    assert_eq!(&*classifier.facts(&odd).referrer, "unknown");
+    assert_eq!(&*classifier.facts(&odd).referrer.host, "unknown");
 }
 
 proptest! {

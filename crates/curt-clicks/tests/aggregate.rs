@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curt_clicks::aggregate::{Aggregate, AggregateSettings, Aggregated, SaltWanted};
-use curt_clicks::classify::ReferenceData;
-use curt_clicks::record::{ClickRecord, Method, Outcome};
+use curt_clicks::classify::{AddressList, ReferenceData};
+use curt_clicks::record::{ClickRecord, Method, Outcome, UtmText};
 use curt_core::click_block::{Block, NewBlock};
 use curt_core::ports::{StreamId, StreamPartition};
 use curt_core::varint::Damaged;
@@ -15,6 +15,7 @@ use curt_core::{
     Attribution, Click, ClickClass, ClickOutcome, ClickSubject, Day, Dimension, DomainId, LinkId,
     LinkRef, OwnerId, PackedTags, Sketch, UnixMillis,
 };
+use mmdb_writer::{Value, Writer};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -35,6 +36,7 @@ fn click(key: &str) -> ClickRecord<'_> {
         agent: FIREFOX,
         referrer: b"https://news.example/",
         language: b"de-DE",
+        utm: UtmText::default(),
         attribution: Attribution::default(),
     }
 }
@@ -164,12 +166,77 @@ fn a_persons_click_counts_once_in_every_dimension() {
         (Dimension::Device, "desktop"),
         (Dimension::Referrer, "news.example"),
         (Dimension::Language, "de"),
+        (Dimension::ReferrerGroup, "other"),
     ] {
         let expected = BTreeMap::from([(value, 2)]);
         assert_eq!(counted.values(&link("abc"), dimension), expected);
     }
-    assert_eq!(counted.rollups.len(), 7);
+    assert_eq!(counted.rollups.len(), 8);
     assert_eq!(counted.visitors.len(), 1);
+}
+
+#[test]
+fn details_count_where_there_are_any() {
+    let written = |record: Value| {
+        let mut writer = Writer::new("test");
+        let network: ipnet::IpNet = "198.51.100.0/24".parse().unwrap();
+        writer.insert_value(network, record).unwrap();
+        AddressList::from_bytes(writer.to_bytes().unwrap()).unwrap()
+    };
+    let names = Value::map([("en", Value::from("Bonn"))]);
+    let reference = ReferenceData {
+        countries: written(Value::map([
+            ("city", Value::map([("names", names)])),
+            ("country", Value::map([("iso_code", Value::from("DE"))])),
+        ])),
+        networks: written(Value::map([(
+            "autonomous_system_organization",
+            Value::from("Example Telecom"),
+        )])),
+        ..ReferenceData::default()
+    };
+    let mut aggregate = Aggregate::new(AggregateSettings::default(), Arc::new(reference));
+    let target = b"https://a.example/?utm_source=news&utm_medium=mail&utm_campaign=May&utm_term=t";
+    let tagged = ClickRecord {
+        referrer: b"https://www.google.co.uk/",
+        utm: UtmText::find(target, Some("utm_content=top&utm_source=mine")),
+        ..click("abc")
+    };
+    let elsewhere = ClickRecord {
+        address: from(1),
+        referrer: b"",
+        ..click("abc")
+    };
+    let bot = ClickRecord {
+        agent: b"curl/8.7.1",
+        ..tagged
+    };
+    for click in [tagged, elsewhere, bot] {
+        add(&mut aggregate, &click);
+    }
+    let aggregated = take(&mut aggregate);
+    let clicks = clicks_of(&aggregated);
+    let counted = Counted::default().with(&aggregated);
+    let details = [
+        (Dimension::UtmSource, "news"),
+        (Dimension::UtmMedium, "mail"),
+        (Dimension::UtmCampaign, "May"),
+        (Dimension::UtmTerm, "t"),
+        (Dimension::UtmContent, "top"),
+        (Dimension::City, "Bonn, DE"),
+        (Dimension::Network, "Example Telecom"),
+    ];
+    for (dimension, value) in details {
+        let expected = BTreeMap::from([(value, 1)]);
+        assert_eq!(counted.values(&link("abc"), dimension), expected);
+        let kept = clicks.iter().map(|click| click.value(dimension));
+        assert_eq!(kept.collect::<Vec<_>>(), [Some(value), None, Some(value)]);
+    }
+    assert_eq!(
+        counted.values(&link("abc"), Dimension::ReferrerGroup),
+        BTreeMap::from([("direct", 1), ("search", 1)])
+    );
+    assert_eq!(&*clicks[0].country, "DE");
 }
 
 #[test]
@@ -462,6 +529,7 @@ fn any_click() -> impl Strategy<Value = ClickRecord<'static>> {
     const REFERRERS: &[&[u8]] = &[b"", b"https://a.example/", b"https://b.example/x"];
     const LANGUAGES: &[&[u8]] = &[b"", b"en", b"fr-CA"];
     const OUTCOMES: &[Outcome] = &[Outcome::Redirected, Outcome::Absent, Outcome::Base];
+    const QUERIES: &[&str] = &["", "utm_term=a", "utm_term=b&utm_medium=c"];
     const METHODS: &[Method] = &[Method::Get, Method::Head];
     const TAGS: &[&[u8]] = &[b"", b"\x03red", b"\x03red\x04blue"];
     let asked = (
@@ -471,12 +539,17 @@ fn any_click() -> impl Strategy<Value = ClickRecord<'static>> {
         any::<bool>(),
     );
     let of = (1..3_u32, 0..3_u64, select(TAGS));
-    let headers = (select(AGENTS), select(REFERRERS), select(LANGUAGES));
+    let headers = (
+        select(AGENTS),
+        select(REFERRERS),
+        select(LANGUAGES),
+        select(QUERIES),
+    );
     (asked, of, headers, 0..2_000_u32, 0..50_u32).prop_map(
         |(
             (key, outcome, method, prefetch),
             (generation, owner, tags),
-            (agent, referrer, language),
+            (agent, referrer, language, query),
             address,
             hours,
         )| ClickRecord {
@@ -491,6 +564,7 @@ fn any_click() -> impl Strategy<Value = ClickRecord<'static>> {
             agent,
             referrer,
             language,
+            utm: UtmText::find(b"https://a.example/?utm_source=own", Some(query)),
             attribution: Attribution {
                 owner: OwnerId(owner),
                 tags: PackedTags::from_packed(tags),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use curt_clicks::aggregate::{Aggregate, AggregateSettings, SaltWanted};
 use curt_clicks::classify::ReferenceData;
-use curt_clicks::record::{self, ClickRecord, Method, Outcome};
+use curt_clicks::record::{self, ClickRecord, Method, Outcome, UtmText};
 use curt_core::ports::{StreamId, StreamPartition};
 use curt_core::{Attribution, DomainId, OwnerId, UnixMillis};
 use curt_testkit::length::{is_full, length};
@@ -127,6 +127,7 @@ fn records() -> Vec<Box<[u8]>> {
                 agent: agent.as_bytes(),
                 referrer: referrer.as_bytes(),
                 language: b"de-DE,de;q=0.9,en;q=0.8",
+                utm: UtmText::default(),
                 attribution: Attribution {
                     owner: OwnerId(1 + zipf(100)),
                     ..Attribution::default()

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use curt_clicks::capture::Capture;
-use curt_clicks::record::{ClickRecord, Method, Outcome};
+use curt_clicks::record::{ClickRecord, Method, Outcome, UtmText};
 use curt_core::ports::ClickSource;
 use curt_core::{Attribution, Clock, DomainId, OwnerId, PortResult, SystemClock, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
@@ -112,6 +112,7 @@ fn record(capture: &mut Capture, number: u32, now: UnixMillis) {
         agent: AGENT,
         referrer: b"https://www.example.com/",
         language: b"en-US,en;q=0.9",
+        utm: UtmText::default(),
         attribution: Attribution {
             owner: OwnerId(1 << 60),
             ..Attribution::default()

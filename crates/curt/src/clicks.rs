@@ -3,15 +3,16 @@
 //! The spool belongs to one process at a time, so clicks are counted by the process that writes them down. One that has
 //! no role `clicks` leaves them in the spool, up to its bound, for the next one that has.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use curt_clicks::capture::Capture;
-use curt_clicks::classify::{Countries, ReferenceData};
+use curt_clicks::classify::{AddressList, ReferenceData};
 use curt_clicks::consume::{ConsumerMetrics, ConsumerPorts, Pipeline, Retention};
 use curt_clicks::report::{FreshReports, ReportLag, Reports};
-use curt_core::ClockGuard;
 use curt_core::ports::{ClickDatabase, ClickReports, ClickStore};
+use curt_core::{ClockGuard, Dimension};
 use curt_http::{Readiness, RouterClicks};
 use curt_spool::{Spool, SpoolMetrics};
 use prometheus_client::registry::Registry;
@@ -21,6 +22,9 @@ use crate::config::{ClickSettings, Config};
 use crate::roles::{Role, Roles};
 use crate::supervisor::Supervisor;
 use crate::wiring::Stores;
+
+const COUNTRIES: &str = "clicks.countries";
+const NETWORKS: &str = "clicks.networks";
 
 /// What sees to it that counting is told about and does no harm.
 pub(crate) struct ClickWatchers {
@@ -119,7 +123,9 @@ impl ClickLine {
                 drop(spool);
             });
         }
-        let reports = Reports::new(reports, settings.retention.clicks_kept).with_lag(lag);
+        let reports = Reports::new(reports, settings.retention.clicks_kept)
+            .with_lag(lag)
+            .lacking(missing_files(settings));
         line.reports = Some(Arc::new(reports));
         Ok(line)
     }
@@ -156,18 +162,31 @@ fn count(
 pub(crate) fn reference(settings: &ClickSettings) -> anyhow::Result<ReferenceData> {
     Ok(ReferenceData {
         rules: settings.rules.clone(),
-        countries: countries(settings)?,
+        countries: addresses(COUNTRIES, settings.countries.as_deref())?,
+        networks: addresses(NETWORKS, settings.networks.as_deref())?,
     })
 }
 
-fn countries(settings: &ClickSettings) -> anyhow::Result<Countries> {
-    let Some(file) = &settings.countries else {
-        return Ok(Countries::none());
+fn addresses(setting: &str, file: Option<&Path>) -> anyhow::Result<AddressList> {
+    let Some(file) = file else {
+        return Ok(AddressList::none());
     };
-    Countries::open(file).with_context(|| {
+    AddressList::open(file).with_context(|| {
         format!(
-            "could not read clicks.countries, {}: \"make geoip\" fetches such a file",
+            "could not read {setting}, {}: \"make geoip\" fetches a file of countries",
             file.display()
         )
     })
+}
+
+/// Dimensions that have no values because a setting names no file.
+fn missing_files(settings: &ClickSettings) -> Vec<(Dimension, &'static str)> {
+    let mut missing = Vec::new();
+    if settings.countries.is_none() {
+        missing.extend([Dimension::Country, Dimension::City].map(|one| (one, COUNTRIES)));
+    }
+    if settings.networks.is_none() {
+        missing.push((Dimension::Network, NETWORKS));
+    }
+    missing
 }

@@ -56,8 +56,11 @@ fn spared(config: &Config) -> Vec<PathBuf> {
     let blocklist = config.blocklist.as_ref().map(|list| &list.path);
     let clicks = config.clicks.as_ref();
     let countries = clicks.and_then(|clicks| clicks.countries.as_ref());
+    let networks = clicks.and_then(|clicks| clicks.networks.as_ref());
     let rules = config.click_rules.path.as_ref();
-    let named = blocklist.into_iter().chain(countries).chain(rules);
+    let named = [blocklist, countries, networks, rules]
+        .into_iter()
+        .flatten();
     named.filter_map(|path| path.canonicalize().ok()).collect()
 }
 

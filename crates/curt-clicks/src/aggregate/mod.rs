@@ -153,6 +153,9 @@ impl Aggregate {
         row[field::REFERRER] = numbers.referrer;
         row[field::LANGUAGE] = numbers.language;
         row[field::ADDRESS] = self.rows.number_address(address);
+        for (column, detail) in row[field::DETAILS..].iter_mut().zip(numbers.details) {
+            *column = detail.unwrap_or(nothing);
+        }
         let rollups = &self.rollups;
         self.rows.push(at, &row, |column, number| {
             rollups.column_value(column, number)
@@ -209,6 +212,11 @@ fn count_human(hour: &mut Hour<'_>, numbers: &FactNumbers) {
     hour.count(Dimension::Device, numbers.device);
     hour.count(Dimension::Referrer, numbers.referrer);
     hour.count(Dimension::Language, numbers.language);
+    for (dimension, detail) in Dimension::DETAILS.into_iter().zip(numbers.details) {
+        if let Some(detail) = detail {
+            hour.count(dimension, detail);
+        }
+    }
 }
 
 fn count_orphan(hour: &mut Hour<'_>, outcome: &ClickOutcome) {

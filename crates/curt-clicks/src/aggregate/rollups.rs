@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 
 use super::subject_hours::{SubjectHours, VALUE_NUMBER_MAX, ValueCount, ValueSlot};
 use super::table::{AttributedLink, AttributedRef, Attributions, Numbered, SubjectIndex};
-use crate::classify::{Agent, Code, Device, Facts};
+use crate::classify::{Agent, Code, Device, Facts, Referrer};
 use crate::record::ClickRecord;
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(super) struct Rollups {
     texts: Numbered<Box<str>>,
     /// By address: the classifier gives out the same agent and referrer again and again.
     agents: HashMap<usize, AgentNumbers>,
-    referrers: HashMap<usize, (Arc<str>, u32)>,
+    referrers: HashMap<usize, ReferrerNumbers>,
     hours: SubjectHours,
     /// Of what grows besides the hours: texts and links.
     grown_bytes: usize,
@@ -40,6 +40,13 @@ struct AgentNumbers {
     system: u32,
 }
 
+/// The same of a referrer.
+struct ReferrerNumbers {
+    _held: Arc<Referrer>,
+    host: u32,
+    group: u32,
+}
+
 /// The numbers of a click's values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FactNumbers {
@@ -50,6 +57,8 @@ pub(super) struct FactNumbers {
     pub(super) device: u32,
     pub(super) referrer: u32,
     pub(super) language: u32,
+    /// By [`Dimension::DETAILS`].
+    pub(super) details: [Option<u32>; Dimension::DETAILS.len()],
 }
 
 /// One hour of one subject, to count in.
@@ -72,7 +81,7 @@ impl Rollups {
 
     pub(super) fn memory_bytes(&self) -> usize {
         let held = self.agents.len() * size_of::<(usize, AgentNumbers)>()
-            + self.referrers.len() * size_of::<(usize, (Arc<str>, u32))>();
+            + self.referrers.len() * size_of::<(usize, ReferrerNumbers)>();
         self.grown_bytes + ENTRY_SHARE * held + self.hours.memory_bytes()
     }
 
@@ -131,14 +140,25 @@ impl Rollups {
     /// The numbers of what a click says about itself.
     pub(super) fn numbers_of(&mut self, facts: &Facts) -> FactNumbers {
         let (browser, system) = self.numbers_of_agent(&facts.agent);
+        let (referrer, group) = self.numbers_of_referrer(&facts.referrer);
+        let details = Dimension::DETAILS.map(|dimension| match dimension {
+            Dimension::ReferrerGroup => Some(group),
+            Dimension::City => facts.place.city.as_deref().map(|city| self.number(city)),
+            Dimension::Network => facts.network.as_deref().map(|network| self.number(network)),
+            utm => {
+                let value = facts.utm.iter().find(|(known, _)| *known == utm);
+                value.map(|(_, value)| self.number(value))
+            }
+        });
         FactNumbers {
             class: facts.class as u32,
-            country: facts.country.number(),
+            country: facts.place.country.number(),
             browser,
             system,
             device: facts.agent.device as u32,
-            referrer: self.number_of_referrer(&facts.referrer),
+            referrer,
             language: facts.language.number(),
+            details,
         }
     }
 
@@ -157,15 +177,22 @@ impl Rollups {
         (browser, system)
     }
 
-    fn number_of_referrer(&mut self, referrer: &Arc<str>) -> u32 {
+    fn numbers_of_referrer(&mut self, referrer: &Arc<Referrer>) -> (u32, u32) {
         let address = Arc::as_ptr(referrer).addr();
-        if let Some((_, number)) = self.referrers.get(&address) {
-            return *number;
+        if let Some(known) = self.referrers.get(&address) {
+            return (known.host, known.group);
         }
-        let number = self.number(referrer);
-        self.referrers
-            .insert(address, (Arc::clone(referrer), number));
-        number
+        let (host, group) = (
+            self.number(&referrer.host),
+            self.number(referrer.group.name()),
+        );
+        let numbers = ReferrerNumbers {
+            _held: Arc::clone(referrer),
+            host,
+            group,
+        };
+        self.referrers.insert(address, numbers);
+        (host, group)
     }
 
     /// The number of what was followed, for the column of a block.

@@ -1,27 +1,29 @@
-//! From a click to what is counted about it: human or not, country, browser, system, device, referrer, language.
+//! From a click to what is counted about it: human or not, where from, browser, system, device, referrer, language, UTM
+//! parameters.
 //!
 //! Nothing of this is asked for on the redirect path. Strangers write the texts, so every value is bounded, and what
 //! cannot be told is [`UNKNOWN`].
 
+mod address_list;
 mod agent;
 mod code;
-mod country;
 mod language;
 mod referrer;
 mod rules;
+mod utm;
 
 use std::sync::Arc;
 
-use curt_core::ClickClass;
+use curt_core::{ClickClass, Dimension};
 use quick_cache::unsync::Cache;
 
+pub use address_list::{AddressList, AddressListError, AddressPlace};
 pub use agent::{Agent, Device};
 pub use code::Code;
-pub use country::{Countries, CountriesError};
-pub use rules::{BUILT_IN, ClickRules, RulesError, RulesProblem};
+pub use rules::{BUILT_IN, ClickRules, ReferrerGroup, RulesError, RulesProblem};
 
 use crate::record::{ClickRecord, Method};
-use country::CountryLookups;
+use address_list::AddressLookups;
 
 /// The value of what cannot be told.
 pub const UNKNOWN: &str = "unknown";
@@ -34,7 +36,10 @@ const REMEMBERED: usize = 16_384;
 /// What clicks are read by: rules and lists that are loaded at the start.
 pub struct ReferenceData {
     pub rules: Arc<ClickRules>,
-    pub countries: Countries,
+    /// Countries, and cities if it has any.
+    pub countries: AddressList,
+    /// Who runs the networks.
+    pub networks: AddressList,
 }
 
 impl Default for ReferenceData {
@@ -42,18 +47,20 @@ impl Default for ReferenceData {
     fn default() -> Self {
         Self {
             rules: ClickRules::built_in(),
-            countries: Countries::none(),
+            countries: AddressList::none(),
+            networks: AddressList::none(),
         }
     }
 }
 
 /// Reads clicks, and remembers what it has read before. One per consumer.
 pub struct Classifier {
-    rules: Arc<ClickRules>,
+    reference: Arc<ReferenceData>,
     agents: Cache<Box<[u8]>, Arc<Agent>>,
-    referrers: Cache<Box<[u8]>, Arc<str>>,
-    countries: CountryLookups,
-    direct: Arc<str>,
+    referrers: Cache<Box<[u8]>, Arc<Referrer>>,
+    places: AddressLookups<AddressPlace>,
+    networks: AddressLookups<Option<Arc<str>>>,
+    direct: Arc<Referrer>,
 }
 
 /// What a click says about itself.
@@ -61,12 +68,22 @@ pub struct Classifier {
 pub struct Facts {
     pub class: ClickClass,
     pub agent: Arc<Agent>,
-    /// Host of the page that led here, or [`DIRECT`].
-    pub referrer: Arc<str>,
-    /// Two letters of ISO 3166, or [`UNKNOWN`].
-    pub country: Code,
+    pub referrer: Arc<Referrer>,
+    pub place: AddressPlace,
+    /// The organisation that runs the visitor's network, where a list tells.
+    pub network: Option<Arc<str>>,
     /// Primary subtag of the preferred language, or [`UNKNOWN`].
     pub language: Code,
+    /// Values of the `utm_` parameters that the click has.
+    pub utm: Vec<(Dimension, Box<str>)>,
+}
+
+/// What led here.
+#[derive(Debug)]
+pub struct Referrer {
+    /// Of the page, or [`DIRECT`], or [`UNKNOWN`].
+    pub host: Box<str>,
+    pub group: ReferrerGroup,
 }
 
 impl Facts {
@@ -81,11 +98,15 @@ impl Classifier {
     #[must_use]
     pub fn new(reference: Arc<ReferenceData>) -> Self {
         Self {
-            rules: Arc::clone(&reference.rules),
             agents: Cache::new(REMEMBERED),
             referrers: Cache::new(REMEMBERED),
-            countries: CountryLookups::new(reference),
-            direct: DIRECT.into(),
+            places: AddressLookups::new(AddressPlace::read),
+            networks: AddressLookups::new(address_list::read_network),
+            direct: Arc::new(Referrer {
+                host: DIRECT.into(),
+                group: ReferrerGroup::Direct,
+            }),
+            reference,
         }
     }
 
@@ -95,8 +116,13 @@ impl Classifier {
             class: class(click, agent.device != Device::Bot),
             agent,
             referrer: self.referrer(click.referrer),
-            country: self.countries.country(click.address),
+            place: self.places.get(&self.reference.countries, click.address),
+            network: self.networks.get(&self.reference.networks, click.address),
             language: language::preferred(click.language),
+            utm: match click.utm.is_empty() {
+                true => Vec::new(),
+                false => utm::values(&click.utm.bytes().collect::<Vec<_>>()),
+            },
         }
     }
 
@@ -104,21 +130,25 @@ impl Classifier {
         if let Some(known) = self.agents.get(text) {
             return Arc::clone(known);
         }
-        let agent = Arc::new(self.rules.read(text));
+        let agent = Arc::new(self.reference.rules.read(text));
         self.agents.insert(text.into(), Arc::clone(&agent));
         agent
     }
 
-    fn referrer(&mut self, text: &[u8]) -> Arc<str> {
+    fn referrer(&mut self, text: &[u8]) -> Arc<Referrer> {
         if text.is_empty() {
             return Arc::clone(&self.direct);
         }
         if let Some(known) = self.referrers.get(text) {
             return Arc::clone(known);
         }
-        let host: Arc<str> = referrer::host(text).as_deref().unwrap_or(UNKNOWN).into();
-        self.referrers.insert(text.into(), Arc::clone(&host));
-        host
+        let host = referrer::host(text).unwrap_or_else(|| UNKNOWN.to_owned());
+        let referrer = Arc::new(Referrer {
+            group: self.reference.rules.referrer_group(&host),
+            host: host.into(),
+        });
+        self.referrers.insert(text.into(), Arc::clone(&referrer));
+        referrer
     }
 }
 

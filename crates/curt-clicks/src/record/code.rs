@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! version  1 byte: 1
-//! flags     1 byte: outcome (bits 0, 1), method (2, 3), prefetch (4), address of IP version 6 (5)
+//! flags     1 byte: outcome (bits 0, 1), method (2, 3), prefetch (4), address of IP version 6 (5), UTM parameters (6)
 //! time     varint, zigzag
 //! domain, generation, owner   varints
 //! address  4 or 16 bytes
 //! key, agent, referrer, language, tags   each a varint of its length, then its bytes
+//! utm      the same, if its flag is set
 //! ```
 //! A checksum is the business of whoever stores the record: the spool frames each with one, and so does Kafka.
 
@@ -17,6 +18,7 @@ use curt_core::{Attribution, DomainId, OwnerId, PackedTags, UnixMillis, varint};
 
 use super::{
     AGENT_BYTES_MAX, ClickRecord, LANGUAGE_BYTES_MAX, Method, Outcome, REFERRER_BYTES_MAX,
+    UTM_BYTES_MAX, UtmText,
 };
 
 const VERSION: u8 = 1;
@@ -25,7 +27,8 @@ const METHOD_SHIFT: u8 = 2;
 const TWO_BITS: u8 = 0b11;
 const PREFETCH: u8 = 1 << 4;
 const IP_VERSION_6: u8 = 1 << 5;
-const UNUSED_BITS: u8 = 0b1100_0000;
+const UTM: u8 = 1 << 6;
+const UNUSED_BITS: u8 = 1 << 7;
 
 /// Why bytes are not a click. None of these heals with time: the record is a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +73,10 @@ pub fn encode(click: &ClickRecord<'_>, out: &mut Vec<u8>) {
     put_text(out, click.language, LANGUAGE_BYTES_MAX);
     let tags = click.attribution.tags.as_bytes();
     put_text(out, tags, PackedTags::BYTES_MAX);
+    if !click.utm.is_empty() {
+        varint::push(out, click.utm.bytes().count() as u64);
+        out.extend(click.utm.bytes());
+    }
 }
 
 fn flags(click: &ClickRecord<'_>) -> u8 {
@@ -79,6 +86,9 @@ fn flags(click: &ClickRecord<'_>) -> u8 {
     }
     if click.address.is_ipv6() {
         flags |= IP_VERSION_6;
+    }
+    if !click.utm.is_empty() {
+        flags |= UTM;
     }
     flags
 }
@@ -122,8 +132,12 @@ pub fn decode(bytes: &[u8]) -> Result<ClickRecord<'_>, RecordError> {
         agent: rest.text("agent", AGENT_BYTES_MAX)?,
         referrer: rest.text("referrer", REFERRER_BYTES_MAX)?,
         language: rest.text("language", LANGUAGE_BYTES_MAX)?,
+        utm: UtmText::default(),
     };
     click.attribution.tags = rest.tags()?;
+    if flags & UTM != 0 {
+        click.utm = rest.utm()?;
+    }
     match rest.0 {
         [] => Ok(click),
         _ => Err(RecordError::Long),
@@ -215,6 +229,14 @@ impl<'a> Rest<'a> {
         PackedTags::from_bytes(packed).map_err(|_| RecordError::Range(WHAT))
     }
 
+    fn utm(&mut self) -> Result<UtmText<'a>, RecordError> {
+        const WHAT: &str = "utm";
+        match self.text(WHAT, UTM_BYTES_MAX)? {
+            [] => Err(RecordError::Range(WHAT)),
+            text => Ok(UtmText::from_bytes(text)),
+        }
+    }
+
     fn text(&mut self, what: &'static str, max: usize) -> Result<&'a [u8], RecordError> {
         let length = self.number(what)?;
         match usize::try_from(length) {
@@ -250,6 +272,7 @@ mod tests {
             agent: b"Agent/1.0",
             referrer: b"",
             language: b"de",
+            utm: UtmText::default(),
             attribution: Attribution::default(),
         }
     }
@@ -285,6 +308,39 @@ mod tests {
     }
 
     #[test]
+    fn utm_parameters_of_target_and_forwarded_query_are_kept() {
+        let (target, query) = (b"https://a.example/?x=1&utm_source=s&y=2", "q=1&utm_term=t");
+        for (target, query, kept) in [
+            (&target[..], Some(query), "utm_source=s&y=2&utm_term=t"),
+            (&target[..], None, "utm_source=s&y=2"),
+            (b"https://a.example/", Some(query), "utm_term=t"),
+            (b"https://a.example/utm_source=s", Some("q=1"), ""),
+            (b"https://a.example/?x=1", None, ""),
+            (b"https://a.example/#f?utm_source=s", None, ""),
+            (
+                b"https://a.example/?utm_source=s#f&utm_medium=m",
+                Some(query),
+                "utm_source=s&utm_term=t",
+            ),
+        ] {
+            let click = ClickRecord {
+                utm: UtmText::find(target, query),
+                ..attributed(sample(), b"\x01a")
+            };
+            let bytes = encoded(&click);
+            let read = decode(&bytes).unwrap();
+            assert_eq!(read.utm.bytes().collect::<Vec<_>>(), kept.as_bytes());
+            // A click without any takes no byte more than before.
+            let without = encoded(&attributed(sample(), b"\x01a")).len();
+            let added = if kept.is_empty() { 0 } else { kept.len() + 1 };
+            assert_eq!(bytes.len(), without + added);
+        }
+        let long = format!("utm_source={}", "s".repeat(400));
+        let utm = UtmText::find(b"https://a.example/?utm_term=t", Some(&long));
+        assert_eq!(utm.bytes().count(), UTM_BYTES_MAX);
+    }
+
+    #[test]
     fn long_texts_are_cut_and_no_click_is_longer_than_the_bound() {
         let long = vec![0xff; 5_000];
         let mut tags = Vec::new();
@@ -298,6 +354,7 @@ mod tests {
             agent: &long,
             referrer: &long,
             language: &long,
+            utm: UtmText::from_bytes(&long),
             attribution: Attribution {
                 owner: OwnerId(u64::MAX),
                 tags: PackedTags::from_bytes(&tags).unwrap(),
@@ -311,6 +368,7 @@ mod tests {
         assert_eq!(read.agent, &long[..512]);
         assert_eq!(read.referrer, &long[..512]);
         assert_eq!(read.language, &long[..64]);
+        assert_eq!(read.utm, UtmText::from_bytes(&long[..256]));
         assert_eq!(read.at, UnixMillis(i64::MIN));
         assert_eq!(read.attribution, click.attribution);
     }
@@ -333,7 +391,11 @@ mod tests {
         assert_eq!(changed(0, 2), Err(RecordError::Version(2)));
         assert_eq!(changed(1, 0b11), Err(RecordError::Range("outcome")));
         assert_eq!(changed(1, 0b1100), Err(RecordError::Range("method")));
-        assert_eq!(changed(1, 0b100_0000), Err(RecordError::Range("flags")));
+        assert_eq!(changed(1, 0b1000_0000), Err(RecordError::Range("flags")));
+        assert_eq!(changed(1, 0b100_0000), Err(RecordError::Short("utm")));
+        let mut empty = [&good[..], &[0]].concat();
+        empty[1] |= UTM;
+        assert_eq!(decode(&empty), Err(RecordError::Range("utm")));
         assert_eq!(changed(16, 65), Err(RecordError::Range("key")));
         let endless = [&good[..2], &[0xff; 20]].concat();
         assert_eq!(decode(&endless), Err(RecordError::Range("time")));
@@ -352,7 +414,7 @@ mod tests {
             (outcome, method, prefetch) in (0_usize..3, 0_usize..3, any::<bool>()),
             address in any::<IpAddr>(),
             (key, agent) in (any_text(64), any_text(512)),
-            (referrer, language) in (any_text(512), any_text(64)),
+            (referrer, language, utm) in (any_text(512), any_text(64), any_text(256)),
             (owner, tags) in (any::<u64>(), proptest::collection::vec("\\PC{0,16}", 0..8)),
         ) {
             let mut packed = Vec::new();
@@ -369,6 +431,7 @@ mod tests {
                 agent: &agent,
                 referrer: &referrer,
                 language: &language,
+                utm: UtmText::from_bytes(&utm),
                 attribution: Attribution {
                     owner: OwnerId(owner),
                     tags: PackedTags::from_bytes(&packed).unwrap(),
@@ -404,6 +467,10 @@ mod tests {
             sample(),
             attributed(sample(), b"\x01a\x02bc"),
             attributed(long, b""),
+            ClickRecord {
+                utm: UtmText::from_bytes(b"utm_source=s"),
+                ..sample()
+            },
         ];
         let words: [&[u8]; 5] = [
             b"\x80\x80",

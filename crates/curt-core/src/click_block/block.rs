@@ -123,7 +123,11 @@ impl BlockWriter {
         let details = details
             .iter()
             .map(|value| value.unwrap_or_default().as_bytes());
-        for (column, value) in self.columns.iter_mut().zip(values.into_iter().chain(details)) {
+        for (column, value) in self
+            .columns
+            .iter_mut()
+            .zip(values.into_iter().chain(details))
+        {
             column.push(value);
         }
     }

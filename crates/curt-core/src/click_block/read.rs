@@ -9,8 +9,8 @@ use super::block::{
 };
 use super::columns::Column;
 use super::field::{
-    ADDRESS, BROWSER, CLASS, COUNTRY, DETAILS, DEVICE, FIELDS, LANGUAGE, OUTCOME, OWNER, REFERRER, SYSTEM,
-    TAGS,
+    ADDRESS, BROWSER, CLASS, COUNTRY, DETAILS, DEVICE, FIELDS, LANGUAGE, OUTCOME, OWNER, REFERRER,
+    SYSTEM, TAGS,
 };
 use crate::click::{Click, ClickClass, ClickDetails, ClickOutcome, ClickSubject, Dimension};
 use crate::clock::UnixMillis;

@@ -93,6 +93,7 @@ pub(super) async fn show(
             generation: 0,
             outcome: Outcome::Base,
             attribution: curt_core::Attribution::default(),
+            utm: curt_clicks::record::UtmText::default(),
         };
         let client = Client::of(&method, &headers, caller.address);
         clicks.record(asked, &client, app.clock.now());

@@ -5,12 +5,12 @@ use std::sync::{Mutex, PoisonError};
 
 use curt_clicks::capture::Capture;
 use curt_clicks::classify::ClickRules;
-use curt_clicks::record::{ClickRecord, Method, Outcome};
+use curt_clicks::record::{ClickRecord, Method, Outcome, UtmText};
 use curt_core::{Attribution, DomainId, UnixMillis};
 use http::header::{ACCEPT_LANGUAGE, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName};
 
-use crate::redirect::Visitor;
+use crate::redirect::{FORWARDED_QUERY_BYTES_MAX, Visitor};
 
 /// The click writers of one server: one for each redirect worker, and one that the router's handlers share.
 pub struct Clicks {
@@ -29,6 +29,16 @@ pub(crate) struct RequestedLink<'a> {
     pub(crate) outcome: Outcome,
     /// Whose the link is and which tags it has now.
     pub(crate) attribution: Attribution<'a>,
+    /// Of the address that the visitor is sent to.
+    pub(crate) utm: UtmText<'a>,
+}
+
+/// The UTM parameters of a target and of the visitor's query, which is given if the link forwards it.
+pub(crate) fn find_utm<'a>(target: &'a [u8], query: Option<&'a str>) -> UtmText<'a> {
+    UtmText::find(
+        target,
+        query.filter(|query| query.len() <= FORWARDED_QUERY_BYTES_MAX),
+    )
 }
 
 impl RouterClicks {
@@ -79,6 +89,7 @@ fn click<'a>(
         agent: visitor.agent,
         referrer: visitor.referrer,
         language: visitor.language,
+        utm: asked.utm,
         attribution: asked.attribution,
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use curt_clicks::capture::Capture;
-use curt_clicks::record::{ClickRecord, Method, Outcome, decode};
+use curt_clicks::record::{ClickRecord, Method, Outcome, UtmText, decode};
 use curt_core::ports::{ClickSource, StreamRecord};
 use curt_core::{Attribution, DomainId, PortResult, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
@@ -99,6 +99,7 @@ pub(crate) fn click(number: u32) -> ClickRecord<'static> {
         agent: b"Mozilla/5.0 (X11; Linux x86_64; rv:142.0) Gecko/20100101 Firefox/142.0",
         referrer: b"https://news.example.com/today",
         language: b"de-CH,de;q=0.9,en;q=0.5",
+        utm: UtmText::default(),
         attribution: Attribution::default(),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Check {
     #[arg(long)]
     defaults: bool,
 
-    /// Print the built-in rules for user agents instead, as a file for clicks.rules
+    /// Print the built-in rules for user agents and referrers instead, as a file for clicks.rules
     #[arg(long, conflicts_with = "defaults")]
     rules: bool,
 

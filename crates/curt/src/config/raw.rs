@@ -285,6 +285,7 @@ pub(crate) struct Clicks {
     pub(crate) dead_letters_max: String,
     pub(crate) rules: String,
     pub(crate) countries: String,
+    pub(crate) networks: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,9 +1,10 @@
-//! The rules by which user agents are read.
+//! The rules by which user agents and referrers are read.
 //!
 //! All marks of all rules are found in one pass over the agent, by an automaton, and the rules then ask which were
 //! there. So the time is linear in the length of the agent plus one step per rule, whatever a stranger sends. Expressions
 //! were measured and left: uap-core's six hundred take half a millisecond for each new agent and 150 MB.
 
+mod hosts;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -13,10 +14,12 @@ use std::sync::{Arc, LazyLock};
 
 use aho_corasick::AhoCorasick;
 
+pub use hosts::ReferrerGroup;
 pub use parse::{RulesError, RulesProblem};
 
 use super::UNKNOWN;
 use super::agent::{Agent, Device};
+use hosts::Hosts;
 
 /// The rules that are compiled in; `clicks.rules` names a file in the same form.
 pub const BUILT_IN: &str = include_str!("../../../data/rules.txt");
@@ -26,7 +29,7 @@ const MARKS_MAX: usize = 2_048;
 /// Every mark is asked for in two ways: anywhere, and at the beginning.
 const WORDS: usize = 2 * MARKS_MAX / u64::BITS as usize;
 
-/// Ordered rules for classes, names of bots, browsers, systems and devices.
+/// Ordered rules for classes, names of bots, browsers, systems and devices, and the groups of referring hosts.
 #[derive(Debug)]
 pub struct ClickRules {
     automaton: AhoCorasick,
@@ -36,6 +39,7 @@ pub struct ClickRules {
     browsers: Section<Box<str>>,
     systems: Section<Box<str>>,
     devices: Section<Device>,
+    referrers: Hosts,
 }
 
 /// Rules in the order in which they are asked.
@@ -113,6 +117,12 @@ impl ClickRules {
             system: found.name(&self.systems),
             device,
         }
+    }
+
+    /// The group of a referring host in lower case.
+    #[must_use]
+    pub fn referrer_group(&self, host: &str) -> ReferrerGroup {
+        self.referrers.group(host)
     }
 
     #[must_use]

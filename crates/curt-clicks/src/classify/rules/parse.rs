@@ -4,6 +4,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use curt_core::limits::VALUE_BYTES_MAX;
 use hashbrown::HashMap;
 
+use super::hosts::{Hosts, ReferrerGroup};
 use super::{ClickRules, Condition, MARKS_MAX, Rule, Section, anywhere, at_beginning};
 use crate::classify::agent::Device;
 
@@ -39,15 +40,17 @@ enum Heading {
     Browsers,
     Systems,
     Devices,
+    Referrers,
 }
 
 impl Heading {
-    const ALL: [(Self, &str); 5] = [
+    const ALL: [(Self, &str); 6] = [
         (Self::Class, "class"),
         (Self::Bots, "bots"),
         (Self::Browsers, "browsers"),
         (Self::Systems, "systems"),
         (Self::Devices, "devices"),
+        (Self::Referrers, "referrers"),
     ];
 }
 
@@ -78,6 +81,7 @@ struct RulesDraft {
     browsers: Section<Box<str>>,
     systems: Section<Box<str>>,
     devices: Section<Device>,
+    referrers: Hosts,
 }
 
 impl RulesDraft {
@@ -101,6 +105,12 @@ impl RulesDraft {
         let heading = self
             .heading
             .ok_or("a rule stands before the first [section]")?;
+        if heading == Heading::Referrers {
+            let group = ReferrerGroup::named(name)
+                .ok_or_else(|| format!("{name:?} is no group; use search, social or mail"))?;
+            let mut hosts = marks.split('|').map(str::trim);
+            return hosts.try_for_each(|host| self.referrers.insert(host, group));
+        }
         for conditions in self.alternatives(marks)? {
             self.add_rule(heading, name, conditions)?;
         }
@@ -133,6 +143,7 @@ impl RulesDraft {
             Heading::Browsers => push(&mut self.browsers, name.into(), conditions),
             Heading::Systems => push(&mut self.systems, name.into(), conditions),
             Heading::Devices => push(&mut self.devices, device(name)?, conditions),
+            Heading::Referrers => Ok(()),
         }
     }
 
@@ -226,6 +237,7 @@ impl RulesDraft {
             browsers: self.browsers,
             systems: self.systems,
             devices: self.devices,
+            referrers: self.referrers,
         })
     }
 }

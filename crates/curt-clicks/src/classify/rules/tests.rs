@@ -1,7 +1,7 @@
 use super::*;
 
 /// A file with one rule in every section.
-const SMALL: &str = "[class]\nhuman = person\n[bots]\nRobot = robot\n[browsers]\nOurs = ours/\n[systems]\nOS = os/\n[devices]\nmobile = phone\n";
+const SMALL: &str = "[class]\nhuman = person\n[bots]\nRobot = robot\n[browsers]\nOurs = ours/\n[systems]\nOS = os/\n[devices]\nmobile = phone\n[referrers]\nsearch = find.example\n";
 
 fn changed(from: &str, to: &str) -> Result<ClickRules, RulesError> {
     assert!(SMALL.contains(from));
@@ -62,7 +62,15 @@ fn wrong_files_are_refused_with_line_and_reason() {
         ("Ours = ours/", "Ours = über", 6, "the mark"),
         ("Ours = ours/", "Ours = \"ours/", 6, "not closed"),
         ("Ours = ours/", "Ours = \"ours\"/", 6, "expected & or |"),
-        ("[devices]\nmobile = phone\n", "", 8, "[devices] is missing"),
+        (
+            "[devices]\nmobile = phone\n",
+            "",
+            10,
+            "[devices] is missing",
+        ),
+        ("search = find", "direct = find", 12, "is no group"),
+        ("find.example", "find.example | ", 12, "is no host"),
+        ("find.example", "https://find.example", 12, "is no host"),
     ] {
         let error = changed(from, to).unwrap_err();
         assert_eq!(error.line, line, "{error}");

@@ -19,7 +19,7 @@ use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
 use crate::consume::{ConsumerMetrics, ConsumerPorts, ConsumerSettings, Pipeline};
-use crate::record::{self, ClickRecord, Method, Outcome};
+use crate::record::{self, ClickRecord, Method, Outcome, UtmText};
 
 pub(super) const BROWSER: &[u8] =
     b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
@@ -147,6 +147,7 @@ pub(super) fn click(key: &str, visitor: u32) -> ClickRecord<'_> {
         agent: BROWSER,
         referrer: b"https://news.example/today",
         language: b"de-DE,de;q=0.9",
+        utm: UtmText::default(),
         attribution: attribution(key),
     }
 }

@@ -158,6 +158,10 @@ impl Worker {
             generation,
             outcome: Outcome::Redirected,
             attribution,
+            utm: clicks::find_utm(
+                hit.location_bytes(),
+                get.query.filter(|_| hit.forward_query()),
+            ),
         };
         // A full spool counts what it drops.
         let _written = capture.record(&clicks::by_worker(asked, &get.visitor, address, now));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
 use curt_accounts::{CallerId, ConstantTime};
-use curt_clicks::record::Outcome;
+use curt_clicks::record::{Outcome, UtmText};
 use curt_core::limits::PASSWORD_BYTES_MAX;
 use curt_core::ports::SpendReply;
 use curt_core::{Attribution, DomainId, Link, LinkRef, PackedTags, PortResult, Scope, Visibility};
@@ -19,7 +19,7 @@ use crate::metrics::RedirectOutcome;
 use crate::pages::{self, negotiate::prefers_html};
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
-use crate::redirect::clicks::{Client, RequestedLink};
+use crate::redirect::clicks::{Client, RequestedLink, find_utm};
 use crate::redirect::{RedirectFields, Resolved};
 use crate::settings::PrivateDenied;
 use crate::state::App;
@@ -87,6 +87,7 @@ impl<'a> ClickRecord<'a> {
                 generation: 0,
                 outcome: Outcome::Absent,
                 attribution: Attribution::default(),
+                utm: UtmText::default(),
             });
         }
         self.answered(sent)
@@ -105,6 +106,10 @@ impl<'a> ClickRecord<'a> {
                     generation,
                     outcome: Outcome::Redirected,
                     attribution,
+                    utm: find_utm(
+                        hit.location_bytes(),
+                        self.query.filter(|_| hit.forward_query()),
+                    ),
                 });
                 let now = self.app.clock.now();
                 Ok(self.fields.respond(&hit, self.query, now))
@@ -268,6 +273,10 @@ impl<'a> ClickRecord<'a> {
                 owner: link.owner,
                 tags: PackedTags::from_packed(&tags),
             },
+            utm: find_utm(
+                link.target.as_str().as_bytes(),
+                self.query.filter(|_| link.forward_query),
+            ),
         };
         let counts = link.max_clicks.is_some() && {
             let (rules, now) = (&self.app.click_rules, self.app.clock.now());

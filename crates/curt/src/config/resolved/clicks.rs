@@ -20,6 +20,7 @@ pub(crate) struct ClickSettings {
     pub(crate) retention: RetentionSettings,
     pub(crate) rules: Arc<ClickRules>,
     pub(crate) countries: Option<PathBuf>,
+    pub(crate) networks: Option<PathBuf>,
 }
 
 /// Rules for user agents, which tell people from programs also where clicks are not written down.
@@ -87,7 +88,7 @@ pub(super) fn resolve(
         return Err(ConfigError::new(message));
     }
     let clicks_kept = at("clicks.retention", units::duration_or_never(&raw.retention))?;
-    let countries = Some(&raw.countries).filter(|path| !path.is_empty());
+    let file = |path: &str| (!path.is_empty()).then(|| PathBuf::from(path));
     Ok(Some(ClickSettings {
         folder: spool_folder.to_path_buf(),
         flush: ConsumerSettings {
@@ -116,6 +117,7 @@ pub(super) fn resolve(
             ..RetentionSettings::default()
         },
         rules: rules.clone(),
-        countries: countries.map(PathBuf::from),
+        countries: file(&raw.countries),
+        networks: file(&raw.networks),
     }))
 }

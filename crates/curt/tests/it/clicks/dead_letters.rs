@@ -126,6 +126,7 @@ fn encoded_click() -> Vec<u8> {
         agent: b"agent",
         referrer: b"",
         language: b"de",
+        utm: record::UtmText::default(),
         attribution: Attribution::default(),
     };
     record::encode(&click, &mut bytes);

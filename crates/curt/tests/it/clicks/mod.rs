@@ -7,6 +7,7 @@ mod clock;
 mod crowded_out;
 mod damaged;
 mod dead_letters;
+mod details;
 mod exact;
 mod fresh;
 mod full_spool;
