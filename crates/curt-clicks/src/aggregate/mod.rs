@@ -8,6 +8,7 @@
 //! gives its rollups away with [`Aggregate::take`]. Those of any parts of a stream add up to those of the whole.
 
 mod click_rows;
+mod fact_numbers;
 mod rollups;
 mod salts;
 mod subject_hours;
@@ -26,7 +27,8 @@ pub use salts::{SaltWanted, Salts};
 use crate::classify::{Classifier, ReferenceData};
 use crate::record::{ClickRecord, Outcome};
 use click_rows::{ClickRows, RowNumbers};
-use rollups::{FactNumbers, Hour, Rollups};
+use fact_numbers::FactNumbers;
+use rollups::{Hour, Rollups};
 use table::SubjectIndex;
 
 /// A click may be this far ahead of the consumer's clock, which may be another machine's.

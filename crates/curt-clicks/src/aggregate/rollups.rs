@@ -15,6 +15,7 @@ use curt_core::{
 };
 use hashbrown::HashMap;
 
+use super::fact_numbers::{AgentNumbers, FactNumbers, ReferrerNumbers};
 use super::subject_hours::{SubjectHours, VALUE_NUMBER_MAX, ValueCount, ValueSlot};
 use super::table::{AttributedLink, AttributedRef, Attributions, Numbered, SubjectIndex};
 use crate::classify::{Agent, Code, Device, Facts, Referrer};
@@ -31,34 +32,6 @@ pub(super) struct Rollups {
     hours: SubjectHours,
     /// Of what grows besides the hours: texts and links.
     grown_bytes: usize,
-}
-
-/// The numbers of what an agent says. While it is held here, no other can be at its address.
-struct AgentNumbers {
-    _held: Arc<Agent>,
-    browser: u32,
-    system: u32,
-}
-
-/// The same of a referrer.
-struct ReferrerNumbers {
-    _held: Arc<Referrer>,
-    host: u32,
-    group: u32,
-}
-
-/// The numbers of a click's values.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FactNumbers {
-    pub(super) class: u32,
-    pub(super) country: u32,
-    pub(super) browser: u32,
-    pub(super) system: u32,
-    pub(super) device: u32,
-    pub(super) referrer: u32,
-    pub(super) language: u32,
-    /// By [`Dimension::DETAILS`].
-    pub(super) details: [Option<u32>; Dimension::DETAILS.len()],
 }
 
 /// One hour of one subject, to count in.

@@ -74,7 +74,7 @@ impl Default for ConsumerSettings {
     fn default() -> Self {
         Self {
             window: Duration::from_secs(120),
-            window_bytes_max: 64 << 20,
+            window_bytes_max: 16 << 20,
             read_bytes_max: 32 << 20,
             poll_max: 4_000,
             cpu_share: 1.0,

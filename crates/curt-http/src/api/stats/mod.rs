@@ -16,6 +16,7 @@ mod click_routes;
 mod clicks;
 mod csv;
 mod feeds;
+mod filter;
 mod live;
 mod live_routes;
 mod position;

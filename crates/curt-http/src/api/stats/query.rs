@@ -12,6 +12,7 @@ use url::form_urlencoded;
 use utoipa::IntoParams;
 
 use super::body::{BucketName, ClassName, DimensionName};
+use super::filter::{filter, named_class};
 use super::out_of_range;
 use super::subject::Which;
 use crate::api::query::{number, values};
@@ -20,24 +21,6 @@ use crate::problem::{Problem, ProblemCode};
 
 const TOP_DEFAULT: usize = 10;
 const CLICKS_DEFAULT: usize = 50;
-
-/// By what clicks are filtered besides their class.
-const FILTERED: [Dimension; 14] = [
-    Dimension::Country,
-    Dimension::Browser,
-    Dimension::System,
-    Dimension::Device,
-    Dimension::Referrer,
-    Dimension::Language,
-    Dimension::ReferrerGroup,
-    Dimension::UtmSource,
-    Dimension::UtmMedium,
-    Dimension::UtmCampaign,
-    Dimension::UtmTerm,
-    Dimension::UtmContent,
-    Dimension::City,
-    Dimension::Network,
-];
 
 // The parameters below can hold only literal numbers.
 const _: () = assert!(REPORT_VALUES_MAX == 1_000 && PAGE_CLICKS_MAX == 1_000);
@@ -291,17 +274,6 @@ pub(super) fn clicks(text: &str, now: UnixMillis) -> Result<(ClicksQuery, Which)
     Ok((query, Which { tag, owner }))
 }
 
-/// What clicks must have, by the values of class and [`FILTERED`].
-fn filter([class, values @ ..]: [Option<String>; 15]) -> Result<ClickFilter, Problem> {
-    let values = FILTERED.into_iter().zip(values);
-    Ok(ClickFilter {
-        class: class.as_deref().map(named_class).transpose()?,
-        values: values
-            .filter_map(|(dimension, value)| Some((dimension, value?.into())))
-            .collect(),
-    })
-}
-
 /// For all clicks of a range: pages do not exist.
 pub(super) fn clicks_for_file(
     text: &str,
@@ -351,12 +323,6 @@ pub(super) fn dimension(name: &str, known: &[DimensionName]) -> Result<Dimension
             let detail = format!("Clicks are counted by {}.", names.join(", "));
             Problem::new(ProblemCode::NotFound).detail(detail)
         })
-}
-
-fn named_class(name: &str) -> Result<ClickClass, Problem> {
-    ClickClass::named(name).ok_or_else(|| {
-        Problem::invalid_field("class", "value", "Must be human, bot, prefetch or head.")
-    })
 }
 
 fn range(

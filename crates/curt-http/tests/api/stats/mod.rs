@@ -1,5 +1,6 @@
 //! Reports on clicks.
 
+mod details;
 mod feed;
 mod reports;
 mod single_clicks;
