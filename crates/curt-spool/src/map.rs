@@ -99,7 +99,7 @@ impl MappedWriter {
     }
 }
 
-/// `make miri` runs these under Miri, which knows no mapped files: the memory is anonymous.
+/// Miri can run these, though it knows no mapped files: the memory is anonymous.
 #[cfg(test)]
 mod tests {
     use std::thread;
