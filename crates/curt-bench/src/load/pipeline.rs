@@ -2,6 +2,7 @@
 //! batches, several in flight on a connection. For servers that share their cores with it. Answers are counted and
 //! judged; latencies are not measured, since a batch waits for itself.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read as _};
 use std::time::{Duration, Instant};
 
@@ -47,7 +48,7 @@ impl PipelineReport {
 /// A connection with what it waits for.
 struct Pipe {
     connection: Connection,
-    tickets: std::collections::VecDeque<u64>,
+    tickets: VecDeque<u64>,
     incoming: Vec<u8>,
 }
 
@@ -89,8 +90,8 @@ pub fn pipeline(load: &RedirectLoad) -> Result<PipelineReport, LoadError> {
 struct Run<'a> {
     traffic: Redirects<'a>,
     pipes: Vec<Pipe>,
-    /// Connections that wait for nothing.
-    resting: Vec<usize>,
+    /// Connections that wait for nothing, in turn: the server closes one that is idle for a minute.
+    resting: VecDeque<usize>,
     epoll: OwnedFd,
     buffer: Vec<u8>,
     sent: u64,
@@ -131,7 +132,7 @@ impl Run<'_> {
     /// Sends what has fallen due, as far as connections rest.
     fn send_due(&mut self, due: u64) -> Result<(), LoadError> {
         while self.sent < due
-            && let Some(place) = self.resting.pop()
+            && let Some(place) = self.resting.pop_front()
         {
             let batch = (due - self.sent).min(BATCH);
             let Pipe {
@@ -195,7 +196,7 @@ impl Run<'_> {
         pipe.incoming.drain(..read);
         if pipe.tickets.is_empty() && !self.resting.contains(&place) {
             pipe.connection.flight = None;
-            self.resting.push(place);
+            self.resting.push_back(place);
         }
         Ok(())
     }
