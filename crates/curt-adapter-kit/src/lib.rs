@@ -12,6 +12,7 @@ pub mod address;
 pub mod click_blocks;
 pub mod click_days;
 mod effect;
+mod encoded_window;
 mod ledger_form;
 mod lock_file;
 mod off_runtime;
@@ -23,6 +24,7 @@ mod schema;
 mod varint;
 
 pub use effect::Effect;
+pub use encoded_window::EncodedWindow;
 pub use ledger_form::refuse_cursor_form;
 pub use lock_file::LockFile;
 pub use off_runtime::off_runtime;

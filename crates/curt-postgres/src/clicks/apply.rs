@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use curt_adapter_kit::Effect;
-use curt_adapter_kit::rollup_runs::{self, NewRun};
-use curt_core::click_block::NewBlock;
+use curt_adapter_kit::{Effect, EncodedWindow};
+use curt_core::PortResult;
 use curt_core::ports::{ClickWindow, StreamPartition};
-use curt_core::{ErrorKind, PortError, PortResult};
 use deadpool_postgres::Transaction;
 use tokio_postgres::{Error, Row};
 
@@ -35,37 +33,13 @@ pub(super) async fn offset(
     Ok(offset.cast_unsigned())
 }
 
-/// A flush as it is stored.
-struct EncodedWindow {
-    partition: StreamPartition,
-    from: u64,
-    to: u64,
-    runs: Vec<NewRun>,
-    blocks: Vec<NewBlock>,
-}
-
 pub(super) async fn apply(engine: &Engine, flush: ClickWindow) -> PortResult<bool> {
-    // Before there is a transaction, which would hold its connection and its lock meanwhile.
-    let encoded = curt_adapter_kit::off_runtime(BACKEND, OP, move || encode(flush)).await?;
+    let encoded = EncodedWindow::encode(BACKEND, OP, flush).await?;
     let mut client = engine.client(OP).await?;
     let timeout = statement_timeout(engine.flush_timeout());
     let work = run(&mut client, &encoded, &timeout);
     let done = engine.within_flush_timeout(OP, Effect::Unknown, work).await;
     engine.finish(OP, Effect::Unknown, client, done)
-}
-
-fn encode(window: ClickWindow) -> PortResult<EncodedWindow> {
-    let runs = rollup_runs::encode(&window.days).map_err(|damaged| {
-        let detail = "a window cannot be encoded; please report this";
-        PortError::new(ErrorKind::Bug, BACKEND, OP, detail).with_source(damaged)
-    })?;
-    Ok(EncodedWindow {
-        partition: window.partition,
-        from: window.from,
-        to: window.to,
-        runs,
-        blocks: window.blocks,
-    })
 }
 
 /// Lets the engine end a statement by itself before the deadline, so that its clear answer comes first.

@@ -1,39 +1,10 @@
 //! Adding a flush.
 
-use curt_adapter_kit::click_days::Damaged;
-use curt_adapter_kit::rollup_runs::{self, NewRun};
-use curt_core::click_block::NewBlock;
-use curt_core::ports::{ClickWindow, StreamPartition};
+use curt_adapter_kit::EncodedWindow;
+use curt_core::ports::StreamPartition;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::{blocks, runs};
-
-/// A flush as it is stored.
-pub(super) struct EncodedWindow {
-    partition: StreamPartition,
-    from: u64,
-    to: u64,
-    runs: Vec<NewRun>,
-    blocks: Vec<NewBlock>,
-}
-
-impl EncodedWindow {
-    pub(super) fn of(window: ClickWindow) -> Result<Self, Damaged> {
-        Ok(Self {
-            partition: window.partition,
-            from: window.from,
-            to: window.to,
-            runs: rollup_runs::encode(&window.days)?,
-            blocks: window.blocks,
-        })
-    }
-
-    /// Rows that it adds.
-    pub(super) fn rows(&self) -> usize {
-        let chunks = self.runs.iter().map(|run| run.chunks.len()).sum::<usize>();
-        self.runs.len() + chunks + self.blocks.len()
-    }
-}
 
 pub(super) fn offset(
     connection: &Connection,

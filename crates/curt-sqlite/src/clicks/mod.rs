@@ -13,19 +13,16 @@ use std::fs;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_adapter_kit::{click_blocks, off_runtime, rollup_runs};
+use curt_adapter_kit::{EncodedWindow, click_blocks, rollup_runs};
 use curt_core::ports::{
     ClickDamage, ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow,
     HourRange, Salt, StreamPartition, Top,
 };
-use curt_core::{
-    ClickSubject, Day, Dimension, ErrorKind, PortError, PortResult, Rollup, UnixMillis,
-};
+use curt_core::{ClickSubject, Day, Dimension, PortResult, Rollup, UnixMillis};
 
 use super::Sqlite;
 use super::disk;
 use super::failure::BACKEND;
-use apply::EncodedWindow;
 
 pub(super) struct SqliteClicks {
     db: Arc<Sqlite>,
@@ -49,14 +46,7 @@ impl ClickStore for SqliteClicks {
 
     async fn apply(&self, flush: ClickWindow) -> PortResult<bool> {
         const OP: &str = "add clicks";
-        // Not in the writer, which others wait for, nor on the runtime: it takes a while.
-        let encoded = off_runtime(BACKEND, OP, move || {
-            EncodedWindow::of(flush).map_err(|damaged| {
-                let detail = "a window cannot be encoded; please report this";
-                PortError::new(ErrorKind::Bug, BACKEND, OP, detail).with_source(damaged)
-            })
-        })
-        .await?;
+        let encoded = EncodedWindow::encode(BACKEND, OP, flush).await?;
         let write = self.db.writer.write(OP, encoded.rows(), move |work| {
             apply::apply(work.connection, &encoded)
         });
