@@ -32,10 +32,10 @@ const TAGS_READ_MAX: usize = 2 * TAGS_MAX;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewLink)]
 pub(crate) struct NewLinkBody {
-    /// Where the link leads: an absolute http or https address without user name or password, not on this server.
+    /// Where the link leads: an http or https address without user name or password, not on this server. `example.com/page`
+    /// is read as `https://example.com/page`.
     #[schema(
-        format = "uri",
-        pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/\\?#@]",
+        pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://[^/\\?#@]|[^\s/\\?#@:]+\.[^\s/\\?#@:.])",
         max_length = 8192,
         example = "https://example.com/a/long/path?with=query"
     )]
@@ -130,8 +130,7 @@ pub(crate) struct EditLinkBody {
     #[schema(
         value_type = String,
         required = false,
-        format = "uri",
-        pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://[^/\\?#@]",
+        pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://[^/\\?#@]|[^\s/\\?#@:]+\.[^\s/\\?#@:.])",
         max_length = 8192,
         example = "https://example.com/another/path"
     )]

@@ -44,7 +44,7 @@ fn targets() -> Rows {
         (json!({"target": "file:///etc/passwd"}), "target/target_scheme"),
         (json!({"target": "ftp://example.com/"}), "target/target_scheme"),
         (json!({"target": "mailto:a@example.com"}), "target/target_scheme"),
-        (json!({"target": "example.com"}), "target/target_syntax"),
+        (json!({"target": "foo"}), "target/target_syntax"),
         (json!({"target": "/path"}), "target/target_syntax"),
         (json!({"target": "//example.com"}), "target/target_syntax"),
         (json!({"target": "https://"}), "target/target_syntax"),

@@ -12,7 +12,7 @@ fn bad_targets() -> Vec<(String, &'static str)> {
     [
         ("", "target_empty"),
         ("   ", "target_empty"),
-        ("example.com/no-scheme", "target_syntax"),
+        ("no-host-and-no-scheme", "target_syntax"),
         ("/relative", "target_syntax"),
         ("https://", "target_syntax"),
         ("https://exa mple.com/", "target_syntax"),
