@@ -54,7 +54,7 @@ pub use error::{ErrorKind, PortError, PortResult};
 pub use field::{Field, FieldError, FieldErrors};
 pub use key::{DomainId, Key, LinkId, LinkRef};
 pub use key_rules::{KeyRefusal, KeyRules};
-pub use link::{KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
+pub use link::{GoneCause, KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
 pub use low_priority::{lower_priority, spawn_low_priority};
 pub use owner::OwnerId;
 pub use placement::{Epoch, NodeIndex, ShardId, ShardMap};

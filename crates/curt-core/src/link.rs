@@ -49,8 +49,20 @@ pub enum Availability {
     Live,
     /// As if it had never been: 404.
     Absent,
-    /// It was there and is no more: 410.
-    Gone,
+    /// Its time has not come yet: 404.
+    Scheduled,
+    /// It was there and leads nowhere now: 410.
+    Gone(GoneCause),
+}
+
+/// Why a link leads nowhere any more, by state and time alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoneCause {
+    Expired,
+    /// Switched off, it or its owner's account; may come back.
+    Disabled,
+    /// Deleted by its owner, or purged some time after its expiry.
+    Deleted,
 }
 
 impl Availability {
@@ -62,9 +74,12 @@ impl Availability {
     ) -> Self {
         match state {
             LinkState::Seeded => Self::Absent,
-            LinkState::Deleted | LinkState::Disabled => Self::Gone,
-            LinkState::Active if expires_at.is_some_and(|at| at <= now) => Self::Gone,
-            LinkState::Active if valid_since.is_some_and(|at| at > now) => Self::Absent,
+            LinkState::Deleted => Self::Gone(GoneCause::Deleted),
+            LinkState::Disabled => Self::Gone(GoneCause::Disabled),
+            LinkState::Active if expires_at.is_some_and(|at| at <= now) => {
+                Self::Gone(GoneCause::Expired)
+            }
+            LinkState::Active if valid_since.is_some_and(|at| at > now) => Self::Scheduled,
             LinkState::Active => Self::Live,
         }
     }

@@ -1,4 +1,5 @@
-// The pages work without this. It adds copying to the clipboard, and selects a short link when it gets the focus.
+// The pages work without this. It adds copying to the clipboard, selects a short link when it gets the focus, shows
+// passwords on demand, and puts times into the visitor's zone.
 "use strict";
 
 async function copy(field) {
@@ -30,6 +31,24 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     }, 2000);
   });
   field.addEventListener("focus", () => field.select());
+}
+
+for (const button of document.querySelectorAll("button[data-reveal]")) {
+  const field = document.getElementById(button.dataset.reveal);
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const shows = field.type === "password";
+    field.type = shows ? "text" : "password";
+    button.textContent = shows ? "Hide" : "Show";
+  });
+}
+
+for (const time of document.querySelectorAll("time[datetime]")) {
+  const at = new Date(time.dateTime);
+  if (!Number.isNaN(at.getTime())) {
+    time.title = time.textContent;
+    time.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  }
 }
 
 // A link into the API page should find its operation open.

@@ -27,6 +27,7 @@ mod tasks;
 
 pub use body_budget::BodyBudget;
 pub use metrics::HttpMetrics;
+pub use pages::PageSettings;
 pub use readiness::{Check, FailedCheck, Impact, Readiness};
 pub use redirect::clicks::{Clicks, RouterClicks};
 pub use scans::{AbandonedReads, ScanSettings, Scans};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::pages::PageSettings;
 use crate::scans::ScanSettings;
 
 /// Everything that the HTTP surface can be told.
@@ -16,6 +17,7 @@ pub struct HttpSettings {
     pub api: ApiSettings,
     pub scans: ScanSettings,
     pub feeds: FeedSettings,
+    pub pages: PageSettings,
 }
 
 impl HttpSettings {

@@ -26,7 +26,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use curt_core::ports::{LinkChange, LinkPorts, LinkStore};
-use curt_core::{Clock, ErrorKind, PortError, PortResult, UnixMillis};
+use curt_core::{Clock, ErrorKind, FieldError, OwnerId, PortError, PortResult, UnixMillis};
 use curt_keys::KeySupply;
 
 use crate::admit::AdmissionRules;
@@ -85,6 +85,21 @@ impl Links {
     #[must_use]
     pub fn settings(&self) -> &LinkSettings {
         &self.settings
+    }
+
+    /// Returns what is wrong with a link that a visitor without credentials typed, as far as it can be told to anybody:
+    /// not whether its target is blocked.
+    #[must_use]
+    pub fn check_typed(&self, target: &str, alias: Option<&str>) -> Vec<FieldError> {
+        let blocklist = Blocklist::default();
+        let rules = self.admission_rules(&blocklist, self.clock.now());
+        let typed = NewLink {
+            target: target.to_owned(),
+            alias: alias.map(str::to_owned),
+            ..NewLink::default()
+        };
+        let checked = admit::new_link(&rules, OwnerId::ANONYMOUS, typed);
+        checked.err().unwrap_or_default()
     }
 
     fn admission_rules<'a>(

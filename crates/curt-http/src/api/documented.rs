@@ -179,8 +179,9 @@ documented! {
         LinkNotFound BodyTimeout BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput TooManyAtOnce Internal
         StoreUnavailable TooManyBodies;
     FollowProblems: SignInNeeded CredentialsInvalid LinkPasswordWrong ScopeMissing LinkForbidden BrowserNeeded
-        LinkNotFound LinkGone LinkBlocked UriTooLong RateLimited Internal StoreUnavailable;
-    UnlockProblems: MalformedRequest LinkPasswordWrong CrossSite BrowserNeeded LinkNotFound MethodNotAllowed
-        BodyTimeout LinkGone LinkBlocked BodyTooLarge UriTooLong UnsupportedMediaType RateLimited TooManyAtOnce
+        LinkNotFound LinkScheduled LinkGone LinkExpired LinkDisabled LinkExhausted LinkBlocked UriTooLong RateLimited
+        Internal StoreUnavailable;
+    UnlockProblems: MalformedRequest LinkPasswordWrong CrossSite BrowserNeeded LinkNotFound LinkScheduled
+        MethodNotAllowed BodyTimeout LinkGone LinkExpired LinkDisabled LinkExhausted LinkBlocked BodyTooLarge UriTooLong UnsupportedMediaType RateLimited TooManyAtOnce
         Internal StoreUnavailable TooManyBodies;
 }

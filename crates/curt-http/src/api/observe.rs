@@ -23,7 +23,7 @@ use tracing::Instrument;
 
 use super::leftover::SharedBody;
 use crate::metrics::{RequestLabels, RouteLabels};
-use crate::pages::{self, negotiate::prefers_html};
+use crate::pages::{self, PageRequest, negotiate::prefers_html};
 use crate::problem::{Problem, ProblemCode};
 use crate::redirect::SECURE_ONLY;
 use crate::state::App;
@@ -68,8 +68,8 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
 }
 
 async fn answer(app: &App, request: Request, next: Next) -> Response {
-    let html = prefers_html(request.headers());
     let (parts, body) = request.into_parts();
+    let for_page = prefers_html(&parts.headers).then(|| PageRequest::of(app, &parts));
     let body = SharedBody::new(body);
     let request = Request::from_parts(parts, Body::new(body.clone()));
     let mut response = if uri_bytes(&request) > HTTP_URI_BYTES_MAX {
@@ -85,8 +85,8 @@ async fn answer(app: &App, request: Request, next: Next) -> Response {
         if problem.code() == ProblemCode::Overloaded {
             app.metrics.requests_shed.inc();
         }
-        if html {
-            response = pages::problem_page(&problem, response);
+        if let Some(asked) = &for_page {
+            response = pages::problem_page(app, asked, &problem, response).await;
         }
         response
             .headers_mut()

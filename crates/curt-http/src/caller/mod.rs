@@ -52,19 +52,23 @@ impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
+        Ok(Self::of(app, parts))
+    }
+}
+
+impl Caller {
+    pub(crate) fn of(app: &App, parts: &Parts) -> Self {
         let base = app.public.base();
-        Ok(Self {
+        Self {
             address: address::of(parts, &app.settings.api.trusted_proxies),
             header: credential_in_headers(&parts.headers),
             cookie: cookie::session(&parts.headers, base).map(str::to_owned),
             browser: cookie::browser(&parts.headers, base).map(str::to_owned),
             site: SendingSite::from_headers(&parts.headers, base),
             changes: !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS),
-        })
+        }
     }
-}
 
-impl Caller {
     /// Whom the request acts for, if it shows anything. What is shown must be good.
     pub(crate) async fn principal(
         &self,

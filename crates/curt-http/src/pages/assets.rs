@@ -1,35 +1,50 @@
 //! Style sheet, script and icon, under addresses that change with their content, so that browsers may keep them for
 //! ever.
 
-use std::sync::LazyLock;
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
 
-use axum::extract::Path;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use data_encoding::HEXLOWER;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 
+use super::brand::PageSettings;
 use crate::problem::{Problem, ProblemCode};
+use crate::state::App;
 
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const ONE_DAY: &str = "public, max-age=86400";
 
-struct Asset {
+#[derive(Clone, Debug)]
+pub(super) struct Asset {
     /// The last part of its address.
     name: String,
     media_type: &'static str,
-    content: &'static str,
+    pub(super) content: Cow<'static, str>,
 }
 
 impl Asset {
-    fn new(stem: &str, ending: &str, media_type: &'static str, content: &'static str) -> Self {
-        let digest = HEXLOWER.encode(&Sha256::digest(content)[..8]);
+    pub(super) fn new(
+        stem: &str,
+        ending: &str,
+        media_type: &'static str,
+        content: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let content = content.into();
+        let digest = HEXLOWER.encode(&Sha256::digest(content.as_bytes())[..8]);
         Self {
             name: format!("{stem}-{digest}.{ending}"),
             media_type,
             content,
         }
+    }
+
+    /// The address that pages refer to it by.
+    pub(super) fn address(&self) -> String {
+        format!("/assets/{}", self.name)
     }
 
     fn respond(&self, headers: &HeaderMap, cache_control: &'static str) -> Response {
@@ -50,7 +65,7 @@ impl Asset {
         if known {
             return (StatusCode::NOT_MODIFIED, fields).into_response();
         }
-        (fields, self.content).into_response()
+        (fields, self.content.clone()).into_response()
     }
 }
 
@@ -68,29 +83,39 @@ static ICON: LazyLock<Asset> = LazyLock::new(|| {
 });
 
 /// The addresses that pages refer to.
-pub(crate) struct Assets {
-    pub(crate) style: String,
-    pub(crate) script: String,
-    pub(crate) icon: String,
+pub(super) struct Assets {
+    pub(super) style: String,
+    /// Behind the style, in the colour of the installation.
+    pub(super) theme: Option<String>,
+    pub(super) script: String,
+    pub(super) icon: String,
 }
 
 impl Assets {
-    pub(crate) fn addresses() -> &'static Self {
-        static ADDRESSES: LazyLock<Assets> = LazyLock::new(|| {
-            let address = |asset: &Asset| format!("/assets/{}", asset.name);
-            Assets {
-                style: address(&STYLE),
-                script: address(&SCRIPT),
-                icon: address(&ICON),
-            }
-        });
-        &ADDRESSES
+    pub(super) fn of(settings: &PageSettings) -> Self {
+        let theme = settings.theme.as_ref();
+        Self {
+            style: STYLE.address(),
+            theme: theme.map(|theme| theme.style.address()),
+            script: SCRIPT.address(),
+            icon: icon(settings).address(),
+        }
     }
 }
 
-pub(super) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Response {
+fn icon(settings: &PageSettings) -> &Asset {
+    settings.theme.as_ref().map_or(&ICON, |theme| &theme.icon)
+}
+
+pub(super) async fn serve(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let theme = app.settings.pages.theme.iter();
     [&*STYLE, &*SCRIPT, &*ICON]
         .into_iter()
+        .chain(theme.flat_map(|theme| [&theme.style, &theme.icon]))
         .find(|asset| asset.name == name)
         .map_or_else(
             || Problem::new(ProblemCode::NotFound).into_response(),
@@ -99,8 +124,8 @@ pub(super) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Respo
 }
 
 /// Browsers that were not told about the icon look for it here.
-pub(super) async fn favicon(headers: HeaderMap) -> Response {
-    ICON.respond(&headers, ONE_DAY)
+pub(super) async fn favicon(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
+    icon(&app.settings.pages).respond(&headers, ONE_DAY)
 }
 
 /// Short links are for following, not for indexing; each redirect says so itself, and crawlers must be able to read

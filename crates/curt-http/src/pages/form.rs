@@ -49,6 +49,7 @@ impl Form {
 /// What a page says about a form that was refused.
 #[derive(Default)]
 pub(super) struct Mistakes {
+    /// Names of fields and what is wrong with them, in the order in which the form shows them.
     fields: Vec<(String, String)>,
     pub(super) message: Option<Message>,
 }
@@ -84,6 +85,33 @@ impl Mistakes {
             detail: body.detail.into_owned(),
         });
         Self { fields, message }
+    }
+
+    /// Adds what else is wrong.
+    pub(super) fn add(&mut self, field: &str, why: impl Into<String>) {
+        self.fields.push((field.to_owned(), why.into()));
+    }
+
+    /// Puts the fields into the order of the form, so that the first one gets the focus.
+    pub(super) fn in_order(mut self, form: &[&str]) -> Self {
+        let place = |name: &str| form.iter().position(|field| *field == name);
+        self.fields
+            .sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
+        self
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.message.is_some() || !self.fields.is_empty()
+    }
+
+    pub(super) fn fields(&self) -> &[(String, String)] {
+        &self.fields
+    }
+
+    /// Whether a browser is to begin with this field. The first that is wrong, unless a message comes before it.
+    pub(super) fn focuses(&self, field: &str) -> bool {
+        let first = self.fields.first();
+        self.message.is_none() && first.is_some_and(|(name, _)| name == field)
     }
 
     /// What is wrong with a field.

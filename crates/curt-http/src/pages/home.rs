@@ -12,44 +12,44 @@ use axum::response::Response;
 use curt_clicks::record::Outcome;
 use curt_core::limits::{IDEMPOTENCY_KEY_BYTES_MAX, PASSWORD_BYTES_MAX};
 use curt_core::{Link, Visibility};
-use curt_links::{Created, IdempotencyKey, LinkDraft, NewLink, NewPassword};
+use curt_links::{Created, Expiry, IdempotencyKey, LinkDraft, NewLink, NewPassword};
 use data_encoding::HEXLOWER;
 use http::{HeaderMap, Method, StatusCode};
 
-use super::assets::Assets;
 use super::expiry_choice::{Choice, choice, choices, parse_choice};
-use super::form::{Form, Message};
+use super::form::{Form, Mistakes};
+use super::frame::Frame;
 use super::visitor::Visitor;
-use super::{VERSION, day, page, refused};
+use super::{PageTime, page, refused};
 use crate::api::{bind_to_client, fingerprint};
 use crate::caller::Caller;
-use crate::problem::{Problem, ProblemCode};
+use crate::problem::{InvalidField, Problem, ProblemCode, field_name};
 use crate::redirect::clicks::{Client, RequestedLink};
 use crate::state::App;
+
+/// As the form shows them.
+const FIELDS: [&str; 6] = [
+    "target",
+    "alias",
+    "expires",
+    "visibility",
+    "password",
+    "api_key",
+];
 
 #[derive(Template)]
 #[template(path = "home.html")]
 struct HomePage {
-    assets: &'static Assets,
-    version: &'static str,
+    frame: Frame,
     host: String,
-    user_menu: Option<UserMenu>,
     asks_for_key: bool,
     visibilities: [Choice; 3],
     choices: Vec<Choice>,
     typed: Typed,
-    errors: Errors,
-    message: Option<Message>,
+    mistakes: Mistakes,
     made: Option<Made>,
     once: String,
     focus_target: bool,
-}
-
-/// Whoever is signed in.
-#[derive(Clone)]
-struct UserMenu {
-    name: String,
-    csrf: String,
 }
 
 /// What the visitor typed, to be shown again; the link's password is not.
@@ -64,20 +64,18 @@ struct Typed {
     once: String,
 }
 
-#[derive(Default)]
-struct Errors {
-    target: Option<String>,
-    alias: Option<String>,
-    expires: Option<String>,
-    visibility: Option<String>,
-    password: Option<String>,
-    api_key: Option<String>,
-}
-
 struct Made {
     short_url: String,
     target: String,
-    expires: Option<String>,
+    expires: Option<PageTime>,
+    /// Who may follow it, unless that is everybody.
+    audience: &'static str,
+}
+
+/// A form that was refused: the status is the problem's, and the page may say more than it.
+struct RefusedForm {
+    problem: Problem,
+    mistakes: Mistakes,
 }
 
 pub(super) async fn show(
@@ -119,58 +117,46 @@ pub(super) async fn shorten(
             let shown = after_success(&app, blank, &created.link, typed);
             page(StatusCode::CREATED, &shown)
         }
-        Err(problem) => after_failure(blank, typed, problem),
+        Err(refusal) => after_failure(blank, typed, refusal),
     })
 }
 
-async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, Problem> {
-    let principal = caller.require_creator(app, Some(&typed.api_key)).await?;
-    let visibility = typed.visibility()?;
-    let expires_at = parse_choice(&typed.expires, app.clock.now())
-        .ok_or_else(|| Problem::invalid_field("expires_at", "value", "Choose one of the list."))?;
-    let link = NewLink {
-        target: with_scheme(&typed.target),
-        alias: (!typed.alias.is_empty()).then(|| typed.alias.clone()),
-        expires_at,
-        visibility: Some(visibility),
-        ..NewLink::default()
+async fn create(app: &App, caller: &Caller, typed: &Typed) -> Result<Created, RefusedForm> {
+    let mut invalid = Vec::new();
+    let visibility = keep(&mut invalid, typed.visibility());
+    let expires_at = parse_choice(&typed.expires, app.clock.now());
+    let unknown = || InvalidField::new("expires", "value", "Choose one of the list.");
+    let expires_at = keep(&mut invalid, expires_at.ok_or_else(unknown));
+    let principal = caller.require_creator(app, Some(&typed.api_key)).await;
+    let (Ok(principal), Some(visibility), Some(expires_at)) = (&principal, visibility, expires_at)
+    else {
+        return Err(typed.refuse_all(app, principal.err(), invalid));
     };
-    let has_password = visibility == Visibility::Password && !typed.password.is_empty();
-    let password = has_password.then(|| NewPassword(typed.password.clone()));
-    let once = once(typed)?.map(|once| IdempotencyKey {
+    let link = typed.new_link(visibility, expires_at);
+    let password = (visibility == Visibility::Password && !typed.password.is_empty())
+        .then(|| NewPassword(typed.password.clone()));
+    let once = typed.idempotency_key(visibility)?;
+    let once = once.map(|once| IdempotencyKey {
         key: bind_to_client(once.key, principal.as_ref(), caller.address),
         ..once
     });
     let creator = caller.link_caller(principal.as_ref());
     let draft = LinkDraft { link, password };
-    let (created, _) = app
-        .link_operations()
-        .create_link(creator, draft, once)
-        .await?;
+    let creating = app.link_operations().create_link(creator, draft, once);
+    let (created, _) = creating.await.map_err(Problem::from)?;
     Ok(created)
 }
 
-/// The token alone would refuse a form that was changed after going back; token and content together do not.
-fn once(typed: &Typed) -> Result<Option<IdempotencyKey>, Problem> {
-    // What is remembered holds a quick hash of the content, by which a password could be guessed.
-    if typed.visibility()? == Visibility::Password {
-        return Ok(None);
+/// Returns what was read, or notes what is wrong with it.
+fn keep<T>(invalid: &mut Vec<InvalidField>, read: Result<T, InvalidField>) -> Option<T> {
+    read.map_err(|error| invalid.push(error)).ok()
+}
+
+impl From<Problem> for RefusedForm {
+    fn from(problem: Problem) -> Self {
+        let mistakes = mistakes_of(&problem);
+        Self { problem, mistakes }
     }
-    let sound = (1..=64).contains(&typed.once.len())
-        && typed.once.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if !sound {
-        return Ok(None);
-    }
-    let content = (
-        &typed.target,
-        &typed.alias,
-        &typed.expires,
-        &typed.visibility,
-    );
-    let fingerprint = fingerprint("POST /", &content)?;
-    let key = format!("page-{}-{}", typed.once, HEXLOWER.encode(&fingerprint));
-    debug_assert!(key.len() <= IDEMPOTENCY_KEY_BYTES_MAX);
-    Ok(Some(IdempotencyKey { key, fingerprint }))
 }
 
 impl Typed {
@@ -186,72 +172,146 @@ impl Typed {
         }
     }
 
-    fn visibility(&self) -> Result<Visibility, Problem> {
-        let long = self.password.len() > PASSWORD_BYTES_MAX;
+    /// Who may follow the link. Whoever typed a password wants it to count, whatever the list still says; only where
+    /// something else was chosen in the list it is not clear what was meant.
+    fn visibility(&self) -> Result<Visibility, InvalidField> {
+        let has_password = !self.password.is_empty();
+        let wrong_password = |code, message| Err(InvalidField::new("password", code, message));
         match self.visibility.as_str() {
+            _ if self.password.len() > PASSWORD_BYTES_MAX => wrong_password(
+                "too_long",
+                format!("A password has at most {PASSWORD_BYTES_MAX} bytes."),
+            ),
+            "" | "public" | "password" if has_password => Ok(Visibility::Password),
+            "private" if has_password => wrong_password(
+                "password_unused",
+                format!(
+                    "A private link has no password: choose “{PASSWORD_LABEL}”, or leave this empty."
+                ),
+            ),
             "" | "public" => Ok(Visibility::Public),
             "private" => Ok(Visibility::Private),
-            "password" if long => {
-                let most = format!("A password has at most {PASSWORD_BYTES_MAX} bytes.");
-                Err(Problem::invalid_field("password", "too_long", most))
-            }
-            "password" => Ok(Visibility::Password),
-            _ => Err(Problem::invalid_field(
+            "password" => wrong_password(
+                "password_missing",
+                "Type the password that the link is to have.".to_owned(),
+            ),
+            _ => Err(InvalidField::new(
                 "visibility",
                 "value",
                 "Choose one of the list.",
             )),
         }
     }
-}
 
-/// People type `example.com/path`. What has no scheme gets the usual one; everything else is left to be judged.
-fn with_scheme(typed: &str) -> String {
-    let first = typed.split(['/', '?', '#']).next().unwrap_or_default();
-    if first.is_empty() || first.contains(':') {
-        typed.to_owned()
-    } else {
-        format!("https://{typed}")
+    fn new_link(&self, visibility: Visibility, expires_at: Expiry) -> NewLink {
+        NewLink {
+            target: self.target.clone(),
+            alias: self.alias().map(str::to_owned),
+            expires_at,
+            visibility: Some(visibility),
+            ..NewLink::default()
+        }
+    }
+
+    fn alias(&self) -> Option<&str> {
+        Some(self.alias.as_str()).filter(|alias| !alias.is_empty())
+    }
+
+    /// Everything that is wrong with the form, whether or not the visitor may make links: nobody should hear of the next
+    /// mistake only after mending the last.
+    fn refuse_all(
+        &self,
+        app: &App,
+        refusal: Option<Problem>,
+        mut invalid: Vec<InvalidField>,
+    ) -> RefusedForm {
+        let is_about_key = |problem: &Problem| {
+            let code = problem.code();
+            matches!(
+                code,
+                ProblemCode::CredentialsMissing | ProblemCode::CredentialsInvalid
+            )
+        };
+        match refusal {
+            Some(problem) if !is_about_key(&problem) => problem.into(),
+            refusal => {
+                let typed = app.links.check_typed(&self.target, self.alias());
+                invalid.extend(typed.into_iter().map(|error| {
+                    InvalidField::new(field_name(error.field), error.code, error.message)
+                }));
+                let of_fields = Problem::invalid(invalid);
+                let mut mistakes = match of_fields.errors() {
+                    [] => Mistakes::default(),
+                    _ => mistakes_of(&of_fields),
+                };
+                if let Some(problem) = &refusal {
+                    mistakes.add("api_key", key_mistake(problem.code()));
+                }
+                RefusedForm {
+                    problem: refusal.unwrap_or(of_fields),
+                    mistakes,
+                }
+            }
+        }
+    }
+
+    /// The token alone would refuse a form that was changed after going back; token and content together do not.
+    fn idempotency_key(&self, visibility: Visibility) -> Result<Option<IdempotencyKey>, Problem> {
+        // What is remembered holds a quick hash of the content, by which a password could be guessed.
+        if visibility == Visibility::Password {
+            return Ok(None);
+        }
+        let sound = (1..=64).contains(&self.once.len())
+            && self.once.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !sound {
+            return Ok(None);
+        }
+        let content = (&self.target, &self.alias, &self.expires, &self.visibility);
+        let fingerprint = fingerprint("POST /", &content)?;
+        let key = format!("page-{}-{}", self.once, HEXLOWER.encode(&fingerprint));
+        debug_assert!(key.len() <= IDEMPOTENCY_KEY_BYTES_MAX);
+        Ok(Some(IdempotencyKey { key, fingerprint }))
     }
 }
+
+/// What is chosen for a link with a password.
+const PASSWORD_LABEL: &str = "Whoever knows the password";
 
 fn blank(app: &App, visitor: Option<&Visitor>) -> HomePage {
     let base = app.public.base();
     let host = base.split_once("://").map_or(base, |(_, host)| host);
     HomePage {
-        assets: Assets::addresses(),
-        version: VERSION,
+        frame: Frame::new(app, visitor).at("/"),
         host: host.to_owned(),
-        user_menu: visitor.map(|visitor| UserMenu {
-            name: visitor.name(),
-            csrf: visitor.csrf.clone(),
-        }),
         asks_for_key: visitor.is_none() && !app.settings.api.anonymous_create,
         visibilities: [
             choice("public", "Everybody"),
             choice("private", "Only you, and whom you permit"),
-            choice("password", "Whoever knows the password"),
+            choice("password", PASSWORD_LABEL),
         ],
         choices: choices(app),
         typed: Typed::default(),
-        errors: Errors::default(),
-        message: None,
+        mistakes: Mistakes::default(),
         made: None,
         once: format!("{:032x}", rand::random::<u128>()),
         focus_target: true,
     }
 }
 
-/// Only the key stays in the form: whoever shortens one address often has another.
+/// Only what is no secret stays in the form: whoever shortens one address often has another.
 fn after_success(app: &App, blank: HomePage, link: &Link, typed: Typed) -> HomePage {
     HomePage {
         made: Some(Made {
             short_url: app.public.short_url(link.id.key.as_str()),
             target: link.target.as_str().to_owned(),
-            expires: link.expires_at.map(day),
+            expires: link.expires_at.map(PageTime::from),
+            audience: match link.visibility {
+                Visibility::Public => "",
+                Visibility::Private => "Only you may follow it, and whom you permit.",
+                Visibility::Password => "It asks for the password that you typed.",
+            },
         }),
         typed: Typed {
-            api_key: typed.api_key,
             expires: typed.expires,
             visibility: typed.visibility,
             ..Typed::default()
@@ -261,84 +321,43 @@ fn after_success(app: &App, blank: HomePage, link: &Link, typed: Typed) -> HomeP
     }
 }
 
-fn after_failure(blank: HomePage, typed: Typed, problem: Problem) -> Response {
-    let errors = Errors::of(&problem);
-    let body = problem.body();
-    let message = errors.is_empty().then(|| Message {
-        title: body.title,
-        detail: body.detail.into_owned(),
-    });
+fn after_failure(blank: HomePage, typed: Typed, refusal: RefusedForm) -> Response {
     let shown = HomePage {
         once: typed.once.clone(),
         typed,
-        errors,
-        message,
+        mistakes: refusal.mistakes.in_order(&FIELDS),
         focus_target: false,
         ..blank
     };
-    refused(problem, |status| page(status, &shown))
+    refused(refusal.problem, |status| page(status, &shown))
 }
 
-impl Errors {
-    fn of(problem: &Problem) -> Self {
-        let mut errors = Self::default();
-        match problem.code() {
-            ProblemCode::CredentialsMissing => {
-                errors.api_key = Some("An API key is needed, or sign in.".to_owned());
-            }
-            ProblemCode::CredentialsInvalid => {
-                let error = "This key is unknown, revoked or expired. Was it copied whole?";
-                errors.api_key = Some(error.to_owned());
-            }
-            ProblemCode::AliasTaken => {
-                errors.alias = Some("This alias is taken. Choose another one.".to_owned());
-            }
-            _ => {
-                for error in problem.errors() {
-                    let message = Some(error.message.to_string());
-                    match error.field.as_ref() {
-                        "target" => errors.target = message,
-                        "alias" => errors.alias = message,
-                        "visibility" => errors.visibility = message,
-                        "password" => errors.password = message,
-                        _ => errors.expires = message,
-                    }
-                }
-            }
+/// What belongs to a field goes beside it, by the form's own names.
+fn mistakes_of(problem: &Problem) -> Mistakes {
+    let code = problem.code();
+    let known = match code {
+        ProblemCode::CredentialsMissing | ProblemCode::CredentialsInvalid => {
+            Some(("api_key", key_mistake(code)))
         }
-        errors
-    }
-
-    fn is_empty(&self) -> bool {
-        [
-            &self.target,
-            &self.alias,
-            &self.expires,
-            &self.visibility,
-            &self.password,
-            &self.api_key,
-        ]
-        .iter()
-        .all(|error| error.is_none())
-    }
+        ProblemCode::AliasTaken => Some(("alias", "This alias is taken. Choose another one.")),
+        _ => None,
+    };
+    let Some((field, why)) = known else {
+        let renamed = problem.clone();
+        return Mistakes::of_problem(&renamed.rename_fields(|field| match field {
+            "target" | "alias" | "expires" | "visibility" | "password" => None,
+            // Nothing else in the form can be wrong.
+            _ => Some("expires"),
+        }));
+    };
+    let mut mistakes = Mistakes::default();
+    mistakes.add(field, why);
+    mistakes
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_scheme_is_added_and_a_strange_one_is_kept() {
-        for (typed, read) in [
-            ("example.com", "https://example.com"),
-            ("example.com/a:b?c", "https://example.com/a:b?c"),
-            ("http://example.com", "http://example.com"),
-            ("javascript:alert(1)", "javascript:alert(1)"),
-            ("localhost:80/x", "localhost:80/x"),
-            ("/path", "/path"),
-            ("", ""),
-        ] {
-            assert_eq!(with_scheme(typed), read);
-        }
+fn key_mistake(code: ProblemCode) -> &'static str {
+    match code {
+        ProblemCode::CredentialsMissing => "An API key is needed.",
+        _ => "This key is unknown, revoked or expired. Was it copied whole?",
     }
 }

@@ -3,8 +3,11 @@
 
 mod account;
 mod assets;
+mod brand;
+mod confirm;
 mod expiry_choice;
 mod form;
+mod frame;
 mod home;
 pub(crate) mod negotiate;
 mod problems;
@@ -25,15 +28,14 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 use utoipa::openapi::OpenApi;
 
-pub(crate) use problems::problem_page;
-pub(crate) use unlock::unlock_page;
+pub use brand::PageSettings;
+pub(crate) use problems::{PageRequest, problem_page};
+pub(crate) use unlock::{UnlockReason, unlock_page};
 
 use crate::api::Rfc3339;
 use crate::openapi;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Only our own style, script and icon, and forms only to us.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -93,11 +95,21 @@ fn refused(problem: Problem, page: impl FnOnce(StatusCode) -> Response) -> Respo
     page
 }
 
-/// An instant as people read it.
-fn day(at: UnixMillis) -> String {
-    let text = Rfc3339(at).to_string();
-    let minute = text.get(..16).unwrap_or(&text);
-    format!("{} UTC", minute.replace('T', " "))
+/// An instant as pages show it: in UTC, until a script puts it into the visitor's zone.
+struct PageTime {
+    machine: String,
+    utc: String,
+}
+
+impl From<UnixMillis> for PageTime {
+    fn from(at: UnixMillis) -> Self {
+        let machine = Rfc3339(at).to_string();
+        let minute = machine.get(..16).unwrap_or(&machine);
+        Self {
+            utc: format!("{} UTC", minute.replace('T', " ")),
+            machine,
+        }
+    }
 }
 
 /// For the headers that a page takes over from the answer in whose place it stands.

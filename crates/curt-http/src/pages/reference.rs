@@ -12,8 +12,9 @@ use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value};
 use utoipa::openapi::OpenApi;
 
-use super::assets::Assets;
-use super::{VERSION, page as render};
+use super::frame::Frame;
+use super::page as render;
+use crate::caller::Caller;
 use crate::state::App;
 
 /// Stands for the server's address in examples until the page is asked for.
@@ -22,8 +23,7 @@ const BASE: &str = "{base}";
 #[derive(Template)]
 #[template(path = "reference.html")]
 struct ReferencePage<'a> {
-    assets: &'static Assets,
-    version: &'static str,
+    frame: Frame,
     base: &'a str,
     reference: &'a Reference,
 }
@@ -106,12 +106,11 @@ struct KindPart {
 pub(super) fn page(document: &OpenApi) -> MethodRouter<Arc<App>> {
     let document = serde_json::to_value(document).unwrap_or_default();
     let reference = Arc::new(Reference::read(&document));
-    get(move |State(app): State<Arc<App>>| {
+    get(move |State(app): State<Arc<App>>, caller: Caller| {
         let reference = Arc::clone(&reference);
         async move {
             let page = ReferencePage {
-                assets: Assets::addresses(),
-                version: VERSION,
+                frame: Frame::of_caller(&app, &caller).await.at("/api"),
                 base: app.public.base(),
                 reference: &reference,
             };

@@ -12,10 +12,10 @@ use curt_links::Resolution;
 use http::header::{SET_COOKIE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
-use super::assets::Assets;
 use super::form::{Form, Mistakes, own_path, see_other};
+use super::frame::Frame;
 use super::visitor::Visitor;
-use super::{VERSION, page, page_leading_away, refused};
+use super::{page, page_leading_away, refused};
 use crate::api::with_cookies;
 use crate::caller::{Caller, cookie};
 use crate::problem::Problem;
@@ -25,21 +25,23 @@ use crate::tasks::run_to_completion;
 #[derive(Template)]
 #[template(path = "sign_in.html")]
 struct SignInPage {
-    assets: &'static Assets,
-    version: &'static str,
+    frame: Frame,
     /// Where to go afterwards.
     next: Option<String>,
+    /// Whether that is a link, which is private then.
+    leads_to_link: bool,
     email: String,
     offers_sign_up: bool,
     mistakes: Mistakes,
 }
 
 impl SignInPage {
-    fn new(app: &App, next: &str) -> Self {
+    async fn new(app: &App, caller: &Caller, next: &str) -> Self {
+        let next = own_path(next);
         Self {
-            assets: Assets::addresses(),
-            version: VERSION,
-            next: own_path(next).map(str::to_owned),
+            frame: Frame::of_caller(app, caller).await.at("/sign-in"),
+            leads_to_link: next.is_some_and(|next| link_key(next).is_some()),
+            next: next.map(str::to_owned),
             email: String::new(),
             offers_sign_up: app.accounts.users.settings().sign_up != SignUp::Closed,
             mistakes: Mistakes::default(),
@@ -54,9 +56,10 @@ impl SignInPage {
     }
 }
 
-pub(super) async fn show(State(app): State<Arc<App>>, uri: Uri) -> Response {
+pub(super) async fn show(State(app): State<Arc<App>>, caller: Caller, uri: Uri) -> Response {
     let asked = Form::parse(uri.query().unwrap_or_default().as_bytes());
-    SignInPage::new(&app, &asked.text("next")).respond(StatusCode::OK)
+    let shown = SignInPage::new(&app, &caller, &asked.text("next")).await;
+    shown.respond(StatusCode::OK)
 }
 
 pub(super) async fn sign_in(
@@ -80,8 +83,8 @@ pub(super) async fn sign_in(
         Err(problem) => {
             let shown = SignInPage {
                 email,
-                mistakes: Mistakes::of_problem(&problem),
-                ..SignInPage::new(&app, &next)
+                mistakes: Mistakes::of_problem(&problem).in_order(&["email", "password"]),
+                ..SignInPage::new(&app, &caller, &next).await
             };
             refused(problem, |status| shown.respond(status))
         }
@@ -124,18 +127,23 @@ pub(super) async fn read_form(
 /// a sign-in that ends on somebody else's page is what the owner of that page may have wanted.
 async fn checked_next<'n>(app: &App, next: &'n str) -> Option<&'n str> {
     let next = own_path(next)?;
-    let first = next[1..].split(['/', '?', '#']).next().unwrap_or_default();
-    if first.is_empty() || is_reserved(first) {
+    let Some(key) = link_key(next) else {
         return Some(next);
-    }
+    };
     let link = LinkRef {
         domain: DomainId::DEFAULT,
-        key: first,
+        key,
     };
     match app.resolver.resolve(link).await {
         Ok(Resolution::Guarded(link)) if link.visibility == Visibility::Private => Some(next),
         _ => None,
     }
+}
+
+/// The key in a path that is not one of the server's own.
+fn link_key(path: &str) -> Option<&str> {
+    let first = path[1..].split(['/', '?', '#']).next()?;
+    (!first.is_empty() && !is_reserved(first)).then_some(first)
 }
 
 /// Begins a session and returns the cookies for it. The session that the browser had ends.

@@ -8,21 +8,30 @@ use axum::response::{IntoResponse, Response};
 use curt_accounts::{NewUser, SignUp};
 use http::{StatusCode, Uri};
 
-use super::assets::Assets;
 use super::form::{Form, Mistakes, see_other};
+use super::frame::Frame;
 use super::sign_in::{begin_session, read_form, user_agent};
-use super::{VERSION, page, refused};
+use super::{page, refused};
 use crate::api::with_cookies;
 use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use crate::tasks::run_to_completion;
 
+/// As the form shows them.
+const FIELDS: [&str; 6] = [
+    "invite",
+    "first_name",
+    "middle_name",
+    "last_name",
+    "email",
+    "password",
+];
+
 #[derive(Template)]
 #[template(path = "sign_up.html")]
 struct SignUpPage {
-    assets: &'static Assets,
-    version: &'static str,
+    frame: Frame,
     sign_up_token: SignUpToken,
     typed: Typed,
     mistakes: Mistakes,
@@ -68,10 +77,9 @@ impl Typed {
 }
 
 impl SignUpPage {
-    fn new(sign_up_token: SignUpToken) -> Self {
+    async fn new(app: &App, caller: &Caller, sign_up_token: SignUpToken) -> Self {
         Self {
-            assets: Assets::addresses(),
-            version: VERSION,
+            frame: Frame::of_caller(app, caller).await,
             sign_up_token,
             typed: Typed::default(),
             mistakes: Mistakes::default(),
@@ -79,10 +87,15 @@ impl SignUpPage {
     }
 }
 
-pub(super) async fn show(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
     let asked = Form::parse(uri.query().unwrap_or_default().as_bytes());
     let sign_up_token = invite_token(&app, asked.text("invite"))?;
-    Ok(page(StatusCode::OK, &SignUpPage::new(sign_up_token)))
+    let shown = SignUpPage::new(&app, &caller, sign_up_token).await;
+    Ok(page(StatusCode::OK, &shown))
 }
 
 pub(super) async fn sign_up(
@@ -96,10 +109,15 @@ pub(super) async fn sign_up(
     Ok(handle_sign_up(&app, &caller, &form, agent, sign_up_token).await)
 }
 
-pub(super) async fn show_setup(State(app): State<Arc<App>>, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn show_setup(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    uri: Uri,
+) -> Result<Response, Problem> {
     let asked = Form::parse(uri.query().unwrap_or_default().as_bytes());
     let sign_up_token = setup_token(&app, asked.text("token")).await?;
-    Ok(page(StatusCode::OK, &SignUpPage::new(sign_up_token)))
+    let shown = SignUpPage::new(&app, &caller, sign_up_token).await;
+    Ok(page(StatusCode::OK, &shown))
 }
 
 pub(super) async fn set_up(
@@ -153,8 +171,8 @@ async fn handle_sign_up(
         Err(problem) => {
             let shown = SignUpPage {
                 typed,
-                mistakes: Mistakes::of_problem(&problem),
-                ..SignUpPage::new(sign_up_token)
+                mistakes: Mistakes::of_problem(&problem).in_order(&FIELDS),
+                ..SignUpPage::new(app, caller, sign_up_token).await
             };
             refused(problem, |status| page(status, &shown))
         }

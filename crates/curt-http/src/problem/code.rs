@@ -20,6 +20,7 @@ pub enum ProblemCode {
     BrowserNeeded,
     NotFound,
     LinkNotFound,
+    LinkScheduled,
     MethodNotAllowed,
     HeaderTimeout,
     BodyTimeout,
@@ -28,6 +29,9 @@ pub enum ProblemCode {
     KeyNameTaken,
     TooMany,
     LinkGone,
+    LinkExpired,
+    LinkDisabled,
+    LinkExhausted,
     CreatedLinkGone,
     LinkBlocked,
     StaleRevision,
@@ -52,7 +56,7 @@ pub enum ProblemCode {
 
 impl ProblemCode {
     /// In the order of their statuses.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 47] = [
         Self::MalformedRequest,
         Self::MalformedJson,
         Self::CredentialsMissing,
@@ -68,6 +72,7 @@ impl ProblemCode {
         Self::BrowserNeeded,
         Self::NotFound,
         Self::LinkNotFound,
+        Self::LinkScheduled,
         Self::MethodNotAllowed,
         Self::HeaderTimeout,
         Self::BodyTimeout,
@@ -76,6 +81,9 @@ impl ProblemCode {
         Self::KeyNameTaken,
         Self::TooMany,
         Self::LinkGone,
+        Self::LinkExpired,
+        Self::LinkDisabled,
+        Self::LinkExhausted,
         Self::CreatedLinkGone,
         Self::LinkBlocked,
         Self::StaleRevision,
@@ -126,6 +134,20 @@ impl ProblemCode {
         self.facts().3
     }
 
+    /// Whether it is about a short link that leads nowhere now, whoever asks.
+    #[must_use]
+    pub fn is_dead_link(self) -> bool {
+        matches!(
+            self,
+            Self::LinkNotFound
+                | Self::LinkScheduled
+                | Self::LinkGone
+                | Self::LinkExpired
+                | Self::LinkDisabled
+                | Self::LinkExhausted
+        )
+    }
+
     #[rustfmt::skip]
     #[expect(clippy::too_many_lines, reason = "a table, two lines for each code")]
     fn facts(self) -> (&'static str, StatusCode, &'static str, &'static str) {
@@ -174,12 +196,20 @@ impl ProblemCode {
                 "Choose another name, or revoke or rotate that key."),
             Self::TooMany => ("too-many", StatusCode::CONFLICT, "There are too many of these already",
                 "Remove some that are not needed any more."),
-            Self::LinkGone => ("link-gone", StatusCode::GONE, "The link is no longer available",
-                "The link has expired or was deleted. Ask whoever gave it to you for a new one."),
+            Self::LinkScheduled => ("link-scheduled", StatusCode::NOT_FOUND, "The link does not work yet",
+                "It begins to work at a later time. Try again then, or ask whoever gave it to you."),
+            Self::LinkGone => ("link-gone", StatusCode::GONE, "The link has been removed",
+                "It was deleted, or expired some time ago. Ask whoever gave it to you for a new one."),
+            Self::LinkExpired => ("link-expired", StatusCode::GONE, "The link has expired",
+                "It was made to work until a certain time, which has passed. Ask whoever gave it to you for a new one."),
+            Self::LinkDisabled => ("link-disabled", StatusCode::GONE, "The link is switched off",
+                "An administrator of this server has switched it off; it may come back. Ask whoever gave it to you."),
+            Self::LinkExhausted => ("link-exhausted", StatusCode::GONE, "The link has been used up",
+                "It could be opened only so many times. Ask whoever gave it to you for a new one."),
             Self::CreatedLinkGone => ("created-link-gone", StatusCode::GONE, "The link that this request made is gone",
                 "An earlier request with this Idempotency-Key made the link, and it was deleted or purged since. Use a new Idempotency-Key to make another link."),
             Self::LinkBlocked => ("link-blocked", StatusCode::GONE, "The link has been blocked",
-                "Its target is on this server's list of blocked addresses. Do not go there by other ways either."),
+                "Its target is on this server's list of blocked addresses. Do not open the target directly either."),
             Self::StaleAccount => ("stale-account", StatusCode::PRECONDITION_FAILED, "The account has changed in the meantime",
                 "Read it again, and repeat the change."),
             Self::StaleRevision => ("stale-revision", StatusCode::PRECONDITION_FAILED, "The link has changed in the meantime",

@@ -23,6 +23,7 @@ mod overload;
 mod pages;
 mod pages_account;
 mod pages_forms;
+mod pages_frame;
 mod quota;
 mod repeat;
 mod semantics;

@@ -36,13 +36,14 @@ async fn the_form_makes_a_link() {
     let made = submit(&world, &fields).await;
     assert_eq!(made.status, 201, "{}", made.body);
     assert!(made.body.contains("value=\"https://sho.rt/mine\""));
-    assert!(made.body.contains("until 2026-01-02 00:00 UTC"));
-    assert!(made.body.contains("https://example.com/a?b=%3Cc%3E"));
-    assert_eq!(
-        made.header("cache-control"),
-        "no-store",
-        "the page holds the key"
+    assert!(
+        made.body.contains(
+            "until <time datetime=\"2026-01-02T00:00:00.000Z\">2026-01-02 00:00 UTC</time>"
+        )
     );
+    assert!(made.body.contains("https://example.com/a?b=%3Cc%3E"));
+    assert!(!made.body.contains(&world.key), "it was used");
+    assert_eq!(made.header("cache-control"), "no-store");
     // A reload sends the same form: no second link, and no "alias taken".
     let reloaded = submit(&world, &fields).await;
     assert_eq!(reloaded.status, 201);
@@ -74,8 +75,8 @@ async fn mistakes_are_shown_beside_the_fields_and_nothing_typed_is_lost() {
         (good, "taken", "", key, 409, "alias-error"),
         (good, "a b", "", key, 422, "alias-error"),
         (good, "api", "", key, 422, "alias-error"),
-        (good, "x", "", "", 401, "api-key-error"),
-        (good, "x", "", "wrong", 401, "api-key-error"),
+        (good, "x", "", "", 401, "api_key-error"),
+        (good, "x", "", "wrong", 401, "api_key-error"),
         (good, "", "soon", key, 422, "expires-error"),
     ] {
         let fields = [
@@ -92,8 +93,17 @@ async fn mistakes_are_shown_beside_the_fields_and_nothing_typed_is_lost() {
             "{fields:?}"
         );
         assert!(page.body.contains(&format!("id=\"{id}\"")), "{fields:?}");
+        let describes = [
+            format!("aria-describedby=\"{id}\""),
+            format!("api_key-hint {id}\""),
+        ];
         assert!(
-            page.body.contains(&format!("aria-describedby=\"{id}\"")),
+            describes.iter().any(|text| page.body.contains(text)),
+            "{fields:?}"
+        );
+        assert_eq!(focused(&page), id.strip_suffix("-error"), "{fields:?}");
+        assert!(
+            page.body.contains("<title>Error: Shorten a link"),
             "{fields:?}"
         );
         let typed = fields[0].1.replace('"', "&#34;");
@@ -111,6 +121,70 @@ async fn mistakes_are_shown_beside_the_fields_and_nothing_typed_is_lost() {
     .await;
     assert_eq!(page.status, 503);
     assert!(page.body.contains("role=\"alert\"") && !page.header("retry-after").is_empty());
+}
+
+/// The id of the one element that a browser begins with.
+fn focused(page: &Answer) -> Option<&str> {
+    assert!(
+        page.body.matches(" autofocus").count() <= 1,
+        "{}",
+        page.body
+    );
+    let (before, _) = page.body.split_once(" autofocus")?;
+    let element = &before[before.rfind('<')?..];
+    element.split("id=\"").nth(1)?.split('"').next()
+}
+
+#[tokio::test]
+async fn all_mistakes_are_told_at_once_and_the_first_one_has_the_focus() {
+    let world = World::new().await;
+    for api_key in ["", "wrong"] {
+        let fields = [
+            ("target", "foo"),
+            ("alias", "a b"),
+            ("expires", "soon"),
+            ("visibility", "private"),
+            ("password", "sesame"),
+            ("api_key", api_key),
+        ];
+        let page = submit(&world, &fields).await;
+        assert_eq!(page.status, 401);
+        for field in ["target", "alias", "expires", "password", "api_key"] {
+            let error = format!("id=\"{field}-error\"");
+            assert!(page.body.contains(&error), "{field}: {}", page.body);
+        }
+        assert_eq!(focused(&page), Some("target"));
+        assert!(
+            page.body.contains("<a href=\"/sign-in\">sign in</a>"),
+            "a way out"
+        );
+        assert!(!page.body.contains("sesame"));
+    }
+    // What a good key's owner typed wrong is told at once, too.
+    let fields = [
+        ("target", "foo"),
+        ("expires", "soon"),
+        ("api_key", world.key.as_str()),
+    ];
+    let page = submit(&world, &fields).await;
+    assert_eq!(page.status, 422);
+    for error in ["target-error", "expires-error"] {
+        assert!(page.body.contains(&format!("id=\"{error}\"")), "{error}");
+    }
+    assert_eq!(focused(&world.browse("/").await), Some("target"));
+}
+
+/// The list of blocked targets is nobody's to try out.
+#[tokio::test]
+async fn without_a_key_nobody_learns_which_targets_are_blocked() {
+    let world = World::new().await;
+    let list = curt_links::Blocklist::parse(b"evil.example").unwrap();
+    world.app.policy.block(list);
+    for (api_key, is_told) in [("", false), (world.key.as_str(), true)] {
+        let fields = [("target", "https://evil.example/"), ("api_key", api_key)];
+        let page = submit(&world, &fields).await;
+        assert_eq!(page.body.contains("id=\"target-error\""), is_told);
+    }
 }
 
 /// H6: whatever is typed is text.

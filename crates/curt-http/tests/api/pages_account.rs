@@ -42,6 +42,17 @@ impl<'a> Browser<'a> {
     }
 }
 
+/// The fields of the form that says yes, but for the one that [`Browser::post`] adds.
+fn yes_in(question: &Answer) -> Vec<(&str, &str)> {
+    let main = question.body.split("<main").nth(1).unwrap();
+    let hidden = main.split("type=\"hidden\" name=\"").skip(1);
+    let fields = hidden.map(|field| {
+        let (name, rest) = field.split_once("\" value=\"").unwrap();
+        (name, rest.split('"').next().unwrap())
+    });
+    fields.filter(|(name, _)| *name != "csrf").collect()
+}
+
 async fn second_session(world: &World, agent: &str) -> String {
     let shown = SignIn {
         email: "ada@example.com",
@@ -123,12 +134,36 @@ async fn a_new_password_ends_every_other_session() {
     let wrong = [
         ("old_password", "not it at all"),
         ("new_password", "a new password"),
+        ("new_password_again", "a new password"),
     ];
     let refused = browser.post("/account/password", &wrong).await;
     assert_eq!(refused.status, 422);
     assert!(refused.body.contains("id=\"old_password-error\""));
     assert!(!refused.body.contains("a new password"));
-    let short = [("old_password", PASSWORD), ("new_password", "short")];
+    assert!(refused.body.contains("<title>Error: "));
+    assert!(
+        refused
+            .body
+            .contains("<a href=\"#old_password\">This is not your password.</a>"),
+        "at the top, too"
+    );
+    let focused = refused.body.split("autofocus").next().unwrap();
+    assert!(
+        focused.rfind("<input").unwrap() == focused.rfind("<input id=\"old_password\"").unwrap()
+    );
+    let differs = [
+        ("old_password", PASSWORD),
+        ("new_password", "a new password"),
+        ("new_password_again", "a new passwort"),
+    ];
+    let refused = browser.post("/account/password", &differs).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.body.contains("id=\"new_password_again-error\""));
+    let short = [
+        ("old_password", PASSWORD),
+        ("new_password", "short"),
+        ("new_password_again", "short"),
+    ];
     let refused = browser.post("/account/password", &short).await;
     assert!(refused.body.contains("id=\"new_password-error\""));
     assert!(other.is_signed_in().await);
@@ -136,6 +171,7 @@ async fn a_new_password_ends_every_other_session() {
     let right = [
         ("old_password", PASSWORD),
         ("new_password", "a new password"),
+        ("new_password_again", "a new password"),
     ];
     assert_eq!(browser.post("/account/password", &right).await.status, 303);
     assert!(browser.is_signed_in().await);
@@ -152,6 +188,7 @@ async fn a_new_password_revokes_api_keys_if_the_box_is_ticked() {
         let mut form = vec![
             ("old_password", PASSWORD),
             ("new_password", "a new password"),
+            ("new_password_again", "a new password"),
         ];
         form.extend(ticked.then_some(("revoke_api_keys", "on")));
         assert_eq!(browser.post("/account/password", &form).await.status, 303);
@@ -167,6 +204,7 @@ async fn guesses_at_the_old_password_are_limited() {
     let wrong = [
         ("old_password", "not it at all"),
         ("new_password", "a new password"),
+        ("new_password_again", "a new password"),
     ];
     for _ in 0..5 {
         assert_eq!(browser.post("/account/password", &wrong).await.status, 422);
@@ -183,17 +221,47 @@ async fn another_browser_can_be_signed_out() {
     assert!(page.body.contains("Phone/7"));
     let id = page.body.split("name=\"session\" value=\"").nth(1).unwrap();
     let id = id.split('"').next().unwrap();
-    let ended = browser
+    let asked = browser
         .post("/account/sessions/end", &[("session", id)])
         .await;
+    assert_eq!(asked.status, 200);
+    assert!(asked.body.contains("<h1>Sign out Phone/7?</h1>"));
+    assert!(other.is_signed_in().await, "a question comes first");
+    let ended = browser.post("/account/sessions/end", &yes_in(&asked)).await;
     assert_eq!(ended.status, 303);
     assert!(!other.is_signed_in().await && browser.is_signed_in().await);
     // Nobody else's.
     let bob = Browser::of(&world, world.session(BOB).await).await;
     let own = &browser.token["curts_".len()..][..16];
-    let refused = bob.post("/account/sessions/end", &[("session", own)]).await;
-    assert_eq!(refused.status, 404);
+    for form in [
+        &[("session", own)][..],
+        &[("session", own), ("confirmed", "yes")],
+    ] {
+        let refused = bob.post("/account/sessions/end", form).await;
+        assert_eq!(refused.status, 404);
+    }
     assert!(browser.is_signed_in().await);
+}
+
+#[tokio::test]
+async fn sessions_are_told_by_browser_and_system() {
+    let world = World::new().await;
+    let browser = Browser::ada(&world).await;
+    let firefox =
+        "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:128.0) Gecko/20100101 Firefox/128.0";
+    second_session(&world, firefox).await;
+    second_session(&world, "").await;
+    let page = click(&world, "/account", &browser.token).await;
+    assert!(
+        page.body.contains(">Firefox on Windows</td>"),
+        "{}",
+        page.body
+    );
+    assert!(page.body.contains(">Unknown browser</td>"));
+    assert!(
+        page.body
+            .contains("<time datetime=\"2026-01-01T00:00:00.000Z\">2026-01-01 00:00 UTC</time>")
+    );
 }
 
 async fn lists_with(world: &World, key: &str) -> u16 {
@@ -239,9 +307,22 @@ async fn keys_are_made_rotated_and_revoked() {
     let successor = token_in(&rotated);
     assert_eq!(lists_with(&world, &successor).await, 200);
     assert_eq!(lists_with(&world, &key).await, 200, "for a day");
-    let revoked = browser
+    let asked = browser
         .post("/account/keys/revoke", &[("prefix", prefix)])
         .await;
+    assert_eq!(asked.status, 200);
+    assert!(
+        asked
+            .body
+            .contains("<h1>Revoke the API key “phone (retired")
+    );
+    assert!(asked.body.contains("href=\"/account#keys\">Cancel</a>"));
+    assert_eq!(
+        lists_with(&world, &key).await,
+        200,
+        "a question comes first"
+    );
+    let revoked = browser.post("/account/keys/revoke", &yes_in(&asked)).await;
     assert_eq!(revoked.status, 303);
     assert_eq!(lists_with(&world, &key).await, 401);
     assert_eq!(lists_with(&world, &successor).await, 200);
@@ -249,11 +330,12 @@ async fn keys_are_made_rotated_and_revoked() {
     let bob = Browser::of(&world, world.session(BOB).await).await;
     let prefix = &successor["curt_".len()..][..8];
     for path in ["/account/keys/rotate", "/account/keys/revoke"] {
-        assert_eq!(
-            bob.post(path, &[("prefix", prefix)]).await.status,
-            404,
-            "{path}"
-        );
+        for form in [
+            &[("prefix", prefix)][..],
+            &[("prefix", prefix), ("confirmed", "yes")],
+        ] {
+            assert_eq!(bob.post(path, form).await.status, 404, "{path}");
+        }
     }
     assert_eq!(lists_with(&world, &successor).await, 200);
 }
@@ -299,9 +381,13 @@ async fn no_form_counts_from_elsewhere_or_without_its_token() {
             &[
                 ("old_password", PASSWORD),
                 ("new_password", "forged password"),
+                ("new_password_again", "forged password"),
             ],
         ),
-        ("/account/sessions/end", &[("session", &session)]),
+        (
+            "/account/sessions/end",
+            &[("session", &session), ("confirmed", "yes")],
+        ),
         (
             "/account/keys",
             &[
@@ -311,7 +397,10 @@ async fn no_form_counts_from_elsewhere_or_without_its_token() {
             ],
         ),
         ("/account/keys/rotate", &[("prefix", &prefix)]),
-        ("/account/keys/revoke", &[("prefix", &prefix)]),
+        (
+            "/account/keys/revoke",
+            &[("prefix", &prefix), ("confirmed", "yes")],
+        ),
     ];
     for (path, fields) in forms {
         let with = |csrf: &'static str| [fields, &[("csrf", csrf)][..]].concat();
@@ -377,38 +466,39 @@ async fn markup_in_names_is_escaped() {
 async fn whoever_is_signed_in_makes_links_without_a_key() {
     let world = World::new().await;
     let browser = Browser::ada(&world).await;
-    for (visibility, password, status) in [
-        ("public", "", 302),
-        ("private", "", 401),
-        ("password", "sesame", 401),
+    for (visibility, password, alias, status) in [
+        ("public", "", "my-public", 302),
+        ("private", "", "my-private", 401),
+        ("password", "sesame", "my-password", 401),
+        // Whoever types a password wants it to count.
+        ("public", "sesame", "typed", 401),
+        ("", "sesame", "typed-too", 401),
     ] {
         let form = [
             ("target", "https://example.com/x"),
-            ("alias", visibility_alias(visibility)),
+            ("alias", alias),
             ("visibility", visibility),
             ("password", password),
         ];
         let made = browser.post("/", &form).await;
         assert_eq!(made.status, 201, "{visibility}: {}", made.body);
         assert!(!made.body.contains("sesame"));
-        let path = format!("/{}", visibility_alias(visibility));
+        let says_so = made
+            .body
+            .contains("It asks for the password that you typed.");
+        assert_eq!(says_so, !password.is_empty(), "{alias}");
+        let path = format!("/{alias}");
         let request = http::Request::get(&path).body(axum::body::Body::empty());
         let followed = world.send(request.unwrap()).await;
-        assert_eq!(followed.status.as_u16(), status, "{visibility}");
+        assert_eq!(followed.status.as_u16(), status, "{alias}");
         let held = world
             .call(Method::GET, &format!("/api/v1/links{path}"), None)
             .await;
         assert_eq!(held.status, 200, "it is hers");
     }
-    let opened = submit(&world, "/my-password", &[("password", "sesame")], &[]).await;
-    assert_eq!(opened.header("location"), "https://example.com/x");
-}
-
-fn visibility_alias(visibility: &str) -> &'static str {
-    match visibility {
-        "public" => "my-public",
-        "private" => "my-private",
-        _ => "my-password",
+    for path in ["/my-password", "/typed", "/typed-too"] {
+        let opened = submit(&world, path, &[("password", "sesame")], &[]).await;
+        assert_eq!(opened.header("location"), "https://example.com/x");
     }
 }
 
@@ -418,6 +508,7 @@ async fn mistakes_about_who_may_follow_are_shown_beside_the_fields() {
     let browser = Browser::ada(&world).await;
     for (visibility, password, id) in [
         ("password", "", "password-error"),
+        ("private", "sesame", "password-error"),
         ("everybody", "", "visibility-error"),
     ] {
         let form = [

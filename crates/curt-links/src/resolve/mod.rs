@@ -29,7 +29,9 @@ use curt_core::error::{ErrorKind, PortError, PortResult};
 use curt_core::link::Availability;
 use curt_core::ports::{LinkChange, LinkStore, SpendReply};
 use curt_core::reserved::is_reserved;
-use curt_core::{Clock, Link, LinkId, LinkRef, LinkState, Revision, ServedLink, Visibility};
+use curt_core::{
+    Clock, GoneCause, Link, LinkId, LinkRef, LinkState, Revision, ServedLink, Visibility,
+};
 use tokio::sync::{Semaphore, mpsc};
 
 use self::live::LiveCache;
@@ -55,10 +57,12 @@ pub enum Resolution {
     /// Live, but not for every visitor or not at every moment: it is private or has a password, or visits to it are
     /// limited. Who is let through takes a visit by [`Resolver::spend`] last of all.
     Guarded(Arc<Link>),
-    /// Never there, or not valid yet: 404.
+    /// Never there: 404.
     Absent,
+    /// Not valid yet: 404.
+    Scheduled,
     /// Expired, deleted or switched off: 410.
-    Gone,
+    Gone(GoneCause),
     /// Live, if its target were not blocked.
     Blocked,
 }
@@ -262,9 +266,10 @@ impl Resolver {
             return Some(match copy.availability(now) {
                 Availability::Live => Resolution::Live(copy),
                 Availability::Absent => Resolution::Absent,
-                Availability::Gone => {
+                Availability::Scheduled => Resolution::Scheduled,
+                Availability::Gone(cause) => {
                     self.drop_expired(link, &copy, now);
-                    Resolution::Gone
+                    Resolution::Gone(cause)
                 }
             });
         }
@@ -272,7 +277,7 @@ impl Resolver {
         self.metrics.absent.inc();
         Some(match answer {
             NegativeAnswer::Absent => Resolution::Absent,
-            NegativeAnswer::Gone => Resolution::Gone,
+            NegativeAnswer::Gone(cause) => Resolution::Gone(cause),
             NegativeAnswer::Blocked => Resolution::Blocked,
         })
     }
@@ -289,8 +294,8 @@ impl Resolver {
         };
         self.single_flight.with_lock(&id.clone(), || {
             if self.live.remove_same(link, copy) {
-                self.negative
-                    .insert(id, NegativeAnswer::Gone, loaded_at, now);
+                let answer = NegativeAnswer::Gone(GoneCause::Expired);
+                self.negative.insert(id, answer, loaded_at, now);
             }
         });
     }
@@ -330,13 +335,17 @@ impl Resolver {
         let service = policy.service(&served);
         let is_active = served.state() == LinkState::Active;
         let availability = served.availability(now);
-        if availability == Availability::Gone && is_active {
+        if is_active && matches!(availability, Availability::Gone(_)) {
             self.report_expired(&link.id, link.revision);
         }
         let is_hidden = self.settings.hides_private && served.visibility() == Visibility::Private;
         let leads_on = availability == Availability::Live && service == Service::Guarded;
-        if is_hidden && !leads_on && availability != Availability::Absent {
-            return negative(Resolution::Absent, NegativeAnswer::Absent);
+        if is_hidden && !leads_on {
+            return match availability {
+                // Not remembered, so that it begins to redirect at its hour.
+                Availability::Scheduled => uncached(Resolution::Absent),
+                _ => negative(Resolution::Absent, NegativeAnswer::Absent),
+            };
         }
         match (availability, service) {
             (Availability::Live, Service::Open) => LoadDecision {
@@ -347,15 +356,15 @@ impl Resolver {
             (Availability::Live, Service::Blocked) => {
                 negative(Resolution::Blocked, NegativeAnswer::Blocked)
             }
-            (Availability::Live, Service::Gone) => negative(Resolution::Gone, NegativeAnswer::Gone),
+            (Availability::Live, Service::Gone) => gone(GoneCause::Disabled),
             // Cached as a link, so that it begins to redirect at its hour.
-            (Availability::Absent, Service::Open) if is_active => LoadDecision {
-                resolution: Resolution::Absent,
+            (Availability::Scheduled, Service::Open) => LoadDecision {
+                resolution: Resolution::Scheduled,
                 fill: CacheFill::Live(served),
             },
-            (Availability::Absent, _) if is_active => uncached(Resolution::Absent),
+            (Availability::Scheduled, _) => uncached(Resolution::Scheduled),
             (Availability::Absent, _) => negative(Resolution::Absent, NegativeAnswer::Absent),
-            (Availability::Gone, _) => negative(Resolution::Gone, NegativeAnswer::Gone),
+            (Availability::Gone(cause), _) => gone(cause),
         }
     }
 
@@ -390,6 +399,10 @@ fn negative(resolution: Resolution, answer: NegativeAnswer) -> LoadDecision {
         resolution,
         fill: CacheFill::Negative(answer),
     }
+}
+
+fn gone(cause: GoneCause) -> LoadDecision {
+    negative(Resolution::Gone(cause), NegativeAnswer::Gone(cause))
 }
 
 fn uncached(resolution: Resolution) -> LoadDecision {

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use curt_core::clock::UnixMillis;
-use curt_core::{LinkId, LinkRef};
+use curt_core::{GoneCause, LinkId, LinkRef};
 use quick_cache::Equivalent;
 use quick_cache::sync::Cache;
 
@@ -14,7 +14,7 @@ pub const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NegativeAnswer {
     Absent,
-    Gone,
+    Gone(GoneCause),
     Blocked,
 }
 

@@ -135,7 +135,7 @@ async fn a_blocked_link_that_waits_for_its_hour_is_not_kept() {
     };
     world.links.create(ANN, waiting, None).await.unwrap();
     world.policy.block(list("evil.example"));
-    assert_eq!(world.resolve("a").await, Resolution::Absent);
+    assert_eq!(world.resolve("a").await, Resolution::Scheduled);
     world.clock.set(START.plus(DAY));
     assert_eq!(world.cached("a"), None);
     assert_eq!(world.resolve("a").await, Resolution::Blocked);

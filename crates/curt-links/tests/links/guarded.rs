@@ -92,12 +92,12 @@ async fn a_guarded_link_still_expires_and_begins_like_any_other() {
         ..expiring(TARGET, DAY * 2)
     };
     world.links.create(ANN, new, None).await.unwrap();
-    assert_eq!(world.resolve("a").await, Resolution::Absent);
+    assert_eq!(world.resolve("a").await, Resolution::Scheduled);
     world.clock.set(START.plus(DAY));
     assert_eq!(world.cached("a"), None, "not kept while it waited");
     assert!(is_guarded(&world.resolve("a").await));
     world.clock.set(START.plus(DAY * 2));
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, EXPIRED);
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn a_link_that_waits_for_its_hour_is_not_kept_when_it_is_limited() {
         ..new(TARGET)
     };
     world.links.create(ANN, new, None).await.unwrap();
-    assert_eq!(world.resolve("a").await, Resolution::Absent);
+    assert_eq!(world.resolve("a").await, Resolution::Scheduled);
     world.clock.set(START.plus(DAY));
     assert_eq!(world.cached("a"), None);
     assert!(is_guarded(&world.resolve("a").await));
@@ -216,7 +216,7 @@ async fn a_disabled_link_is_gone_until_it_is_enabled() {
     assert_eq!(off.state, LinkState::Disabled);
     assert_eq!(off.revision, made.revision.edited());
     assert_eq!(world.cached("a"), None);
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, DISABLED);
     assert_eq!(world.links.disable("a").await.unwrap(), off, "done already");
 
     world.clock.advance(DAY);
@@ -242,7 +242,7 @@ async fn an_owner_cannot_switch_a_disabled_link_on() {
     };
     let edited = world.links.edit(own(ANN), "a", None, edit).await.unwrap();
     assert_eq!(edited.state, LinkState::Disabled);
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, DISABLED);
     world.links.delete(own(ANN), "a", None).await.unwrap();
     let enabled = world.links.enable("a").await;
     assert!(
@@ -293,7 +293,7 @@ async fn administrators_reach_everybodys_links() {
     let edited = world.links.edit(Who::Anybody, "a", None, edit).await;
     assert_eq!(edited.unwrap().owner, ANN.owner);
     world.links.delete(Who::Anybody, "a", None).await.unwrap();
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, DELETED);
 }
 
 #[tokio::test]

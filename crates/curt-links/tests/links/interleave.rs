@@ -184,7 +184,7 @@ pub(crate) fn seen(resolution: &Resolution) -> u32 {
         Resolution::Guarded(link) if link.visibility == Visibility::Private => PRIVATE,
         Resolution::Guarded(_) => LIMITED,
         Resolution::Blocked => BLOCKED,
-        Resolution::Gone => DELETED,
+        Resolution::Scheduled | Resolution::Gone(_) => DELETED,
     }
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use curt_core::ports::ListQuery;
 use curt_core::{Clock, LinkState, OwnerId, RedirectStatus, Revision};
-use curt_links::{EditLink, Expiry, LinkCreator, LinkError, NewLink, Resolution, Who};
+use curt_links::{EditLink, Expiry, LinkCreator, LinkError, NewLink, Who};
 
 use crate::world::*;
 
@@ -228,7 +228,7 @@ async fn a_deletion_whose_client_went_away_is_seen_by_visitors_l2() {
     while world.cached("a").is_some() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, DELETED);
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ async fn a_sweep_takes_the_expired_and_leaves_the_others() {
     assert_eq!(state(&world, "a").await, Some(LinkState::Deleted));
     assert_eq!(state(&world, "b").await, Some(LinkState::Active));
     assert_eq!(state(&world, "c").await, Some(LinkState::Active));
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, DELETED);
 }
 
 #[tokio::test]
@@ -165,9 +165,9 @@ async fn what_visitors_meet_is_purged_without_the_schedule_b11() {
     let running = tokio::spawn(purger.run(stop.clone()));
     world.clock.set(START.plus(DAY));
     for key in ["cached", "cold"] {
-        assert_eq!(world.resolve(key).await, Resolution::Gone);
+        assert_eq!(world.resolve(key).await, EXPIRED);
         purged(&world, key).await;
-        assert_eq!(world.resolve(key).await, Resolution::Gone);
+        assert_eq!(world.resolve(key).await, DELETED);
     }
     assert_eq!(state(&world, "unvisited").await, Some(LinkState::Active));
     stop.cancel();
@@ -182,7 +182,7 @@ async fn expired_links_met_without_a_purger_cost_nothing_but_the_answer() {
     }
     world.clock.set(START.plus(DAY));
     for n in 0..2_000 {
-        assert_eq!(world.resolve(&format!("a{n}")).await, Resolution::Gone);
+        assert_eq!(world.resolve(&format!("a{n}")).await, EXPIRED);
     }
 }
 
@@ -207,7 +207,7 @@ async fn keys_are_recycled_only_after_their_quarantine_l3() {
     purger.recycle().await.unwrap();
     assert_eq!(state(&world, "gen0001").await, Some(LinkState::Deleted));
     world.clock.set(START.plus(DAY * 180));
-    assert_eq!(world.resolve("gen0001").await, Resolution::Gone);
+    assert_eq!(world.resolve("gen0001").await, DELETED);
     purger.recycle().await.unwrap();
     assert_eq!(state(&world, "gen0001").await, None);
     assert_eq!(world.resolve("gen0001").await, Resolution::Absent);

@@ -86,10 +86,10 @@ async fn expiry_is_decided_at_read_even_for_a_cached_copy() {
     assert!(world.cached("a").is_some());
     world.clock.set(START.plus(DAY));
     assert_eq!(world.cached("a"), None);
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, EXPIRED);
     // From a cold cache too.
     world.invalidate("a");
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, EXPIRED);
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_link_begins_to_redirect_at_its_hour_without_another_load() {
         ..new(TARGET)
     };
     world.links.create(ANN, new, None).await.unwrap();
-    assert_eq!(world.resolve("a").await, Resolution::Absent);
+    assert_eq!(world.resolve("a").await, Resolution::Scheduled);
     assert_eq!(world.cached("a"), None);
     let gets = world.store.gets();
     world.clock.set(START.plus(DAY));
@@ -231,7 +231,7 @@ async fn edits_and_deletions_are_seen_at_once() {
     );
     world.links.delete(own(ANN), "a", None).await.unwrap();
     assert_eq!(world.cached("a"), None);
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, DELETED);
 }
 
 #[tokio::test]
@@ -244,9 +244,9 @@ async fn only_active_links_are_served_whoever_may_see_them() {
         Visibility::Password,
     ] {
         for (state, wanted) in [
-            (LinkState::Disabled, Resolution::Gone),
+            (LinkState::Disabled, DISABLED),
             (LinkState::Seeded, Resolution::Absent),
-            (LinkState::Deleted, Resolution::Gone),
+            (LinkState::Deleted, DELETED),
         ] {
             let key = format!("{visibility:?}-{state:?}");
             let link = curt_core::Link {
@@ -414,11 +414,11 @@ async fn a_reader_paused_over_a_deletion_does_not_bring_the_link_back_d4() {
         .unwrap();
     world.invalidate("a");
     // Others are not held up by the slow one.
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, DELETED);
     world.store.let_through(1);
-    assert_eq!(slow.await.unwrap().unwrap(), Resolution::Gone);
+    assert_eq!(slow.await.unwrap().unwrap(), DELETED);
     assert_eq!(world.cached("a"), None);
-    assert_eq!(world.resolve("a").await, Resolution::Gone);
+    assert_eq!(world.resolve("a").await, DELETED);
 }
 
 const TTL: Duration = Duration::from_secs(1);
@@ -466,7 +466,7 @@ async fn a_copy_is_as_old_as_the_beginning_of_its_load_l2() {
         assert_eq!(world.cached("a").is_some(), late < TTL, "{late:?}");
         world.clock.set(START.plus(TTL));
         assert_eq!(world.cached("a"), None, "{late:?}");
-        assert_eq!(world.resolve("a").await, Resolution::Gone, "{late:?}");
+        assert_eq!(world.resolve("a").await, DELETED, "{late:?}");
     }
 }
 
@@ -493,7 +493,7 @@ async fn nobody_waits_for_an_answer_that_is_too_old_for_them_l2() {
     assert_eq!(location(&follower.await.unwrap()), Some(TARGET));
     assert_eq!(world.cached("a"), None);
     world.store.let_through(1);
-    assert_eq!(late.await.unwrap(), Resolution::Gone);
+    assert_eq!(late.await.unwrap(), DELETED);
     assert_eq!(world.cached("a"), None);
     assert_eq!(world.store.gets(), 2);
 }
@@ -512,8 +512,8 @@ async fn a_slow_load_that_was_superseded_puts_nothing_back_and_is_voided_by_a_ch
     world.links.delete(own(ANN), "a", None).await.unwrap();
     world.store.let_through(2);
     // Neither may repeat what it read before the change that was acknowledged here.
-    assert_eq!(first.await.unwrap(), Resolution::Gone);
-    assert_eq!(second.await.unwrap(), Resolution::Gone);
+    assert_eq!(first.await.unwrap(), DELETED);
+    assert_eq!(second.await.unwrap(), DELETED);
     assert_eq!(world.cached("a"), None);
 }
 
@@ -556,7 +556,7 @@ async fn an_expiry_that_another_server_extended_is_seen_in_time() {
         .await
         .unwrap();
     world.clock.advance(Duration::from_millis(950));
-    assert_eq!(world.resolve("a").await, Resolution::Gone, "the old copy");
+    assert_eq!(world.resolve("a").await, EXPIRED, "the old copy");
     world.clock.set(START.plus(TTL));
     assert_eq!(location(&world.resolve("a").await), Some(TARGET));
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use curt_core::clock::ManualClock;
 use curt_core::ports::{LinkChange, LinkStore};
 use curt_core::{
-    Alphabet, Clock, DomainId, Key, KeyOrigin, LinkId, LinkRef, OwnerId, Revision, UnixMillis,
+    Alphabet, Clock, DomainId, GoneCause, Key, KeyOrigin, LinkId, LinkRef, OwnerId, Revision,
+    UnixMillis,
 };
 use curt_keys::{KeyMetrics, KeyPorts, KeySettings, KeySupply, Strategy, SuppliedKey};
 use curt_links::{
@@ -24,6 +25,9 @@ use crate::gated::{GatedStore, gated_store};
 pub(crate) const START: UnixMillis = UnixMillis(1_800_000_000_000);
 pub(crate) const ANN: LinkCreator = maker(1);
 pub(crate) const BOB: LinkCreator = maker(2);
+pub(crate) const EXPIRED: Resolution = Resolution::Gone(GoneCause::Expired);
+pub(crate) const DISABLED: Resolution = Resolution::Gone(GoneCause::Disabled);
+pub(crate) const DELETED: Resolution = Resolution::Gone(GoneCause::Deleted);
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 pub(crate) struct World {
@@ -191,9 +195,11 @@ pub(crate) fn codes<T: std::fmt::Debug>(refused: Result<T, LinkError>) -> Vec<&'
 pub(crate) fn location(resolution: &Resolution) -> Option<&str> {
     match resolution {
         Resolution::Live(hit) => Some(hit.location()),
-        Resolution::Guarded(_) | Resolution::Absent | Resolution::Gone | Resolution::Blocked => {
-            None
-        }
+        Resolution::Guarded(_)
+        | Resolution::Absent
+        | Resolution::Scheduled
+        | Resolution::Gone(_)
+        | Resolution::Blocked => None,
     }
 }
 

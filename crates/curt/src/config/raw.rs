@@ -18,6 +18,7 @@ pub(crate) struct Raw {
     pub(crate) cache: Cache,
     pub(crate) keys: Keys,
     pub(crate) links: Links,
+    pub(crate) pages: Pages,
     pub(crate) accounts: Accounts,
     pub(crate) limits: Limits,
     pub(crate) clicks: Clicks,
@@ -227,6 +228,14 @@ pub(crate) struct Links {
     pub(crate) blocklist: String,
     pub(crate) blocklist_reload: String,
     pub(crate) private_denied: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pages {
+    pub(crate) name: String,
+    pub(crate) accent: String,
+    pub(crate) not_found_url: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

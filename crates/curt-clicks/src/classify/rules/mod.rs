@@ -103,8 +103,9 @@ impl ClickRules {
         parse::rules(text)
     }
 
+    /// Returns what a user agent says.
     #[must_use]
-    pub(super) fn read(&self, agent: &[u8]) -> Agent {
+    pub fn read(&self, agent: &[u8]) -> Agent {
         let found = self.find(agent);
         let is_human = self.says_human(&found);
         let browsers = if is_human { &self.browsers } else { &self.bots };

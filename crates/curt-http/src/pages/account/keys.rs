@@ -12,10 +12,11 @@ use http::StatusCode;
 use super::view::{AccountPage, Outcome};
 use super::{Turned, done, failed, posted};
 use crate::caller::Caller;
+use crate::pages::confirm::Question;
 use crate::pages::form::Form;
 use crate::pages::page;
 use crate::pages::visitor::Visitor;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use crate::tasks::run_to_completion;
 
@@ -63,6 +64,9 @@ pub(super) async fn revoke(
     let user = visitor.principal.user;
     let origin = caller.origin().by(user);
     let prefix = form.text("prefix");
+    if !Question::is_answered(&form) {
+        return Ok(ask_before_revoking(&app, &visitor, &form, &prefix).await?);
+    }
     let issuer = KeyIssuer::from(&visitor.principal);
     let revoked =
         run_to_completion(
@@ -74,6 +78,41 @@ pub(super) async fn revoke(
     })
 }
 
+async fn ask_before_revoking(
+    app: &App,
+    visitor: &Visitor,
+    form: &Form,
+    prefix: &str,
+) -> Result<Response, Problem> {
+    let user = visitor.principal.user;
+    let api_keys = Arc::clone(&app.accounts.api_keys);
+    let reading = async move { api_keys.list(Some(user)).await };
+    let keys = app.scans.read(user, reading).await??;
+    let now = app.clock.now();
+    let mut held = keys.iter().filter(|key| key.is_in_force(now));
+    let Some(key) = held.clone().find(|key| *key.prefix == *prefix) else {
+        let problem = Problem::new(ProblemCode::NotFound);
+        return Ok(failed(app, visitor, form, problem).await);
+    };
+    let has_children = held.any(|key| key.parent.as_deref() == Some(prefix));
+    let also = match has_children {
+        true => " The keys that were made with it end, too.",
+        false => "",
+    };
+    let question = Question {
+        question: format!("Revoke the API key “{}”?", key.name),
+        consequence: format!(
+            "Programs that use curt_{prefix}_… stop working at once, for good.{also}"
+        ),
+        yes: "Revoke",
+        action: "/account/keys/revoke",
+        field: "prefix",
+        value: prefix,
+        back: "/account#keys",
+    };
+    Ok(question.ask(app, visitor))
+}
+
 async fn new_key(
     app: &App,
     caller: &Caller,
@@ -82,7 +121,7 @@ async fn new_key(
 ) -> Result<IssuedKey, Problem> {
     let now = app.clock.now();
     let expires_at = expiry(form.secret("expires_at"), now)
-        .ok_or_else(|| Problem::invalid_field("expires_at", "value", "choose one of the list"))?;
+        .ok_or_else(|| Problem::invalid_field("expires_at", "value", "Choose one of the list."))?;
     let user = visitor.principal.user;
     let new = NewKey {
         user,

@@ -6,8 +6,10 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use curt_accounts::{UserEdit, UserRef};
 
+use super::view::readable_browser;
 use super::{Turned, done, failed, posted};
 use crate::caller::Caller;
+use crate::pages::confirm::Question;
 use crate::pages::form::Form;
 use crate::pages::visitor::Visitor;
 use crate::problem::{Problem, ProblemCode};
@@ -50,7 +52,7 @@ async fn change(
             ProblemCode::WrongCredentials => Problem::invalid_field(
                 "current_password",
                 "wrong",
-                "a new email needs your password",
+                "This is not your password. A new email needs it.",
             ),
             _ => problem,
         })?;
@@ -80,6 +82,14 @@ async fn new_password(
     visitor: &Visitor,
     form: &Form,
 ) -> Result<(), Problem> {
+    if form.secret("new_password") != form.secret("new_password_again") {
+        let message = "This is not the same as the new password above.";
+        return Err(Problem::invalid_field(
+            "new_password_again",
+            "differs",
+            message,
+        ));
+    }
     let services = app.accounts.clone();
     let id = visitor.principal.user;
     let origin = caller.origin().by(id);
@@ -96,7 +106,7 @@ async fn new_password(
     let changed = caller.guess_password(app, id, changed).await;
     changed.map_err(|problem| match problem.code() {
         ProblemCode::WrongCredentials => {
-            Problem::invalid_field("old_password", "wrong", "this is not your password")
+            Problem::invalid_field("old_password", "wrong", "This is not your password.")
         }
         _ => problem.rename_fields(|field| (field == "password").then_some("new_password")),
     })
@@ -112,6 +122,25 @@ pub(super) async fn end_session(
     let id = visitor.principal.user;
     let origin = caller.origin().by(id);
     let session = form.text("session");
+    if !Question::is_answered(&form) {
+        let sessions = users.sessions(id).await.map_err(Problem::from)?;
+        let found = sessions.iter().find(|held| *held.id == *session);
+        let Some(found) = found else {
+            let problem = Problem::new(ProblemCode::NotFound);
+            return Ok(failed(&app, &visitor, &form, problem).await);
+        };
+        let browser = readable_browser(&app.click_rules, &found.agent);
+        let question = Question {
+            question: format!("Sign out {browser}?"),
+            consequence: "Whoever uses that browser has to sign in again.".to_owned(),
+            yes: "Sign out",
+            action: "/account/sessions/end",
+            field: "session",
+            value: &session,
+            back: "/account#sessions",
+        };
+        return Ok(question.ask(&app, &visitor));
+    }
     let ended =
         run_to_completion(async move { users.end_session(id, &session, origin).await }).await;
     Ok(match ended {

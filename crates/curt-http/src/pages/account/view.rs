@@ -4,24 +4,39 @@ use std::sync::Arc;
 
 use askama::Template;
 use curt_accounts::IssuedKey;
+use curt_clicks::classify::{ClickRules, UNKNOWN};
 use curt_core::ports::{ApiKey, Session};
 use curt_core::{Role, Scope, Scopes};
 
-use crate::pages::VERSION;
-use crate::pages::assets::Assets;
-use crate::pages::day;
+use crate::pages::PageTime;
 use crate::pages::form::{Form, Mistakes};
+use crate::pages::frame::Frame;
 use crate::pages::visitor::Visitor;
 use crate::problem::Problem;
 use crate::state::App;
 
+const AGENT_CHARS_MAX: usize = 60;
+
+/// As the forms show them.
+const FIELDS: [&str; 11] = [
+    "first_name",
+    "middle_name",
+    "last_name",
+    "email",
+    "current_password",
+    "old_password",
+    "new_password",
+    "new_password_again",
+    "key_name",
+    "scopes",
+    "expires_at",
+];
+
 #[derive(Template)]
 #[template(path = "account.html")]
 pub(super) struct AccountPage {
-    assets: &'static Assets,
-    version: &'static str,
+    frame: Frame,
     csrf: String,
-    name: String,
     is_admin: bool,
     profile: Profile,
     sessions: Vec<SessionRow>,
@@ -56,9 +71,12 @@ struct Profile {
 
 struct SessionRow {
     id: String,
+    /// As it can be read: `Firefox on Windows`.
+    browser: String,
+    /// As it calls itself.
     agent: String,
-    begun: String,
-    used: String,
+    begun: PageTime,
+    used: PageTime,
     is_this: bool,
 }
 
@@ -68,9 +86,9 @@ struct KeyRow {
     parent: Option<String>,
     name: String,
     scopes: String,
-    made: String,
-    ends: Option<String>,
-    used: Option<String>,
+    made: PageTime,
+    ends: Option<PageTime>,
+    used: Option<PageTime>,
     /// Replaced already, and on its way out.
     is_retired: bool,
 }
@@ -107,7 +125,7 @@ impl Outcome {
             email: form.text("email"),
         });
         Self {
-            mistakes: Mistakes::of_problem(problem),
+            mistakes: Mistakes::of_problem(problem).in_order(&FIELDS),
             typed,
             key_name: form.text("key_name"),
             ..Self::default()
@@ -140,15 +158,13 @@ impl AccountPage {
         let keys = app.scans.read(id, reading).await??;
         let profile = outcome.typed.take();
         Ok(Self {
-            assets: Assets::addresses(),
-            version: VERSION,
+            frame: Frame::new(app, Some(visitor)).at("/account"),
             csrf: visitor.csrf.clone(),
-            name: visitor.name(),
             is_admin: visitor.user.role == Role::Admin,
             profile: profile.unwrap_or_else(|| Profile::of(visitor)),
             sessions: sessions
                 .iter()
-                .map(|session| SessionRow::of(session, this_one))
+                .map(|session| SessionRow::of(&app.click_rules, session, this_one))
                 .collect(),
             keys: keys
                 .iter()
@@ -174,12 +190,13 @@ impl Profile {
 }
 
 impl SessionRow {
-    fn of(session: &Session, this_one: Option<&str>) -> Self {
+    fn of(rules: &ClickRules, session: &Session, this_one: Option<&str>) -> Self {
         Self {
             id: session.id.to_string(),
+            browser: readable_browser(rules, &session.agent),
             agent: session.agent.to_string(),
-            begun: day(session.created_at),
-            used: day(session.used_at),
+            begun: session.created_at.into(),
+            used: session.used_at.into(),
             is_this: this_one == Some(&*session.id),
         }
     }
@@ -193,11 +210,24 @@ impl KeyRow {
             parent: key.parent.as_deref().map(str::to_owned),
             name: key.name.to_string(),
             scopes: names(key.scopes),
-            made: day(key.created_at),
-            ends: ends.map(day),
-            used: key.last_used_at.map(day),
+            made: key.created_at.into(),
+            ends: ends.map(PageTime::from),
+            used: key.last_used_at.map(PageTime::from),
             is_retired: key.revoked_at.is_some(),
         }
+    }
+}
+
+/// What a user agent says, in words. One that says nothing known is shown by its first words, so that sessions can be told
+/// apart.
+pub(super) fn readable_browser(rules: &ClickRules, agent: &str) -> String {
+    let read = rules.read(agent.as_bytes());
+    match (&*read.browser, &*read.system) {
+        (UNKNOWN, UNKNOWN) if agent.trim().is_empty() => "Unknown browser".to_owned(),
+        (UNKNOWN, UNKNOWN) => agent.chars().take(AGENT_CHARS_MAX).collect(),
+        (UNKNOWN, system) => format!("Unknown browser on {system}"),
+        (browser, UNKNOWN) => browser.to_owned(),
+        (browser, system) => format!("{browser} on {system}"),
     }
 }
 

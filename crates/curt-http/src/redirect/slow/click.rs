@@ -7,7 +7,9 @@ use curt_accounts::{CallerId, ConstantTime};
 use curt_clicks::record::{Outcome, UtmText};
 use curt_core::limits::PASSWORD_BYTES_MAX;
 use curt_core::ports::SpendReply;
-use curt_core::{Attribution, DomainId, Link, LinkRef, PackedTags, PortResult, Scope, Visibility};
+use curt_core::{
+    Attribution, DomainId, GoneCause, Link, LinkRef, PackedTags, PortResult, Scope, Visibility,
+};
 use curt_links::Resolution;
 use http::header::{ALLOW, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -16,7 +18,7 @@ use url::form_urlencoded;
 use super::refusal::{Refusal, outcome_of};
 use crate::caller::{self, Caller};
 use crate::metrics::RedirectOutcome;
-use crate::pages::{self, negotiate::prefers_html};
+use crate::pages::{self, UnlockReason, negotiate::prefers_html};
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
 use crate::redirect::clicks::{Client, RequestedLink, find_utm};
@@ -77,10 +79,7 @@ impl<'a> ClickRecord<'a> {
             sent = self.followed(key, self.resolve(key).await).await;
         }
         if let Err(Refusal::Problem(problem)) = &sent
-            && matches!(
-                problem.code(),
-                ProblemCode::LinkNotFound | ProblemCode::LinkGone
-            )
+            && problem.code().is_dead_link()
         {
             self.write_down(RequestedLink {
                 key: key.unwrap_or_default(),
@@ -190,7 +189,7 @@ impl<'a> ClickRecord<'a> {
             Visibility::Password => {
                 return Err(Refusal::PasswordNeeded {
                     link: Arc::clone(link),
-                    tried: false,
+                    reason: UnlockReason::First,
                 });
             }
         }
@@ -235,7 +234,10 @@ impl<'a> ClickRecord<'a> {
         let limits = &self.app.accounts.limits;
         let guess = limits.link_passwords(self.caller.address, &link.id).await;
         let guess = guess.map_err(Problem::from)?;
-        rate_limit::granted(guess.decision)?;
+        rate_limit::granted(guess.decision).map_err(|limited| Refusal::PasswordNeeded {
+            link: Arc::clone(link),
+            reason: UnlockReason::Limited(limited),
+        })?;
         let passwords = &self.app.accounts.link_passwords;
         let visitor = CallerId::address(self.caller.address);
         let is_true = password.len() <= PASSWORD_BYTES_MAX
@@ -246,7 +248,7 @@ impl<'a> ClickRecord<'a> {
         if !is_true {
             return Err(Refusal::PasswordNeeded {
                 link: Arc::clone(link),
-                tried: true,
+                reason: UnlockReason::WrongPassword,
             });
         }
         limits.give_back(guess, true).await;
@@ -289,7 +291,7 @@ impl<'a> ClickRecord<'a> {
                 return Err(Problem::new(ProblemCode::BrowserNeeded).into());
             }
             SpendReply::Granted => self.write_down(asked),
-            SpendReply::Exhausted => return Err(Problem::new(ProblemCode::LinkGone).into()),
+            SpendReply::Exhausted => return Err(Problem::new(ProblemCode::LinkExhausted).into()),
             SpendReply::Stale => return Err(Refusal::Outdated),
         }
         Ok(())
@@ -297,7 +299,12 @@ impl<'a> ClickRecord<'a> {
 
     async fn nowhere(&self, resolution: PortResult<Resolution>) -> Problem {
         match resolution {
-            Ok(Resolution::Gone) => Problem::new(ProblemCode::LinkGone),
+            Ok(Resolution::Scheduled) => Problem::new(ProblemCode::LinkScheduled),
+            Ok(Resolution::Gone(cause)) => Problem::new(match cause {
+                GoneCause::Expired => ProblemCode::LinkExpired,
+                GoneCause::Disabled => ProblemCode::LinkDisabled,
+                GoneCause::Deleted => ProblemCode::LinkGone,
+            }),
             Ok(Resolution::Blocked) => Problem::new(ProblemCode::LinkBlocked),
             Ok(_) => self.absent().await,
             Err(failure) => failure.into(),
@@ -333,9 +340,14 @@ impl<'a> ClickRecord<'a> {
             Err(Refusal::SignInNeeded(link)) if self.is_browser => {
                 (RedirectOutcome::Refused, self.to_sign_in(&link))
             }
-            Err(Refusal::PasswordNeeded { link, tried }) if self.is_browser => {
-                let page = pages::unlock_page(link.id.key.as_str(), self.query, tried);
-                (RedirectOutcome::Refused, page)
+            Err(Refusal::PasswordNeeded { link, reason }) if self.is_browser => {
+                let outcome = match reason {
+                    UnlockReason::Limited(_) => RedirectOutcome::Limited,
+                    UnlockReason::First | UnlockReason::WrongPassword => RedirectOutcome::Refused,
+                };
+                let address = self.address_of(&link);
+                let page = pages::unlock_page(self.app, self.caller, address, reason);
+                (outcome, page)
             }
             Err(refusal) => {
                 let problem = refusal.into_problem();
@@ -346,13 +358,17 @@ impl<'a> ClickRecord<'a> {
         response
     }
 
-    fn to_sign_in(&self, link: &Link) -> Response {
-        let back = match self.query {
+    /// The link's path, with the query that it is followed with.
+    fn address_of(&self, link: &Link) -> String {
+        match self.query {
             Some(query) => format!("/{}?{query}", link.id.key),
             None => format!("/{}", link.id.key),
-        };
+        }
+    }
+
+    fn to_sign_in(&self, link: &Link) -> Response {
         let next = form_urlencoded::Serializer::new(String::new())
-            .append_pair("next", &back)
+            .append_pair("next", &self.address_of(link))
             .finish();
         match HeaderValue::try_from(format!("/sign-in?{next}")) {
             Ok(page) => (StatusCode::SEE_OTHER, [(LOCATION, page)]).into_response(),

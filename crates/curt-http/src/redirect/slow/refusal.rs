@@ -5,6 +5,7 @@ use std::sync::Arc;
 use curt_core::Link;
 
 use crate::metrics::RedirectOutcome;
+use crate::pages::UnlockReason;
 use crate::problem::{Problem, ProblemCode};
 
 /// Why a visitor is not sent to the target.
@@ -13,8 +14,7 @@ pub(super) enum Refusal {
     SignInNeeded(Arc<Link>),
     PasswordNeeded {
         link: Arc<Link>,
-        /// Whether one was shown.
-        tried: bool,
+        reason: UnlockReason,
     },
     /// The link has changed since it was resolved.
     Outdated,
@@ -41,6 +41,10 @@ impl Refusal {
     pub(super) fn into_problem(self) -> Problem {
         match self {
             Self::SignInNeeded(_) => Problem::new(ProblemCode::SignInNeeded),
+            Self::PasswordNeeded {
+                reason: UnlockReason::Limited(problem),
+                ..
+            } => problem,
             Self::PasswordNeeded { .. } => Problem::new(ProblemCode::LinkPasswordWrong),
             // It changes faster than it can be read.
             Self::Outdated => Problem::new(ProblemCode::StoreUnavailable),
@@ -52,8 +56,11 @@ impl Refusal {
 /// Returns what a problem counts as.
 pub(super) fn outcome_of(code: ProblemCode) -> RedirectOutcome {
     match code {
-        ProblemCode::LinkNotFound => RedirectOutcome::Absent,
-        ProblemCode::LinkGone => RedirectOutcome::Gone,
+        ProblemCode::LinkNotFound | ProblemCode::LinkScheduled => RedirectOutcome::Absent,
+        ProblemCode::LinkGone
+        | ProblemCode::LinkExpired
+        | ProblemCode::LinkDisabled
+        | ProblemCode::LinkExhausted => RedirectOutcome::Gone,
         ProblemCode::LinkBlocked => RedirectOutcome::Blocked,
         ProblemCode::RateLimited => RedirectOutcome::Limited,
         ProblemCode::Internal | ProblemCode::StoreUnavailable | ProblemCode::Overloaded => {

@@ -79,6 +79,7 @@ impl Config {
         let store = store::resolve(&raw, &data_dir, keys.strategy)?;
         let http = server::http(
             &raw.server,
+            &raw.pages,
             private_denied(&raw.links)?,
             &store,
             accounts::scans(&raw.limits, &store)?,

@@ -4,8 +4,8 @@ use std::time::Duration;
 use curt_core::limits::HTTP_BULK_BODY_BYTES_MAX;
 use curt_http::settings::UnknownReferrerPolicy;
 use curt_http::{
-    ApiSettings, FeedSettings, HttpSettings, PrivateDenied, RedirectSettings, ScanSettings,
-    ServerSettings,
+    ApiSettings, FeedSettings, HttpSettings, PageSettings, PrivateDenied, RedirectSettings,
+    ScanSettings, ServerSettings,
 };
 use curt_links::{OwnHost, OwnHostError};
 use ipnet::IpNet;
@@ -17,6 +17,7 @@ use crate::config::{ConfigError, StoreSettings, raw, units};
 
 pub(super) fn http(
     raw: &raw::Server,
+    pages: &raw::Pages,
     private_denied: PrivateDenied,
     store: &StoreSettings,
     scans: ScanSettings,
@@ -71,7 +72,24 @@ pub(super) fn http(
         },
         scans,
         feeds: feeds(raw)?,
+        pages: page_settings(pages, raw)?,
     })
+}
+
+fn page_settings(raw: &raw::Pages, server: &raw::Server) -> Result<PageSettings, ConfigError> {
+    let settings = at("pages.name", PageSettings::default().name(&raw.name))?;
+    let settings = at("pages.accent", settings.accent(&raw.accent))?;
+    let own_hosts = own_hosts(server)?;
+    let leads_back = Url::parse(&raw.not_found_url)
+        .is_ok_and(|url| url.path() != "/" && own_hosts.iter().any(|own| own.is_host_of(&url)));
+    if leads_back {
+        let problem = "leads back to this server, and may not be found again: use another site";
+        return at("pages.not_found_url", Err(problem.to_owned()));
+    }
+    at(
+        "pages.not_found_url",
+        settings.not_found_url(&raw.not_found_url),
+    )
 }
 
 /// One client gets a quarter, in which the largest body must have room.

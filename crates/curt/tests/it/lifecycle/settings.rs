@@ -4,7 +4,7 @@ use crate::site::Site;
 /// From sysexits.h, so that a service manager can tell a wrong setting from a crash.
 const BAD_CONFIGURATION: i32 = 78;
 
-const BAD_SETTINGS: [&str; 99] = [
+const BAD_SETTINGS: [&str; 103] = [
     "server.listen=nowhere",
     "server.listen=127.0.0.1:99999",
     "server.listen=",
@@ -73,6 +73,10 @@ const BAD_SETTINGS: [&str; 99] = [
     "keys.tick=0s",
     "keys.file.block_keys=0",
     "keys.sequence_block=0",
+    "pages.name=",
+    "pages.accent=blue",
+    "pages.accent=#ffee00",
+    "pages.not_found_url=/help",
     "links.target_bytes_max=9000",
     "links.schemes=",
     "links.schemes=java script",
