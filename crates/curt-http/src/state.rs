@@ -91,6 +91,12 @@ impl PublicUrl {
     pub fn short_url(&self, key: &str) -> String {
         format!("{}/{key}", self.base())
     }
+
+    /// The page to sign up at with an invitation.
+    #[must_use]
+    pub fn invite_url(&self, code: &str) -> String {
+        format!("{}/sign-up?invite={code}", self.base())
+    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,8 @@ use curt_spool::{Spool, SpoolMetrics};
 use prometheus_client::registry::Registry;
 
 use crate::click_health::ClickHealth;
-use crate::config::{ClickSettings, Config};
+use crate::config::check::at;
+use crate::config::{ClickSettings, Config, ConfigError};
 use crate::roles::{Role, Roles};
 use crate::supervisor::Supervisor;
 use crate::wiring::Stores;
@@ -159,24 +160,31 @@ fn count(
 }
 
 /// Loads the files that clicks are read by.
-pub(crate) fn reference(settings: &ClickSettings) -> anyhow::Result<ReferenceData> {
-    Ok(ReferenceData {
-        rules: settings.rules.clone(),
-        countries: addresses(COUNTRIES, settings.countries.as_deref())?,
-        networks: addresses(NETWORKS, settings.networks.as_deref())?,
-    })
+pub(crate) fn reference(settings: &ClickSettings) -> Result<ReferenceData, ConfigError> {
+    let mut mistakes = ConfigError::none();
+    let countries = mistakes.note(addresses(COUNTRIES, settings.countries.as_deref()));
+    let networks = mistakes.note(addresses(NETWORKS, settings.networks.as_deref()));
+    match (countries, networks) {
+        (Some(countries), Some(networks)) => Ok(ReferenceData {
+            rules: settings.rules.clone(),
+            countries,
+            networks,
+        }),
+        _ => Err(mistakes),
+    }
 }
 
-fn addresses(setting: &str, file: Option<&Path>) -> anyhow::Result<AddressList> {
+fn addresses(setting: &str, file: Option<&Path>) -> Result<AddressList, ConfigError> {
     let Some(file) = file else {
         return Ok(AddressList::none());
     };
-    AddressList::open(file).with_context(|| {
+    let read = AddressList::open(file).map_err(|error| {
         format!(
-            "could not read {setting}, {}: \"make geoip\" fetches a file of countries",
+            "could not read {} as MMDB: {error}; \"make geoip\" fetches a file of countries",
             file.display()
         )
-    })
+    });
+    at(setting, read)
 }
 
 /// Dimensions that have no values because a setting names no file.

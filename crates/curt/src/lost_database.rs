@@ -1,10 +1,7 @@
 //! Tells a new installation from one whose database is gone.
 
-use std::fs;
-use std::path::Path;
-
 use crate::config::Config;
-use crate::wiring::{EngineAddress, EngineKind};
+use crate::data;
 
 /// Refuses to begin with an empty database beside a spool that was used: it would be a new installation with 404 for
 /// every link, and with the key of a new owner.
@@ -21,7 +18,7 @@ pub(crate) fn refuse(config: &Config) -> anyhow::Result<()> {
         ("store.accounts", &store.accounts),
         ("store.clicks", &store.clicks),
     ] {
-        if !is_gone(address) {
+        if !data::is_missing(address) {
             continue;
         }
         anyhow::bail!(
@@ -32,9 +29,4 @@ pub(crate) fn refuse(config: &Config) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-fn is_gone(address: &EngineAddress) -> bool {
-    let is_empty = |path: &Path| fs::metadata(path).map_or(true, |file| file.len() == 0);
-    address.kind() == EngineKind::Sqlite && is_empty(address.path())
 }

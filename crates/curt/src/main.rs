@@ -28,11 +28,14 @@ mod clicks;
 mod clock_watch;
 mod commands;
 mod config;
+mod data;
+mod exit_code;
 mod first_start;
 mod health;
 mod lost_database;
 mod open_files;
 mod pipe;
+mod preflight;
 mod private_files;
 mod roles;
 mod supervisor;
@@ -44,18 +47,12 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::cli::{Cli, Command};
-use crate::config::ConfigError;
+use crate::exit_code::ExitReason;
 
 /// The redirect path allocates little, but the API and the loaders do; measured against the system allocator under
 /// mixed load it saves CPU and keeps the resident size flat.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// Exit codes, after sysexits.h, so that a service manager can tell a wrong setting from a crash.
-mod exit {
-    pub(super) const FAILURE: u8 = 1;
-    pub(super) const CONFIG: u8 = 78;
-}
 
 fn main() -> ExitCode {
     pipe::end_with_the_reader();
@@ -71,16 +68,14 @@ fn main() -> ExitCode {
         Command::Link(link) => link.run(),
         Command::Stats(stats) => stats.run(),
         Command::Bench(bench) => bench.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("curt: {error:#}");
-            ExitCode::from(if error.is::<ConfigError>() {
-                exit::CONFIG
-            } else {
-                exit::FAILURE
-            })
+            ExitCode::from(ExitReason::of(&error).code())
         }
     }
 }

@@ -103,16 +103,22 @@ impl CurtHome {
 
     /// An API key that works beside or before a running server.
     pub(super) fn api_key(&self) -> anyhow::Result<String> {
+        self.run(&["migrate", "--new"])?;
+        self.run(&["api-key", "add", "bench"])
+    }
+
+    fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let output = Command::new(&self.program)
-            .args(["api-key", "--config"])
+            .args(arguments)
+            .arg("--config")
             .arg(&self.config)
-            .args(["add", "bench"])
             .env_remove("CURT_CONFIG")
             .output()
             .with_context(|| format!("cannot start {}", self.program.display()))?;
         if !output.status.success() {
             bail!(
-                "curt api-key add failed: {}",
+                "curt {} failed: {}",
+                arguments.join(" "),
                 String::from_utf8_lossy(&output.stderr)
             );
         }

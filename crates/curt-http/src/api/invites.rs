@@ -79,7 +79,7 @@ pub(crate) async fn create(
     let users = Arc::clone(&app.accounts.users);
     let invited = run_to_completion(async move { users.invite(role, ttl, origin).await }).await?;
     let body = InviteBody {
-        url: format!("{}/sign-up?invite={}", app.public.base(), invited.code),
+        url: app.public.invite_url(&invited.code),
         code: invited.code,
         role: invited.role.into(),
         expires_at: Rfc3339(invited.expires_at),

@@ -14,7 +14,7 @@ const BACKLOG: i32 = 4_096;
 /// Shared listeners would also share with another server of the same user, and each would get half of the visitors.
 /// So the address is first taken by one that shares with nobody.
 pub(super) fn bind_all(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
-    drop(bound(address, false)?);
+    probe(address)?;
     let first = bind(address, true)?;
     let address = first.local_addr()?;
     let mut listeners = vec![first];
@@ -22,6 +22,11 @@ pub(super) fn bind_all(address: SocketAddr, count: usize) -> io::Result<Vec<TcpL
         listeners.push(bind(address, true)?);
     }
     Ok(listeners)
+}
+
+/// Takes the address and gives it back, without a moment in which clients could connect.
+pub fn probe(address: SocketAddr) -> io::Result<()> {
+    bound(address, false).map(drop)
 }
 
 /// One listener that nobody else can join.

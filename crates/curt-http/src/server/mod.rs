@@ -43,6 +43,7 @@ use self::general::General;
 pub use self::general::Stopping;
 use self::handoff::Handoff;
 use self::limit::ConnectionLimit;
+pub use self::listener::probe;
 pub use self::router_server::RouterServer;
 use self::stop::StopSteps;
 use crate::metrics::{CutReason, HttpMetrics};

@@ -96,6 +96,14 @@ impl KeyCounts {
         self
     }
 
+    /// Takes what no stage knows and open batches can hold for the buffer of a process that does not tell.
+    pub(crate) fn with_open_as_buffered(mut self) -> Self {
+        let held = self.leaked.min(self.open);
+        self.buffered += held;
+        self.leaked -= held;
+        self
+    }
+
     /// Fills in what an audit has found.
     pub(crate) fn with_audit(mut self, duplicates: &Duplicates) -> Self {
         self.is_audited = true;

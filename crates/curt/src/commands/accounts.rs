@@ -10,17 +10,18 @@ use curt_core::{PortResult, Role, Scope, UnixMillis, User};
 use super::block_on;
 use crate::cli::ConfigArgs;
 use crate::config::{Config, units};
+use crate::exit_code::{CommandError, ExitReason};
 use crate::wiring::{self, Beside};
 
 /// Runs a command over the accounts of the configured store, beside a server or without one.
 pub(super) fn run(
     config: &ConfigArgs,
-    act: impl AsyncFnOnce(&AccountServices) -> anyhow::Result<()>,
+    act: impl AsyncFnOnce(&AccountServices, &Config) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let config = Config::load(config)?;
     block_on(async {
         let beside = Beside::open(&config)?;
-        let done = act(&beside.accounts).await;
+        let done = act(&beside.accounts, &config).await;
         beside.close().await;
         done
     })
@@ -30,7 +31,8 @@ pub(super) fn run(
 pub(super) async fn find_user(accounts: &AccountServices, email: &str) -> anyhow::Result<User> {
     match accounts.users.get(UserRef::Email(email)).await {
         Err(AccountError::NotFound) => {
-            anyhow::bail!("there is no user {email:?} (curt user list shows them)")
+            let message = format!("there is no user {email:?} (curt user list shows them)");
+            Err(CommandError::new(ExitReason::NotFound, message).into())
         }
         found => Ok(found?),
     }

@@ -1,14 +1,15 @@
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use comfy_table::{Table, presets};
 use curt_accounts::{AccountServices, NewKey, Origin};
 use curt_core::ports::ApiKey;
-use curt_core::{Allowance, Role, Scope, Scopes, UnixMillis, User};
-use jiff::Timestamp;
+use curt_core::{Allowance, Role, Scope, Scopes, User};
 use std::time::Duration;
 
 use super::accounts::{self, AllowedRate, format_rule, format_time_or_dash};
+use super::terminal;
+use super::time::{self, Moment};
 use crate::cli::ConfigArgs;
+use crate::exit_code::{CommandError, ExitReason};
 use crate::wiring;
 
 /// Make, list, rotate and revoke API keys; works beside a running server
@@ -27,14 +28,19 @@ pub(crate) struct ApiKeyCommand {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Make a key and print it, alone, on standard output; it is not shown again
+    #[command(
+        after_help = "Example:\n  KEY=$(curt api-key add deploy-script --scopes create --expires 90d)"
+    )]
     Add(Add),
     /// List keys without their secrets
+    #[command(after_help = "Example:\n  curt api-key list --json")]
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Make a key that takes another's place, and print it, alone; both work for a while
+    #[command(after_help = "Example:\n  curt api-key rotate PREFIX --overlap 0s")]
     Rotate {
         /// The old key's prefix: its part between the first and the second underscore
         prefix: String,
@@ -43,6 +49,7 @@ enum Action {
         overlap: Duration,
     },
     /// Stop a key, and every key that was made with it, from working, within a second
+    #[command(after_help = "Example:\n  curt api-key revoke PREFIX")]
     Revoke {
         /// The key's prefix: its part between the first and the second underscore
         prefix: String,
@@ -59,9 +66,9 @@ struct Add {
     /// What the key may do: read, create, manage, admin. All but admin by default; the operator's has that too
     #[arg(long, value_delimiter = ',', value_parser = accounts::parse_scope)]
     scopes: Vec<Scope>,
-    /// When the key stops working: 2027-01-31T12:00:00Z
-    #[arg(long, value_name = "TIME")]
-    expires: Option<Timestamp>,
+    /// When the key stops working: 90d (from now), 2027-01-31 (the end of that day in UTC), 2027-01-31T12:00:00Z, or never
+    #[arg(long, value_name = "TIME", value_parser = time::parse_end)]
+    expires: Option<Moment>,
     /// How many links it may make, such as 1000/1h
     #[arg(long, value_name = "RATE", value_parser = accounts::parse_allowed_rate)]
     creations: Option<AllowedRate>,
@@ -72,7 +79,7 @@ struct Add {
 
 impl ApiKeyCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        accounts::run(&self.config, async |services| {
+        accounts::run(&self.config, async |services, _| {
             act(self.action, services).await
         })
     }
@@ -96,10 +103,12 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
                 .with_context(|| unknown(&prefix))?;
             println!("{}", issued.token);
         }
-        Action::Revoke { prefix } => keys
-            .revoke(&prefix, None, Scopes::ALL, Origin::OPERATOR)
-            .await
-            .with_context(|| unknown(&prefix))?,
+        Action::Revoke { prefix } => {
+            keys.revoke(&prefix, None, Scopes::ALL, Origin::OPERATOR)
+                .await
+                .with_context(|| unknown(&prefix))?;
+            eprintln!("curt: API key {prefix} is revoked");
+        }
     }
     Ok(())
 }
@@ -119,13 +128,14 @@ impl Add {
                 creations: self.creations.and_then(|allowed| allowed.0),
                 redirections: self.redirections.and_then(|allowed| allowed.0),
             },
-            expires_at: self.expires.map(|time| UnixMillis(time.as_millisecond())),
+            expires_at: self.expires.and_then(|moment| moment.at),
         };
         if key.scopes.has(Scope::Admin) && user.role != Role::Admin {
-            anyhow::bail!(
+            let message = format!(
                 "{} is no administrator: leave out the scope admin",
                 user.email
             );
+            return Err(CommandError::new(ExitReason::Refused, message).into());
         }
         let issued = services
             .api_keys
@@ -149,8 +159,7 @@ async fn list(services: &AccountServices, json: bool) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([
+    let mut table = terminal::table([
         "prefix",
         "name",
         "user",
@@ -158,7 +167,7 @@ async fn list(services: &AccountServices, json: bool) -> anyhow::Result<()> {
         "parent",
         "created",
         "expires",
-        "ends",
+        "revoked",
         "last used",
     ]);
     for key in &keys {

@@ -1,10 +1,9 @@
 use clap::Args;
-use comfy_table::{Table, presets};
 use curt_accounts::AccountServices;
 use curt_core::limits::PAGE_ACCOUNTS_MAX;
 use curt_core::ports::AuditEntry;
 
-use super::accounts;
+use super::{accounts, terminal};
 use crate::cli::ConfigArgs;
 use crate::wiring;
 
@@ -26,7 +25,7 @@ pub(crate) struct Audit {
 
 impl Audit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        accounts::run(&self.config, async |services| {
+        accounts::run(&self.config, async |services, _| {
             let entries = newest(services, self.limit).await?;
             if self.json {
                 print_json(&entries)
@@ -72,10 +71,7 @@ fn print_json(entries: &[(u64, AuditEntry)]) -> anyhow::Result<()> {
 }
 
 fn print_table(entries: &[(u64, AuditEntry)]) {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_header(["at", "action", "subject", "actor", "address"]);
+    let mut table = terminal::table(["at", "action", "subject", "actor", "address"]);
     for (_, entry) in entries {
         let actor = entry.actor.map(|actor| actor.to_string());
         table.add_row([

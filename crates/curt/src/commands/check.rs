@@ -1,11 +1,11 @@
 use clap::Args;
-use curt_sqlite::Access;
 
 use crate::cli::ConfigArgs;
-use crate::clicks;
 use crate::commands::block_on;
-use crate::config::{self, Config};
-use crate::wiring::{self, KeyStores};
+use crate::config::{self, Config, ConfigError};
+use crate::exit_code::{CommandError, ExitReason};
+use crate::preflight;
+use crate::wiring::{self, Engines};
 
 /// Read the configuration, say what is wrong with it, or print it as it will be used
 #[derive(Args, Debug)]
@@ -44,27 +44,52 @@ impl Check {
             return Ok(());
         }
         let config = Config::load(&self.config)?;
-        if let Some(settings) = &config.clicks {
-            clicks::reference(settings)?;
-        }
-        block_on(async { wiring::check_addresses(&config) })?;
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(&config.shown())?);
-        } else {
-            print!("{}", toml::to_string(&config.shown())?);
-            eprintln!("curt: the configuration is sound");
-        }
-        if self.reach {
-            block_on(reach(&config))?;
-        }
-        Ok(())
+        block_on(async {
+            let engines = look_through(&config)?;
+            if self.json {
+                println!("{}", serde_json::to_string_pretty(&config.shown())?);
+            } else {
+                print!("{}", toml::to_string(&config.shown())?);
+            }
+            let warnings = preflight::warnings(&config);
+            for warning in &warnings {
+                eprintln!("curt: warning: {warning}");
+            }
+            match warnings.len() {
+                0 => eprintln!("curt: the configuration is sound"),
+                number => {
+                    eprintln!("curt: the configuration can be used; see the warnings: {number}")
+                }
+            }
+            match self.reach {
+                true => reach(&engines).await,
+                false => Ok(()),
+            }
+        })
     }
 }
 
-async fn reach(config: &Config) -> anyhow::Result<()> {
-    let stores = KeyStores::open(config, "curt check", Access::Command)?;
+/// Finds what a server would refuse, all of it, and returns the engines that run elsewhere.
+fn look_through(config: &Config) -> anyhow::Result<Engines> {
+    let mut mistakes = ConfigError::none();
+    if mistakes.note(preflight::refuse(config)).is_some() {
+        mistakes.note(preflight::read_files(config));
+    }
+    match wiring::check_addresses(config) {
+        Ok(engines) => {
+            mistakes.into_result()?;
+            Ok(engines)
+        }
+        Err(error) => {
+            mistakes.note::<()>(Err(error.downcast::<ConfigError>()?));
+            Err(mistakes.into())
+        }
+    }
+}
+
+async fn reach(engines: &Engines) -> anyhow::Result<()> {
     let mut away = 0;
-    for (address, answer) in stores.engines.reach().await {
+    for (address, answer) in engines.reach().await {
         match answer {
             Ok(()) => eprintln!("curt: {address} answers"),
             Err(error) => {
@@ -73,7 +98,9 @@ async fn reach(config: &Config) -> anyhow::Result<()> {
             }
         }
     }
-    stores.engines.close().await;
-    anyhow::ensure!(away == 0, "{away} engines do not answer");
+    if away > 0 {
+        let message = format!("engines that do not answer: {away}");
+        return Err(CommandError::new(ExitReason::Unreachable, message).into());
+    }
     Ok(())
 }

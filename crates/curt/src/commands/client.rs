@@ -10,39 +10,64 @@ use ureq::http::{Response, StatusCode};
 use ureq::{Agent, Body, RequestBuilder};
 use url::Url;
 
+use crate::exit_code::{CommandError, ExitReason};
+
 /// Longer than the server's own limits, so that its answer and not ours explains a slow request.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Where a server answers by default.
+const URL_DEFAULT: &str = "http://127.0.0.1:8080";
+const URL_VARIABLE: &str = "CURT_URL";
+const API_KEY_VARIABLE: &str = "CURT_API_KEY";
 
 /// Which server, and as whom.
+///
+/// The variables are read here and not by the argument parser, which would show them as required in its usage lines.
 #[derive(Args, Debug)]
 pub(super) struct ServerArgs {
-    /// The server's address
-    #[arg(
-        long,
-        env = "CURT_URL",
-        default_value = "http://127.0.0.1:8080",
-        global = true
-    )]
-    url: String,
+    /// The server's address [env: CURT_URL] [default: <http://127.0.0.1:8080>]
+    #[arg(long, global = true, value_parser = parse_server, help_heading = "Server")]
+    url: Option<Url>,
 
-    /// The API key
-    #[arg(
-        long,
-        env = "CURT_API_KEY",
-        hide_env_values = true,
-        global = true,
-        value_name = "KEY"
-    )]
+    /// The API key [env: CURT_API_KEY]
+    #[arg(long, global = true, value_name = "API_KEY", help_heading = "Server")]
     api_key: Option<String>,
 
     /// Print the server's JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Output")]
     pub(super) json: bool,
 }
 
 impl ServerArgs {
     pub(super) fn client(&self) -> anyhow::Result<Client> {
-        Client::new(&self.url, self.api_key.clone())
+        let variable = |name| std::env::var(name).ok();
+        let base = match (&self.url, variable(URL_VARIABLE)) {
+            (Some(url), _) => url.clone(),
+            (None, Some(text)) if !text.is_empty() => parse_server(&text).map_err(|problem| {
+                CommandError::new(ExitReason::Refused, format!("{URL_VARIABLE}: {problem}"))
+            })?,
+            (None, _) => parse_server(URL_DEFAULT).map_err(anyhow::Error::msg)?,
+        };
+        let (api_key, source) = match &self.api_key {
+            Some(key) => (Some(key.clone()), "--api-key"),
+            None => (variable(API_KEY_VARIABLE), API_KEY_VARIABLE),
+        };
+        if api_key.as_ref().is_some_and(|key| key.trim().is_empty()) {
+            let message = format!(
+                "{source} is empty: give an API key (curt api-key add NAME makes one), or leave it out"
+            );
+            return Err(CommandError::new(ExitReason::NotPermitted, message).into());
+        }
+        Ok(Client::new(base, api_key))
+    }
+}
+
+fn parse_server(text: &str) -> Result<Url, String> {
+    let example = "write it as https://go.example.com";
+    let url =
+        Url::parse(text).map_err(|why| format!("{text:?} is not a URL ({why}): {example}"))?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        _ => Err(format!("{text:?} is not a server's address: {example}")),
     }
 }
 
@@ -53,24 +78,18 @@ pub(super) struct Client {
 }
 
 impl Client {
-    fn new(base: &str, api_key: Option<String>) -> anyhow::Result<Self> {
-        let base: Url = base
-            .parse()
-            .with_context(|| format!("{base:?} is not a URL"))?;
-        if !matches!(base.scheme(), "http" | "https") {
-            bail!("{base} is not a server's address: it begins with http:// or https://");
-        }
+    fn new(base: Url, api_key: Option<String>) -> Self {
         let agent = Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
             .max_redirects(0)
             .build()
             .into();
-        Ok(Self {
+        Self {
             agent,
             base,
             api_key,
-        })
+        }
     }
 
     pub(super) fn get(&self, path: &[&str], query: &[(&str, String)]) -> anyhow::Result<Value> {
@@ -80,31 +99,22 @@ impl Client {
         self.read(request.call())
     }
 
-    pub(super) fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
-        let url = self.at(&path
-            .split('/')
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>())?;
+    pub(super) fn post(&self, path: &[&str], body: &Value) -> anyhow::Result<Value> {
+        let url = self.at(path)?;
         let request = self.signed(self.agent.post(url.as_str()));
-        self.read(
-            request
-                .content_type("application/json")
-                .send(body.to_string()),
-        )
+        let request = request.content_type("application/json");
+        self.read(request.send(body.to_string()))
     }
 
-    pub(super) fn patch(&self, key: &str, body: &Value) -> anyhow::Result<Value> {
-        let url = self.at(&["api", "v1", "links", key])?;
+    pub(super) fn patch(&self, path: &[&str], body: &Value) -> anyhow::Result<Value> {
+        let url = self.at(path)?;
         let request = self.signed(self.agent.patch(url.as_str()));
-        self.read(
-            request
-                .content_type("application/json")
-                .send(body.to_string()),
-        )
+        let request = request.content_type("application/json");
+        self.read(request.send(body.to_string()))
     }
 
-    pub(super) fn delete(&self, key: &str) -> anyhow::Result<()> {
-        let url = self.at(&["api", "v1", "links", key])?;
+    pub(super) fn delete(&self, path: &[&str]) -> anyhow::Result<()> {
+        let url = self.at(path)?;
         self.read(self.signed(self.agent.delete(url.as_str())).call())
             .map(drop)
     }
@@ -114,6 +124,7 @@ impl Client {
         url.path_segments_mut()
             .map_err(|()| anyhow::anyhow!("{} cannot be a server's address", self.base))?
             .pop_if_empty()
+            .extend(["api", "v1"])
             .extend(path);
         Ok(url)
     }
@@ -153,11 +164,12 @@ impl Client {
         &self,
         answer: Result<Response<Body>, ureq::Error>,
     ) -> anyhow::Result<Response<Body>> {
-        answer.with_context(|| {
-            format!(
-                "could not reach {}: is the server running? (curt serve; --url names another)",
+        answer.map_err(|error| {
+            let message = format!(
+                "could not reach {}: is the server running? (curt serve; --url or CURT_URL names another): {error}",
                 self.base
-            )
+            );
+            CommandError::new(ExitReason::Unreachable, message).into()
         })
     }
 
@@ -173,11 +185,28 @@ impl Client {
         if status.is_success() {
             return Ok(body);
         }
-        bail!("{}", explain(status, &body, self.api_key.is_some()))
+        let message = explain(status, &body, self.api_key.is_some());
+        Err(CommandError::new(reason(status), message).into())
     }
 }
 
-fn explain(status: StatusCode, problem: &Value, had_key: bool) -> String {
+/// The reason that a status of the API stands for.
+pub(super) fn reason(status: StatusCode) -> ExitReason {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ExitReason::NotPermitted,
+        StatusCode::NOT_FOUND | StatusCode::GONE => ExitReason::NotFound,
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::REQUEST_TIMEOUT
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => ExitReason::Unreachable,
+        status if status.is_client_error() => ExitReason::Refused,
+        _ => ExitReason::Other,
+    }
+}
+
+/// A problem document as text.
+pub(super) fn explain(status: StatusCode, problem: &Value, had_key: bool) -> String {
     let fields = problem["errors"].as_array().map_or(&[][..], Vec::as_slice);
     let mut text = problem["title"]
         .as_str()

@@ -4,12 +4,14 @@ use curt_sqlite::{Access, Sqlite};
 use crate::cli::ConfigArgs;
 use crate::commands::block_on;
 use crate::config::{Config, StoreSettings};
-use crate::lost_database;
 use crate::wiring::{EngineAddress, EngineKind, KeyStores};
+use crate::{data, lost_database};
 
 /// Bring the databases to this version's schema; `curt serve` does the same at its start
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  curt migrate --dry-run --config curt.toml")]
+#[command(
+    after_help = "Example:\n  curt migrate --dry-run --config curt.toml\n  curt migrate --new             begin an installation without a server"
+)]
 pub(crate) struct Migrate {
     #[command(flatten)]
     config: ConfigArgs,
@@ -18,7 +20,7 @@ pub(crate) struct Migrate {
     #[arg(long)]
     dry_run: bool,
 
-    /// Begin with an empty database where one is gone, although the spool shows that it was in use
+    /// Begin a new installation, or go on with an empty database in the place of one that is gone
     #[arg(long)]
     new: bool,
 }
@@ -26,8 +28,11 @@ pub(crate) struct Migrate {
 impl Migrate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = Config::load(&self.config)?;
-        if !self.new && !self.dry_run {
+        if !self.new {
             lost_database::refuse(&config)?;
+            data::require(&config)?;
+        } else if !self.dry_run {
+            data::make_folder(&config)?;
         }
         let mut files = Vec::new();
         for (_, address) in config.store.addresses() {

@@ -6,11 +6,15 @@ pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod check;
 mod client;
+pub(crate) mod completions;
 pub(crate) mod keys;
 pub(crate) mod link;
+pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod serve;
 pub(crate) mod stats;
+mod terminal;
+mod time;
 pub(crate) mod user;
 
 use std::future::Future;

@@ -8,7 +8,7 @@ use curt_accounts::AccountServices;
 use curt_clicks::capture::Capture;
 use curt_core::ClockGuard;
 use curt_core::names::event;
-use curt_http::server::{DrainReport, RouterServer, Server};
+use curt_http::server::{DrainReport, RouterServer, Server, probe};
 use curt_http::{App, BodyBudget, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api};
 use curt_keys::{KeyMetrics, KeySupply};
 use curt_links::{BlocklistFile, LinkMetrics, LinkPolicy, Links, Purger, ResolveMetrics, Resolver};
@@ -26,7 +26,8 @@ use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
 use crate::wiring::{Engines, KeyStores, PortErrors, Stores};
 use crate::{
-    account_tasks, first_start, health, lost_database, open_files, private_files, telemetry,
+    account_tasks, first_start, health, lost_database, open_files, preflight, private_files,
+    telemetry,
 };
 
 /// Serve links; every role by default, in one process
@@ -51,6 +52,8 @@ impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut config = Config::load(&self.config)?;
         let roles = Roles::new(self.roles, &config)?;
+        preflight::refuse(&config)?;
+        refuse_taken_addresses(&config, &roles)?;
         telemetry::start(&config.log)?;
         let connections_max = &mut config.http.server.connections_max;
         *connections_max = open_files::fit_connections(*connections_max);
@@ -63,6 +66,26 @@ impl Serve {
             .context("could not start the runtime")?
             .block_on(serve(config, roles, self.ready_file))
     }
+}
+
+/// Fails where the process could not listen, before anything is opened, so that the reason stands alone.
+fn refuse_taken_addresses(config: &Config, roles: &Roles) -> anyhow::Result<()> {
+    let listen = config.http.server.listen;
+    if roles.serve_http() {
+        probe(listen).map_err(|error| not_listening(LISTEN, listen, &error))?;
+    }
+    if let Some(admin) = config.admin_listen {
+        probe(admin).map_err(|error| not_listening(ADMIN_LISTEN, admin, &error))?;
+    }
+    Ok(())
+}
+
+const LISTEN: &str = "server.listen";
+const ADMIN_LISTEN: &str = "server.admin_listen";
+
+fn not_listening(setting: &str, address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
+    let why = preflight::why_not_listening(address, error);
+    anyhow::anyhow!("{setting}: {why}; --set {setting}=ADDRESS chooses another")
 }
 
 /// The check that fails while the process starts and stops.
@@ -100,13 +123,48 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
         false => start_behind(&config, &roles)?,
     };
     let stop = CancellationToken::new();
+    let listening = listen(&config, &roles, &mut running, &stop, ready_file.as_deref()).await;
+    let mut servers = match listening {
+        Ok(servers) => servers,
+        Err(error) => {
+            stop.cancel();
+            abandon(&config, &running.supervisor, &running.supply).await;
+            running.engines.close().await;
+            return Err(error);
+        }
+    };
+    let ended_early = tokio::select! {
+        () = signals.wait() => false,
+        () = any_ended(&mut servers) => true,
+    };
+    shut_down(&config, &running, stop, servers).await?;
+    anyhow::ensure!(!ended_early, "the server ended by itself; the log says why");
+    Ok(())
+}
+
+/// Ends what a failed start has begun, so that the runtime cuts off nothing that would complain.
+async fn abandon(config: &Config, supervisor: &Supervisor, supply: &KeySupply) {
+    supervisor.stop(config.http.server.shutdown_grace).await;
+    if let Err(failure) = supply.close().await {
+        warn!(event = event::STORE_FAILED, %failure, "unused keys not returned");
+    }
+}
+
+/// Binds and serves what the roles ask for, and says so.
+async fn listen(
+    config: &Config,
+    roles: &Roles,
+    running: &mut Running,
+    stop: &CancellationToken,
+    ready_file: Option<&Path>,
+) -> anyhow::Result<Vec<Serving>> {
     let mut addresses = Vec::new();
     let mut servers = Vec::new();
     if let Some(front) = &mut running.front
         && roles.serve_http()
     {
         let captures = std::mem::take(&mut front.captures);
-        let server = bind_public(&config, front, &running.registry)?
+        let server = bind_public(config, front, &running.registry)?
             .with_captures(captures)
             .with_limits(front.accounts.limits.clone());
         let address = server.local_addr();
@@ -121,7 +179,7 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
         servers.push(serving);
     }
     if let Some(listen) = config.admin_listen {
-        let admin = bind_admin(&config, listen, &running)?;
+        let admin = bind_admin(config, listen, running)?;
         addresses.push(("admin", admin.local_addr()));
         // It goes on while requests drain, so that a balancer sees "not ready".
         running.supervisor.start("admin", |stop| async move {
@@ -136,24 +194,35 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
         let base = front.app.public.base();
         first_start::show(&running.supervisor, &front.accounts, base).await?;
     }
-    announce(&addresses, &running, &roles, ready_file.as_deref())?;
-
-    let ended_early = tokio::select! {
-        () = signals.wait() => false,
-        () = any_ended(&mut servers) => true,
-    };
-    shut_down(&config, &running, stop, servers).await?;
-    anyhow::ensure!(!ended_early, "the server ended by itself; the log says why");
-    Ok(())
+    announce(&addresses, running, roles, ready_file)?;
+    Ok(servers)
 }
 
 async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut registry = Registry::default();
     let errors = PortErrors::register(&mut registry);
     lost_database::refuse(config)?;
-    let mut stores = Stores::open(config, &roles.description(), errors.clone())?;
-    let (clock, supervisor) = (stores.clock.clone(), Supervisor::default());
+    let stores = Stores::open(config, &roles.description(), errors.clone())?;
+    let supervisor = Supervisor::default();
     let supply = open_supply(config, roles, &stores, &mut registry).await?;
+    let parts = (supply.clone(), supervisor.clone());
+    let started = start_front(config, roles, stores, parts, registry, errors).await;
+    if started.is_err() {
+        abandon(config, &supervisor, &supply).await;
+    }
+    started
+}
+
+/// Starts everything around links, over the stores and keys that are open.
+async fn start_front(
+    config: &Config,
+    roles: &Roles,
+    mut stores: Stores,
+    (supply, supervisor): (Arc<KeySupply>, Supervisor),
+    mut registry: Registry,
+    errors: PortErrors,
+) -> anyhow::Result<Running> {
+    let clock = stores.clock.clone();
     let policy = Arc::new(LinkPolicy::default());
     let resolver = Resolver::new(
         config.cache.clone(),
@@ -314,8 +383,8 @@ async fn keep_policy(
     account_tasks::read_limits(accounts, policy, ready).await?;
     account_tasks::start(supervisor, accounts, policy, ready);
     if let Some(blocklist) = &config.blocklist {
-        let file = BlocklistFile::open(&blocklist.path, policy.clone())
-            .context("links.blocklist cannot be used")?;
+        let file = BlocklistFile::open(&blocklist.path, policy.clone());
+        let file = preflight::unusable_blocklist(file)?;
         let every = blocklist.reload;
         supervisor.start("blocklist", |stop| file.watch(every, stop));
     }
@@ -335,13 +404,7 @@ fn bind_public(config: &Config, front: &Front, registry: &Arc<Registry>) -> anyh
         app.metrics.clone(),
         router,
     )
-    .with_context(|| {
-        let listen = config.http.server.listen;
-        format!(
-            "could not listen on {listen}: is another server running? \
-             --set server.listen=ADDRESS chooses another"
-        )
-    })
+    .map_err(|error| not_listening(LISTEN, config.http.server.listen, &error))
 }
 
 fn bind_admin(
@@ -354,10 +417,13 @@ fn bind_admin(
         Some(front) => admin::router(front.app.clone(), registry),
         None => admin::router_behind(running.ready.clone(), registry),
     };
-    RouterServer::bind(listen, &config.http.server, running.http_metrics.clone(), router)
-        .with_context(|| {
-            format!("could not listen on {listen} for operators: --set server.admin_listen=ADDRESS chooses another")
-        })
+    RouterServer::bind(
+        listen,
+        &config.http.server,
+        running.http_metrics.clone(),
+        router,
+    )
+    .map_err(|error| not_listening(ADMIN_LISTEN, listen, &error))
 }
 
 fn announce(

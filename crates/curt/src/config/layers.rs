@@ -50,7 +50,7 @@ fn collect(prefix: &str, table: &Table, found: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Puts the text of a file over `settings`.
+/// Puts the text of a file over `settings`; what is wrong in it is left out and reported together.
 pub(super) fn overlay_file(
     settings: &mut Table,
     text: &str,
@@ -59,10 +59,25 @@ pub(super) fn overlay_file(
     let file: Table = text
         .parse()
         .map_err(|problem| ConfigError::new(syntax_error(name, text, &problem)))?;
+    let mut mistakes = ConfigError::none();
     for (key, value) in leaves(&file) {
-        set(settings, &key, value).map_err(|problem| problem.within(name))?;
+        mistakes.note(set(settings, &key, value).map_err(|problem| problem.within(name)));
     }
-    Ok(())
+    mistakes.into_result()
+}
+
+/// Gives the setting, or every setting of that section, its default again. Returns whether that changed anything.
+pub(super) fn reset(settings: &mut Table, setting: &str) -> bool {
+    let section = format!("{setting}.");
+    let before = leaves(settings);
+    let mut is_changed = false;
+    for (key, default) in leaves(&defaults()) {
+        let is_named = key == setting || key.starts_with(&section);
+        if is_named && before.get(&key) != Some(&default) {
+            is_changed |= insert(settings, &key, default);
+        }
+    }
+    is_changed
 }
 
 /// Where the mistake is and what it is. The line itself is not shown: it may hold a password.
@@ -74,7 +89,7 @@ fn syntax_error(name: &str, text: &str, problem: &toml::de::Error) -> String {
     format!("{name} is not valid TOML: line {line}, column {column}")
 }
 
-/// Puts `CURT_…` variables over `settings`.
+/// Puts `CURT_…` variables over `settings`, as [`overlay_file`] does a file.
 pub(super) fn overlay_environment(
     settings: &mut Table,
     environment: impl Iterator<Item = (String, String)>,
@@ -88,19 +103,24 @@ pub(super) fn overlay_environment(
             )
         })
         .collect();
+    let mut mistakes = ConfigError::none();
     for (variable, text) in environment {
         if !variable.starts_with("CURT_") || NOT_SETTINGS.contains(&variable.as_str()) {
             continue;
         }
-        let Some(key) = names.get(&variable) else {
-            let hint = nearest(&variable, names.keys());
-            return Err(ConfigError::new(format!(
-                "the environment variable {variable} is not a setting{hint}"
-            )));
-        };
-        set_text(settings, key, &text).map_err(|problem| problem.within(&variable))?;
+        mistakes.note(match names.get(&variable) {
+            Some(key) => {
+                set_text(settings, key, &text).map_err(|problem| problem.within(&variable))
+            }
+            None => {
+                let hint = nearest(&variable, names.keys());
+                Err(ConfigError::new(format!(
+                    "the environment variable {variable} is not a setting{hint}"
+                )))
+            }
+        });
     }
-    Ok(())
+    mistakes.into_result()
 }
 
 /// Puts one `key=value` from the command line over `settings`.
@@ -112,7 +132,7 @@ pub(super) fn overlay_flag(settings: &mut Table, assignment: &str) -> Result<(),
     set_text(settings, key.trim(), text.trim()).map_err(|problem| problem.within("--set"))
 }
 
-/// Text takes the type that the default has; a list is separated by commas.
+/// Text takes the type that the default has; a list is written with commas, or as in TOML.
 fn set_text(settings: &mut Table, key: &str, text: &str) -> Result<(), ConfigError> {
     let wrong = |what| ConfigError::new(format!("{key}: {} is not {what}", quoted(text)));
     let value = match leaves(&defaults()).get(key) {
@@ -122,6 +142,7 @@ fn set_text(settings: &mut Table, key: &str, text: &str) -> Result<(), ConfigErr
         Some(Value::Boolean(_)) => {
             Value::Boolean(text.parse().map_err(|_| wrong("true or false"))?)
         }
+        Some(Value::Float(_)) => Value::Float(text.parse().map_err(|_| wrong("a number"))?),
         Some(Value::Array(_)) => listed(text),
         _ => Value::String(text.to_owned()),
     };
@@ -136,9 +157,16 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// The items between the commas. A comma between the hosts of one address is none of these: what follows an address and
+/// A list as TOML writes it, or the items between commas. A comma between the hosts of one address is none of these: what follows an address and
 /// is not one belongs to it.
 fn listed(text: &str) -> Value {
+    // An IPv6 address begins with a bracket, too, and is no TOML.
+    if text.trim_start().starts_with('[')
+        && let Ok(table) = format!("list = {text}").parse::<Table>()
+        && let Some(list) = table.get("list")
+    {
+        return list.clone();
+    }
     let mut items: Vec<String> = Vec::new();
     for item in text
         .split(',')
@@ -181,6 +209,7 @@ fn set(settings: &mut Table, key: &str, value: Value) -> Result<(), ConfigError>
     // One address may stand for a list of one.
     let value = match (default, value) {
         (Value::Array(_), Value::String(text)) => listed(&text),
+        (Value::Float(_), Value::Integer(number)) => Value::Float(number as f64),
         (_, value) => value,
     };
     if default.type_str() != value.type_str() {
@@ -195,19 +224,35 @@ fn set(settings: &mut Table, key: &str, value: Value) -> Result<(), ConfigError>
     if value.as_integer().is_some_and(|number| number < 0) {
         return Err(ConfigError::new(format!("{key} must not be negative")));
     }
+    let items = value.as_array().into_iter().flatten();
+    if let Some(other) = items.into_iter().find(|item| !item.is_str()) {
+        let found = other.type_str();
+        return Err(ConfigError::new(format!(
+            "{key} must be a list of strings, and has {} {found} in it",
+            article(found)
+        )));
+    }
+    match insert(settings, key, value) {
+        true => Ok(()),
+        false => Err(ConfigError::new(format!("unknown setting {key:?}"))),
+    }
+}
+
+/// Stores the value under its dotted name, and returns whether there is a place for it.
+fn insert(settings: &mut Table, key: &str, value: Value) -> bool {
     let mut parts: Vec<&str> = key.split('.').collect();
     let Some(last) = parts.pop() else {
-        return Ok(());
+        return false;
     };
     let mut place = settings;
     for part in parts {
         let Some(Value::Table(inner)) = place.get_mut(part) else {
-            return Err(ConfigError::new(format!("unknown setting {key:?}")));
+            return false;
         };
         place = inner;
     }
     place.insert(last.to_owned(), value);
-    Ok(())
+    true
 }
 
 fn article(noun: &str) -> &'static str {
@@ -218,8 +263,15 @@ fn article(noun: &str) -> &'static str {
     }
 }
 
-/// A hint at the known name that shares the most letters in order, if one comes close.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
+/// A hint at the known name that was meant: the one that ends with it, such as `server.listen` for `listen`, or else the
+/// one that shares the most letters in order, if one comes close.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String> + Clone) -> String {
+    let ending = format!(".{name}");
+    let mut complete = known.clone().filter(|full| full.ends_with(&ending));
+    if let Some(first) = complete.next() {
+        let all = complete.fold(first.clone(), |all, next| all + " or " + next);
+        return format!(": did you mean {all}?");
+    }
     known
         .map(|candidate| (distance(name, candidate), candidate))
         .min()
@@ -283,6 +335,11 @@ mod tests {
                 .contains("did you mean CURT_SERVER_LISTEN?")
         );
         assert!(overlay_flag(&mut settings, "nonsense").is_err());
+        let wrong = overlay_flag(&mut settings, "listen=x").unwrap_err();
+        assert!(
+            wrong.to_string().ends_with("did you mean server.listen?"),
+            "{wrong}"
+        );
         for (before, now) in RENAMED {
             let renamed = overlay_flag(&mut settings, &format!("{before}=1")).unwrap_err();
             assert!(
@@ -310,7 +367,17 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_from_commas() {
+    fn numbers_with_a_fraction_come_from_text_and_from_whole_ones() {
+        let mut settings = defaults();
+        overlay_flag(&mut settings, "clicks.cpu_share=0.5").unwrap();
+        assert_eq!(settings["clicks"]["cpu_share"].as_float(), Some(0.5));
+        overlay_file(&mut settings, "[clicks]\ncpu_share = 1", "f").unwrap();
+        assert_eq!(settings["clicks"]["cpu_share"].as_float(), Some(1.0));
+        assert!(overlay_flag(&mut settings, "clicks.cpu_share=all").is_err());
+    }
+
+    #[test]
+    fn lists_come_from_commas_and_from_toml() {
         let mut settings = defaults();
         overlay_flag(&mut settings, "links.schemes=https, mailto").unwrap();
         let list = |settings: &Table, section: &str, key: &str| -> Vec<String> {
@@ -331,5 +398,16 @@ mod tests {
         assert!(list(&settings, "store", "keys").is_empty());
         overlay_file(&mut settings, "[store]\nkeys = \"mysql://a/x\"", "f").unwrap();
         assert_eq!(list(&settings, "store", "keys"), ["mysql://a/x"]);
+        overlay_flag(&mut settings, r#"links.schemes=["https", "ftp"]"#).unwrap();
+        assert_eq!(list(&settings, "links", "schemes"), ["https", "ftp"]);
+        overlay_flag(&mut settings, "store.keys=[]").unwrap();
+        assert!(list(&settings, "store", "keys").is_empty());
+        overlay_flag(&mut settings, "server.own_hosts=[::1]:80,[::2]").unwrap();
+        assert_eq!(
+            list(&settings, "server", "own_hosts"),
+            ["[::1]:80", "[::2]"]
+        );
+        let wrong = overlay_flag(&mut settings, "links.schemes=[1]").unwrap_err();
+        assert!(wrong.to_string().contains("links.schemes"), "{wrong}");
     }
 }

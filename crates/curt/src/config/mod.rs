@@ -11,28 +11,85 @@ pub(crate) mod units;
 pub(crate) use layers::default_text;
 pub(crate) use resolved::{ClickSettings, Config, LogFormat, LogSettings, StoreSettings};
 
+use std::fmt;
+use std::path::PathBuf;
+
+use toml::Table;
+
 use crate::cli::ConfigArgs;
 
-/// A setting that cannot be used, with its name. The process exits with its own code for these.
+/// Names the file where no flag does.
+const CONFIG_VARIABLE: &str = "CURT_CONFIG";
+
+/// Settings that cannot be used, each with its name. The process exits with its own code for these.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct ConfigError(String);
+pub(crate) struct ConfigError {
+    /// What a mistake in a value says begins with the name of the setting.
+    mistakes: Vec<String>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.mistakes.as_slice() {
+            [mistake] => f.write_str(mistake),
+            mistakes => {
+                write!(f, "{} settings cannot be used:", mistakes.len())?;
+                mistakes.iter().try_for_each(|one| write!(f, "\n  {one}"))
+            }
+        }
+    }
+}
 
 impl ConfigError {
-    pub(crate) fn new(problem: impl Into<String>) -> Self {
-        Self(problem.into())
+    pub(crate) fn new(mistake: impl Into<String>) -> Self {
+        Self {
+            mistakes: vec![mistake.into()],
+        }
     }
 
-    fn within(self, place: &str) -> Self {
-        Self(format!("{place}: {}", self.0))
+    /// The start of a collection; no error by itself.
+    pub(crate) fn none() -> Self {
+        Self {
+            mistakes: Vec::new(),
+        }
+    }
+
+    /// Adds the mistakes of a step, and returns what it made without any.
+    pub(crate) fn note<T>(&mut self, step: Result<T, Self>) -> Option<T> {
+        step.map_err(|error| self.mistakes.extend(error.mistakes))
+            .ok()
+    }
+
+    pub(crate) fn into_result(self) -> Result<(), Self> {
+        match self.mistakes.is_empty() {
+            true => Ok(()),
+            false => Err(self),
+        }
+    }
+
+    fn within(mut self, place: &str) -> Self {
+        for mistake in &mut self.mistakes {
+            *mistake = format!("{place}: {mistake}");
+        }
+        self
+    }
+
+    /// The setting, or the section, that the first mistake is about.
+    fn setting(&self) -> &str {
+        let text = self.mistakes.first().map_or("", String::as_str);
+        text.split([':', ' ']).next().unwrap_or_default()
     }
 }
 
 impl Config {
     /// Reads the sources that the arguments name, and the environment.
     pub(crate) fn load(arguments: &ConfigArgs) -> Result<Self, ConfigError> {
+        let mut arguments = arguments.clone();
+        // Not read by the argument parser, which would show it as required in its usage lines.
+        let variable = std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty());
+        arguments.config = arguments.config.or(variable.map(PathBuf::from));
         Self::from_sources(
-            arguments,
+            &arguments,
             std::env::vars_os().filter_map(|(name, value)| {
                 Some((name.into_string().ok()?, value.into_string().ok()?))
             }),
@@ -55,17 +112,43 @@ impl Config {
         environment: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ConfigError> {
         let mut settings = layers::defaults();
+        let mut mistakes = ConfigError::none();
         if let Some(path) = &arguments.config {
             let name = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .map_err(|problem| ConfigError::new(format!("could not read {name}: {problem}")))?;
-            layers::overlay_file(&mut settings, &text, &name)?;
+            let text = std::fs::read_to_string(path).map_err(|problem| {
+                ConfigError::new(format!("--config: could not read {name}: {problem}"))
+            });
+            let laid = text.and_then(|text| layers::overlay_file(&mut settings, &text, &name));
+            mistakes.note(laid);
         }
-        layers::overlay_environment(&mut settings, environment)?;
+        mistakes.note(layers::overlay_environment(&mut settings, environment));
         for assignment in &arguments.set {
-            layers::overlay_flag(&mut settings, assignment)?;
+            mistakes.note(layers::overlay_flag(&mut settings, assignment));
         }
-        Self::resolve(settings)
+        Self::resolve_all(settings, mistakes)
+    }
+
+    /// Reports every mistake, not only the first: a value that is refused is replaced by its default until the rest is
+    /// sound.
+    fn resolve_all(mut settings: Table, mut mistakes: ConfigError) -> Result<Self, ConfigError> {
+        loop {
+            let error = match Self::resolve(settings.clone()) {
+                Ok(config) => return mistakes.into_result().map(|()| config),
+                Err(error) => error,
+            };
+            // Two settings may contradict each other, and the one that is named have its default.
+            let setting = error.setting();
+            let section = setting
+                .rsplit_once('.')
+                .map_or(setting, |(section, _)| section);
+            let is_reset = [setting, section]
+                .into_iter()
+                .any(|name| layers::reset(&mut settings, name));
+            mistakes.note::<()>(Err(error));
+            if !is_reset {
+                return Err(mistakes);
+            }
+        }
     }
 }
 
@@ -154,6 +237,26 @@ mod tests {
                 .err()
                 .map(|problem| problem.to_string());
             assert!(problem.is_some_and(|text| text.contains(section)), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_mistake_is_reported_at_once() {
+        let set = [
+            "server.listen=nowhere",
+            "keys.ledger.low=200000",
+            "no.such=1",
+            "server.workers=two",
+            "links.default_status=200",
+            "store.links=oracle:x",
+        ];
+        let problem = Config::with(&set).err().map(|error| error.to_string());
+        let problem = problem.unwrap_or_default();
+        assert!(problem.starts_with("6 settings"), "{problem}");
+        for assignment in set {
+            let key = assignment.split('=').next().unwrap_or_default();
+            let section = key.trim_end_matches(".low");
+            assert!(problem.contains(section), "{key}: {problem}");
         }
     }
 

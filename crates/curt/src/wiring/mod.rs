@@ -9,7 +9,6 @@ mod tuning;
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use curt_accounts::AccountServices;
 use curt_core::ports::{Accounts, ClickDatabase, Cursor, KeyFile, Quotas};
 use curt_core::{Clock, ClockGuard, ErrorKind, PortResult, SystemClock, UnixMillis};
@@ -19,7 +18,7 @@ use curt_sqlite::Access;
 use jiff::Timestamp;
 
 use crate::config::{Config, ConfigError};
-use crate::lost_database;
+use crate::{data, lost_database};
 
 pub(crate) use address::EngineAddress;
 pub(crate) use engines::Engines;
@@ -112,16 +111,16 @@ impl KeyStores {
     }
 }
 
-/// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would. Nothing is
-/// reached, and nothing is made on this machine.
-pub(crate) fn check_addresses(config: &Config) -> anyhow::Result<()> {
+/// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would, and returns
+/// these engines. Nothing is reached, and nothing is made on this machine.
+pub(crate) fn check_addresses(config: &Config) -> anyhow::Result<Engines> {
     let mut engines = engines(config, "a check", Access::Command, Arc::new(SystemClock));
     for (part, address) in config.store.addresses() {
         if is_elsewhere(address) {
             named(part, engines.check(part, address))?;
         }
     }
-    Ok(())
+    Ok(engines)
 }
 
 fn is_elsewhere(address: &EngineAddress) -> bool {
@@ -150,12 +149,11 @@ impl<'a> Opening<'a> {
     fn new(config: &'a Config, who: &'a str, access: Access) -> anyhow::Result<Self> {
         // A wrong setting leaves nothing behind, not even a folder.
         check_addresses(config)?;
-        std::fs::create_dir_all(&config.data_dir).with_context(|| {
-            format!(
-                "could not make the data folder {}",
-                config.data_dir.display()
-            )
-        })?;
+        // Only a server begins an installation; a command that finds none is in the wrong place.
+        match access {
+            Access::Server => data::make_folder(config)?,
+            Access::Command => data::require(config)?,
+        }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Ok(Self {
             config,

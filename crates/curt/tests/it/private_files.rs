@@ -73,6 +73,7 @@ fn nobody_else_can_read_what_is_written_whatever_the_umask() {
         let list = data.join("blocked.txt");
         fs::write(&list, "blocked.example\n").unwrap();
         fs::set_permissions(&list, Permissions::from_mode(0o644)).unwrap();
+        app.run(&["migrate", "--new"]).unwrap();
         let token = app.run(&["api-key", "add", "tests"]).unwrap();
 
         let server = app.start().unwrap();

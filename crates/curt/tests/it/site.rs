@@ -34,7 +34,18 @@ impl Site {
         site
     }
 
-    /// A new installation without a server and without an API key.
+    /// A new installation with an empty database, for commands that come before the first start.
+    pub(crate) fn prepared(settings: &[&str]) -> Self {
+        let site = Self::new(settings);
+        site.begin();
+        site
+    }
+
+    fn begin(&self) {
+        self.app.run(&["migrate", "--new"]).unwrap();
+    }
+
+    /// An empty folder: no data, no server and no API key.
     pub(crate) fn new(settings: &[&str]) -> Self {
         Self::with_environment(settings, &[])
     }
@@ -121,8 +132,12 @@ impl Site {
     pub(crate) fn new_token(&self, user: &str) -> String {
         let name = format!("{:x}", rand::random::<u64>());
         let email = format!("{user}@example.com");
-        // Refused when there is one, which is as good.
-        self.app.output(&["user", "add", &email]).unwrap();
+        let add = || self.app.output(&["user", "add", &email]).unwrap();
+        // Refused when there is one, which is as good; or because there is no data yet.
+        if add().status.code() == Some(78) {
+            self.begin();
+            add();
+        }
         let arguments = ["api-key", "add", &name, "--user", &email];
         let printed = self.app.run(&arguments).unwrap();
         printed.trim().to_owned()

@@ -407,7 +407,7 @@ fn key_files_that_run_out_are_reported_in_time() {
         // On a busy machine a refill may take longer than a create waits by default.
         "keys.dry_wait=5s",
     ];
-    let mut site = Site::new(&files);
+    let mut site = Site::prepared(&files);
     let mut fill: Vec<String> = ["keys", "fill", "--until", "400"].map(String::from).into();
     fill.extend(site.set_arguments());
     let fill: Vec<&str> = fill.iter().map(String::as_str).collect();

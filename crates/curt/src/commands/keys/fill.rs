@@ -11,6 +11,7 @@ use crate::wiring::KeyStores;
 
 /// Write key files ahead of time (strategy "file"), until so many keys wait in them
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  curt keys fill --until 10000000 --config curt.toml")]
 pub(super) struct Fill {
     #[command(flatten)]
     config: ConfigArgs,

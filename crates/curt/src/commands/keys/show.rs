@@ -1,11 +1,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::CellAlignment;
 use curt_core::ports::Finding;
 use curt_keys::{KeyCounts, KeyStatus};
 use serde_json::{Value, json};
 
+use crate::commands::terminal;
 use crate::config::StoreSettings;
 
 /// For a number that cannot be known from here.
@@ -105,9 +106,19 @@ impl Shown {
 
     pub(super) fn table(&self) -> String {
         let mut text = String::new();
+        // What an installation has not is left out, rather than shown as an empty table.
         if !self.status.ledgers.is_empty() {
             text += &self.ledger_table();
+        }
+        if !self.status.pools.is_empty() {
             text += &self.pool_table();
+        }
+        if self
+            .status
+            .instances
+            .as_ref()
+            .is_some_and(|all| !all.is_empty())
+        {
             text += &self.process_table();
         }
         text += &self.stages_table();
@@ -188,7 +199,12 @@ impl Shown {
         let rows = counts
             .stages()
             .map(|(stage, keys)| [stage.to_owned(), keys.to_string()]);
-        table(["stage", "keys"], 1..2, rows)
+        let mut text = table(["stage", "keys"], 1..2, rows);
+        if self.status.instances.is_none() && !self.status.ledgers.is_empty() {
+            text.truncate(text.trim_end().len());
+            text += "\n(buffered: in the memory of the server, as open batches tell)\n";
+        }
+        text
     }
 }
 
@@ -212,8 +228,7 @@ fn table<const N: usize>(
     numbers: std::ops::Range<usize>,
     rows: impl Iterator<Item = [String; N]>,
 ) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
+    let mut table = terminal::table(header);
     rows.for_each(|row| {
         table.add_row(row);
     });

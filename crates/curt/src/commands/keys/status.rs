@@ -13,6 +13,9 @@ use crate::wiring::KeyStores;
 
 /// Print where the keys are: keys database, pool and processes, shard by shard, with the sums and what to look at
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  curt keys status --watch --every 5\n  curt keys status --audit --json"
+)]
 pub(super) struct Status {
     #[command(flatten)]
     config: ConfigArgs,
@@ -93,9 +96,12 @@ impl Status {
 
 async fn read_key_status(config: &Config, stores: &KeyStores) -> KeyStatus {
     let mut status = KeyStatus::read(&stores.keys).await;
+    // Heartbeats are then in the memory of the server: what its buffer holds is not told here.
     if !config.store.leases.kind().is_shared() {
-        // Heartbeats are in the memory of the server: what its buffer holds is not known here.
-        status.instances = None;
+        match config.store.pool.is_empty() {
+            true => status.assume_one_holder(),
+            false => status.instances = None,
+        }
     }
     status
 }

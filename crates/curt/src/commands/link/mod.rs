@@ -1,11 +1,18 @@
 //! A client of the REST API.
 
+mod bulk;
+mod fields;
+pub(super) mod input;
 mod show;
 
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::client::ServerArgs;
+use self::bulk::Row;
+use self::fields::Fields;
+use self::input::{complete_target, parse_key};
+use super::client::{Client, ServerArgs};
+use crate::exit_code::{CommandError, ExitReason};
 
 /// Make, find, change and delete links on a running server
 #[derive(Args, Debug)]
@@ -22,9 +29,14 @@ pub(crate) struct LinkCommand {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Shorten a URL and print the short one
+    /// Shorten URLs and print the short ones
+    #[command(
+        after_help = "Example:\n  curt link add example.com/a/long/address --alias plan --expires 7d\n  curt link add https://example.com/draft --visibility private\n  curt link add - --tag import < targets.txt     a target per line, and behind it an alias"
+    )]
     Add {
-        target: String,
+        /// Where the link leads; several make several links, and - reads a target and an optional alias per line
+        #[arg(required = true, value_name = "TARGET")]
+        targets: Vec<String>,
         /// Your own key instead of a generated one
         #[arg(long)]
         alias: Option<String>,
@@ -32,146 +44,236 @@ enum Action {
         fields: Fields,
     },
     /// Print one link
-    Show { key: String },
-    /// List links, newest first
-    List {
-        /// Part of the key, target or title
-        #[arg(long)]
-        search: Option<String>,
-        /// Only links with this tag; may be given many times
-        #[arg(long = "tag")]
-        tags: Vec<String>,
-        /// How many at most
-        #[arg(long, default_value_t = 50)]
-        limit: u32,
-        /// Where to go on, as the page before said
-        #[arg(long)]
-        cursor: Option<String>,
+    #[command(
+        after_help = "Example:\n  curt link show plan\n  curt link show https://go.example.com/plan --json"
+    )]
+    Show {
+        /// The link's key or short URL
+        #[arg(value_parser = parse_key)]
+        key: String,
     },
+    /// List links, newest first
+    #[command(after_help = "Example:\n  curt link list --search example --tag team --limit 20")]
+    List(List),
     /// Change a link; what is not named stays
+    #[command(
+        after_help = "Example:\n  curt link edit plan --target https://example.com/new --expires never\n  echo secret | curt link edit plan --password-stdin"
+    )]
     Edit {
+        /// The link's key or short URL
+        #[arg(value_parser = parse_key)]
         key: String,
         /// The new target
         #[arg(long)]
         target: Option<String>,
         #[command(flatten)]
-        fields: Fields,
+        fields: Box<Fields>,
     },
     /// Delete a link; its key is not given away again
-    Rm { key: String },
+    #[command(after_help = "Example:\n  curt link rm plan")]
+    Rm {
+        /// The link's key or short URL
+        #[arg(value_parser = parse_key)]
+        key: String,
+    },
+    /// Switch a link off: visitors get 410 until it is enabled; for administrators
+    #[command(after_help = "Example:\n  curt link disable plan")]
+    Disable {
+        /// The link's key or short URL
+        #[arg(value_parser = parse_key)]
+        key: String,
+    },
+    /// Switch a link on again; for administrators
+    #[command(after_help = "Example:\n  curt link enable plan")]
+    Enable {
+        /// The link's key or short URL
+        #[arg(value_parser = parse_key)]
+        key: String,
+    },
+    /// Let a user follow a private link
+    #[command(after_help = "Example:\n  curt link permit plan bob@example.com")]
+    Permit {
+        /// The link's key or short URL
+        #[arg(value_parser = parse_key)]
+        key: String,
+        /// The user's email
+        email: String,
+    },
+    /// Take a permission back
+    #[command(after_help = "Example:\n  curt link forbid plan bob@example.com")]
+    Forbid {
+        /// The link's key or short URL
+        #[arg(value_parser = parse_key)]
+        key: String,
+        /// The user's email
+        email: String,
+    },
+    /// List who may follow a private link beside its owner
+    #[command(after_help = "Example:\n  curt link permissions plan")]
+    Permissions {
+        /// The link's key or short URL
+        #[arg(value_parser = parse_key)]
+        key: String,
+    },
 }
 
 #[derive(Args, Debug)]
-struct Fields {
-    /// A title for your lists
-    #[arg(long)]
-    title: Option<String>,
-    /// A tag; may be given many times, and replaces all tags when editing
-    #[arg(long = "tag")]
+struct List {
+    /// Part of the key, target or title
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Only links with this tag; may be given many times
+    #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// When the link ends: 2027-01-31T12:00:00Z, or never
-    #[arg(long, value_name = "TIME")]
-    expires: Option<String>,
-    /// When the link begins
-    #[arg(long, value_name = "TIME")]
-    valid_since: Option<String>,
-    /// 301, 302, 307 or 308
+    /// Only links in this state, such as active or disabled
     #[arg(long)]
-    status: Option<u16>,
-    /// Whether the visitor's query is added to the target
+    state: Option<String>,
+    /// Whose links: a user's id, or all; for administrators
     #[arg(long)]
-    forward_query: Option<bool>,
-    /// How many people may follow the link: a number, or any
-    #[arg(long, value_name = "NUMBER", value_parser = max_clicks)]
-    max_clicks: Option<Value>,
+    owner: Option<String>,
+    /// newest, oldest, key or -key
+    #[arg(long, allow_hyphen_values = true)]
+    order: Option<String>,
+    /// How many at most
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+    /// Where to go on, as the page before said
+    #[arg(long)]
+    cursor: Option<String>,
 }
 
-fn max_clicks(text: &str) -> Result<Value, std::num::ParseIntError> {
-    if text == "any" {
-        return Ok(Value::Null);
-    }
-    text.parse::<u64>().map(Value::from)
-}
-
-impl Fields {
-    fn into_body(self) -> Map<String, Value> {
-        let mut body = Map::new();
-        let mut put = |name: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                body.insert(name.to_owned(), value);
-            }
-        };
-        put("title", self.title.map(Value::from));
-        put("tags", (!self.tags.is_empty()).then(|| self.tags.into()));
-        put(
-            "expires_at",
-            self.expires.map(|time| {
-                if time == "never" {
-                    Value::Null
-                } else {
-                    time.into()
-                }
-            }),
-        );
-        put("valid_since", self.valid_since.map(Value::from));
-        put("redirect_status", self.status.map(Value::from));
-        put("forward_query", self.forward_query.map(Value::from));
-        put("max_clicks", self.max_clicks);
-        body
+impl List {
+    fn into_query(self) -> Vec<(&'static str, String)> {
+        let mut query = vec![("limit", self.limit.to_string())];
+        for (name, value) in [
+            ("search", self.search),
+            ("state", self.state),
+            ("owner", self.owner),
+            ("order", self.order),
+            ("cursor", self.cursor),
+        ] {
+            query.extend(value.map(|value| (name, value)));
+        }
+        query.extend(self.tags.into_iter().map(|tag| ("tag", tag)));
+        query
     }
 }
 
 impl LinkCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = self.server.client()?;
+        let json = self.server.json;
         let answer = match self.action {
             Action::Add {
-                target,
+                targets,
                 alias,
                 fields,
-            } => {
-                let mut body = fields.into_body();
-                body.insert("target".to_owned(), target.into());
-                if let Some(alias) = alias {
-                    body.insert("alias".to_owned(), alias.into());
-                }
-                let link = client.post("/api/v1/links", &Value::Object(body))?;
-                return show::created(&link, self.server.json);
-            }
-            Action::Show { key } => client.get(&["api", "v1", "links", &key], &[])?,
-            Action::List {
-                search,
-                tags,
-                limit,
-                cursor,
-            } => {
-                let mut query = vec![("limit", limit.to_string())];
-                query.extend(search.map(|text| ("search", text)));
-                query.extend(cursor.map(|cursor| ("cursor", cursor)));
-                query.extend(tags.into_iter().map(|tag| ("tag", tag)));
-                let page = client.get(&["api", "v1", "links"], &query)?;
-                return show::page(&page, self.server.json);
+            } => return add(&client, targets, alias, fields, json),
+            Action::Show { key } => client.get(&["links", &key], &[])?,
+            Action::List(list) => {
+                let page = client.get(&["links"], &list.into_query())?;
+                return show::page(&page, json);
             }
             Action::Edit {
                 key,
                 target,
                 fields,
-            } => {
-                let mut body = fields.into_body();
-                if let Some(target) = target {
-                    body.insert("target".to_owned(), target.into());
-                }
-                anyhow::ensure!(
-                    !body.is_empty(),
-                    "nothing to change: name at least one field, such as --target"
-                );
-                client.patch(&key, &Value::Object(body))?
-            }
+            } => edit(&client, &key, target, *fields)?,
             Action::Rm { key } => {
-                client.delete(&key)?;
+                client.delete(&["links", &key])?;
                 json!({ "deleted": key })
             }
+            Action::Disable { key } => client.post(&["links", &key, "disable"], &json!({}))?,
+            Action::Enable { key } => client.post(&["links", &key, "enable"], &json!({}))?,
+            Action::Permit { key, email } => {
+                let whom = json!({ "email": email });
+                client.post(&["links", &key, "permissions"], &whom)?
+            }
+            Action::Forbid { key, email } => {
+                forbid(&client, &key, &email)?;
+                json!({ "forbidden": email })
+            }
+            Action::Permissions { key } => {
+                let granted = client.get(&["links", &key, "permissions"], &[])?;
+                return show::permissions(&granted, json);
+            }
         };
-        show::one(&answer, self.server.json)
+        show::one(&answer, json)
     }
+}
+
+fn refused(message: &str) -> anyhow::Error {
+    CommandError::new(ExitReason::Refused, message).into()
+}
+
+fn add(
+    client: &Client,
+    targets: Vec<String>,
+    alias: Option<String>,
+    fields: Fields,
+    json: bool,
+) -> anyhow::Result<()> {
+    let is_stdin = targets == ["-"];
+    if is_stdin && fields.read_stdin() {
+        return Err(refused(
+            "--password-stdin: standard input has the targets; give the password at the terminal with --password",
+        ));
+    }
+    if (is_stdin || targets.len() > 1) && alias.is_some() {
+        return Err(refused(
+            "--alias: one alias cannot name several links; on standard input each line may have its own",
+        ));
+    }
+    let mut body = fields.into_body()?;
+    match <[String; 1]>::try_from(targets) {
+        Ok([target]) if !is_stdin => {
+            body.insert("target".to_owned(), complete_target(&target).into());
+            if let Some(alias) = alias {
+                body.insert("alias".to_owned(), alias.into());
+            }
+            let link = client.post(&["links"], &Value::Object(body))?;
+            show::created(&link, json)
+        }
+        Ok(_) => bulk::create(client, &bulk::stdin_rows()?, &body, json),
+        Err(targets) => {
+            let rows: Vec<Row> = targets.into_iter().map(Row::of_argument).collect();
+            bulk::create(client, &rows, &body, json)
+        }
+    }
+}
+
+fn edit(
+    client: &Client,
+    key: &str,
+    target: Option<String>,
+    fields: Fields,
+) -> anyhow::Result<Value> {
+    let mut body = fields.into_body()?;
+    if let Some(target) = target {
+        body.insert("target".to_owned(), complete_target(&target).into());
+    }
+    if body.is_empty() {
+        let message = "nothing to change: name at least one field, such as --target";
+        return Err(refused(message));
+    }
+    client.patch(&["links", key], &Value::Object(body))
+}
+
+fn forbid(client: &Client, key: &str, email: &str) -> anyhow::Result<()> {
+    let granted = client.get(&["links", key, "permissions"], &[])?;
+    let granted = granted["permissions"].as_array().into_iter().flatten();
+    let is_theirs = |one: &&Value| {
+        let theirs = one["email"].as_str();
+        theirs.is_some_and(|theirs| theirs.eq_ignore_ascii_case(email))
+    };
+    let Some(id) = granted
+        .into_iter()
+        .find(is_theirs)
+        .and_then(|one| one["id"].as_str())
+    else {
+        let message =
+            format!("{email:?} has no permission for this link (curt link permissions {key})");
+        return Err(CommandError::new(ExitReason::NotFound, message).into());
+    };
+    client.delete(&["links", key, "permissions", id])
 }

@@ -4,13 +4,14 @@ mod show;
 mod spark;
 mod watch;
 
-use anyhow::Context as _;
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use serde_json::{Map, Value, json};
 
 use super::client::{Client, ServerArgs};
+use super::link::input::parse_key;
+use crate::exit_code::{CommandError, ExitReason};
 
 const DIMENSIONS: [&str; 15] = [
     "class",
@@ -41,7 +42,8 @@ const DAYS_MAX: i64 = 3_650;
     after_help = "Example:\n  export CURT_API_KEY=curt_…\n  curt stats                     all your links, the last 30 days\n  curt stats spring-sale --days 7 --by referrer\n  curt stats spring-sale --by browser --where country=DE\n  curt stats spring-sale --watch"
 )]
 pub(crate) struct Stats {
-    /// The link's key; all your links when none is given
+    /// The link's key or short URL; all your links when none is given
+    #[arg(value_parser = parse_key)]
     key: Option<String>,
 
     /// How many days, today included
@@ -58,8 +60,8 @@ pub(crate) struct Stats {
 
     /// List the most frequent values: class, country, city, network, browser, system, device, language, referrer,
     /// referrer_group, utm_source, utm_medium, utm_campaign, utm_term or utm_content
-    #[arg(long, value_name = "DIMENSION")]
-    by: Option<String>,
+    #[arg(long, value_name = "DIMENSION", value_parser = parse_dimension)]
+    by: Option<&'static str>,
 
     /// Only clicks with this value, as in country=DE. May be repeated
     #[arg(long = "where", value_name = "DIMENSION=VALUE", requires = "by", value_parser = filter)]
@@ -85,7 +87,7 @@ impl Stats {
         series.push(("bucket", choose_bucket(self.days).to_owned()));
         let stats = client.get(&self.request_path(&["stats"]), &series)?;
         let (dimensions, limit) = match &self.by {
-            Some(dimension) => (vec![dimension.as_str()], VALUES),
+            Some(dimension) => (vec![*dimension], VALUES),
             None => (USUAL.to_vec(), USUAL_VALUES),
         };
         let top = self.fetch_top(&client, &dimensions, limit, &query)?;
@@ -117,7 +119,7 @@ impl Stats {
     }
 
     fn request_path<'a>(&'a self, rest: &[&'a str]) -> Vec<&'a str> {
-        let mut path = vec!["api", "v1"];
+        let mut path = Vec::new();
         if let Some(key) = &self.key {
             path.extend(["links", key]);
         }
@@ -130,11 +132,12 @@ impl Stats {
     }
 
     fn range(&self) -> anyhow::Result<Vec<(&'static str, String)>> {
-        let zone = TimeZone::get(&self.tz).with_context(|| {
-            format!(
-                "{:?} is not a time zone of the IANA database, such as Europe/Berlin",
+        let zone = TimeZone::get(&self.tz).map_err(|_| {
+            let message = format!(
+                "--tz: {:?} is not a time zone of the IANA database, such as Europe/Berlin",
                 self.tz
-            )
+            );
+            CommandError::new(ExitReason::Refused, message)
         })?;
         let today = Timestamp::now().to_zoned(zone).date();
         let first = today.checked_sub((self.days - 1).days())?;
@@ -145,12 +148,21 @@ impl Stats {
     }
 }
 
+fn parse_dimension(name: &str) -> Result<&'static str, String> {
+    let known = DIMENSIONS.into_iter().find(|known| *known == name);
+    known.ok_or_else(|| {
+        format!(
+            "clicks are not counted by it: use {}",
+            DIMENSIONS.join(", ")
+        )
+    })
+}
+
 /// A dimension and the value that clicks must have in it.
 fn filter(text: &str) -> Result<(&'static str, String), String> {
-    let known = |name: &str| DIMENSIONS.into_iter().find(|known| *known == name);
     let found = text
         .split_once('=')
-        .and_then(|(name, value)| Some((known(name)?, value)));
+        .and_then(|(name, value)| Some((parse_dimension(name).ok()?, value)));
     found
         .map(|(name, value)| (name, value.to_owned()))
         .ok_or_else(|| {

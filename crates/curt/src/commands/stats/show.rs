@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::spark;
+use crate::commands::terminal::plain;
 
 /// Totals, the series of people as a line of bars, and the most frequent values.
 pub(super) fn report(stats: &Value, dimensions: &[&str], top: &Map<String, Value>) -> String {
@@ -85,15 +86,6 @@ fn text(value: &Value) -> String {
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
-}
-
-/// Values are what strangers sent: in a terminal, control characters would act.
-pub(super) fn plain(value: &str) -> String {
-    let acts = |symbol: char| {
-        symbol.is_control()
-            || matches!(symbol, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    value.replace(acts, "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-use super::show::plain;
 use crate::commands::client::Client;
+use crate::commands::terminal::plain;
 
 /// Prints what is counted until the server ends the feed for good. A feed that lasted its time is opened again.
 pub(super) fn follow(

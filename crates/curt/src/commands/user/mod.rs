@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use curt_accounts::{AccountServices, NewUser, Origin, UserEdit, UserRef, generate_password};
+use curt_accounts::{
+    AccountServices, NewUser, Origin, SignUp, UserEdit, UserRef, generate_password,
+};
 use curt_core::Role;
+use curt_http::PublicUrl;
 
 use super::accounts::{self, AllowedRate};
 use crate::cli::ConfigArgs;
+use crate::config::Config;
+use crate::exit_code::{CommandError, ExitReason};
 
 /// Add, list and change users; works beside a running server
 #[derive(Args, Debug)]
@@ -27,15 +32,19 @@ pub(crate) struct UserCommand {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Add a user; without --password-stdin a password is made and printed, alone, on standard output
+    #[command(after_help = "Example:\n  curt user add ann@example.com --first Ann --role admin")]
     Add(Add),
     /// List users, oldest first
+    #[command(after_help = "Example:\n  curt user list --json")]
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Give a user a new password and sign them out everywhere; without --password-stdin one is made and printed
+    #[command(after_help = "Example:\n  curt user password ann@example.com --revoke-api-keys")]
     Password {
+        /// The user's email
         email: String,
         #[command(flatten)]
         password: PasswordArgs,
@@ -44,18 +53,32 @@ enum Action {
         revoke_api_keys: bool,
     },
     /// Make a user an administrator or a member, and sign them out everywhere
+    #[command(after_help = "Example:\n  curt user role ann@example.com admin")]
     Role {
+        /// The user's email
         email: String,
         /// admin or member
         #[arg(value_parser = accounts::parse_role)]
         role: Role,
     },
     /// Keep a user and their API keys out, within a second
-    Disable { email: String },
+    #[command(after_help = "Example:\n  curt user disable ann@example.com")]
+    Disable {
+        /// The user's email
+        email: String,
+    },
     /// Let a user in again
-    Enable { email: String },
+    #[command(after_help = "Example:\n  curt user enable ann@example.com")]
+    Enable {
+        /// The user's email
+        email: String,
+    },
     /// Set how much a user may do; what is not named stays
+    #[command(
+        after_help = "Example:\n  curt user limit ann@example.com --creations 1000/1h --redirections none"
+    )]
     Limit {
+        /// The user's email
         email: String,
         /// Links made by all their keys together, such as 1000/1h; none: as the configuration says
         #[arg(long, value_name = "RATE", value_parser = accounts::parse_allowed_rate)]
@@ -65,20 +88,27 @@ enum Action {
         redirections: Option<AllowedRate>,
     },
     /// List the browsers in which a user is signed in
+    #[command(after_help = "Example:\n  curt user sessions ann@example.com")]
     Sessions {
+        /// The user's email
         email: String,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Sign a user out everywhere
-    SignOut { email: String },
-    /// Make a code that lets one person sign up, and print it, alone, on standard output
+    #[command(after_help = "Example:\n  curt user sign-out ann@example.com")]
+    SignOut {
+        /// The user's email
+        email: String,
+    },
+    /// Make an invitation, with which one person can sign up, and print its address, alone, on standard output
+    #[command(after_help = "Example:\n  curt user invite --role admin --ttl 1d")]
     Invite {
         /// What they become: admin or member
         #[arg(long, default_value = "member", value_parser = accounts::parse_role)]
         role: Role,
-        /// How long the code is good for
+        /// How long it is good for
         #[arg(long, default_value = "7d", value_parser = accounts::parse_duration)]
         ttl: Duration,
     },
@@ -86,6 +116,7 @@ enum Action {
 
 #[derive(Args, Debug)]
 struct Add {
+    /// What they sign in with
     email: String,
     /// First name; the part before the @ when none is given
     #[arg(long)]
@@ -112,13 +143,13 @@ struct PasswordArgs {
 
 impl UserCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        accounts::run(&self.config, async |services| {
-            act(self.action, services).await
+        accounts::run(&self.config, async |services, config| {
+            act(self.action, services, config).await
         })
     }
 }
 
-async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
+async fn act(action: Action, services: &AccountServices, config: &Config) -> anyhow::Result<()> {
     let users = &services.users;
     match action {
         Action::Add(add) => add.run(services).await?,
@@ -145,16 +176,19 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
                 ..UserEdit::default()
             };
             change(services, &email, edit).await?;
+            done(&email, &format!("is {} now", role.name()));
         }
         Action::Disable { email } => {
             let user = accounts::find_user(services, &email).await?;
             users
                 .disable(UserRef::Id(user.id), Origin::OPERATOR)
                 .await?;
+            done(&email, "is disabled");
         }
         Action::Enable { email } => {
             let user = accounts::find_user(services, &email).await?;
             users.enable(UserRef::Id(user.id), Origin::OPERATOR).await?;
+            done(&email, "is enabled");
         }
         Action::Limit {
             email,
@@ -166,11 +200,12 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
                 redirections: redirections.map(|allowed| allowed.0),
                 ..UserEdit::default()
             };
-            anyhow::ensure!(
-                edit != UserEdit::default(),
-                "nothing to change: name --creations or --redirections"
-            );
+            if edit == UserEdit::default() {
+                let message = "nothing to change: name --creations or --redirections";
+                return Err(CommandError::new(ExitReason::Refused, message).into());
+            }
             change(services, &email, edit).await?;
+            done(&email, "has the new limits");
         }
         Action::Sessions { email, json } => {
             let user = accounts::find_user(services, &email).await?;
@@ -178,14 +213,33 @@ async fn act(action: Action, services: &AccountServices) -> anyhow::Result<()> {
         }
         Action::SignOut { email } => {
             let user = accounts::find_user(services, &email).await?;
-            users.end_sessions(&user, Origin::OPERATOR).await?;
+            let ended = users.end_sessions(&user, Origin::OPERATOR).await?;
+            done(&email, &format!("is signed out; sessions ended: {ended}"));
         }
         Action::Invite { role, ttl } => {
             let invited = users.invite(role, ttl, Origin::OPERATOR).await?;
-            println!("{}", invited.code);
+            println!("{}", invite_address(config, &invited.code));
+            if config.accounts.sign_up == SignUp::Closed {
+                eprintln!(
+                    "curt: warning: accounts.sign_up is \"closed\": nobody can use the invitation until the server runs \
+                     with \"invite\" or \"open\""
+                );
+            }
         }
     }
     Ok(())
+}
+
+/// Says on standard error that it happened, so that standard output is what a script may use.
+fn done(email: &str, what: &str) {
+    eprintln!("curt: {email} {what}");
+}
+
+/// Where the invited person signs up.
+fn invite_address(config: &Config, code: &str) -> String {
+    let public = PublicUrl::new(config.http.api.public_url.as_deref());
+    public.listening_on(config.http.server.listen);
+    public.invite_url(code)
 }
 
 async fn change(services: &AccountServices, email: &str, edit: UserEdit) -> anyhow::Result<()> {

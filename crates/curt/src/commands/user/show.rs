@@ -1,9 +1,9 @@
-use comfy_table::{Table, presets};
 use curt_accounts::AccountServices;
 use curt_core::User;
 use curt_core::ports::Session;
 
 use crate::commands::accounts::{self, format_rule, format_time_or_dash};
+use crate::commands::terminal;
 use crate::wiring;
 
 pub(super) async fn print_users(services: &AccountServices, json: bool) -> anyhow::Result<()> {
@@ -13,8 +13,7 @@ pub(super) async fn print_users(services: &AccountServices, json: bool) -> anyho
         println!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([
+    let mut table = terminal::table([
         "email",
         "name",
         "role",
@@ -90,14 +89,7 @@ pub(super) fn print_sessions(sessions: &[Session], json: bool) -> anyhow::Result
         println!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(());
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([
-        "id",
-        "browser",
-        "signed in",
-        "last used",
-        "ends",
-    ]);
+    let mut table = terminal::table(["id", "browser", "signed in", "last used", "ends"]);
     for session in sessions {
         table.add_row([
             session.id.to_string(),

@@ -86,7 +86,7 @@ impl Config {
         )?;
         let click_rules = clicks::rules(&raw.clicks)?;
         Ok(Self {
-            admin_listen: server::admin_listen(&raw.server)?,
+            admin_listen: server::admin_listen(&raw.server, http.server.listen)?,
             api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,
             cache: ResolverSettings {
                 hides_private: http.redirect.private_denied == PrivateDenied::Hidden,
@@ -198,6 +198,11 @@ fn links(
     if let Some(bad) = raw.schemes.iter().find(|scheme| !is_scheme(scheme)) {
         return at("links.schemes", Err(format!("{bad:?} is not a URL scheme")));
     }
+    if let Some(bad) = raw.schemes.iter().find(|scheme| !names_a_host(scheme)) {
+        let why =
+            format!("{bad:?} never works: a target must name a host, as http, https and ftp do");
+        return at("links.schemes", Err(why));
+    }
     Ok(LinkSettings {
         target_bytes_max: within(
             "links.target_bytes_max",
@@ -251,6 +256,28 @@ fn is_scheme(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
+/// Whether a URL of this scheme names a host, without which no link is made, and leads a browser there.
+fn names_a_host(scheme: &str) -> bool {
+    !HOSTLESS.iter().any(|one| one.eq_ignore_ascii_case(scheme))
+}
+
+const HOSTLESS: [&str; 14] = [
+    "about",
+    "blob",
+    "cid",
+    "data",
+    "file",
+    "javascript",
+    "magnet",
+    "mailto",
+    "mid",
+    "news",
+    "sms",
+    "tel",
+    "urn",
+    "vbscript",
+];
+
 fn purge(raw: &raw::Purge) -> Result<PurgeSettings, ConfigError> {
     Ok(PurgeSettings {
         scheduled: raw.scheduled,
@@ -265,12 +292,7 @@ fn purge(raw: &raw::Purge) -> Result<PurgeSettings, ConfigError> {
 }
 
 fn log(raw: &raw::Log) -> Result<LogSettings, ConfigError> {
-    at(
-        "log.level",
-        tracing_subscriber::EnvFilter::try_new(&raw.level)
-            .map(drop)
-            .map_err(|problem| problem.to_string()),
-    )?;
+    at("log.level", log_filter(&raw.level))?;
     Ok(LogSettings {
         level: raw.level.clone(),
         format: match raw.format.as_str() {
@@ -279,6 +301,24 @@ fn log(raw: &raw::Log) -> Result<LogSettings, ConfigError> {
             other => return at("log.format", Err(format!("{other:?}: use text or json"))),
         },
     })
+}
+
+const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// The filter's own syntax takes a misspelt level for the name of a target, and is silent about everything else.
+fn log_filter(text: &str) -> Result<(), String> {
+    let levels = LOG_LEVELS.join(", ");
+    for directive in text.split(',').map(str::trim) {
+        let level = directive.rsplit('=').next().unwrap_or_default();
+        // A comma or an equals sign may stand in the fields of a span, too.
+        if !LOG_LEVELS.contains(&level.to_ascii_lowercase().as_str()) && !text.contains('{') {
+            return Err(format!(
+                "{directive:?} is not a level: use one of {levels}, or TARGET=LEVEL, such as \"info,curt_http=debug\""
+            ));
+        }
+    }
+    let parsed = tracing_subscriber::EnvFilter::try_new(text);
+    parsed.map(drop).map_err(|problem| problem.to_string())
 }
 
 fn mask(table: &mut Table) {

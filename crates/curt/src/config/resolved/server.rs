@@ -158,11 +158,24 @@ fn trusted_proxies(raw: &raw::Server) -> Result<Vec<IpNet>, ConfigError> {
     at("server.trusted_proxies", parsed.collect())
 }
 
-pub(super) fn admin_listen(raw: &raw::Server) -> Result<Option<SocketAddr>, ConfigError> {
-    match raw.admin_listen.as_str() {
-        "" => Ok(None),
-        text => at("server.admin_listen", address(text)).map(Some),
+pub(super) fn admin_listen(
+    raw: &raw::Server,
+    listen: SocketAddr,
+) -> Result<Option<SocketAddr>, ConfigError> {
+    let key = "server.admin_listen";
+    let admin = match raw.admin_listen.as_str() {
+        "" => return Ok(None),
+        text => at(key, address(text))?,
+    };
+    let is_wildcard = listen.ip().is_unspecified() || admin.ip().is_unspecified();
+    let shares_port = admin.port() == listen.port() && admin.port() != 0;
+    if shares_port && (is_wildcard || admin.ip() == listen.ip()) {
+        let why = format!(
+            "{admin} is taken by server.listen, {listen}: choose another port, or \"\" for none"
+        );
+        return at(key, Err(why));
     }
+    Ok(Some(admin))
 }
 
 /// Hosts that lead here: the public address, and what the configuration adds. The server adds what it listens on.
@@ -193,10 +206,31 @@ pub(super) fn own_hosts(raw: &raw::Server) -> Result<Vec<OwnHost>, ConfigError> 
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!(
-            "{} is not an address: write it as 127.0.0.1:8080 or [::]:8080",
-            quoted(text)
+            "{} is not an address: {}; write it as 127.0.0.1:8080 or [::]:8080",
+            quoted(text),
+            why_no_address(text)
         )
     })
+}
+
+fn why_no_address(text: &str) -> String {
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return "it names no port".to_owned();
+    };
+    let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number {
+        return "its port is not a number".to_owned();
+    }
+    if port.parse::<u16>().is_err() {
+        return format!("port {port} is above 65535");
+    }
+    if host.is_empty() {
+        return "it names no IP address".to_owned();
+    }
+    if host.contains(':') && !host.starts_with('[') {
+        return "an IPv6 address stands in brackets".to_owned();
+    }
+    "its host is not an IP address, and names are not looked up".to_owned()
 }
 
 /// The base of short links without a trailing slash, so that a key can be appended with one.

@@ -16,7 +16,7 @@ fn a_second_server_on_the_spool_is_refused_and_the_first_counts_on() {
     let spool = site.folder().join("data/spool");
     let other = Site::new(&[&format!("store.stream=spool:{}", spool.display())]);
     // With databases of its own: an installation without them is refused for that.
-    assert!(other.output(&["migrate"]).status.success());
+    assert!(other.output(&["migrate", "--new"]).status.success());
     let mut arguments = vec!["serve".to_owned()];
     arguments.extend(["--set".to_owned(), "server.listen=127.0.0.1:0".to_owned()]);
     arguments.extend(["--set".to_owned(), "server.admin_listen=".to_owned()]);

@@ -122,20 +122,21 @@ fn users_are_added_changed_and_kept_out_beside_the_server() {
 
 #[test]
 fn passwords_and_codes_come_in_and_out_but_are_not_stored() {
-    let site = Site::new(&[]);
+    let site = Site::prepared(&[]);
     let password = "correct horse battery staple";
     let arguments = ["user", "add", ANN, "--first", "Ann", "--password-stdin"];
     let added = with_input(&site, &arguments, &format!("{password}\n"));
     assert_eq!(printed(&added), "", "a given password is not shown");
     let made = printed(&site.output(&["user", "password", ANN]));
-    let code = printed(&site.output(&["user", "invite", "--role", "admin", "--ttl", "1h"]));
-    assert_eq!(code.trim().len(), 32);
-    for secret in [password, made.trim(), code.trim()] {
+    let address = printed(&site.output(&["user", "invite", "--role", "admin", "--ttl", "1h"]));
+    let (page, code) = address.trim().split_once("?invite=").expect(&address);
+    assert_eq!((page, code.len()), ("http://127.0.0.1:8080/sign-up", 32));
+    for secret in [password, made.trim(), code] {
         assert_not_on_disk(&site, secret);
     }
     let arguments = ["user", "password", ANN, "--password-stdin"];
     let weak = with_input(&site, &arguments, "short\n");
-    assert_eq!(weak.status.code(), Some(1));
+    assert_eq!(weak.status.code(), Some(4));
     assert!(stderr(&weak).contains("at least 8"), "{}", stderr(&weak));
 }
 
@@ -177,22 +178,25 @@ fn a_password_reset_revokes_api_keys_if_asked_to() {
 
 #[test]
 fn account_commands_say_what_is_wrong() {
-    let site = Site::new(&[]);
+    let site = Site::prepared(&[]);
     printed(&site.output(&["user", "add", ANN]));
-    for (arguments, part) in [
-        (&["user", "add", "Ann@example.com"][..], "another user"),
-        (&["user", "add", "nobody"], "name@example.com"),
+    for (arguments, code, part) in [
+        (&["user", "add", "Ann@example.com"][..], 4, "another user"),
+        (&["user", "add", "nobody"], 4, "name@example.com"),
         (
             &["user", "role", "nobody@example.com", "admin"],
+            3,
             "curt user list",
         ),
         (
             &["user", "disable", "nobody@example.com"],
+            3,
             "nobody@example.com",
         ),
-        (&["user", "limit", ANN], "--creations"),
+        (&["user", "limit", ANN], 4, "--creations"),
         (
             &["api-key", "add", "k", "--user", "nobody@example.com"],
+            3,
             "curt user list",
         ),
         (
@@ -205,14 +209,15 @@ fn account_commands_say_what_is_wrong() {
                 "--scopes",
                 "read,admin",
             ],
+            4,
             "no administrator",
         ),
-        (&["api-key", "add", " "], "name"),
-        (&["api-key", "rotate", "nosuchkey"], "nosuchkey"),
+        (&["api-key", "add", " "], 4, "name"),
+        (&["api-key", "rotate", "nosuchkey"], 3, "nosuchkey"),
     ] {
         let failed = site.output(arguments);
         let said = stderr(&failed);
-        assert_eq!(failed.status.code(), Some(1), "{arguments:?}: {said}");
+        assert_eq!(failed.status.code(), Some(code), "{arguments:?}: {said}");
         assert!(said.contains(part), "{arguments:?}: {said}");
     }
     for arguments in [
@@ -280,8 +285,35 @@ fn the_way_to_the_first_account_is_shown_until_somebody_has_one() {
 }
 
 #[test]
+fn an_invitation_is_an_address_that_works_and_a_closed_server_is_warned_of() {
+    let site = Site::start(&["accounts.sign_up=invite"]);
+    let public = format!("server.public_url=http://{}", site.http());
+    let invite = |set: &[&str]| site.output(&[&["user", "invite", "--set", &public], set].concat());
+    let closed = invite(&[]);
+    assert!(
+        stderr(&closed).contains("accounts.sign_up"),
+        "{}",
+        stderr(&closed)
+    );
+    let open = invite(&["--set", "accounts.sign_up=invite"]);
+    assert_eq!(stderr(&open), "");
+    let address = printed(&open);
+    let base = format!("http://{}", site.http());
+    let path = address.trim().strip_prefix(&base).expect(&address);
+    let page = site.api().get(path).unwrap();
+    assert_eq!(page.status, 200, "{}", page.text());
+    let code = path.split("invite=").nth(1).unwrap();
+    let new = serde_json::json!({
+        "first_name": "Bob", "last_name": "", "email": "bob@example.com",
+        "password": "correct horse battery", "invite": code,
+    });
+    let made = Api::new(site.http(), "").post("/api/v1/users", &new);
+    assert_eq!(made.unwrap().status, 201);
+}
+
+#[test]
 fn the_audit_log_says_who_did_what() {
-    let site = Site::new(&[]);
+    let site = Site::prepared(&[]);
     printed(&site.output(&["user", "add", ANN]));
     let token = printed(&site.output(&["api-key", "add", "laptop", "--user", ANN]));
     let prefix = token.split('_').nth(1).unwrap();
@@ -320,6 +352,8 @@ fn a_blocklist_that_cannot_be_read_stops_the_start_and_names_the_line() {
         "links.blocklist=blocked",
         "--set",
         "server.listen=127.0.0.1:0",
+        "--set",
+        "server.admin_listen=",
     ];
     let failed = site.output(&[&["serve"][..], &settings].concat());
     let said = stderr(&failed);

@@ -4,7 +4,7 @@ use crate::site::Site;
 /// From sysexits.h, so that a service manager can tell a wrong setting from a crash.
 const BAD_CONFIGURATION: i32 = 78;
 
-const BAD_SETTINGS: [&str; 103] = [
+const BAD_SETTINGS: &[&str] = &[
     "server.listen=nowhere",
     "server.listen=127.0.0.1:99999",
     "server.listen=",
@@ -107,6 +107,20 @@ const BAD_SETTINGS: [&str; 103] = [
     "purge.every=0s",
     "log.format=xml",
     "log.level=loud=very=",
+    "log.level=inof",
+    "log.level=info,curt_http=debg",
+    "log.level=curt_http",
+    "server.listen=localhost:8080",
+    "server.admin_listen=127.0.0.1:8080",
+    "links.schemes=mailto",
+    "links.schemes=[\"https\", 1]",
+    "links.blocklist=absent.txt",
+    "clicks.countries=absent.mmdb",
+    "clicks.networks=absent.mmdb",
+    "clicks.cpu_share=all",
+    "data_dir=/dev/null",
+    "store.stream=spool:/dev/null/spool",
+    "store.links=sqlite:/dev/null/curt.db",
     "no.such.setting=1",
 ];
 
@@ -133,6 +147,78 @@ fn bad_settings_end_with_a_code_of_their_own_and_name_the_key() {
         !site.folder().join("data").exists(),
         "a bad setting was noticed too late"
     );
+}
+
+#[test]
+fn check_tells_every_mistake_at_once_and_why_an_address_is_none() {
+    let site = Site::new(&[]);
+    let settings = [
+        ("server.listen=localhost:8080", "names are not looked up"),
+        ("server.admin_listen=127.0.0.1:99999", "65535"),
+        ("log.level=inof", "info"),
+        ("links.blocklist=absent.txt", "absent.txt"),
+        ("data_dir=/dev/null", "is a file"),
+        ("listen=x", "did you mean server.listen?"),
+    ];
+    let flags = settings.iter().flat_map(|(setting, _)| ["--set", *setting]);
+    let arguments: Vec<&str> = ["check"].into_iter().chain(flags).collect();
+    let failed = site.output(&arguments);
+    let said = stderr(&failed);
+    assert_eq!(failed.status.code(), Some(BAD_CONFIGURATION), "{said}");
+    // What depends on the machine is looked at once the settings themselves are sound.
+    for (setting, why) in settings.iter().filter(|(setting, _)| {
+        !setting.starts_with("links.blocklist") && !setting.starts_with("data_dir")
+    }) {
+        let key = setting.split('=').next().unwrap();
+        let line = said.lines().find(|line| line.contains(key));
+        assert!(line.is_some_and(|line| line.contains(why)), "{key}: {said}");
+    }
+    let arguments = [
+        "check",
+        "--set",
+        "links.blocklist=absent.txt",
+        "--set",
+        "data_dir=/dev/null",
+    ];
+    let said = stderr(&site.output(&arguments));
+    for part in ["2 settings", "absent.txt", "is a file"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn check_warns_of_what_a_server_would_only_regret() {
+    let site = Site::start(&[]);
+    let http = site.http().to_string();
+    let taken = format!("server.listen={http}");
+    let free = ["--set", "server.admin_listen="];
+    let check = |set: &str| site.output(&[&["check", "--set", set][..], &free].concat());
+    let warned = check(&taken);
+    let said = stderr(&warned);
+    assert!(warned.status.success(), "{said}");
+    for part in ["warning", "server.listen", &http, "another process"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let said = stderr(&check("server.listen=0.0.0.0:0"));
+    assert!(said.contains("warning: server.public_url"), "{said}");
+    let said = stderr(&check("server.listen=127.0.0.1:0"));
+    assert!(!said.contains("warning"), "{said}");
+}
+
+#[test]
+fn lists_are_written_as_in_toml_or_with_commas() {
+    let site = Site::new(&[]);
+    for value in ["http,https,ftp", r#"["http", "https", "ftp"]"#] {
+        let by_flag = printed(&site.output(&["check", "--set", &format!("links.schemes={value}")]));
+        let mut command = site.app().command();
+        let command = command.arg("check").env("CURT_LINKS_SCHEMES", value);
+        let by_variable = printed(&command.output().unwrap());
+        for shown in [by_flag, by_variable] {
+            let shown: toml::Table = shown.parse().unwrap();
+            let schemes = shown["links"]["schemes"].as_array().unwrap();
+            assert_eq!(schemes.len(), 3, "{value}");
+        }
+    }
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn a_second_server_on_the_same_data_is_refused() {
     ];
     let second = site.output(&[&["serve"][..], &free].concat());
     let said = stderr(&second);
-    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert_eq!(second.status.code(), Some(6), "{said}");
     assert!(
         began.elapsed() < time_max(Duration::from_secs(10)),
         "it took {:?}",
@@ -175,7 +175,41 @@ fn a_port_that_is_taken_is_named() {
     let second = other.output(&["serve", "--set", &listen, "--set", "server.admin_listen="]);
     let said = stderr(&second);
     assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains(&site.http().to_string()), "{said}");
+    for part in ["server.listen", "another process", &site.http().to_string()] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(
+        said.lines().count(),
+        1,
+        "one error and nothing else: {said}"
+    );
+    assert!(!other.folder().join("data").exists(), "data was made");
+    let elsewhere = ["serve", "--set", "server.listen=192.0.2.1:80"];
+    let said = stderr(&other.output(&elsewhere));
+    assert!(said.contains("no such address"), "{said}");
+}
+
+#[test]
+fn a_start_that_fails_late_says_why_and_nothing_else_alarms() {
+    let site = Site::start(&[]);
+    let other = Site::prepared(&[]);
+    let spool = site.folder().join("data/spool");
+    let spool = format!("store.stream=spool:{}", spool.display());
+    let failed = other.output(&[
+        "serve",
+        "--set",
+        "server.listen=127.0.0.1:0",
+        "--set",
+        "server.admin_listen=",
+        "--set",
+        &spool,
+    ]);
+    let said = stderr(&failed);
+    assert!(!failed.status.success(), "{said}");
+    assert!(said.contains("in use by process"), "{said}");
+    for alarm in ["WARN", "ERROR", "cancelled"] {
+        assert!(!said.contains(alarm), "{said}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn key_files_on_hdfs_are_filled_ahead_and_their_keys_go_to_links_k2() {
     let files = format!("store.files={}/{}", cluster.url(), unique("keys"));
     let file_keys = format!("keys.file.file_keys={}", wanted / 3);
     let settings = ["keys.strategy=file", &files, &file_keys];
-    let mut site = Site::new(&settings);
+    let mut site = Site::prepared(&settings);
     let until = wanted.to_string();
     let fill = |until: &str| {
         let set = site.set_arguments();
@@ -56,7 +56,7 @@ fn key_files_on_hdfs_are_filled_ahead_and_their_keys_go_to_links_k2() {
 
 #[test]
 fn what_has_no_key_files_is_not_filled() {
-    let site = Site::new(&[]);
+    let site = Site::prepared(&[]);
     let refused = site.output(&["keys", "fill", "--until", "10"]);
     assert!(!refused.status.success());
     let told = String::from_utf8(refused.stderr).unwrap();

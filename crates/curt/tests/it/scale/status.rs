@@ -103,7 +103,7 @@ fn the_status_tells_of_every_shard_and_warns_of_drought_dead_rows_leaks_conflict
 
 #[test]
 fn the_status_can_be_watched() {
-    let site = Site::new(&[]);
+    let site = Site::prepared(&[]);
     let mut command = site.app().command();
     command
         .args(["keys", "status", "--watch", "--every", "1"])

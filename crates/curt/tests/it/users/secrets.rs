@@ -112,7 +112,8 @@ fn live(site: &Site) -> Secrets {
         "a password",
         &run(site, &["user", "add", "bob@example.com"]),
     );
-    secrets.add("an invitation", &run(site, &["user", "invite"]));
+    let address = run(site, &["user", "invite"]);
+    secrets.add("an invitation", address.split("invite=").nth(1).unwrap());
     let mut api = Api::new(site.http(), &admin);
 
     let invited = sent(api.post("/api/v1/invites", &json!({})).unwrap(), 201);
