@@ -43,9 +43,12 @@ impl Check {
             print!("{}", curt_clicks::classify::BUILT_IN);
             return Ok(());
         }
-        let config = Config::load(&self.config)?;
+        let (config, mistakes) = Config::read(&self.config);
+        let Some(config) = config else {
+            return Err(mistakes.into());
+        };
         block_on(async {
-            let engines = look_through(&config)?;
+            let engines = look_through(&config, mistakes)?;
             if self.json {
                 println!("{}", serde_json::to_string_pretty(&config.shown())?);
             } else {
@@ -69,9 +72,8 @@ impl Check {
     }
 }
 
-/// Finds what a server would refuse, all of it, and returns the engines that run elsewhere.
-fn look_through(config: &Config) -> anyhow::Result<Engines> {
-    let mut mistakes = ConfigError::none();
+/// Finds what else a server would refuse, all of it, and returns the engines that run elsewhere.
+fn look_through(config: &Config, mut mistakes: ConfigError) -> anyhow::Result<Engines> {
     if mistakes.note(preflight::refuse(config)).is_some() {
         mistakes.note(preflight::read_files(config));
     }

@@ -84,6 +84,12 @@ impl ConfigError {
 impl Config {
     /// Reads the sources that the arguments name, and the environment.
     pub(crate) fn load(arguments: &ConfigArgs) -> Result<Self, ConfigError> {
+        sound(Self::read(arguments))
+    }
+
+    /// As [`load`](Self::load), with every mistake, and with what the configuration would be if each refused setting had
+    /// its default: for a check that is to find the rest, too.
+    pub(crate) fn read(arguments: &ConfigArgs) -> (Option<Self>, ConfigError) {
         let mut arguments = arguments.clone();
         // Not read by the argument parser, which would show it as required in its usage lines.
         let variable = std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty());
@@ -103,14 +109,14 @@ impl Config {
             config: None,
             set: set.iter().map(|text| (*text).to_owned()).collect(),
         };
-        Self::from_sources(&arguments, std::iter::empty())
+        sound(Self::from_sources(&arguments, std::iter::empty()))
     }
 
-    /// As [`load`](Self::load), with the environment given: tests never change the real one.
+    /// As [`read`](Self::read), with the environment given: tests never change the real one.
     fn from_sources(
         arguments: &ConfigArgs,
         environment: impl Iterator<Item = (String, String)>,
-    ) -> Result<Self, ConfigError> {
+    ) -> (Option<Self>, ConfigError) {
         let mut settings = layers::defaults();
         let mut mistakes = ConfigError::none();
         if let Some(path) = &arguments.config {
@@ -130,10 +136,10 @@ impl Config {
 
     /// Reports every mistake, not only the first: a value that is refused is replaced by its default until the rest is
     /// sound.
-    fn resolve_all(mut settings: Table, mut mistakes: ConfigError) -> Result<Self, ConfigError> {
+    fn resolve_all(mut settings: Table, mut mistakes: ConfigError) -> (Option<Self>, ConfigError) {
         loop {
             let error = match Self::resolve(settings.clone()) {
-                Ok(config) => return mistakes.into_result().map(|()| config),
+                Ok(config) => return (Some(config), mistakes),
                 Err(error) => error,
             };
             // Two settings may contradict each other, and the one that is named have its default.
@@ -146,9 +152,17 @@ impl Config {
                 .any(|name| layers::reset(&mut settings, name));
             mistakes.note::<()>(Err(error));
             if !is_reset {
-                return Err(mistakes);
+                return (None, mistakes);
             }
         }
+    }
+}
+
+/// A configuration without a mistake.
+fn sound((config, mistakes): (Option<Config>, ConfigError)) -> Result<Config, ConfigError> {
+    match config {
+        Some(config) => mistakes.into_result().map(|()| config),
+        None => Err(mistakes),
     }
 }
 
@@ -266,9 +280,7 @@ mod tests {
             config: Some("no/such.toml".into()),
             set: Vec::new(),
         };
-        let problem = Config::from_sources(&arguments, std::iter::empty())
-            .err()
-            .map(|e| e.to_string());
-        assert!(problem.is_some_and(|text| text.contains("no/such.toml")));
+        let (_, problem) = Config::from_sources(&arguments, std::iter::empty());
+        assert!(problem.to_string().contains("no/such.toml"));
     }
 }

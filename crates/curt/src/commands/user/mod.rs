@@ -158,18 +158,7 @@ async fn act(action: Action, services: &AccountServices, config: &Config) -> any
             email,
             password,
             revoke_api_keys,
-        } => {
-            let user = accounts::find_user(services, &email).await?;
-            password
-                .apply(async |text| {
-                    let whom = UserRef::Id(user.id);
-                    users.set_password(whom, text, Origin::OPERATOR).await?;
-                    let revoking =
-                        services.revoke_keys_if(revoke_api_keys, user.id, Origin::OPERATOR);
-                    Ok(revoking.await?)
-                })
-                .await?;
-        }
+        } => set_password(services, &email, &password, revoke_api_keys).await?,
         Action::Role { email, role } => {
             let edit = UserEdit {
                 role: Some(role),
@@ -180,9 +169,8 @@ async fn act(action: Action, services: &AccountServices, config: &Config) -> any
         }
         Action::Disable { email } => {
             let user = accounts::find_user(services, &email).await?;
-            users
-                .disable(UserRef::Id(user.id), Origin::OPERATOR)
-                .await?;
+            let whom = UserRef::Id(user.id);
+            users.disable(whom, Origin::OPERATOR).await?;
             done(&email, "is disabled");
         }
         Action::Enable { email } => {
@@ -200,12 +188,7 @@ async fn act(action: Action, services: &AccountServices, config: &Config) -> any
                 redirections: redirections.map(|allowed| allowed.0),
                 ..UserEdit::default()
             };
-            if edit == UserEdit::default() {
-                let message = "nothing to change: name --creations or --redirections";
-                return Err(CommandError::new(ExitReason::Refused, message).into());
-            }
-            change(services, &email, edit).await?;
-            done(&email, "has the new limits");
+            limit(services, &email, edit).await?;
         }
         Action::Sessions { email, json } => {
             let user = accounts::find_user(services, &email).await?;
@@ -216,16 +199,52 @@ async fn act(action: Action, services: &AccountServices, config: &Config) -> any
             let ended = users.end_sessions(&user, Origin::OPERATOR).await?;
             done(&email, &format!("is signed out; sessions ended: {ended}"));
         }
-        Action::Invite { role, ttl } => {
-            let invited = users.invite(role, ttl, Origin::OPERATOR).await?;
-            println!("{}", invite_address(config, &invited.code));
-            if config.accounts.sign_up == SignUp::Closed {
-                eprintln!(
-                    "curt: warning: accounts.sign_up is \"closed\": nobody can use the invitation until the server runs \
-                     with \"invite\" or \"open\""
-                );
-            }
-        }
+        Action::Invite { role, ttl } => invite(services, config, role, ttl).await?,
+    }
+    Ok(())
+}
+
+async fn set_password(
+    services: &AccountServices,
+    email: &str,
+    password: &PasswordArgs,
+    revokes_api_keys: bool,
+) -> anyhow::Result<()> {
+    let user = accounts::find_user(services, email).await?;
+    password
+        .apply(async |text| {
+            let whom = UserRef::Id(user.id);
+            let users = &services.users;
+            users.set_password(whom, text, Origin::OPERATOR).await?;
+            let revoking = services.revoke_keys_if(revokes_api_keys, user.id, Origin::OPERATOR);
+            Ok(revoking.await?)
+        })
+        .await
+}
+
+async fn limit(services: &AccountServices, email: &str, edit: UserEdit) -> anyhow::Result<()> {
+    if edit == UserEdit::default() {
+        let message = "nothing to change: name --creations or --redirections";
+        return Err(CommandError::new(ExitReason::Refused, message).into());
+    }
+    change(services, email, edit).await?;
+    done(email, "has the new limits");
+    Ok(())
+}
+
+async fn invite(
+    services: &AccountServices,
+    config: &Config,
+    role: Role,
+    ttl: Duration,
+) -> anyhow::Result<()> {
+    let invited = services.users.invite(role, ttl, Origin::OPERATOR).await?;
+    println!("{}", invite_address(config, &invited.code));
+    if config.accounts.sign_up == SignUp::Closed {
+        eprintln!(
+            "curt: warning: accounts.sign_up is \"closed\": nobody can use the invitation until the server runs with \
+             \"invite\" or \"open\""
+        );
     }
     Ok(())
 }

@@ -165,25 +165,13 @@ fn check_tells_every_mistake_at_once_and_why_an_address_is_none() {
     let failed = site.output(&arguments);
     let said = stderr(&failed);
     assert_eq!(failed.status.code(), Some(BAD_CONFIGURATION), "{said}");
-    // What depends on the machine is looked at once the settings themselves are sound.
-    for (setting, why) in settings.iter().filter(|(setting, _)| {
-        !setting.starts_with("links.blocklist") && !setting.starts_with("data_dir")
-    }) {
+    assert!(said.contains("6 settings"), "{said}");
+    for (setting, why) in settings {
         let key = setting.split('=').next().unwrap();
-        let line = said.lines().find(|line| line.contains(key));
-        assert!(line.is_some_and(|line| line.contains(why)), "{key}: {said}");
+        let mut lines = said.lines().filter(|line| line.contains(key));
+        assert!(lines.any(|line| line.contains(why)), "{key}: {said}");
     }
-    let arguments = [
-        "check",
-        "--set",
-        "links.blocklist=absent.txt",
-        "--set",
-        "data_dir=/dev/null",
-    ];
-    let said = stderr(&site.output(&arguments));
-    for part in ["2 settings", "absent.txt", "is a file"] {
-        assert!(said.contains(part), "{part}: {said}");
-    }
+    assert!(!site.folder().join("data").exists());
 }
 
 #[test]
