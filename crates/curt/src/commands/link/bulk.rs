@@ -5,7 +5,6 @@ use curt_core::limits::BULK_LINKS_MAX;
 use serde_json::{Map, Value, json};
 use ureq::http::StatusCode;
 
-use super::input::complete_target;
 use crate::commands::client::{self, Client};
 use crate::exit_code::{CommandError, ExitReason};
 
@@ -127,7 +126,7 @@ fn requests<'r>(rows: &'r [Row], fields: &Map<String, Value>) -> Vec<(&'r [Row],
 }
 
 fn body(row: &Row, mut fields: Map<String, Value>) -> Value {
-    fields.insert("target".to_owned(), complete_target(&row.target).into());
+    fields.insert("target".to_owned(), row.target.clone().into());
     if let Some(alias) = &row.alias {
         fields.insert("alias".to_owned(), alias.clone().into());
     }

@@ -28,26 +28,6 @@ pub(crate) fn parse_key(text: &str) -> Result<String, String> {
     }
 }
 
-/// Adds `https://` where a host stands alone, such as `example.com/a`. What is no host that the world knows stays as it
-/// is, for the server to judge.
-pub(super) fn complete_target(text: &str) -> String {
-    let host = text.split(['/', '?', '#']).next().unwrap_or_default();
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) => (name, Some(port)),
-        None => (host, None),
-    };
-    let is_port = |port: &str| port.parse::<u16>().is_ok();
-    let is_label = |label: &str| {
-        let is_part = |symbol: char| symbol.is_alphanumeric() || symbol == '-';
-        !label.is_empty() && label.chars().all(is_part)
-    };
-    let is_host = name.contains('.') && name.split('.').all(is_label);
-    match is_host && port.is_none_or(is_port) {
-        true => format!("https://{text}"),
-        false => text.to_owned(),
-    }
-}
-
 /// A number of people, or any.
 pub(super) fn parse_max_clicks(text: &str) -> Result<Value, String> {
     if text == "any" {
@@ -97,28 +77,6 @@ mod tests {
         for text in ["", "/", "https://go.example.com/", "https://a/b/c", "a/b/c"] {
             let why = parse_key(text).unwrap_err();
             assert!(why.contains("short URL"), "{text}: {why}");
-        }
-    }
-
-    #[test]
-    fn hosts_that_stand_alone_get_a_scheme_and_nothing_else_does() {
-        for (text, whole) in [
-            ("example.com", "https://example.com"),
-            ("example.com/a?b#c", "https://example.com/a?b#c"),
-            ("example.com:8443/a", "https://example.com:8443/a"),
-            ("192.0.2.1/a", "https://192.0.2.1/a"),
-            ("bücher.example", "https://bücher.example"),
-            ("foo", "foo"),
-            ("localhost:8080", "localhost:8080"),
-            ("http://example.com", "http://example.com"),
-            ("mailto:a@example.com", "mailto:a@example.com"),
-            ("javascript:alert(1)", "javascript:alert(1)"),
-            ("user@example.com", "user@example.com"),
-            ("example.com:x/", "example.com:x/"),
-            (".com", ".com"),
-            ("", ""),
-        ] {
-            assert_eq!(complete_target(text), whole);
         }
     }
 }

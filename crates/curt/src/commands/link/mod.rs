@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use self::bulk::Row;
 use self::fields::Fields;
-use self::input::{complete_target, parse_key};
+use self::input::parse_key;
 use super::client::{Client, ServerArgs};
 use crate::exit_code::{CommandError, ExitReason};
 
@@ -227,7 +227,7 @@ fn add(
     let mut body = fields.into_body()?;
     match <[String; 1]>::try_from(targets) {
         Ok([target]) if !is_stdin => {
-            body.insert("target".to_owned(), complete_target(&target).into());
+            body.insert("target".to_owned(), target.into());
             if let Some(alias) = alias {
                 body.insert("alias".to_owned(), alias.into());
             }
@@ -250,7 +250,7 @@ fn edit(
 ) -> anyhow::Result<Value> {
     let mut body = fields.into_body()?;
     if let Some(target) = target {
-        body.insert("target".to_owned(), complete_target(&target).into());
+        body.insert("target".to_owned(), target.into());
     }
     if body.is_empty() {
         let message = "nothing to change: name at least one field, such as --target";
