@@ -8,13 +8,14 @@ CREATE TABLE click_offsets (
     PRIMARY KEY (stream, partition)
 );
 
--- What was counted: sorted runs of the days of subjects (see rollup_runs). Rows are added, merged and removed, and never
--- changed: a window writes its own run, whatever is stored, and no process waits for another.
+-- What was counted: sorted runs of the days of subjects (see rollup_runs). Rows are added, merged and removed;
+-- a chunk changes only when a link is erased from it. A window writes its own run, whatever is stored, and no process waits for another.
 CREATE TABLE rollup_runs (
     id       bigint  PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
     day      integer NOT NULL, -- days since 1970
     subjects bigint  NOT NULL,
-    bytes    bigint  NOT NULL  -- of its chunks
+    bytes    bigint  NOT NULL, -- of its chunks
+    edits    bigint  NOT NULL DEFAULT 0 -- how often a subject was taken out
 );
 
 CREATE INDEX rollup_runs_by_day ON rollup_runs (day, id);

@@ -9,13 +9,14 @@ CREATE TABLE click_offsets (
     PRIMARY KEY (stream, partition)
 ) STRICT, WITHOUT ROWID;
 
--- What was counted: sorted runs of the days of subjects (see rollup_runs). Rows are added, merged and removed, and never
--- changed: a window writes its own run, whatever is stored.
+-- What was counted: sorted runs of the days of subjects (see rollup_runs). Rows are added, merged and removed;
+-- a chunk changes only when a link is erased from it. A window writes its own run, whatever is stored.
 CREATE TABLE rollup_runs (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
     day      INTEGER NOT NULL, -- days since 1970
     subjects INTEGER NOT NULL,
-    bytes    INTEGER NOT NULL  -- of its chunks
+    bytes    INTEGER NOT NULL, -- of its chunks
+    edits    INTEGER NOT NULL DEFAULT 0 -- how often a subject was taken out
 ) STRICT;
 
 CREATE INDEX rollup_runs_by_day ON rollup_runs (day, id);

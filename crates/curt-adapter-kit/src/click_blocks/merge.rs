@@ -24,7 +24,9 @@ pub async fn merge_small(blocks: &dyn ClickBlocks) -> PortResult<()> {
         match merge(&read) {
             Err(DamagedBlock(id)) => blocks.set_aside(id).await?,
             Ok(merged) => {
-                if read.len() < group.len() || !blocks.replace(&group, merged).await? {
+                if read.len() < group.len()
+                    || !blocks.replace(&group, Vec::from_iter(merged)).await?
+                {
                     // Another process does the same.
                     return Ok(());
                 }

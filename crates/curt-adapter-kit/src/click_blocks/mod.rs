@@ -4,6 +4,7 @@
 //! numbers ([`BlockEntry`]) and knows nothing of what is in it. Which blocks may have clicks of a subject is told by a
 //! filter beside each of them, so that a report on a link reads little else.
 
+mod erase;
 mod merge;
 mod page;
 mod purge;
@@ -15,6 +16,7 @@ use curt_core::{ErrorKind, PortError, PortResult, UnixMillis};
 
 use crate::varint::Damaged;
 
+pub use erase::erase;
 pub use merge::merge_small;
 pub use page::read_page;
 pub use purge::{purge, trim};
@@ -52,7 +54,7 @@ pub trait ClickBlocks: Send + Sync {
 
     /// Puts `new` in the place of `old`, if all of those are still there, and says whether it did. Counts as a change of
     /// [`BlockList::version`]. Called twice: the second is refused. Timed out: unknown, and nothing is lost either way.
-    async fn replace(&self, old: &[i64], new: Option<NewBlock>) -> PortResult<bool>;
+    async fn replace(&self, old: &[i64], new: Vec<NewBlock>) -> PortResult<bool>;
 
     /// Merges the block no more, and tells of it as damaged. Called twice: no change.
     async fn set_aside(&self, id: i64) -> PortResult<()>;

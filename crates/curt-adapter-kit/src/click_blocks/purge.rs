@@ -62,7 +62,7 @@ pub async fn trim(blocks: &dyn ClickBlocks, bytes_max: u64, limit: usize) -> Por
 
 /// Says how many clicks went: none if the block was changed by somebody else meanwhile.
 async fn remove_whole(blocks: &dyn ClickBlocks, entry: &BlockEntry) -> PortResult<usize> {
-    let is_removed = blocks.replace(&[entry.id], None).await?;
+    let is_removed = blocks.replace(&[entry.id], Vec::new()).await?;
     Ok(if is_removed { entry.rows() } else { 0 })
 }
 
@@ -80,7 +80,7 @@ async fn remove_oldest(
     let backend = blocks.backend();
     let (removed, rest) = without_oldest(bytes, before, limit)
         .map_err(|damaged| damaged_block(backend, "purge clicks", entry.id, damaged))?;
-    match removed > 0 && blocks.replace(&[entry.id], rest).await? {
+    match removed > 0 && blocks.replace(&[entry.id], Vec::from_iter(rest)).await? {
         true => Ok(removed),
         false => Ok(0),
     }
@@ -92,7 +92,7 @@ fn without_oldest(
     limit: usize,
 ) -> Result<(usize, Option<NewBlock>), Damaged> {
     let block = Block::read(bytes)?;
-    let (places, clicks) = (block.places(), block.clicks()?);
+    let places = block.places();
     let mut oldest: Vec<usize> = (0..places.len())
         .filter(|row| places[*row].at < before)
         .collect();
@@ -102,9 +102,19 @@ fn without_oldest(
     for row in &oldest {
         stays[*row] = false;
     }
+    Ok((oldest.len(), write_rows(&block, |row| stays[row])?))
+}
+
+/// The block with some of its rows. `None`: none stays.
+pub(super) fn write_rows(
+    block: &Block<'_>,
+    stays: impl Fn(usize) -> bool,
+) -> Result<Option<NewBlock>, Damaged> {
+    let clicks = block.clicks()?;
     let mut rest = BlockWriter::default();
-    for row in (0..places.len()).filter(|row| stays[*row]) {
-        rest.push(places[row], &clicks.get(row)?);
+    let rows = block.places().into_iter().enumerate();
+    for (row, place) in rows.filter(|(row, _)| stays(*row)) {
+        rest.push(place, &clicks.get(row)?);
     }
-    Ok((oldest.len(), rest.finish()))
+    Ok(rest.finish())
 }

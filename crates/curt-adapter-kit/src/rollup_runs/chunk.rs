@@ -26,6 +26,8 @@ const CHUNK_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 /// Writes entries in the order of their keys.
 pub(super) struct RunWriter {
     run: NewRun,
+    /// Bytes before compression at which a chunk ends.
+    chunk_bytes: usize,
     first_key: Vec<u8>,
     entries: Vec<u8>,
 }
@@ -39,8 +41,17 @@ impl RunWriter {
         };
         Self {
             run,
+            chunk_bytes: CHUNK_BYTES,
             first_key: Vec::new(),
             entries: Vec::new(),
+        }
+    }
+
+    /// For entries that are of one chunk already.
+    pub(super) fn in_one_chunk(day: Day) -> Self {
+        Self {
+            chunk_bytes: usize::MAX,
+            ..Self::new(day)
         }
     }
 
@@ -53,7 +64,7 @@ impl RunWriter {
             self.entries.extend_from_slice(part);
         }
         self.run.subjects = self.run.subjects.saturating_add(1);
-        if self.entries.len() >= CHUNK_BYTES {
+        if self.entries.len() >= self.chunk_bytes {
             self.end_chunk();
         }
     }

@@ -38,8 +38,7 @@ pub async fn merge_small(runs: &dyn RollupRuns) -> PortResult<()> {
         match merge(group[0].day, &chunks) {
             Err(DamagedRun(place)) => runs.set_aside(group[place].id).await?,
             Ok(merged) => {
-                let ids: Vec<i64> = group.iter().map(|run| run.id).collect();
-                if !runs.replace(&ids, merged).await? {
+                if !runs.replace(&group, merged).await? {
                     // Another process does the same.
                     return Ok(());
                 }

@@ -7,6 +7,7 @@
 //! key, and knows nothing of what is in it.
 
 mod chunk;
+mod erase;
 mod merge;
 mod read;
 mod subject_key;
@@ -15,6 +16,7 @@ mod write;
 use async_trait::async_trait;
 use curt_core::{Day, PortResult};
 
+pub use erase::erase;
 pub use merge::merge_small;
 pub use read::{read_series, read_top, read_visitors};
 pub use write::encode;
@@ -46,9 +48,13 @@ pub trait RollupRuns: Send + Sync {
     /// The chunks of a run by their first key; none where it is gone.
     async fn read(&self, id: i64) -> PortResult<Vec<Vec<u8>>>;
 
-    /// Puts `new` in the place of `old`, if all of those are still there, and says whether it did. Called twice: the
-    /// second is refused. Timed out: unknown, and nothing is lost either way.
-    async fn replace(&self, old: &[i64], new: NewRun) -> PortResult<bool>;
+    /// Puts `new` in the place of `old`, if all of those are still there and as they were listed, and says whether it did.
+    /// Called twice: the second is refused. Timed out: unknown, and nothing is lost either way.
+    async fn replace(&self, old: &[RunEntry], new: NewRun) -> PortResult<bool>;
+
+    /// Takes one subject out of a chunk, if its run is still there and as it was found, and says whether it did. Called
+    /// twice: the second is refused. Timed out: unknown.
+    async fn edit_chunk(&self, edit: ChunkEdit) -> PortResult<bool>;
 
     /// Merges the run no more, and tells of it as damaged. Called twice: no change.
     async fn set_aside(&self, id: i64) -> PortResult<()>;
@@ -57,6 +63,9 @@ pub trait RollupRuns: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct FoundChunk {
     pub day: Day,
+    pub run: i64,
+    /// How often chunks of the run were edited.
+    pub edits: i64,
     /// `None`: the run has no such chunk.
     pub content: Option<Vec<u8>>,
 }
@@ -67,6 +76,30 @@ pub struct RunEntry {
     pub id: i64,
     pub day: Day,
     pub bytes: u64,
+    /// How often its chunks were edited.
+    pub edits: i64,
+}
+
+/// A chunk that is to have one subject less.
+#[derive(Clone, Debug)]
+pub struct ChunkEdit {
+    pub run: i64,
+    /// Of the run when the chunk was found.
+    pub edits: i64,
+    /// Of the chunk as it was.
+    pub first_key: Vec<u8>,
+    pub bytes_before: u64,
+    /// `None`: nothing is left of it.
+    pub rest: Option<NewChunk>,
+}
+
+impl ChunkEdit {
+    /// How many bytes more the run takes.
+    #[must_use]
+    pub fn bytes_added(&self) -> i64 {
+        let after = self.rest.as_ref().map_or(0, NewChunk::bytes);
+        after.cast_signed() - self.bytes_before.cast_signed()
+    }
 }
 
 /// A run that is to be stored.
@@ -88,8 +121,13 @@ impl NewRun {
     /// What its chunks take, without the engine's own.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let bytes = |chunk: &NewChunk| chunk.first_key.len() + chunk.content.len();
-        self.chunks.iter().map(bytes).sum::<usize>() as u64
+        self.chunks.iter().map(NewChunk::bytes).sum()
+    }
+}
+
+impl NewChunk {
+    fn bytes(&self) -> u64 {
+        (self.first_key.len() + self.content.len()) as u64
     }
 }
 

@@ -115,7 +115,12 @@ fn sum_of(key: &[u8], chunks: &[FoundChunk]) -> Result<Option<StoredDay>, Damage
     Ok(sum)
 }
 
-fn corrupt(backend: &'static str, op: &'static str, day: Day, source: Damaged) -> PortError {
+pub(super) fn corrupt(
+    backend: &'static str,
+    op: &'static str,
+    day: Day,
+    source: Damaged,
+) -> PortError {
     let detail = format!("counts of day {} are damaged", day.number());
     PortError::new(ErrorKind::Corrupt, backend, op, detail).with_source(source)
 }

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{ClickDamage, ClickStore, ClickWindow, Salt, StreamPartition};
-use curt_core::{Day, ErrorKind, PortError, PortResult, UnixMillis, names, spawn_low_priority};
+use curt_core::ports::{ClickDamage, ClickStore, ClickWindow, Erasure, Salt, StreamPartition};
+use curt_core::{
+    Day, ErrorKind, LinkId, PortError, PortResult, UnixMillis, names, spawn_low_priority,
+};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -160,6 +162,8 @@ called_store! {
     fn checkpoint() -> ();
     fn damage() -> Option<ClickDamage>;
     fn purge_rollups(before: Day, limit: usize) -> u64;
+    fn erase_clicks(link: LinkId, generation: u32, pieces_max: usize) -> Erasure;
+    fn erase_rollups(link: LinkId, generation: u32, pieces_max: usize) -> Erasure;
 }
 
 #[cfg(test)]

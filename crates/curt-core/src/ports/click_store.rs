@@ -4,6 +4,7 @@ use crate::click::{Click, Day, SubjectDay};
 use crate::click_block::{NewBlock, encode};
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
+use crate::key::LinkId;
 use crate::ports::{ClickReports, StreamPartition};
 
 /// The write side of a clicks database: rollups, sketches of visitors, and single clicks. [`ClickReports`] reads them.
@@ -69,6 +70,42 @@ pub trait ClickStore: Send + Sync {
     /// Removes days of subjects, rollups and visitors alike, that are before `before`, the oldest first, and says how many:
     /// about `limit`, and as many more as are stored together. One that several windows counted may count more than once.
     async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64>;
+
+    /// Removes the single clicks of one generation of a link, from every list that has them, and says how many. Other clicks
+    /// keep their order, also for pages that are being read; rollups stay.
+    ///
+    /// - *Bounded*: changes at most `pieces_max` of the pieces in which clicks are stored, in several transactions; what is
+    ///   left then is told by [`Erasure::is_complete`], and the next call goes on.
+    /// - *Absent*: nothing to remove, and complete.
+    /// - *Called twice*, or by two at once: each tells of what it has removed itself.
+    /// - *Timed out*: some clicks may be gone, others not; calling again goes on.
+    /// - *Applied meanwhile*: the clicks of a flush that is applied during the call may stay.
+    /// - *Damaged*: `Corrupt`, after everything that can be read is gone.
+    async fn erase_clicks(
+        &self,
+        link: LinkId,
+        generation: u32,
+        pieces_max: usize,
+    ) -> PortResult<Erasure>;
+
+    /// Removes the days of one generation of a link, rollups and visitors alike, and says how many; one that several
+    /// windows counted may count more than once. What its clicks added to its owner, its tags and everything stays.
+    /// Otherwise as [`erase_clicks`](Self::erase_clicks).
+    async fn erase_rollups(
+        &self,
+        link: LinkId,
+        generation: u32,
+        pieces_max: usize,
+    ) -> PortResult<Erasure>;
+}
+
+/// What was removed on request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erasure {
+    /// Clicks, or days.
+    pub erased: u64,
+    /// Whether nothing is left of what was stored when the call began.
+    pub is_complete: bool,
 }
 
 /// A database that serves both sides.

@@ -51,6 +51,12 @@ impl Days {
         old.len() as u64
     }
 
+    pub(super) fn erase(&mut self, subject: &ClickSubject) -> u64 {
+        let before = self.0.len();
+        self.0.retain(|(of, _), _| of != subject);
+        (before - self.0.len()) as u64
+    }
+
     fn of(
         &self,
         subject: &ClickSubject,

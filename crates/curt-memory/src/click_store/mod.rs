@@ -6,11 +6,11 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow, HourRange, Salt,
-    StreamPartition, Top,
+    ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow, Erasure, HourRange,
+    Salt, StreamPartition, Top,
 };
 use curt_core::{
-    ClickSubject, Day, Dimension, ErrorKind, PortError, PortResult, Rollup, UnixMillis,
+    ClickSubject, Day, Dimension, ErrorKind, LinkId, PortError, PortResult, Rollup, UnixMillis,
 };
 
 use self::days::Days;
@@ -80,6 +80,32 @@ impl ClickStore for MemoryClickStore {
 
     async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
         Ok(locked(&self.tables).days.purge(before, limit))
+    }
+
+    async fn erase_clicks(
+        &self,
+        link: LinkId,
+        generation: u32,
+        _pieces_max: usize,
+    ) -> PortResult<Erasure> {
+        let subject = ClickSubject::Link(link, generation);
+        Ok(Erasure {
+            erased: locked(&self.tables).clicks.erase(&subject),
+            is_complete: true,
+        })
+    }
+
+    async fn erase_rollups(
+        &self,
+        link: LinkId,
+        generation: u32,
+        _pieces_max: usize,
+    ) -> PortResult<Erasure> {
+        let subject = ClickSubject::Link(link, generation);
+        Ok(Erasure {
+            erased: locked(&self.tables).days.erase(&subject),
+            is_complete: true,
+        })
     }
 }
 

@@ -103,6 +103,15 @@ impl SingleClicks {
         trimmed
     }
 
+    pub(super) fn erase(&mut self, subject: &ClickSubject) -> u64 {
+        let own = self.rows.iter().filter(|(_, click)| is_of(click, subject));
+        let own: Vec<Place> = own.map(|(place, _)| *place).collect();
+        for place in &own {
+            self.remove(*place);
+        }
+        own.len() as u64
+    }
+
     fn remove(&mut self, place: Place) {
         let removed = self.rows.remove(&place);
         let bytes = removed.as_ref().map_or(0, bytes_of);

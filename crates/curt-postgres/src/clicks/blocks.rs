@@ -99,17 +99,18 @@ impl ClickBlocks for PostgresClicks {
         Ok(bytes.cast_unsigned())
     }
 
-    async fn replace(&self, old: &[i64], new: Option<NewBlock>) -> PortResult<bool> {
+    async fn replace(&self, old: &[i64], new: Vec<NewBlock>) -> PortResult<bool> {
         const OP: &str = "replace blocks of clicks";
-        let new = new.as_ref();
+        let numbers = |of: fn(&NewBlock) -> i64| new.iter().map(of).collect::<Vec<_>>();
+        let bytes = |of: fn(&NewBlock) -> &[u8]| new.iter().map(of).collect::<Vec<_>>();
         let values: [Value<'_>; 7] = [
             &old,
-            &new.map(|block| block.first_at.0),
-            &new.map(|block| block.last_at.0),
-            &new.map(|block| i64::from(block.clicks)),
-            &new.map(|block| i64::from(block.size())),
-            &new.map(|block| &*block.subjects),
-            &new.map(|block| &*block.bytes),
+            &numbers(|block| block.first_at.0),
+            &numbers(|block| block.last_at.0),
+            &numbers(|block| block.clicks.into()),
+            &numbers(|block| block.size().into()),
+            &bytes(|block| &block.subjects),
+            &bytes(|block| &block.bytes),
         ];
         let engine = self.tables.engine().await?;
         let rows = engine.write(OP, REPLACE, &values).await?;

@@ -1,7 +1,7 @@
 //! The click store.
 //!
 //! The same runs of counts and blocks of clicks as in SQLite: see `rollup_runs` and `click_blocks`. Several processes add to
-//! the same tables, and none of them waits for another: nothing that is stored is changed.
+//! the same tables, and none of them waits for another: what is stored is changed only when a link is erased.
 
 mod apply;
 mod blocks;
@@ -15,9 +15,9 @@ use async_trait::async_trait;
 use curt_adapter_kit::{click_blocks, rollup_runs};
 use curt_core::ports::{
     ClickDamage, ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow,
-    HourRange, Salt, StreamPartition, Top,
+    Erasure, HourRange, Salt, StreamPartition, Top,
 };
-use curt_core::{ClickSubject, Day, Dimension, PortResult, Rollup, UnixMillis};
+use curt_core::{ClickSubject, Day, Dimension, LinkId, PortResult, Rollup, UnixMillis};
 use tokio::sync::Mutex;
 
 use super::engine::Engine;
@@ -77,6 +77,24 @@ impl ClickStore for PostgresClicks {
 
     async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
         runs::purge(self.tables.engine().await?, before, limit).await
+    }
+
+    async fn erase_clicks(
+        &self,
+        link: LinkId,
+        generation: u32,
+        pieces_max: usize,
+    ) -> PortResult<Erasure> {
+        click_blocks::erase(self, ClickSubject::Link(link, generation), pieces_max).await
+    }
+
+    async fn erase_rollups(
+        &self,
+        link: LinkId,
+        generation: u32,
+        pieces_max: usize,
+    ) -> PortResult<Erasure> {
+        rollup_runs::erase(self, &ClickSubject::Link(link, generation), pieces_max).await
     }
 }
 

@@ -1,7 +1,9 @@
 //! Runs of counts.
 
 use async_trait::async_trait;
-use curt_adapter_kit::rollup_runs::{FoundChunk, NewChunk, NewRun, RollupRuns, RunEntry};
+use curt_adapter_kit::rollup_runs::{
+    ChunkEdit, FoundChunk, NewChunk, NewRun, RollupRuns, RunEntry,
+};
 use curt_core::{Day, PortResult};
 use deadpool_postgres::Transaction;
 use tokio_postgres::{Error, Row};
@@ -16,8 +18,9 @@ use crate::failure::BACKEND;
 const FIND: &str = include_str!("sql/find_chunks.sql");
 const ADD: &str = include_str!("sql/add_run.sql");
 const REPLACE: &str = include_str!("sql/replace_runs.sql");
+const EDIT: &str = include_str!("sql/edit_chunk.sql");
 const PURGE: &str = include_str!("sql/purge_runs.sql");
-const SMALL: &str = "SELECT id, day, bytes FROM rollup_runs WHERE bytes < 8388608 \
+const SMALL: &str = "SELECT id, day, bytes, edits FROM rollup_runs WHERE bytes < 8388608 \
      AND NOT EXISTS (SELECT 1 FROM click_damage AS d WHERE d.kind = 0 AND d.id = rollup_runs.id) \
      ORDER BY id DESC LIMIT $1";
 const READ: &str = "SELECT content FROM rollup_chunks WHERE run = $1 ORDER BY first_key";
@@ -43,6 +46,8 @@ impl RollupRuns for PostgresClicks {
             Ok(FoundChunk {
                 day: day_of(OP, row, 0)?,
                 content: column(OP, row, 1)?,
+                run: column(OP, row, 2)?,
+                edits: column(OP, row, 3)?,
             })
         };
         rows.iter().map(chunk).collect()
@@ -58,6 +63,7 @@ impl RollupRuns for PostgresClicks {
                 id: column(OP, row, 0)?,
                 day: day_of(OP, row, 1)?,
                 bytes: bytes.cast_unsigned(),
+                edits: column(OP, row, 3)?,
             })
         };
         rows.iter().map(entry).collect()
@@ -69,14 +75,38 @@ impl RollupRuns for PostgresClicks {
         rows.iter().map(|row| column(OP, row, 0)).collect()
     }
 
-    async fn replace(&self, old: &[i64], new: NewRun) -> PortResult<bool> {
+    async fn replace(&self, old: &[RunEntry], new: NewRun) -> PortResult<bool> {
         const OP: &str = "merge runs of counts";
+        let (ids, edits): (Vec<i64>, Vec<i64>) = old.iter().map(|run| (run.id, run.edits)).unzip();
         let columns = RunColumns::of(&new);
         let [day, subjects, bytes, keys, contents] = columns.values();
-        let values = [&old as Value<'_>, day, subjects, bytes, keys, contents];
+        let values = [
+            &ids as Value<'_>,
+            &edits,
+            day,
+            subjects,
+            bytes,
+            keys,
+            contents,
+        ];
         let engine = self.tables.engine().await?;
         let rows = engine.write(OP, REPLACE, &values).await?;
         rows.first().map_or(Ok(false), |row| column(OP, row, 0))
+    }
+
+    async fn edit_chunk(&self, edit: ChunkEdit) -> PortResult<bool> {
+        const OP: &str = "edit a run of counts";
+        let rest = edit.rest.as_ref();
+        let values: [Value<'_>; 6] = [
+            &edit.run,
+            &edit.edits,
+            &edit.bytes_added(),
+            &edit.first_key,
+            &rest.map(|chunk| &*chunk.first_key),
+            &rest.map(|chunk| &*chunk.content),
+        ];
+        let rows = self.tables.engine().await?.write(OP, EDIT, &values).await?;
+        Ok(!rows.is_empty())
     }
 
     async fn set_aside(&self, id: i64) -> PortResult<()> {

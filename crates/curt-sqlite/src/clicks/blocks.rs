@@ -86,12 +86,12 @@ impl ClickBlocks for SqliteClicks {
         })
     }
 
-    async fn replace(&self, old: &[i64], new: Option<NewBlock>) -> PortResult<bool> {
+    async fn replace(&self, old: &[i64], new: Vec<NewBlock>) -> PortResult<bool> {
         let old = old.to_vec();
         self.db
             .writer
             .write("replace blocks of clicks", old.len(), move |work| {
-                replace(work.connection, &old, new.as_ref())
+                replace(work.connection, &old, &new)
             })
             .await
     }
@@ -171,7 +171,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<BlockEntry> {
     })
 }
 
-fn replace(connection: &Connection, old: &[i64], new: Option<&NewBlock>) -> rusqlite::Result<bool> {
+fn replace(connection: &Connection, old: &[i64], new: &[NewBlock]) -> rusqlite::Result<bool> {
     let mut is_there =
         connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM click_blocks WHERE id = ?1)")?;
     for id in old {
@@ -183,8 +183,8 @@ fn replace(connection: &Connection, old: &[i64], new: Option<&NewBlock>) -> rusq
     for id in old {
         remove.execute([id])?;
     }
-    if let Some(new) = new {
-        add(connection, new)?;
+    for block in new {
+        add(connection, block)?;
     }
     connection
         .prepare_cached("UPDATE click_block_moves SET moves = moves + 1")?

@@ -1,7 +1,7 @@
 //! The click store.
 //!
 //! What is counted is kept in sorted runs, single clicks in blocks of columns: see `rollup_runs` and `click_blocks`.
-//! Both are added, merged and removed, and never changed, so that a flush reads nothing but its partition's offset.
+//! Both are added, merged and removed, and changed only when a link is erased, so that a flush reads nothing but its partition's offset.
 
 mod apply;
 mod blocks;
@@ -16,9 +16,9 @@ use async_trait::async_trait;
 use curt_adapter_kit::{EncodedWindow, click_blocks, rollup_runs};
 use curt_core::ports::{
     ClickDamage, ClickPage, ClickQuery, ClickRanking, ClickReports, ClickStore, ClickWindow,
-    HourRange, Salt, StreamPartition, Top,
+    Erasure, HourRange, Salt, StreamPartition, Top,
 };
-use curt_core::{ClickSubject, Day, Dimension, PortResult, Rollup, UnixMillis};
+use curt_core::{ClickSubject, Day, Dimension, LinkId, PortResult, Rollup, UnixMillis};
 
 use super::Sqlite;
 use super::disk;
@@ -120,6 +120,24 @@ impl ClickStore for SqliteClicks {
                 runs::purge(work.connection, before, limit)
             })
             .await
+    }
+
+    async fn erase_clicks(
+        &self,
+        link: LinkId,
+        generation: u32,
+        pieces_max: usize,
+    ) -> PortResult<Erasure> {
+        click_blocks::erase(self, ClickSubject::Link(link, generation), pieces_max).await
+    }
+
+    async fn erase_rollups(
+        &self,
+        link: LinkId,
+        generation: u32,
+        pieces_max: usize,
+    ) -> PortResult<Erasure> {
+        rollup_runs::erase(self, &ClickSubject::Link(link, generation), pieces_max).await
     }
 }
 

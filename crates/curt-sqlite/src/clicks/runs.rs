@@ -1,7 +1,7 @@
 //! Runs of counts.
 
 use async_trait::async_trait;
-use curt_adapter_kit::rollup_runs::{FoundChunk, NewRun, RollupRuns, RunEntry};
+use curt_adapter_kit::rollup_runs::{ChunkEdit, FoundChunk, NewRun, RollupRuns, RunEntry};
 use curt_core::{Day, PortResult};
 use rusqlite::{Connection, Row};
 
@@ -38,7 +38,7 @@ impl RollupRuns for SqliteClicks {
             .scan_in_background("list small runs of counts", move |connection| {
                 connection
                     .prepare_cached(
-                        "SELECT id, day, bytes FROM rollup_runs INDEXED BY rollup_runs_small WHERE bytes < 8388608 \
+                        "SELECT id, day, bytes, edits FROM rollup_runs INDEXED BY rollup_runs_small WHERE bytes < 8388608 \
                          AND NOT EXISTS (SELECT 1 FROM click_damage WHERE kind = 0 AND id = rollup_runs.id) \
                          ORDER BY id DESC LIMIT ?1",
                     )?
@@ -62,13 +62,22 @@ impl RollupRuns for SqliteClicks {
             .await
     }
 
-    async fn replace(&self, old: &[i64], new: NewRun) -> PortResult<bool> {
+    async fn replace(&self, old: &[RunEntry], new: NewRun) -> PortResult<bool> {
         let old = old.to_vec();
         let rows = new.chunks.len();
         self.db
             .writer
             .write("merge runs of counts", rows, move |work| {
                 replace(work.connection, &old, &new)
+            })
+            .await
+    }
+
+    async fn edit_chunk(&self, edit: ChunkEdit) -> PortResult<bool> {
+        self.db
+            .writer
+            .write("edit a run of counts", 1, move |work| {
+                edit_chunk(work.connection, &edit)
             })
             .await
     }
@@ -125,6 +134,8 @@ fn find(
             Ok(FoundChunk {
                 day: Day::numbered(row.get(0)?),
                 content: row.get(1)?,
+                run: row.get(2)?,
+                edits: row.get(3)?,
             })
         })?
         .collect()
@@ -136,21 +147,49 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<RunEntry> {
         id: row.get(0)?,
         day: Day::numbered(row.get(1)?),
         bytes: bytes.cast_unsigned(),
+        edits: row.get(3)?,
     })
 }
 
-fn replace(connection: &Connection, old: &[i64], new: &NewRun) -> rusqlite::Result<bool> {
-    let mut is_there =
-        connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM rollup_runs WHERE id = ?1)")?;
-    for id in old {
-        if !is_there.query_row([id], |row| row.get(0))? {
+fn replace(connection: &Connection, old: &[RunEntry], new: &NewRun) -> rusqlite::Result<bool> {
+    for run in old {
+        if !is_unchanged(connection, run.id, run.edits)? {
             return Ok(false);
         }
     }
-    for id in old {
-        remove(connection, *id)?;
+    for run in old {
+        remove(connection, run.id)?;
     }
     add(connection, new)?;
+    Ok(true)
+}
+
+fn is_unchanged(connection: &Connection, id: i64, edits: i64) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM rollup_runs WHERE id = ?1 AND edits = ?2)")?
+        .query_row((id, edits), |row| row.get(0))
+}
+
+fn edit_chunk(connection: &Connection, edit: &ChunkEdit) -> rusqlite::Result<bool> {
+    if !is_unchanged(connection, edit.run, edit.edits)? {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached(
+            "UPDATE rollup_runs SET edits = edits + 1, subjects = max(subjects - 1, 0), bytes = max(bytes + ?2, 0) \
+             WHERE id = ?1",
+        )?
+        .execute((edit.run, edit.bytes_added()))?;
+    match &edit.rest {
+        Some(rest) => connection
+            .prepare_cached(
+                "UPDATE rollup_chunks SET first_key = ?3, content = ?4 WHERE run = ?1 AND first_key = ?2",
+            )?
+            .execute((edit.run, &edit.first_key, &rest.first_key, &rest.content))?,
+        None => connection
+            .prepare_cached("DELETE FROM rollup_chunks WHERE run = ?1 AND first_key = ?2")?
+            .execute((edit.run, &edit.first_key))?,
+    };
     Ok(true)
 }
 

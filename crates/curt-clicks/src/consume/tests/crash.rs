@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ClickSource, ClickStore, ClickWindow, Salt, StreamId, StreamPartition, StreamRecord,
+    ClickSource, ClickStore, ClickWindow, Erasure, Salt, StreamId, StreamPartition, StreamRecord,
 };
-use curt_core::{ClickSubject, Day, ErrorKind, PortError, PortResult, UnixMillis};
+use curt_core::{ClickSubject, Day, ErrorKind, LinkId, PortError, PortResult, UnixMillis};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::Notify;
@@ -134,6 +134,24 @@ impl ClickStore for Troubled<dyn ClickStore> {
 
     async fn purge_rollups(&self, before: Day, limit: usize) -> PortResult<u64> {
         self.inner.purge_rollups(before, limit).await
+    }
+
+    async fn erase_clicks(
+        &self,
+        link: LinkId,
+        generation: u32,
+        pieces_max: usize,
+    ) -> PortResult<Erasure> {
+        self.inner.erase_clicks(link, generation, pieces_max).await
+    }
+
+    async fn erase_rollups(
+        &self,
+        link: LinkId,
+        generation: u32,
+        pieces_max: usize,
+    ) -> PortResult<Erasure> {
+        self.inner.erase_rollups(link, generation, pieces_max).await
     }
 }
 

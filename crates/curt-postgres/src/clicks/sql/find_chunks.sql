@@ -5,7 +5,7 @@ SELECT r.day, (
     WHERE c.run = r.id AND c.first_key <= $1
     ORDER BY c.first_key DESC
     LIMIT 1
-)
+), r.id, r.edits
 FROM rollup_runs AS r
 WHERE r.day IN (
     SELECT DISTINCT day FROM rollup_runs WHERE day >= $2 AND day <= $3 ORDER BY day LIMIT $4

@@ -7,7 +7,9 @@ WITH old AS MATERIALIZED (
     DELETE FROM click_blocks USING found WHERE id = ANY($1::bigint[]) AND are_all
 ), added AS (
     INSERT INTO click_blocks (first_at, last_at, clicks, bytes, subjects, content)
-    SELECT $2, $3, $4, $5, $6, $7 FROM found WHERE are_all AND $2::bigint IS NOT NULL
+    SELECT block.*
+    FROM found, unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[]) AS block
+    WHERE are_all
 ), moved AS (
     UPDATE click_block_moves SET moves = moves + 1 FROM found WHERE are_all
 )

@@ -5,6 +5,7 @@ pub mod apply;
 pub mod counters;
 pub mod dead_letters;
 pub mod durable;
+pub mod erase;
 pub mod forget;
 pub mod rollups;
 pub mod single_clicks;
@@ -57,6 +58,16 @@ macro_rules! click_database_tests {
                 the_oldest_clicks_go_beyond_a_size,
                 what_is_purged_takes_no_room,
                 old_days_go_and_others_stay
+            );
+            $crate::clause_tests!(
+                $open,
+                clicks::erase,
+                an_absent_link_has_nothing_to_erase,
+                the_clicks_of_one_link_go_and_others_stay,
+                the_days_of_one_link_go_and_sums_stay,
+                an_erasure_goes_on_where_it_was_bounded,
+                a_page_goes_on_after_an_erasure,
+                an_erasure_races_with_flushes_and_merges
             );
         }
         mod click_reports {
