@@ -26,7 +26,8 @@ pub struct KeyStatus {
     /// Which keys are in two stages, if that was looked at.
     pub audit: Option<KeyAudit>,
     pub failures: Vec<PortError>,
-    /// One process holds all keys that were taken, and tells nobody how many: [`assume_one_holder`](Self::assume_one_holder).
+    /// One process holds all keys that were taken, and tells nobody how many, as
+    /// [`assume_one_holder`](Self::assume_one_holder) says.
     has_one_holder: bool,
     /// Audits that ask instances for their buffers.
     pub(crate) audits: Vec<Box<str>>,

@@ -77,11 +77,11 @@ mod tests {
     }
 
     /// Every command with the words that lead to it.
-    fn walk(command: &clap::Command, path: &str, visit: &mut impl FnMut(&str, &clap::Command)) {
-        visit(path, command);
+    fn walk(command: &clap::Command, path: &str, check: &mut impl FnMut(&str, &clap::Command)) {
+        check(path, command);
         for below in command.get_subcommands() {
             let path = format!("{path} {}", below.get_name());
-            walk(below, &path, visit);
+            walk(below, &path, check);
         }
     }
 

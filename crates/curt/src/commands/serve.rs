@@ -11,7 +11,9 @@ use curt_core::names::event;
 use curt_http::server::{DrainReport, RouterServer, Server, probe};
 use curt_http::{App, BodyBudget, HttpMetrics, Impact, PublicUrl, Readiness, Scans, admin, api};
 use curt_keys::{KeyMetrics, KeySupply};
-use curt_links::{BlocklistFile, LinkMetrics, LinkPolicy, Links, Purger, ResolveMetrics, Resolver};
+use curt_links::{
+    BlocklistFile, LinkMetrics, LinkPolicy, Links, PurgePorts, Purger, ResolveMetrics, Resolver,
+};
 use curt_sqlite::Access;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
@@ -251,9 +253,8 @@ async fn start_front(
     start_keys(config, roles, &supervisor, &supply, &ready);
     if roles.has(Role::Purge) {
         let ports = stores.purge_ports(clock_guard);
-        let (supply, resolver) = (supply.clone(), resolver.clone());
-        let purger = Purger::new(config.purge.clone(), ports, supply, resolver, link_metrics);
-        supervisor.start("purge", |stop| purger.run(stop));
+        let links = (supply.clone(), resolver.clone());
+        start_purge(config, &supervisor, ports, links, link_metrics);
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
     let app = Arc::new(App {
@@ -285,6 +286,17 @@ async fn start_front(
             captures: clicks.workers,
         }),
     })
+}
+
+fn start_purge(
+    config: &Config,
+    supervisor: &Supervisor,
+    ports: PurgePorts,
+    (supply, resolver): (Arc<KeySupply>, Arc<Resolver>),
+    metrics: LinkMetrics,
+) {
+    let purger = Purger::new(config.purge.clone(), ports, supply, resolver, metrics);
+    supervisor.start("purge", |stop| purger.run(stop));
 }
 
 async fn watch_clock(

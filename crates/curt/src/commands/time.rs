@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_as_people_do() {
+    fn times_are_written_in_four_ways() {
         let written = |moment: Result<Moment, String>| Value::from(moment.unwrap());
         assert_eq!(written(parse_end("never")), Value::Null);
         let end = written(parse_end("2027-01-31"));

@@ -3,6 +3,7 @@
 //! `layers` lays the sources over each other, `raw` is what was written, [`Config`] is what it means.
 
 pub(crate) mod check;
+mod hint;
 mod layers;
 pub(crate) mod raw;
 mod resolved;

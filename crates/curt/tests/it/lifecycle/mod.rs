@@ -4,6 +4,7 @@ mod accounts;
 mod api_keys;
 mod commands;
 pub(crate) mod health;
+mod links;
 mod masking;
 mod settings;
 mod shutdown;
