@@ -104,8 +104,8 @@ fn with_scheme<'t>(settings: &LinkSettings, text: &'t str) -> Cow<'t, str> {
 }
 
 /// Whether a text begins with what can only be meant as a host: a name with a dot in it or an IPv4 address, with a port or
-/// without. A single word is no host, because it is more likely a slip than a machine; neither is `1.2`, which a browser would
-/// read as an address.
+/// without. A single word is no host, because it is more likely a slip than a machine; neither is `1.2`, which a
+/// browser would read as an address.
 fn begins_with_host(text: &str) -> bool {
     let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
     let host = match authority.split_once(':') {

@@ -16,6 +16,7 @@
 //!   cache need not ask whether its key is one.
 //! - A failure of the store is an error for everybody who waited, never an "absent", and is not remembered.
 
+mod decision;
 mod live;
 mod metrics;
 mod negative_cache;
@@ -34,6 +35,7 @@ use curt_core::{
 };
 use tokio::sync::{Semaphore, mpsc};
 
+use self::decision::{CacheFill, LoadDecision, gone, negative, uncached};
 use self::live::LiveCache;
 pub use self::metrics::ResolveMetrics;
 pub use self::negative_cache::NEGATIVE_TTL_MAX;
@@ -65,19 +67,6 @@ pub enum Resolution {
     Gone(GoneCause),
     /// Live, if its target were not blocked.
     Blocked,
-}
-
-/// What was decided about a loaded link.
-struct LoadDecision {
-    resolution: Resolution,
-    fill: CacheFill,
-}
-
-/// What a load leaves in the caches, in place of what was there.
-enum CacheFill {
-    Live(ServedLink),
-    Negative(NegativeAnswer),
-    Nothing,
 }
 
 /// An expired link that somebody asked for.
@@ -391,23 +380,5 @@ impl Resolver {
         if self.expired.try_send((id.clone(), revision)).is_err() {
             tracing::trace!(%id, "purge queue full");
         }
-    }
-}
-
-fn negative(resolution: Resolution, answer: NegativeAnswer) -> LoadDecision {
-    LoadDecision {
-        resolution,
-        fill: CacheFill::Negative(answer),
-    }
-}
-
-fn gone(cause: GoneCause) -> LoadDecision {
-    negative(Resolution::Gone(cause), NegativeAnswer::Gone(cause))
-}
-
-fn uncached(resolution: Resolution) -> LoadDecision {
-    LoadDecision {
-        resolution,
-        fill: CacheFill::Nothing,
     }
 }
