@@ -2,6 +2,8 @@
 
 CARGO ?= cargo
 CACHE := .cache
+BINARY := target/release/curt
+PREFIX ?= $(shell [ "$$(id -u)" = 0 ] && echo /usr/local || echo "$$HOME/.local")
 # Offline once fetched: cargo asks the registry only when the lock file names something that is not here yet.
 LOCKED := --locked
 # Every test binary has a time limit, and fails when it leaves a process or a mount behind.
@@ -10,7 +12,7 @@ RUNNER := --config "target.'cfg(all())'.runner=['$(CURDIR)/scripts/test-runner.s
 export SKIPPED_TESTS_LIST := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test engines lint format-check tidy unit api-fuzz soak bench bench-check geoip clean
+.PHONY: help run build install test engines lint format-check tidy unit api-fuzz soak bench bench-check geoip clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +24,13 @@ run: build ## Build the release binary and serve on http://127.0.0.1:8080 with d
 build: need-rust ## Build the release binary: target/release/curt
 	@echo "==> building target/release/curt (the first time takes a few minutes)"
 	@$(CARGO) build --release $(LOCKED) -p curt
+
+install: build ## Build and install curt into PREFIX/bin: ~/.local, or /usr/local as root
+	@install -d "$(DESTDIR)$(PREFIX)/bin"
+	@install -m 755 "$(BINARY)" "$(DESTDIR)$(PREFIX)/bin/curt"
+	@echo "==> installed $(DESTDIR)$(PREFIX)/bin/curt"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; \
+	  *) echo "    $(PREFIX)/bin is not on your PATH: export PATH=\"$(PREFIX)/bin:\$$PATH\"";; esac
 
 test: need-rust engines lint unit api-fuzz ## Everything a change must pass: format, lints, all tests
 	@if [ -s "$$SKIPPED_TESTS_LIST" ]; then \

@@ -86,9 +86,9 @@ async fn show_key_once(accounts: &AccountServices) -> Result<(), AccountError> {
         issued => issued?,
     };
     println!(
-        "Your API key, shown only this once:\n\n    {}\n\n\
-         It may do everything and does not end. Where this output is kept, such as in the journal, so is the key: \
-         \"curt api-key rotate {} --overlap 0s\" replaces it.\n",
+        "\nYour API key, for programs and the command line, shown only this once:\n\n    {}\n\n\
+         It may do everything and does not end. If it is lost, \"curt api-key add NAME\" makes another. Where this output\n\
+         is kept, such as in the journal, so is the key: \"curt api-key rotate {} --overlap 0s\" replaces it.",
         issued.token, issued.key.prefix
     );
     Ok(())
@@ -97,7 +97,9 @@ async fn show_key_once(accounts: &AccountServices) -> Result<(), AccountError> {
 /// Shows where the first account is made, at every start until somebody can sign in. The link is good on every server.
 async fn show_setup(accounts: &AccountServices, base: &str) -> Result<(), AccountError> {
     if let Some(token) = accounts.users.setup_token().await? {
-        println!("Make the first account: {base}/setup?token={token}");
+        println!(
+            "\nThe first account, to sign in with a browser, is made at\n\n    {base}/setup?token={token}\n"
+        );
     }
     Ok(())
 }

@@ -190,13 +190,7 @@ async fn listen(
             }
         });
     }
-    if let Some(front) = &running.front
-        && roles.serve_http()
-    {
-        let base = front.app.public.base();
-        first_start::show(&running.supervisor, &front.accounts, base).await?;
-    }
-    announce(&addresses, running, roles, ready_file)?;
+    announce(&addresses, running, roles, ready_file).await?;
     Ok(servers)
 }
 
@@ -438,7 +432,8 @@ fn bind_admin(
     .map_err(|error| not_listening(ADMIN_LISTEN, listen, &error))
 }
 
-fn announce(
+/// Tells that the server is ready: first in the log, then to whoever started it, last to programs that wait for the file.
+async fn announce(
     addresses: &[(&str, SocketAddr)],
     running: &Running,
     roles: &Roles,
@@ -449,17 +444,21 @@ fn announce(
         .iter()
         .map(|(name, address)| format!("{name}={address}\n"))
         .collect();
+    info!(event = event::SERVER_STARTED, version = env!("CARGO_PKG_VERSION"), addresses = %lines.trim().replace('\n', " "), "serving");
+    match &running.front {
+        Some(front) if roles.serve_http() => {
+            let base = front.app.public.base();
+            first_start::show(&running.supervisor, &front.accounts, base).await?;
+            println!("curt serves {base}");
+        }
+        _ => println!("curt runs {roles}"),
+    }
     if let Some(path) = ready_file {
         // Written beside and renamed, so that a reader never sees half of it.
         let beside = path.with_extension("new");
         std::fs::write(&beside, &lines)
             .and_then(|()| std::fs::rename(&beside, path))
             .with_context(|| format!("could not write {}", path.display()))?;
-    }
-    info!(event = event::SERVER_STARTED, version = env!("CARGO_PKG_VERSION"), addresses = %lines.trim().replace('\n', " "), "serving");
-    match &running.front {
-        Some(front) if roles.serve_http() => println!("curt serves {}", front.app.public.base()),
-        _ => println!("curt runs {roles}"),
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ mod metrics;
 mod power_cut;
 mod preload;
 mod private_files;
+mod readme;
 mod recycled;
 mod report_scale;
 mod scale;
