@@ -61,6 +61,7 @@ impl MemoryClickStream {
             .map(|(offset, bytes)| StreamRecord {
                 offset,
                 bytes: bytes.clone(),
+                stored_bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
             })
             .collect())
     }

@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::settings::SpoolSettings;
 
+/// Size of a writer's first segment: enough for the time that it takes to make the next one ready.
+const FIRST_SEGMENT_BYTES: u64 = 256 << 10;
+
 /// How many bytes the spool's files may take, and do.
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -24,8 +27,11 @@ impl Budget {
         }
     }
 
-    pub(super) fn segment_bytes(&self) -> u64 {
-        self.segment
+    /// Size of the segment that a writer gets after so many in this run. The first ones are small: most servers have few
+    /// clicks, and pages that are made ready for them count as memory of the process.
+    pub(super) fn segment_bytes(&self, made: u32) -> u64 {
+        let growth = 4_u64.saturating_pow(made);
+        self.segment.min(FIRST_SEGMENT_BYTES.saturating_mul(growth))
     }
 
     /// Whether the disk of `folder` has room for `bytes` without what is left to others.

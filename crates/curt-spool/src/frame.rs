@@ -1,35 +1,57 @@
 //! How records stand in a segment, and how they are found again in one that was damaged.
 //!
-//! A record is a word of eight bytes, its payload, and zeros up to the next multiple of eight. The word holds the
-//! payload's length (24 bits), a mark (8 bits) and a checksum (32 bits), and is never zero: zero is where nothing has
-//! been written yet. The checksum also covers the record's address and the segment's salt: bytes that a visitor sends
-//! cannot pass for a record, nor can a record in another's place.
+//! A frame is a word of eight bytes, its payload, and zeros up to the next multiple of eight. It holds a record, or a
+//! text that later records of the segment refer to. The word holds the payload's length (24 bits), a mark of what it is
+//! (8 bits) and a checksum (32 bits), and is never zero: zero is where nothing has been written yet. The checksum also
+//! covers the mark, the frame's address and the segment's salt: bytes that a visitor sends cannot pass for a frame, nor
+//! can a frame in another's place.
 
 use std::ops::Range;
 
-/// Records start at multiples of this.
+/// Frames start at multiples of this.
 pub(super) const ALIGNMENT: usize = 8;
-/// Longest payload of a record, in bytes.
+/// Longest payload of a frame, in bytes.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 64 * 1_024;
 
 const WORD_BYTES: usize = 8;
 const LENGTH_MASK: u64 = 0xff_ffff;
-const MARK: u64 = 0xc1 << MARK_SHIFT;
 const MARK_SHIFT: u32 = 24;
 const MARK_MASK: u64 = 0xff << MARK_SHIFT;
 const SUM_SHIFT: u32 = 32;
 
 const _: () = assert!(PAYLOAD_BYTES_MAX as u64 <= LENGTH_MASK);
 
-/// What a record with this payload takes in the segment.
+/// What a frame holds, by its mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum FrameKind {
+    Record = 0xc1,
+    /// A text that records refer to.
+    Text = 0xc2,
+}
+
+impl FrameKind {
+    fn mark(self) -> u64 {
+        (self as u64) << MARK_SHIFT
+    }
+
+    fn of(word: u64) -> Option<Self> {
+        let kinds = [Self::Record, Self::Text];
+        kinds
+            .into_iter()
+            .find(|kind| word & MARK_MASK == kind.mark())
+    }
+}
+
+/// What a frame with this payload takes in the segment.
 pub(super) const fn framed_bytes(payload: usize) -> usize {
     (WORD_BYTES + payload).next_multiple_of(ALIGNMENT)
 }
 
 /// The word before a payload that stands at `address`.
-pub(super) fn word(payload: &[u8], address: u64, salt: u64) -> u64 {
-    let sum = u64::from(checksum(payload, address, salt));
-    payload.len() as u64 | MARK | sum << SUM_SHIFT
+pub(super) fn word(kind: FrameKind, payload: &[u8], address: u64, salt: u64) -> u64 {
+    let sum = u64::from(checksum(payload, address, salt ^ kind.mark()));
+    payload.len() as u64 | kind.mark() | sum << SUM_SHIFT
 }
 
 fn checksum(payload: &[u8], address: u64, salt: u64) -> u32 {
@@ -43,14 +65,13 @@ fn checksum(payload: &[u8], address: u64, salt: u64) -> u32 {
 /// What stands at the start of a window; `taken` bytes of it are done with.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    Record {
+    Frame {
+        kind: FrameKind,
         payload: Range<usize>,
         taken: usize,
     },
-    /// No record: damaged, or never written.
-    Damaged {
-        taken: usize,
-    },
+    /// No frame: damaged, or never written.
+    Damaged { taken: usize },
     /// The window is too short to tell.
     More,
 }
@@ -58,7 +79,13 @@ pub(super) enum Step {
 /// Looks at the start of a window that stands at `address`. A window that ends where the content does is the `last`.
 pub(super) fn scan(window: &[u8], address: u64, salt: u64, last: bool) -> Step {
     match look(window, 0, address, salt) {
-        Look::Record { payload, taken } => return Step::Record { payload, taken },
+        Look::Frame(kind, payload, taken) => {
+            return Step::Frame {
+                kind,
+                payload,
+                taken,
+            };
+        }
         Look::Cut if !last => return Step::More,
         // Its length is believed if something follows where it should: then the damage is counted record by record.
         Look::Mismatch { taken } => match plausible(window, taken) {
@@ -72,11 +99,11 @@ pub(super) fn scan(window: &[u8], address: u64, salt: u64, last: bool) -> Step {
     search(window, address, salt, last)
 }
 
-/// Finds the next record after the start of the window.
+/// Finds the next frame after the start of the window.
 fn search(window: &[u8], address: u64, salt: u64, last: bool) -> Step {
     for at in (ALIGNMENT..window.len()).step_by(ALIGNMENT) {
         match look(window, at, address, salt) {
-            Look::Record { .. } => return Step::Damaged { taken: at },
+            Look::Frame(..) => return Step::Damaged { taken: at },
             Look::Cut if !last => return Step::More,
             _ => {}
         }
@@ -90,15 +117,13 @@ fn search(window: &[u8], address: u64, salt: u64, last: bool) -> Step {
 }
 
 enum Look {
-    Record {
-        payload: Range<usize>,
-        taken: usize,
-    },
+    /// With its payload, and how many bytes it takes.
+    Frame(FrameKind, Range<usize>, usize),
     Mismatch {
         taken: usize,
     },
     Nothing,
-    /// What may be a record goes on after the window.
+    /// What may be a frame goes on after the window.
     Cut,
 }
 
@@ -106,7 +131,7 @@ fn look(window: &[u8], at: usize, address: u64, salt: u64) -> Look {
     let Some(found) = word_at(window, at) else {
         return Look::Cut;
     };
-    let Some(length) = payload_length(found) else {
+    let Some((kind, length)) = kind_and_length(found) else {
         return Look::Nothing;
     };
     let taken = framed_bytes(length);
@@ -114,8 +139,8 @@ fn look(window: &[u8], at: usize, address: u64, salt: u64) -> Look {
         return Look::Cut;
     }
     let payload = at + WORD_BYTES..at + WORD_BYTES + length;
-    match word(&window[payload.clone()], address + at as u64, salt) == found {
-        true => Look::Record { payload, taken },
+    match word(kind, &window[payload.clone()], address + at as u64, salt) == found {
+        true => Look::Frame(kind, payload, taken),
         false => Look::Mismatch { taken },
     }
 }
@@ -125,14 +150,15 @@ fn word_at(window: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-fn payload_length(word: u64) -> Option<usize> {
+fn kind_and_length(word: u64) -> Option<(FrameKind, usize)> {
     let length = (word & LENGTH_MASK) as usize;
-    (word & MARK_MASK == MARK && length <= PAYLOAD_BYTES_MAX).then_some(length)
+    let kind = FrameKind::of(word)?;
+    (length <= PAYLOAD_BYTES_MAX).then_some((kind, length))
 }
 
-/// Whether what stands at `at` looks like a record; `None` if the window does not reach so far.
+/// Whether what stands at `at` looks like a frame; `None` if the window does not reach so far.
 fn plausible(window: &[u8], at: usize) -> Option<bool> {
-    Some(payload_length(word_at(window, at)?).is_some())
+    Some(kind_and_length(word_at(window, at)?).is_some())
 }
 
 #[cfg(test)]
@@ -147,7 +173,7 @@ mod tests {
         let mut bytes = Vec::new();
         for payload in payloads {
             let address = START + bytes.len() as u64;
-            bytes.extend_from_slice(&word(payload, address, SALT).to_le_bytes());
+            bytes.extend_from_slice(&word(FrameKind::Record, payload, address, SALT).to_le_bytes());
             bytes.extend_from_slice(payload);
             bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
         }
@@ -159,7 +185,7 @@ mod tests {
         let (mut found, mut dead_letters, mut at) = (Vec::new(), 0, 0);
         loop {
             match scan(&bytes[at..], START + at as u64, SALT, true) {
-                Step::Record { payload, taken } => {
+                Step::Frame { payload, taken, .. } => {
                     found.push(bytes[at..][payload].to_vec());
                     at += taken;
                 }
@@ -255,7 +281,8 @@ mod tests {
         let mut segment = Vec::new();
         for payload in [&b"one"[..], b"", b"a longer record than the others"] {
             let address = segment.len() as u64;
-            segment.extend_from_slice(&word(payload, address, SALT).to_le_bytes());
+            segment
+                .extend_from_slice(&word(FrameKind::Record, payload, address, SALT).to_le_bytes());
             segment.extend_from_slice(payload);
             segment.resize(segment.len().next_multiple_of(ALIGNMENT), 0);
         }
@@ -263,10 +290,14 @@ mod tests {
             let (mut at, mut is_whole) = (0, true);
             while at < input.len() {
                 match scan(&input[at..], at as u64, SALT, true) {
-                    Step::Record { payload, taken } => {
+                    Step::Frame {
+                        kind,
+                        payload,
+                        taken,
+                    } => {
                         let payload = &input[at..][payload];
                         let found = word_at(input, at).unwrap();
-                        assert_eq!(word(payload, at as u64, SALT), found);
+                        assert_eq!(word(kind, payload, at as u64, SALT), found);
                         at += taken;
                     }
                     Step::Damaged { taken } => {

@@ -4,7 +4,8 @@
 //! spool/lock                        one process at a time
 //! spool/id                          by what consumers know it
 //! spool/dead-letters                which records nobody could read, and why
-//! spool/0/00001875…744.seg          a segment of partition 0: a header, then records; named by its first address
+//! spool/0/00001875…744.seg          a segment of partition 0: a header, records and their texts; named by its first
+//!                                   address
 //! ```
 //! Every byte that a partition ever holds has an address, which only grows, over restarts too; a segment covers a range
 //! of them. Each run writes segments of its own and never goes on with one of an earlier run, whose end a crash may
@@ -30,14 +31,15 @@ mod contents;
 mod dead_letter_log;
 mod dead_letters;
 mod frame;
+mod frame_reader;
 mod identity;
 mod late_drops;
 mod map;
 mod metrics;
 mod partition;
-mod record_reader;
 mod segment;
 mod settings;
+mod shared_texts;
 mod source;
 mod writer;
 

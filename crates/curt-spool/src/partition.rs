@@ -14,9 +14,10 @@ use curt_core::ports::StreamRecord;
 use super::budget::Budget;
 use super::contents::{self, Content};
 use super::dead_letter_log::DeadLetterLog;
+use super::frame_reader::{FrameReader, ScannedItem};
 use super::map::Map;
-use super::record_reader::{RecordReader, ScannedItem};
 use super::segment::{self, Recovered, SEGMENT_BYTES_MAX, Segment, to_usize};
+use super::shared_texts::TextTable;
 use super::writer::{DropReason, OpenSegment, WriterState};
 
 /// A new partition's addresses start at the time of its birth, as if a mebibyte had been written in every millisecond
@@ -30,6 +31,8 @@ pub(super) struct Partition {
     pub(super) writer_state: Arc<WriterState>,
     ready: SyncSender<OpenSegment>,
     state: Mutex<State>,
+    /// Held by whoever polls.
+    position: Mutex<ReadPosition>,
     /// Held by whoever makes a segment: of two, one would take the other's address.
     making: Mutex<()>,
 }
@@ -40,10 +43,36 @@ struct State {
     segments: VecDeque<StoredSegment>,
     /// First address of the next segment.
     next_first: u64,
-    /// A place where a record is known to start: where the last poll ended.
-    record_start: u64,
+    /// Segments that this run made.
+    made: u32,
     /// Damage before this address has been reported.
     reported: u64,
+}
+
+/// Where the last poll ended, and the texts that records from there on may refer to.
+#[derive(Debug, Default)]
+struct ReadPosition {
+    /// Address after the last record that was given, and after all that was looked at.
+    record_end: u64,
+    address: u64,
+    /// First address of the segment whose texts these are.
+    segment: u64,
+    texts: TextTable,
+}
+
+impl ReadPosition {
+    /// Moves to where `from` can be read in the segment: on from the last poll, or from the segment's start, for its texts.
+    fn seek(&mut self, segment: &Segment, from: u64) {
+        let is_next = self.segment == segment.first && self.record_end == from;
+        if !is_next || from < segment.data_start() {
+            *self = Self {
+                record_end: 0,
+                address: segment.data_start(),
+                segment: segment.first,
+                texts: TextTable::default(),
+            };
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -96,7 +125,7 @@ impl Partition {
         let state = State {
             segments: found.segments,
             next_first,
-            record_start: 0,
+            made: 0,
             reported: 0,
         };
         let partition = Self {
@@ -105,6 +134,7 @@ impl Partition {
             writer_state: Arc::new(WriterState::new()),
             ready,
             state: Mutex::new(state),
+            position: Mutex::default(),
             making: Mutex::default(),
         };
         Ok((partition, next_segments))
@@ -120,7 +150,7 @@ impl Partition {
         if !self.writer_state.wants_segment() {
             return;
         }
-        let bytes = budget.segment_bytes();
+        let bytes = budget.segment_bytes(self.state().made);
         if !budget.reserve(bytes) {
             self.note_drop_reason(DropReason::Full, "the consumer is behind");
             return;
@@ -176,6 +206,7 @@ impl Partition {
         let segment = Arc::new(segment);
         let mut state = self.state();
         state.next_first = segment.limit;
+        state.made += 1;
         state.segments.push_back(StoredSegment {
             segment: Arc::clone(&segment),
             map: Some(map),
@@ -228,49 +259,89 @@ impl Partition {
         limit: usize,
         dead_letters: &DeadLetterLog,
     ) -> io::Result<Vec<StreamRecord>> {
+        let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
         // The tail first: whoever sees it in a later segment also sees where the earlier ones end.
         let tail = self.writer_state.tail();
-        let (contents, record_start) = {
+        let contents = {
             let state = self.state();
             let segments = state.segments.iter().map(|stored| &stored.segment);
-            (contents::of(segments, tail), state.record_start)
+            contents::of(segments, tail)
         };
         let mut records = Vec::new();
-        for Content { segment, end } in contents {
-            if end <= from || end == segment.data_start() {
-                continue;
+        for content in contents {
+            let is_read = content.end <= from || content.end == content.segment.data_start();
+            if !is_read && records.len() < limit {
+                position.seek(&content.segment, from);
+                let read = self.read(
+                    &content,
+                    from,
+                    limit,
+                    &mut position,
+                    &mut records,
+                    dead_letters,
+                );
+                // Texts that were read halfway are read again.
+                read.inspect_err(|_| *position = ReadPosition::default())?;
             }
-            let known = from == record_start && from >= segment.data_start();
-            let start = if known { from } else { segment.kept_start() };
-            let mut reader = RecordReader::new(&segment, start, end);
-            while records.len() < limit
-                && let Some(seen) = reader.next()?
-            {
-                match seen {
-                    ScannedItem::Record { next, payload } if next > from => {
-                        records.push(StreamRecord {
-                            offset: next - 1,
-                            bytes: payload.into(),
-                        })
-                    }
-                    ScannedItem::Damaged { next, bytes } if next > from => {
-                        self.report_dead_letter(next, bytes, dead_letters);
-                    }
-                    _ => {}
-                }
-            }
-            if records.len() >= limit {
-                break;
-            }
-        }
-        if let Some(last) = records.last() {
-            self.state().record_start = last.offset + 1;
         }
         Ok(records)
     }
 
+    /// Adds records of one segment, from the position on.
+    fn read(
+        &self,
+        content: &Content,
+        from: u64,
+        limit: usize,
+        position: &mut ReadPosition,
+        records: &mut Vec<StreamRecord>,
+        dead_letters: &DeadLetterLog,
+    ) -> io::Result<()> {
+        let Content { segment, end } = content;
+        let mut reader = FrameReader::new(segment, position.address, *end);
+        // Zeros before it are no damage.
+        let kept_start = segment.kept_start();
+        let mut joined = Vec::new();
+        while records.len() < limit
+            && let Some(seen) = reader.next()?
+        {
+            let (start, next) = (position.address, seen.next());
+            position.address = next;
+            match seen {
+                ScannedItem::Text { payload, .. } => position.texts.add(payload),
+                ScannedItem::Record { payload, .. } if next > from => {
+                    let Ok(record) = position.texts.resolve(payload) else {
+                        self.report_dead_letter(next, "text", payload, dead_letters);
+                        continue;
+                    };
+                    position.record_end = next;
+                    joined.clear();
+                    record.join(&mut joined);
+                    records.push(StreamRecord {
+                        offset: next - 1,
+                        bytes: joined.as_slice().into(),
+                        stored_bytes: u32::try_from(next - start).unwrap_or(u32::MAX),
+                    });
+                }
+                ScannedItem::Damaged { bytes, .. } if next > from.max(kept_start) => {
+                    let is_hole = bytes.iter().all(|byte| *byte == 0);
+                    let reason = if is_hole { "hole" } else { "checksum" };
+                    self.report_dead_letter(next, reason, bytes, dead_letters);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Each stretch once, however often it is polled.
-    fn report_dead_letter(&self, next: u64, bytes: &[u8], dead_letters: &DeadLetterLog) {
+    fn report_dead_letter(
+        &self,
+        next: u64,
+        reason: &'static str,
+        bytes: &[u8],
+        dead_letters: &DeadLetterLog,
+    ) {
         {
             let mut state = self.state();
             if next <= state.reported {
@@ -278,8 +349,6 @@ impl Partition {
             }
             state.reported = next;
         }
-        let hole = bytes.iter().all(|byte| *byte == 0);
-        let reason = if hole { "hole" } else { "checksum" };
         dead_letters.report(self.number, next - 1, reason, bytes);
     }
 

@@ -1,4 +1,4 @@
-//! One file of the spool: a header, then records.
+//! One file of the spool: a header, then frames of records and of texts that they refer to.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::record_reader::{RecordReader, ScannedItem};
+use super::frame_reader::{FrameReader, ScannedItem};
 
 pub(super) const HEADER_LEN: usize = 64;
 pub(super) const HEADER_BYTES: u64 = HEADER_LEN as u64;
@@ -109,7 +109,7 @@ impl Segment {
     fn cut_after_last_record(self) -> io::Result<Recovered> {
         let (mut records, mut end) = (0, self.data_start());
         let mut torn = Vec::new();
-        let mut reader = RecordReader::new(&self, self.data_start(), self.end());
+        let mut reader = FrameReader::new(&self, self.data_start(), self.end());
         while let Some(seen) = reader.next()? {
             match seen {
                 ScannedItem::Record { next, .. } => {
@@ -117,6 +117,8 @@ impl Segment {
                     end = next;
                     torn.clear();
                 }
+                // Cut off if no record follows: it was written for one that was never finished.
+                ScannedItem::Text { .. } => {}
                 ScannedItem::Damaged { bytes, .. } => torn.extend_from_slice(bytes),
             }
         }
@@ -175,27 +177,36 @@ impl Segment {
     }
 
     /// Overwrites the records that end at or before `offset`, of those before `end`: they are counted, and say who came
-    /// from where. Whoever reads the file again finds zeros, and the next record after them.
+    /// from where. Whoever reads the file again finds zeros, and the next record after them. Texts that came more than once
+    /// stay for the records that refer to them.
     pub(super) fn wipe(&self, offset: u64, end: u64) -> io::Result<()> {
         let from = self.kept_start();
         if offset <= from {
             return Ok(());
         }
-        let mut to = from;
-        let mut reader = RecordReader::new(self, from, end);
-        while let Some(ScannedItem::Record { next, .. } | ScannedItem::Damaged { next, .. }) =
-            reader.next()?
-        {
+        let (mut wiped, mut to) = (from, from);
+        let mut reader = FrameReader::new(self, from, end);
+        while let Some(seen) = reader.next()? {
+            let next = seen.next();
             if next > offset {
                 break;
             }
+            if let ScannedItem::Text { .. } = seen {
+                self.write_zeros(wiped, to)?;
+                wiped = next;
+            }
             to = next;
         }
+        self.write_zeros(wiped, to)?;
+        self.wiped.store(to, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn write_zeros(&self, from: u64, to: u64) -> io::Result<()> {
         for at in (from..to).step_by(ZEROS.len()) {
             let bytes = to_usize((to - at).min(ZEROS.len() as u64));
             self.file.write_all_at(&ZEROS[..bytes], at - self.first)?;
         }
-        self.wiped.store(to, Ordering::Relaxed);
         Ok(())
     }
 

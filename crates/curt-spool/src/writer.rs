@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
 use super::background::ThreadWaker;
-use super::frame;
+use super::frame::{self, FrameKind};
 use super::map::MappedWriter;
 use super::segment::{HEADER_LEN, Segment, to_usize};
+use super::shared_texts::{TextNumbers, framed_bytes_max};
 use curt_adapter_kit::LockFile;
-use curt_core::ports::ClickWriter;
+use curt_core::ports::{ClickWriter, SplitRecord};
 
 /// Why a record found no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +122,8 @@ impl OpenSegment {
         self.segment.first + self.at as u64
     }
 
-    fn write(&mut self, payload: &[u8]) {
-        let word = frame::word(payload, self.address(), self.segment.salt);
+    fn write(&mut self, kind: FrameKind, payload: &[u8]) {
+        let word = frame::word(kind, payload, self.address(), self.segment.salt);
         self.mapped.write(self.at, word, payload);
         self.at += frame::framed_bytes(payload.len());
     }
@@ -133,6 +134,8 @@ impl OpenSegment {
 pub(super) struct Writer {
     writer_state: Arc<WriterState>,
     open: Option<OpenSegment>,
+    /// Of the open segment.
+    texts: TextNumbers,
     ready: Receiver<OpenSegment>,
     segment_waker: Arc<ThreadWaker>,
     /// As long as somebody writes, no other process may have the folder.
@@ -149,18 +152,21 @@ impl Writer {
         Self {
             writer_state,
             open: None,
+            texts: TextNumbers::new(),
             ready,
             segment_waker,
             _lock: lock,
         }
     }
 
-    fn segment_for(&mut self, bytes: usize) -> Option<&mut OpenSegment> {
+    /// Whether there is a segment with so much room, this one or the next.
+    fn has_room(&mut self, bytes: usize) -> bool {
         let fits = |open: &Option<OpenSegment>| open.as_ref().is_some_and(|open| open.fits(bytes));
-        if !fits(&self.open) {
-            self.turn_to_next();
+        if fits(&self.open) {
+            return true;
         }
-        self.open.as_mut().filter(|open| open.fits(bytes))
+        self.turn_to_next();
+        fits(&self.open)
     }
 
     /// Goes on to the next segment if it is ready; once in thousands of records.
@@ -173,6 +179,7 @@ impl Writer {
             // Before the tail moves on: a reader that sees the tail in the next segment must see this one's end.
             full.segment.close(full.address());
         }
+        self.texts.begin_segment();
         self.writer_state.wanted.store(true, Ordering::Release);
         self.segment_waker.wake();
     }
@@ -185,13 +192,18 @@ impl Writer {
 }
 
 impl ClickWriter for Writer {
-    /// Writes a record of at most [`frame::PAYLOAD_BYTES_MAX`] bytes.
-    fn write(&mut self, payload: &[u8]) -> bool {
-        let Some(open) = self.segment_for(frame::framed_bytes(payload.len())) else {
+    /// Writes a record that takes at most [`frame::PAYLOAD_BYTES_MAX`] bytes with its texts.
+    fn write(&mut self, record: SplitRecord<'_>) -> bool {
+        // Asked before anything is written: a text without its record would be the last thing in its segment.
+        if !self.has_room(framed_bytes_max(&record)) {
             self.count_drop();
             return false;
+        }
+        let Some(open) = &mut self.open else {
+            return false;
         };
-        open.write(payload);
+        self.texts
+            .encode(&record, |kind, payload| open.write(kind, payload));
         let tail = open.address();
         self.writer_state.tail.store(tail, Ordering::Release);
         add_one(&self.writer_state.written);

@@ -2,14 +2,13 @@
 
 use curt_core::ports::ClickWriter;
 
-use crate::record::{ClickRecord, RECORD_BYTES_MAX, encode};
+use crate::record::{ClickRecord, RecordBuffers};
 
 /// Encodes and writes the clicks of one redirect worker, to whose thread it is moved: nothing is shared (C-2).
 #[derive(Debug)]
 pub struct Capture {
     writer: Box<dyn ClickWriter>,
-    /// The click in bytes; reused.
-    encoded: Vec<u8>,
+    buffers: RecordBuffers,
 }
 
 impl Capture {
@@ -17,14 +16,12 @@ impl Capture {
     pub fn new(writer: Box<dyn ClickWriter>) -> Self {
         Self {
             writer,
-            encoded: Vec::with_capacity(RECORD_BYTES_MAX),
+            buffers: RecordBuffers::default(),
         }
     }
 
     /// Writes the click to the click stream, as [`ClickWriter::write`] does.
     pub fn record(&mut self, click: &ClickRecord<'_>) -> bool {
-        self.encoded.clear();
-        encode(click, &mut self.encoded);
-        self.writer.write(&self.encoded)
+        self.writer.write(self.buffers.split(click))
     }
 }

@@ -47,9 +47,9 @@ impl WindowBudget {
 }
 
 impl WindowShare {
-    /// Notes that records of so many bytes were read.
-    pub(super) fn add_read(&mut self, bytes: usize) {
-        let read = self.read.saturating_add(bytes as u64);
+    /// Notes that records were read for which the stream keeps so many bytes.
+    pub(super) fn add_read(&mut self, bytes: u32) {
+        let read = self.read.saturating_add(bytes.into());
         replace(&self.budget.totals.read, &mut self.read, read);
     }
 

@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! version  1 byte: 1
-//! flags     1 byte: outcome (bits 0, 1), method (2, 3), prefetch (4), address of IP version 6 (5), UTM parameters (6)
+//! flags    1 byte: outcome (bits 0, 1), method (2, 3), prefetch (4), address of IP version 6 (5)
 //! time     varint, zigzag
-//! domain, generation, owner   varints
+//! domain, generation   varints
 //! address  4 or 16 bytes
-//! key, agent, referrer, language, tags   each a varint of its length, then its bytes
-//! utm      the same, if its flag is set
+//! key      a varint of its length, then its bytes
+//! agent, referrer, language, attribution, utm   the same, up to the last one that is not empty
 //! ```
-//! A checksum is the business of whoever stores the record: the spool frames each with one, and so does Kafka.
+//! The texts of the last line are the [shared](SplitRecord) ones. An attribution is the owner, a varint, and the packed
+//! tags. A checksum is the business of whoever stores the record: the spool frames each with one, and so does Kafka.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use curt_core::limits::KEY_BYTES_MAX;
+use curt_core::ports::SplitRecord;
 use curt_core::{Attribution, DomainId, OwnerId, PackedTags, UnixMillis, varint};
 
 use super::{
@@ -27,8 +29,9 @@ const METHOD_SHIFT: u8 = 2;
 const TWO_BITS: u8 = 0b11;
 const PREFETCH: u8 = 1 << 4;
 const IP_VERSION_6: u8 = 1 << 5;
-const UTM: u8 = 1 << 6;
-const UNUSED_BITS: u8 = 1 << 7;
+const UNUSED_BITS: u8 = 0b11 << 6;
+/// Of an owner, as a varint, and tags.
+const ATTRIBUTION_BYTES_MAX: usize = 10 + PackedTags::BYTES_MAX;
 
 /// Why bytes are not a click. None of these heals with time: the record is a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,26 +59,63 @@ impl RecordError {
     }
 }
 
-/// Adds the click to `out`; texts beyond their bounds are cut.
+/// Buffers for the parts of a click that are not in one piece, reused from click to click.
+#[derive(Debug, Default)]
+pub struct RecordBuffers {
+    own: Vec<u8>,
+    attribution: Vec<u8>,
+    utm: Vec<u8>,
+}
+
+impl RecordBuffers {
+    /// Encodes the click; texts beyond their bounds are cut.
+    pub fn split<'a>(&'a mut self, click: &ClickRecord<'a>) -> SplitRecord<'a> {
+        self.own.clear();
+        encode_own(click, &mut self.own);
+        self.attribution.clear();
+        encode_attribution(&click.attribution, &mut self.attribution);
+        self.utm.clear();
+        if !click.utm.is_empty() {
+            self.utm.extend(click.utm.bytes());
+        }
+        SplitRecord {
+            own: &self.own,
+            shared: [
+                cut(click.agent, AGENT_BYTES_MAX),
+                cut(click.referrer, REFERRER_BYTES_MAX),
+                cut(click.language, LANGUAGE_BYTES_MAX),
+                &self.attribution,
+                &self.utm,
+            ],
+        }
+    }
+}
+
+/// Adds the click to `out`, in one piece.
 pub fn encode(click: &ClickRecord<'_>, out: &mut Vec<u8>) {
+    RecordBuffers::default().split(click).join(out);
+}
+
+fn encode_own(click: &ClickRecord<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&[VERSION, flags(click)]);
     varint::push(out, zigzag(click.at.0));
     varint::push(out, click.domain.0.into());
     varint::push(out, click.generation.into());
-    varint::push(out, click.attribution.owner.0);
     match click.address {
         IpAddr::V4(address) => out.extend_from_slice(&address.octets()),
         IpAddr::V6(address) => out.extend_from_slice(&address.octets()),
     }
-    put_text(out, click.key, KEY_BYTES_MAX);
-    put_text(out, click.agent, AGENT_BYTES_MAX);
-    put_text(out, click.referrer, REFERRER_BYTES_MAX);
-    put_text(out, click.language, LANGUAGE_BYTES_MAX);
-    let tags = click.attribution.tags.as_bytes();
-    put_text(out, tags, PackedTags::BYTES_MAX);
-    if !click.utm.is_empty() {
-        varint::push(out, click.utm.bytes().count() as u64);
-        out.extend(click.utm.bytes());
+    let key = cut(click.key, KEY_BYTES_MAX);
+    varint::push(out, key.len() as u64);
+    out.extend_from_slice(key);
+}
+
+/// Nothing where there is neither owner nor tag.
+fn encode_attribution(attribution: &Attribution<'_>, out: &mut Vec<u8>) {
+    let tags = attribution.tags.as_bytes();
+    if attribution.owner != OwnerId::ANONYMOUS || !tags.is_empty() {
+        varint::push(out, attribution.owner.0);
+        out.extend_from_slice(cut(tags, PackedTags::BYTES_MAX));
     }
 }
 
@@ -86,9 +126,6 @@ fn flags(click: &ClickRecord<'_>) -> u8 {
     }
     if click.address.is_ipv6() {
         flags |= IP_VERSION_6;
-    }
-    if !click.utm.is_empty() {
-        flags |= UTM;
     }
     flags
 }
@@ -102,10 +139,8 @@ fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
-fn put_text(out: &mut Vec<u8>, text: &[u8], max: usize) {
-    let text = &text[..text.len().min(max)];
-    varint::push(out, text.len() as u64);
-    out.extend_from_slice(text);
+fn cut(text: &[u8], max: usize) -> &[u8] {
+    &text[..text.len().min(max)]
 }
 
 /// Reads what [`encode`] wrote. Any bytes are answered, none with a panic.
@@ -116,28 +151,21 @@ pub fn decode(bytes: &[u8]) -> Result<ClickRecord<'_>, RecordError> {
         return Err(RecordError::Version(version));
     }
     let flags = rest.byte("flags")?;
-    let mut click = ClickRecord {
+    let click = ClickRecord {
         outcome: outcome(flags)?,
         method: method(flags)?,
         prefetch: flags & PREFETCH != 0,
         at: UnixMillis(unzigzag(rest.number("time")?)),
         domain: DomainId(rest.small_number("domain")?),
         generation: rest.small_number("generation")?,
-        attribution: Attribution {
-            owner: OwnerId(rest.number("owner")?),
-            tags: PackedTags::default(),
-        },
         address: rest.address(flags & IP_VERSION_6 != 0)?,
         key: rest.text("key", KEY_BYTES_MAX)?,
-        agent: rest.text("agent", AGENT_BYTES_MAX)?,
-        referrer: rest.text("referrer", REFERRER_BYTES_MAX)?,
-        language: rest.text("language", LANGUAGE_BYTES_MAX)?,
-        utm: UtmText::default(),
+        agent: rest.shared_text("agent", AGENT_BYTES_MAX)?,
+        referrer: rest.shared_text("referrer", REFERRER_BYTES_MAX)?,
+        language: rest.shared_text("language", LANGUAGE_BYTES_MAX)?,
+        attribution: rest.attribution()?,
+        utm: UtmText::from_bytes(rest.shared_text("utm", UTM_BYTES_MAX)?),
     };
-    click.attribution.tags = rest.tags()?;
-    if flags & UTM != 0 {
-        click.utm = rest.utm()?;
-    }
     match rest.0 {
         [] => Ok(click),
         _ => Err(RecordError::Long),
@@ -223,17 +251,25 @@ impl<'a> Rest<'a> {
         }
     }
 
-    fn tags(&mut self) -> Result<PackedTags<'a>, RecordError> {
-        const WHAT: &str = "tags";
-        let packed = self.text(WHAT, PackedTags::BYTES_MAX)?;
-        PackedTags::from_bytes(packed).map_err(|_| RecordError::Range(WHAT))
+    fn attribution(&mut self) -> Result<Attribution<'a>, RecordError> {
+        const WHAT: &str = "attribution";
+        let mut rest = self.shared_text(WHAT, ATTRIBUTION_BYTES_MAX)?;
+        if rest.is_empty() {
+            return Ok(Attribution::default());
+        }
+        let owner = varint::take(&mut rest).ok_or(RecordError::Range(WHAT))?;
+        let tags = PackedTags::from_bytes(rest).map_err(|_| RecordError::Range(WHAT))?;
+        Ok(Attribution {
+            owner: OwnerId(owner),
+            tags,
+        })
     }
 
-    fn utm(&mut self) -> Result<UtmText<'a>, RecordError> {
-        const WHAT: &str = "utm";
-        match self.text(WHAT, UTM_BYTES_MAX)? {
-            [] => Err(RecordError::Range(WHAT)),
-            text => Ok(UtmText::from_bytes(text)),
+    /// Empty where the record has ended.
+    fn shared_text(&mut self, what: &'static str, max: usize) -> Result<&'a [u8], RecordError> {
+        match self.0 {
+            [] => Ok(&[]),
+            _ => self.text(what, max),
         }
     }
 
@@ -288,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_bytes_do_not_change() {
-        let bytes = b"\x01\x00\xf6\xb1\x83\xc5\x98\x68\x03\x02\xac\x02\xc0\x00\x02\x07\x03abc\x09Agent/1.0\x00\x02de\x05\x01a\x02bc";
+        let bytes = b"\x01\x00\xf6\xb1\x83\xc5\x98\x68\x03\x02\xc0\x00\x02\x07\x03abc\x09Agent/1.0\x00\x02de\x07\xac\x02\x01a\x02bc";
         let click = attributed(sample(), b"\x01a\x02bc");
         assert_eq!(encoded(&click), bytes);
         assert_eq!(decode(bytes), Ok(click));
@@ -302,7 +338,7 @@ mod tests {
             ..sample()
         };
         let bytes =
-            b"\x01\x3a\x01\x03\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\x09Agent/1.0\0\x02de\0";
+            b"\x01\x3a\x01\x03\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\x09Agent/1.0\0\x02de";
         assert_eq!(encoded(&other), bytes);
         assert_eq!(decode(bytes), Ok(other));
     }
@@ -330,7 +366,7 @@ mod tests {
             let bytes = encoded(&click);
             let read = decode(&bytes).unwrap();
             assert_eq!(read.utm.bytes().collect::<Vec<_>>(), kept.as_bytes());
-            // A click without any takes no byte more than before.
+            // A click without any takes no byte for them.
             let without = encoded(&attributed(sample(), b"\x01a")).len();
             let added = if kept.is_empty() { 0 } else { kept.len() + 1 };
             assert_eq!(bytes.len(), without + added);
@@ -376,13 +412,17 @@ mod tests {
     #[test]
     fn what_is_not_a_click_is_named() {
         let good = encoded(&attributed(sample(), b"\x01a"));
+        // Where a shared text ends, the record may end: those that are missing are empty.
+        let text_ends = [18, 28, 29, 32];
         for end in 0..good.len() {
-            let error = decode(&good[..end]).unwrap_err();
-            assert!(matches!(error, RecordError::Short(_)), "{end}: {error}");
+            match decode(&good[..end]) {
+                Ok(_) => assert!(text_ends.contains(&end), "{end}"),
+                Err(error) => assert!(matches!(error, RecordError::Short(_)), "{end}: {error}"),
+            }
         }
         let mut odd_tags = good.clone();
         *odd_tags.last_mut().unwrap() = 0xff;
-        assert_eq!(decode(&odd_tags), Err(RecordError::Range("tags")));
+        assert_eq!(decode(&odd_tags), Err(RecordError::Range("attribution")));
         let changed = |at: usize, byte: u8| {
             let mut bytes = good.clone();
             bytes[at] = byte;
@@ -391,15 +431,11 @@ mod tests {
         assert_eq!(changed(0, 2), Err(RecordError::Version(2)));
         assert_eq!(changed(1, 0b11), Err(RecordError::Range("outcome")));
         assert_eq!(changed(1, 0b1100), Err(RecordError::Range("method")));
-        assert_eq!(changed(1, 0b1000_0000), Err(RecordError::Range("flags")));
-        assert_eq!(changed(1, 0b100_0000), Err(RecordError::Short("utm")));
-        let mut empty = [&good[..], &[0]].concat();
-        empty[1] |= UTM;
-        assert_eq!(decode(&empty), Err(RecordError::Range("utm")));
-        assert_eq!(changed(16, 65), Err(RecordError::Range("key")));
+        assert_eq!(changed(1, 0b100_0000), Err(RecordError::Range("flags")));
+        assert_eq!(changed(14, 65), Err(RecordError::Range("key")));
         let endless = [&good[..2], &[0xff; 20]].concat();
         assert_eq!(decode(&endless), Err(RecordError::Range("time")));
-        let longer = [&good[..], &[0]].concat();
+        let longer = [&good[..], &[1, b'u', 0]].concat();
         assert_eq!(decode(&longer), Err(RecordError::Long));
     }
 

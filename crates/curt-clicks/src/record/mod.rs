@@ -4,7 +4,7 @@ mod code;
 
 use std::net::IpAddr;
 
-pub use code::{RecordError, decode, encode};
+pub use code::{RecordBuffers, RecordError, decode, encode};
 
 use curt_core::limits::KEY_BYTES_MAX;
 use curt_core::{Attribution, DomainId, PackedTags, UnixMillis};

@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 
 use crate::error::PortResult;
+use crate::varint;
 
 /// The write end of a click stream that many processes share. A server with a spool of its own writes through
 /// [`ClickWriter`] instead: a redirect crosses no port.
@@ -29,5 +30,38 @@ pub struct SequencedRecord {
 pub trait ClickWriter: Send + std::fmt::Debug {
     /// Appends an encoded click without waiting for anything (C-2). True: it outlives the process. False: there was no
     /// room, and the stream has counted that.
-    fn write(&mut self, record: &[u8]) -> bool;
+    fn write(&mut self, record: SplitRecord<'_>) -> bool;
+}
+
+/// How many shared texts a record may have.
+pub const SHARED_TEXTS: usize = 5;
+
+/// An encoded click in parts: what is its own, and texts that many clicks have in common, such as the agent. A stream
+/// may store such a text once; readers get the record [joined](Self::join).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitRecord<'a> {
+    pub own: &'a [u8],
+    /// Empty where the click has none.
+    pub shared: [&'a [u8]; SHARED_TEXTS],
+}
+
+impl<'a> SplitRecord<'a> {
+    /// A record that shares nothing.
+    #[must_use]
+    pub fn whole(own: &'a [u8]) -> Self {
+        Self {
+            own,
+            shared: [&[]; SHARED_TEXTS],
+        }
+    }
+
+    /// Appends the record's own part, and then each shared text after its length, up to the last that is not empty.
+    pub fn join(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.own);
+        let last = self.shared.iter().rposition(|text| !text.is_empty());
+        for text in &self.shared[..last.map_or(0, |last| last + 1)] {
+            varint::push(out, text.len() as u64);
+            out.extend_from_slice(text);
+        }
+    }
 }

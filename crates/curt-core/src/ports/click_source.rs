@@ -44,4 +44,6 @@ pub struct StreamPartition {
 pub struct StreamRecord {
     pub offset: u64,
     pub bytes: Box<[u8]>,
+    /// What the stream keeps for it until it is committed, in bytes: less than the record where it shares texts.
+    pub stored_bytes: u32,
 }

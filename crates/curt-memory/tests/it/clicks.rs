@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use curt_core::ErrorKind;
 use curt_core::ports::{
-    ClickSink, ClickSource, ClickWriter, ProducerId, SequencedRecord, StreamRecord,
+    ClickSink, ClickSource, ClickWriter, ProducerId, SequencedRecord, SplitRecord, StreamRecord,
 };
 use curt_memory::{MemoryClickCounters, MemoryClickStore, MemoryClickStream, MemoryDeadLetters};
 use curt_testkit::conformance::clicks::dead_letters::Letters;
@@ -34,7 +34,9 @@ struct Writer {
 }
 
 impl ClickWriter for Writer {
-    fn write(&mut self, bytes: &[u8]) -> bool {
+    fn write(&mut self, record: SplitRecord<'_>) -> bool {
+        let mut bytes = Vec::new();
+        record.join(&mut bytes);
         self.sequence += 1;
         let record = SequencedRecord {
             sequence: self.sequence,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use curt_clicks::record::RecordError;
-use curt_core::ports::{ClickSource, DeadLetters as _};
+use curt_core::ports::{ClickSource, DeadLetters as _, SplitRecord};
 
 use crate::world::{
     World, click, drain, folder_in_memory, number_of, numbers, open_at, open_capture, record,
@@ -72,13 +72,39 @@ fn records_after_a_hole_are_found() {
     let world = World::in_memory();
     let (bytes, ends) = written_segment(&world, 6);
     for (hole, expected) in [
-        (ends[0]..ends[1], [0, 2, 3, 4, 5]),
+        (ends[1]..ends[2], [0, 1, 3, 4, 5]),
         (ends[3]..ends[4], [0, 1, 2, 3, 5]),
     ] {
         let mut bytes = bytes.clone();
         bytes[hole].fill(0);
         assert_eq!(found_in(&world, &bytes), expected);
     }
+}
+
+/// The texts stand before the second record, which was the first to need them.
+#[tokio::test(flavor = "multi_thread")]
+async fn records_whose_texts_are_lost_are_dead_letters_and_the_next_segment_is_whole() {
+    let world = World::new();
+    let spool = world.open();
+    let mut capture = open_capture(&spool, 0).unwrap();
+    for number in 0..100 {
+        assert!(record(&mut capture, number));
+    }
+    let records = drain(&spool, 0, 0).await;
+    let (path, at) = place_of(&world, records[0].offset + 20);
+    overwrite(&path, at, b"?");
+    assert_eq!(numbers(&drain(&spool, 0, 0).await), [0]);
+    assert_eq!(drain(&spool, 0, 0).await.len(), 1);
+    assert_eq!(spool.counts().dead_letters["text"], 99, "each once");
+    assert_eq!(spool.counts().dead_letters["checksum"], 1);
+    drop((spool, capture));
+    let spool = world.open();
+    let mut capture = open_capture(&spool, 0).unwrap();
+    for number in 100..110 {
+        assert!(record(&mut capture, number));
+    }
+    let expected: Vec<u32> = [0].into_iter().chain(100..110).collect();
+    assert_eq!(numbers(&drain(&spool, 0, 0).await), expected);
 }
 
 fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
@@ -119,7 +145,7 @@ async fn one_percent_of_poison_costs_one_percent() {
     let bad: HashSet<u32> = (0..10_000).step_by(100).chain([501]).collect();
     for number in &bad {
         let record = &records[*number as usize];
-        let back = 20 + u64::from(number / 100);
+        let back = 8 + u64::from(number / 100 % 24);
         let (path, at) = place_of(&world, record.offset - back);
         overwrite(&path, at, &[0xa5]);
     }
@@ -192,7 +218,7 @@ async fn rejected_records_are_counted_and_kept_up_to_the_bound() {
     world.settings.keeps_dead_records = true;
     let spool = world.open();
     let mut writer = spool.take_writer(0).unwrap();
-    assert!(writer.write(b"\x09 of another version"));
+    assert!(writer.write(SplitRecord::whole(b"\x09 of another version")));
     let polled = spool
         .poll(0, 0, 10, Duration::ZERO)
         .await

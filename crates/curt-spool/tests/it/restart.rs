@@ -97,14 +97,14 @@ async fn a_commit_deletes_the_files_that_are_read_and_no_others() {
     let world = World::with_small_segments(8 << 20);
     let spool = world.open();
     let mut capture = open_capture(&spool, 0).unwrap();
-    for number in 0..20_000 {
+    for number in 0..80_000 {
         record_surely(&mut capture, number);
     }
     let files = world.segments().len();
     assert!(files > 20, "{files}");
     let bytes = spool.counts().bytes;
     let records = drain(&spool, 0, 0).await;
-    assert_eq!(numbers(&records), (0..20_000).collect::<Vec<_>>());
+    assert_eq!(numbers(&records), (0..80_000).collect::<Vec<_>>());
 
     let middle = records[records.len() / 2].offset;
     spool.commit(0, middle).await.unwrap();

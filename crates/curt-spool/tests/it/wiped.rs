@@ -1,20 +1,26 @@
 //! What was counted is not kept: a record holds its visitor's address.
 
 use std::fs;
+use std::time::Duration;
 
+use curt_clicks::record::ClickRecord;
 use curt_core::ports::{ClickSource, StreamRecord};
 use curt_spool::Spool;
 
-use crate::world::{World, drain, numbers, open_capture, record, record_surely};
+use crate::world::{World, click, drain, numbers, open_capture, record, record_surely};
 
-/// How many clicks' agents stand in the files.
+/// How many clicks' visitors stand in the files, by their addresses and keys.
 fn traces(world: &World) -> usize {
+    count_in_files(world, b"\xc0\x00\x02\x01\x07abcdefg")
+}
+
+fn count_in_files(world: &World, text: &[u8]) -> usize {
     let files = world.segments().into_iter();
     files
         .map(|path| {
             let bytes = fs::read(path).unwrap();
-            let windows = bytes.windows(b"Firefox/142.0".len());
-            windows.filter(|seen| *seen == b"Firefox/142.0").count()
+            let windows = bytes.windows(text.len());
+            windows.filter(|seen| *seen == text).count()
         })
         .sum()
 }
@@ -58,4 +64,32 @@ async fn a_committed_record_leaves_no_trace_and_the_others_stay() {
     assert_eq!(numbers(&last), [1_001]);
     commit_after(&spool, &last[0]).await;
     assert_eq!(traces(&world), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_came_once_is_wiped_and_a_common_one_is_stored_once() {
+    const ONCE: &[u8] = b"https://b.example/reset?token=17";
+    const COMMON: &[u8] = b"Firefox/142.0";
+    let world = World::new();
+    let spool = world.open();
+    let mut capture = open_capture(&spool, 0).unwrap();
+    assert!(capture.record(&ClickRecord {
+        referrer: ONCE,
+        ..click(0)
+    }));
+    for number in 1..100 {
+        record_surely(&mut capture, number);
+    }
+    assert_eq!(count_in_files(&world, ONCE), 1);
+    // In the first record, and then by itself.
+    assert_eq!(count_in_files(&world, COMMON), 2);
+    let records = spool.poll(0, 0, 1_000, Duration::ZERO).await.unwrap();
+    commit_after(&spool, &records[49]).await;
+    assert_eq!(count_in_files(&world, ONCE), 0);
+    assert_eq!(count_in_files(&world, COMMON), 1);
+    let rest: Vec<u32> = (50..100).collect();
+    assert_eq!(numbers(&drain(&spool, 0, 0).await), rest);
+    drop((capture, spool));
+    let found = drain(&world.open(), 0, records[49].offset + 1).await;
+    assert_eq!(numbers(&found), rest, "texts before the wiped records");
 }

@@ -280,7 +280,7 @@ impl<'a> Consumer<'a> {
             }
         }
         self.next = record.offset.saturating_add(1);
-        self.share.add_read(record.bytes.len());
+        self.share.add_read(record.stored_bytes);
         let window = self.pipeline.settings.window;
         self.window_end
             .get_or_insert_with(|| Instant::now() + window);

@@ -130,7 +130,8 @@ macro_rules! click_source_tests {
                 a_poll_may_be_repeated_and_resumed,
                 a_poll_waits_for_the_first_record,
                 a_commit_never_goes_back,
-                racing_writers_lose_nothing
+                racing_writers_lose_nothing,
+                shared_texts_come_back_with_their_records
             );
         }
     };

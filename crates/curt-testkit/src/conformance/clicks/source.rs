@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use curt_core::ports::{ClickSource, ClickWriter, StreamRecord};
+use curt_core::ports::{ClickSource, ClickWriter, SplitRecord, StreamRecord};
 
 use crate::conformance::same;
 
@@ -21,7 +21,7 @@ impl Written {
     fn write(&mut self, count: usize) -> Result<()> {
         for writer in &mut self.writers {
             for n in 0..count {
-                ensure!(writer.write(format!("r{n}").as_bytes()), "no room");
+                ensure!(write_whole(writer, format!("r{n}").as_bytes()), "no room");
             }
         }
         Ok(())
@@ -54,6 +54,10 @@ impl Written {
     }
 }
 
+fn write_whole(writer: &mut Box<dyn ClickWriter>, record: &[u8]) -> bool {
+    writer.write(SplitRecord::whole(record))
+}
+
 pub async fn a_new_stream_is_empty(stream: Written) -> Result<()> {
     let assigned = stream.source.assignment().await?;
     ensure!(!assigned.is_empty(), "no partition");
@@ -77,7 +81,7 @@ pub async fn records_come_back_whole_and_in_order(mut stream: Written) -> Result
     ];
     for writer in &mut stream.writers {
         for record in records {
-            ensure!(writer.write(record), "no room");
+            ensure!(write_whole(writer, record), "no room");
         }
     }
     for (_, got) in stream.all().await?.iter().take(stream.writers.len()) {
@@ -87,6 +91,48 @@ pub async fn records_come_back_whole_and_in_order(mut stream: Written) -> Result
         );
         let bytes: Vec<&[u8]> = got.iter().map(|record| &*record.bytes).collect();
         same("records", bytes, records.to_vec())?;
+    }
+    Ok(())
+}
+
+pub async fn shared_texts_come_back_with_their_records(mut stream: Written) -> Result<()> {
+    let (agent, referrer) = ([b'a'; 500], "https://b.example/".repeat(20));
+    let number = |n: usize| format!("r{n}").into_bytes();
+    // Each alone and together with others, once and often.
+    let texts = |n: usize| -> [&[u8]; 5] {
+        let agent = if n % 3 == 0 { &agent[n % 7..] } else { &agent };
+        let referrer = if n % 2 == 0 { referrer.as_bytes() } else { b"" };
+        [agent, referrer, b"de", b"", &b"utm_source=s"[n % 5..]]
+    };
+    let mut expected = Vec::new();
+    for n in 0..200 {
+        let own = number(n);
+        let record = SplitRecord {
+            own: &own,
+            shared: texts(n),
+        };
+        for writer in &mut stream.writers {
+            ensure!(writer.write(record), "no room");
+        }
+        let mut joined = Vec::new();
+        record.join(&mut joined);
+        expected.push(joined);
+    }
+    let all = stream.all().await?;
+    for (partition, records) in all.iter().take(stream.writers.len()) {
+        let bytes: Vec<&[u8]> = records.iter().map(|record| &*record.bytes).collect();
+        same(
+            "records",
+            bytes,
+            expected.iter().map(Vec::as_slice).collect(),
+        )?;
+        // What later records share with those that are gone is still there.
+        stream
+            .source
+            .commit(*partition, records[100].offset)
+            .await?;
+        let kept = stream.poll(*partition, records[100].offset, 200).await?;
+        same("what is left", kept.as_slice(), &records[100..])?;
     }
     Ok(())
 }
@@ -115,7 +161,7 @@ pub async fn a_poll_waits_for_the_first_record(mut stream: Written) -> Result<()
     let mut writer = stream.writers.remove(0);
     let writing = thread::spawn(move || {
         thread::sleep(Duration::from_millis(50));
-        writer.write(b"late")
+        write_whole(&mut writer, b"late")
     });
     let long = Duration::from_secs(60);
     let came = stream.source.poll(0, 0, 9, long).await?;
@@ -142,7 +188,7 @@ pub async fn a_commit_never_goes_back(mut stream: Written) -> Result<()> {
             "a poll from the start has a gap"
         );
     }
-    ensure!(stream.writers[0].write(b"after"), "no room");
+    ensure!(write_whole(&mut stream.writers[0], b"after"), "no room");
     let found = stream.all().await?;
     let is_there = |record: &StreamRecord| *record.bytes == *b"after";
     ensure!(found[0].1.iter().any(is_there), "writing stopped");
@@ -153,7 +199,9 @@ pub async fn racing_writers_lose_nothing(mut stream: Written) -> Result<()> {
     let writers = std::mem::take(&mut stream.writers);
     let expected = writers.len() * 200;
     let threads = writers.into_iter().enumerate().map(|(n, mut writer)| {
-        thread::spawn(move || (0..200).all(|k| writer.write(format!("{n}-{k}").as_bytes())))
+        thread::spawn(move || {
+            (0..200).all(|k| write_whole(&mut writer, format!("{n}-{k}").as_bytes()))
+        })
     });
     let threads: Vec<_> = threads.collect();
     for thread in threads {

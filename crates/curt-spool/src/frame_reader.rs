@@ -1,6 +1,6 @@
 use std::io;
 
-use super::frame::{self, Step};
+use super::frame::{self, FrameKind, Step};
 use super::segment::{Segment, to_usize};
 
 /// Bytes that are read at once, unless a damaged stretch is longer.
@@ -8,9 +8,9 @@ const WINDOW_BYTES: usize = 256 * 1_024;
 
 const _: () = assert!(WINDOW_BYTES > frame::framed_bytes(frame::PAYLOAD_BYTES_MAX));
 
-/// Goes through the records of a segment, damaged or not.
+/// Goes through the frames of a segment, damaged or not.
 #[derive(Debug)]
-pub(super) struct RecordReader<'a> {
+pub(super) struct FrameReader<'a> {
     segment: &'a Segment,
     /// Address of what comes next.
     at: u64,
@@ -25,11 +25,22 @@ pub(super) struct RecordReader<'a> {
 #[derive(Debug)]
 pub(super) enum ScannedItem<'a> {
     Record { payload: &'a [u8], next: u64 },
+    Text { payload: &'a [u8], next: u64 },
     Damaged { bytes: &'a [u8], next: u64 },
 }
 
-impl<'a> RecordReader<'a> {
-    /// Starts at `at`, where a record must start.
+impl ScannedItem<'_> {
+    pub(super) fn next(&self) -> u64 {
+        match *self {
+            Self::Record { next, .. } | Self::Text { next, .. } | Self::Damaged { next, .. } => {
+                next
+            }
+        }
+    }
+}
+
+impl<'a> FrameReader<'a> {
+    /// Starts at `at`, where a frame must start.
     pub(super) fn new(segment: &'a Segment, at: u64, end: u64) -> Self {
         Self {
             segment,
@@ -45,11 +56,18 @@ impl<'a> RecordReader<'a> {
             let rest = &self.window[self.used..];
             let last = self.at + rest.len() as u64 >= self.end;
             match frame::scan(rest, self.at, self.segment.salt, last) {
-                Step::Record { payload, taken } => {
+                Step::Frame {
+                    kind,
+                    payload,
+                    taken,
+                } => {
                     let payload = payload.start + self.used..payload.end + self.used;
                     self.advance(taken);
                     let (payload, next) = (&self.window[payload], self.at);
-                    return Ok(Some(ScannedItem::Record { payload, next }));
+                    return Ok(Some(match kind {
+                        FrameKind::Record => ScannedItem::Record { payload, next },
+                        FrameKind::Text => ScannedItem::Text { payload, next },
+                    }));
                 }
                 Step::Damaged { taken } => {
                     let bytes = self.used..self.used + taken;
