@@ -112,7 +112,7 @@ fn is_own(subject: &ClickSubject) -> bool {
 /// Everything counted in any number of windows for links and orphans.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Counted {
-    rollups: BTreeMap<(ClickSubject, UnixMillis, Dimension, Box<str>), u64>,
+    rollups: BTreeMap<(ClickSubject, UnixMillis, Dimension, Arc<str>), u64>,
     visitors: BTreeMap<(ClickSubject, Day), Sketch>,
 }
 

@@ -83,7 +83,7 @@ pub async fn report_on_ten_million_clicks(store: &dyn ClickDatabase) {
             partition: partition(0),
             from: n.into(),
             to: u64::from(n) + 1,
-            days: vec![busy_day(&subject, FIRST_DAY + n, clicks_a_day)],
+            days: vec![busy_day(&subject, FIRST_DAY + n, clicks_a_day)].into(),
             blocks: Vec::new(),
         };
         assert!(store.apply(flush).await.unwrap());
@@ -159,7 +159,7 @@ async fn flush(store: &dyn ClickDatabase, from: u64, links: usize) -> Duration {
         partition: partition(0),
         from,
         to: from + 1,
-        days,
+        days: days.into(),
         blocks: Vec::new(),
     }
     .with_clicks(&clicks.collect::<Vec<_>>());
@@ -216,7 +216,7 @@ pub async fn page_among_many_clicks(store: &dyn ClickDatabase) {
             partition: partition(0),
             from: from as u64,
             to: from as u64 + 1,
-            days: Vec::new(),
+            days: Vec::new().into(),
             blocks: Vec::new(),
         }
         .with_clicks(&clicks);

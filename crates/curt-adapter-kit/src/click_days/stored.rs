@@ -1,6 +1,6 @@
 use curt_core::{Sketch, SubjectDay};
 
-use super::counts::DayCounts;
+use super::counts::{DayCounts, encode_rollups};
 use crate::varint::Damaged;
 
 /// Everything that was counted for a subject on a day, as it is stored.
@@ -20,7 +20,7 @@ impl StoredDay {
 
     pub fn of(new: &SubjectDay) -> Self {
         Self {
-            counts: DayCounts::of(new.day, &new.rollups).encode(),
+            counts: encode_rollups(new.day, &new.rollups),
             visitors: new.visitors.to_bytes(),
         }
     }
@@ -64,6 +64,8 @@ impl DayBytes<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     use curt_core::ports::HourRange;
@@ -131,7 +133,7 @@ mod tests {
             });
     }
 
-    fn report(counts: &[u8]) -> (Vec<(UnixMillis, Box<str>, u64)>, u64) {
+    fn report(counts: &[u8]) -> (Vec<(UnixMillis, Arc<str>, u64)>, u64) {
         let day = Day::of(UnixMillis(1_790_000_000_000));
         let mut series = Series::new(Dimension::Country, HourRange::ALL);
         let mut ranking = Ranking::new(Dimension::Country, HourRange::ALL);

@@ -25,7 +25,7 @@ use crate::record::ClickRecord;
 pub(super) struct Rollups {
     links: Numbered<AttributedLink>,
     attributions: Attributions,
-    texts: Numbered<Box<str>>,
+    texts: Numbered<Arc<str>>,
     /// By address: the classifier gives out the same agent and referrer again and again.
     agents: HashMap<usize, AgentNumbers>,
     referrers: HashMap<usize, ReferrerNumbers>,
@@ -39,6 +39,9 @@ pub(super) struct Hour<'a> {
     rollups: &'a mut Rollups,
     number: u32,
 }
+
+/// Values that are no texts, by dimension and number.
+type ValueNames = HashMap<(u8, u32), Arc<str>>;
 
 /// The number of [`OTHER`]: no text has it, as a window is full long before.
 const OTHER_NUMBER: u32 = VALUE_NUMBER_MAX;
@@ -105,7 +108,7 @@ impl Rollups {
         }
         let (number, is_new) = self.texts.number(text);
         if is_new {
-            self.grown_bytes += ENTRY_SHARE * size_of::<Box<str>>() + text.len();
+            self.grown_bytes += ENTRY_SHARE * size_of::<Arc<str>>() + text.len();
         }
         number
     }
@@ -241,6 +244,22 @@ impl Rollups {
         }
     }
 
+    /// What a number stands for in a dimension, allocated once for all subjects.
+    fn shared_value(&self, dimension: Dimension, number: u32, names: &mut ValueNames) -> Arc<str> {
+        let has_name = matches!(
+            dimension,
+            Dimension::Class | Dimension::Device | Dimension::Country | Dimension::Language
+        );
+        match self.texts.get(number).filter(|_| !has_name) {
+            Some(text) => Arc::clone(text),
+            None => {
+                let name = names.entry((dimension as u8, number));
+                let allocate = || self.with_value(dimension, number, |text| text.into());
+                Arc::clone(name.or_insert_with(allocate))
+            }
+        }
+    }
+
     /// Gives the rollups away by subject and day, for all subjects that clicks count for. The tables keep their room: the
     /// next window is likely to need as much.
     pub(super) fn take(&mut self) -> Vec<SubjectDay> {
@@ -282,6 +301,7 @@ impl Rollups {
         subject_of: impl Fn(SubjectIndex) -> ClickSubject,
     ) -> Vec<SubjectDay> {
         let mut days: Vec<SubjectDay> = Vec::new();
+        let mut names = ValueNames::new();
         let mut open = None;
         for number in hours.in_order() {
             let hour = hours.get_mut(number);
@@ -313,13 +333,20 @@ impl Rollups {
                 });
             }
             if let Some(open) = days.last_mut() {
-                self.add_rollups(&mut open.rollups, of_hour, &hours.get_mut(number).counts);
+                let counts = &hours.get_mut(number).counts;
+                self.add_rollups(&mut open.rollups, of_hour, counts, &mut names);
             }
         }
         days
     }
 
-    fn add_rollups(&self, rollups: &mut Vec<Rollup>, hour: u32, counts: &[ValueCount]) {
+    fn add_rollups(
+        &self,
+        rollups: &mut Vec<Rollup>,
+        hour: u32,
+        counts: &[ValueCount],
+        names: &mut ValueNames,
+    ) {
         let hour = UnixMillis(i64::from(hour) * HOUR_MILLIS);
         rollups.reserve(counts.len());
         for ValueCount { slot, count } in counts {
@@ -329,7 +356,7 @@ impl Rollups {
             rollups.push(Rollup {
                 hour,
                 dimension,
-                value: self.with_value(dimension, slot.value(), |text| text.into()),
+                value: self.shared_value(dimension, slot.value(), names),
                 count: u64::from(*count),
             });
         }

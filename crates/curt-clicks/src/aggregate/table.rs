@@ -1,6 +1,7 @@
 //! Numbers for texts, links and attributions, so that a sum's key is a word.
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use curt_core::click_block::tags_bytes;
 use curt_core::{Attribution, ClickSubject, LinkId, LinkRef, OwnerId, PackedTags};
@@ -65,7 +66,7 @@ impl<T> Numbered<T> {
     }
 }
 
-impl Numbered<Box<str>> {
+impl Numbered<Arc<str>> {
     /// The text's number, and whether it is new.
     pub(super) fn number(&mut self, text: &str) -> (u32, bool) {
         let hash = self.hasher.hash_one(text);

@@ -70,7 +70,7 @@ mod tests {
             },
             from: 0,
             to: 1,
-            days: Vec::new(),
+            days: Vec::new().into(),
             blocks: Vec::new(),
         }
     }

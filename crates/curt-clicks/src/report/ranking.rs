@@ -131,7 +131,8 @@ mod tests {
                     count: 1_000_000,
                 }],
                 visitors: Sketch::new(),
-            }],
+            }]
+            .into(),
             blocks: Vec::new(),
         }
         .with_clicks(&clicks);

@@ -61,7 +61,7 @@ impl World {
             partition: partition(0),
             from: self.applied,
             to: self.applied + 1,
-            days: vec![day],
+            days: vec![day].into(),
             blocks: Vec::new(),
         };
         assert!(self.store.apply(flush).await.unwrap());

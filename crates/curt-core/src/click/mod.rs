@@ -4,6 +4,7 @@
 //! that reports know; days, weeks and months of any time zone are put together from hours.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::UnixMillis;
@@ -263,7 +264,8 @@ pub struct Rollup {
     /// Start of the hour.
     pub hour: UnixMillis,
     pub dimension: Dimension,
-    pub value: Box<str>,
+    /// Shared: most values are those of many subjects.
+    pub value: Arc<str>,
     pub count: u64,
 }
 

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::click::{Click, Day, SubjectDay};
@@ -132,8 +134,8 @@ pub struct ClickWindow {
     pub partition: StreamPartition,
     pub from: u64,
     pub to: u64,
-    /// A subject's day may come more than once.
-    pub days: Vec<SubjectDay>,
+    /// A subject's day may come more than once. Shared, because a window is given to the store again after a failure.
+    pub days: Arc<Vec<SubjectDay>>,
     /// Single clicks in the order in which they came, as they are stored.
     pub blocks: Vec<NewBlock>,
 }

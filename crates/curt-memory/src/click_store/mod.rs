@@ -52,7 +52,7 @@ impl ClickStore for MemoryClickStore {
             return Ok(false);
         }
         *position = flush.to;
-        for day in &flush.days {
+        for day in flush.days.iter() {
             tables.days.add(day).map_err(broken)?;
         }
         for block in &flush.blocks {
@@ -132,7 +132,7 @@ impl ClickReports for MemoryClickStore {
         let series = self.series(subject, dimension, range).await?;
         let mut counts = BTreeMap::<Box<str>, u64>::new();
         for sum in series {
-            let count = counts.entry(sum.value).or_default();
+            let count = counts.entry(Box::from(&*sum.value)).or_default();
             *count = count.saturating_add(sum.count);
         }
         Ok(Top::of(counts, limit))

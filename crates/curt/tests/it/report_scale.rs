@@ -154,7 +154,7 @@ async fn add(store: &dyn ClickStore, days: Vec<SubjectDay>, clicks: Vec<Click>) 
         partition: sample::partition(0),
         from,
         to: from + 1,
-        days,
+        days: days.into(),
         blocks: Vec::new(),
     }
     .with_clicks(&clicks);

@@ -153,8 +153,7 @@ impl<'a> DimensionValues<'a> {
 impl<'a> DayCounts<'a> {
     /// Counts rollups of the day, which may name a value of an hour more than once.
     pub(super) fn of(day: Day, rollups: &'a [Rollup]) -> Self {
-        let mut rollups: Vec<&Rollup> = rollups.iter().filter(|sum| sum.count > 0).collect();
-        rollups.sort_unstable_by_key(|sum| (sum.dimension as u8, &*sum.value));
+        let rollups = sort_rollups(rollups);
         let dimensions = rollups.chunk_by(|one, next| one.dimension == next.dimension);
         let counts = dimensions.map(|rollups| {
             let values = rollups.chunk_by(|one, next| one.value == next.value);
@@ -238,6 +237,35 @@ impl<'a> DayCounts<'a> {
         }
         bytes
     }
+}
+
+/// Encodes the counts of rollups of the day, as [`DayCounts::of`] would: most subjects of a window have few values, which
+/// need no tables.
+pub(super) fn encode_rollups(day: Day, rollups: &[Rollup]) -> Vec<u8> {
+    if rollups.len() > VALUES_PER_DAY_MAX {
+        return DayCounts::of(day, rollups).encode();
+    }
+    let sorted = sort_rollups(rollups);
+    let mut bytes = Vec::with_capacity(16 * (1 + sorted.len()));
+    bytes.push(EXACT);
+    let mut section = Vec::with_capacity(bytes.capacity());
+    for of_dimension in sorted.chunk_by(|one, next| one.dimension == next.dimension) {
+        section.clear();
+        for same in of_dimension.chunk_by(|one, next| one.value == next.value) {
+            put_value(&mut section, EXACT, &count_value(day, same));
+        }
+        bytes.push(of_dimension[0].dimension as u8);
+        push(&mut bytes, section.len() as u64);
+        bytes.extend_from_slice(&section);
+    }
+    bytes
+}
+
+/// By dimension and value, without those that counted nothing.
+fn sort_rollups(rollups: &[Rollup]) -> Vec<&Rollup> {
+    let mut rollups: Vec<&Rollup> = rollups.iter().filter(|sum| sum.count > 0).collect();
+    rollups.sort_unstable_by_key(|sum| (sum.dimension as u8, &*sum.value));
+    rollups
 }
 
 /// Adds up rollups of one value.

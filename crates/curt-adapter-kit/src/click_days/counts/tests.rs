@@ -139,3 +139,24 @@ fn up_to_the_bound_every_count_is_exact() {
     assert_eq!(decoded, counts);
     assert_eq!(read(&bytes).0[OTHER], 1, "one of the two with a count of 1");
 }
+
+proptest::proptest! {
+    /// The short way to encode a window's rollups writes what the long one does.
+    #[test]
+    fn rollups_are_encoded_as_counts_are(
+        rollups in proptest::collection::vec((0_u8..24, 0_usize..3, 0_u8..6, 0_u64..300), 0..60),
+    ) {
+        let day = Day::numbered(20_000);
+        let dimensions = [Dimension::Country, Dimension::Class, Dimension::City];
+        let rollups: Vec<Rollup> = rollups
+            .into_iter()
+            .map(|(hour, dimension, value, count)| Rollup {
+                hour: day.hour(hour),
+                dimension: dimensions[dimension],
+                value: format!("v{value}").into(),
+                count,
+            })
+            .collect();
+        proptest::prop_assert_eq!(encode_rollups(day, &rollups), DayCounts::of(day, &rollups).encode());
+    }
+}

@@ -30,7 +30,7 @@ impl Consumer<'_> {
                 partition,
                 from,
                 to: self.next,
-                days: aggregated.days,
+                days: aggregated.days.into(),
                 blocks: aggregated.blocks,
             },
         });

@@ -63,7 +63,7 @@ pub(crate) async fn apply(world: &World, days: Vec<SubjectDay>, clicks: Vec<Clic
         partition: partition(0),
         from,
         to: from + 1,
-        days,
+        days: days.into(),
         blocks: Vec::new(),
     }
     .with_clicks(&clicks);

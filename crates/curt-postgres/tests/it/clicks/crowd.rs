@@ -54,7 +54,7 @@ async fn servers_never_wait_in_a_circle_and_everything_counts_c1() {
                     partition: stream(number),
                     from,
                     to: from + 1,
-                    days: some_days(&mut random),
+                    days: some_days(&mut random).into(),
                     blocks: Vec::new(),
                 }
                 .with_clicks(&[click(&key(0), NOW)]);

@@ -25,7 +25,7 @@ async fn a_nul_is_counted_like_any_other_sign() {
         ..click("x", NOW)
     };
     let flush = ClickWindow {
-        days: vec![day],
+        days: vec![day].into(),
         blocks: Vec::new(),
         ..one_click(1, 0)
     }

@@ -32,7 +32,7 @@ async fn fill(clicks: &Clicks) {
             partition: stream(1),
             from,
             to: from + 1,
-            days: Vec::new(),
+            days: Vec::new().into(),
             blocks: Vec::new(),
         }
         .with_clicks(&numbers.map(made).map(with_own_texts).collect::<Vec<_>>());

@@ -76,7 +76,7 @@ pub(crate) fn one_click(server: u64, from: u64) -> ClickWindow {
         partition: stream(server),
         from,
         to: from + 1,
-        days: vec![counted(link("a")), counted(ClickSubject::Everything)],
+        days: vec![counted(link("a")), counted(ClickSubject::Everything)].into(),
         blocks: Vec::new(),
     }
     .with_clicks(&[click("a", NOW)])

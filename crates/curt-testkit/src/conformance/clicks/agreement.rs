@@ -66,7 +66,10 @@ impl History {
             partition,
             from: at + wrong,
             to: at + self.random.random_range(1..5),
-            days: (0..self.number(5)).map(|_| self.any_day()).collect(),
+            days: (0..self.number(5))
+                .map(|_| self.any_day())
+                .collect::<Vec<_>>()
+                .into(),
             blocks: Vec::new(),
         }
         .with_clicks(
@@ -206,7 +209,7 @@ impl History {
         let rollups = (0..self.number(12)).map(|_| Rollup {
             hour: self.any_time(),
             dimension: self.one_of(&Dimension::ALL),
-            value: self.any_value(),
+            value: self.any_value().into(),
             count: self.one_of(&[0, 1, 2, 300, u64::MAX / 2]),
         });
         let rollups = rollups.collect();

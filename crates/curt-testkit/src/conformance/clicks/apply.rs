@@ -36,7 +36,7 @@ fn whole(partition: StreamPartition, from: u64, to: u64) -> ClickWindow {
         partition,
         from,
         to,
-        days: vec![day],
+        days: vec![day].into(),
         blocks: Vec::new(),
     }
     .with_clicks(&[click("a", 5)])

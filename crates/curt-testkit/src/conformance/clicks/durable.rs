@@ -17,7 +17,8 @@ pub async fn survives_reopening_c1(folder: &Path, open: impl AsyncFn(&Path) -> P
         days: vec![SubjectDay {
             visitors: visitors(0..4),
             ..counted(link("a"), vec![sum(1, Dimension::Country, "DE", 2)])
-        }],
+        }]
+        .into(),
         blocks: Vec::new(),
     }
     .with_clicks(&[click("a", 5), click("b", 6)]);

@@ -67,7 +67,7 @@ async fn fill(store: &Port) -> Result<()> {
                 partition: partition(0),
                 from: 0,
                 to: 1,
-                days,
+                days: days.into(),
                 blocks: Vec::new(),
             }
             .with_clicks(&clicks.collect::<Vec<_>>()),
@@ -163,7 +163,7 @@ fn flush_of_clicks(from: u64, to: u64, clicks: Vec<curt_core::Click>) -> ClickWi
         partition: partition(0),
         from,
         to,
-        days: Vec::new(),
+        days: Vec::new().into(),
         blocks: Vec::new(),
     }
     .with_clicks(&clicks)

@@ -236,7 +236,7 @@ fn flush_of(from: u64, to: u64, days: Vec<SubjectDay>) -> ClickWindow {
         partition: partition(0),
         from,
         to,
-        days,
+        days: days.into(),
         blocks: Vec::new(),
     }
 }

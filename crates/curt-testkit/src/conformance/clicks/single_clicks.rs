@@ -21,7 +21,7 @@ async fn add(store: &Port, clicks: Vec<Click>) -> Result<()> {
                 partition: partition(0),
                 from,
                 to: from + 1,
-                days: Vec::new(),
+                days: Vec::new().into(),
                 blocks: Vec::new(),
             }
             .with_clicks(&clicks),

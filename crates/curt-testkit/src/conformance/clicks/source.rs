@@ -100,8 +100,16 @@ pub async fn shared_texts_come_back_with_their_records(mut stream: Written) -> R
     let number = |n: usize| format!("r{n}").into_bytes();
     // Each alone and together with others, once and often.
     let texts = |n: usize| -> [&[u8]; 5] {
-        let agent = if n % 3 == 0 { &agent[n % 7..] } else { &agent };
-        let referrer = if n % 2 == 0 { referrer.as_bytes() } else { b"" };
+        let agent = if n.is_multiple_of(3) {
+            &agent[n % 7..]
+        } else {
+            &agent
+        };
+        let referrer = if n.is_multiple_of(2) {
+            referrer.as_bytes()
+        } else {
+            b""
+        };
         [agent, referrer, b"de", b"", &b"utm_source=s"[n % 5..]]
     };
     let mut expected = Vec::new();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use curt_clicks::record;
+use curt_core::ports::SplitRecord;
 use curt_core::{Attribution, DomainId, UnixMillis};
 use curt_spool::{Spool, SpoolMetrics, SpoolSettings};
 use serde_json::json;
@@ -21,6 +22,9 @@ const VISITORS: u64 = 2;
 /// Of a segment's file.
 const HEADER_BYTES: usize = 64;
 const WORD_BYTES: usize = 8;
+/// Where in its first word a frame says what it is. Others hold texts that records share.
+const MARK_AT: usize = 3;
+const RECORD_MARK: u8 = 0xc1;
 
 #[test]
 fn dead_letters_are_kept_aside_while_redirects_go_on_and_all_others_are_counted() {
@@ -106,7 +110,7 @@ fn append_foreign_records(spool: &Path) -> Vec<(&'static str, u64)> {
     let mut writer = opened.take_writer(0).unwrap();
     let mut foreign = BTreeMap::<&'static str, u64>::new();
     for (reason, record) in records {
-        assert!(writer.write(&record));
+        assert!(writer.write(SplitRecord::whole(&record)));
         *foreign.entry(reason).or_default() += 1;
     }
     foreign.into_iter().collect()
@@ -140,8 +144,9 @@ fn damage_every_hundredth(spool: &Path) -> u64 {
         let mut bytes = fs::read(&path).unwrap();
         let mut at = HEADER_BYTES;
         while let Some(length) = payload_length(&bytes, at) {
-            seen += 1;
-            if seen % 100 == 50 {
+            let is_record = bytes[at + MARK_AT] == RECORD_MARK;
+            seen += u64::from(is_record);
+            if is_record && seen % 100 == 50 {
                 bytes[at + WORD_BYTES + length / 2] ^= 1;
                 damaged += 1;
             }
@@ -153,7 +158,7 @@ fn damage_every_hundredth(spool: &Path) -> u64 {
     damaged
 }
 
-/// Of the record whose first word is here; the lowest three bytes of it tell.
+/// Of the frame whose first word is here; the lowest three bytes of it tell.
 fn payload_length(bytes: &[u8], at: usize) -> Option<usize> {
     let word = bytes.get(at..)?.first_chunk::<WORD_BYTES>()?;
     let word = u64::from_le_bytes(*word);
