@@ -37,6 +37,7 @@ mod late_drops;
 mod map;
 mod metrics;
 mod partition;
+mod poll;
 mod segment;
 mod settings;
 mod shared_texts;

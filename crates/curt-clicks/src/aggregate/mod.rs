@@ -9,6 +9,7 @@
 
 mod click_rows;
 mod fact_numbers;
+mod groups;
 mod rollups;
 mod salts;
 mod subject_hours;

@@ -16,6 +16,7 @@ use curt_core::{
 use hashbrown::HashMap;
 
 use super::fact_numbers::{AgentNumbers, FactNumbers, ReferrerNumbers};
+use super::groups::Groups;
 use super::subject_hours::{SubjectHours, VALUE_NUMBER_MAX, ValueCount, ValueSlot};
 use super::table::{AttributedLink, AttributedRef, Attributions, Numbered, SubjectIndex};
 use crate::classify::{Agent, Code, Device, Facts, Referrer};
@@ -360,41 +361,6 @@ impl Rollups {
                 count: u64::from(*count),
             });
         }
-    }
-}
-
-/// Subjects that links count for: everything, owners, tags.
-struct Groups {
-    subjects: Vec<ClickSubject>,
-    /// By the number of an attribution, and behind them for clicks that have none.
-    members: Vec<Vec<SubjectIndex>>,
-    hours: SubjectHours,
-}
-
-impl Groups {
-    fn new(attributions: &Attributions) -> Self {
-        let mut groups = Self {
-            subjects: Vec::new(),
-            members: Vec::new(),
-            hours: SubjectHours::default(),
-        };
-        let mut known = HashMap::new();
-        let of_all = attributions.iter().map(|known| known.subjects());
-        for subjects in of_all.chain([vec![ClickSubject::Everything]]) {
-            let members = subjects.into_iter().map(|subject| {
-                *known.entry(subject).or_insert_with_key(|subject| {
-                    groups.subjects.push(subject.clone());
-                    SubjectIndex(u32::try_from(groups.subjects.len() - 1).unwrap_or(u32::MAX))
-                })
-            });
-            groups.members.push(members.collect());
-        }
-        groups
-    }
-
-    /// The place of an attribution's groups.
-    fn of(&self, attribution: Option<u32>) -> usize {
-        attribution.map_or(self.members.len() - 1, |number| number as usize)
     }
 }
 
