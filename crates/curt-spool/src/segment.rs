@@ -2,11 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::frame_reader::{FrameReader, ScannedItem};
+use super::settings::PAGE_BYTES;
 
 pub(super) const HEADER_LEN: usize = 64;
 pub(super) const HEADER_BYTES: u64 = HEADER_LEN as u64;
@@ -202,10 +204,32 @@ impl Segment {
         Ok(())
     }
 
+    /// Makes the bytes zero. Whole pages are given back to the file system, which writes nothing for that.
     fn write_zeros(&self, from: u64, to: u64) -> io::Result<()> {
-        for at in (from..to).step_by(ZEROS.len()) {
-            let bytes = to_usize((to - at).min(ZEROS.len() as u64));
-            self.file.write_all_at(&ZEROS[..bytes], at - self.first)?;
+        let (from, to) = (from - self.first, to - self.first);
+        let whole = from.next_multiple_of(PAGE_BYTES)..to / PAGE_BYTES * PAGE_BYTES;
+        if whole.is_empty() || !self.punch_hole(&whole)? {
+            return self.overwrite(from..to);
+        }
+        self.overwrite(from..whole.start)?;
+        self.overwrite(whole.end..to)
+    }
+
+    /// Says whether the file system can do it.
+    fn punch_hole(&self, range: &Range<u64>) -> io::Result<bool> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match fallocate(&self.file, flags, range.start, range.end - range.start) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn overwrite(&self, range: Range<u64>) -> io::Result<()> {
+        for at in range.clone().step_by(ZEROS.len()) {
+            let bytes = to_usize((range.end - at).min(ZEROS.len() as u64));
+            self.file.write_all_at(&ZEROS[..bytes], at)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::BACKEND;
 use super::frame::{PAYLOAD_BYTES_MAX, framed_bytes};
 use super::segment::{HEADER_BYTES, SEGMENT_BYTES_MAX};
 
-const PAGE_BYTES: u64 = 4_096;
+pub(super) const PAGE_BYTES: u64 = 4_096;
 /// Segments that each partition must be able to have: one that is written, one that is ready, and two to be read.
 const SEGMENTS_EACH_MIN: u64 = 4;
 const SEGMENT_BYTES_MIN: u64 = 128 * 1_024;

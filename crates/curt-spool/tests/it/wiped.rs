@@ -1,6 +1,7 @@
 //! What was counted is not kept: a record holds its visitor's address.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use curt_clicks::record::ClickRecord;
@@ -92,4 +93,26 @@ async fn a_text_that_came_once_is_wiped_and_a_common_one_is_stored_once() {
     drop((capture, spool));
     let found = drain(&world.open(), 0, records[49].offset + 1).await;
     assert_eq!(numbers(&found), rest, "texts before the wiped records");
+}
+
+/// Zeros that are written would be a third of all that clicks write.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wiped_is_given_back_to_the_disk() {
+    let world = World::new();
+    let spool = world.open();
+    let mut capture = open_capture(&spool, 0).unwrap();
+    for number in 0..5_000 {
+        record_surely(&mut capture, number);
+    }
+    let blocks = || fs::metadata(&world.segments()[0]).unwrap().blocks() * 512;
+    let before = blocks();
+    let records = drain(&spool, 0, 0).await;
+    commit_after(&spool, &records[4_899]).await;
+    let given_back = before - blocks();
+    let wiped = records[4_899].offset - records[0].offset;
+    assert!(given_back + 3 * 4_096 >= wiped, "{given_back} of {wiped}");
+    assert_eq!(
+        numbers(&drain(&spool, 0, 0).await),
+        (4_900..5_000).collect::<Vec<_>>()
+    );
 }
