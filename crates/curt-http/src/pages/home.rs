@@ -337,9 +337,9 @@ fn mistakes_of(problem: &Problem) -> Mistakes {
     let code = problem.code();
     let known = match code {
         ProblemCode::CredentialsMissing | ProblemCode::CredentialsInvalid => {
-            Some(("api_key", key_mistake(code)))
+            Some(("api_key", key_mistake(code).into()))
         }
-        ProblemCode::AliasTaken => Some(("alias", "This alias is taken. Choose another one.")),
+        ProblemCode::AliasTaken => Some(("alias", problem.body().detail)),
         _ => None,
     };
     let Some((field, why)) = known else {

@@ -24,6 +24,7 @@ mod pages;
 mod pages_account;
 mod pages_forms;
 mod pages_frame;
+mod pages_made;
 mod quota;
 mod repeat;
 mod semantics;
