@@ -42,6 +42,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 mod accounts;
+pub mod backup;
 mod clicks;
 mod cursor;
 mod decode;
@@ -83,7 +84,6 @@ const VERSION_MIN: i32 = 3_051_003;
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
-    settings: SqliteSettings,
     writer: Writer,
     readers: Readers,
     held: Mutex<OpenFile>,
@@ -100,18 +100,18 @@ impl Sqlite {
     /// Opens the file of links, accounts, minted keys and cursors; makes it and its folder when they are absent, and
     /// brings its tables up to date.
     pub fn open(path: impl AsRef<Path>, settings: SqliteSettings) -> PortResult<Arc<Self>> {
-        Self::open_as(&MAIN, path.as_ref(), settings)
+        Self::open_as(&MAIN, path.as_ref(), &settings)
     }
 
     /// Does the same for the file of clicks, which serves [`clicks`](Self::clicks) and nothing else.
     pub fn open_clicks(path: impl AsRef<Path>, settings: SqliteSettings) -> PortResult<Arc<Self>> {
-        Self::open_as(&CLICKS, path.as_ref(), settings)
+        Self::open_as(&CLICKS, path.as_ref(), &settings)
     }
 
     fn open_as(
         schema: &'static Schema,
         path: &Path,
-        settings: SqliteSettings,
+        settings: &SqliteSettings,
     ) -> PortResult<Arc<Self>> {
         const OP: &str = "open the data file";
         check_version()?;
@@ -121,7 +121,7 @@ impl Sqlite {
             Access::Command => None,
         };
         let failed = |error| port_error(OP, path, &error);
-        let connection = open_writer(path, &settings, schema).map_err(failed)?;
+        let connection = open_writer(path, settings, schema).map_err(failed)?;
         if !schema.pending(&connection, path)?.is_empty() {
             // The tables must not change under a running server.
             let guard = match lock.take() {
@@ -131,12 +131,11 @@ impl Sqlite {
             schema.migrate(&connection, path)?;
             lock = (settings.access == Access::Server).then_some(guard);
         }
-        let readers = Readers::open(path, &settings).map_err(failed)?;
-        let checkpointer = open_checkpointer(path, &settings).map_err(failed)?;
-        let (writer, thread) = Writer::start(connection, checkpointer, path, &settings, schema)?;
+        let readers = Readers::open(path, settings).map_err(failed)?;
+        let checkpointer = open_checkpointer(path, settings).map_err(failed)?;
+        let (writer, thread) = Writer::start(connection, checkpointer, path, settings, schema)?;
         Ok(Arc::new(Self {
             path: path.to_path_buf(),
-            settings,
             writer,
             readers,
             held: Mutex::new(OpenFile {
@@ -204,33 +203,6 @@ impl Sqlite {
         self.writer.stats()
     }
 
-    /// Writes a copy of the file as it is now to `to`, which must not exist yet. Reads and writes go on meanwhile.
-    pub async fn backup(&self, to: impl AsRef<Path>) -> PortResult<()> {
-        const OP: &str = "back up the data file";
-        let to = to.as_ref().to_path_buf();
-        if to.exists() {
-            return Err(PortError::new(
-                ErrorKind::Invalid,
-                BACKEND,
-                OP,
-                format!("{} exists: name a new file", to.display()),
-            ));
-        }
-        let path = self.path.clone();
-        let settings = self.settings.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            let connection = open_reader(&path, &settings)?;
-            connection.pragma_update(None, "query_only", false)?;
-            connection.execute("VACUUM INTO ?1", [to.to_string_lossy()])
-        });
-        let outcome = task.await.map_err(|error| {
-            PortError::new(ErrorKind::Bug, BACKEND, OP, "the copy broke off").with_source(error)
-        })?;
-        outcome
-            .map(drop)
-            .map_err(|error| port_error(OP, &self.path, &error))
-    }
-
     /// Finishes the writes that are queued, checkpoints the log and lets go of it. Called again: no change.
     pub async fn close(&self) {
         self.readers.close();
@@ -273,6 +245,12 @@ fn pending_as(schema: &'static Schema, path: &Path) -> PortResult<&'static [Migr
     )
 }
 
+/// The version of SQLite in this build.
+#[must_use]
+pub fn version() -> &'static str {
+    rusqlite::version()
+}
+
 fn check_version() -> PortResult<()> {
     let version = rusqlite::version_number();
     if version >= VERSION_MIN {
@@ -284,7 +262,7 @@ fn check_version() -> PortResult<()> {
         "start",
         format!(
             "SQLite {} can damage its file: build with 3.51.3 or later",
-            rusqlite::version()
+            crate::version()
         ),
     ))
 }

@@ -19,6 +19,9 @@ pub struct SqliteSettings {
     pub checkpoint_bytes: u64,
     /// The write-ahead log is made to start over at half this size, and cut back to nothing at all of it.
     pub wal_bytes_max: u64,
+    /// When nothing was written for this long, the whole log is checkpointed and cut back to nothing, so that the data
+    /// file alone holds every commit.
+    pub checkpoint_idle: Duration,
     /// How long to wait for another process that is writing.
     pub busy_timeout: Duration,
     /// Most pages that the file may have; `None`: as many as fit on the disk.
@@ -57,6 +60,7 @@ impl Default for SqliteSettings {
             mmap_bytes: 0,
             checkpoint_bytes: 8 << 20,
             wal_bytes_max: 64 << 20,
+            checkpoint_idle: Duration::from_secs(1),
             busy_timeout: Duration::from_secs(5),
             pages_max: None,
         }

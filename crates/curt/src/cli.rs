@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    api_key, audit, bench, check, completions, keys, link, man, migrate, serve, stats, user,
+    api_key, audit, backup, bench, check, completions, keys, link, man, migrate, serve, stats, user,
 };
 use crate::exit_code;
 
@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Check(check::Check),
     Migrate(migrate::Migrate),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
     User(user::UserCommand),
     ApiKey(api_key::ApiKeyCommand),
     Keys(keys::KeysCommand),

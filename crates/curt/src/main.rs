@@ -26,6 +26,7 @@ mod cli;
 mod click_health;
 mod clicks;
 mod clock_watch;
+mod collectors;
 mod commands;
 mod config;
 mod data;
@@ -38,6 +39,7 @@ mod pipe;
 mod preflight;
 mod private_files;
 mod roles;
+mod service_manager;
 mod supervisor;
 mod telemetry;
 mod wiring;
@@ -61,6 +63,8 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Check(check) => check.run(),
         Command::Migrate(migrate) => migrate.run(),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
         Command::User(user) => user.run(),
         Command::ApiKey(command) => command.run(),
         Command::Keys(keys) => keys.run(),

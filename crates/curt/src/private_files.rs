@@ -52,7 +52,7 @@ pub(crate) fn tighten(config: &Config) {
 }
 
 /// Files of the operator, which others may keep up to date.
-fn spared(config: &Config) -> Vec<PathBuf> {
+pub(crate) fn spared(config: &Config) -> Vec<PathBuf> {
     let blocklist = config.blocklist.as_ref().map(|list| &list.path);
     let clicks = config.clicks.as_ref();
     let countries = clicks.and_then(|clicks| clicks.countries.as_ref());

@@ -4,10 +4,13 @@
 //! log faster than a checkpoint ends, though, and a log starts over only when all of it has been checkpointed. So past
 //! half its largest size the writer checkpoints the rest itself, between two groups, as soon as that is little; and when
 //! readers still keep the log from starting over, it is truncated at its largest size.
+//!
+//! When nothing has been written for a while, the thread checkpoints everything and truncates the log: the data file of
+//! a quiet server is whole by itself, and a copy of it has every commit.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,15 +23,28 @@ use crate::settings::SqliteSettings;
 
 /// How long a truncating checkpoint may wait for readers; it is tried again later.
 const TRUNCATE_TIMEOUT: Duration = Duration::from_millis(100);
+/// Longest pause between tries to truncate the log of a file that nobody writes to.
+const IDLE_RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// Why nothing may be written any more, once that is so.
 pub(super) type Halted = Arc<OnceLock<Failure>>;
 
-/// Checkpoints so far, and the size of the log.
+/// Checkpoints so far, the size of the log, and how often something was written.
 #[derive(Debug, Default)]
 pub(super) struct WalCounters {
     pub(super) checkpoints: AtomicU64,
     pub(super) bytes: AtomicU64,
+    writes: AtomicU64,
+    /// Whether the log was truncated and nothing written since: then the thread waits without a timeout.
+    is_truncated: AtomicBool,
+}
+
+/// Why the thread is woken.
+enum Wake {
+    /// The log has grown enough for a checkpoint.
+    CheckpointDue,
+    /// It is no longer empty.
+    Written,
 }
 
 /// The writer's side.
@@ -41,7 +57,7 @@ pub(super) struct WalCheckpointer {
     truncate_tried_at: u64,
     busy_timeout: Duration,
     checkpoints: CheckpointRunner,
-    wake: SyncSender<()>,
+    wake: SyncSender<Wake>,
     thread: JoinHandle<()>,
 }
 
@@ -63,12 +79,12 @@ impl WalCheckpointer {
             counters,
             turn: Arc::default(),
         };
-        let of_thread = checkpoints.clone();
+        let (of_thread, idle) = (checkpoints.clone(), settings.checkpoint_idle);
         let thread = std::thread::Builder::new()
             .name("curt-sqlite-wal".to_owned())
             .spawn(move || {
                 lower_priority(nice);
-                checkpoint_when_woken(&checkpointer, &wakes, &of_thread);
+                checkpoint_when_woken(&checkpointer, &wakes, &of_thread, idle);
             })?;
         let truncate_pages = settings.wal_bytes_max / page_bytes;
         Ok(Self {
@@ -93,6 +109,10 @@ impl WalCheckpointer {
         counters
             .bytes
             .store(log.pages * self.page_bytes, Ordering::Relaxed);
+        counters.writes.fetch_add(1, Ordering::Relaxed);
+        if log.pages > 0 && counters.is_truncated.swap(false, Ordering::Relaxed) {
+            self.wake(Wake::Written);
+        }
         if log.pages < self.truncate_tried_at {
             self.truncate_tried_at = 0;
         }
@@ -108,15 +128,23 @@ impl WalCheckpointer {
         } else if log.pages >= self.restart_pages && little {
             self.checkpoints.checkpoint_passively(connection);
         } else if rest >= self.checkpoint_pages || (log.pages >= self.restart_pages && rest > 0) {
-            // The channel is full when the thread is at work and has been woken again already.
-            if self.wake.try_send(()).is_err() {
-                tracing::trace!(pages = log.pages, "checkpoint under way");
-            }
+            self.wake(Wake::CheckpointDue);
         }
     }
 
-    /// Ends the thread. SQLite checkpoints and removes the log itself when the last connection to the file is closed.
-    pub(super) fn finish(self) {
+    /// The channel is full when the thread is at work and has been woken again already.
+    fn wake(&self, wake: Wake) {
+        if self.wake.try_send(wake).is_err() {
+            tracing::trace!("checkpoint under way");
+        }
+    }
+
+    /// Ends the thread and truncates the log. SQLite itself does so, and removes it, only when the last connection to the
+    /// file is closed, which is not this one where a command ends beside a server.
+    pub(super) fn finish(self, connection: &Connection) {
+        if self.checkpoints.halted.get().is_none() {
+            self.truncate(connection);
+        }
         drop(self.wake);
         if self.thread.join().is_err() {
             tracing::error!(
@@ -139,16 +167,35 @@ impl WalCheckpointer {
 
 fn checkpoint_when_woken(
     connection: &Connection,
-    wakes: &Receiver<()>,
+    wakes: &Receiver<Wake>,
     checkpoints: &CheckpointRunner,
+    idle: Duration,
 ) {
-    while wakes.recv().is_ok() {
-        checkpoints.checkpoint_passively(connection);
+    let writes = || checkpoints.counters.writes.load(Ordering::Relaxed);
+    let (mut pause, mut seen) = (idle, writes());
+    loop {
+        match wakes.recv_timeout(pause) {
+            Ok(Wake::CheckpointDue) => checkpoints.checkpoint_passively(connection),
+            Ok(Wake::Written) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) if writes() == seen => {
+                pause = match checkpoints.truncate_idle(connection) {
+                    true => Duration::MAX,
+                    // A reader is in the way, or the disk is full: both may take long.
+                    false => (pause * 2).min(IDLE_RETRY_MAX),
+                };
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        (pause, seen) = (idle, writes());
     }
 }
 
 /// Size of the log, and how much of it the data file has.
 struct WalSize {
+    /// Whether readers or the writer kept the checkpoint from its end.
+    is_busy: bool,
     pages: u64,
     checkpointed: u64,
 }
@@ -180,10 +227,34 @@ impl CheckpointRunner {
         self.run(connection, "PRAGMA wal_checkpoint(TRUNCATE)");
     }
 
-    fn run(&self, connection: &Connection, sql: &str) {
-        if self.run_pragma(connection, sql).is_some() {
-            self.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+    /// Truncates the log of a file that is not written to, and returns whether nothing is left in it. Waits for
+    /// nobody: the passive checkpoint does the work beside a writer, so that what follows takes its lock for a moment
+    /// only, and a reader that stands in the way is left alone.
+    fn truncate_idle(&self, connection: &Connection) -> bool {
+        let Ok(_turn) = self.turn.try_lock() else {
+            return false;
+        };
+        // Before the checkpoint: a commit beside it must wake the thread again.
+        self.counters.is_truncated.store(true, Ordering::Relaxed);
+        let is_truncated = connection.busy_timeout(Duration::ZERO).is_ok()
+            && self
+                .run(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+                .is_some()
+            && self
+                .run(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+                .is_some_and(|log| !log.is_busy && log.pages == 0);
+        if is_truncated {
+            self.counters.bytes.store(0, Ordering::Relaxed);
+        } else {
+            self.counters.is_truncated.store(false, Ordering::Relaxed);
         }
+        is_truncated
+    }
+
+    fn run(&self, connection: &Connection, sql: &str) -> Option<WalSize> {
+        let log = self.run_pragma(connection, sql)?;
+        self.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        Some(log)
     }
 
     /// A failed checkpoint loses nothing: the log keeps what the data file does not have yet, and the next one tries
@@ -192,6 +263,7 @@ impl CheckpointRunner {
         let outcome = connection.prepare_cached(sql).and_then(|mut statement| {
             statement.query_row((), |row| {
                 Ok(WalSize {
+                    is_busy: row.get::<_, i64>(0)? != 0,
                     pages: row.get::<_, i64>(1)?.max(0).unsigned_abs(),
                     checkpointed: row.get::<_, i64>(2)?.max(0).unsigned_abs(),
                 })

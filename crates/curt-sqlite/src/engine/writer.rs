@@ -264,7 +264,7 @@ impl WriterThread {
                 }
             }
         }
-        log.finish();
+        log.finish(&self.connection);
     }
 
     fn commit(&self, mut group: Vec<Box<dyn Call>>) {

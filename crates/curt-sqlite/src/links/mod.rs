@@ -30,6 +30,11 @@ use super::disk;
 use super::engine::writer::Work;
 use super::failure::{BACKEND, disk_full};
 
+/// Reads how many live links a file has.
+pub(super) fn count_live(connection: &rusqlite::Connection) -> rusqlite::Result<u64> {
+    totals::read(connection).map(|counts| counts.live)
+}
+
 /// What the disk must have for creates to go on: about what a bulk of links takes in the write-ahead log.
 const FREE_BYTES_MIN: u64 = 1024 * 1024;
 

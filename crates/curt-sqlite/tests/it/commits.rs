@@ -9,7 +9,7 @@ use curt_core::limits::PAGE_LINKS_MAX;
 use curt_core::ports::LedgerForm;
 use curt_core::ports::{ListOrder, ListQuery};
 use curt_core::{Link, OwnerId};
-use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
+use curt_sqlite::{Access, Sqlite, SqliteSettings, Synchronous};
 use curt_testkit::sample::{NOW, SampleWrites, batch, key, keys, link};
 use curt_testkit::stop::Rendezvous;
 use rusqlite::Connection;
@@ -133,6 +133,72 @@ async fn the_log_is_cut_back_when_a_long_reader_ends() {
         insert_thousand(&db, n).await;
         n += 1;
     }
+}
+
+/// A copy of the data file alone, as `cp` makes one, has every commit when the server is quiet.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_of_a_quiet_server_is_whole_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("curt.db");
+    let wal = folder.path().join("curt.db-wal");
+    let settings = SqliteSettings {
+        checkpoint_idle: Duration::from_millis(20),
+        ..SqliteSettings::default()
+    };
+    let db = Sqlite::open(&path, settings).unwrap();
+    for round in 0..3_u64 {
+        for n in 0..5 {
+            let links = vec![link(&format!("r{round}n{n}"))];
+            let made = db.links().insert(links).await.unwrap();
+            assert_eq!(made, [true]);
+        }
+        // A reader in the way delays it, and is not disturbed.
+        let reader = (round == 1).then(|| {
+            let reader = Connection::open(&path).unwrap();
+            let begin = "BEGIN; SELECT count(*) FROM links;";
+            reader.execute_batch(begin).unwrap();
+            reader
+        });
+        if let Some(reader) = reader {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(wal.metadata().unwrap().len() > 0, "the reader needs it");
+            reader.execute_batch("COMMIT").unwrap();
+        }
+        let emptied = async {
+            while wal.metadata().unwrap().len() > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let emptied = tokio::time::timeout(Duration::from_secs(60), emptied).await;
+        emptied.expect("the log is truncated");
+        let copy = tempfile::tempdir().unwrap();
+        let copied = copy.path().join("curt.db");
+        std::fs::copy(&path, &copied).unwrap();
+        let copied = Sqlite::open(&copied, SqliteSettings::default()).unwrap();
+        let counts = copied.links().counts().await.unwrap();
+        assert_eq!(counts.live, (round + 1) * 5, "round {round}");
+        copied.close().await;
+    }
+}
+
+/// What a command changes beside a server is in the data file when it ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_beside_a_server_leaves_nothing_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("curt.db");
+    let wal = folder.path().join("curt.db-wal");
+    let server = Sqlite::open(&path, SqliteSettings::default()).unwrap();
+    let settings = SqliteSettings {
+        access: Access::Command,
+        ..SqliteSettings::default()
+    };
+    let command = Sqlite::open(&path, settings).unwrap();
+    let made = command.links().insert(vec![link("made")]).await.unwrap();
+    assert_eq!(made, [true]);
+    assert!(wal.metadata().unwrap().len() > 0);
+    command.close().await;
+    assert_eq!(wal.metadata().unwrap().len(), 0);
+    server.close().await;
 }
 
 fn everything(order: ListOrder) -> ListQuery {

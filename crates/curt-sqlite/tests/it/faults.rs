@@ -1,6 +1,7 @@
 //! What the SQLite adapter does when the machine does not do as it should.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use curt_core::ports::LedgerForm;
 use curt_core::ports::SeededDatabase;
 use curt_core::{ErrorKind, Link, PortError, UnixMillis};
+use curt_sqlite::backup::{DataFile, back_up, count_links, identify};
 use curt_sqlite::{Access, Sqlite, SqliteSettings, Synchronous};
 use curt_testkit::process::Guarded;
 use curt_testkit::sample::{SampleWrites, api_key, id, keys, link, user};
@@ -529,8 +531,14 @@ async fn a_backup_taken_while_open_is_a_whole_file() {
         .await
         .unwrap();
     let copy = folder.path().join("copy.db");
-    db.backup(&copy).await.unwrap();
-    assert_eq!(db.backup(&copy).await.unwrap_err().kind, ErrorKind::Invalid);
+    let data = folder.path().join("curt.db");
+    back_up(&data, &copy, |_, _| {}).unwrap();
+    let again = back_up(&data, &copy, |_, _| {}).unwrap_err();
+    assert_eq!(again.kind, ErrorKind::Invalid);
+    assert!(copy.exists(), "the first copy is untouched");
+    assert_eq!(copy.metadata().unwrap().mode() & 0o777, 0o600);
+    assert_eq!(identify(&copy).unwrap(), DataFile::Main);
+    assert_eq!(count_links(&copy).unwrap(), 1);
     add(&db.links(), "later").await;
 
     let copy = Sqlite::open(&copy, quick()).unwrap();

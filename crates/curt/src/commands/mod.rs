@@ -3,6 +3,7 @@
 mod accounts;
 pub(crate) mod api_key;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod check;
 mod client;

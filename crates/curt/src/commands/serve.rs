@@ -26,10 +26,11 @@ use crate::config::Config;
 use crate::health::LinkHealth;
 use crate::roles::{self, Role, Roles};
 use crate::supervisor::{Phase, Supervisor, phase};
+use crate::telemetry::AccessLogWriter;
 use crate::wiring::{Engines, KeyStores, PortErrors, Stores};
 use crate::{
-    account_tasks, first_start, health, lost_database, open_files, preflight, private_files,
-    telemetry,
+    account_tasks, collectors, first_start, health, lost_database, open_files, preflight,
+    private_files, service_manager, telemetry,
 };
 
 /// Serve links; every role by default, in one process
@@ -57,6 +58,11 @@ impl Serve {
         preflight::refuse(&config)?;
         refuse_taken_addresses(&config, &roles)?;
         telemetry::start(&config.log)?;
+        if !config.huge_pages
+            && let Err(error) = rustix::thread::disable_transparent_huge_pages(true)
+        {
+            tracing::debug!(%error, "huge pages not turned off");
+        }
         let connections_max = &mut config.http.server.connections_max;
         *connections_max = open_files::fit_connections(*connections_max);
         private_files::tighten(&config);
@@ -109,6 +115,7 @@ struct Running {
     registry: Arc<Registry>,
     /// What a process has that knows links.
     front: Option<Front>,
+    access_log: Option<AccessLogWriter>,
 }
 
 struct Front {
@@ -119,7 +126,7 @@ struct Front {
 }
 
 async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> anyhow::Result<()> {
-    let signals = Signals::listen()?;
+    let mut signals = Signals::listen()?;
     let mut running = match roles.need_links() {
         true => start(&config, &roles).await?,
         false => start_behind(&config, &roles)?,
@@ -136,10 +143,15 @@ async fn serve(config: Config, roles: Roles, ready_file: Option<PathBuf>) -> any
         }
     };
     let ended_early = tokio::select! {
-        () = signals.wait() => false,
+        () = signals.wait(running.access_log.as_ref()) => false,
         () = any_ended(&mut servers) => true,
     };
-    shut_down(&config, &running, stop, servers).await?;
+    service_manager::notify(service_manager::STOPPING);
+    let stopped = shut_down(&config, &running, stop, servers).await;
+    if let Some(log) = running.access_log.take() {
+        log.finish();
+    }
+    stopped?;
     anyhow::ensure!(!ended_early, "the server ended by itself; the log says why");
     Ok(())
 }
@@ -168,6 +180,7 @@ async fn listen(
         let captures = std::mem::take(&mut front.captures);
         let server = bind_public(config, front, &running.registry)?
             .with_captures(captures)
+            .with_access_log(front.app.access_log.clone())
             .with_limits(front.accounts.limits.clone());
         let address = server.local_addr();
         front.app.public.listening_on(address);
@@ -238,6 +251,8 @@ async fn start_front(
         link_metrics.clone(),
     );
     let accounts = stores.account_services(config)?;
+    collectors::register_process(&mut registry, &config.store);
+    collectors::register_accounts(&mut registry, &accounts);
     let (ready, http_metrics) = (starting(), HttpMetrics::register(&mut registry));
     keep_policy(config, &supervisor, &accounts, &policy, &ready).await?;
     let clock_guard = watch_clock(config, &stores, &supervisor, &ready, &mut registry).await;
@@ -251,7 +266,9 @@ async fn start_front(
         start_purge(config, &supervisor, ports, links, link_metrics);
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
+    let (access_log, writer) = telemetry::open_access_log(&config.log, &mut registry)?.unzip();
     let app = Arc::new(App {
+        access_log,
         clicks: clicks.router,
         click_rules: config.click_rules.rules.clone(),
         reports: clicks.reports,
@@ -279,6 +296,7 @@ async fn start_front(
             app,
             captures: clicks.workers,
         }),
+        access_log: writer,
     })
 }
 
@@ -354,6 +372,7 @@ async fn open_supply(
 fn start_behind(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut registry = Registry::default();
     let stores = KeyStores::open(config, &roles.description(), Access::Server)?;
+    collectors::register_process(&mut registry, &config.store);
     let metrics = KeyMetrics::register(&mut registry);
     let supply = KeySupply::open_behind(&config.keys, stores.keys, metrics)?;
     let supervisor = Supervisor::default();
@@ -374,6 +393,7 @@ fn start_behind(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
         http_metrics,
         registry: Arc::new(registry),
         front: None,
+        access_log: None,
     })
 }
 
@@ -460,6 +480,7 @@ async fn announce(
             .and_then(|()| std::fs::rename(&beside, path))
             .with_context(|| format!("could not write {}", path.display()))?;
     }
+    service_manager::notify(service_manager::READY);
     Ok(())
 }
 
@@ -515,6 +536,7 @@ async fn shut_down(
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -523,13 +545,18 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).context("could not listen for Ctrl-C")?,
             terminate: signal(SignalKind::terminate()).context("could not listen for SIGTERM")?,
+            hangup: signal(SignalKind::hangup()).context("could not listen for SIGHUP")?,
         })
     }
 
-    async fn wait(mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+    /// Waits for the end. SIGHUP ends nothing: it has the access log opened anew.
+    async fn wait(&mut self, access_log: Option<&AccessLogWriter>) {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hangup.recv() => access_log.into_iter().for_each(AccessLogWriter::reopen),
+            }
         }
     }
 }

@@ -133,6 +133,7 @@ fn sqlite(raw: &raw::Sqlite) -> Result<SqliteSettings, ConfigError> {
         mmap_bytes: bytes("sqlite.mmap", &raw.mmap)?,
         checkpoint_bytes: at("sqlite.checkpoint", units::size(&raw.checkpoint))?,
         wal_bytes_max: at("sqlite.wal_max", units::size(&raw.wal_max))?,
+        checkpoint_idle: positive("sqlite.checkpoint_idle", &raw.checkpoint_idle)?,
         busy_timeout: at("sqlite.busy_timeout", units::duration(&raw.busy_timeout))?,
         ..SqliteSettings::default()
     })

@@ -12,7 +12,9 @@
 mod abuse;
 mod alone;
 mod api;
+mod backup;
 mod clicks;
+mod deploy;
 mod durability;
 mod expiry;
 mod files;
@@ -20,6 +22,7 @@ mod full_disk;
 mod given_keys;
 mod lifecycle;
 mod metrics;
+mod operations;
 mod power_cut;
 mod preload;
 mod private_files;
