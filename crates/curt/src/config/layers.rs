@@ -3,7 +3,7 @@
 //! The default file holds every key, so it also says which keys exist and what type each has: a layer that names
 //! anything else, or gives another type, is refused with the key's full name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::{Table, Value};
 
@@ -90,6 +90,19 @@ fn syntax_error(name: &str, text: &str, problem: &toml::de::Error) -> String {
     format!("{name} is not valid TOML: line {line}, column {column}")
 }
 
+/// The variable for a setting: `CURT_SERVER_LISTEN` for `server.listen`.
+fn variable(key: &str) -> String {
+    format!("CURT_{}", key.replace('.', "_").to_uppercase())
+}
+
+/// The variables that are settings.
+pub(super) fn variables() -> BTreeSet<String> {
+    leaves(&defaults())
+        .into_keys()
+        .map(|key| variable(&key))
+        .collect()
+}
+
 /// Puts `CURT_…` variables over `settings`, as [`overlay_file`] does a file.
 pub(super) fn overlay_environment(
     settings: &mut Table,
@@ -97,12 +110,7 @@ pub(super) fn overlay_environment(
 ) -> Result<(), ConfigError> {
     let names: BTreeMap<String, String> = leaves(&defaults())
         .into_keys()
-        .map(|key| {
-            (
-                format!("CURT_{}", key.replace('.', "_").to_uppercase()),
-                key,
-            )
-        })
+        .map(|key| (variable(&key), key))
         .collect();
     let mut mistakes = ConfigError::none();
     for (variable, text) in environment {

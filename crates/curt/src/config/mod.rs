@@ -7,6 +7,7 @@ mod hint;
 mod layers;
 pub(crate) mod raw;
 mod resolved;
+mod secret_files;
 pub(crate) mod units;
 
 pub(crate) use layers::default_text;
@@ -128,7 +129,10 @@ impl Config {
             let laid = text.and_then(|text| layers::overlay_file(&mut settings, &text, &name));
             mistakes.note(laid);
         }
-        mistakes.note(layers::overlay_environment(&mut settings, environment));
+        let environment = secret_files::read_named(environment, &layers::variables());
+        mistakes.note(environment.and_then(|environment| {
+            layers::overlay_environment(&mut settings, environment.into_iter())
+        }));
         for assignment in &arguments.set {
             mistakes.note(layers::overlay_flag(&mut settings, assignment));
         }

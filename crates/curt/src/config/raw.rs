@@ -35,6 +35,7 @@ pub(crate) struct Server {
     pub(crate) own_hosts: Vec<String>,
     pub(crate) workers: u64,
     pub(crate) api_threads: u64,
+    pub(crate) huge_pages: bool,
     pub(crate) io_uring: bool,
     pub(crate) connections_max: u64,
     pub(crate) connections_per_address: u64,
@@ -83,6 +84,7 @@ pub(crate) struct Sqlite {
     pub(crate) reader_cache: String,
     pub(crate) mmap: String,
     pub(crate) checkpoint: String,
+    pub(crate) checkpoint_idle: String,
     pub(crate) wal_max: String,
     pub(crate) busy_timeout: String,
 }
@@ -316,4 +318,6 @@ pub(crate) struct Purge {
 pub(crate) struct Log {
     pub(crate) level: String,
     pub(crate) format: String,
+    pub(crate) access: String,
+    pub(crate) access_file: String,
 }

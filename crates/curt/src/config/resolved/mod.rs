@@ -12,7 +12,7 @@ use std::time::Duration;
 use curt_accounts::{AccountSettings, LimitSettings};
 use curt_core::limits::{PURGE_BATCH_MAX, TARGET_BYTES_MAX};
 use curt_core::{ClockGuardSettings, KeyRules, RedirectStatus};
-use curt_http::{HttpSettings, PrivateDenied};
+use curt_http::{AccessScope, HttpSettings, PrivateDenied};
 use curt_keys::KeySettings;
 use curt_links::resolve::NEGATIVE_TTL_MAX;
 use curt_links::{LinkSettings, PurgeSettings, ResolverSettings};
@@ -33,6 +33,7 @@ pub(crate) struct Config {
     pub(crate) http: HttpSettings,
     pub(crate) admin_listen: Option<std::net::SocketAddr>,
     pub(crate) api_threads: usize,
+    pub(crate) huge_pages: bool,
     pub(crate) store: StoreSettings,
     pub(crate) cache: ResolverSettings,
     pub(crate) keys: KeySettings,
@@ -60,6 +61,10 @@ pub(crate) struct BlocklistSettings {
 pub(crate) struct LogSettings {
     pub(crate) level: String,
     pub(crate) format: LogFormat,
+    /// `None`: requests are not logged.
+    pub(crate) access: Option<AccessScope>,
+    /// `None`: standard error.
+    pub(crate) access_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +93,7 @@ impl Config {
         Ok(Self {
             admin_listen: server::admin_listen(&raw.server, http.server.listen)?,
             api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,
+            huge_pages: raw.server.huge_pages,
             cache: ResolverSettings {
                 hides_private: http.redirect.private_denied == PrivateDenied::Hidden,
                 ..cache(&raw.cache, &store)?
@@ -300,6 +306,16 @@ fn log(raw: &raw::Log) -> Result<LogSettings, ConfigError> {
             "json" => LogFormat::Json,
             other => return at("log.format", Err(format!("{other:?}: use text or json"))),
         },
+        access: match raw.access.as_str() {
+            "off" => None,
+            "errors" => Some(AccessScope::Errors),
+            "all" => Some(AccessScope::All),
+            other => {
+                let why = format!("{other:?}: use off, errors or all");
+                return at("log.access", Err(why));
+            }
+        },
+        access_file: (!raw.access_file.is_empty()).then(|| PathBuf::from(&raw.access_file)),
     })
 }
 
