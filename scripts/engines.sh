@@ -27,6 +27,10 @@ packaged=(
   'MariaDB|have mariadbd|mariadb-server'
   'Memcached|have memcached|memcached'
   'HAProxy|have haproxy|haproxy'
+  'nginx|have nginx|nginx'
+  'Caddy|have caddy|caddy'
+  'curl|have curl|curl'
+  'systemd-analyze|have systemd-analyze|systemd'
   'openssl|have openssl|openssl'
   'Maven|have_all_jars || have mvn|maven'
 )

@@ -35,6 +35,7 @@ pub mod proxy;
 pub mod redis;
 mod shared;
 mod wait;
+pub mod web_proxy;
 pub mod zookeeper;
 
 pub use engine::Engine;
