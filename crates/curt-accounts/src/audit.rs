@@ -1,8 +1,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use curt_core::limits::{EMAIL_BYTES_MAX, PAGE_ACCOUNTS_MAX};
-use curt_core::names::event;
+use curt_core::names::{audit, event};
 use curt_core::ports::{Accounts, AuditEntry};
 use curt_core::{Clock, OwnerId, PortResult};
 
@@ -36,16 +37,24 @@ impl Origin {
 pub struct Audit {
     accounts: Arc<dyn Accounts>,
     clock: Arc<dyn Clock>,
+    sign_in_failures: AtomicU64,
 }
 
 impl Audit {
     pub fn new(accounts: Arc<dyn Accounts>, clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { accounts, clock })
+        Arc::new(Self {
+            accounts,
+            clock,
+            sign_in_failures: AtomicU64::new(0),
+        })
     }
 
     /// Records what was done. `action` is one of [`names::audit`](curt_core::names::audit). A failed write is logged
     /// and not returned: what was done is done, and its caller has to hear of that.
     pub async fn record(&self, origin: Origin, action: &'static str, subject: &str) {
+        if action == audit::SIGN_IN_FAILED {
+            self.sign_in_failures.fetch_add(1, Ordering::Relaxed);
+        }
         let subject = shorten(subject);
         let address = origin.address.map(|address| address.to_string());
         tracing::info!(
@@ -70,6 +79,12 @@ impl Audit {
                 "audit record not stored"
             );
         }
+    }
+
+    /// Returns how many passwords of users were wrong since the start.
+    #[must_use]
+    pub fn sign_in_failures(&self) -> u64 {
+        self.sign_in_failures.load(Ordering::Relaxed)
     }
 
     /// Up to `limit` entries with a number below `before`, newest first.

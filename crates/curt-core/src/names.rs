@@ -4,6 +4,8 @@
 pub mod metric {
     /// Redirects answered, by outcome: `hit`, `loaded`, `absent`, `gone`, `error`.
     pub const REDIRECTS: &str = "curt_redirects";
+    /// Time from reading the request for a live link to sending the redirect, seconds.
+    pub const REDIRECT_SECONDS: &str = "curt_redirect_seconds";
     /// Requests beyond `limits.misses_per_address`: answered with 429, and in no report.
     pub const MISSES_UNRECORDED: &str = "curt_misses_unrecorded";
     /// Requests that the API answered, by route, method and status.
@@ -87,8 +89,35 @@ pub mod metric {
     pub const CLICK_FLUSH_SECONDS: &str = "curt_click_flush_seconds";
     /// Bytes that the spool's files take.
     pub const SPOOL_BYTES: &str = "curt_spool_bytes";
-    /// Failures of an engine behind a port, by backend, operation and kind.
-    pub const PORT_ERRORS: &str = "curt_port_errors";
+    /// Failed calls of an engine, by backend, operation and kind.
+    pub const STORE_ERRORS: &str = "curt_store_errors";
+    /// Bytes of the files of embedded databases, by database (`links`, `clicks`, …) and file: `data`, `wal`.
+    pub const DATABASE_BYTES: &str = "curt_database_bytes";
+    /// Requests that a setting of `[limits]` refused, by limit: `create`, `redirect`, `miss`, `sign-in`, `sign-up`,
+    /// `password`, `link-password`, `password-link`.
+    pub const LIMIT_REFUSALS: &str = "curt_limit_refusals";
+    /// Sign-ins and password checks of users that failed.
+    pub const SIGN_IN_FAILURES: &str = "curt_sign_in_failures";
+    /// Expired links that the last look of the purge found, `purge.batch` at most; 0 when none is left.
+    pub const PURGE_BACKLOG: &str = "curt_purge_backlog";
+    /// Lines of the access log that were not written because it could not keep up.
+    pub const ACCESS_LOG_DROPPED: &str = "curt_access_log_dropped";
+    /// What runs: version, and the version of SQLite.
+    pub const BUILD: &str = "curt_build";
+    /// CPU time that the process has used, seconds.
+    pub const PROCESS_CPU_SECONDS: &str = "process_cpu_seconds";
+    /// Memory that the process holds, bytes.
+    pub const PROCESS_RESIDENT_BYTES: &str = "process_resident_memory_bytes";
+    /// Address space of the process, bytes.
+    pub const PROCESS_VIRTUAL_BYTES: &str = "process_virtual_memory_bytes";
+    /// Files and sockets that the process has open.
+    pub const PROCESS_OPEN_FDS: &str = "process_open_fds";
+    /// How many it may have open.
+    pub const PROCESS_MAX_FDS: &str = "process_max_fds";
+    /// Threads of the process.
+    pub const PROCESS_THREADS: &str = "process_threads";
+    /// When the process was started, seconds since 1970.
+    pub const PROCESS_START_SECONDS: &str = "process_start_time_seconds";
 }
 
 /// Log events: the `event` field of a structured log line. Noun, then past verb.
@@ -175,8 +204,10 @@ pub mod event {
     pub const CLOCK_JUMPED: &str = "clock_jumped";
     /// Files of the data folder were open to other users.
     pub const FILES_TIGHTENED: &str = "files_tightened";
-    /// An API request was answered.
+    /// A request was answered; a redirect only in the access log.
     pub const REQUEST_ANSWERED: &str = "request_answered";
+    /// The access log cannot be written.
+    pub const ACCESS_LOG_FAILED: &str = "access_log_failed";
     /// A request failed for a reason of ours: a store, a panic, load.
     pub const REQUEST_FAILED: &str = "request_failed";
     /// Connections cannot be accepted for now.

@@ -71,6 +71,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let reports = Arc::new(Reports::new(Arc::new(MemoryClickStore::new()), None));
     let app = Arc::new(App {
+        access_log: None,
         clicks: None,
         click_rules: ClickRules::built_in(),
         reports: Some(reports),

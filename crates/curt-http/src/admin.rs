@@ -25,11 +25,23 @@ pub fn router(app: Arc<App>, registry: Arc<Registry>) -> Router {
 /// The same for a process that serves no links.
 pub fn router_behind(ready: Arc<Readiness>, registry: Arc<Registry>) -> Router {
     Router::new()
+        .route("/", get(index))
+        .route("/health", get(health::operator_ready))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::operator_ready))
         .route("/health/create", get(health::operator_create))
         .with_state(ready)
         .merge(metrics_route(registry))
+}
+
+/// What an operator who does not know the paths is told.
+async fn index() -> &'static str {
+    "curt, for operators:\n\
+     /metrics         OpenMetrics, for Prometheus\n\
+     /health          may this process get requests, and if not, why (as /health/ready)\n\
+     /health/live     does it answer at all\n\
+     /health/ready    may it get redirects\n\
+     /health/create   may it get creates\n"
 }
 
 /// `/metrics` alone, for servers that show it beside the links.

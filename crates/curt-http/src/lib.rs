@@ -7,11 +7,13 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 #![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
+mod access_log;
 pub mod admin;
 pub mod api;
 mod body_budget;
 mod body_rate;
 mod caller;
+mod latency;
 pub mod metrics;
 mod openapi;
 mod pages;
@@ -25,6 +27,7 @@ pub mod settings;
 pub mod state;
 mod tasks;
 
+pub use access_log::{AccessEntry, AccessLog, AccessScope};
 pub use body_budget::BodyBudget;
 pub use metrics::HttpMetrics;
 pub use pages::PageSettings;

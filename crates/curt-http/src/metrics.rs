@@ -10,6 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::latency::LatencyHistogram;
+
 /// Bounds of the request-time histogram, seconds: a cached answer takes well under a millisecond, a group commit a
 /// few, and the longest deadline is ten seconds.
 const SECONDS_BUCKETS: [f64; 12] = [
@@ -20,6 +22,7 @@ const SECONDS_BUCKETS: [f64; 12] = [
 #[derive(Clone, Debug)]
 pub struct HttpMetrics {
     pub redirects: Family<RedirectLabels, Counter>,
+    pub redirect_seconds: LatencyHistogram,
     pub misses_unrecorded: Counter,
     pub requests: Family<RequestLabels, Counter>,
     pub request_seconds: Family<RouteLabels, Histogram>,
@@ -38,6 +41,11 @@ impl HttpMetrics {
             metric::REDIRECTS,
             "Redirects answered, by outcome",
             metrics.redirects.clone(),
+        );
+        registry.register(
+            metric::REDIRECT_SECONDS,
+            "Time from reading a request for a live link to sending the redirect, seconds; answers that are sent together count as the slowest of them",
+            metrics.redirect_seconds.clone(),
         );
         registry.register(
             metric::MISSES_UNRECORDED,
@@ -87,6 +95,7 @@ impl HttpMetrics {
     pub fn unregistered() -> Self {
         Self {
             redirects: Family::default(),
+            redirect_seconds: LatencyHistogram::default(),
             misses_unrecorded: Counter::default(),
             requests: Family::default(),
             request_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS_BUCKETS)),

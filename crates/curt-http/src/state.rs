@@ -9,6 +9,7 @@ use curt_clicks::report::Reports;
 use curt_core::{Clock, PortResult};
 use curt_links::{LinkOperations, LinkPolicy, Links, Resolver};
 
+use crate::access_log::AccessLog;
 use crate::body_budget::BodyBudget;
 use crate::metrics::HttpMetrics;
 use crate::readiness::Readiness;
@@ -25,6 +26,8 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     pub settings: HttpSettings,
     pub metrics: HttpMetrics,
+    /// `None`: requests are not logged.
+    pub access_log: Option<Arc<AccessLog>>,
     pub ready: Arc<Readiness>,
     /// What request bodies may hold.
     pub bodies: Arc<BodyBudget>,

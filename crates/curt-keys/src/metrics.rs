@@ -49,7 +49,7 @@ impl KeyMetrics {
         let metrics = Self::default();
         registry.register(
             metric::KEYS,
-            "Keys of the whole installation by stage, as this process sees it (K-2)",
+            "Keys of the whole installation by stage, as this process sees it",
             metrics.keys.clone(),
         );
         registry.register(
@@ -59,7 +59,7 @@ impl KeyMetrics {
         );
         registry.register(
             metric::KEYS_UNBALANCED,
-            "Keys that are found more often than they were made, confirmed over several looks (K-2)",
+            "Keys that are found more often than they were made, confirmed over several looks",
             metrics.surplus.clone(),
         );
         registry.register(

@@ -2,6 +2,7 @@ use curt_core::KeyOrigin;
 use curt_core::names::metric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 type ByLabel = Family<[(&'static str, &'static str); 1], Counter>;
@@ -13,6 +14,7 @@ pub struct LinkMetrics {
     pub(crate) edited: Counter,
     pub(crate) deleted: Counter,
     purged: ByLabel,
+    pub(crate) purge_backlog: Gauge,
 }
 
 impl LinkMetrics {
@@ -33,6 +35,11 @@ impl LinkMetrics {
             metric::LINKS_PURGED,
             "Links purged after expiry, by how",
             metrics.purged.clone(),
+        );
+        registry.register(
+            metric::PURGE_BACKLOG,
+            "Expired links that the last look of the purge found, purge.batch at most; 0 when none is left",
+            metrics.purge_backlog.clone(),
         );
         metrics
     }

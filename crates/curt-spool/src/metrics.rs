@@ -43,7 +43,7 @@ impl Collector for Watched {
         let core = self.0.get().and_then(Weak::upgrade);
         let counts = core.map_or_else(SpoolCounts::default, |core| core.counts());
         let captured = ConstCounter::new(counts.captured);
-        let help = "Clicks written to the spool";
+        let help = "Clicks written to the spool.";
         captured.encode(encoder.encode_descriptor(
             metric::CLICKS_CAPTURED,
             help,
@@ -53,18 +53,18 @@ impl Collector for Watched {
         by_reason(
             &mut encoder,
             metric::CLICKS_DROPPED,
-            "Clicks that found no room in the spool, by reason",
+            "Clicks that found no room in the spool, by reason.",
             &counts.dropped_by_reason(),
         )?;
         let dead_letters: Vec<_> = counts.dead_letters.into_iter().collect();
         by_reason(
             &mut encoder,
             metric::CLICK_DEAD_LETTERS,
-            "Click records that cannot be read, by reason",
+            "Click records that cannot be read, by reason.",
             &dead_letters,
         )?;
         let bytes = ConstGauge::new(i64::try_from(counts.bytes).unwrap_or(i64::MAX));
-        let help = "Bytes that the spool's files take";
+        let help = "Bytes that the spool's files take.";
         bytes.encode(encoder.encode_descriptor(
             metric::SPOOL_BYTES,
             help,

@@ -6,6 +6,7 @@ mod redirections;
 mod settings;
 mod throttled;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,6 +62,7 @@ pub struct Limits {
     throttled: ThrottledAddresses,
     /// So that an outage is logged once and not once per click.
     failing: AtomicBool,
+    refusals: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Limits {
@@ -80,6 +82,7 @@ impl Limits {
             known: KnownAddresses::default(),
             throttled: ThrottledAddresses::default(),
             failing: AtomicBool::new(false),
+            refusals: Mutex::default(),
         })
     }
 
@@ -244,7 +247,19 @@ impl Limits {
         let asked = buckets.as_ports();
         let replies = self.quotas.take(&asked, count).await?;
         let rules = asked.iter().map(|bucket| bucket.rule);
-        Ok(tightest(name, rules.zip(replies)))
+        let decision = tightest(name, rules.zip(replies));
+        if decision.is_some_and(|decision| !decision.granted) {
+            let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+            *refusals.entry(name).or_default() += 1;
+        }
+        Ok(decision)
+    }
+
+    /// Returns how often each [`policy`] has refused something since the start; those that never did are not in it.
+    #[must_use]
+    pub fn refusals(&self) -> BTreeMap<&'static str, u64> {
+        let refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.clone()
     }
 
     async fn take_or_pass(&self, name: &'static str, buckets: &Buckets) -> Option<Decision> {

@@ -3,25 +3,30 @@
 //! It gives the request an id, catches panics, shows problems as pages to browsers, sets the headers that nothing may
 //! leave without, deals with what is [left](super::leftover) of the body, and counts.
 
+use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use curt_core::limits::HTTP_URI_BYTES_MAX;
 use curt_core::names::event;
 use futures_util::FutureExt;
 use http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
-    VARY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, REFERER, REFERRER_POLICY,
+    STRICT_TRANSPORT_SECURITY, USER_AGENT, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tokio::time::Instant;
 use tracing::Instrument;
+use tracing::field::Empty;
 
 use super::leftover::SharedBody;
+use crate::access_log::{AccessEntry, shortened};
+use crate::caller::{KnownUser, address};
 use crate::metrics::{RequestLabels, RouteLabels};
 use crate::pages::{self, PageRequest, negotiate::prefers_html};
 use crate::problem::{Problem, ProblemCode};
@@ -31,9 +36,16 @@ use crate::state::App;
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_BYTES_MAX: usize = 128;
 const UNMATCHED: &str = "unmatched";
+/// The route that links are followed at.
+const KEY_ROUTE: &str = "/{key}";
 
-pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn observe(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let started = Instant::now();
+    let asked = AskedFor::new(&app, &mut request);
     let id = request_id(request.headers());
     let method = request.method().clone();
     let route = request
@@ -43,7 +55,7 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
         .to_owned();
     // What is logged below the handlers carries the id too.
     let request_id = id.to_str().unwrap_or_default();
-    let span = tracing::error_span!("request", request_id, route);
+    let span = tracing::error_span!("request", request_id, route, user = Empty);
     let mut response = answer(&app, request, next).instrument(span.clone()).await;
 
     let status = response.status().as_u16();
@@ -51,11 +63,19 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
         tracing::debug!(
             event = event::REQUEST_ANSWERED,
             method = method_name(&method),
+            path = &*asked.path,
+            address = %asked.address,
             status,
-            micros = started.elapsed().as_micros(),
+            micros = micros(started.elapsed()),
             "request answered"
         );
     });
+    if let Some(log) = &app.access_log
+        && log.wants(status)
+        && !(status < 400 && is_for_operators(&route))
+    {
+        log.record(asked.entry(&app, method_name(&method), status, started, &id));
+    }
     response.headers_mut().insert(X_REQUEST_ID, id);
     if app.settings.is_secure() {
         let secure = HeaderValue::from_static(SECURE_ONLY);
@@ -65,6 +85,67 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
     }
     count(&app, route, &method, status, started);
     response
+}
+
+/// What is logged of a request, taken from it before a handler has it.
+struct AskedFor {
+    path: Box<str>,
+    address: IpAddr,
+    user: KnownUser,
+    agent: Box<str>,
+    referrer: Box<str>,
+}
+
+impl AskedFor {
+    fn new(app: &App, request: &mut Request) -> Self {
+        let user = KnownUser::default();
+        request.extensions_mut().insert(user.clone());
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let forwarded = request.headers();
+        let text = |name: HeaderName| {
+            let is_logged = app.access_log.is_some();
+            let value = request.headers().get(name).filter(|_| is_logged);
+            value.map_or_else(Box::default, |value| shortened(value.as_bytes()))
+        };
+        Self {
+            path: shortened(request.uri().path().as_bytes()),
+            address: address::of_headers(peer, forwarded, &app.settings.api.trusted_proxies),
+            agent: text(USER_AGENT),
+            referrer: text(REFERER),
+            user,
+        }
+    }
+
+    fn entry(
+        self,
+        app: &App,
+        method: &'static str,
+        status: u16,
+        started: Instant,
+        id: &HeaderValue,
+    ) -> AccessEntry {
+        AccessEntry {
+            at: app.clock.now(),
+            method,
+            path: self.path,
+            status,
+            address: self.address,
+            user: self.user.get(),
+            elapsed: started.elapsed(),
+            agent: self.agent,
+            referrer: self.referrer,
+            request_id: id.to_str().ok().map(Into::into),
+        }
+    }
+}
+
+/// Checks and scrapes come every second, and are no news while they succeed.
+fn is_for_operators(route: &str) -> bool {
+    route.starts_with("/health") || route == "/metrics"
+}
+
+fn micros(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
 }
 
 async fn answer(app: &App, request: Request, next: Next) -> Response {
@@ -162,6 +243,10 @@ fn count(app: &App, route: String, method: &Method, status: u16, started: Instan
         status,
     };
     app.metrics.requests.get_or_create(&labels).inc();
+    // Links that workers do not answer from their copies: private ones, those with limits.
+    if route == KEY_ROUTE && (300..400).contains(&status) {
+        app.metrics.redirect_seconds.observe(started.elapsed());
+    }
     app.metrics
         .request_seconds
         .get_or_create(&RouteLabels { route })

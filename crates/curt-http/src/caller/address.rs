@@ -4,8 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::extract::ConnectInfo;
-use http::HeaderValue;
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
@@ -13,9 +13,16 @@ const X_FORWARDED_FOR: &str = "x-forwarded-for";
 const HOPS_MAX: usize = 32;
 
 pub(crate) fn of(parts: &Parts, trusted: &[IpNet]) -> IpAddr {
-    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+    of_headers(parts.extensions.get(), &parts.headers, trusted)
+}
+
+pub(crate) fn of_headers(
+    peer: Option<&ConnectInfo<SocketAddr>>,
+    headers: &HeaderMap,
+    trusted: &[IpNet],
+) -> IpAddr {
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let lines = parts.headers.get_all(X_FORWARDED_FOR);
+    let lines = headers.get_all(X_FORWARDED_FOR);
     let lines: Vec<_> = lines.iter().map(HeaderValue::as_bytes).collect();
     nearest(peer, lines.iter().rev().copied(), trusted)
 }

@@ -11,7 +11,7 @@ pub(crate) mod site;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::FromRequestParts;
 use curt_accounts::{Guess, Origin, Principal};
@@ -39,6 +39,23 @@ pub(crate) struct Caller {
     browser: Option<String>,
     site: SendingSite,
     changes: bool,
+    known_user: KnownUser,
+}
+
+/// Tells the outermost layer who a request acts for, once that is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownUser(Arc<OnceLock<OwnerId>>);
+
+impl KnownUser {
+    fn tell(&self, user: OwnerId) {
+        if self.0.set(user).is_ok() {
+            tracing::Span::current().record("user", user.0);
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<OwnerId> {
+        self.0.get().copied()
+    }
 }
 
 #[derive(Clone)]
@@ -66,6 +83,7 @@ impl Caller {
             browser: cookie::browser(&parts.headers, base).map(str::to_owned),
             site: SendingSite::from_headers(&parts.headers, base),
             changes: !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS),
+            known_user: parts.extensions.get().cloned().unwrap_or_default(),
         }
     }
 
@@ -84,8 +102,10 @@ impl Caller {
         };
         if let Some(token) = token {
             let principal = app.accounts.api_keys.authenticate(token).await?;
-            let invalid = || Problem::new(ProblemCode::CredentialsInvalid);
-            return principal.map(Some).ok_or_else(invalid);
+            let principal =
+                principal.ok_or_else(|| Problem::new(ProblemCode::CredentialsInvalid))?;
+            self.known_user.tell(principal.user);
+            return Ok(Some(principal));
         }
         self.session(app).await
     }
@@ -98,6 +118,9 @@ impl Caller {
         let principal = app.accounts.users.authenticate_session(token).await?;
         if principal.is_some() && self.changes && self.site != SendingSite::Own {
             return Err(Problem::new(ProblemCode::CrossSite));
+        }
+        if let Some(principal) = &principal {
+            self.known_user.tell(principal.user);
         }
         Ok(principal)
     }

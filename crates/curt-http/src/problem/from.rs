@@ -9,7 +9,7 @@ use super::{InvalidField, Problem, ProblemCode};
 use crate::api::{REPLAYED, revision::etag};
 use crate::rate_limit;
 
-/// One line per kind of failure and ten seconds; `curt_port_errors_total` counts all.
+/// One line per kind of failure and ten seconds; `curt_store_errors_total` counts all.
 static FAILURES: RepeatLimiter = RepeatLimiter::new();
 
 impl Problem {

@@ -46,6 +46,7 @@ use self::limit::ConnectionLimit;
 pub use self::listener::probe;
 pub use self::router_server::RouterServer;
 use self::stop::StopSteps;
+use crate::access_log::AccessLog;
 use crate::metrics::{CutReason, HttpMetrics};
 use crate::redirect::RedirectFields;
 use crate::redirect::fast::{self, WorkerParts};
@@ -64,6 +65,7 @@ pub struct Server {
     trusted_proxies: Arc<[IpNet]>,
     captures: Vec<Capture>,
     account_limits: Option<Arc<Limits>>,
+    access_log: Option<Arc<AccessLog>>,
 }
 
 /// How a server ended.
@@ -99,6 +101,7 @@ impl Server {
             trusted_proxies: settings.api.trusted_proxies.as_slice().into(),
             captures: Vec::new(),
             account_limits: None,
+            access_log: None,
         })
     }
 
@@ -113,6 +116,13 @@ impl Server {
     #[must_use]
     pub fn with_limits(mut self, limits: Arc<Limits>) -> Self {
         self.account_limits = Some(limits);
+        self
+    }
+
+    /// Has the workers log redirects; the router logs what it answers itself.
+    #[must_use]
+    pub fn with_access_log(mut self, log: Option<Arc<AccessLog>>) -> Self {
+        self.access_log = log;
         self
     }
 
@@ -160,6 +170,7 @@ impl Server {
                 trusted_proxies: Arc::clone(&self.trusted_proxies),
                 capture: captures.next(),
                 account_limits: self.account_limits.clone(),
+                access_log: self.access_log.clone(),
             };
             ends.push(start_worker(number, parts, steps.clone()));
         }

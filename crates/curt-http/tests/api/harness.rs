@@ -158,6 +158,7 @@ impl World {
         let [key, stranger, revoked] = add_people(&accounts, &services).await;
         let ready = Readiness::new();
         let app = Arc::new(App {
+            access_log: None,
             clicks: None,
             click_rules: ClickRules::built_in(),
             reports,

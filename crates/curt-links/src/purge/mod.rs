@@ -142,6 +142,8 @@ impl Purger {
             return Ok(Pass::Short);
         };
         let expired = self.ports.index.expired(now, self.settings.batch).await?;
+        let backlog = i64::try_from(expired.len()).unwrap_or(i64::MAX);
+        self.metrics.purge_backlog.set(backlog);
         let purged = self.purge(&expired, "schedule").await?;
         Ok(Pass::of(expired.len(), purged, self.settings.batch))
     }

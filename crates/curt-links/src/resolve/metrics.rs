@@ -65,12 +65,12 @@ impl Collector for CacheSize {
         for (name, help, value) in [
             (
                 metric::CACHE_BYTES,
-                "Bytes that the process's cache holds",
+                "Bytes that the process's cache holds.",
                 bytes,
             ),
             (
                 metric::CACHE_LINKS,
-                "Links that the process's cache holds",
+                "Links that the process's cache holds.",
                 links,
             ),
         ] {

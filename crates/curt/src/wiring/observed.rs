@@ -32,7 +32,7 @@ impl PortErrors {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let errors = Self::default();
         registry.register(
-            metric::PORT_ERRORS,
+            metric::STORE_ERRORS,
             "Failures of an engine, by backend, operation and kind",
             errors.counts.clone(),
         );
@@ -171,7 +171,7 @@ mod tests {
         let counted = shown.lines().filter(|line| !line.starts_with('#'));
         let counted: Vec<&str> = counted.collect();
         assert_eq!(counted.len(), 1, "{shown}");
-        assert!(counted[0].starts_with("curt_port_errors_total{backend=\"memory\""));
+        assert!(counted[0].starts_with("curt_store_errors_total{backend=\"memory\""));
         assert!(counted[0].ends_with("kind=\"invalid\"} 1"), "{shown}");
     }
 }

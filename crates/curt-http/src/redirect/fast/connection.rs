@@ -9,6 +9,7 @@ use std::mem::{self, MaybeUninit};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use axum::extract::ConnectInfo;
 use curt_accounts::ConstantTime;
@@ -49,7 +50,7 @@ pub(crate) struct Connection {
 enum Next {
     Read,
     /// Answer what is in `carry`, the first request with this link if there is one.
-    Answer(Option<ServedLink>),
+    Answer(Option<LoadedLink>),
     Load(Key, GetFrame),
     /// Have the router answer the first request in `carry`.
     Route(GetFrame),
@@ -58,6 +59,12 @@ enum Next {
     Linger,
     Close,
     Cut(CutReason),
+}
+
+/// A link from the store, and when it was asked for.
+struct LoadedLink {
+    link: ServedLink,
+    asked: Instant,
 }
 
 /// Serves the connection until it is closed or handed over. It counts as open from this call on, and not from the first
@@ -168,14 +175,15 @@ impl Connection {
         worker: &Worker,
         scratch: &mut Scratch,
         filled: usize,
-        mut loaded: Option<ServedLink>,
+        mut loaded: Option<LoadedLink>,
     ) {
         let now = worker.clock.now();
         scratch.heads.refresh(now);
         let mut outbox = worker.outbox.borrow_mut();
+        let began = outbox.begin_round();
         let output = outbox.open();
         let before = output.len();
-        let mut done = 0;
+        let (mut done, mut hits, mut asked) = (0, 0, None);
         self.next = loop {
             if done == filled {
                 break Next::Read;
@@ -196,7 +204,10 @@ impl Connection {
                 break Next::Route(get.frame());
             }
             let found = match loaded.take() {
-                Some(hit) => Some((hit, RedirectOutcome::Loaded)),
+                Some(loaded) => {
+                    asked = Some(loaded.asked);
+                    Some((loaded.link, RedirectOutcome::Loaded))
+                }
                 None => worker
                     .resolver
                     .cached(link(get.key), now)
@@ -212,6 +223,10 @@ impl Connection {
             worker.capture(&get, &hit, self.peer, now);
             redirect(output, &scratch.heads, &get, &hit, closes, now);
             worker.tally.count(outcome);
+            if let Some(log) = &worker.access_log {
+                worker.log_access(log, &get, &hit, self.peer, asked.unwrap_or(began));
+            }
+            hits += u64::from(outcome == RedirectOutcome::Hit);
             if closes && done == filled {
                 break Next::Close;
             }
@@ -225,8 +240,14 @@ impl Connection {
         let answered = output.len() > before;
         // First, because an answer that cannot be sent at once gives the client another deadline.
         self.keep(&scratch.input[done..filled], done > 0);
+        if let Some(asked) = asked {
+            outbox.count_loaded(asked);
+        }
         if answered {
+            outbox.count_redirects(hits);
             outbox.address(&self.socket);
+        } else {
+            outbox.end_unused_round();
         }
         if !matches!(self.next, Next::Read) {
             outbox.flush();
@@ -261,9 +282,9 @@ impl Connection {
     /// Loads the link; the router answers unless it is live.
     async fn load(&mut self, worker: &Worker, key: &Key, frame: GetFrame) -> Next {
         self.socket.slot.enter(Phase::Elsewhere);
-        let begun = ConstantTime::begin();
+        let (begun, asked) = (ConstantTime::begin(), Instant::now());
         match worker.resolver.resolve(link(key.as_str())).await {
-            Ok(Resolution::Live(hit)) => Next::Answer(Some(hit)),
+            Ok(Resolution::Live(link)) => Next::Answer(Some(LoadedLink { link, asked })),
             resolution => {
                 let resolved = Resolved { resolution, begun };
                 self.ask_router(worker, frame, Some(resolved)).await

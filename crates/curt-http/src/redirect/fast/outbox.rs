@@ -6,9 +6,11 @@
 
 use std::rc::Rc;
 use std::task::Waker;
+use std::time::Instant;
 
 use super::client_socket::ClientSocket;
 use super::response_sender::ResponseSender;
+use crate::latency::{LatencyHistogram, LatencyTally};
 
 /// Answers that are collected before they are written, whatever else is there to read.
 pub(crate) const OUTBOX_BYTES_MAX: usize = 64 * 1_024;
@@ -22,6 +24,11 @@ pub(crate) struct Outbox {
     /// The task that ends the round, unless it has been told already.
     closer: Option<Waker>,
     response_sender: ResponseSender,
+    /// When the first request of the round was read.
+    began: Option<Instant>,
+    /// Redirects from the cache in this round.
+    redirects: u64,
+    latency: LatencyTally,
 }
 
 impl Outbox {
@@ -38,6 +45,33 @@ impl Outbox {
         let owned = self.owners.last().map_or(0, |(_, end)| *end);
         self.bytes.truncate(owned);
         &mut self.bytes
+    }
+
+    /// Returns when the round began: with this request, if it is the first.
+    pub(crate) fn begin_round(&mut self) -> Instant {
+        *self.began.get_or_insert_with(Instant::now)
+    }
+
+    /// Takes [`begin_round`](Self::begin_round) back when there is nothing to send.
+    pub(crate) fn end_unused_round(&mut self) {
+        if self.owners.is_empty() {
+            self.began = None;
+        }
+    }
+
+    /// Counts redirects from the cache among the bytes that [`address`](Self::address) is called for next.
+    pub(crate) fn count_redirects(&mut self, count: u64) {
+        self.redirects += count;
+    }
+
+    /// Counts a redirect whose link was loaded from the store since `asked`.
+    pub(crate) fn count_loaded(&self, asked: Instant) {
+        self.latency.count(asked.elapsed(), 1);
+    }
+
+    /// Passes the times of redirects on.
+    pub(crate) fn flush_latency(&self, histogram: &LatencyHistogram) {
+        self.latency.flush(histogram);
     }
 
     /// Names whose the bytes are that were written since [`open`](Self::open).
@@ -89,6 +123,12 @@ impl Outbox {
         }
         self.owners.clear();
         self.bytes.clear();
+        if let Some(began) = self.began.take()
+            && self.redirects > 0
+        {
+            self.latency.count(began.elapsed(), self.redirects);
+            self.redirects = 0;
+        }
     }
 
     /// Ends the round. `closer` is woken by the first answer of the next one, and so runs behind every connection

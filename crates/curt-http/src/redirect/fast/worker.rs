@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use curt_accounts::Limits;
 use curt_clicks::capture::Capture;
@@ -24,6 +24,7 @@ use super::connection;
 use super::outbox::Outbox;
 use super::response_sender::ResponseSender;
 use super::slots::Slots;
+use crate::access_log::{AccessEntry, AccessLog, shortened};
 use crate::caller::address;
 use crate::metrics::{CutReason, HttpMetrics, RedirectOutcome};
 use crate::redirect::clicks;
@@ -54,6 +55,7 @@ pub(crate) struct WorkerParts {
     pub(crate) trusted_proxies: Arc<[IpNet]>,
     pub(crate) capture: Option<Capture>,
     pub(crate) account_limits: Option<Arc<Limits>>,
+    pub(crate) access_log: Option<Arc<AccessLog>>,
 }
 
 /// What the connections of one worker share. Nothing in it is seen by another thread.
@@ -73,6 +75,7 @@ pub(crate) struct Worker {
     trusted_proxies: Arc<[IpNet]>,
     capture: RefCell<Option<Capture>>,
     account_limits: Option<Arc<Limits>>,
+    pub(crate) access_log: Option<Arc<AccessLog>>,
 }
 
 /// What is used within one turn of one connection and holds nothing of it in between.
@@ -136,8 +139,16 @@ impl Worker {
             trusted_proxies: parts.trusted_proxies,
             capture: RefCell::new(parts.capture),
             account_limits: parts.account_limits,
+            access_log: parts.access_log,
         };
         (worker, parts.listener)
+    }
+
+    /// Passes on what was counted since the last time.
+    fn flush_counts(&self) {
+        self.tally.flush(&self.metrics, &self.resolver);
+        let outbox = self.outbox.borrow();
+        outbox.flush_latency(&self.metrics.redirect_seconds);
     }
 
     /// Writes a redirect down before its answer is sent, so that no answered one is missing after a crash.
@@ -165,6 +176,34 @@ impl Worker {
         };
         // A full spool counts what it drops.
         let _written = capture.record(&clicks::by_worker(asked, &get.visitor, address, now));
+    }
+
+    /// Logs a redirect, where that is wanted.
+    #[cold]
+    pub(crate) fn log_access(
+        &self,
+        log: &AccessLog,
+        get: &PlainGet<'_>,
+        hit: &ServedLink,
+        peer: SocketAddr,
+        began: Instant,
+    ) {
+        let status = hit.status().code();
+        if !log.wants(status) {
+            return;
+        }
+        log.record(AccessEntry {
+            at: self.clock.now(),
+            method: if get.visitor.head { "HEAD" } else { "GET" },
+            path: format!("/{}", get.key).into(),
+            status,
+            address: self.address(get, peer),
+            user: None,
+            elapsed: began.elapsed(),
+            agent: shortened(get.visitor.agent),
+            referrer: shortened(get.visitor.referrer),
+            request_id: None,
+        });
     }
 
     /// Returns whether no key is looked up for this visitor now. One relaxed load while that is so for nobody.
@@ -246,7 +285,7 @@ async fn serve(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
     }
     ticks.abort();
     rounds.abort();
-    worker.tally.flush(&worker.metrics, &worker.resolver);
+    worker.flush_counts();
     Ok(cut)
 }
 
@@ -271,7 +310,7 @@ async fn tick(worker: Rc<Worker>) {
     loop {
         ticks.tick().await;
         worker.slots.advance();
-        worker.tally.flush(&worker.metrics, &worker.resolver);
+        worker.flush_counts();
     }
 }
 

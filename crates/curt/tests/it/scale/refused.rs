@@ -61,7 +61,7 @@ fn creates_that_are_clearly_refused_cost_no_key_and_few_log_lines_k2() {
     let rest = reconciles(&plant, 0);
     assert_eq!(rest.keys("leaked"), Ok(0), "{}", rest.0);
     let shown = metrics(&running.front);
-    let failures = shown.matching(|name| name.starts_with("curt_port_errors_total"));
+    let failures = shown.matching(|name| name.starts_with("curt_store_errors_total"));
     let failures: f64 = failures.iter().map(|(_, count)| count).sum();
     let logs = running.front.logs();
     let lines = logs.matches("request failed in a store").count();
