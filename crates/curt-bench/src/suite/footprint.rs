@@ -10,6 +10,7 @@ use crate::median::Spread;
 
 /// Starts that are timed.
 const STARTS: u64 = 5;
+pub(super) const MIB: f64 = 1_048_576.0;
 
 /// What links take on disk.
 #[derive(Clone, Copy, Debug)]
@@ -38,11 +39,12 @@ pub(super) fn disk(store: &PreparedStore) -> anyhow::Result<DiskResults> {
     })
 }
 
-/// How long starts took, in milliseconds, and the memory of a server that has just started.
+/// How long starts took, in milliseconds, the memory of a server that has just started, and the size of its executable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StartResults {
     pub(super) millis: Spread,
     pub(super) resident_bytes: f64,
+    pub(super) binary_bytes: f64,
 }
 
 /// Times starts from the call to the first redirect, with the data file out of the system's memory.
@@ -65,9 +67,15 @@ pub(super) fn start(options: &SuiteOptions, store: &PreparedStore) -> anyhow::Re
         server.stop()?;
     }
     let millis = Spread::of(&millis).context("nothing was started")?;
-    say(&format!("    first redirect after {millis:.0} ms"));
+    let binary_bytes = std::fs::metadata(&options.curt)?.len() as f64;
+    say(&format!(
+        "    first redirect after {millis:.0} ms, {:.1} MiB of memory, executable of {:.1} MiB",
+        resident_bytes / MIB,
+        binary_bytes / MIB
+    ));
     Ok(StartResults {
         millis,
         resident_bytes,
+        binary_bytes,
     })
 }

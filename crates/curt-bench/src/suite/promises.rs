@@ -3,6 +3,7 @@
 use super::contest::{Figures, Series};
 use super::counting::{self, CountingResults, Written};
 use super::creates::{self, CreateResults};
+use super::footprint::MIB;
 use super::redirects::{self, ShapeResults};
 use super::results::Results;
 use super::verdict::{Bound, Skip, Verdict};
@@ -261,5 +262,16 @@ fn judge_sizes(results: &Results) -> impl Iterator<Item = Verdict> {
         let what = "start to the first redirect";
         Verdict::new(what, start.millis, Bound::AtMost(1_000.0), " ms")
     });
-    [memory, disk, start].into_iter().flatten()
+    let idle = results.start.map(|start| {
+        let mebibytes = Spread::exactly(start.resident_bytes / MIB);
+        let what = "memory of a process that has just started";
+        Verdict::new(what, mebibytes, Bound::AtMost(40.0), " MiB")
+    });
+    let binary = results.start.map(|start| {
+        let mebibytes = Spread::exactly(start.binary_bytes / MIB);
+        let what = "size of the release executable";
+        Verdict::new(what, mebibytes, Bound::AtMost(40.0), " MiB")
+    });
+    let sizes = [memory, disk, start, idle, binary];
+    sizes.into_iter().flatten()
 }

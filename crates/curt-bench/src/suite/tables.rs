@@ -152,6 +152,7 @@ pub(super) fn write_footprint(page: &mut Page, results: &Results) {
             format!("{:.0} ms", start.millis),
         );
         row("process just started", mebibytes(start.resident_bytes));
+        row("release executable", mebibytes(start.binary_bytes));
     }
     page.line("");
 }

@@ -81,7 +81,7 @@ impl WebProxy {
         let certificate = make_certificate(&folder, host)?;
         let file = folder.join("Caddyfile");
         // No administration, no certificates from elsewhere, no further listeners.
-        let options = "{\n\tadmin off\n\tauto_https disable_redirects\n\tpersist_config off\n}\n";
+        let options = "{\n\tadmin off\n\tauto_https disable_redirects\n}\n";
         fs::write(&file, format!("{options}{}", configure(&certificate)))?;
         let command = move || {
             let mut command = Command::new(&program);

@@ -9,7 +9,6 @@ use std::mem::{self, MaybeUninit};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use axum::extract::ConnectInfo;
 use curt_accounts::ConstantTime;
@@ -20,6 +19,7 @@ use curt_links::Resolution;
 use http::header::CONNECTION;
 use socket2::SockRef;
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use super::client_socket::{Broken, ClientSocket};
 use super::outbox::OUTBOX_BYTES_MAX;
@@ -240,14 +240,10 @@ impl Connection {
         let answered = output.len() > before;
         // First, because an answer that cannot be sent at once gives the client another deadline.
         self.keep(&scratch.input[done..filled], done > 0);
-        if let Some(asked) = asked {
-            outbox.count_loaded(asked);
-        }
-        if answered {
-            outbox.count_redirects(hits);
-            outbox.address(&self.socket);
-        } else {
-            outbox.end_unused_round();
+        outbox.count_redirects(hits, asked);
+        match answered {
+            true => outbox.address(&self.socket),
+            false => outbox.end_unused_round(),
         }
         if !matches!(self.next, Next::Read) {
             outbox.flush();

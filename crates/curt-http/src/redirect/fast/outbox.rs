@@ -6,7 +6,8 @@
 
 use std::rc::Rc;
 use std::task::Waker;
-use std::time::Instant;
+
+use tokio::time::Instant;
 
 use super::client_socket::ClientSocket;
 use super::response_sender::ResponseSender;
@@ -59,14 +60,13 @@ impl Outbox {
         }
     }
 
-    /// Counts redirects from the cache among the bytes that [`address`](Self::address) is called for next.
-    pub(crate) fn count_redirects(&mut self, count: u64) {
-        self.redirects += count;
-    }
-
-    /// Counts a redirect whose link was loaded from the store since `asked`.
-    pub(crate) fn count_loaded(&self, asked: Instant) {
-        self.latency.count(asked.elapsed(), 1);
+    /// Counts redirects among the bytes that [`address`](Self::address) is called for next: `hits` from the cache, and
+    /// one whose link the store was `asked` for.
+    pub(crate) fn count_redirects(&mut self, hits: u64, asked: Option<Instant>) {
+        self.redirects += hits;
+        if let Some(asked) = asked {
+            self.latency.count(asked.elapsed(), 1);
+        }
     }
 
     /// Passes the times of redirects on.

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curt_accounts::Limits;
 use curt_clicks::capture::Capture;
@@ -19,6 +19,7 @@ use curt_links::Resolver;
 use ipnet::IpNet;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::time::Instant;
 
 use super::connection;
 use super::outbox::Outbox;
