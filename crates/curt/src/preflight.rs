@@ -76,7 +76,7 @@ fn named_files(config: &Config) -> Vec<(&'static str, &Path)> {
     .collect()
 }
 
-/// The folders of databases, of the spool and, where they are used, of key files.
+/// The folders of databases, of the spool and, where they are used, of key files and of the access log.
 fn other_folders(config: &Config) -> Vec<(&'static str, PathBuf)> {
     let mut folders = Vec::new();
     for (part, address) in config.store.addresses() {
@@ -90,6 +90,9 @@ fn other_folders(config: &Config) -> Vec<(&'static str, PathBuf)> {
         };
         folders.extend(folder.map(|folder| (part.setting(), folder)));
     }
+    let access_file = config.log.access.and(config.log.access_file.as_ref());
+    let folder = access_file.and_then(|file| file.parent());
+    folders.extend(folder.map(|folder| ("log.access_file", folder.to_owned())));
     folders.dedup_by(|(_, one), (_, other)| one == other);
     folders
 }

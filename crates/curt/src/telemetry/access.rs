@@ -10,8 +10,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use curt_core::names::event;
-use curt_http::AccessEntry;
+use curt_core::names::{event, metric};
+use curt_http::{AccessEntry, AccessLog};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
 use serde_json::json;
 
 use super::text::push_field;
@@ -20,6 +22,24 @@ use crate::wiring::rfc3339;
 
 /// How often an idle thread looks whether it shall reopen its file or end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Opens the access log, if there shall be one, and starts to write it.
+pub(crate) fn open_access_log(
+    settings: &LogSettings,
+    registry: &mut Registry,
+) -> anyhow::Result<Option<(Arc<AccessLog>, AccessLogWriter)>> {
+    let Some(scope) = settings.access else {
+        return Ok(None);
+    };
+    let dropped = Counter::default();
+    registry.register(
+        metric::ACCESS_LOG_DROPPED,
+        "Lines of the access log that were not written because it could not keep up",
+        dropped.clone(),
+    );
+    let (log, entries) = AccessLog::new(scope, dropped);
+    Ok(Some((log, AccessLogWriter::start(settings, entries)?)))
+}
 
 /// The thread that writes, and how it is told something.
 pub(crate) struct AccessLogWriter {
@@ -35,10 +55,7 @@ struct Requests {
 
 impl AccessLogWriter {
     /// Opens the file, if there is one, and starts to write what comes out of `entries`.
-    pub(crate) fn start(
-        settings: &LogSettings,
-        entries: Receiver<AccessEntry>,
-    ) -> anyhow::Result<Self> {
+    fn start(settings: &LogSettings, entries: Receiver<AccessEntry>) -> anyhow::Result<Self> {
         let output = Output::open(settings.access_file.as_deref()).map_err(|error| {
             let file = settings.access_file.as_deref().unwrap_or(Path::new(""));
             ConfigError::new(format!(
@@ -203,6 +220,9 @@ impl Output {
 }
 
 fn append(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
     OpenOptions::new().append(true).create(true).open(path)
 }
 

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
-pub(crate) use self::access::AccessLogWriter;
+pub(crate) use self::access::{AccessLogWriter, open_access_log};
 use self::text::{TextFields, TextLines};
 use crate::config::{LogFormat, LogSettings};
 

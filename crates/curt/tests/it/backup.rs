@@ -130,11 +130,11 @@ fn a_backup_under_load_has_every_link_acknowledged_before_it_began() {
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
     let again = site.output(&["backup", name]);
-    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(again.status.code(), Some(4));
     assert!(stderr(&again).contains("name a new folder"), "{again:?}");
 
     let running = site.output(&["restore", name]);
-    assert_eq!(running.status.code(), Some(1));
+    assert_eq!(running.status.code(), Some(4));
     assert!(
         stderr(&running).contains("in use by process"),
         "{running:?}"
@@ -150,7 +150,7 @@ fn a_backup_under_load_has_every_link_acknowledged_before_it_began() {
     restored.terminate();
 
     let twice = restored.output(&["restore", name]);
-    assert_eq!(twice.status.code(), Some(1));
+    assert_eq!(twice.status.code(), Some(4));
     let reason = stderr(&twice);
     assert!(reason.contains("there is data already"), "{reason}");
     assert!(reason.contains("data/clicks.db"), "{reason}");
@@ -169,28 +169,40 @@ fn what_cannot_be_backed_up_or_restored_is_refused_with_a_way_out() {
     fs::create_dir(site.folder().join("other")).unwrap();
     fs::write(site.folder().join("other/curt.db"), "no database").unwrap();
     let remote = ["--set", "store.links=postgres://ada:hidden@db.example/curt"];
-    for (arguments, reason) in [
-        (vec!["backup", "copy"], "there is no data/clicks.db"),
-        (
-            vec!["backup", "missing/copy"],
-            "the folder above it must exist",
-        ),
-        (vec!["backup", "other"], "name a new folder"),
-        ([&["backup", "copy"][..], &remote].concat(), "use pg_dump"),
-        ([&["restore", "copy"][..], &remote].concat(), "pg_restore"),
-        (
-            vec!["restore", "missing"],
-            "is this the folder of a backup?",
-        ),
-        (vec!["restore", "other"], "other/curt.db"),
-    ] {
-        let output = site.output(&arguments);
+    let refused = |arguments: &[&str], code: i32, reason: &str| {
+        let output = site.output(arguments);
         let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
         assert!(said.contains(reason), "{arguments:?}: {said}");
         assert!(!said.contains("hidden"), "{said}");
-    }
+    };
+    refused(&["backup", "copy"], 78, "there is no data here");
+    refused(
+        &[&["backup", "copy"][..], &remote].concat(),
+        4,
+        "use pg_dump",
+    );
+    refused(
+        &[&["restore", "copy"][..], &remote].concat(),
+        4,
+        "pg_restore",
+    );
+    refused(
+        &["restore", "missing"],
+        4,
+        "is this the folder of a backup?",
+    );
+    refused(&["restore", "other"], 1, "other/curt.db");
     let left = entries(site.folder());
     let made = |name: &String| name.starts_with("copy") || name == "data";
     assert!(!left.iter().any(made), "{left:?}");
+
+    site.app().run(&["migrate", "--new"]).unwrap();
+    refused(&["backup", "other"], 4, "name a new folder");
+    refused(
+        &["backup", "missing/copy"],
+        1,
+        "the folder above it must exist",
+    );
+    refused(&["restore", "other"], 1, "other/curt.db");
 }

@@ -158,6 +158,7 @@ fn an_access_log_of_errors_has_no_redirects() {
 #[test]
 fn an_access_log_that_cannot_be_opened_is_a_wrong_setting() {
     let site = Site::new(&[]);
+    fs::write(site.folder().join("none"), "").unwrap();
     let arguments = [
         "serve",
         "--set",
@@ -169,7 +170,7 @@ fn an_access_log_that_cannot_be_opened_is_a_wrong_setting() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(78), "{said}");
     assert!(
-        said.contains("log.access_file: could not open none/access.log"),
+        said.contains("log.access_file: none cannot be a folder"),
         "{said}"
     );
 }

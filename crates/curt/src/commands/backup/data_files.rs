@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use curt_keys::Strategy;
 use serde::Serialize;
 
-use super::file_name;
+use super::{file_name, refused};
 use crate::config::Config;
 use crate::wiring::{EngineAddress, EngineKind, Part};
 
@@ -17,7 +17,6 @@ pub(super) struct DataFiles {
     pub(super) databases: Vec<Database>,
     /// The folder of key files, where keys come from there.
     pub(super) key_files: Option<PathBuf>,
-    pub(super) counts_clicks: bool,
     /// What other programs back up, in words.
     elsewhere: Vec<String>,
 }
@@ -48,7 +47,6 @@ impl DataFiles {
         let mut files = Self {
             databases: Vec::new(),
             key_files: None,
-            counts_clicks: config.clicks.is_some(),
             elsewhere: Vec::new(),
         };
         for (part, address) in ordered {
@@ -68,11 +66,12 @@ impl DataFiles {
                     return Ok(());
                 }
                 let name = file_name(path);
-                anyhow::ensure!(
-                    self.databases.iter().all(|known| known.name != name),
-                    "{}: another database's file is called {name}, too: give one of them another name",
-                    part.setting()
-                );
+                if self.databases.iter().any(|known| known.name == name) {
+                    return Err(refused(format!(
+                        "{}: another database's file is called {name}, too: give one of them another name",
+                        part.setting()
+                    )));
+                }
                 self.databases.push(Database {
                     part,
                     path: path.to_owned(),
@@ -92,11 +91,10 @@ impl DataFiles {
 
     /// Tells what is kept elsewhere, which is an error if that is everything.
     pub(super) fn require_sqlite(&self, action: &str) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            !self.databases.is_empty(),
-            "nothing here to {action}: {}",
-            self.elsewhere.join("; ")
-        );
+        if self.databases.is_empty() {
+            let elsewhere = self.elsewhere.join("; ");
+            return Err(refused(format!("nothing here to {action}: {elsewhere}")));
+        }
         for told in &self.elsewhere {
             eprintln!("curt: not included: {told}");
         }

@@ -18,6 +18,8 @@ use self::data_files::{CopiedTree, DataFiles, copy_tree};
 pub(crate) use self::restore::Restore;
 use crate::cli::ConfigArgs;
 use crate::config::Config;
+use crate::data;
+use crate::exit_code::{CommandError, ExitReason};
 use crate::wiring::Part;
 
 /// Copy the databases into a new folder, while the server runs
@@ -63,12 +65,14 @@ impl Backup {
         let config = Config::load(&self.config)?;
         let files = DataFiles::of(&config)?;
         files.require_sqlite("back up")?;
+        data::require(&config)?;
         let folder = &self.folder;
-        anyhow::ensure!(
-            is_absent_or_empty(folder)?,
-            "{} exists and is not empty: name a new folder",
-            folder.display()
-        );
+        if !is_absent_or_empty(folder)? {
+            return Err(refused(format!(
+                "{} exists and is not empty: name a new folder",
+                folder.display()
+            )));
+        }
         // Complete or not there: a backup that was interrupted keeps another name.
         let partial = with_suffix(folder, ".partial");
         fs::create_dir(&partial).with_context(|| {
@@ -113,15 +117,10 @@ impl Backup {
 fn copy_out(files: &DataFiles, folder: &Path) -> anyhow::Result<Copied> {
     let (mut links, mut copies) = (0, Vec::new());
     for file in &files.databases {
-        if !file.path.exists() && file.part == Part::Clicks && !files.counts_clicks {
+        // A server that never counted clicks has none.
+        if file.part == Part::Clicks && !file.path.exists() {
             continue;
         }
-        anyhow::ensure!(
-            file.path.exists(),
-            "{}: there is no {}: name the folder with --set data_dir=FOLDER, or --config FILE",
-            file.part.setting(),
-            file.path.display()
-        );
         let to = folder.join(&file.name);
         copy_file(&file.path, &to)?;
         if file.part == Part::Links {
@@ -158,6 +157,10 @@ fn copy_file(from: &Path, to: &Path) -> anyhow::Result<()> {
     });
     bar.finish_and_clear();
     Ok(copied?)
+}
+
+fn refused(message: String) -> anyhow::Error {
+    CommandError::new(ExitReason::Refused, message).into()
 }
 
 fn file_name(path: &Path) -> String {

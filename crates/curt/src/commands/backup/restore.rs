@@ -7,7 +7,7 @@ use curt_sqlite::backup::{DataFile, count_links, ensure_unused, identify};
 use indicatif::HumanCount;
 
 use super::data_files::{DataFiles, Database, copy_tree};
-use super::{copy_file, sync_folder, with_suffix};
+use super::{copy_file, refused, sync_folder, with_suffix};
 use crate::cli::ConfigArgs;
 use crate::config::Config;
 use crate::private_files;
@@ -40,7 +40,7 @@ impl Restore {
         files.require_sqlite("restore")?;
         let found = self.find(&files)?;
         for file in &files.databases {
-            ensure_unused(&file.path)?;
+            ensure_unused(&file.path).map_err(|error| refused(error.to_string()))?;
         }
         refuse_data(&config, &files)?;
         let links = copy_in(&config, &files, &found)?;
@@ -67,20 +67,20 @@ impl Restore {
                 );
                 continue;
             }
-            anyhow::ensure!(
-                from.is_file(),
-                "there is no {}, which {setting} needs: is this the folder of a backup?",
-                from.display()
-            );
+            if !from.is_file() {
+                return Err(refused(format!(
+                    "there is no {}, which {setting} needs: is this the folder of a backup?",
+                    from.display()
+                )));
+            }
             let expected = match file.part {
                 Part::Clicks => DataFile::Clicks,
                 _ => DataFile::Main,
             };
-            anyhow::ensure!(
-                identify(&from)? == expected,
-                "{} is not what {setting} needs",
-                from.display()
-            );
+            if identify(&from)? != expected {
+                let from = from.display();
+                return Err(refused(format!("{from} is not what {setting} needs")));
+            }
             found.push((from, file));
         }
         Ok(found)
@@ -108,13 +108,14 @@ fn refuse_data(config: &Config, files: &DataFiles) -> anyhow::Result<()> {
         .take(NAMED_MAX)
         .map(|path| path.display().to_string())
         .collect();
-    anyhow::ensure!(
-        there.is_empty(),
+    if there.is_empty() {
+        return Ok(());
+    }
+    Err(refused(format!(
         "there is data already ({}{}): move it away first, or name another folder with --set data_dir=FOLDER",
         names.join(", "),
         if there.len() > NAMED_MAX { ", …" } else { "" }
-    );
-    Ok(())
+    )))
 }
 
 /// Copies everything under other names first: what is interrupted is no data folder that a server would start with.
