@@ -210,6 +210,7 @@ async fn listen(
 async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let mut registry = Registry::default();
     let errors = PortErrors::register(&mut registry);
+    collectors::register_process(&mut registry, &config.store);
     lost_database::refuse(config)?;
     let stores = Stores::open(config, &roles.description(), errors.clone())?;
     let supervisor = Supervisor::default();
@@ -233,13 +234,7 @@ async fn start_front(
 ) -> anyhow::Result<Running> {
     let clock = stores.clock.clone();
     let policy = Arc::new(LinkPolicy::default());
-    let resolver = Resolver::new(
-        config.cache.clone(),
-        stores.main.links.store.clone(),
-        policy.clone(),
-        clock.clone(),
-        ResolveMetrics::register(&mut registry),
-    );
+    let resolver = open_resolver(config, &stores, &policy, &mut registry);
     let link_metrics = LinkMetrics::register(&mut registry);
     let links = Links::new(
         config.links.clone(),
@@ -251,7 +246,6 @@ async fn start_front(
         link_metrics.clone(),
     );
     let accounts = stores.account_services(config)?;
-    collectors::register_process(&mut registry, &config.store);
     collectors::register_accounts(&mut registry, &accounts);
     let (ready, http_metrics) = (starting(), HttpMetrics::register(&mut registry));
     keep_policy(config, &supervisor, &accounts, &policy, &ready).await?;
@@ -298,6 +292,21 @@ async fn start_front(
         }),
         access_log: writer,
     })
+}
+
+fn open_resolver(
+    config: &Config,
+    stores: &Stores,
+    policy: &Arc<LinkPolicy>,
+    registry: &mut Registry,
+) -> Arc<Resolver> {
+    Resolver::new(
+        config.cache.clone(),
+        stores.main.links.store.clone(),
+        policy.clone(),
+        stores.clock.clone(),
+        ResolveMetrics::register(registry),
+    )
 }
 
 fn start_purge(

@@ -26,7 +26,7 @@ use super::outbox::OUTBOX_BYTES_MAX;
 use super::routed::{RoutedRequest, write_response};
 use super::slots::Phase;
 use super::worker::{INPUT_BYTES, Scratch, Worker};
-use crate::metrics::{CutReason, RedirectOutcome};
+use crate::metrics::CutReason;
 use crate::redirect::{
     GetFrame, ParsedRequest, Persistence, PlainGet, Resolved, ResponseHeads, build_request, finish,
     read_request, write_location,
@@ -65,6 +65,27 @@ enum Next {
 struct LoadedLink {
     link: ServedLink,
     asked: Instant,
+}
+
+/// Redirects that one read of a connection is answered with.
+#[derive(Default)]
+pub(crate) struct RedirectCounts {
+    /// From the cache.
+    pub(crate) hits: u64,
+    /// When the store was asked for the first one's link, if it was.
+    pub(crate) asked: Option<Instant>,
+}
+
+impl RedirectCounts {
+    fn count_hit(&mut self, link: ServedLink) -> ServedLink {
+        self.hits += 1;
+        link
+    }
+
+    fn count_loaded(&mut self, loaded: LoadedLink) -> ServedLink {
+        self.asked = Some(loaded.asked);
+        loaded.link
+    }
 }
 
 /// Serves the connection until it is closed or handed over. It counts as open from this call on, and not from the first
@@ -183,7 +204,7 @@ impl Connection {
         let began = outbox.begin_round();
         let output = outbox.open();
         let before = output.len();
-        let (mut done, mut hits, mut asked) = (0, 0, None);
+        let (mut done, mut redirects) = (0, RedirectCounts::default());
         self.next = loop {
             if done == filled {
                 break Next::Read;
@@ -203,18 +224,12 @@ impl Connection {
             if worker.holds(&get, self.peer, now) {
                 break Next::Route(get.frame());
             }
-            let found = match loaded.take() {
-                Some(loaded) => {
-                    asked = Some(loaded.asked);
-                    Some((loaded.link, RedirectOutcome::Loaded))
-                }
-                None => worker
-                    .resolver
-                    .cached(link(get.key), now)
-                    .map(|hit| (hit, RedirectOutcome::Hit)),
-            };
-            let Some((hit, outcome)) = found else {
-                break missing(&get);
+            let hit = match loaded.take() {
+                Some(loaded) => redirects.count_loaded(loaded),
+                None => match worker.resolver.cached(link(get.key), now) {
+                    Some(hit) => redirects.count_hit(hit),
+                    None => break missing(&get),
+                },
             };
             done += get.bytes;
             // The last answer before a shutdown closes; requests pipelined in front of it are answered first.
@@ -222,11 +237,8 @@ impl Connection {
                 || (worker.answers_close.get() && done == filled);
             worker.capture(&get, &hit, self.peer, now);
             redirect(output, &scratch.heads, &get, &hit, closes, now);
-            worker.tally.count(outcome);
-            if let Some(log) = &worker.access_log {
-                worker.log_access(log, &get, &hit, self.peer, asked.unwrap_or(began));
-            }
-            hits += u64::from(outcome == RedirectOutcome::Hit);
+            let began = redirects.asked.unwrap_or(began);
+            worker.log_access(&get, &hit, self.peer, began);
             if closes && done == filled {
                 break Next::Close;
             }
@@ -240,7 +252,8 @@ impl Connection {
         let answered = output.len() > before;
         // First, because an answer that cannot be sent at once gives the client another deadline.
         self.keep(&scratch.input[done..filled], done > 0);
-        outbox.count_redirects(hits, asked);
+        worker.tally.count(&redirects);
+        outbox.count_redirects(&redirects);
         match answered {
             true => outbox.address(&self.socket),
             false => outbox.end_unused_round(),

@@ -10,6 +10,7 @@ use std::task::Waker;
 use tokio::time::Instant;
 
 use super::client_socket::ClientSocket;
+use super::connection::RedirectCounts;
 use super::response_sender::ResponseSender;
 use crate::latency::{LatencyHistogram, LatencyTally};
 
@@ -60,11 +61,10 @@ impl Outbox {
         }
     }
 
-    /// Counts redirects among the bytes that [`address`](Self::address) is called for next: `hits` from the cache, and
-    /// one whose link the store was `asked` for.
-    pub(crate) fn count_redirects(&mut self, hits: u64, asked: Option<Instant>) {
-        self.redirects += hits;
-        if let Some(asked) = asked {
+    /// Counts redirects among the bytes that [`address`](Self::address) is called for next.
+    pub(crate) fn count_redirects(&mut self, redirects: &RedirectCounts) {
+        self.redirects += redirects.hits;
+        if let Some(asked) = redirects.asked {
             self.latency.count(asked.elapsed(), 1);
         }
     }

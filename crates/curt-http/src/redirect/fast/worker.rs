@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::Instant;
 
-use super::connection;
+use super::connection::{self, RedirectCounts};
 use super::outbox::Outbox;
 use super::response_sender::ResponseSender;
 use super::slots::Slots;
@@ -76,7 +76,7 @@ pub(crate) struct Worker {
     trusted_proxies: Arc<[IpNet]>,
     capture: RefCell<Option<Capture>>,
     account_limits: Option<Arc<Limits>>,
-    pub(crate) access_log: Option<Arc<AccessLog>>,
+    access_log: Option<Arc<AccessLog>>,
 }
 
 /// What is used within one turn of one connection and holds nothing of it in between.
@@ -93,18 +93,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn count(&self, outcome: RedirectOutcome) {
-        match outcome {
-            RedirectOutcome::Hit => self.hits.set(self.hits.get() + 1),
-            RedirectOutcome::Loaded => self.loaded.set(self.loaded.get() + 1),
-            // The router answers these, and counts them.
-            RedirectOutcome::Absent
-            | RedirectOutcome::Gone
-            | RedirectOutcome::Blocked
-            | RedirectOutcome::Refused
-            | RedirectOutcome::Limited
-            | RedirectOutcome::Error => {}
-        }
+    /// Absent links and all others are for the router to answer, which counts them.
+    pub(crate) fn count(&self, redirects: &RedirectCounts) {
+        self.hits.set(self.hits.get() + redirects.hits);
+        let loaded = u64::from(redirects.asked.is_some());
+        self.loaded.set(self.loaded.get() + loaded);
     }
 
     fn flush(&self, metrics: &HttpMetrics, resolver: &Resolver) {
@@ -180,8 +173,20 @@ impl Worker {
     }
 
     /// Logs a redirect, where that is wanted.
-    #[cold]
     pub(crate) fn log_access(
+        &self,
+        get: &PlainGet<'_>,
+        hit: &ServedLink,
+        peer: SocketAddr,
+        began: Instant,
+    ) {
+        if let Some(log) = &self.access_log {
+            self.write_access(log, get, hit, peer, began);
+        }
+    }
+
+    #[cold]
+    fn write_access(
         &self,
         log: &AccessLog,
         get: &PlainGet<'_>,
