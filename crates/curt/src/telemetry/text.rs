@@ -4,7 +4,7 @@
 use std::fmt::{self, Debug, Write as _};
 
 use jiff::Timestamp;
-use tracing::field::{Field, Visit};
+use tracing::field::Field;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
@@ -29,7 +29,7 @@ struct CollectedFields {
     fields: String,
 }
 
-impl Visit for CollectedFields {
+impl tracing::field::Visit for CollectedFields {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "message" => value.clone_into(&mut self.message),

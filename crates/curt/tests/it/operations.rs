@@ -90,10 +90,10 @@ fn the_access_log_has_every_answer_and_can_be_rotated() {
     let mut site = Site::start(&settings);
     let key = new_link(&site);
     let mut api = site.api();
-    let visit = Request::get(&format!("/{key}?secret=1"))
+    let click = Request::get(&format!("/{key}?secret=1"))
         .header("User-Agent", "a \"browser\"")
         .header("Referer", "https://blog.example/");
-    assert_eq!(api.send(&visit).unwrap().status, 302);
+    assert_eq!(api.send(&click).unwrap().status, 302);
     assert_eq!(api.follow("nothing-here").unwrap().status, 404);
     let file = site.folder().join("access.log");
     let lines = |count: usize| {

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 
 use super::client_socket::{Broken, ClientSocket};
 use super::outbox::OUTBOX_BYTES_MAX;
+use super::redirect_counts::{LoadedLink, RedirectCounts};
 use super::routed::{RoutedRequest, write_response};
 use super::slots::Phase;
 use super::worker::{INPUT_BYTES, Scratch, Worker};
@@ -59,33 +60,6 @@ enum Next {
     Linger,
     Close,
     Cut(CutReason),
-}
-
-/// A link from the store, and when it was asked for.
-struct LoadedLink {
-    link: ServedLink,
-    asked: Instant,
-}
-
-/// Redirects that one read of a connection is answered with.
-#[derive(Default)]
-pub(crate) struct RedirectCounts {
-    /// From the cache.
-    pub(crate) hits: u64,
-    /// When the store was asked for the first one's link, if it was.
-    pub(crate) asked: Option<Instant>,
-}
-
-impl RedirectCounts {
-    fn count_hit(&mut self, link: ServedLink) -> ServedLink {
-        self.hits += 1;
-        link
-    }
-
-    fn count_loaded(&mut self, loaded: LoadedLink) -> ServedLink {
-        self.asked = Some(loaded.asked);
-        loaded.link
-    }
 }
 
 /// Serves the connection until it is closed or handed over. It counts as open from this call on, and not from the first

@@ -3,6 +3,7 @@
 mod client_socket;
 mod connection;
 mod outbox;
+mod redirect_counts;
 mod response_sender;
 mod routed;
 mod slots;

@@ -10,7 +10,7 @@ use std::task::Waker;
 use tokio::time::Instant;
 
 use super::client_socket::ClientSocket;
-use super::connection::RedirectCounts;
+use super::redirect_counts::RedirectCounts;
 use super::response_sender::ResponseSender;
 use crate::latency::{LatencyHistogram, LatencyTally};
 
@@ -62,7 +62,7 @@ impl Outbox {
     }
 
     /// Counts redirects among the bytes that [`address`](Self::address) is called for next.
-    pub(crate) fn count_redirects(&mut self, redirects: &RedirectCounts) {
+    pub(super) fn count_redirects(&mut self, redirects: &RedirectCounts) {
         self.redirects += redirects.hits;
         if let Some(asked) = redirects.asked {
             self.latency.count(asked.elapsed(), 1);

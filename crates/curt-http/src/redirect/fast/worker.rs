@@ -21,8 +21,9 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::Instant;
 
-use super::connection::{self, RedirectCounts};
+use super::connection;
 use super::outbox::Outbox;
+use super::redirect_counts::RedirectCounts;
 use super::response_sender::ResponseSender;
 use super::slots::Slots;
 use crate::access_log::{AccessEntry, AccessLog, shortened};
@@ -94,7 +95,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Absent links and all others are for the router to answer, which counts them.
-    pub(crate) fn count(&self, redirects: &RedirectCounts) {
+    pub(super) fn count(&self, redirects: &RedirectCounts) {
         self.hits.set(self.hits.get() + redirects.hits);
         let loaded = u64::from(redirects.asked.is_some());
         self.loaded.set(self.loaded.get() + loaded);
