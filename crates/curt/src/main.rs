@@ -56,7 +56,16 @@ use crate::exit_code::ExitReason;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Whether memory that is taken from now on may come in pages of 2 MiB. A kernel that cannot tell leaves it as it is.
+fn allow_huge_pages(allowed: bool) {
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(!allowed) {
+        tracing::debug!(%error, allowed, "huge pages left as they are");
+    }
+}
+
 fn main() -> ExitCode {
+    // Before anything is allocated: a process that has such pages keeps them.
+    allow_huge_pages(false);
     pipe::end_with_the_reader();
     private_files::restrict_new_files();
     let done = match Cli::parse().command {

@@ -29,8 +29,8 @@ use crate::supervisor::{Phase, Supervisor, phase};
 use crate::telemetry::AccessLogWriter;
 use crate::wiring::{Engines, KeyStores, PortErrors, Stores};
 use crate::{
-    account_tasks, collectors, first_start, health, lost_database, open_files, preflight,
-    private_files, service_manager, telemetry,
+    account_tasks, allow_huge_pages, collectors, first_start, health, lost_database, open_files,
+    preflight, private_files, service_manager, telemetry,
 };
 
 /// Serve links; every role by default, in one process
@@ -58,10 +58,8 @@ impl Serve {
         preflight::refuse(&config)?;
         refuse_taken_addresses(&config, &roles)?;
         telemetry::start(&config.log)?;
-        if !config.huge_pages
-            && let Err(error) = rustix::thread::disable_transparent_huge_pages(true)
-        {
-            tracing::debug!(%error, "huge pages not turned off");
+        if config.huge_pages {
+            allow_huge_pages(true);
         }
         let connections_max = &mut config.http.server.connections_max;
         *connections_max = open_files::fit_connections(*connections_max);
