@@ -33,7 +33,7 @@ fn is_guarded(resolution: &Resolution) -> bool {
 }
 
 #[tokio::test]
-async fn a_guarded_link_is_loaded_for_every_visit() {
+async fn a_guarded_link_is_loaded_for_every_click() {
     let world = World::new();
     world.alias("a", TARGET).await;
     for visibility in [Visibility::Private, Visibility::Password] {
