@@ -227,6 +227,7 @@ pub mod audit {
     pub const USER_CHANGED: &str = "user_changed";
     pub const USER_DISABLED: &str = "user_disabled";
     pub const USER_ENABLED: &str = "user_enabled";
+    pub const USER_REMOVED: &str = "user_removed";
     pub const INVITED: &str = "invited";
     pub const API_KEY_ADDED: &str = "api_key_added";
     pub const API_KEY_ROTATED: &str = "api_key_rotated";

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use curt_core::clock::SystemClock;
 use curt_core::ports::{ChangeReply, Inserted, LinkStore, RequestToken, SpendReply};
 use curt_core::{
-    Clock, DomainId, ErrorKind, Link, LinkId, LinkRef, PortError, PortResult, Revision, Target,
-    UnixMillis,
+    Clock, DomainId, ErrorKind, Link, LinkId, LinkRef, OwnerId, PortError, PortResult, Revision,
+    Target, UnixMillis,
 };
 use curt_links::{ResolveMetrics, Resolver, ResolverSettings};
 
@@ -176,6 +176,16 @@ impl LinkStore for MadeUp {
     }
 
     async fn update_at(&self, _: Link, _: Revision) -> PortResult<ChangeReply> {
+        not_here()
+    }
+
+    async fn hand_over_at(
+        &self,
+        _: &LinkId,
+        _: Revision,
+        _: OwnerId,
+        _: UnixMillis,
+    ) -> PortResult<ChangeReply> {
         not_here()
     }
 

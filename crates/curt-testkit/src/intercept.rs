@@ -9,7 +9,7 @@ use curt_core::ports::{
     Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage, ListQuery,
     RequestToken, SeededDatabase, SeededLinks, SpendReply,
 };
-use curt_core::{Link, LinkId, PortResult, Revision, UnixMillis};
+use curt_core::{Link, LinkId, OwnerId, PortResult, Revision, UnixMillis};
 
 /// The operations of the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +127,7 @@ intercept!(LinkStore:
     }
     fn get(id: &LinkId) -> Option<Link> = Get;
     fn update_at(link: Link, seen: Revision) -> ChangeReply = Update;
+    fn hand_over_at(id: &LinkId, seen: Revision, owner: OwnerId, now: UnixMillis) -> ChangeReply = Update;
     fn delete_at(id: &LinkId, seen: Revision, now: UnixMillis) -> ChangeReply = Delete;
     fn spend_click(id: &LinkId, seen: Revision) -> SpendReply = SpendClick;
     fn clicks_spent(id: &LinkId) -> u64 = ClicksSpent;

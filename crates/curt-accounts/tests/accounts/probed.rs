@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use curt_core::ports::{
     ApiKey, ApiKeys, AuditEntry, AuditLog, Invite, Invites, KeysToRevoke, LinkChange, NewApiKey,
-    Permission, PermissionId, Permissions, RedirectionLimits, Session, Sessions, UserChange, Users,
+    Permission, PermissionId, Permissions, RedirectionLimits, Session, Sessions, UserChange,
+    UserRemoval, Users,
 };
 use curt_core::{
     ApiKeyNumber, ErrorKind, LinkId, OwnerId, PortError, PortResult, UnixMillis, User,
@@ -91,7 +92,7 @@ macro_rules! refusals {
     };
 }
 
-refusals!(UserChange, Permission);
+refusals!(UserChange, UserRemoval, Permission);
 
 forward!(Users {
     fn add_user(user: &User) -> bool;
@@ -99,6 +100,7 @@ forward!(Users {
     fn user_by_email(email: &str) -> Option<User>;
     fn users(after: Option<OwnerId>, limit: usize) -> Vec<User>;
     fn update_user(user: &User, seen: UnixMillis) -> UserChange;
+    fn remove_user(id: OwnerId) -> UserRemoval;
     fn anybody_can_sign_in() -> bool;
     fn disabled_users() -> Vec<OwnerId>;
 });

@@ -5,6 +5,7 @@ use crate::clock::UnixMillis;
 use crate::error::PortResult;
 use crate::key::{DomainId, Key, LinkId};
 use crate::link::{Link, Revision};
+use crate::owner::OwnerId;
 
 /// Links by key. The only judge of uniqueness (K-1). Every operation is about single links, so that an engine that
 /// writes one row at a time can keep all of it.
@@ -43,6 +44,17 @@ pub trait LinkStore: Send + Sync {
     /// `seen.edited()`, whatever `link.revision` says. Identity, owner, `made_with`, origin and creation time are never
     /// changed. Called twice with the same `seen`: the second is `Stale`.
     async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply>;
+
+    /// Gives the link to `owner` at `now` if it is not a tombstone and still has the revision `seen`; the stored revision
+    /// becomes `seen.edited()`, and `updated_at = now`. All else stays, the API key that made it included. Called twice with
+    /// the same `seen`: the second is `Stale`.
+    async fn hand_over_at(
+        &self,
+        id: &LinkId,
+        seen: Revision,
+        owner: OwnerId,
+        now: UnixMillis,
+    ) -> PortResult<ChangeReply>;
 
     /// Turns the link into a tombstone at `now` if it still has the revision `seen`: state `Deleted`, revision edited,
     /// `updated_at = now`. The target stays for the owner's records; title, tags and password go. A tombstone stays as

@@ -15,6 +15,14 @@ pub(super) struct PermissionTable {
 }
 
 impl PermissionTable {
+    /// Removes the permissions of a user.
+    pub(super) fn remove_user(&mut self, user: OwnerId) {
+        self.by_link.retain(|_, of_link| {
+            of_link.retain(|permission| permission.user != user);
+            !of_link.is_empty()
+        });
+    }
+
     fn of_link(&self, link: &LinkId, generation: u32) -> impl Iterator<Item = &Permission> {
         let all = self.by_link.get(link).into_iter().flatten();
         all.filter(move |permission| permission.generation == generation)

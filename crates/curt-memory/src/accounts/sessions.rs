@@ -14,7 +14,7 @@ pub(super) struct SessionTable {
 
 impl SessionTable {
     /// Removes up to `limit` sessions of those that are to `go`, and says how many.
-    fn remove(&mut self, limit: usize, go: impl Fn(&Session) -> bool) -> u64 {
+    pub(super) fn remove(&mut self, limit: usize, go: impl Fn(&Session) -> bool) -> u64 {
         let mut gone = 0;
         self.by_id.retain(|_, session| {
             let stays = gone == limit || !go(session);

@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 use async_trait::async_trait;
-use curt_core::account::User;
-use curt_core::ports::{QuotaRule, UserChange, Users};
+use curt_core::account::{Role, User};
+use curt_core::ports::{QuotaRule, UserChange, UserRemoval, Users};
 use curt_core::{OwnerId, PortResult, UnixMillis};
 
 use super::MemoryAccounts;
@@ -45,6 +45,21 @@ impl UserTable {
         UserChange::Changed
     }
 
+    fn remove(&mut self, id: OwnerId) -> UserRemoval {
+        let Some(user) = self.by_id.get(&id) else {
+            return UserRemoval::Absent;
+        };
+        let is_other_admin = |other: &User| {
+            other.id != id && other.role == Role::Admin && other.disabled_at.is_none()
+        };
+        if user.role == Role::Admin && !self.by_id.values().any(is_other_admin) {
+            return UserRemoval::LastAdmin;
+        }
+        self.by_email.remove(&user.email);
+        self.by_id.remove(&id);
+        UserRemoval::Removed
+    }
+
     pub(super) fn redirection_limits(&self) -> Vec<(OwnerId, QuotaRule)> {
         let limit = |user: &User| Some((user.id, user.allowance.redirections?));
         self.by_id.values().filter_map(limit).collect()
@@ -76,6 +91,18 @@ impl Users for MemoryAccounts {
 
     async fn update_user(&self, user: &User, seen: UnixMillis) -> PortResult<UserChange> {
         Ok(locked(&self.tables).users.update(user, seen))
+    }
+
+    async fn remove_user(&self, id: OwnerId) -> PortResult<UserRemoval> {
+        let tables = &mut *locked(&self.tables);
+        let removal = tables.users.remove(id);
+        if removal == UserRemoval::Removed {
+            tables
+                .sessions
+                .remove(usize::MAX, |session| session.user == id);
+            tables.permissions.remove_user(id);
+        }
+        Ok(removal)
     }
 
     async fn anybody_can_sign_in(&self) -> PortResult<bool> {

@@ -98,6 +98,30 @@ impl LinkStore for MemoryLinkStore {
         Ok(reply)
     }
 
+    async fn hand_over_at(
+        &self,
+        id: &LinkId,
+        seen: Revision,
+        owner: OwnerId,
+        now: UnixMillis,
+    ) -> PortResult<ChangeReply> {
+        let rows = &mut self.owned("hand over a link", [id])?.rows;
+        let before = match rows.changeable(id, seen) {
+            Ok(row) => row,
+            Err(refusal) => return Ok(refusal),
+        };
+        let after = Link {
+            owner,
+            updated_at: now,
+            revision: seen.edited(),
+            ..before.link.clone()
+        };
+        let row = before.followed_by(after);
+        let reply = ChangeReply::Changed(LinkChange::of(&row.link));
+        rows.put(row);
+        Ok(reply)
+    }
+
     async fn delete_at(
         &self,
         id: &LinkId,

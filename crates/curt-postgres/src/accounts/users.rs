@@ -1,13 +1,13 @@
 use async_trait::async_trait;
 use curt_core::account::{Role, User};
-use curt_core::ports::{QuotaRule, UserChange, Users};
+use curt_core::ports::{QuotaRule, UserChange, UserRemoval, Users};
 use curt_core::{OwnerId, PortResult, UnixMillis};
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use super::{PostgresAccounts, limit};
 use crate::decode::{number, owner, rows_max, time, time_or_none};
-use crate::engine::{Engine, Value, column};
+use crate::engine::{Engine, Step, Value, column};
 use crate::failure::sql_state;
 
 // Columns are in the order of `user_of` and of what `write` binds.
@@ -33,6 +33,15 @@ const WITH_PASSWORD: &str =
 const WITH_LIMIT: &str = "SELECT id, redirections_amount, redirections_period FROM users \
      WHERE redirections_amount IS NOT NULL ORDER BY id";
 const DISABLED: &str = "SELECT id FROM users WHERE disabled_at IS NOT NULL ORDER BY id";
+
+// Two administrators who remove each other at once must not both find the other.
+const LOCK: &str = "LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE";
+const REMOVE: &str = "WITH target AS (SELECT id, role FROM users WHERE id = $1), \
+     gone AS (DELETE FROM users AS u USING target AS t WHERE u.id = t.id AND (t.role = 0 OR EXISTS \
+       (SELECT FROM users AS o WHERE o.role = 1 AND o.disabled_at IS NULL AND o.id <> $1)) RETURNING u.id), \
+     signed_out AS (DELETE FROM sessions WHERE user_id IN (SELECT id FROM gone)), \
+     forbidden AS (DELETE FROM permissions WHERE user_id IN (SELECT id FROM gone)) \
+     SELECT EXISTS (SELECT FROM gone) FROM target";
 
 #[async_trait]
 impl Users for PostgresAccounts {
@@ -82,6 +91,28 @@ impl Users for PostgresAccounts {
             }
             Err(error) => Err(error),
         }
+    }
+
+    async fn remove_user(&self, id: OwnerId) -> PortResult<UserRemoval> {
+        const OP: &str = "remove a user";
+        let steps = [
+            Step {
+                sql: LOCK,
+                values: &[],
+            },
+            Step {
+                sql: REMOVE,
+                values: &[&id.0.cast_signed()],
+            },
+        ];
+        let engine = self.tables.engine().await?;
+        let answers = engine.transact(OP, &steps).await?;
+        let found = answers.last().and_then(|rows| rows.first());
+        Ok(match found.map(|row| column(OP, row, 0)).transpose()? {
+            None => UserRemoval::Absent,
+            Some(true) => UserRemoval::Removed,
+            Some(false) => UserRemoval::LastAdmin,
+        })
     }
 
     async fn anybody_can_sign_in(&self) -> PortResult<bool> {

@@ -1,7 +1,7 @@
 //! Edits, tombstones and what becomes of them.
 
 use curt_core::ports::{ChangeReply, LinkChange};
-use curt_core::{Link, LinkId, PortError, PortResult, Revision, ShardMap, UnixMillis};
+use curt_core::{Link, LinkId, OwnerId, PortError, PortResult, Revision, ShardMap, UnixMillis};
 
 use super::record::{change_of, epoch_of, epochs, revision_of, shard_of, status};
 use super::sql;
@@ -45,6 +45,36 @@ pub(super) async fn update(
             revision: seen.edited(),
         })),
         None => refusal(engine, op, &link.id, epoch).await,
+    }
+}
+
+/// Gives a link to another owner.
+pub(super) async fn hand_over(
+    engine: &Engine,
+    map: &ShardMap,
+    id: &LinkId,
+    seen: Revision,
+    (owner, now): (OwnerId, UnixMillis),
+) -> PortResult<ChangeReply> {
+    const OP: &str = "hand over a link";
+    let (epoch, revision) = (epoch_of(map, id), seen.edited());
+    let values: [Value<'_>; 8] = [
+        &i64::from(id.domain.0),
+        &id.key.as_str(),
+        &i64::from(seen.generation),
+        &i64::from(seen.version),
+        &i64::from(revision.version),
+        &owner.0.cast_signed(),
+        &now.0,
+        &epoch,
+    ];
+    let rows = engine.write(OP, sql::HAND_OVER, &values).await?;
+    match rows.first() {
+        Some(_) => Ok(ChangeReply::Changed(LinkChange {
+            id: id.clone(),
+            revision,
+        })),
+        None => refusal(engine, OP, id, epoch).await,
     }
 }
 

@@ -26,8 +26,8 @@ use curt_core::ports::{
     ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
-    ErrorKind, KeyOrigin, Link, LinkId, LinkState, PortError, PortResult, Revision, ShardMap,
-    UnixMillis,
+    ErrorKind, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult, Revision,
+    ShardMap, UnixMillis,
 };
 use tokio_postgres::Row;
 
@@ -111,6 +111,17 @@ impl LinkStore for PostgresLinks {
         check_link(OP, &link)?;
         let epoch = epoch_of(&self.map, &link.id);
         change::update(self.tables.engine().await?, OP, &link, (seen, epoch)).await
+    }
+
+    async fn hand_over_at(
+        &self,
+        id: &LinkId,
+        seen: Revision,
+        owner: OwnerId,
+        now: UnixMillis,
+    ) -> PortResult<ChangeReply> {
+        let engine = self.tables.engine().await?;
+        change::hand_over(engine, &self.map, id, seen, (owner, now)).await
     }
 
     async fn delete_at(

@@ -34,6 +34,12 @@ pub(super) const REVISION: &str = "SELECT l.generation, l.version, \
      EXISTS (SELECT FROM shard_seals WHERE shard = $3 AND epoch > $4) \
      FROM (SELECT) AS one LEFT JOIN links AS l ON l.domain = $1 AND l.key = $2 AND l.state < 2";
 
+/// Gives the link to the owner `$6` at `$7`, if it has the revision `$3`, `$4` and its shard takes writes at the epoch
+/// `$8`.
+pub(super) const HAND_OVER: &str = "UPDATE links SET version = $5, owner = $6, updated_at = $7 \
+     WHERE domain = $1 AND key = $2 AND state < 2 AND generation = $3 AND version = $4 \
+     AND NOT EXISTS (SELECT FROM shard_seals AS s WHERE s.shard = links.shard AND s.epoch > $8) RETURNING 1";
+
 /// Edits the link if it has the revision `$3`, `$4`, and its shard takes writes at the epoch `$19`.
 pub(super) const UPDATE: &str = include_str!("sql/update.sql");
 

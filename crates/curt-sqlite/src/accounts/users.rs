@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use curt_core::account::{Role, User};
-use curt_core::ports::{QuotaRule, UserChange, Users};
+use curt_core::ports::{QuotaRule, UserChange, UserRemoval, Users};
 use curt_core::{OwnerId, PortResult, UnixMillis};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -24,6 +24,14 @@ const FIND_BY_EMAIL: &str = "SELECT id, first_name, middle_name, last_name, emai
 const LIST: &str = "SELECT id, first_name, middle_name, last_name, email, password_hash, role, disabled_at, \
      creations_amount, creations_period, redirections_amount, redirections_period, updated_at, created_at FROM users \
      WHERE id > ?1 ORDER BY id LIMIT ?2";
+
+const OTHER_ADMIN: &str =
+    "SELECT 1 FROM users WHERE role = 1 AND disabled_at IS NULL AND id <> ?1 LIMIT 1";
+const REMOVE: [&str; 3] = [
+    "DELETE FROM sessions INDEXED BY sessions_by_user WHERE user = ?1",
+    "DELETE FROM permissions WHERE user = ?1",
+    "DELETE FROM users WHERE id = ?1",
+];
 
 #[async_trait]
 impl Users for SqliteAccounts {
@@ -82,6 +90,13 @@ impl Users for SqliteAccounts {
             .await
     }
 
+    async fn remove_user(&self, id: OwnerId) -> PortResult<UserRemoval> {
+        self.db
+            .writer
+            .write("remove a user", 1, move |work| remove(work.connection, id))
+            .await
+    }
+
     async fn anybody_can_sign_in(&self) -> PortResult<bool> {
         self.db.readers.look_up("look for passwords", |connection| {
             connection
@@ -107,6 +122,20 @@ impl Users for SqliteAccounts {
             })
             .await
     }
+}
+
+fn remove(connection: &Connection, id: OwnerId) -> rusqlite::Result<UserRemoval> {
+    let Some(user) = find(connection, id)? else {
+        return Ok(UserRemoval::Absent);
+    };
+    let id = [id.0.cast_signed()];
+    if user.role == Role::Admin && !connection.prepare_cached(OTHER_ADMIN)?.exists(id)? {
+        return Ok(UserRemoval::LastAdmin);
+    }
+    for sql in REMOVE {
+        connection.prepare_cached(sql)?.execute(id)?;
+    }
+    Ok(UserRemoval::Removed)
 }
 
 pub(super) fn redirection_limits(

@@ -1,7 +1,7 @@
 //! Edits, tombstones and what becomes of them.
 
 use curt_core::ports::{ChangeReply, LinkChange};
-use curt_core::{KeyOrigin, Link, LinkId, LinkState, Revision, ShardMap, UnixMillis};
+use curt_core::{KeyOrigin, Link, LinkId, LinkState, OwnerId, Revision, ShardMap, UnixMillis};
 use rusqlite::Connection;
 
 use super::record::{self, StoredLink};
@@ -30,6 +30,34 @@ pub(super) fn update(
     };
     record::replace(work.connection, &before, &after)?;
     Ok(ChangeReply::Changed(LinkChange::of(&after)))
+}
+
+/// Gives a link to another owner.
+pub(super) fn hand_over(
+    work: &mut Work<'_>,
+    id: &LinkId,
+    seen: Revision,
+    (owner, now): (OwnerId, UnixMillis),
+) -> rusqlite::Result<ChangeReply> {
+    let Some(before) = find_live(work.connection, id)? else {
+        return Ok(ChangeReply::Absent);
+    };
+    if before.link.revision != seen {
+        return Ok(ChangeReply::Stale(before.link.revision));
+    }
+    let revision = seen.edited();
+    work.connection
+        .prepare_cached("UPDATE links SET owner = ?1, version = ?2, updated_at = ?3 WHERE id = ?4")?
+        .execute((
+            owner.0.cast_signed(),
+            revision.version,
+            now.0,
+            before.row_id,
+        ))?;
+    Ok(ChangeReply::Changed(LinkChange {
+        id: id.clone(),
+        revision,
+    }))
 }
 
 pub(super) fn delete(

@@ -22,7 +22,8 @@ use curt_core::ports::{
     ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
-    ErrorKind, Link, LinkId, LinkState, PortError, PortResult, Revision, ShardMap, UnixMillis,
+    ErrorKind, Link, LinkId, LinkState, OwnerId, PortError, PortResult, Revision, ShardMap,
+    UnixMillis,
 };
 
 use super::Sqlite;
@@ -100,6 +101,18 @@ impl LinkStore for SqliteLinks {
         let ids = vec![link.id.clone()];
         let update = move |work: &mut Work<'_>| change::update(work, &link, seen);
         self.write_owned(OP, ids, update).await
+    }
+
+    async fn hand_over_at(
+        &self,
+        id: &LinkId,
+        seen: Revision,
+        owner: OwnerId,
+        now: UnixMillis,
+    ) -> PortResult<ChangeReply> {
+        let (id, ids) = (id.clone(), vec![id.clone()]);
+        let give = move |work: &mut Work<'_>| change::hand_over(work, &id, seen, (owner, now));
+        self.write_owned("hand over a link", ids, give).await
     }
 
     async fn delete_at(

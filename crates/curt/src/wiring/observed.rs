@@ -8,7 +8,7 @@ use curt_core::ports::{
     Inserted, LinkChange, LinkCounts, LinkIndex, LinkPorts, LinkStore, LinkTotals, ListPage,
     ListQuery, RequestToken, SeededLinks, SpendReply,
 };
-use curt_core::{ErrorKind, Link, LinkId, PortResult, Revision, UnixMillis};
+use curt_core::{ErrorKind, Link, LinkId, OwnerId, PortResult, Revision, UnixMillis};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -112,6 +112,7 @@ observe!(LinkStore:
     fn get(id: &LinkId) -> Option<Link> = note;
     fn get_many(ids: &[LinkId]) -> Vec<Option<Link>> = note;
     fn update_at(link: Link, seen: Revision) -> ChangeReply = note_write;
+    fn hand_over_at(id: &LinkId, seen: Revision, owner: OwnerId, now: UnixMillis) -> ChangeReply = note_write;
     fn delete_at(id: &LinkId, seen: Revision, now: UnixMillis) -> ChangeReply = note_write;
     fn spend_click(id: &LinkId, seen: Revision) -> SpendReply = note_write;
     fn clicks_spent(id: &LinkId) -> u64 = note;

@@ -24,11 +24,24 @@ pub trait Users: Send + Sync {
     /// change of a taken email is stale.
     async fn update_user(&self, user: &User, seen: UnixMillis) -> PortResult<UserChange>;
 
+    /// Removes the user with their sessions and permissions, in one step. Their API keys stay, because links remember them
+    /// by number. An administrator stays while there is no other one who is not disabled: of two who remove each other at
+    /// once, one stays. Called twice: the second is [`UserRemoval::Absent`].
+    async fn remove_user(&self, id: OwnerId) -> PortResult<UserRemoval>;
+
     /// Whether any user, disabled ones too, has a password: from then on the server is not open to be taken over.
     async fn anybody_can_sign_in(&self) -> PortResult<bool>;
 
     /// The users who are disabled, in the order of their ids.
     async fn disabled_users(&self) -> PortResult<Vec<OwnerId>>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserRemoval {
+    Removed,
+    /// There is no other administrator who is not disabled. Nothing was changed.
+    LastAdmin,
+    Absent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -39,6 +39,9 @@ macro_rules! accounts_tests {
                 an_update_of_nobody_is_absent,
                 anybody_can_sign_in_once_there_is_a_password,
                 disabled_users_are_listed,
+                a_removed_user_is_gone_with_sessions_and_permissions,
+                the_last_administrator_is_not_removed,
+                of_administrators_who_remove_each_other_one_stays,
                 one_racer_adds_the_user,
                 one_racer_updates_the_user,
                 one_racer_gets_the_email

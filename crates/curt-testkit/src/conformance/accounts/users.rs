@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use curt_core::account::{Allowance, Role, User};
-use curt_core::ports::{QuotaRule, UserChange};
+use curt_core::ports::{QuotaRule, UserChange, UserRemoval};
 use curt_core::{OwnerId, UnixMillis};
 
 use super::{Port, winners, with_users};
 use crate::conformance::{HOSTILE_TEXTS, RACERS, race, same};
-use crate::sample::{NOW, later, user};
+use crate::sample::{NOW, id, later, session, user};
 
 fn rule(amount: u64, period: Duration) -> Option<QuotaRule> {
     Some(QuotaRule { amount, period })
@@ -52,6 +52,80 @@ pub async fn disabled_users_are_listed(accounts: Port) -> Result<()> {
     };
     accounts.update_user(&enabled, NOW).await?;
     same("enabled", accounts.disabled_users().await?, ids(&[9]))
+}
+
+pub async fn a_removed_user_is_gone_with_sessions_and_permissions(accounts: Port) -> Result<()> {
+    with_users(&accounts).await?;
+    let (ann, link) = (OwnerId(1), id("private"));
+    for number in [1, 2] {
+        let session = session(&number.to_string(), number);
+        ensure!(accounts.add_session(&session).await?, "a session");
+        accounts.grant(OwnerId(number), &link, 1, NOW).await?;
+    }
+    same(
+        "removed",
+        accounts.remove_user(ann).await?,
+        UserRemoval::Removed,
+    )?;
+    same("gone", accounts.user(ann).await?, None)?;
+    same("her sessions", accounts.sessions(ann, NOW).await?, vec![])?;
+    ensure!(accounts.session("2").await?.is_some(), "another's session");
+    let left = accounts.permissions(&link, 1, 10).await?;
+    let left: Vec<OwnerId> = left.iter().map(|one| one.user).collect();
+    same("permissions", left, vec![OwnerId(2)])?;
+    same(
+        "twice",
+        accounts.remove_user(ann).await?,
+        UserRemoval::Absent,
+    )?;
+    let again = user(1, "ann@example.com");
+    ensure!(accounts.add_user(&again).await?, "her email is free");
+    Ok(())
+}
+
+/// An administrator, in force or disabled.
+fn admin(id: u64, is_disabled: bool) -> User {
+    User {
+        role: Role::Admin,
+        disabled_at: is_disabled.then_some(NOW),
+        ..user(id, &format!("{id}@example.com"))
+    }
+}
+
+pub async fn the_last_administrator_is_not_removed(accounts: Port) -> Result<()> {
+    for user in [admin(1, false), admin(2, true), user(3, "3@example.com")] {
+        ensure!(accounts.add_user(&user).await?, "added");
+    }
+    let last = accounts.remove_user(OwnerId(1)).await?;
+    same("the only one in force", last, UserRemoval::LastAdmin)?;
+    ensure!(accounts.user(OwnerId(1)).await?.is_some(), "she stays");
+    for other in [2, 3] {
+        let removed = accounts.remove_user(OwnerId(other)).await?;
+        same("another", removed, UserRemoval::Removed)?;
+    }
+    ensure!(accounts.add_user(&admin(4, false)).await?, "a second one");
+    same(
+        "no longer the last",
+        accounts.remove_user(OwnerId(1)).await?,
+        UserRemoval::Removed,
+    )
+}
+
+pub async fn of_administrators_who_remove_each_other_one_stays(accounts: Port) -> Result<()> {
+    let all = RACERS as u64;
+    for number in 1..=all {
+        ensure!(accounts.add_user(&admin(number, false)).await?, "added");
+    }
+    let removals = race(RACERS, |number| {
+        let accounts = Arc::clone(&accounts);
+        async move { accounts.remove_user(OwnerId(number as u64 + 1)).await }
+    })
+    .await?;
+    let refused = removals
+        .iter()
+        .filter(|reply| **reply == UserRemoval::LastAdmin);
+    same("refused", refused.count(), 1)?;
+    same("left", accounts.users(None, 100).await?.len(), 1)
 }
 
 pub async fn a_user_is_found_by_id_and_by_email(accounts: Port) -> Result<()> {

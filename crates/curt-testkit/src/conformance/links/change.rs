@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use curt_core::account::ApiKeyNumber;
-use curt_core::ports::ChangeReply;
+use curt_core::ports::{ChangeReply, ListQuery};
 use curt_core::{KeyOrigin, Link, LinkState, OwnerId, Revision};
 
 use super::{Port, add, changed, stored};
@@ -59,6 +59,43 @@ pub async fn an_update_never_changes_who_and_when(store: Port) -> Result<()> {
     same("as stored", stored(&store, &id("a")).await?, want)?;
     let counts = store.counts().await?;
     same("from the ledger", counts.created_from(KeyOrigin::Ledger), 1)
+}
+
+pub async fn a_link_is_handed_over_to_another_owner(store: Port) -> Result<()> {
+    let made = Link {
+        made_with: Some(ApiKeyNumber(7)),
+        ..full_link("a")
+    };
+    add(&store, [made.clone(), link("b")]).await?;
+    let (heir, seen) = (OwnerId(77), made.revision);
+    let given = store.hand_over_at(&id("a"), seen, heir, later(1)).await?;
+    let want = Link {
+        owner: heir,
+        updated_at: later(1),
+        revision: seen.edited(),
+        ..made.clone()
+    };
+    same("the link", changed(&store, given).await?, want)?;
+    same("the other", stored(&store, &id("b")).await?, link("b"))?;
+    for (owner, keys) in [(heir, vec!["a"]), (made.owner, vec![])] {
+        let query = ListQuery {
+            owner: Some(owner),
+            limit: 10,
+            ..ListQuery::default()
+        };
+        let listed = store.list(&query).await?.links;
+        let listed: Vec<&str> = listed.iter().map(|link| link.id.key.as_str()).collect();
+        let listed: Vec<&str> = listed.into_iter().filter(|key| *key == "a").collect();
+        same("by owner", listed, keys)?;
+    }
+    let again = store.hand_over_at(&id("a"), seen, OWNER, later(2)).await?;
+    same("twice", again, ChangeReply::Stale(seen.edited()))?;
+    let nothing = store.hand_over_at(&id("z"), seen, heir, later(2)).await?;
+    same("nothing", nothing, ChangeReply::Absent)?;
+    store.delete_at(&id("a"), seen.edited(), later(3)).await?;
+    let late = seen.edited().edited();
+    let gone = store.hand_over_at(&id("a"), late, heir, later(4)).await?;
+    same("a tombstone", gone, ChangeReply::Absent)
 }
 
 pub async fn an_update_of_another_revision_is_stale(store: Port) -> Result<()> {

@@ -67,6 +67,7 @@ macro_rules! link_tests {
                 links::change,
                 an_update_replaces_the_link,
                 an_update_never_changes_who_and_when,
+                a_link_is_handed_over_to_another_owner,
                 an_update_of_another_revision_is_stale,
                 an_update_of_nothing_is_absent,
                 an_update_sets_and_clears_every_field,
