@@ -32,6 +32,8 @@ pub enum AccountError {
     /// Deliberately one error for a wrong token and for a server that is set up already.
     #[error("there is nothing to set up")]
     SetupClosed,
+    #[error("this is the last administrator: make another user one first")]
+    LastAdmin,
     #[error("it was changed in between: look again")]
     Stale,
     #[error("there is no such thing, or it has ended already")]

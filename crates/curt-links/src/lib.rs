@@ -21,6 +21,7 @@ mod policy;
 pub mod purge;
 pub mod resolve;
 mod settings;
+mod user_removal;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -35,13 +36,14 @@ pub use admit::{EditLink, Expiry, NewLink, OwnHost, OwnHostError};
 pub use blocklist::{Blocklist, BlocklistError, BlocklistFile};
 pub use create::{Created, IdempotencyKey, LinkCreator};
 pub use error::LinkError;
-pub use manage::Who;
+pub use manage::{LinksOfLeaver, Who};
 pub use metrics::LinkMetrics;
 pub use operations::{LinkCaller, LinkDraft, LinkEdit, LinkOperations, NewPassword};
 pub use policy::LinkPolicy;
 pub use purge::{PurgePorts, PurgeSettings, Purger};
 pub use resolve::{Resolution, ResolveMetrics, Resolver, ResolverSettings};
 pub use settings::LinkSettings;
+pub use user_removal::UserRemovalError;
 
 /// Creates and manages links.
 pub struct Links {

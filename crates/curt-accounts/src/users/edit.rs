@@ -1,5 +1,6 @@
+use curt_core::limits::PAGE_ACCOUNTS_MAX;
 use curt_core::names::audit;
-use curt_core::ports::QuotaRule;
+use curt_core::ports::{QuotaRule, UserRemoval};
 use curt_core::{Field, FieldErrors, OwnerId, Role, UnixMillis, User};
 
 use super::{UserOperations, UserRef, admit as admitted};
@@ -84,6 +85,42 @@ impl UserOperations {
             .record(origin, audit::USER_ENABLED, &user.email)
             .await;
         Ok(user)
+    }
+}
+
+impl UserOperations {
+    /// Refuses an administrator without whom there would be none.
+    pub async fn refuse_last_admin(&self, user: &User) -> Result<(), AccountError> {
+        if user.role != Role::Admin {
+            return Ok(());
+        }
+        let is_other = |other: &User| {
+            other.id != user.id && other.role == Role::Admin && other.disabled_at.is_none()
+        };
+        let mut after: Option<OwnerId> = None;
+        loop {
+            let page = self.accounts.users(after, PAGE_ACCOUNTS_MAX).await?;
+            if page.iter().any(is_other) {
+                return Ok(());
+            }
+            let last = page.last().ok_or(AccountError::LastAdmin)?;
+            after = Some(last.id);
+        }
+    }
+
+    /// Removes a user, with their sessions and permissions. What else is theirs the caller has dealt with before.
+    pub async fn remove(&self, user: &User, origin: Origin) -> Result<(), AccountError> {
+        let removal = self.accounts.remove_user(user.id).await?;
+        self.credentials.invalidate_all();
+        match removal {
+            UserRemoval::Removed => {
+                let done = self.audit.record(origin, audit::USER_REMOVED, &user.email);
+                done.await;
+                Ok(())
+            }
+            UserRemoval::LastAdmin => Err(AccountError::LastAdmin),
+            UserRemoval::Absent => Err(AccountError::NotFound),
+        }
     }
 }
 

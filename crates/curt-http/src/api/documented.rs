@@ -148,6 +148,8 @@ documented! {
     UserChangeProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound
         BodyTimeout WrongCredentials EmailTaken BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput
         RateLimited TooManyAtOnce Internal StoreUnavailable TooManyBodies;
+    RemoveUserProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound UriTooLong InvalidInput
+        Internal StoreUnavailable;
     PasswordProblems: MalformedJson CredentialsMissing CredentialsInvalid WrongCredentials CrossSite ScopeMissing
         NotFound BodyTimeout StaleAccount BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited
         TooManyAtOnce Internal StoreUnavailable TooManyBodies;

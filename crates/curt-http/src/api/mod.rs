@@ -43,6 +43,7 @@ mod sessions;
 mod stats;
 mod time;
 mod user_body;
+mod user_removal;
 mod users;
 mod visibility;
 
@@ -99,7 +100,7 @@ fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(permissions::list, permissions::grant))
         .routes(routes!(permissions::revoke))
         .routes(routes!(users::list, users::create))
-        .routes(routes!(users::read, users::edit))
+        .routes(routes!(users::read, users::edit, user_removal::remove))
         .routes(routes!(users::change_password))
         .routes(routes!(invites::create))
         .routes(routes!(audit::list))

@@ -77,6 +77,10 @@ impl From<AccountError> for Problem {
                  out, or sign in to revoke it.",
             ),
             AccountError::Stale => Self::new(ProblemCode::StaleAccount),
+            AccountError::LastAdmin => {
+                let why = "This is the last administrator: make another user one first.";
+                Self::invalid_field("id", "last_admin", why)
+            }
             AccountError::Store(error) => error.into(),
         }
     }

@@ -1,6 +1,8 @@
 //! What people do with links that exist: read, list, edit, delete, and for administrators switch off and on. Somebody
 //! else's link is answered like one that is not there.
 
+mod leaving;
+
 use curt_accounts::Principal;
 use curt_core::limits::{PAGE_LINKS_MAX, SEARCH_BYTES_MAX};
 use curt_core::ports::{ChangeReply, LinkChange, ListPage, ListQuery};
@@ -12,6 +14,8 @@ use curt_core::{
 use crate::Links;
 use crate::admit::{self, EditLink};
 use crate::error::LinkError;
+
+pub use self::leaving::LinksOfLeaver;
 
 /// How often a change without a named revision is tried against others' changes.
 const CHANGE_TRIES_MAX: usize = 16;

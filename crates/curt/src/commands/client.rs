@@ -114,7 +114,18 @@ impl Client {
     }
 
     pub(super) fn delete(&self, path: &[&str]) -> anyhow::Result<()> {
-        let url = self.at(path)?;
+        self.delete_with(path, &[])
+    }
+
+    pub(super) fn delete_with(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> anyhow::Result<()> {
+        let mut url = self.at(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
         self.read(self.signed(self.agent.delete(url.as_str())).call())
             .map(drop)
     }

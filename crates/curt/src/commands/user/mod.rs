@@ -1,3 +1,4 @@
+mod remove;
 mod show;
 
 use std::io::BufRead as _;
@@ -102,6 +103,11 @@ enum Action {
         /// The user's email
         email: String,
     },
+    /// Remove a user from a running server, for good: sessions and API keys end, links go to another user or are deleted
+    #[command(
+        after_help = "Example:\n  curt user rm ann@example.com --links-to bob@example.com --api-key KEY\n  curt user rm ann@example.com --delete-links --api-key KEY"
+    )]
+    Rm(remove::Remove),
     /// Make an invitation, with which one person can sign up, and print its address, alone, on standard output
     #[command(after_help = "Example:\n  curt user invite --role admin --ttl 1d")]
     Invite {
@@ -143,9 +149,13 @@ struct PasswordArgs {
 
 impl UserCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        accounts::run(&self.config, async |services, config| {
-            act(self.action, services, config).await
-        })
+        match self.action {
+            // The server must hear of links that change hands: it has copies of them.
+            Action::Rm(remove) => remove.run(),
+            action => accounts::run(&self.config, async |services, config| {
+                act(action, services, config).await
+            }),
+        }
     }
 }
 
@@ -199,6 +209,7 @@ async fn act(action: Action, services: &AccountServices, config: &Config) -> any
             let ended = users.end_sessions(&user, Origin::OPERATOR).await?;
             done(&email, &format!("is signed out; sessions ended: {ended}"));
         }
+        Action::Rm(remove) => remove.run()?,
         Action::Invite { role, ttl } => invite(services, config, role, ttl).await?,
     }
     Ok(())

@@ -13,10 +13,10 @@ use crate::site::Site;
 
 /// What the documentation promises, and what the last request may take.
 const STOPS_WITHIN: Duration = Duration::from_millis(1_000 + 500);
-const ANN: &str = "ann@example.com";
+pub(super) const ANN: &str = "ann@example.com";
 
 /// Runs a command with something on its standard input.
-fn with_input(site: &Site, arguments: &[&str], input: &str) -> Output {
+pub(super) fn with_input(site: &Site, arguments: &[&str], input: &str) -> Output {
     let mut child = site
         .app()
         .command()
@@ -32,7 +32,7 @@ fn with_input(site: &Site, arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn json(site: &Site, arguments: &[&str]) -> Value {
+pub(super) fn json(site: &Site, arguments: &[&str]) -> Value {
     serde_json::from_str(&printed(&site.output(arguments))).unwrap()
 }
 
@@ -43,7 +43,7 @@ fn user(site: &Site, email: &str) -> Value {
     found.next().expect(email).clone()
 }
 
-fn status(site: &Site, token: &str) -> u16 {
+pub(super) fn status(site: &Site, token: &str) -> u16 {
     let mut api = Api::new(site.http(), token);
     api.get("/api/v1/links").unwrap().status
 }
@@ -282,33 +282,6 @@ fn the_way_to_the_first_account_is_shown_until_somebody_has_one() {
     printed(&site.output(&["user", "add", ANN, "--role", "admin"]));
     site.restart();
     assert_eq!(setup_tokens(&site), [""; 0]);
-}
-
-#[test]
-fn an_invitation_is_an_address_that_works_and_a_closed_server_is_warned_of() {
-    let site = Site::start(&["accounts.sign_up=invite"]);
-    let public = format!("server.public_url=http://{}", site.http());
-    let invite = |set: &[&str]| site.output(&[&["user", "invite", "--set", &public], set].concat());
-    let closed = invite(&[]);
-    assert!(
-        stderr(&closed).contains("accounts.sign_up"),
-        "{}",
-        stderr(&closed)
-    );
-    let open = invite(&["--set", "accounts.sign_up=invite"]);
-    assert_eq!(stderr(&open), "");
-    let address = printed(&open);
-    let base = format!("http://{}", site.http());
-    let path = address.trim().strip_prefix(&base).expect(&address);
-    let page = site.api().get(path).unwrap();
-    assert_eq!(page.status, 200, "{}", page.text());
-    let code = path.split("invite=").nth(1).unwrap();
-    let new = serde_json::json!({
-        "first_name": "Bob", "last_name": "", "email": "bob@example.com",
-        "password": "correct horse battery", "invite": code,
-    });
-    let made = Api::new(site.http(), "").post("/api/v1/users", &new);
-    assert_eq!(made.unwrap().status, 201);
 }
 
 #[test]

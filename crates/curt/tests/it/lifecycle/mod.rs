@@ -6,6 +6,7 @@ mod commands;
 pub(crate) mod health;
 mod links;
 mod masking;
+mod membership;
 mod settings;
 mod shutdown;
 mod starts;
