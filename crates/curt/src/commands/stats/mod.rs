@@ -1,14 +1,17 @@
 //! Reports on clicks, in the terminal.
 
+mod filtered;
 mod show;
 mod spark;
 mod watch;
 
 use clap::Args;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use serde_json::{Map, Value, json};
 
+use self::filtered::FilteredQuery;
 use super::client::{Client, ServerArgs};
 use super::link::input::parse_key;
 use crate::exit_code::{CommandError, ExitReason};
@@ -39,7 +42,7 @@ const DAYS_MAX: i64 = 3_650;
 /// Show who followed a link, or all links, and when
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  export CURT_API_KEY=curt_…\n  curt stats                     all your links, the last 30 days\n  curt stats spring-sale --days 7 --by referrer\n  curt stats spring-sale --by browser --where country=DE\n  curt stats spring-sale --watch"
+    after_help = "Example:\n  export CURT_API_KEY=curt_…\n  curt stats                     all your links, the last 30 days\n  curt stats spring-sale --days 7 --by referrer\n  curt stats spring-sale --where country=DE --by browser\n  curt stats spring-sale --watch"
 )]
 pub(crate) struct Stats {
     /// The link's key or short URL; all your links when none is given
@@ -63,8 +66,8 @@ pub(crate) struct Stats {
     #[arg(long, value_name = "DIMENSION", value_parser = parse_dimension)]
     by: Option<&'static str>,
 
-    /// Only clicks with this value, as in country=DE. May be repeated
-    #[arg(long = "where", value_name = "DIMENSION=VALUE", requires = "by", value_parser = filter)]
+    /// Only clicks with this value, as in country=DE, in everything that is shown. May be repeated
+    #[arg(long = "where", value_name = "DIMENSION=VALUE", conflicts_with = "watch", value_parser = filter)]
     filters: Vec<(&'static str, String)>,
 
     /// Print clicks as they are counted, until stopped
@@ -82,10 +85,9 @@ impl Stats {
             let path = self.request_path(&["live"]);
             return watch::follow(&client, &path, &self.tag_parameter(), self.server.json);
         }
-        let query = self.range()?;
-        let mut series = query.clone();
-        series.push(("bucket", choose_bucket(self.days).to_owned()));
-        let stats = client.get(&self.request_path(&["stats"]), &series)?;
+        let first = self.first_day()?;
+        let query = self.range(first);
+        let stats = self.fetch_totals(&client, first)?;
         let (dimensions, limit) = match &self.by {
             Some(dimension) => (vec![*dimension], VALUES),
             None => (USUAL.to_vec(), USUAL_VALUES),
@@ -98,6 +100,26 @@ impl Stats {
             print!("{}", show::report(&stats, &dimensions, &top));
         }
         Ok(())
+    }
+
+    /// Totals and series, of all clicks or of those with the values asked for.
+    fn fetch_totals(&self, client: &Client, first: Date) -> anyhow::Result<Value> {
+        if self.filters.is_empty() {
+            let mut query = self.range(first);
+            query.push(("bucket", choose_bucket(self.days).to_owned()));
+            return client.get(&self.request_path(&["stats"]), &query);
+        }
+        let mut query = self.tag_parameter();
+        query.push(("tz", self.tz.clone()));
+        query.extend(self.filters.iter().cloned());
+        let filtered = FilteredQuery {
+            path: &self.request_path(&["stats", "class"]),
+            query,
+            first,
+            days: self.days,
+            tz: &self.tz,
+        };
+        filtered.fetch(client)
     }
 
     fn fetch_top(
@@ -131,7 +153,14 @@ impl Stats {
         self.tag.iter().map(|tag| ("tag", tag.clone())).collect()
     }
 
-    fn range(&self) -> anyhow::Result<Vec<(&'static str, String)>> {
+    fn range(&self, first: Date) -> Vec<(&'static str, String)> {
+        let mut query = self.tag_parameter();
+        query.push(("from", first.to_string()));
+        query.push(("tz", self.tz.clone()));
+        query
+    }
+
+    fn first_day(&self) -> anyhow::Result<Date> {
         let zone = TimeZone::get(&self.tz).map_err(|_| {
             let message = format!(
                 "--tz: {:?} is not a time zone of the IANA database, such as Europe/Berlin",
@@ -140,11 +169,7 @@ impl Stats {
             CommandError::new(ExitReason::Refused, message)
         })?;
         let today = Timestamp::now().to_zoned(zone).date();
-        let first = today.checked_sub((self.days - 1).days())?;
-        let mut query = self.tag_parameter();
-        query.push(("from", first.to_string()));
-        query.push(("tz", self.tz.clone()));
-        Ok(query)
+        Ok(today.checked_sub((self.days - 1).days())?)
     }
 }
 

@@ -9,14 +9,17 @@ use crate::commands::terminal::plain;
 pub(super) fn report(stats: &Value, dimensions: &[&str], top: &Map<String, Value>) -> String {
     let totals = &stats["totals"];
     let total = |name: &str, field: &str| format!("{name:<10}{}", number(&totals[field]));
-    let mut lines = vec![
-        total("people", "human"),
-        format!("{:<10}about {}", "visitors", number(&stats["visitors"])),
+    let mut lines = vec![total("people", "human")];
+    // Not known of a part of the clicks.
+    if let Some(visitors) = stats["visitors"].as_u64() {
+        lines.push(format!("{:<10}about {visitors}", "visitors"));
+    }
+    lines.extend([
         total("bots", "bot"),
         total("prefetch", "prefetch"),
         total("head", "head"),
         total("all", "total"),
-    ];
+    ]);
     lines.extend(series(stats));
     for dimension in dimensions {
         lines.extend(values(dimension, &top[*dimension]));
@@ -27,18 +30,25 @@ pub(super) fn report(stats: &Value, dimensions: &[&str], top: &Map<String, Value
 
 fn series(stats: &Value) -> [String; 3] {
     let points = list(&stats["series"]);
-    let humans = points.iter().map(|point| number(&point["counts"]["human"]));
-    let humans: Vec<u64> = humans.collect();
+    // Of clicks by programs alone the curve is theirs.
+    let has_humans =
+        number(&stats["totals"]["human"]) > 0 || number(&stats["totals"]["total"]) == 0;
+    let (name, field) = match has_humans {
+        true => ("people", "human"),
+        false => ("clicks", "total"),
+    };
+    let counts = points.iter().map(|point| number(&point["counts"][field]));
+    let counts: Vec<u64> = counts.collect();
     let label =
         |point: Option<&Value>| point.map_or_else(String::new, |point| text(&point["label"]));
     let title = format!(
-        "people by {}, {} to {}, {}",
+        "{name} by {}, {} to {}, {}",
         text(&stats["bucket"]),
         label(points.first()),
         label(points.last()),
         text(&stats["tz"])
     );
-    [String::new(), title, spark::line(&humans)]
+    [String::new(), title, spark::line(&counts)]
 }
 
 fn values(dimension: &str, top: &Value) -> Vec<String> {

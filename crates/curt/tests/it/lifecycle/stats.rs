@@ -75,6 +75,53 @@ fn clicks_can_be_read_in_the_terminal() {
 }
 
 #[test]
+fn a_filter_counts_for_totals_curve_and_table() {
+    let site = Site::start(&["clicks.flush_every=50ms"]);
+    let url = format!("http://{}", site.http());
+    let run = |own: &[&str]| site.output(&arguments(&site, &url, own));
+    linked(&site);
+    follow(&site, "plan", 3);
+    eventually(COUNTED, || {
+        let shown = printed(&run(&["plan"]));
+        shown.contains("people    3\n").then_some(()).ok_or(shown)
+    });
+    let shown = printed(&run(&[
+        "plan",
+        "--days",
+        "7",
+        "--where",
+        "referrer=other.example",
+    ]));
+    assert!(
+        shown.contains("people    0\n") && shown.contains("▁▁▁▁▁▁▁\n"),
+        "{shown}"
+    );
+    assert!(
+        !shown.contains("Firefox") && !shown.contains("visitors"),
+        "{shown}"
+    );
+    let shown = printed(&run(&[
+        "plan",
+        "--days",
+        "7",
+        "--where",
+        "referrer=news.example",
+    ]));
+    assert!(
+        shown.contains("people    3\n") && shown.contains("▁▁▁▁▁▁█\n"),
+        "{shown}"
+    );
+    let shown = printed(&run(&[
+        "plan",
+        "--days",
+        "90",
+        "--where",
+        "browser=Firefox",
+    ]));
+    assert!(shown.contains("people by 3 days"), "{shown}");
+}
+
+#[test]
 fn clicks_can_be_watched() {
     let site = Site::start(&["clicks.flush_every=50ms"]);
     let url = format!("http://{}", site.http());
