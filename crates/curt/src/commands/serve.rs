@@ -253,9 +253,14 @@ async fn start_front(
     let clicks = ClickLine::start(config, roles, &mut stores, tasks, &mut registry, watchers)?;
     start_keys(config, roles, &supervisor, &supply, &ready);
     if roles.has(Role::Purge) {
-        let ports = stores.purge_ports(clock_guard);
         let links = (supply.clone(), resolver.clone());
-        start_purge(config, &supervisor, ports, links, link_metrics);
+        start_purge(
+            config,
+            &supervisor,
+            stores.purge_ports(clock_guard),
+            links,
+            link_metrics,
+        );
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
     let (access_log, writer) = telemetry::open_access_log(&config.log, &mut registry)?.unzip();

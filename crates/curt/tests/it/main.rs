@@ -38,5 +38,6 @@ mod uniqueness;
 mod users;
 mod wait;
 mod wire;
+mod wrong_inputs;
 
 use curt_testkit::length;

@@ -245,7 +245,7 @@ fn public_url(raw: &raw::Server) -> Result<Option<String>, ConfigError> {
         )
     };
     let Ok(url) = Url::parse(&raw.public_url) else {
-        return wrong("is not a URL");
+        return wrong("is not a URL: write it as https://go.example.com");
     };
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return wrong("must begin with http:// or https:// and name a host");

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::accounts::with_input;
 use super::{printed, stderr, stdout};
 use crate::site::Site;
 
@@ -65,21 +66,6 @@ fn links_can_be_managed_from_the_command_line() {
     assert_eq!(followed.header("location"), Some("https://example.com/new"));
     printed(&run(&["rm", "plan"]));
     assert_eq!(site.api().follow("plan").unwrap().status, 410);
-}
-
-/// A command with its standard input.
-fn with_input(site: &Site, arguments: &[&str], input: &str) -> std::process::Output {
-    use std::io::Write as _;
-    let mut command = site.app().command();
-    command.args(arguments).stdin(std::process::Stdio::piped());
-    let pipes = command
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
-    let mut child = pipes.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).unwrap();
-    drop(stdin);
-    child.wait_with_output().unwrap()
 }
 
 #[test]
