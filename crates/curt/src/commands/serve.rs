@@ -254,13 +254,8 @@ async fn start_front(
     start_keys(config, roles, &supervisor, &supply, &ready);
     if roles.has(Role::Purge) {
         let links = (supply.clone(), resolver.clone());
-        start_purge(
-            config,
-            &supervisor,
-            stores.purge_ports(clock_guard),
-            links,
-            link_metrics,
-        );
+        let ports = stores.purge_ports(clock_guard);
+        start_purge(config, &supervisor, ports, links, link_metrics);
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
     let (access_log, writer) = telemetry::open_access_log(&config.log, &mut registry)?.unzip();
