@@ -33,7 +33,7 @@ pub async fn erase(
         subject,
         left: blocks_max.max(1),
         erased: 0,
-        settled: HashSet::new(),
+        cleared: HashSet::new(),
         damage: None,
     };
     for _ in 0..RESTARTS_MAX {
@@ -67,7 +67,7 @@ struct BlockEraser<'a> {
     left: usize,
     erased: u64,
     /// Blocks that have no click of the subject, for all that can be read: a block never changes.
-    settled: HashSet<i64>,
+    cleared: HashSet<i64>,
     /// The first failure to read a block.
     damage: Option<PortError>,
 }
@@ -111,11 +111,11 @@ impl BlockEraser<'_> {
         let mut is_moved = false;
         let mut pending = Replacement::default();
         for id in found {
-            if self.settled.contains(id) {
+            if self.cleared.contains(id) {
                 continue;
             }
             let Some(bytes) = self.read(*id).await? else {
-                is_moved |= !self.settled.contains(id);
+                is_moved |= !self.cleared.contains(id);
                 continue;
             };
             self.rewrite(*id, bytes, &mut pending).await?;
@@ -134,12 +134,12 @@ impl BlockEraser<'_> {
         })
     }
 
-    /// `None`: it is gone, or cannot be read and is settled.
+    /// `None`: it is gone, or cannot be read and is among the cleared ones.
     async fn read(&mut self, id: i64) -> PortResult<Option<Vec<u8>>> {
         match self.blocks.read(&[id]).await {
             Ok(read) => Ok(read.into_iter().next().map(|(_, bytes)| bytes)),
             Err(error) if error.kind == ErrorKind::Corrupt => {
-                self.settle_damaged(id, error);
+                self.clear_damaged(id, error);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -157,19 +157,19 @@ impl BlockEraser<'_> {
         let backend = self.blocks.backend();
         let rewritten = off_runtime(backend, OP, move || Ok(without(&bytes, &subject))).await?;
         match rewritten {
-            Ok((0, _)) => drop(self.settled.insert(id)),
+            Ok((0, _)) => drop(self.cleared.insert(id)),
             Ok((erased, rest)) => {
                 pending.old.push(id);
                 pending.new.extend(rest);
                 pending.erased += erased;
             }
-            Err(damaged) => self.settle_damaged(id, damaged_block(backend, OP, id, damaged)),
+            Err(damaged) => self.clear_damaged(id, damaged_block(backend, OP, id, damaged)),
         }
         Ok(())
     }
 
-    fn settle_damaged(&mut self, id: i64, error: PortError) {
-        self.settled.insert(id);
+    fn clear_damaged(&mut self, id: i64, error: PortError) {
+        self.cleared.insert(id);
         self.damage.get_or_insert(error);
     }
 

@@ -1,7 +1,8 @@
 //! The click store.
 //!
 //! What is counted is kept in sorted runs, single clicks in blocks of columns: see `rollup_runs` and `click_blocks`.
-//! Both are added, merged and removed, and changed only when a link is erased, so that a flush reads nothing but its partition's offset.
+//! Both are added, merged and removed, and changed only when a link is erased, so that a flush reads nothing but its
+//! partition's offset.
 
 mod apply;
 mod blocks;

@@ -134,7 +134,7 @@ pub async fn the_clicks_of_one_link_go_and_others_stay(store: Port) -> Result<()
     same("called twice", again, NOTHING)
 }
 
-pub async fn the_days_of_one_link_go_and_sums_stay(store: Port) -> Result<()> {
+pub async fn the_days_of_one_link_go_and_totals_stay(store: Port) -> Result<()> {
     fill(&store).await?;
     let mut others = vec![ClickSubject::Owner(OWNER), ClickSubject::Everything];
     let neighbours = neighbours().into_iter();

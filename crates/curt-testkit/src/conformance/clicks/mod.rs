@@ -64,7 +64,7 @@ macro_rules! click_database_tests {
                 clicks::erase,
                 an_absent_link_has_nothing_to_erase,
                 the_clicks_of_one_link_go_and_others_stay,
-                the_days_of_one_link_go_and_sums_stay,
+                the_days_of_one_link_go_and_totals_stay,
                 an_erasure_goes_on_where_it_was_bounded,
                 a_page_goes_on_after_an_erasure,
                 an_erasure_races_with_flushes_and_merges
