@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => AddressList::none(),
     };
     let reference = Arc::new(ReferenceData {
-        countries,
+        countries: Arc::new(countries),
         ..ReferenceData::default()
     });
     let traffic = Traffic::new(clicks);

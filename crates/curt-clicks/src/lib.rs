@@ -14,5 +14,6 @@ pub mod aggregate;
 pub mod capture;
 pub mod classify;
 pub mod consume;
+pub mod erase;
 pub mod record;
 pub mod report;

@@ -185,14 +185,14 @@ fn details_count_where_there_are_any() {
     };
     let names = Value::map([("en", Value::from("Bonn"))]);
     let reference = ReferenceData {
-        countries: written(Value::map([
+        countries: Arc::new(written(Value::map([
             ("city", Value::map([("names", names)])),
             ("country", Value::map([("iso_code", Value::from("DE"))])),
-        ])),
-        networks: written(Value::map([(
+        ]))),
+        networks: Arc::new(written(Value::map([(
             "autonomous_system_organization",
             Value::from("Example Telecom"),
-        )])),
+        )]))),
         ..ReferenceData::default()
     };
     let mut aggregate = Aggregate::new(AggregateSettings::default(), Arc::new(reference));

@@ -178,6 +178,10 @@ pub mod event {
     pub const BLOCKLIST_LOADED: &str = "blocklist_loaded";
     /// The blocklist cannot be read; the one before stays in force.
     pub const BLOCKLIST_REFUSED: &str = "blocklist_refused";
+    /// A file that clicks are read by was read again after a change; `setting` names it.
+    pub const REFERENCE_LOADED: &str = "reference_loaded";
+    /// A file that clicks are read by cannot be used; the one before stays in force.
+    pub const REFERENCE_REFUSED: &str = "reference_refused";
     /// The spool holds clicks of an earlier run, which are counted now.
     pub const SPOOL_RECOVERED: &str = "spool_recovered";
     /// The spool has no further segment: clicks are dropped and counted as dropped.
@@ -237,4 +241,5 @@ pub mod audit {
     pub const LINK_DISABLED: &str = "link_disabled";
     pub const LINK_ENABLED: &str = "link_enabled";
     pub const VISIBILITY_CHANGED: &str = "visibility_changed";
+    pub const CLICKS_ERASED: &str = "clicks_erased";
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use curt_accounts::{
     AccountError, AccountServices, AccountSettings, LimitSettings, NewKey, Origin,
 };
-use curt_clicks::classify::ClickRules;
+use curt_clicks::classify::{CurrentReference, ReferenceData};
 use curt_clicks::report::Reports;
 use curt_core::{Allowance, Alphabet, Clock, Scopes, SystemClock};
 use curt_http::server::Server;
@@ -69,12 +69,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     let token = issue_key(&accounts).await?;
 
-    let reports = Arc::new(Reports::new(Arc::new(MemoryClickStore::new()), None));
     let app = Arc::new(App {
         access_log: None,
         clicks: None,
-        click_rules: ClickRules::built_in(),
-        reports: Some(reports),
+        click_reference: CurrentReference::fixed(ReferenceData::default()),
+        click_eraser: None,
+        reports: Some(reports()),
         links,
         resolver: Arc::clone(&resolver),
         policy,
@@ -108,4 +108,8 @@ async fn issue_key(accounts: &AccountServices) -> Result<String, AccountError> {
     };
     let issuing = accounts.api_keys.issue(key, Scopes::ALL, Origin::OPERATOR);
     Ok(issuing.await?.token)
+}
+
+fn reports() -> Arc<Reports> {
+    Arc::new(Reports::new(Arc::new(MemoryClickStore::new()), None))
 }

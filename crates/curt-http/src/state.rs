@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use curt_accounts::AccountServices;
-use curt_clicks::classify::ClickRules;
+use curt_clicks::classify::{ClickRules, CurrentReference};
+use curt_clicks::erase::ClickEraser;
 use curt_clicks::report::Reports;
 use curt_core::{Clock, PortResult};
 use curt_links::{LinkOperations, LinkPolicy, Links, Resolver};
@@ -37,9 +38,11 @@ pub struct App {
     /// Where clicks are written down; `None`: nowhere.
     pub clicks: Option<RouterClicks>,
     /// Who counts as a person, for limits on clicks.
-    pub click_rules: Arc<ClickRules>,
+    pub click_reference: CurrentReference,
     /// What was counted of clicks; `None`: nothing is.
     pub reports: Option<Arc<Reports>>,
+    /// Removes clicks on request; `None`: nothing is counted.
+    pub click_eraser: Option<Arc<ClickEraser>>,
 }
 
 impl App {
@@ -48,6 +51,11 @@ impl App {
             links: &self.links,
             accounts: &self.accounts,
         }
+    }
+
+    /// The rules for user agents that are in force.
+    pub(crate) fn click_rules(&self) -> Arc<ClickRules> {
+        Arc::clone(&self.click_reference.now().rules)
     }
 
     /// Puts changed limits on clicks in force. To be called after every change of an account's limits.

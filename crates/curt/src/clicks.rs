@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use curt_clicks::capture::Capture;
-use curt_clicks::classify::{AddressList, ReferenceData};
+use curt_clicks::classify::{AddressList, CurrentReference, ReferenceFiles, ReferencePaths};
 use curt_clicks::consume::{ConsumerMetrics, ConsumerPorts, Pipeline, Retention};
+use curt_clicks::erase::ClickEraser;
 use curt_clicks::report::{FreshReports, ReportLag, Reports};
 use curt_core::ports::{ClickDatabase, ClickReports, ClickStore};
 use curt_core::{ClockGuard, Dimension};
@@ -24,20 +25,26 @@ use crate::roles::{Role, Roles};
 use crate::supervisor::Supervisor;
 use crate::wiring::Stores;
 
-const COUNTRIES: &str = "clicks.countries";
-const NETWORKS: &str = "clicks.networks";
+const COUNTRIES: &str = ReferenceFiles::COUNTRIES;
+const NETWORKS: &str = ReferenceFiles::NETWORKS;
 
-/// What sees to it that counting is told about and does no harm.
+/// What sees to it that counting is told about and does no harm, and what clicks are read by.
 pub(crate) struct ClickWatchers {
     pub(crate) ready: Arc<Readiness>,
     pub(crate) clock_guard: Arc<ClockGuard>,
+    pub(crate) reference: CurrentReference,
 }
 
 impl ClickWatchers {
-    pub(crate) fn new(ready: &Arc<Readiness>, clock_guard: &Arc<ClockGuard>) -> Self {
+    pub(crate) fn new(
+        ready: &Arc<Readiness>,
+        clock_guard: &Arc<ClockGuard>,
+        reference: &CurrentReference,
+    ) -> Self {
         Self {
             ready: ready.clone(),
             clock_guard: clock_guard.clone(),
+            reference: reference.clone(),
         }
     }
 }
@@ -49,6 +56,7 @@ pub(crate) struct ClickLine {
     pub(crate) workers: Vec<Capture>,
     pub(crate) router: Option<RouterClicks>,
     pub(crate) reports: Option<Arc<Reports>>,
+    pub(crate) eraser: Option<Arc<ClickEraser>>,
 }
 
 impl ClickLine {
@@ -92,14 +100,15 @@ impl ClickLine {
             workers: (0..router).map(capture).collect::<Result<_, _>>()?,
             router: Some(RouterClicks::new(capture(router)?)),
             reports: None,
+            eraser: None,
         };
         let mut lag = ReportLag {
             own: None,
             others: Some(settings.flush.window),
         };
         let mut reports: Arc<dyn ClickReports> = store.clone();
+        let mut eraser = ClickEraser::new(store.clone());
         if roles.has(Role::Clicks) {
-            let ClickWatchers { ready, clock_guard } = watchers;
             let pipeline = count(
                 settings,
                 spool,
@@ -107,8 +116,9 @@ impl ClickLine {
                 stores,
                 supervisor,
                 registry,
-                clock_guard,
-            )?;
+                &watchers,
+            );
+            eraser = eraser.after_flush(pipeline.flush_requests());
             reports = Arc::new(FreshReports::new(reports, pipeline.flush_requests()));
             lag.own = Some(pipeline.state());
             // Nobody else counts into a file.
@@ -116,7 +126,7 @@ impl ClickLine {
                 lag.others = None;
             }
             let clock = stores.clock.clone();
-            let health = ClickHealth::new(pipeline.state(), store, clock, ready, registry);
+            let health = ClickHealth::new(pipeline.state(), store, clock, watchers.ready, registry);
             supervisor.start("click-health", |stop| health.watch(stop));
         } else {
             supervisor.start("spool", |stop| async move {
@@ -128,6 +138,7 @@ impl ClickLine {
             .with_lag(lag)
             .lacking(missing_files(settings));
         line.reports = Some(Arc::new(reports));
+        line.eraser = Some(Arc::new(eraser));
         Ok(line)
     }
 }
@@ -139,39 +150,55 @@ fn count(
     stores: &Stores,
     supervisor: &Supervisor,
     registry: &mut Registry,
-    clock_guard: Arc<ClockGuard>,
-) -> anyhow::Result<Arc<Pipeline>> {
+    watchers: &ClickWatchers,
+) -> Arc<Pipeline> {
     let spool = Arc::new(spool);
     let ports = ConsumerPorts {
         source: spool.clone(),
         dead_letters: spool,
         store: store.clone(),
         clock: stores.clock.clone(),
-        reference: Arc::new(reference(settings)?),
+        reference: watchers.reference.clone(),
     };
     let metrics = ConsumerMetrics::register(registry);
     let pipeline = Pipeline::new(ports, settings.flush, metrics.clone());
     let running = Arc::clone(&pipeline);
     supervisor.start("clicks", |stop| running.run_on_own_thread(stop));
     let retention = Retention::new(store, stores.clock.clone(), settings.retention, metrics)
-        .guarded_by(clock_guard);
+        .guarded_by(watchers.clock_guard.clone());
     supervisor.start("click-retention", |stop| retention.run(stop));
-    Ok(pipeline)
+    pipeline
 }
 
-/// Loads the files that clicks are read by.
-pub(crate) fn reference(settings: &ClickSettings) -> Result<ReferenceData, ConfigError> {
+/// Loads the files that clicks are read by, and keeps what they say up to date. Lists of addresses are of use only where
+/// clicks are counted.
+pub(crate) fn follow_files(
+    config: &Config,
+    roles: &Roles,
+    supervisor: &Supervisor,
+) -> Result<CurrentReference, ConfigError> {
+    let counted = config.clicks.as_ref().filter(|_| roles.has(Role::Clicks));
+    let paths = ReferencePaths {
+        rules: config.click_rules.path.clone(),
+        countries: counted.and_then(|settings| settings.countries.clone()),
+        networks: counted.and_then(|settings| settings.networks.clone()),
+    };
+    let files = ReferenceFiles::open(paths).map_err(|error| ConfigError::new(error.to_string()))?;
+    let (current, every) = (files.current(), config.click_rules.reload);
+    supervisor.start("click-files", |stop| files.watch(every, stop));
+    Ok(current)
+}
+
+/// Reads the files of addresses, and forgets them.
+pub(crate) fn check_files(settings: &ClickSettings) -> Result<(), ConfigError> {
     let mut mistakes = ConfigError::none();
-    let countries = mistakes.note(addresses(COUNTRIES, settings.countries.as_deref()));
-    let networks = mistakes.note(addresses(NETWORKS, settings.networks.as_deref()));
-    match (countries, networks) {
-        (Some(countries), Some(networks)) => Ok(ReferenceData {
-            rules: settings.rules.clone(),
-            countries,
-            networks,
-        }),
-        _ => Err(mistakes),
+    for (setting, file) in [
+        (COUNTRIES, &settings.countries),
+        (NETWORKS, &settings.networks),
+    ] {
+        mistakes.note(addresses(setting, file.as_deref()));
     }
+    mistakes.into_result()
 }
 
 fn addresses(setting: &str, file: Option<&Path>) -> Result<AddressList, ConfigError> {

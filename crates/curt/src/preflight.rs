@@ -44,7 +44,7 @@ pub(crate) fn read_files(config: &Config) -> Result<(), ConfigError> {
         mistakes.note(unusable_blocklist(read).map(drop));
     }
     if let Some(settings) = &config.clicks {
-        mistakes.note(clicks::reference(settings).map(drop));
+        mistakes.note(clicks::check_files(settings));
     }
     mistakes.into_result()
 }

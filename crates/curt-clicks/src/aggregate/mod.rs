@@ -87,6 +87,11 @@ impl Aggregate {
         }
     }
 
+    /// Reads clicks by other rules and lists from now on; what was remembered by the former ones is dropped.
+    pub fn use_reference(&mut self, reference: Arc<ReferenceData>) {
+        self.classifier = Classifier::new(reference);
+    }
+
     /// Counts a click that is read at `now`. A human click of a day whose salt is not here yet changes nothing: give the
     /// salt and add it again.
     pub fn add(&mut self, click: &ClickRecord<'_>, now: UnixMillis) -> Result<(), SaltWanted> {

@@ -57,6 +57,11 @@ impl AddressList {
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, AddressListError> {
         Ok(Self(Some(Reader::from_source(bytes)?)))
     }
+
+    /// As [`from_bytes`](Self::from_bytes), with what is wrong as a text.
+    pub(super) fn read(bytes: Vec<u8>) -> Result<Self, String> {
+        Self::from_bytes(bytes).map_err(|error| format!("{error}: {}", error.0))
+    }
 }
 
 /// Where an address is.

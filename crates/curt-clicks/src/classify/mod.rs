@@ -8,6 +8,7 @@ mod address_list;
 mod agent;
 mod code;
 mod language;
+mod reference;
 mod referrer;
 mod rules;
 mod utm;
@@ -20,6 +21,9 @@ use quick_cache::unsync::Cache;
 pub use address_list::{AddressList, AddressListError, AddressPlace};
 pub use agent::{Agent, Device};
 pub use code::Code;
+pub use reference::{
+    CurrentReference, ReferenceData, ReferenceError, ReferenceFiles, ReferencePaths,
+};
 pub use rules::{BUILT_IN, ClickRules, ReferrerGroup, RulesError, RulesProblem};
 
 use crate::record::{ClickRecord, Method};
@@ -32,26 +36,6 @@ pub const DIRECT: &str = "direct";
 
 /// Texts whose reading is remembered, of each sort. Most clicks come from a few thousand browsers.
 const REMEMBERED: usize = 16_384;
-
-/// What clicks are read by: rules and lists that are loaded at the start.
-pub struct ReferenceData {
-    pub rules: Arc<ClickRules>,
-    /// Countries, and cities if it has any.
-    pub countries: AddressList,
-    /// Who runs the networks.
-    pub networks: AddressList,
-}
-
-impl Default for ReferenceData {
-    /// The built-in rules and no lists.
-    fn default() -> Self {
-        Self {
-            rules: ClickRules::built_in(),
-            countries: AddressList::none(),
-            networks: AddressList::none(),
-        }
-    }
-}
 
 /// Reads clicks, and remembers what it has read before. One per consumer.
 pub struct Classifier {

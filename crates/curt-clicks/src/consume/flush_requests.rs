@@ -13,6 +13,8 @@ use tokio::time::{Instant, timeout_at};
 const EVERY_MIN: Duration = Duration::from_millis(900);
 /// How long those who ask wait for it: with a slow store they read what is stored.
 const WAIT_MAX: Duration = Duration::from_secs(1);
+/// How long to wait before consumers that could not write everything are asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// A consumer that has ended has served everything.
 const ENDED: u64 = u64::MAX;
 
@@ -25,14 +27,23 @@ struct Shared {
     newest: Mutex<Option<Request>>,
     /// The number of the newest request.
     asked: watch::Sender<u64>,
-    /// By consumer, the number of the last request that it has served.
-    served: watch::Sender<Vec<u64>>,
+    /// By consumer.
+    served: watch::Sender<Vec<Served>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Request {
     number: u64,
     at: Instant,
+}
+
+/// The requests that a consumer has served, by their numbers.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    /// The last one.
+    last: u64,
+    /// The last one after which nothing was left in the stream that was there when it came.
+    whole: u64,
 }
 
 impl FlushRequests {
@@ -49,24 +60,52 @@ impl FlushRequests {
         let _in_time = timeout_at(at + WAIT_MAX, all_served).await;
     }
 
-    fn join_or_begin(&self, served: &watch::Receiver<Vec<u64>>) -> Request {
-        let mut newest = self.0.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = match *newest {
-            None => 1,
-            Some(last)
-                if last.at.elapsed() < EVERY_MIN || !is_served(&served.borrow(), last.number) =>
-            {
-                return last;
+    /// Returns whether the consumers have written everything that was in the stream when this was called, which may take as
+    /// long as `wait_max`.
+    pub async fn flush_all(&self, wait_max: Duration) -> bool {
+        let deadline = Instant::now() + wait_max;
+        loop {
+            let mut served = self.0.served.subscribe();
+            let Request { number, .. } = self.begin();
+            let all_served = served.wait_for(|served| is_served(served, number));
+            match timeout_at(deadline, all_served).await {
+                Ok(Ok(served)) if is_wholly_served(&served, number) => return true,
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) | Err(_) => return false,
             }
-            Some(last) => last.number + 1,
-        };
+            if Instant::now() + ASK_AGAIN >= deadline {
+                return false;
+            }
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
+    }
+
+    /// Asks in any case.
+    fn begin(&self) -> Request {
+        let mut newest = self.0.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        self.begin_next(&mut newest)
+    }
+
+    fn begin_next(&self, newest: &mut Option<Request>) -> Request {
         let begun = Request {
-            number,
+            number: newest.map_or(1, |last| last.number + 1),
             at: Instant::now(),
         };
         *newest = Some(begun);
-        self.0.asked.send_replace(number);
+        self.0.asked.send_replace(begun.number);
         begun
+    }
+
+    fn join_or_begin(&self, served: &watch::Receiver<Vec<Served>>) -> Request {
+        let mut newest = self.0.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        match *newest {
+            Some(last)
+                if last.at.elapsed() < EVERY_MIN || !is_served(&served.borrow(), last.number) =>
+            {
+                last
+            }
+            _ => self.begin_next(&mut newest),
+        }
     }
 
     /// Makes the caller a consumer that is waited for.
@@ -74,7 +113,8 @@ impl FlushRequests {
         let mut consumer = 0;
         self.0.served.send_modify(|served| {
             consumer = served.len();
-            served.push(*self.0.asked.borrow());
+            let last = *self.0.asked.borrow();
+            served.push(Served { last, whole: 0 });
         });
         FlushServer {
             asked: self.0.asked.subscribe(),
@@ -83,19 +123,28 @@ impl FlushRequests {
         }
     }
 
-    fn note_served(&self, consumer: usize, number: u64) {
-        self.0
-            .served
-            .send_modify(|served| served[consumer] = number);
+    fn note_served(&self, consumer: usize, number: u64, is_whole: bool) {
+        self.0.served.send_modify(|served| {
+            let served = &mut served[consumer];
+            served.last = number;
+            if is_whole {
+                served.whole = number;
+            }
+        });
     }
 
     fn last_served(&self, consumer: usize) -> u64 {
-        self.0.served.borrow()[consumer]
+        self.0.served.borrow()[consumer].last
     }
 }
 
-fn is_served(served: &[u64], number: u64) -> bool {
-    served.iter().all(|last| *last >= number)
+fn is_served(served: &[Served], number: u64) -> bool {
+    served.iter().all(|served| served.last >= number)
+}
+
+/// Before the consumers have begun, nobody knows what is in the stream.
+fn is_wholly_served(served: &[Served], number: u64) -> bool {
+    !served.is_empty() && served.iter().all(|served| served.whole >= number)
 }
 
 /// A consumer's side of the requests.
@@ -121,15 +170,16 @@ impl FlushServer {
         let _newest = asked.wait_for(|newest| *newest > last).await;
     }
 
-    /// Ends the wait for this request, served as well as could be.
-    pub(super) fn served(&self, number: u64) {
-        self.requests.note_served(self.consumer, number);
+    /// Ends the wait for this request, served as well as could be: wholly, if nothing is left in the stream that was there
+    /// when it came.
+    pub(super) fn served(&self, number: u64, is_whole: bool) {
+        self.requests.note_served(self.consumer, number, is_whole);
     }
 }
 
 impl Drop for FlushServer {
     fn drop(&mut self) {
-        self.requests.note_served(self.consumer, ENDED);
+        self.requests.note_served(self.consumer, ENDED, false);
     }
 }
 
@@ -166,7 +216,7 @@ mod tests {
         let number = server.pending().unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(callers.iter().all(|caller| !caller.is_finished()));
-        server.served(number);
+        server.served(number, true);
         for caller in callers {
             caller.await.unwrap();
         }
@@ -193,7 +243,42 @@ mod tests {
             tokio::time::sleep(EVERY_MIN).await;
         }
         let number = server.pending().unwrap();
-        server.served(number);
+        server.served(number, true);
         assert_eq!(took(&requests).await, WAIT_MAX, "it may answer again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_whole_flush_begins_after_it_was_asked_for_and_is_asked_for_until_nothing_is_left() {
+        let requests = FlushRequests::default();
+        assert!(
+            !requests.flush_all(EVERY_MIN).await,
+            "nobody knows what is in the stream"
+        );
+        let server = requests.serve();
+        tokio::time::sleep(EVERY_MIN).await;
+        // One is under way, which may have missed the last clicks.
+        let joined = tokio::spawn({
+            let requests = requests.clone();
+            async move { requests.flush().await }
+        });
+        server.asked().await;
+        let under_way = server.pending().unwrap();
+        let asking = tokio::spawn({
+            let requests = requests.clone();
+            async move { requests.flush_all(10 * WAIT_MAX).await }
+        });
+        tokio::task::yield_now().await;
+        server.served(under_way, true);
+        joined.await.unwrap();
+        for is_whole in [false, false, true] {
+            assert!(!asking.is_finished());
+            server.asked().await;
+            server.served(server.pending().unwrap(), is_whole);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(asking.await.unwrap());
+        let unanswered = Instant::now();
+        assert!(!requests.flush_all(WAIT_MAX).await);
+        assert_eq!(unanswered.elapsed(), WAIT_MAX);
     }
 }

@@ -35,7 +35,7 @@ pub use retention::{Retention, RetentionSettings};
 pub use state::{CountingProblem, CountingState};
 
 use crate::aggregate::AggregateSettings;
-use crate::classify::ReferenceData;
+use crate::classify::CurrentReference;
 use consumer::Consumer;
 use own_thread::CpuShare;
 use window_budget::WindowBudget;
@@ -97,7 +97,7 @@ pub struct ConsumerPorts {
     pub dead_letters: Arc<dyn DeadLetters>,
     pub store: Arc<dyn ClickStore>,
     pub clock: Arc<dyn Clock>,
-    pub reference: Arc<ReferenceData>,
+    pub reference: CurrentReference,
 }
 
 pub struct Pipeline {

@@ -168,6 +168,8 @@ documented! {
         BodyTooLarge UnsupportedMediaType InvalidInput TooManyAtOnce Internal StoreUnavailable TooManyBodies;
     LinkStatsProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound NotFound UriTooLong
         InvalidInput Internal StoreUnavailable;
+    EraseProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound NotFound UriTooLong
+        InvalidInput Internal StoreUnavailable;
     StatsProblems: CredentialsMissing CredentialsInvalid ScopeMissing NotFound UriTooLong InvalidInput Internal
         StoreUnavailable;
     LinkLiveProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound NotFound UriTooLong

@@ -11,7 +11,8 @@ use curt_accounts::{
     AccountServices, AccountSettings, LimitSettings, NewKey, Origin, PasswordSettings, SignIn,
     UserRef,
 };
-use curt_clicks::classify::ClickRules;
+use curt_clicks::classify::{CurrentReference, ReferenceData};
+use curt_clicks::erase::ClickEraser;
 use curt_clicks::report::Reports;
 use curt_core::clock::ManualClock;
 use curt_core::ports::Users;
@@ -160,7 +161,10 @@ impl World {
         let app = Arc::new(App {
             access_log: None,
             clicks: None,
-            click_rules: ClickRules::built_in(),
+            click_reference: CurrentReference::fixed(ReferenceData::default()),
+            click_eraser: reports
+                .is_some()
+                .then(|| Arc::new(ClickEraser::new(clicks.clone()))),
             reports,
             links,
             resolver,

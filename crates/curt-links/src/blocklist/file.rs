@@ -4,19 +4,16 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use curt_core::limits::BLOCKLIST_BYTES_MAX;
 use curt_core::names::event;
+use curt_core::{FollowedFile, Looked};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::{Blocklist, LineError};
 use crate::policy::LinkPolicy;
-
-/// Two writes within the grain of a file system's clock look like one. A file that was written so short a time ago is
-/// read once more.
-const STAMP_GRAIN: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum BlocklistError {
@@ -57,28 +54,18 @@ impl Blocklist {
 pub struct BlocklistFile {
     path: PathBuf,
     policy: Arc<LinkPolicy>,
-    /// What the file looked like when it was read; `None`: read it again.
-    seen: Option<Stamp>,
-    /// The last failure, so that one that lasts is told once.
-    failure: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    bytes: u64,
-    modified: SystemTime,
+    file: FollowedFile,
 }
 
 impl BlocklistFile {
     /// Reads the file and puts the list in force. Reads on the calling thread: for the start.
     pub fn open(path: &Path, policy: Arc<LinkPolicy>) -> Result<Self, BlocklistError> {
-        let seen = Stamp::of(path);
+        let file = FollowedFile::new(&fs::metadata(path));
         policy.block(Blocklist::load(path)?);
         Ok(Self {
             path: path.to_owned(),
             policy,
-            seen,
-            failure: None,
+            file,
         })
     }
 
@@ -96,27 +83,31 @@ impl BlocklistFile {
 
     /// Reads the file if it has changed. A file that cannot be used leaves the list in force as it is.
     pub async fn refresh(&mut self) {
-        let (path, seen) = (self.path.clone(), self.seen);
+        let (path, mut file) = (self.path.clone(), self.file.clone());
         // Reading and parsing may take a while.
         let looked = tokio::task::spawn_blocking(move || {
-            let stamp = Stamp::of(&path);
-            let is_known = stamp.is_some() && stamp == seen;
-            let loaded = (!is_known).then(|| Blocklist::load(&path));
-            (stamp, loaded)
+            let load = || Blocklist::load(&path).map_err(|error| described(&error));
+            let looked = file.look(&fs::metadata(&path), load);
+            (file, looked)
         });
-        let Ok((stamp, loaded)) = looked.await else {
+        let Ok((file, looked)) = looked.await else {
             return; // The process is going down.
         };
-        self.seen = stamp;
-        match loaded {
-            None => {}
-            Some(Ok(list)) => self.take(list),
-            Some(Err(error)) => self.refuse(&error),
+        self.file = file;
+        match looked {
+            Looked::Unchanged => {}
+            Looked::Loaded(list) => self.take(list),
+            Looked::Failed(error) => {
+                tracing::error!(
+                    event = event::BLOCKLIST_REFUSED,
+                    error,
+                    "blocklist refused, keeping previous one"
+                );
+            }
         }
     }
 
-    fn take(&mut self, list: Blocklist) {
-        self.failure = None;
+    fn take(&self, list: Blocklist) {
         let entries = list.entries();
         if self.policy.block(list) {
             tracing::info!(
@@ -126,35 +117,6 @@ impl BlocklistFile {
                 "blocklist changed"
             );
         }
-    }
-
-    fn refuse(&mut self, error: &BlocklistError) {
-        let failure = described(error);
-        if self.failure.as_ref() != Some(&failure) {
-            tracing::error!(
-                event = event::BLOCKLIST_REFUSED,
-                error = failure,
-                "blocklist refused, keeping previous one"
-            );
-            self.failure = Some(failure);
-        }
-    }
-}
-
-impl Stamp {
-    /// To be taken before reading: what is written during it is then seen next time.
-    fn of(path: &Path) -> Option<Self> {
-        let found = fs::metadata(path).ok()?;
-        let modified = found.modified().ok()?;
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "compared with the time of the file system"
-        )]
-        let age = SystemTime::now().duration_since(modified).ok()?;
-        (age > STAMP_GRAIN).then_some(Self {
-            bytes: found.len(),
-            modified,
-        })
     }
 }
 

@@ -114,20 +114,19 @@ impl Client {
     }
 
     pub(super) fn delete(&self, path: &[&str]) -> anyhow::Result<()> {
-        self.delete_with(path, &[])
+        self.delete_with(path, &[]).map(drop)
     }
 
     pub(super) fn delete_with(
         &self,
         path: &[&str],
         query: &[(&str, String)],
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Value> {
         let mut url = self.at(path)?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
         self.read(self.signed(self.agent.delete(url.as_str())).call())
-            .map(drop)
     }
 
     fn at(&self, path: &[&str]) -> anyhow::Result<Url> {

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cli::ConfigArgs;
-use crate::clicks::{ClickLine, ClickWatchers};
+use crate::clicks::{self, ClickLine, ClickWatchers};
 use crate::clock_watch::ClockWatch;
 use crate::config::Config;
 use crate::health::LinkHealth;
@@ -249,7 +249,9 @@ async fn start_front(
     keep_policy(config, &supervisor, &accounts, &policy, &ready).await?;
     let clock_guard = watch_clock(config, &stores, &supervisor, &ready, &mut registry).await;
     account_tasks::start_session_purge(&supervisor, &accounts, &clock_guard);
-    let (tasks, watchers) = (&supervisor, ClickWatchers::new(&ready, &clock_guard));
+    let reference = clicks::follow_files(config, roles, &supervisor)?;
+    let watchers = ClickWatchers::new(&ready, &clock_guard, &reference);
+    let tasks = &supervisor;
     let clicks = ClickLine::start(config, roles, &mut stores, tasks, &mut registry, watchers)?;
     start_keys(config, roles, &supervisor, &supply, &ready);
     if roles.has(Role::Purge) {
@@ -262,7 +264,8 @@ async fn start_front(
     let app = Arc::new(App {
         access_log,
         clicks: clicks.router,
-        click_rules: config.click_rules.rules.clone(),
+        click_reference: reference,
+        click_eraser: clicks.eraser,
         reports: clicks.reports,
         links,
         resolver,

@@ -297,6 +297,7 @@ pub(crate) struct Clicks {
     pub(crate) rules: String,
     pub(crate) countries: String,
     pub(crate) networks: String,
+    pub(crate) files_reload: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

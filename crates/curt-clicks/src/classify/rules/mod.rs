@@ -99,6 +99,12 @@ impl ClickRules {
         Ok(Self::parse(&std::fs::read_to_string(path)?)?)
     }
 
+    /// Reads the bytes of a file of rules, with what is wrong as a text.
+    pub(super) fn read_file(bytes: Vec<u8>) -> Result<Self, String> {
+        let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+        Self::parse(&text).map_err(|error| error.to_string())
+    }
+
     pub fn parse(text: &str) -> Result<Self, RulesError> {
         parse::rules(text)
     }

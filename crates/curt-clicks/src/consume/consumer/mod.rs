@@ -15,6 +15,7 @@ use super::metrics::Counted;
 use super::window_budget::WindowShare;
 use super::{Pipeline, report};
 use crate::aggregate::Aggregate;
+use crate::classify::CurrentReference;
 use crate::record::{self, ClickRecord};
 
 /// Rollups after which a window ends while the disk is short of room: what one writes at a time stays small.
@@ -32,6 +33,8 @@ pub(super) struct Consumer<'a> {
     /// Where the next poll begins.
     next: u64,
     aggregate: Aggregate,
+    /// What the aggregate reads clicks by; a change counts for the records that are polled next.
+    reference: CurrentReference,
     /// When the last click that was read was made.
     last_at: Option<UnixMillis>,
     /// When the window that has begun ends.
@@ -66,11 +69,12 @@ impl<'a> Consumer<'a> {
     pub(super) fn new(pipeline: &'a Pipeline, partition: u32, share: WindowShare) -> Self {
         let reference = pipeline.ports.reference.clone();
         Self {
+            aggregate: Aggregate::new(pipeline.settings.aggregate, reference.now()),
+            reference,
             pipeline,
             partition,
             counted: None,
             next: 0,
-            aggregate: Aggregate::new(pipeline.settings.aggregate, reference),
             last_at: None,
             window_end: None,
             unapplied: None,
@@ -99,7 +103,8 @@ impl<'a> Consumer<'a> {
             };
             if let Some(request) = request {
                 // Also after a failure: the report has what is stored.
-                self.flush_server.served(request);
+                let is_whole = matches!(passed, Ok(found) if found != Found::Many);
+                self.flush_server.served(request, is_whole);
             }
             match passed {
                 // Here and not after a write alone: without clicks nothing is written, and what failed may have been a
@@ -154,7 +159,7 @@ impl<'a> Consumer<'a> {
                 () = &mut retry => return,
                 // Reports do not wait for a store that just failed.
                 () = self.flush_server.asked() => {
-                    self.flush_server.pending().into_iter().for_each(|request| self.flush_server.served(request));
+                    self.flush_server.pending().into_iter().for_each(|request| self.flush_server.served(request, false));
                 }
             }
         }
@@ -251,6 +256,10 @@ impl<'a> Consumer<'a> {
             () = stop.cancelled(), if !wait.is_zero() => Vec::new(),
             () = self.flush_server.asked(), if !wait.is_zero() => Vec::new(),
         };
+        // After the wait: what is in force when a click is read counts.
+        if let Some(reference) = self.reference.take_changed() {
+            self.aggregate.use_reference(reference);
+        }
         for record in &records {
             self.take_in_one(record).await?;
             if self.is_tight && self.aggregate.rollups() >= TIGHT_ROLLUPS_MAX {

@@ -18,6 +18,7 @@ use curt_memory::{MemoryClickStore, MemoryClickStream, MemoryDeadLetters};
 use curt_testkit::sample::{NOW, OWNER, id};
 use tokio_util::sync::CancellationToken;
 
+use crate::classify::{CurrentReference, ReferenceData};
 use crate::consume::{ConsumerMetrics, ConsumerPorts, ConsumerSettings, Pipeline};
 use crate::record::{self, ClickRecord, Method, Outcome, UtmText};
 
@@ -61,7 +62,7 @@ impl World {
             dead_letters: self.dead_letters.clone(),
             store: self.store.clone(),
             clock: self.clock.clone(),
-            reference: Arc::default(),
+            reference: CurrentReference::fixed(ReferenceData::default()),
         }
     }
 

@@ -351,7 +351,7 @@ impl TopBody {
 }
 
 /// Whole seconds, and none too few.
-fn seconds(duration: Duration) -> u64 {
+pub(super) fn seconds(duration: Duration) -> u64 {
     duration
         .as_millis()
         .div_ceil(1_000)

@@ -7,6 +7,8 @@
 //! | `/links/{key}/clicks` | `/clicks` | `/orphans/clicks` |
 //! | `/links/{key}/live` | `/live` | |
 //!
+//! `DELETE /links/{key}/clicks` erases them.
+//!
 //! Values such as a referrer's host or an unknown key are what strangers sent: they go out as JSON strings and as
 //! guarded fields of CSV, never as part of a header.
 
@@ -15,6 +17,7 @@ mod click_body;
 mod click_routes;
 mod clicks;
 mod csv;
+mod erase;
 mod feeds;
 mod filter;
 mod live;
@@ -47,7 +50,7 @@ pub(crate) fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(routes::of_link))
         .routes(routes!(routes::of_link_csv))
         .routes(routes!(routes::top_of_link))
-        .routes(routes!(click_routes::of_link))
+        .routes(routes!(click_routes::of_link, erase::of_link))
         .routes(routes!(click_routes::of_link_csv))
         .routes(routes!(live_routes::of_link))
         .routes(routes!(routes::link_caller))

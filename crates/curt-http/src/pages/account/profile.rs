@@ -129,7 +129,7 @@ pub(super) async fn end_session(
             let problem = Problem::new(ProblemCode::NotFound);
             return Ok(failed(&app, &visitor, &form, problem).await);
         };
-        let browser = readable_browser(&app.click_rules, &found.agent);
+        let browser = readable_browser(&app.click_rules(), &found.agent);
         let question = Question {
             question: format!("Sign out {browser}?"),
             consequence: "Whoever uses that browser has to sign in again.".to_owned(),

@@ -157,6 +157,7 @@ impl AccountPage {
         let reading = async move { api_keys.list(Some(id)).await };
         let keys = app.scans.read(id, reading).await??;
         let profile = outcome.typed.take();
+        let rules = app.click_rules();
         Ok(Self {
             frame: Frame::new(app, Some(visitor)).at("/account"),
             csrf: visitor.csrf.clone(),
@@ -164,7 +165,7 @@ impl AccountPage {
             profile: profile.unwrap_or_else(|| Profile::of(visitor)),
             sessions: sessions
                 .iter()
-                .map(|session| SessionRow::of(&app.click_rules, session, this_one))
+                .map(|session| SessionRow::of(&rules, session, this_one))
                 .collect(),
             keys: keys
                 .iter()

@@ -281,8 +281,8 @@ impl<'a> ClickRecord<'a> {
             ),
         };
         let counts = link.max_clicks.is_some() && {
-            let (rules, now) = (&self.app.click_rules, self.app.clock.now());
-            self.client.is_human(rules, asked, now)
+            let (rules, now) = (self.app.click_rules(), self.app.clock.now());
+            self.client.is_human(&rules, asked, now)
         };
         let spent = self.app.resolver.spend(link, counts).await;
         match spent.map_err(Problem::from)? {

@@ -1,6 +1,7 @@
 //! Reports on clicks.
 
 mod details;
+mod erase;
 mod feed;
 mod reports;
 mod single_clicks;

@@ -1,6 +1,7 @@
 //! A client of the REST API.
 
 mod bulk;
+mod erase_clicks;
 mod fields;
 pub(super) mod input;
 mod show;
@@ -9,6 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use self::bulk::Row;
+use self::erase_clicks::EraseClicks;
 use self::fields::Fields;
 use self::input::parse_key;
 use super::client::{Client, ServerArgs};
@@ -76,6 +78,11 @@ enum Action {
         #[arg(value_parser = parse_key)]
         key: String,
     },
+    /// Erase a link's single clicks, and its counts too if asked; there is no way back
+    #[command(
+        after_help = "Example:\n  curt link erase-clicks plan\n  curt link erase-clicks plan --counts"
+    )]
+    EraseClicks(EraseClicks),
     /// Switch a link off: visitors get 410 until it is enabled; for administrators
     #[command(after_help = "Example:\n  curt link disable plan")]
     Disable {
@@ -183,6 +190,7 @@ impl LinkCommand {
                 client.delete(&["links", &key])?;
                 json!({ "deleted": key })
             }
+            Action::EraseClicks(erase) => erase.run(&client)?,
             Action::Disable { key } => client.post(&["links", &key, "disable"], &json!({}))?,
             Action::Enable { key } => client.post(&["links", &key, "enable"], &json!({}))?,
             Action::Permit { key, email } => {

@@ -1,5 +1,4 @@
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use curt_clicks::aggregate::AggregateSettings;
@@ -18,33 +17,30 @@ pub(crate) struct ClickSettings {
     pub(crate) spool: SpoolSettings,
     pub(crate) flush: ConsumerSettings,
     pub(crate) retention: RetentionSettings,
-    pub(crate) rules: Arc<ClickRules>,
     pub(crate) countries: Option<PathBuf>,
     pub(crate) networks: Option<PathBuf>,
 }
 
-/// Rules for user agents, which tell people from programs also where clicks are not written down.
+/// The file of rules for user agents, which tell people from programs also where clicks are not written down.
 #[derive(Debug)]
 pub(crate) struct ClickRuleSettings {
-    pub(crate) rules: Arc<ClickRules>,
     /// `None`: they are compiled in.
     pub(crate) path: Option<PathBuf>,
+    /// How often this file, and those of addresses, are looked at for changes.
+    pub(crate) reload: Duration,
 }
 
 /// Reads the rules with the settings, so that a wrong file is refused like a wrong setting.
 pub(super) fn rules(raw: &raw::Clicks) -> Result<ClickRuleSettings, ConfigError> {
     let path = Some(PathBuf::from(&raw.rules)).filter(|_| !raw.rules.is_empty());
-    let rules = match &path {
-        Some(path) => {
-            let rules = ClickRules::open(path);
-            Arc::new(at(
-                "clicks.rules",
-                rules.map_err(|problem| problem.to_string()),
-            )?)
-        }
-        None => ClickRules::built_in(),
-    };
-    Ok(ClickRuleSettings { rules, path })
+    if let Some(path) = &path {
+        let rules = ClickRules::open(path);
+        at("clicks.rules", rules.map_err(|problem| problem.to_string()))?;
+    }
+    Ok(ClickRuleSettings {
+        path,
+        reload: positive("clicks.files_reload", &raw.files_reload)?,
+    })
 }
 
 /// `None`: clicks are not written down.
@@ -52,17 +48,14 @@ pub(super) fn resolve(
     raw: &raw::Clicks,
     spool_folder: &Path,
     workers: usize,
-    rules: &Arc<ClickRules>,
     is_store_shared: bool,
 ) -> Result<Option<ClickSettings>, ConfigError> {
     if !raw.capture {
         return Ok(None);
     }
     let disk_reserve = at("clicks.disk_reserve", units::size(&raw.disk_reserve))?;
-    let clicks_bytes_max = at(
-        "clicks.retention_size",
-        units::size_or_never(&raw.retention_size),
-    )?;
+    let retention_size = units::size_or_never(&raw.retention_size);
+    let clicks_bytes_max = at("clicks.retention_size", retention_size)?;
     let spool = SpoolSettings {
         writers: u32::try_from(workers + 1).unwrap_or(u32::MAX),
         segment_bytes: at("clicks.spool_segment", units::size(&raw.spool_segment))?,
@@ -116,7 +109,6 @@ pub(super) fn resolve(
             )?,
             ..RetentionSettings::default()
         },
-        rules: rules.clone(),
         countries: file(&raw.countries),
         networks: file(&raw.networks),
     }))

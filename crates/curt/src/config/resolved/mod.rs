@@ -102,7 +102,6 @@ impl Config {
                 &raw.clicks,
                 store.stream.path(),
                 http.server.workers,
-                &click_rules.rules,
                 store.clicks.kind().is_shared(),
             )?,
             click_rules,

@@ -17,7 +17,7 @@ use crate::site::Site;
 use crate::wait::eventually;
 
 /// No window ends by itself.
-const LONG: &str = "clicks.flush_every=1h";
+pub(super) const LONG: &str = "clicks.flush_every=1h";
 
 #[test]
 fn a_click_is_in_the_next_reports_though_its_window_goes_on() {
@@ -131,9 +131,9 @@ fn watch(site: &Site, key: &str, is_over: &AtomicBool) -> Diary {
     diary
 }
 
-const ROLES: &[&str] = &["redirect", "api", "clicks"];
+pub(super) const ROLES: &[&str] = &["redirect", "api", "clicks"];
 
-fn server_over(links: &str) -> Site {
+pub(super) fn server_over(links: &str) -> Site {
     let store = [("CURT_STORE_LINKS", Path::new(links))];
     let mut site = Site::with_environment(&["server.workers=2", LONG], &store);
     let token = site.new_token("tests");

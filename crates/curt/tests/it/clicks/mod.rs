@@ -8,6 +8,7 @@ mod crowded_out;
 mod damaged;
 mod dead_letters;
 mod details;
+mod erase;
 mod exact;
 mod fresh;
 mod full_spool;
@@ -17,6 +18,7 @@ mod many_servers;
 mod max_clicks;
 mod own_writer;
 mod privacy;
+mod reference_files;
 mod roles;
 mod two_servers;
 

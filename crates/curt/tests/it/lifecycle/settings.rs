@@ -120,6 +120,7 @@ const BAD_SETTINGS: &[&str] = &[
     "links.blocklist=absent.txt",
     "clicks.countries=absent.mmdb",
     "clicks.networks=absent.mmdb",
+    "clicks.files_reload=0s",
     "clicks.cpu_share=all",
     "data_dir=/dev/null",
     "store.stream=spool:/dev/null/spool",

@@ -129,11 +129,15 @@ const REPORTS: &[Route] = &[
         "/api/v1/links/{key}/stats/{dimension}",
         OF_LINK,
     ),
-    report(
-        "/api/v1/links/KEY/clicks",
-        "/api/v1/links/{key}/clicks",
-        OF_LINK,
-    ),
+    Route {
+        path: "/api/v1/links/KEY/clicks",
+        template: "/api/v1/links/{key}/clicks",
+        methods: &[
+            method("GET", [401, 401, 404, 200]),
+            method("HEAD", [401, 401, 404, 200]),
+            method("DELETE", [401, 401, 404, 200]),
+        ],
+    },
     report(
         "/api/v1/links/KEY/clicks.csv",
         "/api/v1/links/{key}/clicks.csv",
