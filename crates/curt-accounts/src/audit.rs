@@ -93,7 +93,8 @@ impl Audit {
         before: Option<u64>,
         limit: usize,
     ) -> PortResult<Vec<(u64, AuditEntry)>> {
-        let limit = limit.min(PAGE_ACCOUNTS_MAX);
+        // One beyond a page, which tells whether there is a next.
+        let limit = limit.min(PAGE_ACCOUNTS_MAX + 1);
         self.accounts.audit(before, limit).await
     }
 }

@@ -1,14 +1,24 @@
 //! The OpenAPI document: what the handlers' annotations do not say.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use curt_links::LinkSettings;
+use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
+use utoipa::openapi::server::ServerBuilder;
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
     ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr, Required,
 };
 
 pub(crate) const PATH: &str = "/api/openapi.json";
+
+const DAY_SECONDS: u64 = 24 * 3_600;
+/// Schemes whose URLs always have a host (WHATWG "special" schemes).
+const HOST_SCHEMES: [&str; 5] = ["http", "https", "ftp", "ws", "wss"];
 
 const DESCRIPTION: &str = "\
 Make short links, manage them, and follow them; and the accounts of those who do.
@@ -62,9 +72,13 @@ pub(crate) fn preamble() -> OpenApi {
         .build()
 }
 
-/// What the annotations cannot say: bodies that may be left out because the query can hold the same, and, where links
-/// may be made without an API key, that none is needed.
-pub(crate) fn finish(mut document: OpenApi, anonymous_create: bool) -> OpenApi {
+/// What the annotations cannot say: bodies that may be left out because the query can hold the same; where links may be
+/// made without an API key, that none is needed; and what the settings say about links.
+pub(crate) fn finish(
+    mut document: OpenApi,
+    anonymous_create: bool,
+    links: &LinkSettings,
+) -> OpenApi {
     for (path, item) in &mut document.paths.paths {
         let original = path.ends_with("URL");
         for operation in [&mut item.post, &mut item.delete].into_iter().flatten() {
@@ -79,7 +93,96 @@ pub(crate) fn finish(mut document: OpenApi, anonymous_create: bool) -> OpenApi {
             }
         }
     }
+    if let Some(components) = &mut document.components {
+        for name in ["NewLink", "LinkChanges"] {
+            let target = property(&mut components.schemas, name, "target");
+            if let Some(target) = target {
+                target.pattern = Some(target_pattern(&links.schemes));
+            }
+        }
+        if let Some(expires_at) = description(&mut components.schemas, "NewLink", "expires_at") {
+            expires_at.push_str(&default_life(links.default_expiry));
+        }
+    }
     document
+}
+
+/// Adds the address under which the server is reached, which it may know only when it listens.
+pub(crate) fn with_server(document: &OpenApi, base: &str) -> OpenApi {
+    let mut document = document.clone();
+    document.servers = Some(vec![ServerBuilder::new().url(base).build()]);
+    document
+}
+
+type Schemas = BTreeMap<String, RefOr<Schema>>;
+
+fn property<'a>(schemas: &'a mut Schemas, schema: &str, name: &str) -> Option<&'a mut Object> {
+    match find_property(schemas, schema, name)? {
+        RefOr::T(Schema::Object(property)) => Some(property),
+        _ => None,
+    }
+}
+
+/// The description of a property, whatever its form.
+fn description<'a>(schemas: &'a mut Schemas, schema: &str, name: &str) -> Option<&'a mut String> {
+    match find_property(schemas, schema, name)? {
+        RefOr::T(Schema::Object(property)) => property.description.as_mut(),
+        RefOr::T(Schema::OneOf(property)) => property.description.as_mut(),
+        RefOr::Ref(property) => Some(&mut property.description),
+        RefOr::T(_) => None,
+    }
+}
+
+fn find_property<'a>(
+    schemas: &'a mut Schemas,
+    schema: &str,
+    name: &str,
+) -> Option<&'a mut RefOr<Schema>> {
+    match schemas.get_mut(schema)? {
+        RefOr::T(Schema::Object(object)) => object.properties.get_mut(name),
+        _ => None,
+    }
+}
+
+/// What every target matches: one of the schemes in upper or lower case, and where the scheme has hosts, one without
+/// a user's name before it.
+fn target_pattern(schemes: &[Box<str>]) -> String {
+    let (with_host, without): (Vec<_>, Vec<_>) = schemes
+        .iter()
+        .map(|scheme| &**scheme)
+        .partition(|scheme| HOST_SCHEMES.contains(scheme));
+    let mut forms = Vec::new();
+    if !with_host.is_empty() {
+        forms.push(format!(r"({})://[^/\\?#@]", in_any_case(&with_host)));
+    }
+    if !without.is_empty() {
+        forms.push(format!("({}):.", in_any_case(&without)));
+    }
+    format!("^({})", forms.join("|"))
+}
+
+fn in_any_case(schemes: &[&str]) -> String {
+    let letter = |letter: char| match letter {
+        'a'..='z' => format!("[{}{letter}]", letter.to_ascii_uppercase()),
+        '.' | '+' => format!("[{letter}]"),
+        other => other.to_string(),
+    };
+    let spelled = |scheme: &&str| scheme.chars().map(letter).collect::<String>();
+    schemes.iter().map(spelled).collect::<Vec<_>>().join("|")
+}
+
+fn default_life(default_expiry: Option<Duration>) -> String {
+    match default_expiry {
+        None => " This server's default: never.".to_owned(),
+        Some(life) if life.as_secs() % DAY_SECONDS == 0 => {
+            let days = life.as_secs() / DAY_SECONDS;
+            format!(" This server's default: {days} days after the link begins to redirect.")
+        }
+        Some(life) => {
+            let seconds = life.as_secs();
+            format!(" This server's default: {seconds} seconds after the link begins to redirect.")
+        }
+    }
 }
 
 fn is_create(operation: &str) -> bool {
@@ -126,4 +229,19 @@ fn tag(name: &str, description: &str) -> utoipa::openapi::Tag {
         .name(name)
         .description(Some(description))
         .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pattern_of_targets_follows_the_schemes() {
+        let pattern = target_pattern(&["http".into(), "mailto".into()]);
+        assert_eq!(
+            pattern,
+            r"^(([Hh][Tt][Tt][Pp])://[^/\\?#@]|([Mm][Aa][Ii][Ll][Tt][Oo]):.)"
+        );
+        assert_eq!(target_pattern(&["x+y".into()]), "^(([Xx][+][Yy]):.)");
+    }
 }

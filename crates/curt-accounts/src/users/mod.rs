@@ -83,7 +83,8 @@ impl UserOperations {
 
     /// Up to `limit` users with an id above `after`, oldest first.
     pub async fn list(&self, after: Option<OwnerId>, limit: usize) -> PortResult<Vec<User>> {
-        let limit = limit.min(PAGE_ACCOUNTS_MAX);
+        // One beyond a page, which tells whether there is a next.
+        let limit = limit.min(PAGE_ACCOUNTS_MAX + 1);
         self.accounts.users(after, limit).await
     }
 

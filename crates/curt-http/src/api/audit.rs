@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use curt_core::Scope;
 use curt_core::ports::AuditEntry;
 use http::Uri;
@@ -13,14 +12,12 @@ use utoipa::ToSchema;
 
 use super::documented::AdminListProblems;
 use super::names::UserId;
+use super::paging::{self, PageParams, PageRequest};
 use super::query;
 use super::time::Rfc3339;
 use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::state::App;
-
-/// The largest whole number that every JSON reader keeps exactly.
-const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// Something that was done.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -32,7 +29,7 @@ pub(crate) struct AuditEntryBody {
     at: Rfc3339,
     /// Who did it. `null`: somebody who was not signed in, or the operator by command.
     #[schema(required = true)]
-    actor: Option<UserId>,
+    actor_id: Option<UserId>,
     #[schema(example = "signed_in")]
     action: String,
     /// What it was done to: an email, a key's prefix, a link's key.
@@ -48,7 +45,7 @@ impl AuditEntryBody {
         Self {
             number,
             at: Rfc3339(entry.at),
-            actor: entry.actor.map(UserId),
+            actor_id: entry.actor.map(UserId),
             action: entry.action.into(),
             subject: entry.subject.into(),
             address: entry.address.map(Into::into),
@@ -63,9 +60,9 @@ impl AuditEntryBody {
 pub(crate) struct AuditBody {
     /// Newest first.
     entries: Vec<AuditEntryBody>,
-    /// What to ask for with `before` to get the next page; `null` on the last one.
-    #[schema(required = true)]
-    next: Option<u64>,
+    /// The cursor of the next page; `null` on the last one.
+    #[schema(required = true, example = json!(null))]
+    next: Option<String>,
 }
 
 /// Read the audit log
@@ -76,13 +73,12 @@ pub(crate) struct AuditBody {
     path = "/api/v1/audit",
     tag = "users",
     operation_id = "listAudit",
-    params(
-        ("before" = Option<u64>, Query, nullable = false, minimum = 0, maximum = 9_007_199_254_740_991_u64,
-            description = "The `next` of the page before."),
-        ("limit" = Option<u16>, Query, nullable = false, minimum = 1, maximum = 200, example = 50,
-            description = "How many entries a page has at most; 50 unless said otherwise."),
+    params(PageParams),
+    responses(
+        (status = 200, description = "One page of the log.", body = AuditBody, headers(
+            ("Link" = String, description = "The address of the next page, with `rel=\"next\"`, if there is one."))),
+        AdminListProblems,
     ),
-    responses((status = 200, description = "One page of the log.", body = AuditBody), AdminListProblems),
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -90,22 +86,15 @@ pub(crate) async fn list(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Admin).await?;
-    let [before, limit] = query::values(uri.query().unwrap_or_default(), ["before", "limit"])?;
-    let before = before.map(|before| {
-        query::number(&before)
-            .filter(|before| *before <= NUMBER_MAX)
-            .ok_or_else(|| {
-                Problem::invalid_field("before", "value", "Must be a number of an entry.")
-            })
-    });
-    let limit = query::limit(limit.as_deref())?;
-    let (audit, before) = (Arc::clone(&app.accounts.audit), before.transpose()?);
-    let reading = async move { audit.list(before, limit).await };
-    let entries = app.scans.read(principal.user, reading).await??;
-    let last = entries.last().filter(|_| entries.len() == limit);
+    let [cursor, limit] = query::values(uri.query().unwrap_or_default(), ["cursor", "limit"])?;
+    let asked = PageRequest::parse(cursor.as_deref(), limit.as_deref())?;
+    let audit = Arc::clone(&app.accounts.audit);
+    let reading = async move { audit.list(asked.after, asked.read_max()).await };
+    let mut entries = app.scans.read(principal.user, reading).await??;
+    let next = asked.cut(&mut entries, |(number, _)| *number);
     let body = AuditBody {
-        next: last.map(|(number, _)| *number),
         entries: entries.into_iter().map(AuditEntryBody::new).collect(),
+        next,
     };
-    Ok(Json(body).into_response())
+    paging::page(&uri, body.next.as_deref(), &body)
 }

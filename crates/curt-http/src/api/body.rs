@@ -16,12 +16,14 @@ use http_body_util::BodyExt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use serde_json::error::Category;
+use serde_path_to_error::Segment;
 use tokio::time::timeout_at;
 
 use crate::body_budget::{BodyPermit, BodySource};
 use crate::body_rate::BodyRate;
-use crate::problem::{Problem, ProblemCode};
+use crate::problem::{InvalidField, Problem, ProblemCode};
 use crate::state::App;
 
 pub(crate) const JSON: &str = "application/json";
@@ -30,6 +32,12 @@ pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 
 /// What a body of unknown length is counted by as it grows.
 const GROWTH_BYTES: usize = 64 * 1_024;
+
+/// Mistakes that are told of one body.
+const MISTAKES_MAX: usize = 16;
+/// Larger bodies are told their first mistake alone: to find the others a body is held a second time, in a form that
+/// takes many times its size.
+const MISTAKES_BODY_BYTES_MAX: usize = 16 * 1_024;
 
 /// A body that arrived, with the room that it takes in the budget.
 pub(crate) struct Whole {
@@ -142,14 +150,72 @@ pub(crate) fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> 
     }
 }
 
-/// Reads the body again to find the field: following the path costs, so only failures pay for it.
+/// Reads the body again to find the fields: following the path costs, so only failures pay for it.
 fn refused<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> Problem {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let path = serde_path_to_error::deserialize::<_, T>(&mut deserializer)
-        .err()
-        .map(|error| error.path().to_string())
-        .unwrap_or_default();
-    let message = error.to_string();
+    let found = serde_path_to_error::deserialize::<_, T>(&mut deserializer).err();
+    let path = found.as_ref().map(|found| found.path().clone());
+    let first = mistake(path.as_ref(), &error.to_string());
+    let mut mistakes = vec![first];
+    if let Some(path) = path.filter(|_| body.len() <= MISTAKES_BODY_BYTES_MAX) {
+        find_others::<T>(body, path, &mut mistakes);
+    }
+    Problem::invalid(mistakes)
+}
+
+/// Adds what else is wrong, by reading the body without the fields that were. What is missing shows only when nothing
+/// else is wrong, and only the first of it.
+fn find_others<T: DeserializeOwned>(
+    body: &[u8],
+    first: serde_path_to_error::Path,
+    mistakes: &mut Vec<InvalidField>,
+) {
+    let Ok(mut rest) = serde_json::from_slice::<Value>(body) else {
+        return;
+    };
+    let mut wrong = first;
+    while mistakes.len() < MISTAKES_MAX && take_out(&mut rest, &wrong, &mistakes[mistakes.len() - 1]) {
+        let Err(found) = serde_path_to_error::deserialize::<_, T>(&rest) else {
+            return;
+        };
+        let next = mistake(Some(found.path()), &found.inner().to_string());
+        // A field that was taken out because it was wrong is not missing.
+        if mistakes.iter().any(|before| before.field == next.field) {
+            return;
+        }
+        mistakes.push(next);
+        wrong = found.path().clone();
+    }
+}
+
+/// Removes the field that a mistake is in. Says whether there was one.
+fn take_out(body: &mut Value, path: &serde_path_to_error::Path, mistake: &InvalidField) -> bool {
+    let mut names: Vec<Segment> = path.iter().cloned().collect();
+    // serde's path may end at the object around the field, whose name is in the mistake.
+    if mistake.code == "unknown" || mistake.code == "duplicate" {
+        let name = mistake.field.rsplit('.').next().unwrap_or_default();
+        if !matches!(names.last(), Some(Segment::Map { key }) if key == name) {
+            let key = name.to_owned();
+            names.push(Segment::Map { key });
+        }
+    }
+    while !matches!(names.last(), Some(Segment::Map { .. }) | None) {
+        names.pop();
+    }
+    let Some(Segment::Map { key: last }) = names.pop() else {
+        return false;
+    };
+    let around = names.iter().try_fold(body, |value, segment| match segment {
+        Segment::Map { key } => value.get_mut(key),
+        Segment::Seq { index } => value.get_mut(index),
+        _ => None,
+    });
+    let fields = around.and_then(Value::as_object_mut);
+    fields.is_some_and(|fields| fields.remove(&last).is_some())
+}
+
+fn mistake(path: Option<&serde_path_to_error::Path>, message: &str) -> InvalidField {
+    let path = path.map(ToString::to_string).unwrap_or_default();
     let message = message.split(" at line ").next().unwrap_or_default();
     let (code, named) = if let Some(rest) = message.strip_prefix("unknown field `") {
         ("unknown", rest.split('`').next())
@@ -164,7 +230,7 @@ fn refused<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> Probl
     } else {
         ("type", None)
     };
-    Problem::invalid_field(field_name(path, named), code, sentence(message))
+    InvalidField::new(field_name(path, named), code, sentence(message))
 }
 
 /// serde's path ends sometimes at the field and sometimes at the object around it.

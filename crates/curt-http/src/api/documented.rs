@@ -131,8 +131,8 @@ documented! {
         StaleRevision UriTooLong Internal StoreUnavailable;
     SwitchProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound UriTooLong Internal
         StoreUnavailable;
-    ListPermissionsProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong Internal
-        StoreUnavailable;
+    ListPermissionsProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong InvalidInput
+        Internal StoreUnavailable;
     GrantProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound
         BodyTimeout TooMany BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput TooManyAtOnce Internal
         StoreUnavailable TooManyBodies;

@@ -101,12 +101,16 @@ impl KeyBody {
     }
 }
 
-/// API keys, oldest first.
+/// One page of API keys.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = ApiKeys)]
+#[schema(as = ApiKeyPage)]
 pub(crate) struct KeysBody {
+    /// Oldest first.
     pub(crate) keys: Vec<KeyBody>,
+    /// The cursor of the next page; `null` on the last one.
+    #[schema(required = true, example = json!(null))]
+    pub(crate) next: Option<String>,
 }
 
 /// A new API key.

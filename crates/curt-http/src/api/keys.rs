@@ -15,6 +15,7 @@ use super::body;
 use super::documented::{AdminListProblems, EndProblems, NewKeyProblems, RotateProblems};
 use super::key_body::{IssuedBody, KeyBody, KeysBody, NewKeyBody, RotateBody};
 use super::names::{UserId, rule};
+use super::paging::{self, PageParams, PageRequest};
 use super::query;
 use crate::caller::{Caller, check_scope};
 use crate::problem::{Problem, ProblemCode};
@@ -26,14 +27,21 @@ const OVERLAP_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// List API keys
 ///
-/// Your own, ended ones included. Administrators may ask for somebody else's.
+/// Your own, ended ones included, oldest first, page by page. Administrators may ask for somebody else's.
 #[utoipa::path(
     get,
     path = "/api/v1/keys",
     tag = "keys",
     operation_id = "listKeys",
-    params(("user" = inline(Option<UserId>), Query, nullable = false, description = "Whose keys; you unless said otherwise.")),
-    responses((status = 200, description = "The keys.", body = KeysBody), AdminListProblems),
+    params(
+        ("user_id" = inline(Option<UserId>), Query, nullable = false, description = "Whose keys; you unless said otherwise."),
+        PageParams,
+    ),
+    responses(
+        (status = 200, description = "One page of keys.", body = KeysBody, headers(
+            ("Link" = String, description = "The address of the next page, with `rel=\"next\"`, if there is one."))),
+        AdminListProblems,
+    ),
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -41,15 +49,22 @@ pub(crate) async fn list(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Read).await?;
-    let user = whose(&principal, &uri)?;
+    let names = ["user_id", "cursor", "limit"];
+    let [user, cursor, limit] = query::values(uri.query().unwrap_or_default(), names)?;
+    let user = whose(&principal, user.as_deref())?;
+    let asked = PageRequest::parse(cursor.as_deref(), limit.as_deref())?;
     let api_keys = Arc::clone(&app.accounts.api_keys);
     let reading = async move { api_keys.list(Some(user)).await };
-    let keys = app.scans.read(principal.user, reading).await??;
+    let mut keys = app.scans.read(principal.user, reading).await??;
+    // A user has few of them, so that all are read.
+    keys.retain(|key| asked.after.is_none_or(|after| u64::from(key.number.0) > after));
+    let next = asked.cut(&mut keys, |key| key.number.0.into());
     let now = app.clock.now();
     let body = KeysBody {
         keys: keys.iter().map(|key| KeyBody::new(key, now)).collect(),
+        next,
     };
-    Ok(Json(body).into_response())
+    paging::page(&uri, body.next.as_deref(), &body)
 }
 
 /// Make an API key
@@ -61,7 +76,7 @@ pub(crate) async fn list(
     path = "/api/v1/keys",
     tag = "keys",
     operation_id = "createKey",
-    params(("user" = inline(Option<UserId>), Query, nullable = false,
+    params(("user_id" = inline(Option<UserId>), Query, nullable = false,
         description = "Whose key it is to be; for administrators. You unless said otherwise.")),
     request_body(content = NewKeyBody, content_type = "application/json"),
     responses((status = 201, description = "The key was made.", body = IssuedBody), NewKeyProblems),
@@ -73,7 +88,8 @@ pub(crate) async fn create(
     request: Request,
 ) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Manage).await?;
-    let user = whose(&principal, &uri)?;
+    let [user] = query::values(uri.query().unwrap_or_default(), ["user_id"])?;
+    let user = whose(&principal, user.as_deref())?;
     let new: NewKeyBody = body::json(&app, caller.body_source(Some(&principal)), request).await?;
     let allowance = Allowance {
         creations: rule("creations", new.creations)?,
@@ -192,9 +208,8 @@ fn reach(principal: &Principal) -> Option<OwnerId> {
 }
 
 /// Whom the query names. Somebody else is for administrators.
-fn whose(principal: &Principal, uri: &Uri) -> Result<OwnerId, Problem> {
-    let [user] = query::values(uri.query().unwrap_or_default(), ["user"])?;
-    match query::user("user", user.as_deref())? {
+fn whose(principal: &Principal, user: Option<&str>) -> Result<OwnerId, Problem> {
+    match query::user("user_id", user)? {
         Some(user) if user.0 != principal.user => {
             check_scope(principal, Scope::Admin)?;
             Ok(user.0)

@@ -32,8 +32,8 @@ const TAGS_READ_MAX: usize = 2 * TAGS_MAX;
 #[serde(deny_unknown_fields)]
 #[schema(as = NewLink)]
 pub(crate) struct NewLinkBody {
-    /// Where the link leads: an http or https address without user name or password, not on this server. `example.com/page`
-    /// is read as `https://example.com/page`.
+    /// Where the link leads: an address, http or https unless the server allows other schemes, without user name or
+    /// password, and not on this server. `example.com/page` is read as `https://example.com/page`.
     #[schema(
         pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://[^/\\?#@]|[^\s/\\?#@:]+\.[^\s/\\?#@:.])",
         max_length = 8192,
@@ -57,7 +57,7 @@ pub(crate) struct NewLinkBody {
     )]
     #[schema(max_items = 32, example = json!(["spring", "mail"]))]
     pub tags: Option<Vec<String>>,
-    /// From this instant on the link answers 410. `null`: never. Absent: the server's default.
+    /// From this instant on the link answers 410. `null`: never.
     #[serde(
         default,
         deserialize_with = "present",
@@ -80,8 +80,8 @@ pub(crate) struct NewLinkBody {
     pub visibility: Option<VisibilityName>,
     /// What visitors have to know, 1 to 256 bytes; with the visibility `password`, and only then.
     // Left out of what is serialised: the fingerprint of an `Idempotency-Key` is stored, and guesses at a password
-    // could be tried on it quickly.
-    #[serde(skip_serializing)]
+    // could be tried on it quickly. Not `skip_serializing`, which would leave it out of the OpenAPI document, too.
+    #[serde(serialize_with = "hide", skip_serializing_if = "is_hidden")]
     pub password: Option<Secret>,
     /// How many people may follow the link; then it answers 410. Programs, `HEAD` and what browsers fetch ahead do not
     /// count, and get 403 instead of the target. `null`: any number.
@@ -110,6 +110,15 @@ impl From<NewLinkBody> for LinkDraft {
             password: body.password.map(new_password),
         }
     }
+}
+
+/// Passwords are never serialised.
+fn is_hidden(_: &Option<Secret>) -> bool {
+    true
+}
+
+fn hide<S: Serializer>(_: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_none()
 }
 
 fn new_password(password: Secret) -> NewPassword {
@@ -278,7 +287,7 @@ pub(crate) struct LinkBody {
     #[schema(format = "uri", example = "https://example.com/a/long/path?with=query")]
     pub target: String,
     /// Whether the key was chosen as an alias.
-    pub alias: bool,
+    pub is_alias: bool,
     /// A name for your own lists.
     #[schema(required = true, example = "Spring sale")]
     pub title: Option<String>,
@@ -307,7 +316,7 @@ pub(crate) struct LinkBody {
     pub max_clicks: Option<u64>,
     /// Whose it is. `null`: it was made without credentials.
     #[schema(required = true)]
-    pub owner: Option<UserId>,
+    pub owner_id: Option<UserId>,
     /// Changes with every edit; the text inside the ETag.
     #[schema(pattern = "^[0-9]+\\.[0-9]+$", example = "1.1")]
     pub revision: String,
@@ -319,7 +328,7 @@ impl LinkBody {
             key: link.id.key.as_str().to_owned(),
             short_url: public.short_url(link.id.key.as_str()),
             target: link.target.as_str().to_owned(),
-            alias: link.origin == KeyOrigin::Alias,
+            is_alias: link.origin == KeyOrigin::Alias,
             title: link.title.as_deref().map(str::to_owned),
             tags: link.tags.iter().map(|tag| tag.to_string()).collect(),
             state: match link.state {
@@ -335,7 +344,7 @@ impl LinkBody {
             forward_query: link.forward_query,
             visibility: link.visibility.into(),
             max_clicks: link.max_clicks,
-            owner: (link.owner != OwnerId::ANONYMOUS).then_some(UserId(link.owner)),
+            owner_id: (link.owner != OwnerId::ANONYMOUS).then_some(UserId(link.owner)),
             revision: tag(link.revision),
         }
     }

@@ -11,7 +11,7 @@ use curt_core::limits::HTTP_BODY_BYTES_MAX;
 use curt_core::ports::ListQuery;
 use curt_core::{Link, Revision, Scope};
 use curt_links::{LinkError, Who};
-use http::header::{ETAG, LINK, LOCATION};
+use http::header::{ETAG, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
 use super::body::{self, JSON, MERGE_PATCH, Object};
@@ -21,6 +21,7 @@ use super::documented::{
 use super::idempotency::{REPLAYED, read_idempotency_key};
 use super::link_body::{EditLinkBody, LinkBody, NewLinkBody, PageBody};
 use super::list_query::{self, ListParams, ListRequest, OwnerFilter};
+use super::paging;
 use super::readable::if_readable;
 use super::revision::{Condition, etag};
 use crate::caller::{Caller, check_scope};
@@ -136,13 +137,7 @@ pub(crate) async fn list(
             .collect(),
         next: page.next.as_deref().map(str::to_owned),
     };
-    let mut response = Json(body).into_response();
-    if let Some(next) = page.next {
-        let query = list_query::with_cursor(uri.query().unwrap_or_default(), &next);
-        let link = format!("<{PATH}?{query}>; rel=\"next\"");
-        response.headers_mut().insert(LINK, header_value(&link)?);
-    }
-    Ok(response)
+    paging::page(&uri, page.next.as_deref(), &body)
 }
 
 /// Read a link

@@ -5,6 +5,7 @@
 //! | `/` | the page to shorten a URL |
 //! | `/sign-in`, `/sign-out`, `/sign-up`, `/setup`, `/account…` | the pages about accounts |
 //! | `/{key}`, `/{key}/` | the redirect, and by POST the password that it may need |
+//! | `/api/v1` | name and version |
 //! | `/api/v1/links…` | the REST resource |
 //! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/clicks`, `…/orphans…`, `…/live` | reports on clicks |
 //! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
@@ -17,6 +18,7 @@
 //! No first part of a path is a key that a link could have: all of them are
 //! [reserved](curt_core::reserved::is_reserved).
 
+mod about;
 mod audit;
 pub(crate) mod body;
 mod bulk;
@@ -34,6 +36,7 @@ mod moderation;
 mod names;
 mod observe;
 mod original;
+mod paging;
 mod permissions;
 mod query;
 mod readable;
@@ -69,7 +72,11 @@ use crate::state::App;
 /// Everything that is not answered on the fast path, and `GET /{key}` itself by the same rules.
 pub fn router(app: Arc<App>) -> Router {
     let (documented, document) = documented_routes().split_for_parts();
-    let document = openapi::finish(document, app.settings.api.anonymous_create);
+    let document = openapi::finish(
+        document,
+        app.settings.api.anonymous_create,
+        app.links.settings(),
+    );
     let fields = Arc::new(RedirectFields::new(&app.settings));
     let routes = documented
         .route("/{key}/", get(slow::follow).post(slow::unlock))
@@ -91,6 +98,7 @@ pub(crate) fn finished(app: Arc<App>, routes: Router) -> Router {
 /// The operations that the OpenAPI document describes.
 fn documented_routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(openapi::preamble())
+        .routes(routes!(about::about))
         .routes(routes!(links::list, links::create))
         .routes(routes!(bulk::bulk))
         .routes(routes!(links::read, links::edit, links::delete))

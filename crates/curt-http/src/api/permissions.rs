@@ -10,7 +10,7 @@ use curt_accounts::{AccountError, Granted, Principal, UserRef};
 use curt_core::ports::PermissionId;
 use curt_core::{Link, OwnerId, Scope};
 use curt_links::Who;
-use http::StatusCode;
+use http::{StatusCode, Uri};
 use http::header::LOCATION;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -19,6 +19,7 @@ use super::body;
 use super::documented::{DeletePermissionProblems, GrantProblems, ListPermissionsProblems};
 use super::links::{PATH, known_key};
 use super::names::UserId;
+use super::paging::{self, PageParams, PageRequest};
 use super::query;
 use super::readable::if_readable;
 use super::time::Rfc3339;
@@ -63,12 +64,16 @@ impl PermissionBody {
     }
 }
 
-/// Who may follow a link, oldest permission first.
+/// One page of a link's permissions.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Permissions)]
+#[schema(as = PermissionPage)]
 pub(crate) struct PermissionsBody {
+    /// Oldest first.
     permissions: Vec<PermissionBody>,
+    /// The cursor of the next page; `null` on the last one.
+    #[schema(required = true, example = json!(null))]
+    next: Option<String>,
 }
 
 /// List a link's permissions
@@ -79,23 +84,36 @@ pub(crate) struct PermissionsBody {
     path = "/api/v1/links/{key}/permissions",
     tag = "permissions",
     operation_id = "listPermissions",
-    params(("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale")),
-    responses((status = 200, description = "The permissions.", body = PermissionsBody), ListPermissionsProblems),
+    params(
+        ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
+        PageParams,
+    ),
+    responses(
+        (status = 200, description = "One page of permissions.", body = PermissionsBody, headers(
+            ("Link" = String, description = "The address of the next page, with `rel=\"next\"`, if there is one."))),
+        ListPermissionsProblems,
+    ),
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     key: Result<Path<String>, PathRejection>,
     caller: Caller,
+    uri: Uri,
 ) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Read).await?;
+    let [cursor, limit] = query::values(uri.query().unwrap_or_default(), ["cursor", "limit"])?;
+    let asked = PageRequest::parse(cursor.as_deref(), limit.as_deref())?;
     let link = link(&app, &principal, &known_key(key)?).await?;
     let permissions = Arc::clone(&app.accounts.permissions);
     let reading = async move { permissions.list(&link.id, link.revision.generation).await };
-    let granted = app.scans.read(principal.user, reading).await??;
+    let mut granted = app.scans.read(principal.user, reading).await??;
+    granted.retain(|granted| asked.after.is_none_or(|after| granted.permission.id.0 > after));
+    let next = asked.cut(&mut granted, |granted| granted.permission.id.0);
     let body = PermissionsBody {
         permissions: granted.iter().map(PermissionBody::new).collect(),
+        next,
     };
-    Ok(Json(body).into_response())
+    paging::page(&uri, body.next.as_deref(), &body)
 }
 
 /// Let somebody follow a link

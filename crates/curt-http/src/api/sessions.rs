@@ -68,11 +68,12 @@ impl SessionBody {
     }
 }
 
-/// Sessions, newest first.
+/// Sessions.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Sessions)]
 pub(crate) struct SessionsBody {
+    /// Newest first.
     sessions: Vec<SessionBody>,
 }
 
@@ -137,6 +138,8 @@ pub(crate) async fn sign_in(
 }
 
 /// List your sessions
+///
+/// All of them: there are at most 50, and a new one ends the oldest.
 #[utoipa::path(
     get,
     path = "/api/v1/sessions",

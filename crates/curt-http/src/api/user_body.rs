@@ -183,7 +183,7 @@ impl UserBody {
 pub(crate) struct UsersBody {
     /// Oldest first.
     pub(crate) users: Vec<UserBody>,
-    /// What to ask for with `after` to get the next page; `null` on the last one.
-    #[schema(required = true)]
-    pub(crate) next: Option<UserId>,
+    /// The cursor of the next page; `null` on the last one.
+    #[schema(required = true, example = json!(null))]
+    pub(crate) next: Option<String>,
 }

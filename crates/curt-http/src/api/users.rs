@@ -17,6 +17,7 @@ use super::documented::{
     AdminListProblems, NewUserProblems, PasswordProblems, ReadUserProblems, UserChangeProblems,
 };
 use super::names::UserId;
+use super::paging::{self, PageParams, PageRequest};
 use super::query;
 use super::readable::if_readable;
 use super::user_body::{EditUserBody, NewUserBody, PasswordBody, UserBody, UsersBody};
@@ -102,12 +103,12 @@ async fn sign_up(app: &App, caller: &Caller, new: NewUserBody) -> Result<User, P
     path = "/api/v1/users",
     tag = "users",
     operation_id = "listUsers",
-    params(
-        ("after" = inline(Option<UserId>), Query, nullable = false, description = "The `next` of the page before."),
-        ("limit" = Option<u16>, Query, nullable = false, minimum = 1, maximum = 200, example = 50,
-            description = "How many users a page has at most; 50 unless said otherwise."),
+    params(PageParams),
+    responses(
+        (status = 200, description = "One page of users.", body = UsersBody, headers(
+            ("Link" = String, description = "The address of the next page, with `rel=\"next\"`, if there is one."))),
+        AdminListProblems,
     ),
-    responses((status = 200, description = "One page of users.", body = UsersBody), AdminListProblems),
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
@@ -115,18 +116,20 @@ pub(crate) async fn list(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Admin).await?;
-    let [after, limit] = query::values(uri.query().unwrap_or_default(), ["after", "limit"])?;
-    let after = query::user("after", after.as_deref())?.map(|id| id.0);
-    let limit = query::limit(limit.as_deref())?;
+    let [cursor, limit] = query::values(uri.query().unwrap_or_default(), ["cursor", "limit"])?;
+    let asked = PageRequest::parse(cursor.as_deref(), limit.as_deref())?;
     let users = Arc::clone(&app.accounts.users);
-    let reading = async move { users.list(after, limit).await };
-    let users = app.scans.read(principal.user, reading).await??;
-    let last = users.last().filter(|_| users.len() == limit);
-    let body = UsersBody {
-        next: last.map(|user| UserId(user.id)),
-        users: users.iter().map(UserBody::new).collect(),
+    let reading = async move {
+        let after = asked.after.map(OwnerId);
+        users.list(after, asked.read_max()).await
     };
-    Ok(Json(body).into_response())
+    let mut users = app.scans.read(principal.user, reading).await??;
+    let next = asked.cut(&mut users, |user| user.id.0);
+    let body = UsersBody {
+        users: users.iter().map(UserBody::new).collect(),
+        next,
+    };
+    paging::page(&uri, body.next.as_deref(), &body)
 }
 
 /// Read a user

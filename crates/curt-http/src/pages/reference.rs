@@ -1,6 +1,6 @@
 //! The API page: the OpenAPI document, for people.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use askama::Template;
 use axum::extract::State;
@@ -15,6 +15,7 @@ use utoipa::openapi::OpenApi;
 use super::frame::Frame;
 use super::page as render;
 use crate::caller::Caller;
+use crate::openapi;
 use crate::state::App;
 
 /// Stands for the server's address in examples until the page is asked for.
@@ -121,8 +122,14 @@ pub(super) fn page(document: &OpenApi) -> MethodRouter<Arc<App>> {
 
 /// `/api/openapi.json`.
 pub(super) fn document(document: &OpenApi) -> MethodRouter<Arc<App>> {
-    let json = Bytes::from(serde_json::to_vec_pretty(document).unwrap_or_default());
-    get(move || {
+    // Written at the first request: before it the server need not know its own address.
+    let written = Arc::new(OnceLock::new());
+    let document = document.clone();
+    get(move |State(app): State<Arc<App>>| {
+        let json: &Bytes = written.get_or_init(|| {
+            let document = openapi::with_server(&document, app.public.base());
+            serde_json::to_vec_pretty(&document).unwrap_or_default().into()
+        });
         let json = json.clone();
         async move { ([(CONTENT_TYPE, "application/json")], json).into_response() }
     })

@@ -483,22 +483,22 @@ async fn lists_of_users_and_of_the_log_page_through() {
         let users = page["users"].as_array().unwrap().clone();
         emails.extend(users.iter().map(|user| user["email"].clone()));
         match page["next"].as_str() {
-            Some(next) => path = format!("/api/v1/users?limit=3&after={next}"),
+            Some(next) => path = format!("/api/v1/users?limit=3&cursor={next}"),
             None => break,
         }
     }
     assert_eq!(emails.len(), 4);
     let first = get("/api/v1/audit?limit=1".to_owned()).await.json();
     assert_eq!(first["entries"][0]["action"], "api_key_added");
-    let next = first["next"].as_u64().unwrap();
-    let second = get(format!("/api/v1/audit?limit=1&before={next}")).await;
+    let next = first["next"].as_str().unwrap();
+    let second = get(format!("/api/v1/audit?limit=1&cursor={next}")).await;
     let second = second.json();
     assert_eq!(second["entries"][0]["action"], "signed_in");
     assert_eq!(second["entries"][0]["subject"], "root@example.com");
     for path in [
         "users?limit=0",
-        "users?after=x",
-        "audit?before=-1",
+        "users?cursor=x",
+        "audit?cursor=-1",
         "audit?x=1",
     ] {
         let answer = get(format!("/api/v1/{path}")).await;

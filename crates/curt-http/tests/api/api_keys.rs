@@ -155,7 +155,7 @@ async fn an_administrator_makes_and_ends_keys_of_others() {
     let world = World::new().await;
     let root = world.key_for(ROOT, "all", &Scope::ALL).await;
     let body = r#"{"name":"given","creations":{"amount":1,"period_seconds":60}}"#;
-    let path = "/api/v1/keys?user=1";
+    let path = "/api/v1/keys?user_id=1";
     let made = by_key(&world, &root, Method::POST, path, body).await;
     assert_eq!(made.json()["key"]["user_id"], "1");
     let key = token(&made);
@@ -169,7 +169,7 @@ async fn an_administrator_makes_and_ends_keys_of_others() {
         &world,
         &root,
         Method::POST,
-        "/api/v1/keys?user=99",
+        "/api/v1/keys?user_id=99",
         r#"{"name":"n"}"#,
     );
     assert_eq!(nobody.await.problem(), "not-found");

@@ -77,7 +77,7 @@ const TABLE: &[Row] = &[
     ("mint, admin",     "/api/v1/keys", r#"{"name":"n","scopes":["admin","manage"]}"#,
                                                       [422, 422, 422, 422, 422, 422, 422, 201, 201, 422]),
     ("mint, wide",      "/api/v1/keys", WIDE,         [403, 403, 403, 403, 403, 403, 403, 201, 422, 403]),
-    ("mint for Bob",    "/api/v1/keys?user=2", r#"{"name":"n"}"#,
+    ("mint for Bob",    "/api/v1/keys?user_id=2", r#"{"name":"n"}"#,
                                                       [403, 403, 403, 403, 403, 403, 403, 201, 201, 403]),
     // A key that is being replaced is not replaced again.
     ("rotate itself",   "/api/v1/keys/{own}/rotate", "",

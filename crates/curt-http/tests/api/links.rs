@@ -27,7 +27,7 @@ async fn a_link_is_made_read_followed_and_edited() {
             "key": "spring-sale",
             "short_url": "https://sho.rt/spring-sale",
             "target": "https://example.com/a%20b?c=d",
-            "alias": true,
+            "is_alias": true,
             "title": "Spring <sale>",
             "tags": ["mail", "spring-sale"],
             "state": "active",
@@ -39,7 +39,7 @@ async fn a_link_is_made_read_followed_and_edited() {
             "forward_query": true,
             "visibility": "public",
             "max_clicks": null,
-            "owner": "1",
+            "owner_id": "1",
             "revision": "1.1",
         })
     );
@@ -110,7 +110,7 @@ async fn absent_fields_get_the_defaults_and_null_means_never() {
         .json();
     assert_eq!(made["expires_at"], "2028-01-01T00:00:00.000Z", "two years");
     assert_eq!(
-        (&made["alias"], &made["redirect_status"]),
+        (&made["is_alias"], &made["redirect_status"]),
         (&json!(false), &json!(302))
     );
     assert_eq!(made["key"].as_str().unwrap().len(), 7);

@@ -271,15 +271,15 @@ async fn an_administrator_lists_and_changes_the_links_of_others() {
             .collect::<Vec<_>>()
     };
     assert!(keys("").await.is_empty());
-    assert_eq!(keys("?owner=all").await, ["mine"]);
-    assert_eq!(keys("?owner=1").await, ["mine"]);
-    assert!(keys("?owner=2").await.is_empty());
+    assert_eq!(keys("?owner_id=all").await, ["mine"]);
+    assert_eq!(keys("?owner_id=1").await, ["mine"]);
+    assert!(keys("?owner_id=2").await.is_empty());
     let body = json!({"title": "by root"});
     let edited = by_root(&world, Method::PATCH, "/api/v1/links/mine", Some(body)).await;
     assert_eq!(edited.json()["title"], "by root");
     assert_eq!(edited.json()["owner"], "1");
     let wrong = world
-        .call(Method::GET, "/api/v1/links?owner=me", None)
+        .call(Method::GET, "/api/v1/links?owner_id=me", None)
         .await;
     assert_eq!(wrong.refused(), "owner/value");
 }

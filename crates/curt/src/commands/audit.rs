@@ -61,7 +61,7 @@ fn print_json(entries: &[(u64, AuditEntry)]) -> anyhow::Result<()> {
             serde_json::json!({
                 "number": number, "at": wiring::rfc3339(entry.at),
                 // As text: the number has more digits than a JSON number holds everywhere.
-                "actor": entry.actor.map(|actor| actor.to_string()),
+                "actor_id": entry.actor.map(|actor| actor.to_string()),
                 "action": entry.action, "subject": entry.subject, "address": entry.address,
             })
         })

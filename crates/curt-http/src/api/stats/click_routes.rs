@@ -48,7 +48,7 @@ pub(crate) async fn of_link(
     let subject = Wanted::Link(known_key(key)?).allowed(&app, &caller).await?;
     let (query, which) = query::clicks(query_text(&uri), app.clock.now())?;
     which.refuse()?;
-    clicks::page(&subject, query, uri.path(), query_text(&uri)).await
+    clicks::page(&subject, query, &uri).await
 }
 
 /// Single clicks of a link, as CSV
@@ -101,7 +101,7 @@ pub(crate) async fn link_caller(
     caller.require_scope(&app, Scope::Read).await?;
     let (query, which) = query::clicks(query_text(&uri), app.clock.now())?;
     let subject = Wanted::Links(which).allowed(&app, &caller).await?;
-    clicks::page(&subject, query, uri.path(), query_text(&uri)).await
+    clicks::page(&subject, query, &uri).await
 }
 
 /// Single clicks of all links, as CSV
@@ -149,5 +149,5 @@ pub(crate) async fn of_orphans(
     let subject = Wanted::Orphans.allowed(&app, &caller).await?;
     let (query, which) = query::clicks(query_text(&uri), app.clock.now())?;
     which.refuse()?;
-    clicks::page(&subject, query, uri.path(), query_text(&uri)).await
+    clicks::page(&subject, query, &uri).await
 }

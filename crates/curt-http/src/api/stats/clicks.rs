@@ -3,23 +3,21 @@
 use std::io;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use curt_clicks::report::Reports;
 use curt_core::limits::PAGE_CLICKS_MAX;
 use curt_core::ports::{ClickPage, ClickQuery};
 use curt_core::{ErrorKind, PortError, PortResult};
 use futures_util::stream;
-use http::HeaderValue;
-use http::header::LINK;
+use http::Uri;
 
 use super::click_body::{ClickBody, ClicksBody};
 use super::csv::{self, Lines};
 use super::query::ClicksQuery;
 use super::subject::Subject;
-use crate::api::list_query::with_cursor;
-use crate::problem::{Problem, ProblemCode};
+use crate::api::paging;
+use crate::problem::Problem;
 use crate::scans::Export;
 
 const FILE: &str = "attachment; filename=\"clicks.csv\"";
@@ -28,8 +26,7 @@ const FILE: &str = "attachment; filename=\"clicks.csv\"";
 pub(super) async fn page(
     subject: &Subject,
     query: ClicksQuery,
-    path: &str,
-    text: &str,
+    uri: &Uri,
 ) -> Result<Response, Problem> {
     let had_cursor = query.cursor.is_some();
     let (reports, query) = (Arc::clone(&subject.reports), of(subject, query));
@@ -41,13 +38,7 @@ pub(super) async fn page(
         clicks: page.clicks.into_iter().map(ClickBody::from).collect(),
         next: page.next.map(Into::into),
     };
-    let mut response = Json(body).into_response();
-    if let Some(next) = next {
-        let link = format!("<{path}?{}>; rel=\"next\"", with_cursor(text, &next));
-        let link = HeaderValue::from_str(&link).map_err(|_| Problem::new(ProblemCode::Internal))?;
-        response.headers_mut().insert(LINK, link);
-    }
-    Ok(response)
+    paging::page(uri, next.as_deref(), &body)
 }
 
 /// All clicks of the range, page by page as the client takes them. The first page is read before the answer begins, so
@@ -118,8 +109,7 @@ fn of(subject: &Subject, query: ClicksQuery) -> ClickQuery {
 
 fn refused(error: PortError, had_cursor: bool) -> Problem {
     if had_cursor && error.kind == ErrorKind::Invalid {
-        let message = "This is not a cursor that the same list gave out.";
-        return Problem::invalid_field("cursor", "value", message);
+        return paging::invalid_cursor();
     }
     error.into()
 }

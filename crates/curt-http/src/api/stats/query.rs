@@ -180,9 +180,9 @@ pub(super) struct LiveQuery {
     pub(super) lasts: Duration,
 }
 
-/// Totals and series. `tag` and `owner` are read too and refused by the caller where they mean nothing.
+/// Totals and series. `tag` and `owner_id` are read too and refused by the caller where they mean nothing.
 pub(super) fn series(text: &str, now: UnixMillis) -> Result<(SeriesQuery, Which), Problem> {
-    let names = ["from", "to", "tz", "bucket", "tag", "owner"];
+    let names = ["from", "to", "tz", "bucket", "tag", "owner_id"];
     let [from, to, tz, bucket, tag, owner] = values(text, names)?;
     let (range, zone) = range(from.as_deref(), to.as_deref(), tz.as_deref(), now)?;
     let bucket = match bucket.as_deref() {
@@ -210,7 +210,7 @@ pub(super) fn top(
         "tz",
         "limit",
         "tag",
-        "owner",
+        "owner_id",
         "class",
         "country",
         "browser",
@@ -246,7 +246,7 @@ pub(super) fn clicks(text: &str, now: UnixMillis) -> Result<(ClicksQuery, Which)
         "limit",
         "cursor",
         "tag",
-        "owner",
+        "owner_id",
         "class",
         "country",
         "browser",
@@ -293,7 +293,7 @@ pub(super) fn clicks_for_file(
 }
 
 pub(super) fn live(text: &str) -> Result<(LiveQuery, Which), Problem> {
-    let [class, seconds, tag, owner] = values(text, ["class", "seconds", "tag", "owner"])?;
+    let [class, seconds, tag, owner] = values(text, ["class", "seconds", "tag", "owner_id"])?;
     let class = class.filter(|class| class != "all");
     let lasts = match seconds {
         None => LIVE_FEED_LASTS_MAX,

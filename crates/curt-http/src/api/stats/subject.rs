@@ -31,7 +31,7 @@ pub(crate) struct LinksParams {
     /// Whose links: your own unless said otherwise. For administrators also another user's id, or `all`, which includes
     /// clicks that met no link.
     #[param(nullable = false, pattern = "^(all|[1-9][0-9]{0,19})$")]
-    owner: Option<String>,
+    owner_id: Option<String>,
 }
 
 /// Which links, as it was asked.
@@ -44,7 +44,7 @@ pub(super) struct Which {
 impl Which {
     /// Where a report is not on somebody's links, these parameters do not exist.
     pub(super) fn refuse(&self) -> Result<(), Problem> {
-        for (name, value) in [("tag", &self.tag), ("owner", &self.owner)] {
+        for (name, value) in [("tag", &self.tag), ("owner_id", &self.owner)] {
             if value.is_some() {
                 let message = "There is no such parameter.";
                 return Err(Problem::invalid_field(name, "unknown", message));

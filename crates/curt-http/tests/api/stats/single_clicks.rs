@@ -92,7 +92,7 @@ async fn clicks_are_filtered_and_wrong_filters_named() {
     for (query, refused) in [
         ("class=alien", "class/value"),
         ("limit=1001", "limit/value"),
-        ("cursor=nonsense", "cursor/value"),
+        ("cursor=nonsense", "cursor/cursor_invalid"),
         ("browser=Firefox&browser=Chrome", "browser/duplicate"),
         ("age=42", "age/unknown"),
     ] {

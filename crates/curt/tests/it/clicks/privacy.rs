@@ -51,7 +51,7 @@ fn owners_see_their_clicks_and_nobody_elses() {
             let refused = api.get(&path).unwrap();
             assert_eq!(refused.status, 404, "{path}: {refused:?}");
         }
-        for path in ["/api/v1/stats?owner=all", "/api/v1/orphans"] {
+        for path in ["/api/v1/stats?owner_id=all", "/api/v1/orphans"] {
             assert_eq!(api.get(path).unwrap().status, 403, "{path}");
         }
     }
