@@ -56,7 +56,9 @@ pub use field::{Field, FieldError, FieldErrors};
 pub use followed_file::{FollowedFile, Looked};
 pub use key::{DomainId, Key, LinkId, LinkRef};
 pub use key_rules::{KeyRefusal, KeyRules};
-pub use link::{GoneCause, KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility};
+pub use link::{
+    EffectiveState, GoneCause, KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility,
+};
 pub use low_priority::{lower_priority, spawn_low_priority};
 pub use owner::OwnerId;
 pub use placement::{Epoch, NodeIndex, ShardId, ShardMap};

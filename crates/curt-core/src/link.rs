@@ -40,6 +40,23 @@ impl Link {
     pub fn availability(&self, now: UnixMillis) -> Availability {
         Availability::at(now, self.state, self.expires_at, self.valid_since)
     }
+
+    /// Returns what the link is to its owner at `now`, as if clicks were left; see
+    /// [`EffectiveState::with_clicks`]. `None`: a tombstone or a seeded row.
+    #[must_use]
+    pub fn effective_state(&self, now: UnixMillis) -> Option<EffectiveState> {
+        EffectiveState::at(now, self.state, self.expires_at, self.valid_since)
+    }
+
+    /// Returns since when the link is expired or deleted, if it is at `now`: from then on it waits to be purged.
+    #[must_use]
+    pub fn ended_at(&self, now: UnixMillis) -> Option<UnixMillis> {
+        match self.state {
+            LinkState::Active => self.expires_at.filter(|at| *at <= now),
+            LinkState::Deleted | LinkState::DeletedDisabled => Some(self.updated_at),
+            LinkState::Disabled | LinkState::Tombstone | LinkState::Seeded => None,
+        }
+    }
 }
 
 /// What a link is to a visitor, by state and time alone.
@@ -74,7 +91,9 @@ impl Availability {
     ) -> Self {
         match state {
             LinkState::Seeded => Self::Absent,
-            LinkState::Deleted => Self::Gone(GoneCause::Deleted),
+            LinkState::Tombstone | LinkState::Deleted | LinkState::DeletedDisabled => {
+                Self::Gone(GoneCause::Deleted)
+            }
             LinkState::Disabled => Self::Gone(GoneCause::Disabled),
             LinkState::Active if expires_at.is_some_and(|at| at <= now) => {
                 Self::Gone(GoneCause::Expired)
@@ -92,18 +111,140 @@ pub enum LinkState {
     Active = 0,
     /// Switched off by an administrator; may come back.
     Disabled = 1,
-    /// A tombstone: deleted or purged, kept so that the key is not given away too early (L-3).
-    Deleted = 2,
+    /// Purged, or deleted for good: kept so that the key is not given away too early (L-3).
+    Tombstone = 2,
     /// A row made ahead of time for the `claim` strategy; nobody's yet.
     Seeded = 3,
+    /// Deleted, since `updated_at`: its owner can restore it until it is purged.
+    Deleted = 4,
+    /// Deleted while it was switched off: restored, it is switched off again.
+    DeletedDisabled = 5,
 }
 
 impl LinkState {
+    pub const ALL: [Self; 6] = [
+        Self::Active,
+        Self::Disabled,
+        Self::Tombstone,
+        Self::Seeded,
+        Self::Deleted,
+        Self::DeletedDisabled,
+    ];
+
     #[must_use]
     pub fn from_stored(number: u8) -> Option<Self> {
-        [Self::Active, Self::Disabled, Self::Deleted, Self::Seeded]
-            .into_iter()
-            .find(|state| *state as u8 == number)
+        Self::ALL.into_iter().find(|state| *state as u8 == number)
+    }
+
+    /// Whether a link in this state is deleted and can be restored.
+    #[must_use]
+    pub fn is_deleted(self) -> bool {
+        matches!(self, Self::Deleted | Self::DeletedDisabled)
+    }
+
+    /// Whether a link in this state is neither deleted nor a tombstone nor a seeded row.
+    #[must_use]
+    pub fn is_live(self) -> bool {
+        matches!(self, Self::Active | Self::Disabled)
+    }
+
+    /// Whether a link in this state has an owner who sees it.
+    #[must_use]
+    pub fn is_kept(self) -> bool {
+        self.is_live() || self.is_deleted()
+    }
+
+    /// The state of a link in this one when it is deleted.
+    #[must_use]
+    pub fn deleted(self) -> Self {
+        match self {
+            Self::Active => Self::Deleted,
+            Self::Disabled => Self::DeletedDisabled,
+            other => other,
+        }
+    }
+
+    /// The state of a link in this one when it is restored.
+    #[must_use]
+    pub fn restored(self) -> Self {
+        match self {
+            Self::Deleted => Self::Active,
+            Self::DeletedDisabled => Self::Disabled,
+            other => other,
+        }
+    }
+}
+
+/// What a link is to its owner at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EffectiveState {
+    /// It redirects.
+    Active,
+    /// It begins to redirect later.
+    Scheduled,
+    /// Its clicks are used up.
+    Exhausted,
+    Expired,
+    /// Switched off by an administrator.
+    Disabled,
+    /// It can be restored until it is purged.
+    Deleted,
+}
+
+impl EffectiveState {
+    pub const ALL: [Self; 6] = [
+        Self::Active,
+        Self::Scheduled,
+        Self::Exhausted,
+        Self::Expired,
+        Self::Disabled,
+        Self::Deleted,
+    ];
+
+    /// The state by what is stored and the time, as if clicks were left. `None`: a tombstone or a seeded row, which
+    /// nobody sees.
+    #[must_use]
+    pub fn at(
+        now: UnixMillis,
+        state: LinkState,
+        expires_at: Option<UnixMillis>,
+        valid_since: Option<UnixMillis>,
+    ) -> Option<Self> {
+        Some(match state {
+            LinkState::Tombstone | LinkState::Seeded => return None,
+            LinkState::Deleted | LinkState::DeletedDisabled => Self::Deleted,
+            LinkState::Disabled => Self::Disabled,
+            LinkState::Active if expires_at.is_some_and(|at| at <= now) => Self::Expired,
+            LinkState::Active if valid_since.is_some_and(|at| at > now) => Self::Scheduled,
+            LinkState::Active => Self::Active,
+        })
+    }
+
+    /// Whether it matters to the state how many clicks are left.
+    #[must_use]
+    pub fn asks_clicks(self) -> bool {
+        matches!(self, Self::Active | Self::Scheduled)
+    }
+
+    /// The state of a link of which so many clicks of so many are spent.
+    #[must_use]
+    pub fn with_clicks(self, max_clicks: Option<u64>, spent: u64) -> Self {
+        match max_clicks {
+            Some(most) if self.asks_clicks() && spent >= most => Self::Exhausted,
+            _ => self,
+        }
+    }
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Scheduled => "scheduled",
+            Self::Exhausted => "exhausted",
+            Self::Expired => "expired",
+            Self::Disabled => "disabled",
+            Self::Deleted => "deleted",
+        }
     }
 }
 

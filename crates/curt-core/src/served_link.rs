@@ -410,5 +410,10 @@ fn access(link: &Link) -> u8 {
     } else {
         0
     };
-    link.state as u8 | (link.visibility as u8) << VISIBILITY_SHIFT | limited
+    // To visitors a link that can be restored is as gone as one that cannot.
+    let state = match link.state {
+        LinkState::Deleted | LinkState::DeletedDisabled => LinkState::Tombstone,
+        state => state,
+    };
+    state as u8 | (link.visibility as u8) << VISIBILITY_SHIFT | limited
 }

@@ -17,8 +17,6 @@ use utoipa::openapi::{
 pub(crate) const PATH: &str = "/api/openapi.json";
 
 const DAY_SECONDS: u64 = 24 * 3_600;
-/// Schemes whose URLs always have a host (WHATWG "special" schemes).
-const HOST_SCHEMES: [&str; 5] = ["http", "https", "ftp", "ws", "wss"];
 
 const DESCRIPTION: &str = "\
 Make short links, manage them, and follow them; and the accounts of those who do.
@@ -144,30 +142,24 @@ fn find_property<'a>(
     }
 }
 
-/// What every target matches: one of the schemes in upper or lower case, and where the scheme has hosts, one without
-/// a user's name before it.
+/// What every target matches: one of the schemes in upper or lower case and a host without a user's name before it, or,
+/// where one of the usual schemes is put before it, a host with a dot alone.
 fn target_pattern(schemes: &[Box<str>]) -> String {
-    let (with_host, without): (Vec<_>, Vec<_>) = schemes
-        .iter()
-        .map(|scheme| &**scheme)
-        .partition(|scheme| HOST_SCHEMES.contains(scheme));
-    let mut forms = Vec::new();
-    if !with_host.is_empty() {
-        forms.push(format!(r"({})://[^/\\?#@]", in_any_case(&with_host)));
-    }
-    if !without.is_empty() {
-        forms.push(format!("({}):.", in_any_case(&without)));
-    }
-    format!("^({})", forms.join("|"))
+    let is_usual = |scheme: &Box<str>| ["http", "https"].contains(&&**scheme);
+    let host_alone = match schemes.iter().any(is_usual) {
+        true => r"|[^\s/\\?#@:]+\.[^\s/\\?#@:.]",
+        false => "",
+    };
+    format!(r"^(({})://[^/\\?#@]{host_alone})", in_any_case(schemes))
 }
 
-fn in_any_case(schemes: &[&str]) -> String {
+fn in_any_case(schemes: &[Box<str>]) -> String {
     let letter = |letter: char| match letter {
         'a'..='z' => format!("[{}{letter}]", letter.to_ascii_uppercase()),
         '.' | '+' => format!("[{letter}]"),
         other => other.to_string(),
     };
-    let spelled = |scheme: &&str| scheme.chars().map(letter).collect::<String>();
+    let spelled = |scheme: &Box<str>| scheme.chars().map(letter).collect::<String>();
     schemes.iter().map(spelled).collect::<Vec<_>>().join("|")
 }
 
@@ -237,11 +229,12 @@ mod tests {
 
     #[test]
     fn the_pattern_of_targets_follows_the_schemes() {
-        let pattern = target_pattern(&["http".into(), "mailto".into()]);
+        let pattern = target_pattern(&["http".into(), "ftp".into()]);
         assert_eq!(
             pattern,
-            r"^(([Hh][Tt][Tt][Pp])://[^/\\?#@]|([Mm][Aa][Ii][Ll][Tt][Oo]):.)"
+            r"^(([Hh][Tt][Tt][Pp]|[Ff][Tt][Pp])://[^/\\?#@]|[^\s/\\?#@:]+\.[^\s/\\?#@:.])"
         );
-        assert_eq!(target_pattern(&["x+y".into()]), "^(([Xx][+][Yy]):.)");
+        let other = target_pattern(&["x+y".into()]);
+        assert_eq!(other, r"^(([Xx][+][Yy])://[^/\\?#@])");
     }
 }

@@ -1,5 +1,16 @@
 use curt_accounts::Decision;
-use curt_core::{FieldError, FieldErrors, Key, PortError, Revision};
+use curt_core::{EffectiveState, FieldError, FieldErrors, Key, PortError, Revision};
+
+/// What has an alias that is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AliasHolder {
+    /// Another user's link, or what is left of it: which of the two is not told.
+    Another,
+    /// A link of the caller's own, in this state.
+    Own(EffectiveState),
+    /// What is left of a link of the caller's own after it was purged.
+    OwnPurged,
+}
 
 /// Why a request about links was not done.
 #[derive(Debug, thiserror::Error)]
@@ -15,8 +26,11 @@ pub enum LinkError {
     #[error("the limit {} is used up", .0.name)]
     QuotaExceeded(Decision),
     #[error("the alias is taken")]
-    AliasTaken,
-    /// Absent, deleted, or somebody else's: the three are not told apart.
+    AliasTaken(AliasHolder),
+    /// The caller's own link, which is deleted and has to be restored first.
+    #[error("the link is deleted")]
+    Deleted,
+    /// Absent, purged, or somebody else's: the three are not told apart.
     #[error("there is no such link")]
     NotFound,
     #[error("the link has changed since; it is at revision {}.{} now", .0.generation, .0.version)]

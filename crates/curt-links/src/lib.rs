@@ -35,7 +35,7 @@ use crate::admit::AdmissionRules;
 pub use admit::{EditLink, Expiry, NewLink, OwnHost, OwnHostError};
 pub use blocklist::{Blocklist, BlocklistError, BlocklistFile};
 pub use create::{Created, IdempotencyKey, LinkCreator};
-pub use error::LinkError;
+pub use error::{AliasHolder, LinkError};
 pub use manage::{LinksOfLeaver, Who};
 pub use metrics::LinkMetrics;
 pub use operations::{LinkCaller, LinkDraft, LinkEdit, LinkOperations, NewPassword};

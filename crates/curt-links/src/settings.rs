@@ -22,6 +22,9 @@ pub struct LinkSettings {
     pub keys: KeyRules,
     /// When a link ends whose creator says nothing about it; `None`: never.
     pub default_expiry: Option<Duration>,
+    /// How long expired and deleted links stay for their owners, who can renew or restore them. Zero: deletions are for
+    /// good.
+    pub grace: Duration,
     pub default_status: RedirectStatus,
     pub default_forward_query: bool,
 }
@@ -35,6 +38,7 @@ impl Default for LinkSettings {
             own_hosts: Vec::new(),
             keys: KeyRules::default(),
             default_expiry: Some(DAY * 365 * 2),
+            grace: DAY * 30,
             default_status: RedirectStatus::default(),
             default_forward_query: false,
         }

@@ -1,6 +1,7 @@
 -- Links, and the requests that may be repeated: one shard of the links database.
 --
--- A link has state 0 (active) or 1 (disabled); 2 is a tombstone, 3 a seeded row that is nobody's yet.
+-- A link has state 0 (active), 1 (disabled), 4 (deleted) or 5 (deleted while disabled); 2 is a tombstone, 3 a seeded row
+-- that is nobody's yet.
 CREATE TABLE links (
     -- The widest columns first: no byte is lost to alignment.
     domain        bigint   NOT NULL,
@@ -35,6 +36,9 @@ CREATE TABLE links (
 CREATE INDEX links_by_age ON links (created_at, domain, key) WHERE state < 2;
 CREATE INDEX links_by_owner ON links (owner, created_at, domain, key) WHERE state < 2;
 CREATE INDEX links_by_expiry ON links (expires_at, domain, key) WHERE state = 0 AND expires_at IS NOT NULL;
+CREATE INDEX links_by_deletion ON links (updated_at, domain, key) WHERE state > 3;
+CREATE INDEX deleted_links_by_age ON links (created_at, domain, key) WHERE state > 3;
+CREATE INDEX deleted_links_by_owner ON links (owner, created_at, domain, key) WHERE state > 3;
 CREATE INDEX links_in_quarantine ON links (updated_at) WHERE state = 2 AND origin <> 0 AND NOT was_permanent;
 CREATE INDEX links_seeded ON links (domain, seed_bucket) WHERE state = 3;
 

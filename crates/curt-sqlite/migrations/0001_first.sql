@@ -10,7 +10,7 @@ CREATE TABLE links (
     key           TEXT    NOT NULL COLLATE BINARY,
     target        TEXT    NOT NULL,
     owner         INTEGER NOT NULL,
-    state         INTEGER NOT NULL, -- 0 active, 1 disabled, 2 tombstone, 3 seeded
+    state         INTEGER NOT NULL, -- 0 active, 1 disabled, 2 tombstone, 3 seeded, 4 deleted, 5 deleted while disabled
     origin        INTEGER NOT NULL,
     generation    INTEGER NOT NULL,
     version       INTEGER NOT NULL,
@@ -33,6 +33,7 @@ CREATE TABLE links (
 CREATE UNIQUE INDEX links_by_key ON links (domain, key);
 CREATE INDEX links_by_owner ON links (owner);
 CREATE INDEX links_by_expiry ON links (expires_at) WHERE state = 0 AND expires_at IS NOT NULL;
+CREATE INDEX links_by_deletion ON links (updated_at) WHERE state >= 4;
 CREATE INDEX links_in_quarantine ON links (updated_at) WHERE state = 2 AND origin <> 0 AND was_permanent = 0;
 CREATE INDEX links_seeded ON links (domain) WHERE state = 3;
 

@@ -19,7 +19,7 @@ pub enum Call {
     Update,
     Delete,
     List,
-    Expired,
+    Ended,
     Purge,
     Release,
     Seed,
@@ -136,8 +136,8 @@ intercept!(LinkStore:
 
 intercept!(LinkIndex:
     fn list(query: &ListQuery) -> ListPage = List;
-    fn expired(now: UnixMillis, limit: usize) -> Vec<(LinkId, Revision)> = Expired;
-    fn purge(batch: &[(LinkId, Revision)], now: UnixMillis) -> Vec<LinkChange> = Purge;
+    fn ended(before: UnixMillis, limit: usize) -> Vec<(LinkId, Revision)> = Ended;
+    fn purge(batch: &[(LinkId, Revision)], before: UnixMillis, now: UnixMillis) -> Vec<LinkChange> = Purge;
     fn release(before: UnixMillis, limit: usize) -> Vec<LinkChange> = Release;
 );
 

@@ -6,6 +6,7 @@
 mod calendar;
 pub mod csv;
 mod fresh;
+mod link_clicks;
 mod range;
 mod ranking;
 mod series;
@@ -18,11 +19,13 @@ use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult, UnixMillis}
 
 pub use calendar::{ReportPeriod, Zone};
 pub use fresh::{FreshReports, ReportLag};
+pub use link_clicks::CountedLink;
 pub use range::{Edge, Range, ReportRangeError, USUAL_DAYS};
 pub use ranking::{RankingQuery, RankingReport};
 pub use series::{Counts, Point};
 
 use calendar::Calendar;
+use link_clicks::SettledClicks;
 
 /// Reads reports. Who may see which subject is the caller's to decide.
 pub struct Reports {
@@ -31,6 +34,7 @@ pub struct Reports {
     lag: ReportLag,
     /// Settings that name no file, by the dimension that needs it.
     missing_files: Vec<(Dimension, &'static str)>,
+    settled: SettledClicks,
 }
 
 /// A subject's numbers over a range.
@@ -63,6 +67,7 @@ impl Reports {
             clicks_kept,
             lag: ReportLag::default(),
             missing_files: Vec::new(),
+            settled: SettledClicks::default(),
         }
     }
 

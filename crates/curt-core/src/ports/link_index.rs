@@ -4,26 +4,29 @@ use super::LinkChange;
 use crate::clock::UnixMillis;
 use crate::error::PortResult;
 use crate::key::LinkId;
-use crate::link::{Link, LinkState, Revision};
+use crate::link::{EffectiveState, Link, Revision};
 use crate::owner::OwnerId;
 
 /// Links found by something other than their key: by owner, age or expiry.
 #[async_trait]
 pub trait LinkIndex: Send + Sync {
-    /// One page of links that are not tombstones or seeded rows, filtered by the query's owner in the query itself.
+    /// One page of links that are not tombstones or seeded rows, nor deleted unless the query asks for these, filtered by
+    /// the query's owner in the query itself.
     /// Reads at most [`PAGE_ROWS_SCANNED_MAX`](crate::limits::PAGE_ROWS_SCANNED_MAX) rows: a page may be short, even
     /// empty, and still have a `next`. A cursor from another engine or order is `Invalid`.
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage>;
 
-    /// Up to `limit` active links whose expiry is at or before `now`, oldest expiry first.
-    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>>;
+    /// Up to `limit` links that ended at or before `before`: active ones by their expiry, deleted ones by their deletion
+    /// (`updated_at`); those that ended first come first.
+    async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>>;
 
-    /// Turns each link that is still active, still expired at `now` and still at the given revision into a tombstone,
-    /// as [`LinkStore::delete_at`](super::LinkStore::delete_at) does. Returns what this call
+    /// Turns each link that is still at the given revision and has [ended](Self::ended) at or before `before` into a
+    /// tombstone at `now`, as [`LinkStore::delete_at`](super::LinkStore::delete_at) does. Returns what this call
     /// changed. Called twice: the second changes nothing.
     async fn purge(
         &self,
         batch: &[(LinkId, Revision)],
+        before: UnixMillis,
         now: UnixMillis,
     ) -> PortResult<Vec<LinkChange>>;
 
@@ -47,7 +50,10 @@ pub struct ListQuery {
     pub search: Option<Box<str>>,
     /// Links that carry every one of these tags.
     pub tags: Vec<Box<str>>,
-    pub state: Option<LinkState>,
+    /// Links that are in this state at `now`. `None`: in any but [`EffectiveState::Deleted`].
+    pub state: Option<EffectiveState>,
+    /// What time it is for `state`.
+    pub now: UnixMillis,
     pub created_from: Option<UnixMillis>,
     pub created_before: Option<UnixMillis>,
     /// Links that expire before this instant.

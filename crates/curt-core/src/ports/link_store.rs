@@ -42,7 +42,8 @@ pub trait LinkStore: Send + Sync {
 
     /// Replaces the link if it is not a tombstone and still has the revision `seen`; the stored revision becomes
     /// `seen.edited()`, whatever `link.revision` says. Identity, owner, `made_with`, origin and creation time are never
-    /// changed. Called twice with the same `seen`: the second is `Stale`.
+    /// changed. With another state the link is disabled, enabled, deleted or restored; a tombstone or a seeded row is
+    /// `Invalid`. Called twice with the same `seen`: the second is `Stale`.
     async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply>;
 
     /// Gives the link to `owner` at `now` if it is not a tombstone and still has the revision `seen`; the stored revision
@@ -56,9 +57,9 @@ pub trait LinkStore: Send + Sync {
         now: UnixMillis,
     ) -> PortResult<ChangeReply>;
 
-    /// Turns the link into a tombstone at `now` if it still has the revision `seen`: state `Deleted`, revision edited,
-    /// `updated_at = now`. The target stays for the owner's records; title, tags and password go. A tombstone stays as
-    /// it is and answers [`ChangeReply::Absent`].
+    /// Turns the link into a tombstone at `now` if it still has the revision `seen`: state `Tombstone`, revision edited,
+    /// `updated_at = now`. It cannot be restored: the target stays for the owner's records; title, tags and password go.
+    /// A tombstone stays as it is and answers [`ChangeReply::Absent`].
     async fn delete_at(
         &self,
         id: &LinkId,
@@ -76,6 +77,15 @@ pub trait LinkStore: Send + Sync {
 
     /// How many clicks [`spend_click`](Self::spend_click) has taken from the link. Absent or without a limit: 0.
     async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64>;
+
+    /// As [`clicks_spent`](Self::clicks_spent), for many ids, in order; not all of one instant.
+    async fn clicks_spent_many(&self, ids: &[LinkId]) -> PortResult<Vec<u64>> {
+        let mut spent = Vec::with_capacity(ids.len());
+        for id in ids {
+            spent.push(self.clicks_spent(id).await?);
+        }
+        Ok(spent)
+    }
 
     /// Whether the engine answers, reads and writes alike.
     async fn ping(&self) -> PortResult<()>;

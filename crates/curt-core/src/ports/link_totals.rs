@@ -18,11 +18,11 @@ pub trait LinkTotals: Send + Sync {
 pub struct LinkCounts {
     /// Links ever created, by the origin of their key; tombstones stay in the sum.
     pub created: Vec<(KeyOrigin, u64)>,
-    /// Links that are not tombstones and not seeded rows.
+    /// Links that are neither deleted nor tombstones nor seeded rows.
     pub live: u64,
-    /// Tombstones.
+    /// Deleted links and tombstones.
     pub deleted: u64,
-    /// Tombstones whose key came from the ledger: the `quarantined` of K-2.
+    /// Those whose key came from the ledger: the `quarantined` of K-2.
     pub deleted_from_ledger: u64,
     /// Tombstones removed by `release` whose key came from the ledger.
     pub released_from_ledger: u64,

@@ -174,7 +174,9 @@ fn find_others<T: DeserializeOwned>(
         return;
     };
     let mut wrong = first;
-    while mistakes.len() < MISTAKES_MAX && take_out(&mut rest, &wrong, &mistakes[mistakes.len() - 1]) {
+    while mistakes.len() < MISTAKES_MAX
+        && take_out(&mut rest, &wrong, &mistakes[mistakes.len() - 1])
+    {
         let Err(found) = serde_path_to_error::deserialize::<_, T>(&rest) else {
             return;
         };

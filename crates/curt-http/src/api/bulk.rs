@@ -5,15 +5,16 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use curt_core::Scope;
 use curt_core::limits::HTTP_BULK_BODY_BYTES_MAX;
+use curt_core::{Link, OwnerId, Scope};
 use curt_links::{Created, LinkDraft, LinkError};
 use http::StatusCode;
 
 use super::body::{self, JSON, Object};
 use super::documented::BulkProblems;
 use super::idempotency::{REPLAYED, read_idempotency_key};
-use super::link_body::{BulkBody, BulkResult, BulkResultsBody, LinkBody};
+use super::link_body::{BulkBody, BulkResult, BulkResultsBody};
+use super::link_view;
 use super::links::YES;
 use crate::body_budget::HeldByAnswer;
 use crate::caller::Caller;
@@ -76,10 +77,13 @@ pub(crate) async fn bulk(
         Ok(created) => created.replayed,
         Err(error) => matches!(error, LinkError::CreatedAndGone(_)),
     });
+    let asker = principal
+        .as_ref()
+        .map_or(OwnerId::ANONYMOUS, |known| known.user);
     let may_read = principal
         .as_ref()
         .is_none_or(|principal| principal.may(Scope::Read));
-    let mut response = Json(bulk_results(&app, outcomes, may_read)).into_response();
+    let mut response = Json(bulk_results(&app, asker, outcomes, may_read).await?).into_response();
     if replayed {
         response.headers_mut().insert(REPLAYED, YES);
     }
@@ -89,11 +93,23 @@ pub(crate) async fn bulk(
     Ok(response)
 }
 
-fn bulk_results(
+async fn bulk_results(
     app: &App,
+    asker: OwnerId,
     outcomes: Vec<Result<Created, LinkError>>,
     may_read: bool,
-) -> BulkResultsBody {
+) -> Result<BulkResultsBody, Problem> {
+    let replayed = outcomes.iter().flatten().filter(|made| made.replayed);
+    let replayed: Vec<Link> = replayed.map(|made| made.link.clone()).collect();
+    let mut replayed = match replayed.is_empty() {
+        true => Vec::new(),
+        false => link_view::view(app, asker, &replayed).await?,
+    }
+    .into_iter();
+    let mut body_of = |created: &Created| {
+        let known = created.replayed.then(|| replayed.next()).flatten();
+        known.unwrap_or_else(|| link_view::view_new(app, &created.link))
+    };
     let results: Vec<_> = outcomes
         .into_iter()
         .map(|outcome| match outcome {
@@ -103,7 +119,7 @@ fn bulk_results(
             },
             Ok(created) => BulkResult::Created {
                 status: StatusCode::CREATED.as_u16(),
-                link: Box::new(LinkBody::new(&created.link, &app.public)),
+                link: Box::new(body_of(&created)),
             },
             Err(error) => {
                 let problem = Problem::from(error).body();
@@ -118,9 +134,9 @@ fn bulk_results(
         .iter()
         .filter(|result| !matches!(result, BulkResult::Failed { .. }))
         .count();
-    BulkResultsBody {
+    Ok(BulkResultsBody {
         created,
         failed: results.len() - created,
         results,
-    }
+    })
 }

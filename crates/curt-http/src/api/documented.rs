@@ -125,10 +125,13 @@ documented! {
     ReadProblems: MalformedRequest CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong
         Internal StoreUnavailable;
     ChangeProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
-        LinkNotFound BodyTimeout StaleRevision BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput RateLimited
-        TooManyAtOnce Internal StoreUnavailable TooManyBodies;
+        LinkNotFound BodyTimeout LinkGone StaleRevision BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput
+        RateLimited TooManyAtOnce Internal StoreUnavailable TooManyBodies;
     DeleteProblems: MalformedRequest CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound
-        StaleRevision UriTooLong Internal StoreUnavailable;
+        LinkGone StaleRevision UriTooLong Internal StoreUnavailable;
+    RestoreProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
+        LinkNotFound BodyTimeout StaleRevision BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput TooManyAtOnce
+        Internal StoreUnavailable TooManyBodies;
     SwitchProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing LinkNotFound UriTooLong Internal
         StoreUnavailable;
     ListPermissionsProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong InvalidInput

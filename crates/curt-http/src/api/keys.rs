@@ -57,7 +57,11 @@ pub(crate) async fn list(
     let reading = async move { api_keys.list(Some(user)).await };
     let mut keys = app.scans.read(principal.user, reading).await??;
     // A user has few of them, so that all are read.
-    keys.retain(|key| asked.after.is_none_or(|after| u64::from(key.number.0) > after));
+    keys.retain(|key| {
+        asked
+            .after
+            .is_none_or(|after| u64::from(key.number.0) > after)
+    });
     let next = asked.cut(&mut keys, |key| key.number.0.into());
     let now = app.clock.now();
     let body = KeysBody {

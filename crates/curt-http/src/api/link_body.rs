@@ -3,7 +3,7 @@
 use std::fmt;
 
 use curt_core::limits::{BULK_LINKS_MAX, CLICKS_MAX, TAGS_MAX, TARGET_BYTES_MAX, TITLE_BYTES_MAX};
-use curt_core::{KeyOrigin, Link, LinkState, OwnerId, RedirectStatus, Visibility};
+use curt_core::{EffectiveState, KeyOrigin, Link, OwnerId, RedirectStatus, Visibility};
 use curt_links::{EditLink, Expiry, LinkDraft, LinkEdit, NewLink, NewPassword};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -252,23 +252,49 @@ impl ToSchema for RedirectCode {
     }
 }
 
-/// Whether a link is switched on.
+/// What a link is now. `active`: it redirects. `scheduled`: it begins to later. `exhausted`: its clicks are used up.
+/// `expired`: its time is over. `disabled`: an administrator switched it off. `deleted`: it can be restored. Of several
+/// the last one in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = LinkState)]
 pub(crate) enum StateName {
     Active,
-    /// Switched off by the operator: visitors get 410.
+    Scheduled,
+    Exhausted,
+    Expired,
     Disabled,
+    Deleted,
 }
 
-impl StateName {
-    pub(crate) fn parse(text: &str) -> Option<LinkState> {
-        match text {
-            "active" => Some(LinkState::Active),
-            "disabled" => Some(LinkState::Disabled),
-            _ => None,
+impl From<EffectiveState> for StateName {
+    fn from(state: EffectiveState) -> Self {
+        match state {
+            EffectiveState::Active => Self::Active,
+            EffectiveState::Scheduled => Self::Scheduled,
+            EffectiveState::Exhausted => Self::Exhausted,
+            EffectiveState::Expired => Self::Expired,
+            EffectiveState::Disabled => Self::Disabled,
+            EffectiveState::Deleted => Self::Deleted,
         }
+    }
+}
+
+/// How a link is to be restored.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = LinkRestoration)]
+pub(crate) struct RestoreBody {
+    /// When the link is to expire. `null`: never. Absent: as before, or, if that is over, the server's default life from
+    /// now on.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<Rfc3339>)]
+    expires_at: Option<Option<Rfc3339>>,
+}
+
+impl RestoreBody {
+    pub(crate) fn expiry(&self) -> Option<Expiry> {
+        self.expires_at.map(expiry)
     }
 }
 
@@ -297,7 +323,7 @@ pub(crate) struct LinkBody {
     pub state: StateName,
     /// When the link was made.
     pub created_at: Rfc3339,
-    /// When it was last changed.
+    /// When it was last changed; of a deleted link, when it was deleted.
     pub updated_at: Rfc3339,
     /// From when on visitors get 410. `null`: never.
     #[schema(required = true)]
@@ -314,6 +340,11 @@ pub(crate) struct LinkBody {
     /// How many people may follow the link. `null`: any number.
     #[schema(required = true)]
     pub max_clicks: Option<u64>,
+    /// How many people followed the link, all in all, as far back as the server keeps counts; programs, `HEAD` and what
+    /// browsers fetch ahead are not among them. May be behind by what the link's stats say of their lag. `null`: clicks are
+    /// not counted, or cannot be read right now.
+    #[schema(required = true, example = 7)]
+    pub clicks: Option<u64>,
     /// Whose it is. `null`: it was made without credentials.
     #[schema(required = true)]
     pub owner_id: Option<UserId>,
@@ -323,7 +354,12 @@ pub(crate) struct LinkBody {
 }
 
 impl LinkBody {
-    pub(crate) fn new(link: &Link, public: &PublicUrl) -> Self {
+    pub(crate) fn new(
+        link: &Link,
+        state: EffectiveState,
+        clicks: Option<u64>,
+        public: &PublicUrl,
+    ) -> Self {
         Self {
             key: link.id.key.as_str().to_owned(),
             short_url: public.short_url(link.id.key.as_str()),
@@ -331,11 +367,7 @@ impl LinkBody {
             is_alias: link.origin == KeyOrigin::Alias,
             title: link.title.as_deref().map(str::to_owned),
             tags: link.tags.iter().map(|tag| tag.to_string()).collect(),
-            state: match link.state {
-                LinkState::Active => StateName::Active,
-                // Tombstones and seeded rows are never shown; were one to slip through, it would not redirect.
-                LinkState::Disabled | LinkState::Deleted | LinkState::Seeded => StateName::Disabled,
-            },
+            state: state.into(),
             created_at: Rfc3339(link.created_at),
             updated_at: Rfc3339(link.updated_at),
             expires_at: link.expires_at.map(Rfc3339),
@@ -344,6 +376,7 @@ impl LinkBody {
             forward_query: link.forward_query,
             visibility: link.visibility.into(),
             max_clicks: link.max_clicks,
+            clicks,
             owner_id: (link.owner != OwnerId::ANONYMOUS).then_some(UserId(link.owner)),
             revision: tag(link.revision),
         }

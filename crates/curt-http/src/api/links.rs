@@ -2,26 +2,27 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use curt_accounts::Principal;
 use curt_core::limits::HTTP_BODY_BYTES_MAX;
 use curt_core::ports::ListQuery;
-use curt_core::{Link, Revision, Scope};
+use curt_core::{OwnerId, Revision, Scope};
 use curt_links::{LinkError, Who};
 use http::header::{ETAG, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
 use super::body::{self, JSON, MERGE_PATCH, Object};
 use super::documented::{
-    ChangeProblems, CreateProblems, DeleteProblems, ListProblems, ReadProblems,
+    ChangeProblems, CreateProblems, DeleteProblems, ListProblems, ReadProblems, RestoreProblems,
 };
 use super::idempotency::{REPLAYED, read_idempotency_key};
-use super::link_body::{EditLinkBody, LinkBody, NewLinkBody, PageBody};
+use super::link_body::{EditLinkBody, LinkBody, NewLinkBody, PageBody, RestoreBody};
+use super::link_view;
 use super::list_query::{self, ListParams, ListRequest, OwnerFilter};
 use super::paging;
+use super::ranked_list;
 use super::readable::if_readable;
 use super::revision::{Condition, etag};
 use crate::caller::{Caller, check_scope};
@@ -85,7 +86,16 @@ pub(crate) async fn create(
         .create_link(creator, new.0.into(), once)
         .await?;
     let location = format!("{PATH}/{}", created.link.id.key);
-    let mut response = shown(&app, StatusCode::CREATED, &created.link);
+    let mut response = if created.replayed {
+        let asker = principal
+            .as_ref()
+            .map_or(OwnerId::ANONYMOUS, |known| known.user);
+        let mut response = link_view::answer(&app, asker, &created.link).await?;
+        *response.status_mut() = StatusCode::CREATED;
+        response
+    } else {
+        link_view::answer_new(&app, &created.link)
+    };
     response
         .headers_mut()
         .insert(LOCATION, header_value(&location)?);
@@ -102,8 +112,9 @@ pub(crate) async fn create(
 
 /// List links
 ///
-/// Your own links, page by page; for administrators anybody's. Filters are combined with "and". The next page has the address in the `Link` header
-/// with `rel="next"`, or the same query with the cursor in `next`.
+/// Your own links, page by page, without deleted ones unless these are asked for; for administrators anybody's. Filters
+/// are combined with "and". The next page has the address in the `Link` header with `rel="next"`, or the same query with
+/// the cursor in `next`.
 #[utoipa::path(
     get,
     path = "/api/v1/links",
@@ -123,18 +134,28 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Read).await?;
     let asked = list_query::parse(uri.query().unwrap_or_default())?;
+    let asked_by_clicks = asked.by_clicks;
     let (who, query) = whose(&principal, asked)?;
     let links = Arc::clone(&app.links);
+    if asked_by_clicks {
+        let reports = app.reports.clone().ok_or_else(|| {
+            let message = "This server does not count clicks.";
+            Problem::invalid_field("order", "unavailable", message)
+        })?;
+        let ranking = ranked_list::rank(links, reports, who, query, app.clock.now());
+        let page = app.scans.read(principal.user, ranking).await??;
+        let body = PageBody {
+            links: link_view::view_counted(&app, &page.links, Some(page.clicks)).await?,
+            next: page.next,
+        };
+        return paging::page(&uri, body.next.as_deref(), &body);
+    }
     let page = app
         .scans
         .read(principal.user, async move { links.list(who, query).await })
         .await??;
     let body = PageBody {
-        links: page
-            .links
-            .iter()
-            .map(|link| LinkBody::new(link, &app.public))
-            .collect(),
+        links: link_view::view(&app, principal.user, &page.links).await?,
         next: page.next.as_deref().map(str::to_owned),
     };
     paging::page(&uri, page.next.as_deref(), &body)
@@ -164,19 +185,21 @@ pub(crate) async fn read(
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let who = Who::reachable_by(&caller.require_scope(&app, Scope::Read).await?);
+    let principal = caller.require_scope(&app, Scope::Read).await?;
+    let who = Who::reachable_by(&principal);
     let seen = Condition::if_none_match(&headers)?;
     let link = app.links.get(who, &known_key(key)?).await?;
     if seen.names(link.revision) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, etag(link.revision))]).into_response());
     }
-    Ok(shown(&app, StatusCode::OK, &link))
+    link_view::answer(&app, principal.user, &link).await
 }
 
 /// Edit a link
 ///
 /// A JSON merge patch (RFC 7396): fields that are absent stay, `null` clears. With `If-Match` the edit happens only
-/// if the link still has that revision, so that no edit of somebody else is lost.
+/// if the link still has that revision, so that no edit of somebody else is lost. A new `expires_at` renews a link that
+/// has expired; one that is deleted has to be restored first.
 #[utoipa::path(
     patch,
     path = "/api/v1/links/{key}",
@@ -223,13 +246,15 @@ pub(crate) async fn edit(
             .edit_link(caller, who, &key, seen, changes.into())
             .await
     });
-    let answer = shown(&app, StatusCode::OK, &link.await?);
+    let answer = link_view::answer(&app, principal.user, &link.await?).await?;
     Ok(if_readable(&principal, answer))
 }
 
 /// Delete a link
 ///
-/// The link answers 410 from now on, and its key is not given to another link.
+/// The link answers 410 from now on, and its key is not given to another link. It stays in lists of deleted links, with its
+/// clicks, and can be restored, until the server's grace period is over; then it is purged. Links that expired are kept
+/// and purged in the same way.
 #[utoipa::path(
     delete,
     path = "/api/v1/links/{key}",
@@ -254,6 +279,48 @@ pub(crate) async fn delete(
     let seen = seen(&app, who, &key, &condition).await?;
     app.links.delete(who, &key, seen).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Restore a link
+///
+/// Makes a deleted or expired link redirect again. One that has expired gets the server's default life from now on, unless
+/// the body says otherwise. Where there is nothing to restore, nothing changes; a link that an administrator switched off
+/// stays so.
+#[utoipa::path(
+    post,
+    path = "/api/v1/links/{key}/restore",
+    tag = "links",
+    operation_id = "restoreLink",
+    params(
+        ("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale"),
+        ("If-Match" = Option<String>, Header, nullable = false,  example = "\"1.1\"",
+            description = "The ETag of the link that you mean to restore, or `*`."),
+    ),
+    request_body(content = Option<RestoreBody>, content_type = "application/json"),
+    responses(
+        (status = 200, description = "The link as it is now.", body = LinkBody,
+            headers(("ETag" = String, description = "The link's new revision."))),
+        (status = 204, description = "The link is restored; without the scope `read` it is not shown.",
+            headers(("ETag" = String, description = "The link's new revision."))),
+        RestoreProblems,
+    ),
+)]
+pub(crate) async fn restore(
+    State(app): State<Arc<App>>,
+    key: Result<Path<String>, PathRejection>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Problem> {
+    let principal = caller.require_scope(&app, Scope::Manage).await?;
+    let who = Who::reachable_by(&principal);
+    let condition = Condition::if_match(request.headers())?;
+    let source = caller.body_source(Some(&principal));
+    let asked: RestoreBody = body::json_or_default(&app, source, request).await?;
+    let key = known_key(key)?;
+    let seen = seen(&app, who, &key, &condition).await?;
+    let restoring = app.links.restore(who, &key, seen, asked.expiry());
+    let answer = link_view::answer(&app, principal.user, &restoring.await?).await?;
+    Ok(if_readable(&principal, answer))
 }
 
 /// Whose links to list. Others' are for administrators.
@@ -302,11 +369,6 @@ async fn seen(
     } else {
         Err(LinkError::Stale(now).into())
     }
-}
-
-pub(super) fn shown(app: &App, status: StatusCode, link: &Link) -> Response {
-    let body = Json(LinkBody::new(link, &app.public));
-    (status, [(ETAG, etag(link.revision))], body).into_response()
 }
 
 fn header_value(text: &str) -> Result<HeaderValue, Problem> {

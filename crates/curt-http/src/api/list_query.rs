@@ -2,7 +2,7 @@
 
 use curt_core::limits::{PAGE_LINKS_MAX, SEARCH_BYTES_MAX, TAGS_MAX};
 use curt_core::ports::{ListOrder, ListQuery};
-use curt_core::{OwnerId, UnixMillis};
+use curt_core::{EffectiveState, OwnerId, UnixMillis};
 use serde::Serialize;
 use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
@@ -31,7 +31,7 @@ pub(crate) struct ListParams {
     /// Only links with this tag; repeat it for links that have all of several tags.
     #[param(max_items = 32, required = false)]
     tag: Vec<String>,
-    /// Only links in this state.
+    /// Only links in this state; all but deleted ones unless said otherwise.
     #[param(inline, nullable = false)]
     state: Option<StateName>,
     /// Only links made at or after this instant.
@@ -46,7 +46,8 @@ pub(crate) struct ListParams {
     /// Whose links: your own unless said otherwise. For administrators also another user's id, or `all`.
     #[param(nullable = false, pattern = "^(all|[1-9][0-9]{0,19})$")]
     owner_id: Option<String>,
-    /// `newest` unless said otherwise.
+    /// `newest` unless said otherwise. By `clicks`, those that most people followed come first; at most 1,000 links can be
+    /// ordered so, after all filters.
     #[param(inline, nullable = false)]
     order: Option<OrderName>,
     /// How many links a page has at most; 50 unless said otherwise.
@@ -57,7 +58,7 @@ pub(crate) struct ListParams {
     cursor: Option<String>,
 }
 
-/// By time of creation, or by key.
+/// By time of creation, by key, or by clicks.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = LinkOrder)]
@@ -68,6 +69,7 @@ pub(crate) enum OrderName {
     Key,
     #[serde(rename = "-key")]
     KeyFalling,
+    Clicks,
 }
 
 /// What a list is to show.
@@ -75,6 +77,8 @@ pub(crate) enum OrderName {
 pub(crate) struct ListRequest {
     /// Whatever it says about the owner means nothing yet.
     pub(crate) query: ListQuery,
+    /// Whether the most clicked come first, whatever the query's order.
+    pub(crate) by_clicks: bool,
     pub(crate) owner: Option<OwnerFilter>,
 }
 
@@ -91,6 +95,7 @@ pub(crate) fn parse(text: &str) -> Result<ListRequest, Problem> {
             limit: PAGE_LINKS_DEFAULT,
             ..ListQuery::default()
         },
+        by_clicks: false,
         owner: None,
     };
     let mut errors = Vec::new();
@@ -135,14 +140,13 @@ fn set(asked: &mut ListRequest, name: &str, value: &str) -> Result<(), InvalidFi
             query.tags.push(value.into());
         }
         "state" => {
-            let message = "Must be active or disabled.";
-            let state = StateName::parse(value);
-            query.state = Some(state.ok_or(InvalidField::new("state", "value", message))?);
+            query.state = Some(state(value)?);
         }
         "created_from" => query.created_from = Some(instant("created_from", value)?),
         "created_before" => query.created_before = Some(instant("created_before", value)?),
         "expires_before" => query.expires_before = Some(instant("expires_before", value)?),
         "owner_id" => asked.owner = Some(owner(value)?),
+        "order" if value == "clicks" => asked.by_clicks = true,
         "order" => query.order = order(value)?,
         "limit" => query.limit = limit(value)?,
         "cursor" => query.cursor = Some(value.into()),
@@ -153,6 +157,18 @@ fn set(asked: &mut ListRequest, name: &str, value: &str) -> Result<(), InvalidFi
         }
     }
     Ok(())
+}
+
+fn state(value: &str) -> Result<EffectiveState, InvalidField> {
+    let known = EffectiveState::ALL.into_iter();
+    known
+        .clone()
+        .find(|state| state.name() == value)
+        .ok_or_else(|| {
+            let names: Vec<_> = known.map(EffectiveState::name).collect();
+            let message = format!("Must be one of: {}.", names.join(", "));
+            InvalidField::new("state", "value", message)
+        })
 }
 
 fn instant(field: &'static str, value: &str) -> Result<UnixMillis, InvalidField> {
@@ -181,7 +197,7 @@ fn order(value: &str) -> Result<ListOrder, InvalidField> {
         _ => Err(InvalidField::new(
             "order",
             "value",
-            "Must be newest, oldest, key or -key.",
+            "Must be newest, oldest, key, -key or clicks.",
         )),
     }
 }
@@ -206,7 +222,7 @@ mod tests {
     fn filters_are_read() {
         let text = "search=a%20b&tag=x&tag=y&state=disabled&created_from=1970-01-01T00:00:01Z\
                     &order=-key&limit=200&cursor=c&owner_id=7";
-        let ListRequest { query, owner } = parse(text).unwrap();
+        let ListRequest { query, owner, .. } = parse(text).unwrap();
         assert_eq!(owner, Some(OwnerFilter::One(OwnerId(7))));
         assert_eq!(query.search.as_deref(), Some("a b"));
         assert_eq!(query.tags, ["x".into(), "y".into()]);
@@ -217,8 +233,7 @@ mod tests {
 
     #[test]
     fn every_wrong_parameter_is_named() {
-        let text =
-            "limit=0&order=best&state=deleted&created_before=today&serach=x&cursor=a&cursor=b";
+        let text = "limit=0&order=best&state=gone&created_before=today&serach=x&cursor=a&cursor=b";
         let problem = parse(text).unwrap_err();
         let named: Vec<_> = problem
             .errors()

@@ -30,6 +30,7 @@ mod key_body;
 mod keys;
 mod leftover;
 mod link_body;
+mod link_view;
 mod links;
 mod list_query;
 mod moderation;
@@ -39,6 +40,7 @@ mod original;
 mod paging;
 mod permissions;
 mod query;
+mod ranked_list;
 mod readable;
 pub(crate) mod revision;
 mod secret;
@@ -102,6 +104,7 @@ fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(links::list, links::create))
         .routes(routes!(bulk::bulk))
         .routes(routes!(links::read, links::edit, links::delete))
+        .routes(routes!(links::restore))
         .merge(stats::documented_routes())
         .routes(routes!(moderation::disable))
         .routes(routes!(moderation::enable))

@@ -6,11 +6,11 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use curt_core::{LinkState, Scope};
-use http::StatusCode;
 
 use super::documented::SwitchProblems;
 use super::link_body::LinkBody;
-use super::links::{known_key, shown};
+use super::link_view;
+use super::links::known_key;
 use super::readable::if_readable;
 use crate::caller::Caller;
 use crate::problem::Problem;
@@ -81,6 +81,6 @@ async fn switch(
         let caller = caller.link_caller(Some(&switcher));
         operations.switch_link(caller, &key, state).await
     });
-    let answer = shown(&app, StatusCode::OK, &link.await?);
+    let answer = link_view::answer(&app, principal.user, &link.await?).await?;
     Ok(if_readable(&principal, answer))
 }

@@ -188,7 +188,12 @@ pub(crate) async fn delete_url(
     let url_key = needed("url_key", asked.url_key)?;
     let base = format!("{}/", app.public.base());
     let key = url_key.strip_prefix(&base).unwrap_or(&url_key);
-    app.links.delete(who, key, None).await?;
+    // This API knows no links that can be restored.
+    let deleted = app.links.delete(who, key, None).await;
+    deleted.map_err(|error| match error {
+        LinkError::Deleted => LinkError::NotFound,
+        other => other,
+    })?;
     Ok("SUCCESS".into_response())
 }
 

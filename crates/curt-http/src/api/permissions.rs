@@ -10,8 +10,8 @@ use curt_accounts::{AccountError, Granted, Principal, UserRef};
 use curt_core::ports::PermissionId;
 use curt_core::{Link, OwnerId, Scope};
 use curt_links::Who;
-use http::{StatusCode, Uri};
 use http::header::LOCATION;
+use http::{StatusCode, Uri};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -107,7 +107,11 @@ pub(crate) async fn list(
     let permissions = Arc::clone(&app.accounts.permissions);
     let reading = async move { permissions.list(&link.id, link.revision.generation).await };
     let mut granted = app.scans.read(principal.user, reading).await??;
-    granted.retain(|granted| asked.after.is_none_or(|after| granted.permission.id.0 > after));
+    granted.retain(|granted| {
+        asked
+            .after
+            .is_none_or(|after| granted.permission.id.0 > after)
+    });
     let next = asked.cut(&mut granted, |granted| granted.permission.id.0);
     let body = PermissionsBody {
         permissions: granted.iter().map(PermissionBody::new).collect(),

@@ -128,7 +128,9 @@ pub(super) fn document(document: &OpenApi) -> MethodRouter<Arc<App>> {
     get(move |State(app): State<Arc<App>>| {
         let json: &Bytes = written.get_or_init(|| {
             let document = openapi::with_server(&document, app.public.base());
-            serde_json::to_vec_pretty(&document).unwrap_or_default().into()
+            serde_json::to_vec_pretty(&document)
+                .unwrap_or_default()
+                .into()
         });
         let json = json.clone();
         async move { ([(CONTENT_TYPE, "application/json")], json).into_response() }

@@ -2,8 +2,8 @@
 
 use curt_accounts::AccountError;
 use curt_core::names::event;
-use curt_core::{ErrorKind, Field, FieldError, PortError, RepeatLimiter, Revision};
-use curt_links::LinkError;
+use curt_core::{EffectiveState, ErrorKind, Field, FieldError, PortError, RepeatLimiter, Revision};
+use curt_links::{AliasHolder, LinkError};
 
 use super::{InvalidField, Problem, ProblemCode};
 use crate::api::{REPLAYED, revision::etag};
@@ -38,9 +38,11 @@ impl From<LinkError> for Problem {
                 Self::mistakes(mistakes, field_name).within_part(&format!("links[{at}]"))
             }
             LinkError::QuotaExceeded(decision) => rate_limit::refused(&decision),
-            LinkError::AliasTaken => {
-                Self::new(ProblemCode::AliasTaken).detail("Another link has this alias.")
+            LinkError::AliasTaken(holder) => {
+                Self::new(ProblemCode::AliasTaken).detail(alias_holder(holder))
             }
+            LinkError::Deleted => Self::new(ProblemCode::LinkGone)
+                .detail("You deleted this link. To use it again, restore it first."),
             LinkError::NotFound => Self::new(ProblemCode::LinkNotFound),
             LinkError::Stale(now) => stale(Some(now)),
             LinkError::IdempotencyMismatch => Self::new(ProblemCode::IdempotencyMismatch),
@@ -51,6 +53,23 @@ impl From<LinkError> for Problem {
                 .header(REPLAYED, "true"),
             LinkError::KeysExhausted => Self::new(ProblemCode::KeysExhausted),
             LinkError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// What the creator of a link is told about their own links only.
+fn alias_holder(holder: AliasHolder) -> &'static str {
+    match holder {
+        AliasHolder::Another => "Another link has this alias.",
+        AliasHolder::Own(EffectiveState::Deleted) => {
+            "A link that you deleted has this alias. Restore it, or choose another alias."
+        }
+        AliasHolder::Own(EffectiveState::Expired) => {
+            "A link of yours that has expired has this alias. Renew it, or choose another alias."
+        }
+        AliasHolder::Own(_) => "Another link of yours has this alias.",
+        AliasHolder::OwnPurged => {
+            "A link of yours had this alias and was purged. An alias is not given to a second link: choose another one."
         }
     }
 }

@@ -161,7 +161,7 @@ async fn an_administrator_makes_and_ends_keys_of_others() {
     let key = token(&made);
     let body = r#"{"target":"https://example.com/"}"#;
     let first = by_key(&world, &key, Method::POST, "/api/v1/links", body).await;
-    assert_eq!(first.json()["owner"], "1");
+    assert_eq!(first.json()["owner_id"], "1");
     assert_eq!(first.header("ratelimit"), "\"create\";r=0;t=60");
     let second = by_key(&world, &key, Method::POST, "/api/v1/links", body).await;
     assert_eq!(second.problem(), "rate-limited");

@@ -15,7 +15,7 @@ use curt_clicks::classify::{CurrentReference, ReferenceData};
 use curt_clicks::erase::ClickEraser;
 use curt_clicks::report::Reports;
 use curt_core::clock::ManualClock;
-use curt_core::ports::Users;
+use curt_core::ports::{ChangeReply, LinkStore, Users};
 use curt_core::{
     Allowance, Alphabet, Clock, ErrorKind, OwnerId, PortError, PortResult, Role, Scope, Scopes,
     UnixMillis, User,
@@ -266,6 +266,18 @@ impl World {
         let made = self.call(Method::POST, "/api/v1/links", Some(body)).await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
         made
+    }
+
+    /// Turns the link into a tombstone, as the purge does.
+    pub(crate) async fn purge(&self, alias: &str) {
+        let id = sample::id(alias);
+        let link = self.store.get(&id).await.unwrap().unwrap();
+        let now = self.clock.now();
+        let reply = self.store.delete_at(&id, link.revision, now).await.unwrap();
+        let ChangeReply::Changed(change) = reply else {
+            panic!("{alias}: {reply:?}");
+        };
+        self.app.resolver.invalidate(&[change]);
     }
 
     /// What a browser gets.

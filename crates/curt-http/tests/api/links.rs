@@ -1,9 +1,13 @@
 //! The REST resource, from making a link to its end.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::harness::World;
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 #[tokio::test]
 async fn a_link_is_made_read_followed_and_edited() {
@@ -39,6 +43,7 @@ async fn a_link_is_made_read_followed_and_edited() {
             "forward_query": true,
             "visibility": "public",
             "max_clicks": null,
+            "clicks": 0,
             "owner_id": "1",
             "revision": "1.1",
         })
@@ -87,17 +92,115 @@ async fn a_deleted_link_is_gone_and_its_alias_stays_taken() {
         (click.status.as_u16(), click.problem().as_str()),
         (410, "link-gone")
     );
+    let seen = world.call(Method::GET, path, None).await.json();
+    assert_eq!(seen["state"], "deleted");
+    let again = world.call(Method::DELETE, path, None).await;
     assert_eq!(
-        world.call(Method::GET, path, None).await.problem(),
-        "link-not-found"
+        (again.status.as_u16(), again.problem().as_str()),
+        (410, "link-gone")
     );
-    assert_eq!(world.call(Method::DELETE, path, None).await.status, 404);
     let again = json!({"target": "https://example.com/", "alias": "spring-sale"});
     let again = world.call(Method::POST, "/api/v1/links", Some(again)).await;
     assert_eq!(
         (again.status.as_u16(), again.problem().as_str()),
         (409, "alias-taken")
     );
+    world.purge("spring-sale").await;
+    assert_eq!(
+        world.call(Method::GET, path, None).await.problem(),
+        "link-not-found"
+    );
+}
+
+/// The whole life of a link, as its owner sees it.
+#[tokio::test]
+async fn a_link_tells_its_state_and_is_restored() {
+    let world = World::new().await;
+    let body = json!({"target": "https://example.com/", "alias": "a", "title": "kept", "tags": ["x"],
+        "valid_since": "2026-01-02T00:00:00Z", "expires_at": "2026-01-04T00:00:00Z"});
+    let made = world.call(Method::POST, "/api/v1/links", Some(body)).await;
+    assert_eq!(made.json()["state"], "scheduled");
+    let path = "/api/v1/links/a";
+    let state = async || world.call(Method::GET, path, None).await.json()["state"].clone();
+    let listed = async |query: &str| {
+        let path = format!("/api/v1/links{query}");
+        let page = world.call(Method::GET, &path, None).await.json();
+        page["links"].as_array().unwrap().len()
+    };
+    world.clock.advance(DAY);
+    assert_eq!(state().await, "active");
+    world.clock.advance(DAY * 3);
+    assert_eq!(state().await, "expired");
+    assert_eq!((listed("").await, listed("?state=expired").await), (1, 1));
+    let taken = json!({"target": "https://example.com/", "alias": "a"});
+    let taken = world.call(Method::POST, "/api/v1/links", Some(taken)).await;
+    assert!(
+        taken.json()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("Renew it"),
+        "{}",
+        taken.body
+    );
+
+    let deleted = world.call(Method::DELETE, path, None).await;
+    assert_eq!(deleted.status, 204);
+    assert_eq!(state().await, "deleted");
+    assert_eq!((listed("").await, listed("?state=deleted").await), (0, 1));
+    let edit = world
+        .call(Method::PATCH, path, Some(json!({"title": "t"})))
+        .await;
+    assert_eq!(
+        (edit.status.as_u16(), edit.problem().as_str()),
+        (410, "link-gone")
+    );
+
+    let restore = "/api/v1/links/a/restore";
+    let stale = world
+        .call_raw(Method::POST, restore, &[("if-match", "\"1.1\"")], None)
+        .await;
+    assert_eq!(stale.status, 412);
+    let restored = world.call(Method::POST, restore, None).await;
+    let link = restored.json();
+    assert_eq!(restored.header("etag"), "\"1.3\"");
+    assert_eq!(
+        (&link["state"], &link["title"], &link["tags"]),
+        (&json!("active"), &json!("kept"), &json!(["x"]))
+    );
+    assert_eq!(
+        link["expires_at"], "2028-01-05T00:00:00.000Z",
+        "the default life"
+    );
+    let never = json!({"expires_at": null});
+    let never = world.call(Method::POST, restore, Some(never)).await.json();
+    assert_eq!(never["expires_at"], Value::Null);
+    let click = world.call(Method::GET, "/a", None).await;
+    assert_eq!(click.status, 302);
+}
+
+#[tokio::test]
+async fn a_link_whose_clicks_are_used_up_is_exhausted() {
+    let world = World::new().await;
+    let body = json!({"target": "https://example.com/", "alias": "a", "max_clicks": 1});
+    let made = world.call(Method::POST, "/api/v1/links", Some(body)).await;
+    assert_eq!(made.json()["state"], "active");
+    let browser = [(
+        "user-agent",
+        "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+    )];
+    let click = world.call_raw(Method::GET, "/a", &browser, None).await;
+    assert_eq!(click.status, 302, "{}", click.body);
+    let path = "/api/v1/links/a";
+    let link = world.call(Method::GET, path, None).await.json();
+    assert_eq!(link["state"], "exhausted");
+    let page = world
+        .call(Method::GET, "/api/v1/links?state=exhausted", None)
+        .await;
+    assert_eq!(page.json()["links"][0]["state"], "exhausted");
+    let more = world
+        .call(Method::PATCH, path, Some(json!({"max_clicks": 2})))
+        .await;
+    assert_eq!(more.json()["state"], "active");
 }
 
 #[tokio::test]

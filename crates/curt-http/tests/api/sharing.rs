@@ -48,7 +48,7 @@ async fn a_link_has_a_visibility_and_never_shows_its_password() {
     let world = World::new().await;
     let public = world.link("open").await.json();
     assert_eq!(public["visibility"], "public");
-    assert_eq!(public["owner"], "1");
+    assert_eq!(public["owner_id"], "1");
     let made = create(
         &world,
         json!({"target": TARGET, "alias": "mine", "visibility": "password", "password": "open sesame"}),
@@ -277,9 +277,9 @@ async fn an_administrator_lists_and_changes_the_links_of_others() {
     let body = json!({"title": "by root"});
     let edited = by_root(&world, Method::PATCH, "/api/v1/links/mine", Some(body)).await;
     assert_eq!(edited.json()["title"], "by root");
-    assert_eq!(edited.json()["owner"], "1");
+    assert_eq!(edited.json()["owner_id"], "1");
     let wrong = world
         .call(Method::GET, "/api/v1/links?owner_id=me", None)
         .await;
-    assert_eq!(wrong.refused(), "owner/value");
+    assert_eq!(wrong.refused(), "owner_id/value");
 }

@@ -51,8 +51,7 @@ pub(super) fn admit(rules: &AdmissionRules<'_>, text: &str) -> Result<Target, Fi
             "The target must not hold a user name or password.".into(),
         );
     }
-    // `mailto:` and the like have none.
-    if !url.cannot_be_a_base() && url.host_str().is_none_or(str::is_empty) {
+    if url.host_str().is_none_or(str::is_empty) {
         return mistake("target_host", "The target must name a host.".into());
     }
     let own_hosts = settings.own_hosts.iter().chain(rules.listener);
@@ -136,7 +135,7 @@ fn too_long(bytes_max: usize) -> String {
 fn listed(schemes: &[Box<str>]) -> String {
     let schemes: Vec<String> = schemes
         .iter()
-        .map(|scheme| format!("{scheme}:"))
+        .map(|scheme| format!("{scheme}://"))
         .collect();
     schemes.join(", ")
 }

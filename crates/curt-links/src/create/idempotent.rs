@@ -13,13 +13,13 @@ use curt_core::ports::{
     BeginReply, CreationOutcome, CreationPlan, IdempotentRequest, Inserted, LinkChange, PlannedKey,
     RequestToken,
 };
-use curt_core::{Field, FieldError, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult};
+use curt_core::{Field, FieldError, KeyOrigin, Link, LinkId, OwnerId, PortResult};
 use curt_keys::SuppliedKey;
 
 use super::{Created, LinkCreator, Outcome};
 use crate::Links;
 use crate::admit::AdmittedLink;
-use crate::error::LinkError;
+use crate::error::{AliasHolder, LinkError};
 
 /// The client's `Idempotency-Key` and a digest of the request that carried it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -290,6 +290,13 @@ impl Links {
             let count = creation.drafts.len();
             return self.replay(creation.by, count, stored).await;
         }
+        let is_taken =
+            |place: &usize| !matches!(creation.inserted[*place], Some(Inserted::Created(_)));
+        let taken = (0..creation.inserted.len()).filter(is_taken);
+        let taken: Vec<LinkId> = taken.map(|at| creation.plan.keys[at].id.clone()).collect();
+        let owner = creation.by.owner;
+        let holders = self.alias_holders(owner, &taken, creation.plan.at).await;
+        let mut holders = holders.into_iter();
         let outcome = |(place, inserted): (usize, &Option<Inserted>)| match inserted {
             Some(Inserted::Created(change)) => Ok(Created {
                 link: Link {
@@ -298,7 +305,9 @@ impl Links {
                 },
                 replayed: false,
             }),
-            _ => Err(LinkError::AliasTaken),
+            _ => Err(LinkError::AliasTaken(
+                holders.next().unwrap_or(AliasHolder::Another),
+            )),
         };
         Ok(creation.inserted.iter().enumerate().map(outcome).collect())
     }
@@ -331,12 +340,11 @@ impl Links {
         let mut links = self.ports.store.get_many(&ids).await?.into_iter();
         // Another owner's link, or one of another time, has got the key since.
         let is_made_then = |link: &Link| {
-            link.owner == by.owner
-                && link.created_at == outcome.at
-                && matches!(link.state, LinkState::Active | LinkState::Disabled)
+            link.owner == by.owner && link.created_at == outcome.at && link.state.is_live()
         };
         let replayed = |id: &Option<LinkId>| {
-            let id = id.as_ref().ok_or(LinkError::AliasTaken)?;
+            let id = id.as_ref();
+            let id = id.ok_or(LinkError::AliasTaken(AliasHolder::Another))?;
             let link = links.next().flatten().filter(is_made_then);
             let link = link.ok_or_else(|| LinkError::CreatedAndGone(id.key.clone()))?;
             Ok(Created {

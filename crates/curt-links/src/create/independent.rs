@@ -3,13 +3,13 @@
 use curt_core::clock::UnixMillis;
 use curt_core::limits::KEY_TRIES_MAX;
 use curt_core::ports::Inserted;
-use curt_core::{ErrorKind, Key, KeyOrigin, Link, PortError, PortResult};
+use curt_core::{ErrorKind, Key, KeyOrigin, Link, LinkId, OwnerId, PortError, PortResult};
 use curt_keys::SuppliedKey;
 
 use super::{LinkCreator, Outcome, supplied_key};
 use crate::Links;
 use crate::admit::AdmittedLink;
-use crate::error::LinkError;
+use crate::error::{AliasHolder, LinkError};
 
 /// A draft that has no outcome yet, with its place in the request.
 struct Pending {
@@ -59,6 +59,7 @@ impl Links {
         if self.supply.claims_rows() {
             self.claim_pending(by, pending, outcomes, now).await?;
         }
+        let mut taken = Vec::new();
         for attempt in 0..KEY_TRIES_MAX {
             if pending.is_empty() {
                 break;
@@ -84,7 +85,9 @@ impl Links {
                         outcomes[item.place] = Some(self.count_created(link));
                     }
                     Inserted::Conflict if link.origin == KeyOrigin::Alias => {
-                        outcomes[item.place] = Some(Err(LinkError::AliasTaken));
+                        outcomes[item.place] =
+                            Some(Err(LinkError::AliasTaken(AliasHolder::Another)));
+                        taken.push((item.place, link.id));
                     }
                     Inserted::Conflict | Inserted::CreatedBefore(_) => {
                         self.supply.conflicted(&supplied_key(&link));
@@ -94,6 +97,7 @@ impl Links {
             }
             *pending = left;
         }
+        self.name_holders(by.owner, outcomes, taken, now).await;
         Ok(())
     }
 
@@ -133,6 +137,21 @@ impl Links {
 }
 
 impl Links {
+    /// Says of the creator's own links which one has the alias. Where that cannot be told, the plain answer stays.
+    async fn name_holders(
+        &self,
+        owner: OwnerId,
+        outcomes: &mut [Option<Outcome>],
+        taken: Vec<(usize, LinkId)>,
+        now: UnixMillis,
+    ) {
+        let (places, ids): (Vec<usize>, Vec<LinkId>) = taken.into_iter().unzip();
+        let holders = self.alias_holders(owner, &ids, now).await;
+        for (place, holder) in places.into_iter().zip(holders) {
+            outcomes[place] = Some(Err(LinkError::AliasTaken(holder)));
+        }
+    }
+
     /// Takes a link away again that no caller has heard of: its row was seeded before its key was refused. It leaves a
     /// tombstone, so that the key does not come back with the next row.
     async fn undo_claim(&self, link: Link, now: UnixMillis) -> PortResult<()> {

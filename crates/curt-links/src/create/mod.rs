@@ -24,7 +24,7 @@ use curt_keys::{KeyRequest, SuppliedKey};
 pub use self::idempotent::IdempotencyKey;
 use crate::Links;
 use crate::admit::{self, AdmittedLink, NewLink};
-use crate::error::LinkError;
+use crate::error::{AliasHolder, LinkError};
 
 /// Who makes links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +216,31 @@ impl Links {
             (claimed, reply)
         })
         .await
+    }
+
+    /// What has each of the aliases that `owner` wanted, in order. Costs a look-up only where an alias was taken; without
+    /// an answer from the store nothing is told.
+    async fn alias_holders(
+        &self,
+        owner: OwnerId,
+        ids: &[LinkId],
+        now: UnixMillis,
+    ) -> Vec<AliasHolder> {
+        let unknown = vec![AliasHolder::Another; ids.len()];
+        if ids.is_empty() || owner == OwnerId::ANONYMOUS {
+            return unknown;
+        }
+        let Ok(found) = self.ports.store.get_many(ids).await else {
+            return unknown;
+        };
+        let holder = |link: Option<Link>| match link.filter(|link| link.owner == owner) {
+            None => AliasHolder::Another,
+            Some(link) => match link.effective_state(now) {
+                Some(state) => AliasHolder::Own(state),
+                None => AliasHolder::OwnPurged,
+            },
+        };
+        found.into_iter().map(holder).collect()
     }
 
     fn count_created(&self, link: Link) -> Outcome {

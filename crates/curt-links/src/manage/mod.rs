@@ -1,5 +1,5 @@
-//! What people do with links that exist: read, list, edit, delete, and for administrators switch off and on. Somebody
-//! else's link is answered like one that is not there.
+//! What people do with links that exist: read, list, edit, delete, restore, and for administrators switch off and on.
+//! Somebody else's link is answered like one that is not there.
 
 mod leaving;
 
@@ -7,12 +7,12 @@ use curt_accounts::Principal;
 use curt_core::limits::{PAGE_LINKS_MAX, SEARCH_BYTES_MAX};
 use curt_core::ports::{ChangeReply, LinkChange, ListPage, ListQuery};
 use curt_core::{
-    ErrorKind, Field, FieldError, Link, LinkId, LinkRef, LinkState, OwnerId, PortResult, Revision,
-    Scope, UnixMillis,
+    EffectiveState, ErrorKind, Field, FieldError, Link, LinkId, LinkRef, LinkState, OwnerId,
+    PortResult, Revision, Scope, UnixMillis,
 };
 
 use crate::Links;
-use crate::admit::{self, EditLink};
+use crate::admit::{self, EditLink, Expiry};
 use crate::error::LinkError;
 
 pub use self::leaving::LinksOfLeaver;
@@ -56,7 +56,8 @@ impl Who {
 /// What is to be done with a link, decided by what it is like now.
 enum Change {
     Update(Box<Link>),
-    Delete,
+    /// Turn it into a tombstone.
+    Erase,
     /// It is already as wanted.
     Nothing,
 }
@@ -87,6 +88,7 @@ impl Links {
             query.owner = Some(owner);
         }
         query.limit = query.limit.clamp(1, PAGE_LINKS_MAX);
+        query.now = self.clock.now();
         let has_cursor = query.cursor.is_some();
         match self.ports.index.list(&query).await {
             Ok(page) => Ok(page),
@@ -99,7 +101,27 @@ impl Links {
         }
     }
 
-    /// Changes the link. With `seen`, only if it is still at that revision. A link that is switched off stays so.
+    /// What each link is to its owner now, in order. Reads spent clicks of links that have a limit.
+    pub async fn effective_states(&self, links: &[Link]) -> PortResult<Vec<EffectiveState>> {
+        let now = self.clock.now();
+        // A tombstone is never handed out; were one to slip through, it could not be restored.
+        let state = |link: &Link| link.effective_state(now).unwrap_or(EffectiveState::Deleted);
+        let mut states: Vec<EffectiveState> = links.iter().map(state).collect();
+        let is_limited = |at: &usize| states[*at].asks_clicks() && links[*at].max_clicks.is_some();
+        let limited: Vec<usize> = (0..links.len()).filter(is_limited).collect();
+        if limited.is_empty() {
+            return Ok(states);
+        }
+        let ids: Vec<LinkId> = limited.iter().map(|at| links[*at].id.clone()).collect();
+        let spent = self.ports.store.clicks_spent_many(&ids).await?;
+        for (at, spent) in limited.into_iter().zip(spent) {
+            states[at] = states[at].with_clicks(links[at].max_clicks, spent);
+        }
+        Ok(states)
+    }
+
+    /// Changes the link. With `seen`, only if it is still at that revision. A link that is switched off stays so; one
+    /// that is deleted has to be [restored](Self::restore) first.
     pub async fn edit(
         &self,
         who: Who,
@@ -109,6 +131,7 @@ impl Links {
     ) -> Result<Link, LinkError> {
         let blocklist = self.policy.blocklist();
         let decide = |current: &Link, now| {
+            refuse_deleted(current)?;
             let rules = self.admission_rules(&blocklist, now);
             let wanted = admit::edit(&rules, current, &edit).map_err(LinkError::Invalid)?;
             Ok(Change::Update(Box::new(wanted)))
@@ -118,17 +141,60 @@ impl Links {
         Ok(link)
     }
 
-    /// Turns the link into a tombstone. With `seen`, only if it is still at that revision.
+    /// Deletes the link, which its owner can [restore](Self::restore) for the grace period. With `seen`, only if it is
+    /// still at that revision.
     pub async fn delete(
         &self,
         who: Who,
         key: &str,
         seen: Option<Revision>,
     ) -> Result<(), LinkError> {
-        self.change(who, key, seen, |_, _| Ok(Change::Delete))
-            .await?;
+        let decide = |current: &Link, now| {
+            refuse_deleted(current)?;
+            if self.settings.grace.is_zero() {
+                return Ok(Change::Erase);
+            }
+            Ok(Change::Update(Box::new(Link {
+                state: current.state.deleted(),
+                updated_at: now,
+                ..current.clone()
+            })))
+        };
+        self.change(who, key, seen, decide).await?;
         self.metrics.deleted.inc();
         Ok(())
+    }
+
+    /// Brings a deleted or expired link back, with the expiry that is asked for. Without one, a link that has expired
+    /// gets the default life from now on. A link that was switched off stays so. Nothing to bring back: nothing happens.
+    pub async fn restore(
+        &self,
+        who: Who,
+        key: &str,
+        seen: Option<Revision>,
+        expires_at: Option<Expiry>,
+    ) -> Result<Link, LinkError> {
+        let blocklist = self.policy.blocklist();
+        let decide = |current: &Link, now| {
+            let has_expired = current.expires_at.is_some_and(|at| at <= now);
+            if expires_at.is_none() && !has_expired && !current.state.is_deleted() {
+                return Ok(Change::Nothing);
+            }
+            let restored = Link {
+                state: current.state.restored(),
+                ..current.clone()
+            };
+            let edit = EditLink {
+                expires_at: expires_at.or(has_expired.then_some(Expiry::Default)),
+                ..EditLink::default()
+            };
+            let rules = self.admission_rules(&blocklist, now);
+            let wanted = admit::edit(&rules, &restored, &edit).map_err(LinkError::Invalid)?;
+            Ok(Change::Update(Box::new(wanted)))
+        };
+        let link = self.change(who, key, seen, decide).await?;
+        self.metrics.edited.inc();
+        Ok(link)
     }
 
     /// Switches the link off, whoever owns it: for administrators. Done already: nothing happens.
@@ -143,12 +209,17 @@ impl Links {
 
     async fn switch(&self, key: &str, state: LinkState) -> Result<Link, LinkError> {
         let decide = |current: &Link, now| {
-            if current.state == state {
+            // Restored, a deleted link is as it was switched last; until when it can be is not touched.
+            let (wanted, updated_at) = match current.state.is_deleted() {
+                true => (state.deleted(), current.updated_at),
+                false => (state, now),
+            };
+            if current.state == wanted {
                 return Ok(Change::Nothing);
             }
             Ok(Change::Update(Box::new(Link {
-                state,
-                updated_at: now,
+                state: wanted,
+                updated_at,
                 ..current.clone()
             })))
         };
@@ -175,7 +246,7 @@ impl Links {
                     let reply = self.update_at(Link::clone(&wanted), seen_now).await?;
                     (*wanted, reply)
                 }
-                Change::Delete => (current, self.delete_at(id.clone(), seen_now, now).await?),
+                Change::Erase => (current, self.delete_at(id.clone(), seen_now, now).await?),
                 Change::Nothing => return Ok(current),
             };
             match reply {
@@ -224,8 +295,7 @@ impl Links {
 
     async fn get_owned(&self, who: Who, id: &LinkId) -> Result<Link, LinkError> {
         let link = self.ports.store.get(id).await?.ok_or(LinkError::NotFound)?;
-        let is_shown = matches!(link.state, LinkState::Active | LinkState::Disabled);
-        if is_shown && who.owns(&link) {
+        if link.state.is_kept() && who.owns(&link) {
             Ok(link)
         } else {
             Err(LinkError::NotFound)
@@ -251,6 +321,13 @@ fn change_after(id: &LinkId, seen: Revision) -> LinkChange {
     LinkChange {
         id: id.clone(),
         revision: seen.edited(),
+    }
+}
+
+fn refuse_deleted(link: &Link) -> Result<(), LinkError> {
+    match link.state.is_deleted() {
+        true => Err(LinkError::Deleted),
+        false => Ok(()),
     }
 }
 

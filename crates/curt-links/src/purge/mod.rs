@@ -1,8 +1,11 @@
-//! Expired links become tombstones, and tombstones may become keys again.
+//! Links whose grace period has ended become tombstones, and tombstones may become keys again.
 //!
-//! Nothing depends on the purge being quick: an expired link is refused when it is read. So the purge is gentle.
-//! - *On access*: expired links that visitors met are purged in batches; a full queue loses nothing but time.
-//! - *Scheduled*: the oldest expired links, batch by batch while there are full batches, and a long nap after a short
+//! A link ends by its expiry or by its deletion, and stays for its owner for the grace period; see
+//! [`Links::restore`](crate::Links::restore). Nothing depends on the purge being quick: such a link is refused when it is
+//! read. So the purge is gentle.
+//! - *On access*: links that visitors met after their grace period are purged in batches; a full queue loses nothing but
+//!   time.
+//! - *Scheduled*: those that ended first, batch by batch while there are full batches, and a long nap after a short
 //!   one. Two purgers at once do not harm each other: the store looks at every link again before it changes it, so an
 //!   expiry that was extended in between holds.
 //! - *A clock that jumped ahead* ends nothing for good: see [`ClockGuard`]. What it expired is served again when it is
@@ -27,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use self::pace::Pace;
 pub use self::pace::Pass;
 use crate::metrics::LinkMetrics;
-use crate::resolve::{ExpiredSeen, Resolver};
+use crate::resolve::{EndedSeen, Resolver};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Between two batches of links that visitors met: at most ten small transactions a second.
@@ -35,11 +38,13 @@ const ACCESS_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
 pub struct PurgeSettings {
+    /// How long links stay after their end.
+    pub grace: Duration,
     /// Purge what visitors meet.
     pub on_access: bool,
     /// Purge by the clock.
     pub scheduled: bool,
-    /// The nap after everything expired has been purged.
+    /// The nap after everything that is due has been purged.
     pub every: Duration,
     /// Links in one batch; at most [`PURGE_BATCH_MAX`].
     pub batch: usize,
@@ -54,6 +59,7 @@ pub struct PurgeSettings {
 impl Default for PurgeSettings {
     fn default() -> Self {
         Self {
+            grace: Duration::ZERO,
             on_access: true,
             scheduled: true,
             every: Duration::from_secs(60),
@@ -136,16 +142,17 @@ impl Purger {
         tokio::join!(sweep, recycle, forget, self.purge_seen(&stop));
     }
 
-    /// One batch of expired links, oldest first.
+    /// One batch of links whose grace period has ended, oldest first.
     pub async fn sweep(&self) -> PortResult<Pass> {
         let Some(now) = self.ports.trusted_now() else {
             return Ok(Pass::Short);
         };
-        let expired = self.ports.index.expired(now, self.settings.batch).await?;
-        let backlog = i64::try_from(expired.len()).unwrap_or(i64::MAX);
+        let before = now.minus(self.settings.grace);
+        let ended = self.ports.index.ended(before, self.settings.batch).await?;
+        let backlog = i64::try_from(ended.len()).unwrap_or(i64::MAX);
         self.metrics.purge_backlog.set(backlog);
-        let purged = self.purge(&expired, "schedule").await?;
-        Ok(Pass::of(expired.len(), purged, self.settings.batch))
+        let purged = self.purge(&ended, "schedule").await?;
+        Ok(Pass::of(ended.len(), purged, self.settings.batch))
     }
 
     /// One batch of idempotency records that are too old to be replayed.
@@ -198,10 +205,10 @@ impl Purger {
         if !self.settings.on_access {
             return;
         }
-        let Some(mut seen) = self.resolver.take_expired_seen() else {
+        let Some(mut seen) = self.resolver.take_ended_seen() else {
             return;
         };
-        let mut batch: Vec<ExpiredSeen> = Vec::new();
+        let mut batch: Vec<EndedSeen> = Vec::new();
         loop {
             let taken = tokio::select! {
                 () = stop.cancelled() => return,
@@ -224,7 +231,7 @@ impl Purger {
         }
     }
 
-    async fn purge(&self, batch: &[ExpiredSeen], how: &'static str) -> PortResult<usize> {
+    async fn purge(&self, batch: &[EndedSeen], how: &'static str) -> PortResult<usize> {
         if batch.is_empty() {
             return Ok(0);
         }
@@ -232,7 +239,8 @@ impl Purger {
         let Some(now) = self.ports.trusted_now() else {
             return Ok(0);
         };
-        let purged = self.ports.index.purge(batch, now).await?;
+        let before = now.minus(self.settings.grace);
+        let purged = self.ports.index.purge(batch, before, now).await?;
         self.resolver.invalidate(&purged);
         self.metrics.purged(how).inc_by(purged.len() as u64);
         if !purged.is_empty() {

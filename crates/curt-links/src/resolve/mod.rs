@@ -30,9 +30,7 @@ use curt_core::error::{ErrorKind, PortError, PortResult};
 use curt_core::link::Availability;
 use curt_core::ports::{LinkChange, LinkStore, SpendReply};
 use curt_core::reserved::is_reserved;
-use curt_core::{
-    Clock, GoneCause, Link, LinkId, LinkRef, LinkState, Revision, ServedLink, Visibility,
-};
+use curt_core::{Clock, GoneCause, Link, LinkId, LinkRef, Revision, ServedLink, Visibility};
 use tokio::sync::{Semaphore, mpsc};
 
 use self::decision::{CacheFill, LoadDecision, gone, negative, uncached};
@@ -46,8 +44,8 @@ use crate::policy::{LinkPolicy, PolicySnapshot, Service};
 
 /// How often one request starts over because the link changed while it was loaded.
 const ROUNDS_MAX: usize = 8;
-/// Expired links that wait to be purged; more than that are met again later.
-const EXPIRED_SEEN_MAX: usize = 1_024;
+/// Ended links that wait to be purged; more than that are met again later.
+const ENDED_SEEN_MAX: usize = 1_024;
 
 const BACKEND: &str = "resolver";
 const OP: &str = "load a link";
@@ -69,8 +67,8 @@ pub enum Resolution {
     Blocked,
 }
 
-/// An expired link that somebody asked for.
-pub(crate) type ExpiredSeen = (LinkId, Revision);
+/// A link that somebody asked for after its end.
+pub(crate) type EndedSeen = (LinkId, Revision);
 
 pub struct Resolver {
     settings: ResolverSettings,
@@ -82,8 +80,8 @@ pub struct Resolver {
     single_flight: SingleFlight<PortResult<Resolution>>,
     policy: Arc<LinkPolicy>,
     load_permits: Semaphore,
-    expired: mpsc::Sender<ExpiredSeen>,
-    expired_seen: Mutex<Option<mpsc::Receiver<ExpiredSeen>>>,
+    ended: mpsc::Sender<EndedSeen>,
+    ended_seen: Mutex<Option<mpsc::Receiver<EndedSeen>>>,
 }
 
 impl Resolver {
@@ -96,13 +94,13 @@ impl Resolver {
     ) -> Arc<Self> {
         let live = Arc::new(LiveCache::new(settings.cache_bytes));
         metrics.cache_size.watch(&live);
-        let (expired, expired_seen) = mpsc::channel(EXPIRED_SEEN_MAX);
+        let (ended, ended_seen) = mpsc::channel(ENDED_SEEN_MAX);
         let resolver = Arc::new(Self {
             negative: NegativeCache::new(settings.negative_entries, settings.negative_ttl),
             single_flight: SingleFlight::new(),
             load_permits: Semaphore::new(settings.loads_max.clamp(1, Semaphore::MAX_PERMITS)),
-            expired,
-            expired_seen: Mutex::new(Some(expired_seen)),
+            ended,
+            ended_seen: Mutex::new(Some(ended_seen)),
             live,
             settings,
             store,
@@ -210,9 +208,9 @@ impl Resolver {
         (self.live.links(), self.live.bytes())
     }
 
-    /// Returns the expired links that requests met, for the purger; the first caller gets them.
-    pub(crate) fn take_expired_seen(&self) -> Option<mpsc::Receiver<ExpiredSeen>> {
-        let seen = self.expired_seen.lock();
+    /// Returns the ended links that requests met, for the purger; the first caller gets them.
+    pub(crate) fn take_ended_seen(&self) -> Option<mpsc::Receiver<EndedSeen>> {
+        let seen = self.ended_seen.lock();
         seen.unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -275,7 +273,9 @@ impl Resolver {
     /// click.
     fn drop_expired(&self, link: LinkRef<'_>, copy: &ServedLink, now: UnixMillis) {
         let Some(id) = copy.id() else { return };
-        self.report_expired(&id, copy.revision());
+        if copy.expires_at().is_some_and(|at| self.is_due(at, now)) {
+            self.report_ended(&id, copy.revision());
+        }
         // Where others write, the expiry that passed may have been replaced since the copy was loaded.
         let loaded_at = match self.settings.entry_ttl {
             Some(_) => copy.loaded_at(),
@@ -322,10 +322,9 @@ impl Resolver {
         };
         let served = ServedLink::new(&link, began);
         let service = policy.service(&served);
-        let is_active = served.state() == LinkState::Active;
         let availability = served.availability(now);
-        if is_active && matches!(availability, Availability::Gone(_)) {
-            self.report_expired(&link.id, link.revision);
+        if link.ended_at(now).is_some_and(|at| self.is_due(at, now)) {
+            self.report_ended(&link.id, link.revision);
         }
         let is_hidden = self.settings.hides_private && served.visibility() == Visibility::Private;
         let leads_on = availability == Availability::Live && service == Service::Guarded;
@@ -375,9 +374,14 @@ impl Resolver {
         }
     }
 
-    fn report_expired(&self, id: &LinkId, revision: Revision) {
+    /// Whether a link that ended at `ended_at` may be purged.
+    fn is_due(&self, ended_at: UnixMillis, now: UnixMillis) -> bool {
+        ended_at <= now.minus(self.settings.grace)
+    }
+
+    fn report_ended(&self, id: &LinkId, revision: Revision) {
         // A full queue is no loss: the scheduled purge finds the link, or the next request does.
-        if self.expired.try_send((id.clone(), revision)).is_err() {
+        if self.ended.try_send((id.clone(), revision)).is_err() {
             tracing::trace!(%id, "purge queue full");
         }
     }

@@ -19,6 +19,8 @@ pub struct ResolverSettings {
     /// Whether a private link that leads nowhere is [absent](super::Resolution::Absent), like one that never was, and not
     /// gone or blocked.
     pub hides_private: bool,
+    /// How long links stay after their end: those that ended later are not reported for purging.
+    pub grace: Duration,
 }
 
 impl Default for ResolverSettings {
@@ -31,6 +33,7 @@ impl Default for ResolverSettings {
             loads_max: 256,
             load_wait_max: Duration::from_millis(500),
             hides_private: false,
+            grace: Duration::ZERO,
         }
     }
 }

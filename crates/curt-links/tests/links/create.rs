@@ -47,7 +47,7 @@ async fn a_taken_alias_is_refused_and_the_first_link_stays_k1() {
     let world = World::new();
     let first = world.alias("mine", "https://example.com/first").await.link;
     let second = world.links.create(BOB, aliased("mine"), None).await;
-    assert!(matches!(second, Err(LinkError::AliasTaken)));
+    assert!(matches!(second, Err(LinkError::AliasTaken(_))));
     assert_eq!(world.stored("mine").await, Some(first));
 }
 
@@ -57,7 +57,7 @@ async fn a_tombstone_keeps_its_alias_l3() {
     world.alias("mine", TARGET).await;
     world.links.delete(own(ANN), "mine", None).await.unwrap();
     let again = world.links.create(ANN, aliased("mine"), None).await;
-    assert!(matches!(again, Err(LinkError::AliasTaken)));
+    assert!(matches!(again, Err(LinkError::AliasTaken(_))));
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn many_creators_race_for_one_alias_and_one_wins_b2() {
         for racer in racers {
             match racer.await.unwrap() {
                 Ok(_) => winners += 1,
-                Err(LinkError::AliasTaken) => {}
+                Err(LinkError::AliasTaken(_)) => {}
                 Err(other) => panic!("{other}"),
             }
         }

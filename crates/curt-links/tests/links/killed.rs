@@ -97,7 +97,7 @@ async fn live(
     };
     let answer = outcomes.into_iter().map(|outcome| match outcome {
         Ok(created) => Some(created.link.id.key.to_string()),
-        Err(LinkError::AliasTaken) => None,
+        Err(LinkError::AliasTaken(_)) => None,
         Err(other) => panic!("{other:?}"),
     });
     Some(answer.collect())

@@ -222,7 +222,7 @@ async fn a_deletion_whose_client_went_away_is_seen_by_visitors_l2() {
     // A visitor in between makes a fresh copy of what is about to go.
     assert_eq!(location(&world.resolve("a").await), Some(TARGET));
     world.store.let_through(1);
-    while world.stored("a").await.unwrap().state != LinkState::Deleted {
+    while world.stored("a").await.unwrap().state != LinkState::Tombstone {
         tokio::task::yield_now().await;
     }
     while world.cached("a").is_some() {

@@ -30,7 +30,7 @@ async fn state(world: &World, key: &str) -> Option<LinkState> {
 /// Waits, without letting real time pass, until the link is a tombstone.
 async fn purged(world: &World, key: &str) {
     for _ in 0..10_000 {
-        if state(world, key).await == Some(LinkState::Deleted) {
+        if state(world, key).await == Some(LinkState::Tombstone) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -50,7 +50,7 @@ async fn a_sweep_takes_the_expired_and_leaves_the_others() {
     assert_eq!(state(&world, "a").await, Some(LinkState::Active));
     world.clock.set(START.plus(DAY));
     assert_eq!(purger.sweep().await.unwrap(), Pass::Short);
-    assert_eq!(state(&world, "a").await, Some(LinkState::Deleted));
+    assert_eq!(state(&world, "a").await, Some(LinkState::Tombstone));
     assert_eq!(state(&world, "b").await, Some(LinkState::Active));
     assert_eq!(state(&world, "c").await, Some(LinkState::Active));
     assert_eq!(world.resolve("a").await, DELETED);
@@ -81,14 +81,18 @@ async fn an_expiry_that_was_extended_in_between_holds() {
     let world = World::new();
     expiring_link(&world, "a", DAY).await;
     world.clock.set(START.plus(DAY));
-    let found = world.store.expired(START.plus(DAY), 10).await.unwrap();
+    let found = world.store.ended(START.plus(DAY), 10).await.unwrap();
     assert_eq!(found.len(), 1);
     let extend = EditLink {
         expires_at: Some(Expiry::At(START.plus(DAY * 2))),
         ..EditLink::default()
     };
     world.links.edit(own(ANN), "a", None, extend).await.unwrap();
-    let changed = world.store.purge(&found, START.plus(DAY)).await.unwrap();
+    let changed = world
+        .store
+        .purge(&found, START.plus(DAY), START.plus(DAY))
+        .await
+        .unwrap();
     assert!(changed.is_empty());
     assert_eq!(location(&world.resolve("a").await), Some(TARGET));
 }
@@ -205,7 +209,7 @@ async fn keys_are_recycled_only_after_their_quarantine_l3() {
         .clock
         .set(START.plus(DAY * 180 - Duration::from_millis(1)));
     purger.recycle().await.unwrap();
-    assert_eq!(state(&world, "gen0001").await, Some(LinkState::Deleted));
+    assert_eq!(state(&world, "gen0001").await, Some(LinkState::Tombstone));
     world.clock.set(START.plus(DAY * 180));
     assert_eq!(world.resolve("gen0001").await, DELETED);
     purger.recycle().await.unwrap();
@@ -213,7 +217,7 @@ async fn keys_are_recycled_only_after_their_quarantine_l3() {
     assert_eq!(world.resolve("gen0001").await, Resolution::Absent);
     assert_eq!(
         state(&world, "mine").await,
-        Some(LinkState::Deleted),
+        Some(LinkState::Tombstone),
         "an alias is never recycled"
     );
 }
@@ -264,7 +268,7 @@ async fn recycling_is_off_unless_asked_for() {
     let stop = CancellationToken::new();
     let running = tokio::spawn(world.purger(PurgeSettings::default()).run(stop.clone()));
     tokio::time::sleep(DAY).await;
-    assert_eq!(state(&world, "gen0001").await, Some(LinkState::Deleted));
+    assert_eq!(state(&world, "gen0001").await, Some(LinkState::Tombstone));
     stop.cancel();
     running.await.unwrap();
 }

@@ -246,7 +246,9 @@ async fn only_active_links_are_served_whoever_may_see_them() {
         for (state, wanted) in [
             (LinkState::Disabled, DISABLED),
             (LinkState::Seeded, Resolution::Absent),
+            (LinkState::Tombstone, DELETED),
             (LinkState::Deleted, DELETED),
+            (LinkState::DeletedDisabled, DELETED),
         ] {
             let key = format!("{visibility:?}-{state:?}");
             let link = curt_core::Link {

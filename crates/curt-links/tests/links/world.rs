@@ -51,7 +51,11 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             resolver: ResolverSettings::default(),
-            links: LinkSettings::default(),
+            // Deletions are for good here; `lifecycle.rs` has the grace period.
+            links: LinkSettings {
+                grace: Duration::ZERO,
+                ..LinkSettings::default()
+            },
             supply: random_supply(Alphabet::Base62, 7),
         }
     }
@@ -141,7 +145,7 @@ impl World {
     }
 }
 
-const fn maker(owner: u64) -> LinkCreator {
+pub(crate) const fn maker(owner: u64) -> LinkCreator {
     LinkCreator {
         owner: OwnerId(owner),
         made_with: None,

@@ -2,9 +2,11 @@ use std::ops::Bound;
 
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{ListOrder, ListPage, ListQuery};
-use curt_core::{DomainId, ErrorKind, Key, Link, LinkId, PortError, PortResult, UnixMillis};
+use curt_core::{
+    DomainId, EffectiveState, ErrorKind, Key, Link, LinkId, PortError, PortResult, UnixMillis,
+};
 
-use super::rows::{Rows, is_shown};
+use super::rows::{Row, Rows};
 use crate::BACKEND;
 
 /// Where a page ended: the last row that was read, shown or not.
@@ -20,15 +22,15 @@ pub(super) fn page(rows: &Rows, query: &ListQuery) -> PortResult<ListPage> {
         .map(|cursor| Position::parse(cursor, query.order))
         .transpose()?;
     let mut page = ListPage::default();
-    let mut last: Option<&Link> = None;
-    for (scanned, link) in walk(rows, query.order, after).enumerate() {
+    let mut last: Option<&Row> = None;
+    for (scanned, row) in walk(rows, query.order, after).enumerate() {
         if page.links.len() == query.limit || scanned == PAGE_ROWS_SCANNED_MAX {
-            page.next = last.map(|link| Position::write(link, query.order));
+            page.next = last.map(|row| Position::write(&row.link, query.order));
             break;
         }
-        last = Some(link);
-        if is_shown(link) && matches(link, query) {
-            page.links.push(link.clone());
+        last = Some(row);
+        if is_in_state(row, query) && matches(&row.link, query) {
+            page.links.push(row.link.clone());
         }
     }
     Ok(page)
@@ -39,10 +41,10 @@ fn walk<'a>(
     rows: &'a Rows,
     order: ListOrder,
     after: Option<Position>,
-) -> Box<dyn Iterator<Item = &'a Link> + 'a> {
+) -> Box<dyn Iterator<Item = &'a Row> + 'a> {
     let by_time = after.as_ref().map(|at| (at.created_at, at.id.clone()));
     let by_key = after.map(|at| at.id);
-    let link = |(_, id): &(UnixMillis, LinkId)| rows.get(id).map(|row| &row.link);
+    let link = |(_, id): &(UnixMillis, LinkId)| rows.get(id);
     match order {
         ListOrder::OldestFirst => {
             let range = rows.by_creation().range((above(by_time), Bound::Unbounded));
@@ -54,11 +56,11 @@ fn walk<'a>(
         }
         ListOrder::KeyRising => {
             let range = rows.by_id().range((above(by_key), Bound::Unbounded));
-            Box::new(range.map(|(_, row)| &row.link))
+            Box::new(range.map(|(_, row)| row))
         }
         ListOrder::KeyFalling => {
             let range = rows.by_id().range((Bound::Unbounded, above(by_key)));
-            Box::new(range.rev().map(|(_, row)| &row.link))
+            Box::new(range.rev().map(|(_, row)| row))
         }
     }
 }
@@ -67,9 +69,19 @@ fn above<T>(position: Option<T>) -> Bound<T> {
     position.map_or(Bound::Unbounded, Bound::Excluded)
 }
 
+fn is_in_state(row: &Row, query: &ListQuery) -> bool {
+    let Some(state) = row.link.effective_state(query.now) else {
+        return false;
+    };
+    let state = state.with_clicks(row.link.max_clicks, row.clicks_spent);
+    match query.state {
+        Some(wanted) => state == wanted,
+        None => state != EffectiveState::Deleted,
+    }
+}
+
 fn matches(link: &Link, query: &ListQuery) -> bool {
     query.owner.is_none_or(|owner| link.owner == owner)
-        && query.state.is_none_or(|state| link.state == state)
         && query
             .created_from
             .is_none_or(|from| link.created_at >= from)

@@ -78,7 +78,12 @@ impl LinkStore for MemoryLinkStore {
     }
 
     async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
-        let rows = &mut self.owned("update a link", [&link.id])?.rows;
+        const OP: &str = "update a link";
+        if !link.state.is_kept() {
+            let detail = "an edit cannot make a tombstone or a seeded row";
+            return Err(PortError::new(ErrorKind::Invalid, BACKEND, OP, detail));
+        }
+        let rows = &mut self.owned(OP, [&link.id])?.rows;
         let before = match rows.changeable(&link.id, seen) {
             Ok(row) => row,
             Err(refusal) => return Ok(refusal),
@@ -159,30 +164,27 @@ impl LinkIndex for MemoryLinkStore {
         list::page(&locked(&self.tables).rows, query)
     }
 
-    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
+    async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
         let tables = locked(&self.tables);
-        let expired = tables.rows.expired(now).take(limit);
-        Ok(expired
-            .map(|link| (link.id.clone(), link.revision))
-            .collect())
+        let ended = tables.rows.ended(before).take(limit);
+        Ok(ended.map(|link| (link.id.clone(), link.revision)).collect())
     }
 
     async fn purge(
         &self,
         batch: &[(LinkId, Revision)],
+        before: UnixMillis,
         now: UnixMillis,
     ) -> PortResult<Vec<LinkChange>> {
         let Tables { rows, seals, .. } = &mut *locked(&self.tables);
         let mut purged = Vec::new();
         let owned = batch.iter().filter(|(id, _)| seals.admit(&self.map, id));
         for (id, seen) in owned {
-            let expired = |row: &&Row| {
-                let link = &row.link;
-                link.state == LinkState::Active
-                    && link.revision == *seen
-                    && link.expires_at.is_some_and(|at| at <= now)
+            let is_due = |row: &&Row| {
+                let ended = rows::end_of(&row.link);
+                row.link.revision == *seen && ended.is_some_and(|at| at <= before)
             };
-            if let Some(row) = rows.get(id).filter(expired) {
+            if let Some(row) = rows.get(id).filter(is_due) {
                 let tombstone = row.to_tombstone(now);
                 purged.push(LinkChange::of(&tombstone.link));
                 rows.put(tombstone);

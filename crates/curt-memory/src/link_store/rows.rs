@@ -39,7 +39,7 @@ impl Row {
     /// The tombstone that this row leaves at `now`.
     pub(super) fn to_tombstone(&self, now: UnixMillis) -> Self {
         self.followed_by(Link {
-            state: LinkState::Deleted,
+            state: LinkState::Tombstone,
             revision: self.link.revision.edited(),
             updated_at: now,
             title: None,
@@ -50,7 +50,7 @@ impl Row {
     }
 
     fn is_releasable(&self) -> bool {
-        self.link.state == LinkState::Deleted
+        self.link.state == LinkState::Tombstone
             && self.link.origin != KeyOrigin::Alias
             && !self.was_permanent
     }
@@ -61,16 +61,17 @@ impl Row {
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     by_id: BTreeMap<LinkId, Row>,
-    /// Links that lists show.
+    /// Links that lists show, deleted ones too.
     by_creation: ByTime,
-    /// Active links that expire.
-    by_expiry: ByTime,
+    /// When links ended or will end: active ones by their expiry, deleted ones by their deletion.
+    by_end: ByTime,
     /// Tombstones whose key may be used again after its quarantine.
     by_deletion: ByTime,
     seeds: BTreeSet<LinkId>,
     /// The generation of the last link that had a key which was released since.
     former_generations: HashMap<LinkId, u32>,
     created: BTreeMap<u8, u64>,
+    live: u64,
     deleted: u64,
     deleted_from_ledger: u64,
     /// Released keys by shard and origin.
@@ -84,7 +85,7 @@ impl Rows {
 
     /// The row, if it is a link that may be changed by somebody who saw `seen`; otherwise what to answer.
     pub(super) fn changeable(&self, id: &LinkId, seen: Revision) -> Result<&Row, ChangeReply> {
-        let row = self.get(id).filter(|row| is_shown(&row.link));
+        let row = self.get(id).filter(|row| row.link.state.is_kept());
         let row = row.ok_or(ChangeReply::Absent)?;
         if seen != row.link.revision {
             return Err(ChangeReply::Stale(row.link.revision));
@@ -128,21 +129,19 @@ impl Rows {
         let id = row.link.id.clone();
         self.remove(&id);
         let link = &row.link;
-        if is_shown(link) {
+        if link.state.is_kept() {
             self.by_creation.insert((link.created_at, id.clone()));
         }
-        match (link.state, link.expires_at) {
-            (LinkState::Active, Some(at)) => {
-                self.by_expiry.insert((at, id.clone()));
-            }
-            (LinkState::Seeded, _) => {
-                self.seeds.insert(id.clone());
-            }
-            (LinkState::Deleted, _) => {
-                self.deleted += 1;
-                self.deleted_from_ledger += u64::from(link.origin == KeyOrigin::Ledger);
-            }
-            (LinkState::Active | LinkState::Disabled, _) => {}
+        if let Some(at) = end_of(link) {
+            self.by_end.insert((at, id.clone()));
+        }
+        self.live += u64::from(link.state.is_live());
+        if link.state == LinkState::Seeded {
+            self.seeds.insert(id.clone());
+        }
+        if counts_as_deleted(link) {
+            self.deleted += 1;
+            self.deleted_from_ledger += u64::from(link.origin == KeyOrigin::Ledger);
         }
         if row.is_releasable() {
             self.by_deletion.insert((link.updated_at, id.clone()));
@@ -155,13 +154,14 @@ impl Rows {
             return;
         };
         let link = row.link;
+        self.live -= u64::from(link.state.is_live());
         self.by_creation.remove(&(link.created_at, id.clone()));
         self.by_deletion.remove(&(link.updated_at, id.clone()));
         self.seeds.remove(id);
-        if let Some(at) = link.expires_at {
-            self.by_expiry.remove(&(at, id.clone()));
+        if let Some(at) = end_of(&link) {
+            self.by_end.remove(&(at, id.clone()));
         }
-        if link.state == LinkState::Deleted {
+        if counts_as_deleted(&link) {
             self.deleted -= 1;
             self.deleted_from_ledger -= u64::from(link.origin == KeyOrigin::Ledger);
         }
@@ -183,10 +183,10 @@ impl Rows {
         }
     }
 
-    pub(super) fn expired(&self, now: UnixMillis) -> impl Iterator<Item = &Link> {
-        self.by_expiry
+    pub(super) fn ended(&self, before: UnixMillis) -> impl Iterator<Item = &Link> {
+        self.by_end
             .iter()
-            .take_while(move |(at, _)| *at <= now)
+            .take_while(move |(at, _)| *at <= before)
             .filter_map(|(_, id)| self.by_id.get(id))
             .map(|row| &row.link)
     }
@@ -236,7 +236,7 @@ impl Rows {
         seeds
     }
 
-    /// Shown links in order of creation, and all rows in order of id: what lists walk over.
+    /// Kept links in order of creation, and all rows in order of id: what lists walk over.
     pub(super) fn by_creation(&self) -> &ByTime {
         &self.by_creation
     }
@@ -252,7 +252,7 @@ impl Rows {
         };
         LinkCounts {
             created: KeyOrigin::ALL.into_iter().map(created).collect(),
-            live: self.by_creation.len() as u64,
+            live: self.live,
             deleted: self.deleted,
             deleted_from_ledger: self.deleted_from_ledger,
             released_from_ledger: self.released_from(KeyOrigin::Ledger, ShardId::all()),
@@ -270,17 +270,16 @@ impl Rows {
         let count = |is_meant: &dyn Fn(&Link) -> bool| {
             links.iter().filter(|link| is_meant(link)).count() as u64
         };
-        let is_tombstone = |link: &Link| link.state == LinkState::Deleted;
         let created = |origin: KeyOrigin| {
             let there = count(&|link| link.origin == origin && link.state != LinkState::Seeded);
             (origin, there + self.released_from(origin, [shard]))
         };
         LinkCounts {
             created: KeyOrigin::ALL.into_iter().map(created).collect(),
-            live: count(&is_shown),
-            deleted: count(&is_tombstone),
+            live: count(&|link| link.state.is_live()),
+            deleted: count(&counts_as_deleted),
             deleted_from_ledger: count(&|link| {
-                is_tombstone(link) && link.origin == KeyOrigin::Ledger
+                counts_as_deleted(link) && link.origin == KeyOrigin::Ledger
             }),
             released_from_ledger: self.released_from(KeyOrigin::Ledger, [shard]),
             seeded: count(&|link| link.state == LinkState::Seeded),
@@ -294,7 +293,11 @@ impl Rows {
     }
 }
 
-/// Whether a row is a link that its owner sees: not a tombstone, not a seed.
-pub(super) fn is_shown(link: &Link) -> bool {
-    matches!(link.state, LinkState::Active | LinkState::Disabled)
+/// When the link ended or will end, after which it may be purged.
+pub(super) fn end_of(link: &Link) -> Option<UnixMillis> {
+    link.ended_at(UnixMillis(i64::MAX))
+}
+
+fn counts_as_deleted(link: &Link) -> bool {
+    link.state == LinkState::Tombstone || link.state.is_deleted()
 }

@@ -86,7 +86,7 @@ pub(super) async fn delete(
     now: UnixMillis,
 ) -> PortResult<ChangeReply> {
     const OP: &str = "delete a link";
-    let changes = to_tombstones(engine, OP, map, &[(id.clone(), seen)], (now, false)).await?;
+    let changes = to_tombstones(engine, OP, map, &[(id.clone(), seen)], (now, None)).await?;
     match changes.into_iter().next() {
         Some(change) => Ok(ChangeReply::Changed(change)),
         None => refusal(engine, OP, id, epoch_of(map, id)).await,
@@ -113,28 +113,28 @@ pub(super) async fn refusal(
     }
 }
 
-pub(super) async fn expired(
+pub(super) async fn ended(
     engine: &Engine,
-    now: UnixMillis,
+    before: UnixMillis,
     limit: usize,
 ) -> PortResult<Vec<(LinkId, Revision)>> {
-    const OP: &str = "find expired links";
+    const OP: &str = "find ended links";
     let rows = engine
-        .read(OP, sql::EXPIRED, &[&now.0, &rows_max(limit)])
+        .read(OP, sql::ENDED, &[&before.0, &rows_max(limit)])
         .await?;
     rows.iter()
         .map(|row| Ok((link_id(OP, row)?, revision_of(OP, row, 2)?)))
         .collect()
 }
 
-/// Turns links that are still at these revisions into tombstones; with `if_expired`, only those that have expired. Passes
-/// over links that have another owner.
+/// Turns links that are still at these revisions into tombstones; with `ended_before`, only those that expired or were
+/// deleted at or before it. Passes over links that have another owner.
 pub(super) async fn to_tombstones(
     engine: &Engine,
     op: &'static str,
     map: &ShardMap,
     batch: &[(LinkId, Revision)],
-    (now, if_expired): (UnixMillis, bool),
+    (now, ended_before): (UnixMillis, Option<UnixMillis>),
 ) -> PortResult<Vec<LinkChange>> {
     // Everybody locks in the order of ids, and nobody waits in a circle.
     let mut batch: Vec<&(LinkId, Revision)> = batch.iter().collect();
@@ -150,7 +150,7 @@ pub(super) async fn to_tombstones(
         &keys,
         &column(|(_, seen)| seen.generation.into()),
         &column(|(_, seen)| seen.version.into()),
-        &if_expired,
+        &ended_before.map(|at| at.0),
         &epochs,
     ];
     let rows = engine.write(op, sql::TOMBSTONE, &values).await?;

@@ -11,7 +11,7 @@
 
 use curt_core::limits::{PAGE_LINKS_MAX, PAGE_ROWS_SCANNED_MAX};
 use curt_core::ports::{ListOrder, ListPage, ListQuery};
-use curt_core::{Link, OwnerId, PortResult};
+use curt_core::{EffectiveState, Link, OwnerId, PortResult};
 use tokio_postgres::types::ToSql;
 
 use super::page::Position;
@@ -24,6 +24,10 @@ pub(super) const OP: &str = "list links";
 
 /// Where reads of whole rows say that the row is the last of its window.
 const IS_LAST: usize = 21;
+
+/// Whether a row of `part` has no click left.
+const EXHAUSTED: &str = "coalesce(max_clicks <= coalesce((SELECT c.spent FROM link_clicks AS c \
+     WHERE c.domain = part.domain AND c.key = part.key), 0), false)";
 
 /// What is read first for a query with filters; most of them fill a page with it.
 const FIRST_WINDOW: usize = 1_000;
@@ -202,8 +206,9 @@ impl Statement {
         let order = order_of(query.order);
         let wanted = self.count(wanted);
         self.sql = format!(
-            "SELECT {COLUMNS}, false FROM (SELECT * FROM links WHERE owner = {owner} AND state < 2 OFFSET 0) AS own \
-             WHERE {filters} ORDER BY {order} LIMIT {wanted}"
+            "SELECT {COLUMNS}, false FROM (SELECT * FROM links WHERE owner = {owner} AND {} OFFSET 0) AS part \
+             WHERE {filters} ORDER BY {order} LIMIT {wanted}",
+            kept(query)
         );
     }
 
@@ -228,7 +233,7 @@ impl Statement {
                 (tagged, vec![format!("tag = {tag}")])
             }
             Source::ByKey => ("links", vec!["true".to_owned()]),
-            _ => ("links", vec!["state < 2".to_owned()]),
+            _ => ("links", vec![kept(query).to_owned()]),
         };
         if source == Source::ByAgeOfOwner {
             let owner = query.owner.unwrap_or_default();
@@ -241,6 +246,29 @@ impl Statement {
             conditions.push(self.beyond(query.order, after));
         }
         format!("SELECT * FROM {table} WHERE {}", conditions.join(" AND "))
+    }
+
+    /// Tells apart what [`kept`] does not.
+    fn push_state(&mut self, filters: &mut Vec<String>, query: &ListQuery) {
+        use EffectiveState::{Active, Deleted, Disabled, Exhausted, Expired, Scheduled};
+        let Some(state) = query.state.filter(|state| *state != Deleted) else {
+            return;
+        };
+        filters.push(format!("state = {}", i16::from(state == Disabled)));
+        if state == Disabled {
+            return;
+        }
+        let now = self.bind(query.now.0);
+        let expired = format!("coalesce(expires_at <= {now}, false)");
+        let scheduled = format!("coalesce(valid_since > {now}, false)");
+        filters.push(match state {
+            Expired => expired,
+            Exhausted => format!("NOT {expired} AND {EXHAUSTED}"),
+            Scheduled => format!("NOT {expired} AND NOT {EXHAUSTED} AND {scheduled}"),
+            Active | Disabled | Deleted => {
+                format!("NOT {expired} AND NOT {EXHAUSTED} AND NOT {scheduled}")
+            }
+        });
     }
 
     fn push_times(&mut self, conditions: &mut Vec<String>, query: &ListQuery) {
@@ -270,13 +298,11 @@ impl Statement {
 
     /// What the query asks of each row.
     fn filters(&mut self, query: &ListQuery) -> String {
-        let mut filters = vec!["state < 2".to_owned()];
+        let mut filters = vec![kept(query).to_owned()];
         if let Some(owner) = query.owner {
             filters.push(format!("owner = {}", self.bind(owner.0.cast_signed())));
         }
-        if let Some(state) = query.state {
-            filters.push(format!("state = {}", self.bind(state as i16)));
-        }
+        self.push_state(&mut filters, query);
         self.push_times(&mut filters, query);
         if let Some(before) = query.expires_before {
             filters.push(format!("expires_at < {}", self.bind(before.0)));
@@ -298,6 +324,14 @@ impl Statement {
             filters.push(format!("{tags}::text[] <@ {own}"));
         }
         filters.join(" AND ")
+    }
+}
+
+/// The rows of links that the query may show; there are indexes over both.
+fn kept(query: &ListQuery) -> &'static str {
+    match query.state {
+        Some(EffectiveState::Deleted) => "state > 3",
+        _ => "state < 2",
     }
 }
 

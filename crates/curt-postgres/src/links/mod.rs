@@ -17,6 +17,7 @@ mod spend;
 mod sql;
 
 use std::collections::HashMap;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +27,8 @@ use curt_core::ports::{
     ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
-    ErrorKind, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult, Revision,
-    ShardMap, UnixMillis,
+    ErrorKind, KeyOrigin, Link, LinkId, OwnerId, PortError, PortResult, Revision, ShardMap,
+    UnixMillis,
 };
 use tokio_postgres::Row;
 
@@ -105,8 +106,11 @@ impl LinkStore for PostgresLinks {
 
     async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
         const OP: &str = "update a link";
-        if !matches!(link.state, LinkState::Active | LinkState::Disabled) {
-            return Err(invalid(OP, "an edit can only enable or disable a link"));
+        if !link.state.is_kept() {
+            return Err(invalid(
+                OP,
+                "an edit cannot make a tombstone or a seeded row",
+            ));
         }
         check_link(OP, &link)?;
         let epoch = epoch_of(&self.map, &link.id);
@@ -140,7 +144,12 @@ impl LinkStore for PostgresLinks {
     }
 
     async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
-        spend::spent(self.tables.engine().await?, id).await
+        let spent = spend::spent(self.tables.engine().await?, slice::from_ref(id)).await?;
+        Ok(spent.first().copied().unwrap_or_default())
+    }
+
+    async fn clicks_spent_many(&self, ids: &[LinkId]) -> PortResult<Vec<u64>> {
+        spend::spent(self.tables.engine().await?, ids).await
     }
 
     async fn ping(&self) -> PortResult<()> {
@@ -170,18 +179,19 @@ impl LinkIndex for PostgresLinks {
         list::list(self.tables.engine().await?, query, after).await
     }
 
-    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
-        change::expired(&*self.background().await?, now, limit).await
+    async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
+        change::ended(&*self.background().await?, before, limit).await
     }
 
     async fn purge(
         &self,
         batch: &[(LinkId, Revision)],
+        before: UnixMillis,
         now: UnixMillis,
     ) -> PortResult<Vec<LinkChange>> {
         const OP: &str = "purge links";
         let engine = self.background().await?;
-        change::to_tombstones(&engine, OP, &self.map, batch, (now, true)).await
+        change::to_tombstones(&engine, OP, &self.map, batch, (now, Some(before))).await
     }
 
     async fn release(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<LinkChange>> {

@@ -108,9 +108,9 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// `NULL` for a link that was never changed. A tombstone's time is in an index, so it is always written out.
+/// `NULL` for a link that was never changed. The time of a deletion is in an index, so it is always written out.
 fn updated_at(link: &Link) -> Option<i64> {
-    let changed = link.updated_at != link.created_at || link.state == LinkState::Deleted;
+    let changed = link.updated_at != link.created_at || !link.state.is_live();
     changed.then_some(link.updated_at.0)
 }
 

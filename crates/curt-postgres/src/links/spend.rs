@@ -3,6 +3,7 @@
 use curt_core::ports::SpendReply;
 use curt_core::{LinkId, PortResult, Revision};
 
+use super::record::id_columns;
 use super::{change, sql};
 use crate::engine::{Engine, Value, column};
 
@@ -31,10 +32,14 @@ pub(super) async fn spend(
     })
 }
 
-pub(super) async fn spent(engine: &Engine, id: &LinkId) -> PortResult<u64> {
+/// How many clicks were taken from each link, in the order of `ids`.
+pub(super) async fn spent(engine: &Engine, ids: &[LinkId]) -> PortResult<Vec<u64>> {
     const OP: &str = "count spent clicks";
-    let values: [Value<'_>; 2] = [&i64::from(id.domain.0), &id.key.as_str()];
-    let rows = engine.read_latest(OP, sql::SPENT, &values).await?;
-    let spent: i64 = rows.first().map_or(Ok(0), |row| column(OP, row, 0))?;
-    Ok(spent.cast_unsigned())
+    let (domains, keys) = id_columns(ids);
+    let rows = engine
+        .read_latest(OP, sql::SPENT, &[&domains, &keys])
+        .await?;
+    rows.iter()
+        .map(|row| Ok(column::<i64>(OP, row, 0)?.cast_unsigned()))
+        .collect()
 }

@@ -32,7 +32,7 @@ pub(super) const COLUMNS: &str = "domain, key, target, owner, state, origin, gen
 /// at the epoch `$4`.
 pub(super) const REVISION: &str = "SELECT l.generation, l.version, \
      EXISTS (SELECT FROM shard_seals WHERE shard = $3 AND epoch > $4) \
-     FROM (SELECT) AS one LEFT JOIN links AS l ON l.domain = $1 AND l.key = $2 AND l.state < 2";
+     FROM (SELECT) AS one LEFT JOIN links AS l ON l.domain = $1 AND l.key = $2 AND l.state NOT IN (2, 3)";
 
 /// Gives the link to the owner `$6` at `$7`, if it has the revision `$3`, `$4` and its shard takes writes at the epoch
 /// `$8`.
@@ -46,8 +46,13 @@ pub(super) const UPDATE: &str = include_str!("sql/update.sql");
 /// Turns links into tombstones, for deletions and purges.
 pub(super) const TOMBSTONE: &str = include_str!("sql/tombstone.sql");
 
-pub(super) const EXPIRED: &str = "SELECT domain, key, generation, version FROM links \
-     WHERE state = 0 AND expires_at <= $1 ORDER BY expires_at, domain, key LIMIT $2";
+/// The links that expired or were deleted at `$1` or before, `$2` at most.
+pub(super) const ENDED: &str = "SELECT domain, key, generation, version FROM ( \
+     (SELECT domain, key, generation, version, expires_at AS ended FROM links \
+     WHERE state = 0 AND expires_at <= $1 ORDER BY expires_at, domain, key LIMIT $2) UNION ALL \
+     (SELECT domain, key, generation, version, updated_at FROM links \
+     WHERE state > 3 AND updated_at <= $1 ORDER BY updated_at, domain, key LIMIT $2)) AS due \
+     ORDER BY ended, domain, key LIMIT $2";
 
 /// Remembers the generations of the links that [`RELEASE`] is about to remove: tombstones whose quarantine has ended at
 /// `$1`, `$2` at most, in shards that take writes at the epochs `$3`. It is committed first: an insert whose snapshot is
@@ -94,7 +99,9 @@ pub(super) const FORGET_BEFORE: &str = "WITH old AS MATERIALIZED (SELECT owner, 
 /// writes at the epoch `$5`. Answers with the limit and how many clicks were taken, or with nothing.
 pub(super) const SPEND: &str = include_str!("sql/spend.sql");
 
-pub(super) const SPENT: &str = "SELECT spent FROM link_clicks WHERE domain = $1 AND key = $2";
+pub(super) const SPENT: &str = "SELECT coalesce(c.spent, 0) \
+     FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS own (domain, key, place) \
+     LEFT JOIN link_clicks AS c ON c.domain = own.domain AND c.key = own.key ORDER BY own.place";
 
 pub(super) const COUNTS: &str = "SELECT sum(created_alias)::bigint, sum(created_ledger)::bigint, \
      sum(created_file)::bigint, sum(created_claim)::bigint, sum(created_id)::bigint, sum(created_hash)::bigint, \

@@ -14,7 +14,7 @@ pub(super) fn update(
     link: &Link,
     seen: Revision,
 ) -> rusqlite::Result<ChangeReply> {
-    let Some(before) = find_live(work.connection, &link.id)? else {
+    let Some(before) = find_kept(work.connection, &link.id)? else {
         return Ok(ChangeReply::Absent);
     };
     if before.link.revision != seen {
@@ -29,6 +29,7 @@ pub(super) fn update(
         ..link.clone()
     };
     record::replace(work.connection, &before, &after)?;
+    count_change(work, &before.link, &after);
     Ok(ChangeReply::Changed(LinkChange::of(&after)))
 }
 
@@ -39,7 +40,7 @@ pub(super) fn hand_over(
     seen: Revision,
     (owner, now): (OwnerId, UnixMillis),
 ) -> rusqlite::Result<ChangeReply> {
-    let Some(before) = find_live(work.connection, id)? else {
+    let Some(before) = find_kept(work.connection, id)? else {
         return Ok(ChangeReply::Absent);
     };
     if before.link.revision != seen {
@@ -66,7 +67,7 @@ pub(super) fn delete(
     seen: Revision,
     now: UnixMillis,
 ) -> rusqlite::Result<ChangeReply> {
-    let Some(before) = find_live(work.connection, id)? else {
+    let Some(before) = find_kept(work.connection, id)? else {
         return Ok(ChangeReply::Absent);
     };
     if seen != before.link.revision {
@@ -75,47 +76,53 @@ pub(super) fn delete(
     Ok(ChangeReply::Changed(to_tombstone(work, &before, now)?))
 }
 
-pub(super) fn expired(
+const EXPIRED: &str = "SELECT domain, key, generation, version, expires_at FROM links INDEXED BY links_by_expiry \
+     WHERE state = 0 AND expires_at <= ?1 ORDER BY expires_at, id LIMIT ?2";
+const DELETED: &str = "SELECT domain, key, generation, version, updated_at FROM links INDEXED BY links_by_deletion \
+     WHERE state >= 4 AND updated_at <= ?1 ORDER BY updated_at, id LIMIT ?2";
+
+pub(super) fn ended(
     connection: &Connection,
-    now: UnixMillis,
+    before: UnixMillis,
     limit: usize,
 ) -> rusqlite::Result<Vec<(LinkId, Revision)>> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    connection
-        .prepare_cached(
-            "SELECT domain, key, generation, version FROM links INDEXED BY links_by_expiry \
-             WHERE state = 0 AND expires_at <= ?1 ORDER BY expires_at, id LIMIT ?2",
-        )?
-        .query_map((now.0, limit), |row| {
+    let rows_max = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut ended: Vec<(i64, (LinkId, Revision))> = Vec::new();
+    for sql in [EXPIRED, DELETED] {
+        let mut statement = connection.prepare_cached(sql)?;
+        let found = statement.query_map((before.0, rows_max), |row| {
             let revision = Revision {
                 generation: row.get(2)?,
                 version: row.get(3)?,
             };
-            Ok((record::id_of(row)?, revision))
-        })?
-        .collect()
+            Ok((row.get(4)?, (record::id_of(row)?, revision)))
+        })?;
+        for one in found {
+            ended.push(one?);
+        }
+    }
+    ended.sort_by_key(|(at, _)| *at);
+    ended.truncate(limit);
+    Ok(ended.into_iter().map(|(_, link)| link).collect())
 }
 
 pub(super) fn purge(
     work: &mut Work<'_>,
     map: &ShardMap,
     batch: &[(LinkId, Revision)],
-    now: UnixMillis,
+    (before, now): (UnixMillis, UnixMillis),
 ) -> rusqlite::Result<Vec<LinkChange>> {
     let mut purged = Vec::new();
     for (id, revision) in batch {
         if !work.seals.admit(work.connection, map, id)? {
             continue;
         }
-        let Some(before) = record::find(work.connection, id)? else {
+        let Some(stored) = record::find(work.connection, id)? else {
             continue;
         };
-        let link = &before.link;
-        let still_due = link.state == LinkState::Active
-            && link.revision == *revision
-            && link.expires_at.is_some_and(|at| at <= now);
-        if still_due {
-            purged.push(to_tombstone(work, &before, now)?);
+        let is_due = stored.link.ended_at(before).is_some_and(|at| at <= before);
+        if is_due && stored.link.revision == *revision {
+            purged.push(to_tombstone(work, &stored, now)?);
         }
     }
     Ok(purged)
@@ -157,7 +164,7 @@ pub(super) fn release(
         generations::remember(work.connection, released)?;
         remove.execute([row_id])?;
         spend::forget(work.connection, *row_id)?;
-        totals::add_in_state(work.counters, LinkState::Deleted, *origin, -1);
+        totals::add_in_state(work.counters, LinkState::Tombstone, *origin, -1);
         shards::count_released(connection, &released.id, *origin)?;
     }
     Ok(due.into_iter().map(|(released, _, _)| released).collect())
@@ -176,9 +183,17 @@ pub(super) fn keep_if<T>(
 }
 
 /// The link under `id` unless it is a tombstone or nobody's yet.
-fn find_live(connection: &Connection, id: &LinkId) -> rusqlite::Result<Option<StoredLink>> {
+fn find_kept(connection: &Connection, id: &LinkId) -> rusqlite::Result<Option<StoredLink>> {
     let found = record::find(connection, id)?;
-    Ok(found.filter(|stored| matches!(stored.link.state, LinkState::Active | LinkState::Disabled)))
+    Ok(found.filter(|stored| stored.link.state.is_kept()))
+}
+
+/// Moves the totals where a link was deleted or restored.
+fn count_change(work: &mut Work<'_>, before: &Link, after: &Link) {
+    if before.state != after.state {
+        totals::add_in_state(work.counters, before.state, before.origin, -1);
+        totals::add_in_state(work.counters, after.state, after.origin, 1);
+    }
 }
 
 /// Turns a link into its tombstone (L-3).
@@ -188,7 +203,7 @@ fn to_tombstone(
     now: UnixMillis,
 ) -> rusqlite::Result<LinkChange> {
     let tombstone = Link {
-        state: LinkState::Deleted,
+        state: LinkState::Tombstone,
         revision: before.link.revision.edited(),
         updated_at: now,
         title: None,
@@ -197,7 +212,6 @@ fn to_tombstone(
         ..before.link.clone()
     };
     record::replace(work.connection, before, &tombstone)?;
-    totals::add_in_state(work.counters, before.link.state, before.link.origin, -1);
-    totals::add_in_state(work.counters, LinkState::Deleted, before.link.origin, 1);
+    count_change(work, &before.link, &tombstone);
     Ok(LinkChange::of(&tombstone))
 }

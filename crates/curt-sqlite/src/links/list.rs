@@ -9,12 +9,14 @@
 
 use curt_core::limits::{PAGE_LINKS_MAX, PAGE_ROWS_SCANNED_MAX};
 use curt_core::ports::{ListPage, ListQuery};
-use curt_core::{LinkId, LinkState, OwnerId};
+use curt_core::{EffectiveState, LinkId, LinkState, OwnerId, UnixMillis};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 
 use super::page::{self, Position};
 use super::record::{self, SELECT, StoredLink};
+use super::spend;
+use crate::decode;
 
 pub(super) fn list(
     connection: &Connection,
@@ -101,7 +103,7 @@ fn fill(
     values: Vec<Value>,
     position_of: impl Fn(&Row<'_>) -> rusqlite::Result<String>,
 ) -> rusqlite::Result<ListPage> {
-    let wanted = Filter::of(query);
+    let wanted = Filter::of(connection, query);
     let limit = page_limit(query);
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
@@ -154,7 +156,7 @@ fn sorted_by_key(
     rising: bool,
     after: Option<LinkId>,
 ) -> rusqlite::Result<ListPage> {
-    let wanted = Filter::of(query);
+    let wanted = Filter::of(connection, query);
     let limit = page_limit(query);
     let mut statement = connection.prepare_cached(&format!(
         "{SELECT} INDEXED BY links_by_owner WHERE owner = ?1"
@@ -199,22 +201,18 @@ fn sorted_by_key(
 
 /// What a query asks of each row.
 struct Filter<'a> {
+    connection: &'a Connection,
     query: &'a ListQuery,
 }
 
 impl<'a> Filter<'a> {
-    fn of(query: &'a ListQuery) -> Self {
-        Self { query }
+    fn of(connection: &'a Connection, query: &'a ListQuery) -> Self {
+        Self { connection, query }
     }
 
     fn fits(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
         let query = self.query;
-        let state: u8 = row.get(4)?;
-        if !matches!(
-            LinkState::from_stored(state),
-            Some(LinkState::Active | LinkState::Disabled)
-        ) || query.state.is_some_and(|wanted| wanted as u8 != state)
-        {
+        if !self.is_in_state(row)? {
             return Ok(false);
         }
         let owner: i64 = row.get(3)?;
@@ -231,6 +229,30 @@ impl<'a> Filter<'a> {
                 .expires_before
                 .is_none_or(|before| expires_at.is_some_and(|at| at < before.0));
         Ok(fits && self.holds_text(row)? && self.holds_tags(row)?)
+    }
+
+    fn is_in_state(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
+        let query = self.query;
+        let stored = decode::number(row, 4, LinkState::from_stored)?;
+        let time = |column| {
+            row.get::<_, Option<i64>>(column)
+                .map(|at| at.map(UnixMillis))
+        };
+        let Some(state) = EffectiveState::at(query.now, stored, time(10)?, time(11)?) else {
+            return Ok(false);
+        };
+        let Some(wanted) = query.state else {
+            return Ok(state != EffectiveState::Deleted);
+        };
+        let limit: Option<i64> = row.get(12)?;
+        let state = match limit {
+            Some(most) if state.asks_clicks() => {
+                let spent = spend::spent_by(self.connection, row.get(record::ROW_ID)?)?;
+                state.with_clicks(Some(most.cast_unsigned()), spent)
+            }
+            _ => state,
+        };
+        Ok(state == wanted)
     }
 
     fn holds_text(&self, row: &Row<'_>) -> rusqlite::Result<bool> {

@@ -22,8 +22,7 @@ use curt_core::ports::{
     ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
-    ErrorKind, Link, LinkId, LinkState, OwnerId, PortError, PortResult, Revision, ShardMap,
-    UnixMillis,
+    ErrorKind, Link, LinkId, OwnerId, PortError, PortResult, Revision, ShardMap, UnixMillis,
 };
 
 use super::Sqlite;
@@ -95,8 +94,11 @@ impl LinkStore for SqliteLinks {
 
     async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
         const OP: &str = "update a link";
-        if !matches!(link.state, LinkState::Active | LinkState::Disabled) {
-            return Err(invalid(OP, "an edit can only enable or disable a link"));
+        if !link.state.is_kept() {
+            return Err(invalid(
+                OP,
+                "an edit cannot make a tombstone or a seeded row",
+            ));
         }
         let ids = vec![link.id.clone()];
         let update = move |work: &mut Work<'_>| change::update(work, &link, seen);
@@ -171,11 +173,11 @@ impl LinkIndex for SqliteLinks {
             .await
     }
 
-    async fn expired(&self, now: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
+    async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
         self.db
             .readers
-            .scan_in_background("find expired links", move |connection| {
-                change::expired(connection, now, limit)
+            .scan_in_background("find ended links", move |connection| {
+                change::ended(connection, before, limit)
             })
             .await
     }
@@ -183,13 +185,14 @@ impl LinkIndex for SqliteLinks {
     async fn purge(
         &self,
         batch: &[(LinkId, Revision)],
+        before: UnixMillis,
         now: UnixMillis,
     ) -> PortResult<Vec<LinkChange>> {
         let (batch, map) = (batch.to_vec(), Arc::clone(&self.map));
         self.db
             .writer
             .write("purge links", batch.len(), move |work| {
-                change::purge(work, &map, &batch, now)
+                change::purge(work, &map, &batch, (before, now))
             })
             .await
     }

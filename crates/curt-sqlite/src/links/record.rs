@@ -201,9 +201,9 @@ fn status_of(row: &Row<'_>) -> rusqlite::Result<RedirectStatus> {
 }
 
 fn bind(statement: &mut Statement<'_>, link: &Link, was_permanent: bool) -> rusqlite::Result<()> {
-    // A tombstone's time is in an index, so it is always written out.
-    let updated_at = (link.updated_at != link.created_at || link.state == LinkState::Deleted)
-        .then_some(link.updated_at.0);
+    // The time of a deletion is in an index, so it is always written out.
+    let updated_at =
+        (link.updated_at != link.created_at || !link.state.is_live()).then_some(link.updated_at.0);
     let status = (link.status != RedirectStatus::default()).then_some(link.status.code());
     statement.raw_bind_parameter(1, link.id.domain.0)?;
     statement.raw_bind_parameter(2, link.id.key.as_str())?;

@@ -49,7 +49,7 @@ fn count(connection: &Connection, shard: ShardId) -> rusqlite::Result<LinkCounts
         let origin = decode::number(row, 3, KeyOrigin::from_stored)?;
         match state {
             LinkState::Active | LinkState::Disabled => counts.live += 1,
-            LinkState::Deleted => {
+            LinkState::Tombstone | LinkState::Deleted | LinkState::DeletedDisabled => {
                 counts.deleted += 1;
                 counts.deleted_from_ledger += u64::from(origin == KeyOrigin::Ledger);
             }

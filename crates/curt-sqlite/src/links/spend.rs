@@ -48,7 +48,7 @@ pub(super) fn forget(connection: &Connection, row_id: i64) -> rusqlite::Result<(
         .map(drop)
 }
 
-fn spent_by(connection: &Connection, row_id: i64) -> rusqlite::Result<u64> {
+pub(super) fn spent_by(connection: &Connection, row_id: i64) -> rusqlite::Result<u64> {
     let spent: Option<i64> = connection
         .prepare_cached("SELECT spent FROM link_clicks WHERE link = ?1")?
         .query_row([row_id], |row| row.get(0))

@@ -42,7 +42,7 @@ pub(super) fn add_in_state(
     match state {
         LinkState::Active | LinkState::Disabled => counters.add(LIVE, count),
         LinkState::Seeded => counters.add(SEEDED, count),
-        LinkState::Deleted => {
+        LinkState::Tombstone | LinkState::Deleted | LinkState::DeletedDisabled => {
             counters.add(DELETED, count);
             if origin == KeyOrigin::Ledger {
                 counters.add(DELETED_FROM_LEDGER, count);

@@ -226,6 +226,7 @@ pub(crate) struct Links {
     pub(crate) target_bytes_max: u64,
     pub(crate) schemes: Vec<String>,
     pub(crate) default_expiry: String,
+    pub(crate) grace: String,
     pub(crate) default_status: u64,
     pub(crate) blocklist: String,
     pub(crate) blocklist_reload: String,

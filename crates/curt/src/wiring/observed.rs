@@ -122,8 +122,8 @@ observe!(LinkStore:
 
 observe!(LinkIndex:
     fn list(query: &ListQuery) -> ListPage = note;
-    fn expired(now: UnixMillis, limit: usize) -> Vec<(LinkId, Revision)> = note;
-    fn purge(batch: &[(LinkId, Revision)], now: UnixMillis) -> Vec<LinkChange> = note;
+    fn ended(before: UnixMillis, limit: usize) -> Vec<(LinkId, Revision)> = note;
+    fn purge(batch: &[(LinkId, Revision)], before: UnixMillis, now: UnixMillis) -> Vec<LinkChange> = note;
     fn release(before: UnixMillis, limit: usize) -> Vec<LinkChange> = note;
 );
 

@@ -3,6 +3,7 @@
 mod details;
 mod erase;
 mod feed;
+mod link_clicks;
 mod reports;
 mod single_clicks;
 

@@ -45,8 +45,8 @@ WITH refused AS MATERIALIZED (
                count(*) FILTER (WHERE origin = 1) AS ledger, count(*) FILTER (WHERE origin = 2) AS file,
                count(*) FILTER (WHERE origin = 3) AS claim, count(*) FILTER (WHERE origin = 4) AS id,
                count(*) FILTER (WHERE origin = 5) AS hash, count(*) FILTER (WHERE origin = 6) AS random,
-               count(*) FILTER (WHERE state < 2) AS live, count(*) FILTER (WHERE state = 2) AS deleted,
-               count(*) FILTER (WHERE state = 2 AND origin = 1) AS deleted_from_ledger
+               count(*) FILTER (WHERE state < 2) AS live, count(*) FILTER (WHERE state = 2 OR state > 3) AS deleted,
+               count(*) FILTER (WHERE (state = 2 OR state > 3) AND origin = 1) AS deleted_from_ledger
         FROM new
     ) AS n
     WHERE c.slot = pg_backend_pid() % 256 AND n.rows > 0

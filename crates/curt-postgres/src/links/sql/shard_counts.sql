@@ -12,8 +12,8 @@ SELECT coalesce(sum(count) FILTER (WHERE origin = 0 AND state IS DISTINCT FROM 3
        coalesce(sum(count) FILTER (WHERE origin = 5 AND state IS DISTINCT FROM 3), 0)::bigint AS created_hash,
        coalesce(sum(count) FILTER (WHERE origin = 6 AND state IS DISTINCT FROM 3), 0)::bigint AS created_random,
        coalesce(sum(count) FILTER (WHERE state < 2), 0)::bigint AS live,
-       coalesce(sum(count) FILTER (WHERE state = 2), 0)::bigint AS deleted,
-       coalesce(sum(count) FILTER (WHERE state = 2 AND origin = 1), 0)::bigint AS deleted_from_ledger,
+       coalesce(sum(count) FILTER (WHERE state = 2 OR state > 3), 0)::bigint AS deleted,
+       coalesce(sum(count) FILTER (WHERE (state = 2 OR state > 3) AND origin = 1), 0)::bigint AS deleted_from_ledger,
        coalesce(sum(count) FILTER (WHERE state IS NULL AND origin = 1), 0)::bigint AS released_from_ledger,
        coalesce(sum(count) FILTER (WHERE state = 3), 0)::bigint AS seeded
 FROM parts

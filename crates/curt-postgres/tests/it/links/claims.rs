@@ -109,5 +109,5 @@ async fn nothing_of_a_former_owner_is_left() {
     assert_eq!(links.get(&id("reused")).await.unwrap(), Some(want));
     let old = "select was_permanent, seed_bucket is null from links where key = 'reused'";
     assert_eq!(database.sql(old).unwrap(), "f|t");
-    assert_eq!(links.expired(NOW, 10).await.unwrap(), vec![]);
+    assert_eq!(links.ended(NOW, 10).await.unwrap(), vec![]);
 }

@@ -62,7 +62,7 @@ async fn a_standby_is_believed_when_it_has_applied_what_it_received_l2() {
     pair.standby().sql("select pg_wal_replay_resume()").unwrap();
     assert_eq!(state_of(&links, "kept").await, LinkState::Active);
     assert_eq!(state_of(&links, "late").await, LinkState::Active);
-    assert_eq!(state_of(&links, "deleted").await, LinkState::Deleted);
+    assert_eq!(state_of(&links, "deleted").await, LinkState::Tombstone);
     links.ping_reads().await.unwrap();
     // It may have been on its way.
     let missing = links.get(&id("never")).await.unwrap_err();

@@ -10,7 +10,8 @@ use curt_core::ports::{
     ListQuery, RequestToken,
 };
 use curt_core::{
-    DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, UnixMillis,
+    DomainId, EffectiveState, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus,
+    Revision, UnixMillis,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -171,21 +172,22 @@ impl History {
 
     async fn purge(&mut self) -> Result<()> {
         let now = self.now;
-        let expired = |mut batch: Vec<(LinkId, Revision)>| {
+        let before = now.minus(Duration::from_secs(self.random.random_range(0..20_000)));
+        let ended = |mut batch: Vec<(LinkId, Revision)>| {
             batch.sort();
             batch
         };
         let mut batch = both!(
             self,
-            "expired".to_owned(),
-            |store| store.expired(now, 1_000),
-            expired
+            format!("ended at {before}"),
+            |store| store.ended(before, 1_000),
+            ended
         );
         let id = self.any_id();
         let seen = self.seen(&id).await?;
         batch.push((id, seen));
         let what = format!("purge {batch:?}");
-        both!(self, what, |store| store.purge(&batch, now), sorted);
+        both!(self, what, |store| store.purge(&batch, before, now), sorted);
         Ok(())
     }
 
@@ -271,7 +273,14 @@ impl History {
             target: target(self.one_of(&["https://a.example/", "https://B.example/x%25_"])),
             owner: OwnerId(self.random.random_range(0..3)),
             made_with: self.one_of(&[None, Some(ApiKeyNumber(1)), Some(ApiKeyNumber(9))]),
-            state: self.one_of(&[LinkState::Active, LinkState::Active, LinkState::Disabled]),
+            state: self.one_of(&[
+                LinkState::Active,
+                LinkState::Active,
+                LinkState::Disabled,
+                LinkState::Deleted,
+                LinkState::DeletedDisabled,
+            ]),
+            valid_since: self.random.random_bool(0.2).then_some(soon),
             origin: self.one_of(&KeyOrigin::ALL),
             status: self.one_of(&RedirectStatus::ALL),
             created_at: self.now,
@@ -292,7 +301,9 @@ impl History {
         let random = &mut self.random;
         let mut query = ListQuery {
             owner: some(random).then(|| OwnerId(random.random_range(0..3))),
-            state: some(random).then_some(LinkState::Active),
+            state: some(random)
+                .then(|| EffectiveState::ALL[random.random_range(0..EffectiveState::ALL.len())]),
+            now: self.now,
             created_from: some(random).then(|| past(random, self.now)),
             created_before: some(random).then(|| past(random, self.now)),
             expires_before: some(random).then_some(self.now),

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use curt_core::account::ApiKeyNumber;
-use curt_core::ports::{ChangeReply, ListQuery};
-use curt_core::{KeyOrigin, Link, LinkState, OwnerId, Revision};
+use curt_core::ports::{ChangeReply, ListQuery, SpendReply};
+use curt_core::{ErrorKind, KeyOrigin, Link, LinkState, OwnerId, Revision};
 
 use super::{Port, add, changed, stored};
 use crate::conformance::{RACERS, race, same};
@@ -192,6 +192,80 @@ pub async fn one_racing_update_wins(store: Port) -> Result<()> {
     )
 }
 
+/// Every field is there again, and the totals are as before.
+pub async fn a_deleted_link_is_kept_and_restored(store: Port) -> Result<()> {
+    for (key, live, gone) in [
+        ("active", LinkState::Active, LinkState::Deleted),
+        ("disabled", LinkState::Disabled, LinkState::DeletedDisabled),
+    ] {
+        let full = Link {
+            state: live,
+            ..full_link(key)
+        };
+        add(&store, [full.clone()]).await?;
+        let before = store.counts().await?;
+        let deleted = Link {
+            state: gone,
+            updated_at: later(7),
+            ..full.clone()
+        };
+        let got = store.update_at(deleted.clone(), full.revision).await?;
+        let want = Link {
+            revision: full.revision.edited(),
+            ..deleted
+        };
+        same("deleted", changed(&store, got).await?, want.clone())?;
+        same("as stored", stored(&store, &id(key)).await?, want.clone())?;
+        let counts = store.counts().await?;
+        same("live", counts.live + 1, before.live)?;
+        same("counted as deleted", counts.deleted, before.deleted + 1)?;
+        let taken = store.insert(vec![link(key)]).await?;
+        same("the key is not free", taken, vec![false])?;
+
+        let back = Link {
+            state: gone.restored(),
+            updated_at: later(8),
+            ..want.clone()
+        };
+        let got = store.update_at(back, want.revision).await?;
+        let want = Link {
+            updated_at: later(8),
+            revision: want.revision.edited(),
+            ..full
+        };
+        same("restored", changed(&store, got).await?, want)?;
+        same("the totals", store.counts().await?, before)?;
+    }
+    Ok(())
+}
+
+pub async fn a_deleted_link_grants_no_click_l2(store: Port) -> Result<()> {
+    let limited = Link {
+        max_clicks: Some(5),
+        ..link("a")
+    };
+    add(&store, [limited.clone()]).await?;
+    let deleted = Link {
+        state: LinkState::Deleted,
+        ..limited
+    };
+    let deleted = changed(&store, store.update_at(deleted, Revision::FIRST).await?).await?;
+    let got = store.spend_click(&id("a"), deleted.revision).await?;
+    same("no click", got, SpendReply::Stale)?;
+    same("none taken", store.clicks_spent(&id("a")).await?, 0)
+}
+
+pub async fn an_update_makes_no_tombstone(store: Port) -> Result<()> {
+    add(&store, [link("a")]).await?;
+    for state in [LinkState::Tombstone, LinkState::Seeded] {
+        let edit = Link { state, ..link("a") };
+        let refused = store.update_at(edit, Revision::FIRST).await;
+        let kind = refused.err().map(|error| error.kind);
+        same("refused", kind, Some(ErrorKind::Invalid))?;
+    }
+    same("unchanged", stored(&store, &id("a")).await?, link("a"))
+}
+
 pub async fn a_deletion_leaves_a_tombstone_l3(store: Port) -> Result<()> {
     let full = Link {
         state: LinkState::Active,
@@ -199,7 +273,7 @@ pub async fn a_deletion_leaves_a_tombstone_l3(store: Port) -> Result<()> {
     };
     add(&store, [full.clone(), link("b")]).await?;
     let want = Link {
-        state: LinkState::Deleted,
+        state: LinkState::Tombstone,
         revision: full.revision.edited(),
         updated_at: later(5),
         title: None,
@@ -226,7 +300,7 @@ pub async fn a_deletion_of_another_revision_is_stale(store: Port) -> Result<()> 
         store.delete_at(&id("a"), Revision::FIRST, NOW).await?,
     )
     .await?;
-    same("at that revision", got.state, LinkState::Deleted)?;
+    same("at that revision", got.state, LinkState::Tombstone)?;
     same("its owner", got.owner, OWNER)
 }
 

@@ -54,7 +54,7 @@ pub async fn a_seed_is_nobodys(store: Seeded) -> Result<()> {
     same("K-1: taken", insert, vec![false])?;
     let listed = store.list(&super::list::query()).await?;
     same("not listed", listed.links, vec![])?;
-    same("not expired", store.expired(later(9), 9).await?, vec![])?;
+    same("not expired", store.ended(later(9), 9).await?, vec![])?;
     same("not released", store.release(later(9), 9).await?, vec![])?;
     same("still a seed", store.counts().await?.seeded, 1)
 }
@@ -166,7 +166,7 @@ pub async fn racing_claims_never_share_a_seed_k1(store: Seeded) -> Result<()> {
     let counts = store.counts().await?;
     same("seeds left", counts.seeded, 0)?;
     same("live", counts.live, SEEDS as u64)?;
-    same("expired", store.expired(NOW, 1).await?, vec![])
+    same("expired", store.ended(NOW, 1).await?, vec![])
 }
 
 pub async fn a_seed_of_a_released_key_is_claimed_with_the_next_generation(

@@ -59,7 +59,9 @@ pub async fn counts_follow_every_write_k2(store: Port) -> Result<()> {
     (want.live, want.deleted, want.deleted_from_ledger) = (3, 2, 1);
     expect_counts(&store, "deletions", &want).await?;
 
-    store.purge(&[(id("e"), Revision::FIRST)], later(1)).await?;
+    store
+        .purge(&[(id("e"), Revision::FIRST)], later(1), later(1))
+        .await?;
     (want.live, want.deleted, want.deleted_from_ledger) = (2, 3, 2);
     expect_counts(&store, "a purge", &want).await?;
 

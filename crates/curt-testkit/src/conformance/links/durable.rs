@@ -21,14 +21,14 @@ pub async fn survives_reopening_l1(
     let counts = totals(store.counts().await?);
     let spent = store.clicks_spent(&id("limited")).await?;
     same("spent", spent, 1)?;
-    let expired = store.expired(later(9), 10).await?;
+    let expired = store.ended(later(9), 10).await?;
     drop(store);
 
     let store = open(folder).await;
     same("links", read_all(&store, &ids).await?, links)?;
     same("counts", totals(store.counts().await?), counts)?;
     same("spent", store.clicks_spent(&id("limited")).await?, spent)?;
-    same("expired", store.expired(later(9), 10).await?, expired)?;
+    same("expired", store.ended(later(9), 10).await?, expired)?;
     let got = store.begin(&idempotent("o", 1), &plan(2, &["x"])).await?;
     let want = BeginReply::Resumed(plan(1, &["planned"]));
     same("the record of an idempotent request", got, want)?;
@@ -74,8 +74,8 @@ async fn write_in_every_way(store: &Seeded) -> Result<Vec<LinkId>> {
     changed(store, store.delete(&id("released"), NOW).await?).await?;
     store.release(NOW, 10).await?;
     changed(store, store.delete(&id("deleted"), later(1)).await?).await?;
-    let expired = store.expired(later(1), 10).await?;
-    store.purge(&expired, later(5)).await?;
+    let expired = store.ended(later(1), 10).await?;
+    store.purge(&expired, later(5), later(5)).await?;
     store.seed(&[id("seed1"), id("seed2")]).await?;
     let claimed = store.claim(vec![link("wish")]).await?;
     let mut ids: Vec<LinkId> = keys.map(id).to_vec();

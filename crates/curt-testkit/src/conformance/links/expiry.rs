@@ -27,7 +27,7 @@ pub async fn expired_links_come_oldest_first(store: Port) -> Result<()> {
         link("never"),
     ];
     add(&store, links).await?;
-    let expired = store.expired(later(20), 10).await?;
+    let expired = store.ended(later(20), 10).await?;
     same(
         "at or before",
         names(&expired),
@@ -35,7 +35,7 @@ pub async fn expired_links_come_oldest_first(store: Port) -> Result<()> {
     )?;
     let revisions = expired.iter().all(|(_, seen)| *seen == Revision::FIRST);
     ensure!(revisions, "with their revisions");
-    let two = store.expired(later(20), 2).await?;
+    let two = store.ended(later(20), 2).await?;
     same(
         "at most the limit",
         names(&two),
@@ -43,10 +43,10 @@ pub async fn expired_links_come_oldest_first(store: Port) -> Result<()> {
     )?;
     same(
         "none that early",
-        store.expired(UnixMillis(-2), 9).await?,
+        store.ended(UnixMillis(-2), 9).await?,
         vec![],
     )?;
-    same("all", store.expired(UnixMillis::MAX, 9).await?.len(), 4)
+    same("all", store.ended(UnixMillis::MAX, 9).await?.len(), 4)
 }
 
 pub async fn only_active_links_expire(store: Port) -> Result<()> {
@@ -67,12 +67,62 @@ pub async fn only_active_links_expire(store: Port) -> Result<()> {
             .await?,
     )
     .await?;
-    same("expired", store.expired(later(8), 10).await?, vec![])?;
+    same("expired", store.ended(later(8), 10).await?, vec![])?;
     same(
         "moved on",
-        names(&store.expired(later(9), 10).await?),
+        names(&store.ended(later(9), 10).await?),
         vec!["moved".into()],
     )
+}
+
+/// Whatever their expiry says, and until they are restored.
+pub async fn deleted_links_end_by_their_deletion(store: Port) -> Result<()> {
+    let deleted = |key, state, at, expires_at| Link {
+        state,
+        updated_at: at,
+        expires_at,
+        ..full_link(key)
+    };
+    use LinkState::{Deleted, DeletedDisabled};
+    let links = [
+        deleted("third", Deleted, later(30), Some(NOW)),
+        deleted("first", DeletedDisabled, later(10), None),
+        deleted("restored", Deleted, later(10), Some(later(99))),
+        expiring("second", later(20)),
+    ];
+    add(&store, links).await?;
+    let restored = stored(&store, &id("restored")).await?;
+    let back = Link {
+        state: LinkState::Active,
+        ..restored.clone()
+    };
+    changed(&store, store.update_at(back, restored.revision).await?).await?;
+
+    let due = async |at| Ok::<_, anyhow::Error>(names(&store.ended(at, 9).await?));
+    same("none yet", due(later(9)).await?, vec![])?;
+    let want: Vec<String> = ["first", "second", "third"].map(Into::into).into();
+    same("oldest first", due(later(30)).await?, want.clone())?;
+    let two = names(&store.ended(later(30), 2).await?);
+    same("at most the limit", two, want[..2].to_vec())?;
+
+    let mut batch = store.ended(later(30), 9).await?;
+    batch.push((id("restored"), restored.revision));
+    batch.push((id("restored"), restored.revision.edited()));
+    let purged = store.purge(&batch, later(20), later(40)).await?;
+    same(
+        "only what ended by then",
+        sorted_ids(purged),
+        vec![id("first"), id("second")],
+    )?;
+    let tombstone = stored(&store, &id("first")).await?;
+    same("a tombstone", tombstone.state, LinkState::Tombstone)?;
+    same("of then", tombstone.updated_at, later(40))?;
+    same("without a title", tombstone.title, None)?;
+    let third = stored(&store, &id("third")).await?;
+    same("kept", third.title, full_link("third").title)?;
+    same("totals", store.counts().await?.deleted, 3)?;
+    let released = store.release(later(39), 9).await?;
+    same("the quarantine begins with the purge", released, vec![])
 }
 
 pub async fn a_purge_leaves_tombstones_l3(store: Port) -> Result<()> {
@@ -82,11 +132,11 @@ pub async fn a_purge_leaves_tombstones_l3(store: Port) -> Result<()> {
         ..full_link("full")
     };
     add(&store, [full.clone(), expiring("b", NOW)]).await?;
-    let batch = store.expired(later(1), 10).await?;
-    let purged = store.purge(&batch, later(1)).await?;
+    let batch = store.ended(later(1), 10).await?;
+    let purged = store.purge(&batch, later(1), later(1)).await?;
     same("purged", sorted_ids(purged), vec![id("b"), id("full")])?;
     let want = Link {
-        state: LinkState::Deleted,
+        state: LinkState::Tombstone,
         revision: full.revision.edited(),
         updated_at: later(1),
         title: None,
@@ -95,15 +145,19 @@ pub async fn a_purge_leaves_tombstones_l3(store: Port) -> Result<()> {
         ..full
     };
     same("a tombstone", stored(&store, &id("full")).await?, want)?;
-    same("called twice", store.purge(&batch, later(1)).await?, vec![])?;
-    same("nothing left", store.expired(later(1), 10).await?, vec![])
+    same(
+        "called twice",
+        store.purge(&batch, later(1), later(1)).await?,
+        vec![],
+    )?;
+    same("nothing left", store.ended(later(1), 10).await?, vec![])
 }
 
 pub async fn a_purge_checks_again(store: Port) -> Result<()> {
     let keys = ["edited", "prolonged", "disabled", "deleted", "ripe"];
     add(&store, keys.map(|key| expiring(key, NOW))).await?;
     add(&store, [expiring("unripe", later(2)), link("never")]).await?;
-    let mut batch = store.expired(NOW, 10).await?;
+    let mut batch = store.ended(NOW, 10).await?;
     same("expired", batch.len(), keys.len())?;
     batch.push((id("unripe"), Revision::FIRST));
     batch.push((id("never"), Revision::FIRST));
@@ -118,7 +172,7 @@ pub async fn a_purge_checks_again(store: Port) -> Result<()> {
     };
     changed(&store, update(disabled).await?).await?;
     changed(&store, store.delete(&id("deleted"), NOW).await?).await?;
-    let purged = store.purge(&batch, later(1)).await?;
+    let purged = store.purge(&batch, later(1), later(1)).await?;
     same("purged", sorted_ids(purged), vec![id("ripe")])?;
     for key in ["edited", "prolonged", "unripe", "never"] {
         same(
@@ -128,20 +182,24 @@ pub async fn a_purge_checks_again(store: Port) -> Result<()> {
         )?;
     }
     let at_now = Revision::FIRST.edited();
-    let again = store.purge(&[(id("disabled"), at_now)], later(1)).await?;
+    let again = store
+        .purge(&[(id("disabled"), at_now)], later(1), later(1))
+        .await?;
     same("a disabled one at its revision", again, vec![])?;
-    let again = store.purge(&[(id("edited"), at_now)], later(1)).await?;
+    let again = store
+        .purge(&[(id("edited"), at_now)], later(1), later(1))
+        .await?;
     same("an edited one", sorted_ids(again), vec![id("edited")])
 }
 
 pub async fn racing_purges_change_each_link_once(store: Port) -> Result<()> {
     const LINKS: usize = 200;
     add(&store, (0..LINKS).map(|n| expiring(&format!("k{n}"), NOW))).await?;
-    let batch = store.expired(NOW, LINKS).await?;
+    let batch = store.ended(NOW, LINKS).await?;
     let purged = race(8, |_| {
         let store = Arc::clone(&store);
         let batch = batch.clone();
-        async move { store.purge(&batch, NOW).await }
+        async move { store.purge(&batch, NOW, NOW).await }
     })
     .await?;
     let mut ids = sorted_ids(purged.into_iter().flatten().collect());
@@ -170,7 +228,7 @@ pub async fn a_release_waits_for_the_quarantine_l3(store: Port) -> Result<()> {
     add_tombstones(&store, tombstones).await?;
     add(&store, [expiring("purged", later(1)), link("live")]).await?;
     store
-        .purge(&[(id("purged"), Revision::FIRST)], later(2))
+        .purge(&[(id("purged"), Revision::FIRST)], later(2), later(2))
         .await?;
     let mut got = store.release(later(5), 10).await?;
     got.sort();
@@ -289,7 +347,7 @@ pub async fn a_release_keeps_what_must_not_return_l3(store: Port) -> Result<()> 
         same(
             key,
             stored(&store, &id(key)).await?.state,
-            LinkState::Deleted,
+            LinkState::Tombstone,
         )?;
     }
     let counts = LinkCounts {
@@ -318,8 +376,8 @@ pub async fn a_release_stops_at_its_limit(store: Port) -> Result<()> {
 pub async fn racing_releases_are_disjoint(store: Port) -> Result<()> {
     const LINKS: usize = 100;
     add(&store, (0..LINKS).map(|n| expiring(&format!("k{n}"), NOW))).await?;
-    let batch = store.expired(NOW, LINKS).await?;
-    store.purge(&batch, NOW).await?;
+    let batch = store.ended(NOW, LINKS).await?;
+    store.purge(&batch, NOW, NOW).await?;
     let released = race(8, |_| {
         let store = Arc::clone(&store);
         async move { store.release(NOW, 30).await }

@@ -1,13 +1,13 @@
 use anyhow::Result;
 use curt_core::ports::ListQuery;
-use curt_core::{Link, LinkState, OwnerId, Revision, UnixMillis};
+use curt_core::{EffectiveState, Link, LinkState, OwnerId, Revision, UnixMillis};
 
 use super::list::{ORDERS, found, keys, query};
 use super::{Port, add, changed};
 use crate::conformance::{HOSTILE_TEXTS, same};
 use crate::sample::{NOW, OWNER, SampleWrites, id, later, link, target};
 
-pub async fn filters_by_state_and_time(store: Port) -> Result<()> {
+pub async fn filters_by_time(store: Port) -> Result<()> {
     let made = |key, at, state, expires_at| Link {
         created_at: UnixMillis(at),
         state,
@@ -28,8 +28,6 @@ pub async fn filters_by_state_and_time(store: Port) -> Result<()> {
         let got = found(&store, query.clone()).await?;
         same(&format!("{query:?}"), got, keys(want))
     };
-    find(&|query| query.state = Some(Active), &["a", "c", "d"]).await?;
-    find(&|query| query.state = Some(Disabled), &["b"]).await?;
     let at = |time| Some(UnixMillis(time));
     find(&|query| query.created_from = at(0), &["b", "c", "d"]).await?;
     find(&|query| query.created_before = at(10), &["a", "b"]).await?;
@@ -44,6 +42,63 @@ pub async fn filters_by_state_and_time(store: Port) -> Result<()> {
     )
     .await?;
     find(&|query| query.expires_before = at(-6), &[]).await
+}
+
+/// Every link in every list, by whatever order or owner, and in one state only.
+pub async fn filters_by_effective_state(store: Port) -> Result<()> {
+    use EffectiveState::{Active, Deleted, Disabled, Exhausted, Expired, Scheduled};
+    use LinkState as S;
+    let made = |key, state, expires_at, valid_since, max_clicks| Link {
+        state,
+        expires_at,
+        valid_since,
+        max_clicks,
+        ..link(key)
+    };
+    let (past, soon) = (Some(NOW), Some(later(9)));
+    let links = [
+        made("a", S::Active, soon, past, Some(2)),
+        made("b", S::Active, None, None, None),
+        made("c", S::Active, soon, Some(later(8)), None),
+        made("d", S::Active, None, None, Some(1)),
+        made("e", S::Active, None, soon, Some(0)),
+        made("f", S::Active, past, None, None),
+        made("g", S::Active, past, past, Some(0)),
+        made("h", S::Disabled, past, None, Some(0)),
+        made("i", S::Deleted, past, None, None),
+        made("j", S::DeletedDisabled, None, None, None),
+        made("k", S::Tombstone, None, None, None),
+    ];
+    add(&store, links).await?;
+    for key in ["a", "d"] {
+        store.spend_click(&id(key), Revision::FIRST).await?;
+    }
+    let wanted: [(Option<EffectiveState>, &[&str]); 7] = [
+        (None, &["a", "b", "c", "d", "e", "f", "g", "h"]),
+        (Some(Active), &["a", "b"]),
+        (Some(Scheduled), &["c"]),
+        (Some(Exhausted), &["d", "e"]),
+        (Some(Expired), &["f", "g"]),
+        (Some(Disabled), &["h"]),
+        (Some(Deleted), &["i", "j"]),
+    ];
+    for order in ORDERS {
+        for owner in [None, Some(OWNER)] {
+            for (state, want) in wanted {
+                let query = ListQuery {
+                    state,
+                    owner,
+                    order,
+                    now: later(1),
+                    limit: 1,
+                    ..query()
+                };
+                let got = found(&store, query.clone()).await?;
+                same(&format!("{query:?}"), got, keys(want))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 pub async fn filters_by_tags(store: Port) -> Result<()> {
@@ -159,7 +214,7 @@ pub async fn filters_meet(store: Port) -> Result<()> {
         owner: Some(OwnerId(1)),
         search: Some("SHARED".into()),
         tags: vec!["x".into()],
-        state: Some(LinkState::Active),
+        state: Some(EffectiveState::Active),
         created_from: Some(later(1)),
         created_before: Some(later(5)),
         limit: 1,

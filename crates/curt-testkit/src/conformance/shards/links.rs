@@ -175,9 +175,9 @@ pub async fn work_in_the_background_passes_over_a_sealed_shard_l4(node: Port) ->
     let keys = |changes: Vec<LinkChange>| -> Vec<LinkId> {
         changes.into_iter().map(|change| change.id).collect()
     };
-    let purged = keys(before.purge(&batch, later(1)).await?);
+    let purged = keys(before.purge(&batch, later(1), later(1)).await?);
     same("purged by the old map", purged, vec![id(&expired[1])])?;
-    let purged = keys(after.purge(&batch, later(1)).await?);
+    let purged = keys(after.purge(&batch, later(1), later(1)).await?);
     same("purged by the new map", purged, vec![id(&expired[0])])?;
 
     let released = keys(before.release(NOW, 1).await?);

@@ -14,6 +14,7 @@ use self::erase_clicks::EraseClicks;
 use self::fields::Fields;
 use self::input::parse_key;
 use super::client::{Client, ServerArgs};
+use super::time::{self, Moment};
 use crate::exit_code::{CommandError, ExitReason};
 
 /// Make, find, change and delete links on a running server
@@ -71,7 +72,7 @@ enum Action {
         #[command(flatten)]
         fields: Box<Fields>,
     },
-    /// Delete a link; its key is not given away again
+    /// Delete a link; it can be restored for a time, and its key is not given away again
     #[command(after_help = "Example:\n  curt link rm plan")]
     Rm {
         /// The link's key or short URL
@@ -122,6 +123,16 @@ enum Action {
         #[arg(value_parser = parse_key)]
         key: String,
     },
+    /// Make a deleted or expired link redirect again
+    #[command(after_help = "Example:\n  curt link restore plan --expires never")]
+    Restore {
+        /// The link's key or short URL
+        #[arg(value_parser = parse_key)]
+        key: String,
+        /// When the link ends: 7d, 2027-01-31 or never; as before unless that is over
+        #[arg(long, value_name = "TIME", value_parser = time::parse_end)]
+        expires: Option<Moment>,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -132,13 +143,13 @@ struct List {
     /// Only links with this tag; may be given many times
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Only links in this state, such as active or disabled
+    /// Only links in this state: active, scheduled, exhausted, expired, disabled or deleted; all but deleted ones otherwise
     #[arg(long)]
     state: Option<String>,
     /// Whose links: a user's id, or all; for administrators
     #[arg(long)]
     owner: Option<String>,
-    /// newest, oldest, key or -key
+    /// newest, oldest, key, -key or clicks
     #[arg(long, allow_hyphen_values = true)]
     order: Option<String>,
     /// How many at most
@@ -155,7 +166,7 @@ impl List {
         for (name, value) in [
             ("search", self.search),
             ("state", self.state),
-            ("owner", self.owner),
+            ("owner_id", self.owner),
             ("order", self.order),
             ("cursor", self.cursor),
         ] {
@@ -186,6 +197,13 @@ impl LinkCommand {
                 target,
                 fields,
             } => edit(&client, &key, target, *fields)?,
+            Action::Restore { key, expires } => {
+                let body = match expires {
+                    Some(expires) => json!({ "expires_at": Value::from(expires) }),
+                    None => json!({}),
+                };
+                client.post(&["links", &key, "restore"], &body)?
+            }
             Action::Rm { key } => {
                 client.delete(&["links", &key])?;
                 json!({ "deleted": key })

@@ -90,11 +90,13 @@ impl Config {
             accounts::scans(&raw.limits, &store)?,
         )?;
         let click_rules = clicks::rules(&raw.clicks)?;
+        let grace = at("links.grace", units::duration(&raw.links.grace))?;
         Ok(Self {
             admin_listen: server::admin_listen(&raw.server, http.server.listen)?,
             api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,
             huge_pages: raw.server.huge_pages,
             cache: ResolverSettings {
+                grace,
                 hides_private: http.redirect.private_denied == PrivateDenied::Hidden,
                 ..cache(&raw.cache, &store)?
             },
@@ -106,11 +108,17 @@ impl Config {
             )?,
             click_rules,
             store,
-            links: links(&raw.links, &raw.server, &keys)?,
+            links: LinkSettings {
+                grace,
+                ..links(&raw.links, &raw.server, &keys)?
+            },
             blocklist: blocklist(&raw.links)?,
             accounts: accounts::resolve(&raw.accounts)?,
             limits: accounts::limits(&raw.limits)?,
-            purge: purge(&raw.purge)?,
+            purge: PurgeSettings {
+                grace,
+                ..purge(&raw.purge)?
+            },
             clock_guard: ClockGuardSettings {
                 jump_max: positive("purge.clock_jump_max", &raw.purge.clock_jump_max)?,
                 settle: at(
@@ -293,6 +301,7 @@ fn purge(raw: &raw::Purge) -> Result<PurgeSettings, ConfigError> {
             .unwrap_or(u32::MAX),
         recycle: raw.recycle,
         quarantine: at("purge.quarantine", units::duration(&raw.quarantine))?,
+        ..PurgeSettings::default()
     })
 }
 
