@@ -146,6 +146,7 @@ fn a_link_begins_at_the_instant_that_was_said() {
 fn expired_links_are_purged_on_access_and_by_the_clock() {
     for (on_access, scheduled, how) in [(true, false, "access"), (false, true, "schedule")] {
         let site = Site::start(&[
+            "links.grace=0s",
             "purge.every=200ms",
             &format!("purge.on_access={on_access}"),
             &format!("purge.scheduled={scheduled}"),
@@ -178,12 +179,36 @@ fn expired_links_are_purged_on_access_and_by_the_clock() {
     }
 }
 
+/// With the default settings, and a purge that would take what it may.
+#[test]
+fn an_expired_link_stays_for_its_owner_and_is_renewed() {
+    let site = Site::start(&["purge.every=100ms"]);
+    let mut api = site.api();
+    let ends = in_millis(ahead()).to_string();
+    let key = &keys_of(&mut api, 1, &ends)[0];
+    eventually(Duration::from_secs(10), || match status(&mut api, key) {
+        410 => Ok(()),
+        status => Err(format!("{status}")),
+    });
+    // Some rounds of the purge, by the clock and on access.
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(status(&mut api, key), 410);
+    }
+    let shown = api.get(&format!("/api/v1/links/{key}")).unwrap();
+    assert_eq!(shown.json()["state"], "expired", "{}", shown.text());
+    let renewed = api.edit(key, &json!({ "expires_at": null })).unwrap();
+    assert_eq!(renewed.json()["state"], "active", "{}", renewed.text());
+    assert_eq!(status(&mut api, key), 302);
+}
+
 #[test]
 fn a_purged_key_comes_back_only_when_recycling_is_on_l3() {
     for recycle in [false, true] {
         let site = Site::start(&[
             &format!("purge.recycle={recycle}"),
             "purge.quarantine=1s",
+            "links.grace=0s",
             "purge.every=200ms",
             // A key comes back when its batch is used up: these are batches of one.
             "keys.pool.batch=1",

@@ -17,6 +17,7 @@ const SETTINGS: &[&str] = &[
     "keys.strategy=hash",
     "purge.recycle=true",
     "purge.quarantine=0s",
+    "links.grace=0s",
     "purge.every=100ms",
     "limits.misses_per_address=",
 ];

@@ -66,6 +66,14 @@ fn links_can_be_managed_from_the_command_line() {
     assert_eq!(followed.header("location"), Some("https://example.com/new"));
     printed(&run(&["rm", "plan"]));
     assert_eq!(site.api().follow("plan").unwrap().status, 410);
+    assert!(!printed(&run(&["list"])).contains("/plan"));
+    assert!(printed(&run(&["list", "--state", "deleted"])).contains("/plan"));
+    let restored = printed(&run(&["restore", "plan", "--expires", "2030-01-31"]));
+    assert!(
+        restored.contains("active") && restored.contains("2030-01-31"),
+        "{restored}"
+    );
+    assert_eq!(site.api().follow("plan").unwrap().status, 302);
 }
 
 #[test]
