@@ -13,11 +13,11 @@ use curt_core::{ClickSubject, Day, LinkId, PortResult, UnixMillis};
 use super::Reports;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-/// Clicks that are counted later than this, from a spool that was away, show within [`SETTLED_TTL`].
-const SETTLES_AFTER: Duration = DAY.saturating_mul(2);
-const SETTLED_TTL: Duration = Duration::from_secs(3_600);
+/// Clicks that are counted later than this, from a spool that was away, show within [`OLDER_TTL`].
+const OLDER_AFTER: Duration = DAY.saturating_mul(2);
+const OLDER_TTL: Duration = Duration::from_secs(3_600);
 /// Links whose older clicks are remembered; about a hundred bytes each.
-const SETTLED_LINKS_MAX: usize = 20_000;
+const OLDER_LINKS_MAX: usize = 20_000;
 
 /// A link whose clicks are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,30 +30,30 @@ pub struct CountedLink {
 
 /// What is remembered of the older clicks of links.
 #[derive(Debug, Default)]
-pub(super) struct SettledClicks(Mutex<HashMap<(LinkId, u32), Settled>>);
+pub(super) struct OlderClicks(Mutex<HashMap<(LinkId, u32), OlderCount>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Settled {
+struct OlderCount {
     before: UnixMillis,
     human: u64,
     read_at: UnixMillis,
 }
 
-impl SettledClicks {
-    fn get(&self, link: &CountedLink, now: UnixMillis) -> Option<Settled> {
+impl OlderClicks {
+    fn get(&self, link: &CountedLink, now: UnixMillis) -> Option<OlderCount> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let settled = known.get(&(link.id.clone(), link.generation))?;
-        let is_fresh = settled.read_at <= now && now.since(settled.read_at) < SETTLED_TTL;
-        is_fresh.then_some(*settled)
+        let older = known.get(&(link.id.clone(), link.generation))?;
+        let is_fresh = older.read_at <= now && now.since(older.read_at) < OLDER_TTL;
+        is_fresh.then_some(*older)
     }
 
-    fn put(&self, link: &CountedLink, settled: Settled) {
+    fn put(&self, link: &CountedLink, older: OlderCount) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Seldom, and cheaper than to know which are oldest: the next lists read them again.
-        if known.len() >= SETTLED_LINKS_MAX {
+        if known.len() >= OLDER_LINKS_MAX {
             known.clear();
         }
-        known.insert((link.id.clone(), link.generation), settled);
+        known.insert((link.id.clone(), link.generation), older);
     }
 }
 
@@ -67,33 +67,33 @@ impl Reports {
     ) -> PortResult<Vec<u64>> {
         let mut clicks = Vec::with_capacity(links.len());
         for link in links {
-            let settled = self.settled_clicks(link, now).await?;
-            let recent = self.human_clicks(link, settled.before, UnixMillis::MAX);
-            clicks.push(settled.human.saturating_add(recent.await?));
+            let older = self.older_clicks(link, now).await?;
+            let recent = self.human_clicks(link, older.before, UnixMillis::MAX);
+            clicks.push(older.human.saturating_add(recent.await?));
         }
         Ok(clicks)
     }
 
-    async fn settled_clicks(&self, link: &CountedLink, now: UnixMillis) -> PortResult<Settled> {
+    async fn older_clicks(&self, link: &CountedLink, now: UnixMillis) -> PortResult<OlderCount> {
         let first = link.created_at.minus(DAY);
-        let before = Day::of(now.minus(SETTLES_AFTER)).start();
+        let before = Day::of(now.minus(OLDER_AFTER)).start();
         if before <= first {
-            return Ok(Settled {
+            return Ok(OlderCount {
                 before: first,
                 human: 0,
                 read_at: now,
             });
         }
-        if let Some(known) = self.settled.get(link, now) {
+        if let Some(known) = self.older.get(link, now) {
             return Ok(known);
         }
-        let settled = Settled {
+        let older = OlderCount {
             before,
             human: self.human_clicks(link, first, before).await?,
             read_at: now,
         };
-        self.settled.put(link, settled);
-        Ok(settled)
+        self.older.put(link, older);
+        Ok(older)
     }
 
     async fn human_clicks(

@@ -25,7 +25,7 @@ pub use ranking::{RankingQuery, RankingReport};
 pub use series::{Counts, Point};
 
 use calendar::Calendar;
-use link_clicks::SettledClicks;
+use link_clicks::OlderClicks;
 
 /// Reads reports. Who may see which subject is the caller's to decide.
 pub struct Reports {
@@ -34,7 +34,7 @@ pub struct Reports {
     lag: ReportLag,
     /// Settings that name no file, by the dimension that needs it.
     missing_files: Vec<(Dimension, &'static str)>,
-    settled: SettledClicks,
+    older: OlderClicks,
 }
 
 /// A subject's numbers over a range.
@@ -67,7 +67,7 @@ impl Reports {
             clicks_kept,
             lag: ReportLag::default(),
             missing_files: Vec::new(),
-            settled: SettledClicks::default(),
+            older: OlderClicks::default(),
         }
     }
 

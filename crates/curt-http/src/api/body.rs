@@ -207,11 +207,14 @@ fn take_out(body: &mut Value, path: &serde_path_to_error::Path, mistake: &Invali
     let Some(Segment::Map { key: last }) = names.pop() else {
         return false;
     };
-    let around = names.iter().try_fold(body, |value, segment| match segment {
-        Segment::Map { key } => value.get_mut(key),
-        Segment::Seq { index } => value.get_mut(index),
-        _ => None,
-    });
+    let mut around = Some(body);
+    for name in &names {
+        around = around.and_then(|value| match name {
+            Segment::Map { key } => value.get_mut(key),
+            Segment::Seq { index } => value.get_mut(index),
+            _ => None,
+        });
+    }
     let fields = around.and_then(Value::as_object_mut);
     fields.is_some_and(|fields| fields.remove(&last).is_some())
 }

@@ -11,9 +11,9 @@ use curt_links::{Created, LinkDraft, LinkError};
 use http::StatusCode;
 
 use super::body::{self, JSON, Object};
+use super::bulk_body::{BulkBody, BulkResult, BulkResultsBody};
 use super::documented::BulkProblems;
 use super::idempotency::{REPLAYED, read_idempotency_key};
-use super::link_body::{BulkBody, BulkResult, BulkResultsBody};
 use super::link_view;
 use super::links::YES;
 use crate::body_budget::HeldByAnswer;

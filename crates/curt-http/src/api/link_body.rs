@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use curt_core::limits::{BULK_LINKS_MAX, CLICKS_MAX, TAGS_MAX, TARGET_BYTES_MAX, TITLE_BYTES_MAX};
+use curt_core::limits::{CLICKS_MAX, TAGS_MAX, TARGET_BYTES_MAX, TITLE_BYTES_MAX};
 use curt_core::{EffectiveState, KeyOrigin, Link, OwnerId, RedirectStatus, Visibility};
 use curt_links::{EditLink, Expiry, LinkDraft, LinkEdit, NewLink, NewPassword};
 use serde::de::{Unexpected, Visitor};
@@ -11,18 +11,17 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::body::{Object, bounded_list, bounded_list_or_null, present};
+use super::body::{bounded_list_or_null, present};
 use super::names::UserId;
 use super::revision::tag;
 use super::secret::Secret;
 use super::time::Rfc3339;
 use super::visibility::VisibilityName;
-use crate::problem::ProblemBody;
 use crate::state::PublicUrl;
 
 // The schemas below can hold only literal numbers.
 const _: () = assert!(TARGET_BYTES_MAX == 8_192 && TITLE_BYTES_MAX == 512);
-const _: () = assert!(TAGS_MAX == 32 && BULK_LINKS_MAX == 1_000 && CLICKS_MAX == 1_000_000_000);
+const _: () = assert!(TAGS_MAX == 32 && CLICKS_MAX == 1_000_000_000);
 
 /// Tags that are read of one link: equal ones count as one, so that there may be a few more than a link can have.
 const TAGS_READ_MAX: usize = 2 * TAGS_MAX;
@@ -393,49 +392,4 @@ pub(crate) struct PageBody {
     /// The cursor of the next page; `null` on the last one. A page may be short, even empty, and still have a next.
     #[schema(required = true, example = json!(null))]
     pub next: Option<String>,
-}
-
-/// Links to be made together. Each one succeeds or fails on its own.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewLinks)]
-pub(crate) struct BulkBody {
-    #[serde(deserialize_with = "bounded_list::<BULK_LINKS_MAX, _, _>")]
-    #[schema(value_type = Vec<NewLinkBody>, min_items = 1, max_items = 1000)]
-    pub links: Vec<Object<NewLinkBody>>,
-}
-
-/// What became of each link, in the order of the request.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = BulkResults)]
-pub(crate) struct BulkResultsBody {
-    /// How many links were made.
-    pub created: usize,
-    /// How many were refused.
-    pub failed: usize,
-    pub results: Vec<BulkResult>,
-}
-
-/// What became of one link.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum BulkResult {
-    Created {
-        #[schema(minimum = 201, maximum = 201, example = 201)]
-        status: u16,
-        link: Box<LinkBody>,
-    },
-    /// An earlier request had made the link, and without the scope `read` it is not shown.
-    Unread {
-        #[schema(minimum = 204, maximum = 204, example = 204)]
-        status: u16,
-        #[schema(example = "spring-sale")]
-        key: String,
-    },
-    Failed {
-        #[schema(minimum = 400, maximum = 599, example = 409)]
-        status: u16,
-        problem: ProblemBody,
-    },
 }

@@ -22,6 +22,7 @@ mod about;
 mod audit;
 pub(crate) mod body;
 mod bulk;
+mod bulk_body;
 pub(crate) mod documented;
 pub(crate) mod health;
 mod idempotency;

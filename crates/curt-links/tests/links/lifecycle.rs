@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use curt_core::ports::ListQuery;
-use curt_core::{EffectiveState, Link, LinkState, Visibility};
+use curt_core::{EffectiveState, Link, LinkState, OwnerId, Visibility};
 use curt_links::{
-    AliasHolder, EditLink, Expiry, LinkError, LinkSettings, NewLink, PurgeSettings, Resolution,
-    ResolverSettings,
+    AliasHolder, EditLink, Expiry, LinkCreator, LinkError, LinkSettings, NewLink, PurgeSettings,
+    Resolution, ResolverSettings, Who,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -84,10 +84,7 @@ async fn a_deleted_link_is_gone_for_visitors_and_comes_back_whole_l2() {
     assert!(matches!(edited, Err(LinkError::Deleted)));
     let again = world.links.delete(own(ANN), "a", None).await;
     assert!(matches!(again, Err(LinkError::Deleted)));
-    for stranger in [
-        own(BOB),
-        curt_links::Who::Owner(curt_core::OwnerId::ANONYMOUS),
-    ] {
+    for stranger in [own(BOB), Who::Owner(OwnerId::ANONYMOUS)] {
         let restored = world.links.restore(stranger, "a", None, None).await;
         assert!(matches!(restored, Err(LinkError::NotFound)));
     }
@@ -231,6 +228,10 @@ async fn links_are_purged_after_their_grace_period_and_not_before_b11() {
 #[tokio::test]
 async fn a_refused_alias_says_which_of_ones_own_links_has_it() {
     let world = world();
+    let anonymous = LinkCreator {
+        owner: OwnerId::ANONYMOUS,
+        made_with: None,
+    };
     for key in ["mine", "deleted", "purged"] {
         world.alias(key, TARGET).await;
     }
@@ -259,6 +260,6 @@ async fn a_refused_alias_says_which_of_ones_own_links_has_it() {
         };
         assert_eq!(same(ANN).await, want, "{key}");
         assert_eq!(same(BOB).await, AliasHolder::Another, "{key}");
-        assert_eq!(same(maker(0)).await, AliasHolder::Another, "{key}");
+        assert_eq!(same(anonymous).await, AliasHolder::Another, "{key}");
     }
 }

@@ -145,7 +145,7 @@ impl World {
     }
 }
 
-pub(crate) const fn maker(owner: u64) -> LinkCreator {
+const fn maker(owner: u64) -> LinkCreator {
     LinkCreator {
         owner: OwnerId(owner),
         made_with: None,

@@ -24,7 +24,7 @@ fn pairs(wanted: &[(&str, u64)]) -> Vec<(String, u64)> {
 }
 
 #[tokio::test]
-async fn a_link_tells_how_many_people_followed_it_in_all() {
+async fn a_link_tells_how_often_humans_followed_it_in_all() {
     let world = World::new().await;
     let made = world.link("abc").await.json();
     assert_eq!(made["clicks"], 0);
