@@ -2,7 +2,7 @@
 
 use curt_core::limits::PAGE_LINKS_MAX;
 use curt_core::ports::{ChangeReply, ListQuery};
-use curt_core::{ErrorKind, Link, OwnerId, PortError, PortResult};
+use curt_core::{EffectiveState, ErrorKind, Link, OwnerId, PortError, PortResult};
 use tokio::task::JoinSet;
 
 use super::change_after;
@@ -40,7 +40,11 @@ impl Links {
     pub async fn clear_out(&self, owner: OwnerId, links: LinksOfLeaver) -> Result<u64, LinkError> {
         let mut changed = 0;
         for _ in 0..PASSES_MAX {
-            let pass = self.pass_over(owner, links).await?;
+            // Deleted links are nobody's to restore then.
+            let delete = LinksOfLeaver::Delete;
+            self.pass_over(owner, delete, Some(EffectiveState::Deleted))
+                .await?;
+            let pass = self.pass_over(owner, links, None).await?;
             changed += pass;
             if pass == 0 {
                 break;
@@ -49,9 +53,15 @@ impl Links {
         Ok(changed)
     }
 
-    async fn pass_over(&self, owner: OwnerId, links: LinksOfLeaver) -> Result<u64, LinkError> {
+    async fn pass_over(
+        &self,
+        owner: OwnerId,
+        links: LinksOfLeaver,
+        state: Option<EffectiveState>,
+    ) -> Result<u64, LinkError> {
         let mut query = ListQuery {
             owner: Some(owner),
+            state,
             limit: PAGE_LINKS_MAX,
             ..ListQuery::default()
         };
