@@ -145,8 +145,8 @@ fn find_property<'a>(
 /// What every target matches: one of the schemes in upper or lower case and a host without a user's name before it, or,
 /// where one of the usual schemes is put before it, a host with a dot alone.
 fn target_pattern(schemes: &[Box<str>]) -> String {
-    let is_usual = |scheme: &Box<str>| ["http", "https"].contains(&&**scheme);
-    let host_alone = match schemes.iter().any(is_usual) {
+    let is_usual = |scheme: &str| ["http", "https"].contains(&scheme);
+    let host_alone = match schemes.iter().any(|scheme| is_usual(scheme)) {
         true => r"|[^\s/\\?#@:]+\.[^\s/\\?#@:.]",
         false => "",
     };
@@ -159,8 +159,12 @@ fn in_any_case(schemes: &[Box<str>]) -> String {
         '.' | '+' => format!("[{letter}]"),
         other => other.to_string(),
     };
-    let spelled = |scheme: &Box<str>| scheme.chars().map(letter).collect::<String>();
-    schemes.iter().map(spelled).collect::<Vec<_>>().join("|")
+    let spelled = |scheme: &str| scheme.chars().map(letter).collect::<String>();
+    schemes
+        .iter()
+        .map(|scheme| spelled(scheme))
+        .collect::<Vec<_>>()
+        .join("|")
 }
 
 fn default_life(default_expiry: Option<Duration>) -> String {

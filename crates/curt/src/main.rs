@@ -15,7 +15,6 @@
     expect(
         dead_code,
         unreachable_patterns,
-        unused_imports,
         reason = "what engines need that are not in this build"
     )
 )]
