@@ -28,7 +28,7 @@ use crate::wiring::Part;
 /// this user alone. Clicks that still wait in the spool are not in it (clicks.flush_every says how many that may be).
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  curt backup /var/backups/curt/$(date +%F) --config /etc/curt/curt.toml\n  curt restore /var/backups/curt/2027-01-31 --config /etc/curt/curt.toml"
+    after_help = "Example:\n  curt backup /var/backups/curt/monday --config /etc/curt/curt.toml\n  curt restore /var/backups/curt/2027-01-31 --config /etc/curt/curt.toml"
 )]
 pub(crate) struct Backup {
     #[command(flatten)]

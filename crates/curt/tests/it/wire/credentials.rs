@@ -207,6 +207,11 @@ const ROUTES: &[Route] = &[
         methods: &[method("POST", FOR_ADMINISTRATORS)],
     },
     Route {
+        path: "/api/v1/links/KEY/restore",
+        template: "/api/v1/links/{key}/restore",
+        methods: &[method("POST", [401, 401, 404, 200])],
+    },
+    Route {
         path: "/api/v1/links/KEY/permissions",
         template: "/api/v1/links/{key}/permissions",
         methods: &[
@@ -237,6 +242,8 @@ const ROUTES: &[Route] = &[
             method("GET", [401, 401, 200, 200]),
             method("HEAD", [401, 401, 200, 200]),
             with_body("PATCH", JSON, "{\"last_name\":\"x\"}", [401, 401, 200, 200]),
+            // Nobody removes themselves.
+            method("DELETE", [401, 401, 403, 422]),
         ],
     },
     Route {
@@ -366,6 +373,7 @@ const ROUTES: &[Route] = &[
     page("/health/ready"),
     page("/health/create"),
     page("/api"),
+    page("/api/v1"),
     page("/api/openapi.json"),
     page("/problems"),
     page("/problems/alias-taken"),
