@@ -16,7 +16,7 @@ pub(super) const HEADER_BYTES: u64 = HEADER_LEN as u64;
 pub(super) const SEGMENT_BYTES_MAX: u64 = 1 << 30;
 
 const MAGIC: [u8; 8] = *b"curtclks";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const SUMMED_BYTES: usize = 40;
 
 static ZEROS: [u8; 64 * 1_024] = [0; 64 * 1_024];
