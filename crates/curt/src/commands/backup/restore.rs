@@ -22,7 +22,7 @@ const NAMED_MAX: usize = 3;
 /// after the backup are not in it, and links that were deleted after it are back.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  mv /var/lib/curt /var/lib/curt.old\n  curt restore /var/backups/curt/2027-01-31 --config /etc/curt/curt.toml"
+    after_help = "Example:\n  mv /var/lib/curt/ /var/lib/old\n  curt restore /var/backups/curt/2027-01-31 --config /etc/curt/curt.toml"
 )]
 pub(crate) struct Restore {
     #[command(flatten)]
