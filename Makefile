@@ -12,7 +12,7 @@ RUNNER := --config "target.'cfg(all())'.runner=['$(CURDIR)/scripts/test-runner.s
 export SKIPPED_TESTS_LIST := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help run build install test engines lint format-check tidy unit api-fuzz soak bench bench-check geoip clean
+.PHONY: help run build install test engines lint format-check tidy unit api-fuzz api-clients soak bench bench-check geoip clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ install: build ## Build and install curt into PREFIX/bin: ~/.local, or /usr/loca
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; \
 	  *) echo "    $(PREFIX)/bin is not on your PATH: export PATH=\"$(PREFIX)/bin:\$$PATH\"";; esac
 
-test: need-rust engines lint unit api-fuzz ## Everything a change must pass: format, lints, all tests
+test: need-rust engines lint unit api-fuzz api-clients ## Everything a change must pass: format, lints, all tests
 	@if [ -s "$$SKIPPED_TESTS_LIST" ]; then \
 	  sed 's/^SKIPPED /    skipped: /' "$$SKIPPED_TESTS_LIST"; \
 	  echo "==> all tests passed, $$(wc -l <"$$SKIPPED_TESTS_LIST") skipped: see above"; \
@@ -61,6 +61,9 @@ unit: need-rust ## The Rust tests
 
 api-fuzz: need-rust ## Fuzz the served OpenAPI with schemathesis
 	@scripts/api-fuzz.sh
+
+api-clients: need-rust ## Generated Python and TypeScript clients against a real server
+	@scripts/api-clients.sh
 
 soak: need-rust engines ## The same tests at full length: millions of keys, many kills and guesses (about an hour)
 	@scripts/soak.sh
