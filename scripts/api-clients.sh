@@ -55,7 +55,8 @@ curl -sSf "$address/api/openapi.json" -o "$work/openapi.json"
 if [ -n "$python" ]; then
   echo "==> a generated Python client"
   "$cache/python/bin/python" -m openapi_spec_validator "$work/openapi.json"
-  (cd "$work" && "$cache/python/bin/openapi-python-client" generate --path openapi.json --output-path client \
+  # It calls a formatter that is installed beside it.
+  (cd "$work" && PATH=$cache/python/bin:$PATH openapi-python-client generate --path openapi.json --output-path curt_client \
     --meta none --fail-on-warning)
   PYTHONPATH=$work "$cache/python/bin/python" scripts/api-clients/client.py
 fi
@@ -63,7 +64,8 @@ if [ -n "$typescript" ]; then
   echo "==> a generated TypeScript client"
   mkdir -p "$work/ts" && ln -s "$cache/node/node_modules" "$work/ts/node_modules"
   cp scripts/api-clients/client.ts "$work/ts/"
+  echo '{"type": "module"}' >"$work/ts/package.json"
   "$cache/node/node_modules/.bin/openapi-typescript" "$work/openapi.json" -o "$work/ts/schema.d.ts"
   (cd "$work/ts" && node_modules/.bin/tsc --strict --module nodenext --moduleResolution nodenext --target es2022 \
-    --skipLibCheck client.ts && mv client.js client.mjs && node client.mjs)
+    --skipLibCheck client.ts && node client.js)
 fi

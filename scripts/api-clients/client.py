@@ -3,10 +3,10 @@
 import datetime
 import os
 
-from client import AuthenticatedClient
-from client.api.links import create_link, delete_link, edit_link, get_link, list_links, restore_link
-from client.models import Link, LinkChanges, LinkState, NewLink, Problem, RedirectStatus, Visibility
-from client.types import UNSET
+from curt_client import AuthenticatedClient
+from curt_client.api.links import create_link, delete_link, edit_link, get_link, list_links, restore_link
+from curt_client.models import Link, LinkChanges, LinkRestoration, LinkState, NewLink, Problem, RedirectStatus, Visibility
+from curt_client.types import UNSET
 
 client = AuthenticatedClient(base_url=os.environ["CURT_URL"], token=os.environ["CURT_API_KEY"])
 later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=7)
@@ -52,7 +52,7 @@ for kind, key in keys.items():
     deleted = delete_link.sync_detailed(key, client=client)
     assert deleted.status_code == 204, deleted
     assert link(get_link.sync(key, client=client)).state == LinkState.DELETED
-    assert link(restore_link.sync(key, client=client)).state == LinkState.ACTIVE
+    assert link(restore_link.sync(key, client=client, body=LinkRestoration())).state == LinkState.ACTIVE
     assert delete_link.sync_detailed(key, client=client).status_code == 204
 
 refused = create_link.sync(client=client, body=NewLink(target="https://example.com/", alias="py-alias"))

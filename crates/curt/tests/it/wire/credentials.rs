@@ -242,8 +242,7 @@ const ROUTES: &[Route] = &[
             method("GET", [401, 401, 200, 200]),
             method("HEAD", [401, 401, 200, 200]),
             with_body("PATCH", JSON, "{\"last_name\":\"x\"}", [401, 401, 200, 200]),
-            // Nobody removes themselves.
-            method("DELETE", [401, 401, 403, 422]),
+            method("DELETE", FOR_ADMINISTRATORS),
         ],
     },
     Route {
