@@ -126,6 +126,11 @@ impl Installation {
             assert!(*retry_after, "no Retry-After: {text}");
             assert!(*took <= time_max(WRITE_MAX), "{text}");
         }
+        assert!(
+            seen.found_deleted <= 1,
+            "{fault}: only the delete that was under way can be done: {}",
+            seen.found_deleted
+        );
         let kinds = ["create", "create once", "edit", "delete"];
         for kind in kinds {
             let count = seen
