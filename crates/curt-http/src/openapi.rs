@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use curt_links::LinkSettings;
+use serde_json::Value;
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
@@ -15,6 +16,8 @@ use utoipa::openapi::{
 };
 
 pub(crate) const PATH: &str = "/api/openapi.json";
+/// Stands for the server's address until somebody asks: a server may know it only when it listens.
+pub(crate) const BASE: &str = "{base}";
 
 const DAY_SECONDS: u64 = 24 * 3_600;
 
@@ -77,6 +80,7 @@ pub(crate) fn finish(
     anonymous_create: bool,
     links: &LinkSettings,
 ) -> OpenApi {
+    document.servers = Some(vec![ServerBuilder::new().url(BASE).build()]);
     for (path, item) in &mut document.paths.paths {
         let original = path.ends_with("URL");
         for operation in [&mut item.post, &mut item.delete].into_iter().flatten() {
@@ -105,11 +109,11 @@ pub(crate) fn finish(
     document
 }
 
-/// Adds the address under which the server is reached, which it may know only when it listens.
-pub(crate) fn with_server(document: &OpenApi, base: &str) -> OpenApi {
-    let mut document = document.clone();
-    document.servers = Some(vec![ServerBuilder::new().url(base).build()]);
-    document
+/// The written document with the address under which the server is reached.
+pub(crate) fn with_base(json: &str, base: &str) -> String {
+    let quoted = |text: &str| Value::from(text).to_string();
+    // The only server, and texts have no such word.
+    json.replacen(&quoted(BASE), &quoted(base), 1)
 }
 
 type Schemas = BTreeMap<String, RefOr<Schema>>;

@@ -36,6 +36,7 @@ use crate::api::Rfc3339;
 use crate::openapi;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
+use reference::ApiDocument;
 
 /// Only our own style, script and icon, and forms only to us.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -46,6 +47,7 @@ const LEADING_AWAY_POLICY: &str = "default-src 'none'; style-src 'self'; script-
     base-uri 'none'; frame-ancestors 'none'";
 
 pub(crate) fn routes(document: &OpenApi) -> Router<Arc<App>> {
+    let document = ApiDocument::new(document);
     Router::new()
         .route("/", get(home::show).post(home::shorten))
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
@@ -53,7 +55,7 @@ pub(crate) fn routes(document: &OpenApi) -> Router<Arc<App>> {
         .route("/sign-up", get(sign_up::show).post(sign_up::sign_up))
         .route("/setup", get(sign_up::show_setup).post(sign_up::set_up))
         .merge(account::routes())
-        .route("/api", reference::page(document))
+        .route("/api", reference::page(Arc::clone(&document)))
         .route(openapi::PATH, reference::document(document))
         .route("/problems", get(problems::index))
         .route("/problems/{code}", get(problems::kind))

@@ -15,11 +15,8 @@ use utoipa::openapi::OpenApi;
 use super::frame::Frame;
 use super::page as render;
 use crate::caller::Caller;
-use crate::openapi;
+use crate::openapi::{self, BASE};
 use crate::state::App;
-
-/// Stands for the server's address in examples until the page is asked for.
-const BASE: &str = "{base}";
 
 #[derive(Template)]
 #[template(path = "reference.html")]
@@ -103,37 +100,57 @@ struct KindPart {
     text: String,
 }
 
+/// The document as it is kept: written out, which takes a fraction of the memory of its parts.
+pub(super) struct ApiDocument {
+    /// With [`BASE`] for the server's address, which is known only when it listens.
+    json: Box<str>,
+    served: OnceLock<Bytes>,
+    reference: OnceLock<Reference>,
+}
+
+impl ApiDocument {
+    pub(super) fn new(document: &OpenApi) -> Arc<Self> {
+        Arc::new(Self {
+            json: serde_json::to_string_pretty(document)
+                .unwrap_or_default()
+                .into(),
+            served: OnceLock::new(),
+            reference: OnceLock::new(),
+        })
+    }
+
+    fn served_at(&self, base: &str) -> Bytes {
+        let served = || openapi::with_base(&self.json, base).into();
+        self.served.get_or_init(served).clone()
+    }
+
+    fn reference(&self) -> &Reference {
+        self.reference.get_or_init(|| {
+            let document = serde_json::from_str(&self.json).unwrap_or_default();
+            Reference::read(&document)
+        })
+    }
+}
+
 /// `/api`.
-pub(super) fn page(document: &OpenApi) -> MethodRouter<Arc<App>> {
-    let document = serde_json::to_value(document).unwrap_or_default();
-    let reference = Arc::new(Reference::read(&document));
-    get(move |State(app): State<Arc<App>>, caller: Caller| {
-        let reference = Arc::clone(&reference);
-        async move {
+pub(super) fn page(document: Arc<ApiDocument>) -> MethodRouter<Arc<App>> {
+    get(
+        move |State(app): State<Arc<App>>, caller: Caller| async move {
             let page = ReferencePage {
                 frame: Frame::of_caller(&app, &caller).await.at("/api"),
                 base: app.public.base(),
-                reference: &reference,
+                reference: document.reference(),
             };
             render(StatusCode::OK, &page)
-        }
-    })
+        },
+    )
 }
 
 /// `/api/openapi.json`.
-pub(super) fn document(document: &OpenApi) -> MethodRouter<Arc<App>> {
-    // Written at the first request: before it the server need not know its own address.
-    let written = Arc::new(OnceLock::new());
-    let document = document.clone();
-    get(move |State(app): State<Arc<App>>| {
-        let json: &Bytes = written.get_or_init(|| {
-            let document = openapi::with_server(&document, app.public.base());
-            serde_json::to_vec_pretty(&document)
-                .unwrap_or_default()
-                .into()
-        });
-        let json = json.clone();
-        async move { ([(CONTENT_TYPE, "application/json")], json).into_response() }
+pub(super) fn document(document: Arc<ApiDocument>) -> MethodRouter<Arc<App>> {
+    get(move |State(app): State<Arc<App>>| async move {
+        let json = document.served_at(app.public.base());
+        ([(CONTENT_TYPE, "application/json")], json).into_response()
     })
 }
 
