@@ -59,7 +59,7 @@ pub use key_rules::{KeyRefusal, KeyRules};
 pub use link::{
     EffectiveState, GoneCause, KeyOrigin, Link, LinkState, RedirectStatus, Revision, Visibility,
 };
-pub use low_priority::{lower_priority, spawn_low_priority};
+pub use low_priority::{lower_priority, spawn_low_priority, yield_core};
 pub use owner::OwnerId;
 pub use placement::{Epoch, NodeIndex, ShardId, ShardMap};
 pub use repeats::RepeatLimiter;

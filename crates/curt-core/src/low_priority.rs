@@ -26,6 +26,15 @@ pub fn lower_priority(nice: i32) {
     }
 }
 
+/// Lets another thread run first that is waiting for this core, if one is. For long work between two pieces of it.
+///
+/// A lower priority alone does not do that: the scheduler lets a thread that has begun run to the end of its slice, which
+/// is some milliseconds, before one that woke up meanwhile. On a busy core the thread that yields gets far less than its
+/// share, so work that has fallen behind must go on without it.
+pub fn yield_core() {
+    thread::yield_now();
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;

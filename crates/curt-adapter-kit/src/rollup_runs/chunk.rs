@@ -13,7 +13,7 @@ use lz4_flex::block;
 use super::{NewChunk, NewRun};
 use crate::click_days::DayBytes;
 use crate::varint::{Damaged, push, take, take_counted};
-use curt_core::Day;
+use curt_core::{Day, yield_core};
 
 const VERSION: u8 = 1;
 /// Of the version and the checksum.
@@ -80,6 +80,8 @@ impl RunWriter {
             content,
         });
         self.entries.clear();
+        // Runs are written and merged beside requests, and a chunk takes about a tenth of a millisecond.
+        yield_core();
     }
 
     pub(super) fn finish(mut self) -> NewRun {
