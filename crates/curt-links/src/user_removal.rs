@@ -38,10 +38,7 @@ impl LinkOperations<'_> {
         users.refuse_last_admin(&user).await?;
         users.disable(UserRef::Id(id), origin).await?;
         self.accounts.api_keys.revoke_all(id, origin).await?;
-        let cleared = match links {
-            Some(links) => self.links.clear_out(id, links).await?,
-            None => 0,
-        };
+        let cleared = self.links.clear_out(id, links).await?;
         // One that was being made while the account was kept out would have no owner.
         if self.links.owns_any(id).await? {
             return Err(UserRemovalError::Undecided);

@@ -36,16 +36,25 @@ impl Links {
         }
     }
 
-    /// Hands over or deletes every link of a user, and returns how many. Called again after a crash, it goes on.
-    pub async fn clear_out(&self, owner: OwnerId, links: LinksOfLeaver) -> Result<u64, LinkError> {
+    /// Hands over or deletes every link of a user, and returns how many. What the user had deleted goes for good, whatever
+    /// is said about the others. Called again after a crash, it goes on.
+    pub async fn clear_out(
+        &self,
+        owner: OwnerId,
+        links: Option<LinksOfLeaver>,
+    ) -> Result<u64, LinkError> {
         let mut changed = 0;
         for _ in 0..PASSES_MAX {
-            // Deleted links are nobody's to restore then.
+            // An administrator could restore them, and nobody would own them.
             let delete = LinksOfLeaver::Delete;
-            self.pass_over(owner, delete, Some(EffectiveState::Deleted))
+            let mut pass = self
+                .pass_over(owner, delete, Some(EffectiveState::Deleted))
                 .await?;
-            let pass = self.pass_over(owner, links, None).await?;
-            changed += pass;
+            if let Some(links) = links {
+                let moved = self.pass_over(owner, links, None).await?;
+                changed += moved;
+                pass += moved;
+            }
             if pass == 0 {
                 break;
             }

@@ -13,6 +13,7 @@ mod guarded;
 mod idempotency;
 mod interleave;
 mod killed;
+mod leaving;
 mod lifecycle;
 mod manage;
 mod metrics;
