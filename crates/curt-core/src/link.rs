@@ -391,4 +391,10 @@ impl RedirectStatus {
     pub fn is_permanent(self) -> bool {
         matches!(self, Self::MovedPermanently | Self::PermanentRedirect)
     }
+
+    /// Whether clients repeat the request at the target as it is. With the others most make a `GET` of it.
+    #[must_use]
+    pub fn keeps_method(self) -> bool {
+        matches!(self, Self::TemporaryRedirect | Self::PermanentRedirect)
+    }
 }

@@ -30,7 +30,18 @@ all that its user may do.
 
 Every error is a problem document (RFC 9457) with a stable `code`; a client that asks for `text/html` gets a page \
 instead. Times are RFC 3339. Bodies are UTF-8 JSON; fields that are unknown or given twice are refused. What \
-belongs to somebody else is answered like what does not exist.";
+belongs to somebody else is answered like what does not exist.
+
+Requests that are repeated get the same answer, apart from `Date`, `X-Request-Id` and what `RateLimit` says is left, with these \
+exceptions. A create makes another link each time, unless it has an `Idempotency-Key`: then the answer has \
+`Idempotent-Replayed: true` and shows the link as it is now. A name that the first request took (an alias, the name of an API \
+key, an email address) is refused with 409. What the first request deleted, revoked or removed is answered with 404, and a \
+deleted link with 410 as long as it can be restored. Secrets (tokens of keys and sessions, codes) are shown once, and each \
+request makes new ones. A revision that has changed since is refused with 412.
+
+Answers of 1 KiB and more are compressed for clients that send `Accept-Encoding: gzip`; single links are not, so that their \
+`ETag` stays the one to edit with. A browser may use the API from a page of another origin, with an API key, if the server \
+allows that origin.";
 
 /// Everything but the paths.
 pub(crate) fn preamble() -> OpenApi {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+use crate::cors::CorsOrigins;
 use crate::pages::PageSettings;
 use crate::scans::ScanSettings;
 
@@ -30,7 +31,7 @@ impl HttpSettings {
 }
 
 /// What the API and the pages offer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ApiSettings {
     /// The address that short URLs start with, such as `https://sho.rt`. `None`: the address listened on.
     pub public_url: Option<String>,
@@ -41,6 +42,23 @@ pub struct ApiSettings {
     pub metrics_on_main: bool,
     /// Networks whose `X-Forwarded-For` is believed. None: the client is whoever connected.
     pub trusted_proxies: Vec<IpNet>,
+    /// Whose pages may use the API from a browser, beside our own.
+    pub cors_origins: CorsOrigins,
+    /// Whether long answers are compressed.
+    pub compression: bool,
+}
+
+impl Default for ApiSettings {
+    fn default() -> Self {
+        Self {
+            public_url: None,
+            anonymous_create: false,
+            metrics_on_main: false,
+            trusted_proxies: Vec::new(),
+            cors_origins: CorsOrigins::None,
+            compression: true,
+        }
+    }
 }
 
 /// How many live feeds may be open at once.

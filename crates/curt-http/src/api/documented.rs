@@ -188,7 +188,7 @@ documented! {
     FollowProblems: SignInNeeded CredentialsInvalid LinkPasswordWrong ScopeMissing LinkForbidden BrowserNeeded
         LinkNotFound LinkScheduled LinkGone LinkExpired LinkDisabled LinkExhausted LinkBlocked UriTooLong RateLimited
         Internal StoreUnavailable;
-    UnlockProblems: MalformedRequest LinkPasswordWrong CrossSite BrowserNeeded LinkNotFound LinkScheduled
-        MethodNotAllowed BodyTimeout LinkGone LinkExpired LinkDisabled LinkExhausted LinkBlocked BodyTooLarge UriTooLong UnsupportedMediaType RateLimited TooManyAtOnce
+    UnlockProblems: MalformedRequest SignInNeeded CredentialsInvalid LinkPasswordWrong CrossSite ScopeMissing
+        LinkForbidden BrowserNeeded LinkNotFound LinkScheduled MethodNotAllowed BodyTimeout LinkGone LinkExpired LinkDisabled LinkExhausted LinkBlocked BodyTooLarge UriTooLong UnsupportedMediaType RateLimited TooManyAtOnce
         Internal StoreUnavailable TooManyBodies;
 }

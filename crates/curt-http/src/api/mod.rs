@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/` | the page to shorten a URL |
 //! | `/sign-in`, `/sign-out`, `/sign-up`, `/setup`, `/account…` | the pages about accounts |
-//! | `/{key}`, `/{key}/` | the redirect, and by POST the password that it may need |
+//! | `/{key}`, `/{key}/` | the redirect, and by POST the password that it may need; by other methods where the link keeps them |
 //! | `/api/v1` | name and version |
 //! | `/api/v1/links…` | the REST resource |
 //! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/clicks`, `…/orphans…`, `…/live` | reports on clicks |
@@ -56,9 +56,9 @@ mod visibility;
 use std::sync::Arc;
 
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::any;
 use axum::{Extension, Router, middleware};
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 pub(crate) use body::{form_only, read as read_body};
@@ -82,7 +82,10 @@ pub fn router(app: Arc<App>) -> Router {
     );
     let fields = Arc::new(RedirectFields::new(&app.settings));
     let routes = documented
-        .route("/{key}/", get(slow::follow).post(slow::unlock))
+        .route(
+            "/{key}/",
+            any(slow::forward).get(slow::follow).post(slow::unlock),
+        )
         .merge(pages::routes(&document))
         .layer(Extension(fields))
         .layer(Extension(Arc::new(stats::Feeds::new(app.settings.feeds))))
@@ -123,7 +126,7 @@ fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(keys::rotate))
         .routes(routes!(original::create_url))
         .routes(routes!(original::delete_url))
-        .routes(routes!(slow::follow, slow::unlock))
+        .routes(routes!(slow::follow, slow::unlock).map(|routes| any(slow::forward).merge(routes)))
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::create))

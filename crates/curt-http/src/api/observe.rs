@@ -1,7 +1,8 @@
 //! The outermost layer: what holds for every answer of the router.
 //!
-//! It gives the request an id, catches panics, shows problems as pages to browsers, sets the headers that nothing may
-//! leave without, deals with what is [left](super::leftover) of the body, and counts.
+//! It gives the request an id, lets pages of [other origins](crate::cors) in, catches panics, shows problems as pages to
+//! browsers, [compresses](crate::compression), sets the headers that nothing may leave without, deals with what is
+//! [left](super::leftover) of the body, and counts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
@@ -17,7 +18,7 @@ use curt_core::names::event;
 use futures_util::FutureExt;
 use http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, REFERER, REFERRER_POLICY,
-    STRICT_TRANSPORT_SECURITY, USER_AGENT, VARY, X_CONTENT_TYPE_OPTIONS,
+    STRICT_TRANSPORT_SECURITY, USER_AGENT, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tokio::time::Instant;
@@ -27,11 +28,14 @@ use tracing::field::Empty;
 use super::leftover::SharedBody;
 use crate::access_log::{AccessEntry, shortened};
 use crate::caller::{KnownUser, address};
+use crate::compression::Compression;
+use crate::cors::Cors;
 use crate::metrics::{RequestLabels, RouteLabels};
 use crate::pages::{self, PageRequest, negotiate::prefers_html};
 use crate::problem::{Problem, ProblemCode};
-use crate::redirect::SECURE_ONLY;
+use crate::redirect::{SECURE_ONLY, ToTarget};
 use crate::state::App;
+use crate::vary::add_vary;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_BYTES_MAX: usize = 128;
@@ -148,13 +152,17 @@ fn micros(elapsed: Duration) -> u64 {
     u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
 }
 
-async fn answer(app: &App, request: Request, next: Next) -> Response {
+async fn answer(app: &App, mut request: Request, next: Next) -> Response {
+    let cors = Cors::read(app, &mut request);
+    let compression = Compression::read(app, request.headers());
     let (parts, body) = request.into_parts();
     let for_page = prefers_html(&parts.headers).then(|| PageRequest::of(app, &parts));
     let body = SharedBody::new(body);
     let request = Request::from_parts(parts, Body::new(body.clone()));
     let mut response = if uri_bytes(&request) > HTTP_URI_BYTES_MAX {
         Problem::new(ProblemCode::UriTooLong).into_response()
+    } else if let Some(preflight) = cors.preflight() {
+        preflight
     } else {
         let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
         answered.unwrap_or_else(|_| {
@@ -169,11 +177,13 @@ async fn answer(app: &App, request: Request, next: Next) -> Response {
         if let Some(asked) = &for_page {
             response = pages::problem_page(app, asked, &problem, response).await;
         }
-        response
-            .headers_mut()
-            .insert(VARY, HeaderValue::from_static("accept"));
+        add_vary(response.headers_mut(), "accept");
     }
-    protect(response.headers_mut());
+    let mut response = compression.apply(response).await;
+    cors.finish(response.headers_mut());
+    if response.extensions().get::<ToTarget>().is_none() {
+        protect(response.headers_mut());
+    }
     if !body.is_end_stream() && !body.drain().await {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);

@@ -1,17 +1,18 @@
 //! Style sheet, script and icon, under addresses that change with their content, so that browsers may keep them for
 //! ever.
 
-use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 
 use super::brand::PageSettings;
+use crate::compression::StaticText;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 
@@ -23,7 +24,7 @@ pub(super) struct Asset {
     /// The last part of its address.
     name: String,
     media_type: &'static str,
-    pub(super) content: Cow<'static, str>,
+    pub(super) content: StaticText,
 }
 
 impl Asset {
@@ -31,14 +32,14 @@ impl Asset {
         stem: &str,
         ending: &str,
         media_type: &'static str,
-        content: impl Into<Cow<'static, str>>,
+        content: impl Into<Bytes>,
     ) -> Self {
         let content = content.into();
-        let digest = HEXLOWER.encode(&Sha256::digest(content.as_bytes())[..8]);
+        let digest = HEXLOWER.encode(&Sha256::digest(&content)[..8]);
         Self {
             name: format!("{stem}-{digest}.{ending}"),
             media_type,
-            content,
+            content: StaticText::new(content),
         }
     }
 
@@ -47,8 +48,13 @@ impl Asset {
         format!("/assets/{}", self.name)
     }
 
-    fn respond(&self, headers: &HeaderMap, cache_control: &'static str) -> Response {
-        let etag = format!("\"{}\"", self.name);
+    /// Each form has a tag of its own, because the bytes differ.
+    fn respond(&self, app: &App, headers: &HeaderMap, cache_control: &'static str) -> Response {
+        let form = self.content.choose(app, headers);
+        let etag = match form.is_gzip() {
+            true => format!("\"{}.gz\"", self.name),
+            false => format!("\"{}\"", self.name),
+        };
         let known = headers
             .get_all(IF_NONE_MATCH)
             .iter()
@@ -63,9 +69,11 @@ impl Asset {
             ),
         ];
         if known {
-            return (StatusCode::NOT_MODIFIED, fields).into_response();
+            let mut response = (StatusCode::NOT_MODIFIED, fields).into_response();
+            form.describe(response.headers_mut());
+            return response;
         }
-        (fields, self.content.clone()).into_response()
+        (fields, form.respond()).into_response()
     }
 }
 
@@ -119,13 +127,13 @@ pub(super) async fn serve(
         .find(|asset| asset.name == name)
         .map_or_else(
             || Problem::new(ProblemCode::NotFound).into_response(),
-            |asset| asset.respond(&headers, FOR_EVER),
+            |asset| asset.respond(&app, &headers, FOR_EVER),
         )
 }
 
 /// Browsers that were not told about the icon look for it here.
 pub(super) async fn favicon(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
-    icon(&app.settings.pages).respond(&headers, ONE_DAY)
+    icon(&app.settings.pages).respond(&app, &headers, ONE_DAY)
 }
 
 /// Short links are for following, not for indexing; each redirect says so itself, and crawlers must be able to read

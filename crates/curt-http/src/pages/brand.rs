@@ -204,10 +204,10 @@ mod tests {
             let dark = rgb.lightened_for(&DARK);
             assert!(dark.contrast_to_all(&DARK) >= CONTRAST_MIN, "{dark}");
             let theme = settings().accent(accent).unwrap().theme.unwrap();
-            let style = &theme.style.content;
+            let style = theme.style.content.text();
             assert!(style.contains(&format!("--accent:{rgb};")), "{style}");
             assert!(style.contains(&format!("--accent:{dark};")), "{style}");
-            assert!(theme.icon.content.contains(&rgb.to_string()));
+            assert!(theme.icon.content.text().contains(&rgb.to_string()));
         }
         assert!(settings().accent("").unwrap().theme.is_none());
     }

@@ -36,12 +36,13 @@ fn quality(headers: &HeaderMap, types: &[&str]) -> u16 {
         .unwrap_or(0)
 }
 
+/// The weight that a parameter sets, in thousandths; `None`: it is another one.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "the value is clamped to 0..=1000 first"
 )]
-fn weight(parameter: &str) -> Option<u16> {
+pub(crate) fn weight(parameter: &str) -> Option<u16> {
     let (name, value) = parameter.split_once('=')?;
     if !name.trim().eq_ignore_ascii_case("q") {
         return None;

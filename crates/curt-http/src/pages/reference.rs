@@ -6,15 +6,15 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, get};
-use bytes::Bytes;
-use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 use utoipa::openapi::OpenApi;
 
 use super::frame::Frame;
 use super::page as render;
 use crate::caller::Caller;
+use crate::compression::{NotReflecting, StaticText};
 use crate::openapi::{self, BASE};
 use crate::state::App;
 
@@ -104,24 +104,22 @@ struct KindPart {
 pub(super) struct ApiDocument {
     /// With [`BASE`] for the server's address, which is known only when it listens.
     json: Box<str>,
-    served: OnceLock<Bytes>,
+    served: OnceLock<StaticText>,
     reference: OnceLock<Reference>,
 }
 
 impl ApiDocument {
     pub(super) fn new(document: &OpenApi) -> Arc<Self> {
         Arc::new(Self {
-            json: serde_json::to_string_pretty(document)
-                .unwrap_or_default()
-                .into(),
+            json: serde_json::to_string(document).unwrap_or_default().into(),
             served: OnceLock::new(),
             reference: OnceLock::new(),
         })
     }
 
-    fn served_at(&self, base: &str) -> Bytes {
-        let served = || openapi::with_base(&self.json, base).into();
-        self.served.get_or_init(served).clone()
+    fn served_at(&self, base: &str) -> &StaticText {
+        let served = || StaticText::new(openapi::with_base(&self.json, base));
+        self.served.get_or_init(served)
     }
 
     fn reference(&self) -> &Reference {
@@ -141,17 +139,24 @@ pub(super) fn page(document: Arc<ApiDocument>) -> MethodRouter<Arc<App>> {
                 base: app.public.base(),
                 reference: document.reference(),
             };
-            render(StatusCode::OK, &page)
+            let mut page = render(StatusCode::OK, &page);
+            page.extensions_mut().insert(NotReflecting);
+            page
         },
     )
 }
 
 /// `/api/openapi.json`.
 pub(super) fn document(document: Arc<ApiDocument>) -> MethodRouter<Arc<App>> {
-    get(move |State(app): State<Arc<App>>| async move {
-        let json = document.served_at(app.public.base());
-        ([(CONTENT_TYPE, "application/json")], json).into_response()
-    })
+    get(
+        move |State(app): State<Arc<App>>, headers: HeaderMap| async move {
+            let form = document
+                .served_at(app.public.base())
+                .choose(&app, &headers)
+                .respond();
+            ([(CONTENT_TYPE, "application/json")], form).into_response()
+        },
+    )
 }
 
 impl Reference {

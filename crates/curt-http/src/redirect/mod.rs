@@ -8,8 +8,8 @@
 //! | `slow` | the router's handler, which builds an [`http::Response`]: everything else about a key |
 //! | `clicks` | what is recorded of either |
 //!
-//! Both ways take the header fields from [`RedirectFields`] and the target from [`write_location`], so that a visitor cannot
-//! tell them apart.
+//! Both ways take the header fields from [`RedirectFields`] and the target from [`write_location`], so that a visitor can tell
+//! them apart by nothing but the router's `X-Request-Id`.
 
 pub(crate) mod clicks;
 pub(crate) mod fast;
@@ -26,7 +26,9 @@ pub(crate) use self::parse::{
     Visitor, build_request, frame_request, read_request,
 };
 pub use self::wire::{FORWARDED_QUERY_BYTES_MAX, RedirectFields, write_location};
-pub(crate) use self::wire::{ResponseHeads, SECURE_ONLY, encode_query, finish, http_date};
+pub(crate) use self::wire::{
+    ResponseHeads, SECURE_ONLY, ToTarget, encode_query, finish, http_date,
+};
 
 /// What a worker found before it passed a request on: an extension of the request, so that its handler does not look the
 /// link up again.

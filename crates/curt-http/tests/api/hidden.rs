@@ -55,6 +55,7 @@ async fn private_links(world: &World) -> Vec<&'static str> {
     for (alias, more) in [
         ("plain", json!({})),
         ("few", json!({ "max_clicks": 3 })),
+        ("kept", json!({ "redirect_status": 307 })),
         ("expired", json!({ "expires_at": soon })),
         ("deleted", json!({})),
         ("disabled", json!({})),
@@ -80,7 +81,7 @@ async fn private_links(world: &World) -> Vec<&'static str> {
         .block(Blocklist::parse(b"blocked.example").unwrap());
     world.clock.advance(Duration::from_secs(61));
     vec![
-        "plain", "few", "expired", "deleted", "disabled", "blocked", "later",
+        "plain", "few", "kept", "expired", "deleted", "disabled", "blocked", "later",
     ]
 }
 
@@ -152,7 +153,7 @@ async fn every_method_of_every_stranger_meets_what_an_unknown_key_gives() {
             }
         }
     }
-    assert_eq!(compared, 12 * 13 * 7);
+    assert_eq!(compared, 12 * 13 * 8);
 }
 
 #[tokio::test]

@@ -166,6 +166,47 @@ fn steady_fields(response: &Response) -> Vec<(String, String)> {
     fields
 }
 
+/// The first request loads the link, the second meets the copy, the third comes behind a request to the router.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_request_for_a_link_and_later_ones_get_the_same_answer() {
+    let world = world().await;
+    for (alias, status) in [
+        ("found", 302),
+        ("moved", 301),
+        ("kept", 307),
+        ("for-good", 308),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let alias = format!("{alias}-{method}");
+            let target = "https://example.com/x?a=b";
+            let body = json!({"target": target, "alias": alias, "redirect_status": status, "forward_query": true});
+            create(&world, body).await;
+        }
+    }
+    over_sockets(&world, |_, address| {
+        for alias in ["found", "moved", "kept", "for-good"] {
+            for method in ["GET", "HEAD"] {
+                let request = Request::new(method, &format!("/{alias}-{method}?c=d"));
+                let mut connection = Connection::open(address).unwrap();
+                let first = connection.send(&request).unwrap();
+                let second = connection.send(&request).unwrap();
+                connection.send(&Request::get("/health/live")).unwrap();
+                let third = connection.send(&request).unwrap();
+                assert_eq!(
+                    first.header("location"),
+                    Some("https://example.com/x?a=b&c=d")
+                );
+                for (later, has_id) in [(&second, false), (&third, true)] {
+                    assert_eq!(first.status, later.status, "{request:?}");
+                    assert_eq!(steady_fields(&first), steady_fields(later), "{request:?}");
+                    assert_eq!(later.header("x-request-id").is_some(), has_id);
+                }
+            }
+        }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_answers_a_miss_as_hyper_does() {
     let world = world().await;

@@ -55,9 +55,10 @@ async fn problems_are_pages_for_browsers_and_documents_for_programs() {
             .await;
         assert_eq!(page.status, document.status, "{path}");
         assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        let varies = page.header("vary").split(", ").next();
         assert_eq!(
-            (page.header("vary"), document.header("vary")),
-            ("accept", "accept")
+            (varies, document.header("vary")),
+            (Some("accept"), "accept")
         );
         assert_eq!(
             page.header("www-authenticate"),
@@ -74,11 +75,11 @@ async fn problems_are_pages_for_browsers_and_documents_for_programs() {
         document.problem();
     }
     let page = world
-        .call_raw(Method::PUT, "/abc", &[("accept", "text/html")], None)
+        .call_raw(Method::PUT, "/api", &[("accept", "text/html")], None)
         .await;
     assert_eq!(
         (page.status.as_u16(), page.header("allow")),
-        (405, "GET,HEAD,POST")
+        (405, "GET,HEAD")
     );
 }
 
@@ -162,7 +163,7 @@ async fn a_short_rest_of_a_body_is_read_and_a_long_one_closes_the_connection() {
     );
     assert_eq!(left.load(Ordering::SeqCst), 0);
     let long = Body::from("a".repeat(100_000));
-    let answer = world.send(Request::put("/abc").body(long).unwrap()).await;
+    let answer = world.send(Request::put("/api").body(long).unwrap()).await;
     assert_eq!(
         (answer.status.as_u16(), answer.header("connection")),
         (405, "close")

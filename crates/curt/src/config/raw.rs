@@ -52,6 +52,8 @@ pub(crate) struct Server {
     pub(crate) anonymous_create: bool,
     pub(crate) public_metrics: bool,
     pub(crate) trusted_proxies: Vec<String>,
+    pub(crate) cors_origins: Vec<String>,
+    pub(crate) compression: bool,
     pub(crate) live_feeds_max: u64,
     pub(crate) live_feeds_per_user: u64,
     pub(crate) live_feeds_per_address: u64,

@@ -8,11 +8,13 @@ use curt_clicks::record::{Outcome, UtmText};
 use curt_core::limits::PASSWORD_BYTES_MAX;
 use curt_core::ports::SpendReply;
 use curt_core::{
-    Attribution, DomainId, GoneCause, Link, LinkRef, PackedTags, PortResult, Scope, Visibility,
+    Attribution, DomainId, GoneCause, Link, LinkRef, PackedTags, PortResult, RedirectStatus, Scope,
+    Visibility,
 };
 use curt_links::Resolution;
 use http::header::{ALLOW, LOCATION};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::request::Parts;
+use http::{HeaderValue, Method, StatusCode};
 use url::form_urlencoded;
 
 use super::refusal::{Refusal, outcome_of};
@@ -29,12 +31,23 @@ use crate::state::App;
 /// How often a link that changes under a click is looked at.
 const TRIES_MAX: usize = 4;
 
+/// What a `POST` is about.
+pub(super) enum Posted {
+    /// The password of this link.
+    Password(Arc<Link>),
+    /// The target, whose it is to read the body.
+    Forwarded(Resolved),
+    Refused(Problem),
+}
+
 pub(super) struct ClickRecord<'a> {
     app: &'a App,
     fields: &'a RedirectFields,
     caller: &'a Caller,
     client: Client,
     is_browser: bool,
+    /// Whether the request can be redirected only if it keeps its method.
+    keeps_method: bool,
     query: Option<&'a str>,
     begun: ConstantTime,
 }
@@ -44,22 +57,21 @@ impl<'a> ClickRecord<'a> {
         app: &'a App,
         fields: &'a RedirectFields,
         caller: &'a Caller,
-        client: Client,
-        headers: &HeaderMap,
-        query: Option<&'a str>,
+        request: &'a Parts,
     ) -> Self {
         Self {
             app,
             fields,
             caller,
-            client,
-            is_browser: prefers_html(headers),
-            query,
+            client: Client::of(&request.method, &request.headers, caller.address),
+            is_browser: prefers_html(&request.headers),
+            keeps_method: !matches!(request.method, Method::GET | Method::HEAD),
+            query: request.uri.query(),
             begun: ConstantTime::begin(),
         }
     }
 
-    /// The answer to `GET` and `HEAD`.
+    /// The answer to whatever follows the link: `GET` and `HEAD`, and every method that the link's status keeps.
     pub(super) async fn follow(mut self, key: Option<&str>, known: Option<Resolved>) -> Response {
         if let Some(limited) = self.throttle_decision() {
             return self.refuse(limited);
@@ -98,6 +110,9 @@ impl<'a> ClickRecord<'a> {
         resolution: PortResult<Resolution>,
     ) -> Result<Response, Refusal> {
         match resolution {
+            Ok(Resolution::Live(hit)) if !self.may_redirect(hit.status()) => {
+                Err(only_followed().into())
+            }
             Ok(Resolution::Live(hit)) => {
                 let (generation, attribution) = hit.attribution();
                 self.write_down(RequestedLink {
@@ -132,23 +147,24 @@ impl<'a> ClickRecord<'a> {
         }
     }
 
-    /// The link that a password is sent to. One that has none is only there to be gone to.
-    pub(super) async fn locked(&self, key: Option<&str>) -> Result<Arc<Link>, Problem> {
+    /// Whether a redirect with this status does what was asked for: others make a `GET` of every method.
+    fn may_redirect(&self, status: RedirectStatus) -> bool {
+        !self.keeps_method || status.keeps_method()
+    }
+
+    /// What `POST` is about. Unless the link has a password, which is sent in it, the link is followed.
+    pub(super) async fn posted(&self, key: Option<&str>) -> Posted {
         if let Some(limited) = self.throttle_decision() {
-            return Err(limited);
+            return Posted::Refused(limited);
         }
         match self.resolve(key).await {
-            Ok(Resolution::Guarded(link)) if link.visibility == Visibility::Password => Ok(link),
-            Ok(Resolution::Guarded(link))
-                if link.visibility == Visibility::Private && self.hides_private() =>
-            {
-                match self.may_follow(&link).await {
-                    Ok(()) => Err(only_followed()),
-                    Err(refusal) => Err(refusal.into_problem()),
-                }
+            Ok(Resolution::Guarded(link)) if link.visibility == Visibility::Password => {
+                Posted::Password(link)
             }
-            Ok(Resolution::Live(_) | Resolution::Guarded(_)) => Err(only_followed()),
-            other => Err(self.nowhere(other).await),
+            resolution => Posted::Forwarded(Resolved {
+                resolution,
+                begun: self.begun,
+            }),
         }
     }
 
@@ -159,9 +175,12 @@ impl<'a> ClickRecord<'a> {
             if !matches!(sent, Err(Refusal::Outdated)) {
                 break;
             }
-            sent = match self.locked(Some(link.id.key.as_str())).await {
-                Ok(link) => self.unlocked(&link, password).await,
-                Err(problem) => Err(problem.into()),
+            let key = Some(link.id.key.as_str());
+            sent = match self.posted(key).await {
+                Posted::Password(link) => self.unlocked(&link, password).await,
+                Posted::Refused(problem) => Err(problem.into()),
+                // The body was the password, and is not for the target.
+                Posted::Forwarded(_) => Err(only_followed().into()),
             };
         }
         self.answered(sent)
@@ -183,15 +202,23 @@ impl<'a> ClickRecord<'a> {
     }
 
     async fn guarded(&self, link: &Arc<Link>) -> Result<Response, Refusal> {
+        let may_redirect = self.may_redirect(link.status);
         match link.visibility {
             Visibility::Public => {}
-            Visibility::Private => self.may_follow(link).await?,
+            Visibility::Private if may_redirect || self.hides_private() => {
+                self.may_follow(link).await?;
+            }
+            Visibility::Private => {}
+            Visibility::Password if !may_redirect => return Err(password_only().into()),
             Visibility::Password => {
                 return Err(Refusal::PasswordNeeded {
                     link: Arc::clone(link),
                     reason: UnlockReason::First,
                 });
             }
+        }
+        if !may_redirect {
+            return Err(only_followed().into());
         }
         self.let_through(link).await?;
         Ok(self.fields.respond_guarded(link, self.query))
@@ -379,4 +406,8 @@ impl<'a> ClickRecord<'a> {
 
 fn only_followed() -> Problem {
     Problem::new(ProblemCode::MethodNotAllowed).header(ALLOW, "GET,HEAD")
+}
+
+fn password_only() -> Problem {
+    Problem::new(ProblemCode::MethodNotAllowed).header(ALLOW, "GET,HEAD,POST")
 }

@@ -1,6 +1,10 @@
 //! `GET /{key}` for connections that were handed to the router, and for keys that the fast path did not recognise:
 //! percent-encoded ones, which are decoded once, and those with a slash behind them, which people type. Links that are
 //! not for everybody are decided about here, at each [click], and `POST /{key}` takes their passwords.
+//!
+//! 307 and 308 ask a client to repeat its request, method and body included, so that links with these statuses answer
+//! every method, by the rules of `GET`: throttling, permission, limits and clicks. 301 and 302 would make a `GET` of most
+//! of them: such links answer 405.
 
 mod click;
 mod refusal;
@@ -10,17 +14,19 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use curt_core::limits::HTTP_BODY_BYTES_MAX;
+use http::Method;
+use http::header::ALLOW;
 use url::form_urlencoded;
 use utoipa::ToSchema;
 
-use self::click::ClickRecord;
+use self::click::{ClickRecord, Posted};
 use crate::api::body;
 use crate::api::documented::{FollowProblems, UnlockProblems};
 use crate::caller::Caller;
+use crate::problem::{Problem, ProblemCode};
 use crate::redirect::RedirectFields;
-use crate::redirect::clicks::Client;
 use crate::state::App;
 
 type KeyPath = Result<Path<String>, PathRejection>;
@@ -30,6 +36,12 @@ type KeyPath = Result<Path<String>, PathRejection>;
 /// Sends the visitor to the link's target. `HEAD` answers alike. A private link asks for an API key with the scope
 /// `read`, or a session, of its owner or of somebody who was given permission. A link with a password is followed by
 /// `POST`. A link with `max_clicks` is followed in a browser: programs, `HEAD` and what browsers fetch ahead get 403.
+///
+/// A link whose `redirect_status` is 307 or 308 answers `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS` and others in the same way, and
+/// such requests count as clicks; the client sends the request to the target again. Links with 301 or 302 answer them with
+/// 405, and a link with a password takes `POST` for that.
+///
+/// First and later requests get the same answer, apart from `X-Request-Id`: redirects straight from memory have none.
 #[utoipa::path(
     get,
     path = "/{key}",
@@ -55,10 +67,24 @@ pub(crate) async fn follow(
 ) -> Response {
     let (mut parts, _) = request.into_parts();
     let resolved = parts.extensions.remove();
-    let client = Client::of(&parts.method, &parts.headers, caller.address);
-    let query = parts.uri.query();
-    let click = ClickRecord::new(&app, &fields, &caller, client, &parts.headers, query);
+    let click = ClickRecord::new(&app, &fields, &caller, &parts);
     click.follow(key_text(&key), resolved).await
+}
+
+/// Follows a link by any other method. The body is not read: it is for the target, to which the client sends it again.
+pub(crate) async fn forward(
+    state: State<Arc<App>>,
+    fields: Extension<Arc<RedirectFields>>,
+    caller: Caller,
+    key: KeyPath,
+    request: Request,
+) -> Response {
+    // What came of these would not be what was asked for: they are about the way to this server, not about a resource.
+    if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
+        let problem = Problem::new(ProblemCode::MethodNotAllowed);
+        return problem.header(ALLOW, "GET,HEAD").into_response();
+    }
+    follow(state, fields, caller, key, request).await
 }
 
 /// What opens a link that has a password.
@@ -72,17 +98,22 @@ pub(crate) struct UnlockBody {
 
 /// Follow a link that has a password
 ///
-/// Sends whoever knows the password to the link's target. Tries are limited, for each link and each address.
+/// Sends whoever knows the password to the link's target, always by `GET`, so that the target does not get the password. Tries
+/// are limited, for each link and each address. A link without a password is followed, its method kept, if its
+/// `redirect_status` is 307 or 308; others answer 405.
 #[utoipa::path(
     post,
     path = "/{key}",
     tag = "redirect",
     operation_id = "unlock",
-    security(()),
+    security((), ("bearer" = []), ("header" = [])),
     params(("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale")),
     request_body(content = UnlockBody, content_type = "application/x-www-form-urlencoded"),
     responses(
-        (status = 303, description = "To the target.", headers(("Location" = String, description = "The target."))),
+        (status = 303, description = "To the target; or to the page to sign in, for browsers.",
+            headers(("Location" = String, description = "The target."))),
+        (status = 307, description = "To the target, with the same method.", headers(("Location" = String, description = "The target."))),
+        (status = 308, description = "To the target, for good and with the same method.", headers(("Location" = String, description = "The target."))),
         UnlockProblems,
     ),
 )]
@@ -94,25 +125,21 @@ pub(crate) async fn unlock(
     request: Request,
 ) -> Response {
     let (parts, raw) = request.into_parts();
-    let client = Client::of(&parts.method, &parts.headers, caller.address);
-    let click = ClickRecord::new(
-        &app,
-        &fields,
-        &caller,
-        client,
-        &parts.headers,
-        parts.uri.query(),
-    );
+    let click = ClickRecord::new(&app, &fields, &caller, &parts);
+    let link = match click.posted(key_text(&key)).await {
+        Posted::Password(link) => link,
+        Posted::Forwarded(resolved) => return click.follow(key_text(&key), Some(resolved)).await,
+        Posted::Refused(problem) => return click.refuse(problem),
+    };
     let shown = async {
-        let link = click.locked(key_text(&key)).await?;
         caller.refuse_other_sites()?;
         body::form_only(&parts.headers)?;
         let source = caller.body_source(None);
         let raw = body::read(&app, source, raw, HTTP_BODY_BYTES_MAX).await?;
-        Ok((link, password_in(&raw)))
+        Ok(password_in(&raw))
     };
     match shown.await {
-        Ok((link, password)) => click.unlock(&link, &password).await,
+        Ok(password) => click.unlock(&link, &password).await,
         Err(problem) => click.refuse(problem),
     }
 }

@@ -23,6 +23,10 @@ const NOT_KEPT: &str = "private, no-store";
 /// A year, as long as the lists of browsers ask for.
 pub(crate) const SECURE_ONLY: &str = "max-age=31536000";
 
+/// Goes with a redirect to a link's target, which has all its header fields: the workers' redirects have no others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToTarget;
+
 /// The header fields of a redirect, apart from `Location`, `Date` and `Connection`.
 #[derive(Clone, Debug)]
 pub struct RedirectFields {
@@ -117,6 +121,7 @@ impl RedirectFields {
         kept: bool,
     ) -> Response<Body> {
         let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(ToTarget);
         *response.status_mut() = StatusCode::from_u16(status.code()).unwrap_or(StatusCode::FOUND);
         let headers = response.headers_mut();
         headers.extend(self.of(kept));

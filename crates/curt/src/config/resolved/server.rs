@@ -4,8 +4,8 @@ use std::time::Duration;
 use curt_core::limits::HTTP_BULK_BODY_BYTES_MAX;
 use curt_http::settings::UnknownReferrerPolicy;
 use curt_http::{
-    ApiSettings, FeedSettings, HttpSettings, PageSettings, PrivateDenied, RedirectSettings,
-    ScanSettings, ServerSettings,
+    ApiSettings, CorsOrigins, FeedSettings, HttpSettings, PageSettings, PrivateDenied,
+    RedirectSettings, ScanSettings, ServerSettings,
 };
 use curt_links::{OwnHost, OwnHostError};
 use ipnet::IpNet;
@@ -69,6 +69,8 @@ pub(super) fn http(
             anonymous_create: raw.anonymous_create,
             metrics_on_main: raw.public_metrics,
             trusted_proxies: trusted_proxies(raw)?,
+            cors_origins: at("server.cors_origins", CorsOrigins::parse(&raw.cors_origins))?,
+            compression: raw.compression,
         },
         scans,
         feeds: feeds(raw)?,
