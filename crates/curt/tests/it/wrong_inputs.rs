@@ -20,7 +20,7 @@ type Asked = (
     &'static [&'static str],
 );
 
-const SETTINGS: [Setting; 25] = [
+const SETTINGS: [Setting; 28] = [
     ("server.listen=localhost:8080", "127.0.0.1:8080"),
     ("server.listen=127.0.0.1:99999", "above 65535"),
     ("server.listen=127.0.0.1", "names no port"),
@@ -31,6 +31,15 @@ const SETTINGS: [Setting; 25] = [
     ("server.header_timeout=5", "such as \"5s\""),
     ("server.bodies_max=1MiB", "16MiB"),
     ("server.trusted_proxies=proxy", "10.0.0.0/8"),
+    (
+        "server.cors_origins=app.example.com",
+        "https://app.example.com",
+    ),
+    (
+        "server.cors_origins=https://App.example.com/",
+        "write \"https://app.example.com\"",
+    ),
+    ("server.cors_origins=*,https://a.example", "alone"),
     ("listen=x", "did you mean server.listen?"),
     ("log.level=inof", "info"),
     ("log.format=xml", "text or json"),
@@ -253,9 +262,11 @@ fn wrong_settings_are_named_with_what_to_do_and_leave_nothing_behind() {
 /// All that could have been made or lost.
 fn inventory(site: &Site, admin: &str) -> Vec<Value> {
     let links = Api::new(site.http(), admin)
-        .get("/api/v1/links?owner=all&limit=200")
-        .unwrap()
-        .json();
+        .get("/api/v1/links?owner_id=all&limit=200")
+        .unwrap();
+    assert_eq!(links.status, 200, "{}", links.text());
+    let links = links.json();
+    assert!(links["links"].is_array(), "{links}");
     let list = |arguments: &[&str]| -> Value {
         let output = site.output(arguments);
         assert!(output.status.success(), "{arguments:?}");

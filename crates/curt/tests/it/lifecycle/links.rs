@@ -1,10 +1,16 @@
 //! `curt link`.
 
+use curt_testkit::http::Request;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::accounts::with_input;
 use super::{printed, stderr, stdout};
 use crate::site::Site;
+
+fn seconds_of(time: &str) -> i64 {
+    time.parse::<Timestamp>().unwrap().as_second()
+}
 
 #[test]
 fn links_can_be_managed_from_the_command_line() {
@@ -92,6 +98,14 @@ fn targets_and_times_are_taken_as_they_are_typed() {
         serde_json::from_str(&printed(&run(&["show", key, "--json"]))).unwrap()
     };
     assert_eq!(link(short)["target"], "https://example.com/a");
+    let ends = link(short)["expires_at"].as_str().map(seconds_of).unwrap();
+    let made = link(short)["created_at"].as_str().map(seconds_of).unwrap();
+    let week = 7 * 24 * 3_600;
+    assert!(
+        (week - 60..=week + 60).contains(&(ends - made)),
+        "7d is {} s",
+        ends - made
+    );
     printed(&run(&["edit", short, "--expires", "2031-01-31"]));
     assert_eq!(link(short)["expires_at"], "2031-02-01T00:00:00.000Z");
     printed(&run(&["edit", short, "--expires", "never"]));
@@ -123,11 +137,18 @@ fn who_may_follow_a_link_is_said_on_the_command_line() {
         "mine",
     ];
     printed(&run(&private));
-    site.new_token("bob");
+    let bob = site.new_token("bob");
+    let follow = || {
+        let request = Request::get("/mine").bearer(&bob);
+        site.api().send(&request).unwrap().status
+    };
+    assert_eq!(follow(), 403);
     printed(&run(&["permit", "mine", "bob@example.com"]));
+    assert_eq!(follow(), 302);
     let listed = printed(&run(&["permissions", "mine"]));
     assert!(listed.contains("bob@example.com"), "{listed}");
     printed(&run(&["forbid", "mine", "Bob@example.com"]));
+    assert_eq!(follow(), 403);
     let again = run(&["forbid", "mine", "bob@example.com"]);
     assert_eq!(again.status.code(), Some(3), "{}", stderr(&again));
 
@@ -144,6 +165,17 @@ fn who_may_follow_a_link_is_said_on_the_command_line() {
     ];
     printed(&with_input(&site, &arguments, "open sesame\n"));
     assert_eq!(link("mine")["visibility"], "password");
+    let form = "application/x-www-form-urlencoded";
+    let guess = |password: &str| {
+        let request = Request::post("/mine").body(form, format!("password={password}"));
+        site.api().send(&request).unwrap().status
+    };
+    assert_eq!(
+        guess("open+sesame%0A"),
+        401,
+        "the line feed is not part of it"
+    );
+    assert_eq!(guess("open+sesame"), 303);
     let unseen = run(&["add", "example.com", "--visibility", "password"]);
     assert_eq!(unseen.status.code(), Some(4));
     assert!(

@@ -1,8 +1,14 @@
 //! How users come and go: invitations and removal.
 
+use std::collections::HashSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use curt_testkit::http::Request;
+
 use super::accounts::{ANN, json, status};
 use super::{printed, stderr};
-use crate::api::Api;
+use crate::api::{Api, bulk_results};
 use crate::site::Site;
 
 #[test]
@@ -86,4 +92,130 @@ fn a_user_is_removed_and_their_links_go_to_another_or_are_deleted() {
     assert!(audit.contains("user_removed"), "{audit}");
     let last = remove(&["operator@localhost"]);
     assert_eq!(last.status.code(), Some(4), "{}", stderr(&last));
+}
+
+/// Links of the user who leaves: more than a page, so that the removal takes several transactions.
+const LINKS: usize = 600;
+
+/// Somebody with links, of which they had deleted one.
+struct Leaver {
+    id: String,
+    links: HashSet<String>,
+    deleted: String,
+}
+
+impl Leaver {
+    fn settle(site: &Site, name: &str) -> Self {
+        let mut api = Api::new(site.http(), &site.new_token(name));
+        let targets: Vec<String> = (0..LINKS)
+            .map(|number| format!("https://example.com/{name}/{number}"))
+            .collect();
+        let made = api.bulk(&targets).unwrap();
+        let mut links: HashSet<String> = bulk_results(&made).into_iter().collect();
+        let deleted = links.iter().next().unwrap().clone();
+        links.remove(&deleted);
+        assert_eq!(api.delete(&deleted).unwrap().status, 204);
+        let me = api.get("/api/v1/users/me").unwrap().json();
+        Self {
+            id: me["id"].as_str().unwrap().to_owned(),
+            links,
+            deleted,
+        }
+    }
+}
+
+/// The keys of all links of a user, as an administrator sees them.
+fn links_of(admin: &mut Api, user: &str, state: &str) -> HashSet<String> {
+    let first = format!("/api/v1/links?owner_id={user}&limit=200{state}");
+    let (mut path, mut keys) = (first.clone(), HashSet::new());
+    loop {
+        let page = admin.get(&path).unwrap();
+        assert_eq!(page.status, 200, "{}", page.text());
+        let page = page.json();
+        let links = page["links"].as_array().unwrap().iter();
+        keys.extend(links.map(|link| link["key"].as_str().unwrap().to_owned()));
+        match page["next"].as_str() {
+            Some(next) => path = format!("{first}&cursor={next}"),
+            None => return keys,
+        }
+    }
+}
+
+/// Asks for the removal and kills the server so much later. Returns whether an answer came before.
+fn remove_and_kill(site: &mut Site, admin: &str, path: &str, after: Duration) -> bool {
+    let http = site.http();
+    thread::scope(|scope| {
+        let removing = scope.spawn(move || {
+            let request = Request::new("DELETE", path).bearer(admin);
+            Api::new(http, "").send(&request)
+        });
+        thread::sleep(after);
+        site.kill();
+        removing.join().unwrap().is_ok()
+    })
+}
+
+#[test]
+fn a_removal_that_kill_9_broke_off_is_finished_by_the_same_request() {
+    let mut site = Site::start(&[]);
+    let admin = printed(&site.output(&["api-key", "add", "admin"]));
+    let admin = admin.trim();
+    let heir = Leaver::settle(&site, "heir");
+    let mut inherited = heir.links.clone();
+    let mut broken_off = 0;
+    let mut after = Duration::from_millis(4);
+    let begun = Instant::now();
+    for round in 0.. {
+        let leaver = Leaver::settle(&site, &format!("leaver{round}"));
+        let hands_over = round % 2 == 0;
+        let path = match hands_over {
+            true => format!("/api/v1/users/{}?links_to={}", leaver.id, heir.id),
+            false => format!("/api/v1/users/{}?delete_links=true", leaver.id),
+        };
+        let was_answered = remove_and_kill(&mut site, admin, &path, after);
+        site.restart();
+        let mut api = Api::new(site.http(), admin);
+        let left = links_of(&mut api, &leaver.id, "").len();
+        broken_off += usize::from((1..leaver.links.len()).contains(&left));
+        let again = api
+            .send(&Request::new("DELETE", &path).bearer(admin))
+            .unwrap();
+        let expected = if was_answered {
+            &[404][..]
+        } else {
+            &[204, 404]
+        };
+        assert!(expected.contains(&again.status), "{}", again.text());
+
+        for state in ["", "&state=deleted"] {
+            let orphaned = links_of(&mut api, &leaver.id, state);
+            assert!(orphaned.is_empty(), "{path} left {orphaned:?}");
+        }
+        if hands_over {
+            inherited.extend(leaver.links.iter().cloned());
+        }
+        assert_eq!(links_of(&mut api, &heir.id, ""), inherited, "{path}");
+        let (sample, status) = (leaver.links.iter().next().unwrap(), [410, 302]);
+        let followed = api.follow(sample).unwrap().status;
+        assert_eq!(followed, status[usize::from(hands_over)], "{path}");
+        let restore = format!("/api/v1/links/{}/restore", leaver.deleted);
+        let restored = api.send(&Request::post(&restore).bearer(admin)).unwrap();
+        assert_eq!(restored.status, 404, "{}", restored.text());
+        assert_eq!(api.follow(&leaver.deleted).unwrap().status, 410);
+
+        let is_enough = broken_off >= 4 && round >= 5;
+        if is_enough || begun.elapsed() > Duration::from_secs(90) {
+            break;
+        }
+        // The middle lies where the machine puts it.
+        after = match left {
+            0 => after / 2,
+            left if left == leaver.links.len() => after * 3 / 2,
+            _ => after,
+        };
+    }
+    assert!(
+        broken_off >= 2,
+        "only {broken_off} kills fell into a removal"
+    );
 }
