@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use curt_links::LinkSettings;
 use serde_json::Value;
+use utoipa::openapi::path::PathItem;
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
@@ -15,6 +16,8 @@ use utoipa::openapi::{
     ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, RefOr, Required,
 };
 
+/// Where links are followed.
+const KEY_PATH: &str = "/{key}";
 pub(crate) const PATH: &str = "/api/openapi.json";
 /// Stands for the server's address until somebody asks: a server may know it only when it listens.
 pub(crate) const BASE: &str = "{base}";
@@ -106,6 +109,9 @@ pub(crate) fn finish(
             }
         }
     }
+    if let Some(item) = document.paths.paths.get_mut(KEY_PATH) {
+        add_forwarded_methods(item);
+    }
     if let Some(components) = &mut document.components {
         for name in ["NewLink", "LinkChanges"] {
             let target = property(&mut components.schemas, name, "target");
@@ -118,6 +124,17 @@ pub(crate) fn finish(
         }
     }
     document
+}
+
+/// What holds for `PUT` holds for every method of a link, but an annotation names one, and each needs an id of its own.
+fn add_forwarded_methods(item: &mut PathItem) {
+    let by = |method: &str| {
+        let mut operation = item.put.clone()?;
+        operation.operation_id = Some(format!("followBy{method}"));
+        Some(operation)
+    };
+    let (patch, delete, options) = (by("Patch"), by("Delete"), by("Options"));
+    (item.patch, item.delete, item.options) = (patch, delete, options);
 }
 
 /// The written document with the address under which the server is reached.

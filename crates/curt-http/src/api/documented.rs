@@ -188,6 +188,9 @@ documented! {
     FollowProblems: SignInNeeded CredentialsInvalid LinkPasswordWrong ScopeMissing LinkForbidden BrowserNeeded
         LinkNotFound LinkScheduled LinkGone LinkExpired LinkDisabled LinkExhausted LinkBlocked UriTooLong RateLimited
         Internal StoreUnavailable;
+    ForwardProblems: SignInNeeded CredentialsInvalid LinkPasswordWrong CrossSite ScopeMissing LinkForbidden BrowserNeeded
+        LinkNotFound LinkScheduled MethodNotAllowed LinkGone LinkExpired LinkDisabled LinkExhausted LinkBlocked UriTooLong
+        RateLimited Internal StoreUnavailable;
     UnlockProblems: MalformedRequest SignInNeeded CredentialsInvalid LinkPasswordWrong CrossSite ScopeMissing
         LinkForbidden BrowserNeeded LinkNotFound LinkScheduled MethodNotAllowed BodyTimeout LinkGone LinkExpired LinkDisabled LinkExhausted LinkBlocked BodyTooLarge UriTooLong UnsupportedMediaType RateLimited TooManyAtOnce
         Internal StoreUnavailable TooManyBodies;

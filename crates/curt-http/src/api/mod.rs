@@ -126,7 +126,10 @@ fn documented_routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(keys::rotate))
         .routes(routes!(original::create_url))
         .routes(routes!(original::delete_url))
-        .routes(routes!(slow::follow, slow::unlock).map(|routes| any(slow::forward).merge(routes)))
+        .routes(
+            routes!(slow::follow, slow::unlock, slow::forward)
+                .map(|routes| any(slow::forward).merge(routes)),
+        )
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(health::create))

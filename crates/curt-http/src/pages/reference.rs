@@ -180,7 +180,7 @@ impl Reference {
 fn operations(document: &Value, tag: &Value) -> Vec<Operation> {
     let mut found = Vec::new();
     for (path, item) in entries(&document["paths"]) {
-        for method in ["post", "get", "patch", "delete"] {
+        for method in ["post", "get", "patch", "delete", "put", "options"] {
             let described = &item[method];
             let tags = described["tags"].as_array();
             if tags.is_some_and(|tags| tags.contains(tag)) {

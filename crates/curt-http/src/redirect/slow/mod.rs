@@ -23,7 +23,7 @@ use utoipa::ToSchema;
 
 use self::click::{ClickRecord, Posted};
 use crate::api::body;
-use crate::api::documented::{FollowProblems, UnlockProblems};
+use crate::api::documented::{FollowProblems, ForwardProblems, UnlockProblems};
 use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
 use crate::redirect::RedirectFields;
@@ -36,10 +36,6 @@ type KeyPath = Result<Path<String>, PathRejection>;
 /// Sends the visitor to the link's target. `HEAD` answers alike. A private link asks for an API key with the scope
 /// `read`, or a session, of its owner or of somebody who was given permission. A link with a password is followed by
 /// `POST`. A link with `max_clicks` is followed in a browser: programs, `HEAD` and what browsers fetch ahead get 403.
-///
-/// A link whose `redirect_status` is 307 or 308 answers `POST`, `PUT`, `PATCH`, `DELETE`, `OPTIONS` and others in the same way, and
-/// such requests count as clicks; the client sends the request to the target again. Links with 301 or 302 answer them with
-/// 405, and a link with a password takes `POST` for that.
 ///
 /// First and later requests get the same answer, apart from `X-Request-Id`: redirects straight from memory have none.
 #[utoipa::path(
@@ -71,7 +67,24 @@ pub(crate) async fn follow(
     click.follow(key_text(&key), resolved).await
 }
 
-/// Follows a link by any other method. The body is not read: it is for the target, to which the client sends it again.
+/// Follow a link by another method
+///
+/// A link whose `redirect_status` is 307 or 308 answers every method, by the rules of `GET`; the client sends the request to the
+/// target again, and its body is not read here. Such requests count as clicks. Other links answer 405.
+#[utoipa::path(
+    put,
+    path = "/{key}",
+    tag = "redirect",
+    operation_id = "followByPut",
+    security((), ("bearer" = []), ("header" = [])),
+    params(("key" = String, Path, description = "The link's key.", pattern = "^[A-Za-z0-9._-]{1,64}$", example = "spring-sale")),
+    responses(
+        (status = 303, description = "To the page to sign in, for browsers.", headers(("Location" = String, description = "The page."))),
+        (status = 307, description = "To the target, with the same method.", headers(("Location" = String, description = "The target."))),
+        (status = 308, description = "To the target, for good and with the same method.", headers(("Location" = String, description = "The target."))),
+        ForwardProblems,
+    ),
+)]
 pub(crate) async fn forward(
     state: State<Arc<App>>,
     fields: Extension<Arc<RedirectFields>>,

@@ -68,8 +68,12 @@ const READ: &[Method] = &[method("GET", [200; 4]), method("HEAD", [200; 4])];
 const FOLLOW: &[Method] = &[
     method("GET", [302; 4]),
     method("HEAD", [302; 4]),
-    // Only for links that have a password.
+    // Only for links that have a password, or a status that keeps the method.
     method("POST", [405; 4]),
+    method("PUT", [405; 4]),
+    method("PATCH", [405; 4]),
+    method("DELETE", [405; 4]),
+    method("OPTIONS", [405; 4]),
 ];
 
 const TO_SIGN_IN: &[Method] = &[with_body("POST", FORM, "x=y", [303; 4])];
