@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/` | the page to shorten a URL |
 //! | `/sign-in`, `/sign-out`, `/sign-up`, `/setup`, `/account…` | the pages about accounts |
-//! | `/{key}`, `/{key}/` | the redirect, and by POST the password that it may need; by other methods where the link keeps them |
+//! | `/{key}`, `/{key}/` | the redirect, by any method that the link keeps, and by POST the password that it may need |
 //! | `/api/v1` | name and version |
 //! | `/api/v1/links…` | the REST resource |
 //! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/clicks`, `…/orphans…`, `…/live` | reports on clicks |

@@ -8,8 +8,8 @@
 //! | `slow` | the router's handler, which builds an [`http::Response`]: everything else about a key |
 //! | `clicks` | what is recorded of either |
 //!
-//! Both ways take the header fields from [`RedirectFields`] and the target from [`write_location`], so that a visitor can tell
-//! them apart by nothing but the router's `X-Request-Id`.
+//! Both ways take the header fields from [`RedirectFields`] and the target from [`write_location`], so that a visitor can
+//! tell them apart by nothing but the router's `X-Request-Id`.
 
 pub(crate) mod clicks;
 pub(crate) mod fast;

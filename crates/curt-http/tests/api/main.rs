@@ -30,6 +30,7 @@ mod pages_frame;
 mod pages_made;
 mod quota;
 mod repeat;
+mod repeated;
 mod semantics;
 mod sharing;
 mod stats;

@@ -152,7 +152,7 @@ async fn a_private_link_is_not_posted_to_by_other_sites_with_a_session() {
 }
 
 #[tokio::test]
-async fn a_limit_on_clicks_counts_every_method_of_people() {
+async fn a_limit_on_clicks_counts_every_method() {
     let world = World::new().await;
     create(
         &world,

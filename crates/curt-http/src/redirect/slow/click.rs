@@ -12,12 +12,13 @@ use curt_core::{
     Visibility,
 };
 use curt_links::Resolution;
-use http::header::{ALLOW, LOCATION};
+use http::header::LOCATION;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use url::form_urlencoded;
 
-use super::refusal::{Refusal, outcome_of};
+use super::posted::Posted;
+use super::refusal::{Refusal, only_followed, outcome_of, password_only};
 use crate::caller::{self, Caller};
 use crate::metrics::RedirectOutcome;
 use crate::pages::{self, UnlockReason, negotiate::prefers_html};
@@ -30,15 +31,6 @@ use crate::state::App;
 
 /// How often a link that changes under a click is looked at.
 const TRIES_MAX: usize = 4;
-
-/// What a `POST` is about.
-pub(super) enum Posted {
-    /// The password of this link.
-    Password(Arc<Link>),
-    /// The target, whose it is to read the body.
-    Forwarded(Resolved),
-    Refused(Problem),
-}
 
 pub(super) struct ClickRecord<'a> {
     app: &'a App,
@@ -402,12 +394,4 @@ impl<'a> ClickRecord<'a> {
             Err(_) => Problem::new(ProblemCode::Internal).into_response(),
         }
     }
-}
-
-fn only_followed() -> Problem {
-    Problem::new(ProblemCode::MethodNotAllowed).header(ALLOW, "GET,HEAD")
-}
-
-fn password_only() -> Problem {
-    Problem::new(ProblemCode::MethodNotAllowed).header(ALLOW, "GET,HEAD,POST")
 }

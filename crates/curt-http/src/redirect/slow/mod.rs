@@ -7,6 +7,7 @@
 //! of them: such links answer 405.
 
 mod click;
+mod posted;
 mod refusal;
 
 use std::sync::Arc;
@@ -17,15 +18,15 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use curt_core::limits::HTTP_BODY_BYTES_MAX;
 use http::Method;
-use http::header::ALLOW;
 use url::form_urlencoded;
 use utoipa::ToSchema;
 
-use self::click::{ClickRecord, Posted};
+use self::click::ClickRecord;
+use self::posted::Posted;
+use self::refusal::only_followed;
 use crate::api::body;
 use crate::api::documented::{FollowProblems, ForwardProblems, UnlockProblems};
 use crate::caller::Caller;
-use crate::problem::{Problem, ProblemCode};
 use crate::redirect::RedirectFields;
 use crate::state::App;
 
@@ -69,8 +70,8 @@ pub(crate) async fn follow(
 
 /// Follow a link by another method
 ///
-/// A link whose `redirect_status` is 307 or 308 answers every method, by the rules of `GET`; the client sends the request to the
-/// target again, and its body is not read here. Such requests count as clicks. Other links answer 405.
+/// A link whose `redirect_status` is 307 or 308 answers every method, by the rules of `GET`; the client sends the request to
+/// the target again, and its body is not read here. Such requests count as clicks. Other links answer 405.
 #[utoipa::path(
     put,
     path = "/{key}",
@@ -94,8 +95,7 @@ pub(crate) async fn forward(
 ) -> Response {
     // What came of these would not be what was asked for: they are about the way to this server, not about a resource.
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
-        let problem = Problem::new(ProblemCode::MethodNotAllowed);
-        return problem.header(ALLOW, "GET,HEAD").into_response();
+        return only_followed().into_response();
     }
     follow(state, fields, caller, key, request).await
 }
@@ -111,8 +111,8 @@ pub(crate) struct UnlockBody {
 
 /// Follow a link that has a password
 ///
-/// Sends whoever knows the password to the link's target, always by `GET`, so that the target does not get the password. Tries
-/// are limited, for each link and each address. A link without a password is followed, its method kept, if its
+/// Sends whoever knows the password to the link's target, always by `GET`, so that the target does not get the password.
+/// Tries are limited, for each link and each address. A link without a password is followed, its method kept, if its
 /// `redirect_status` is 307 or 308; others answer 405.
 #[utoipa::path(
     post,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use curt_core::Link;
+use http::header::ALLOW;
 
 use crate::metrics::RedirectOutcome;
 use crate::pages::UnlockReason;
@@ -51,6 +52,16 @@ impl Refusal {
             Self::Problem(problem) => problem,
         }
     }
+}
+
+/// The refusal of a method that a link does not keep.
+pub(super) fn only_followed() -> Problem {
+    Problem::new(ProblemCode::MethodNotAllowed).header(ALLOW, "GET,HEAD")
+}
+
+/// The same where a password can be sent.
+pub(super) fn password_only() -> Problem {
+    Problem::new(ProblemCode::MethodNotAllowed).header(ALLOW, "GET,HEAD,POST")
 }
 
 /// Returns what a problem counts as.

@@ -152,7 +152,35 @@ fn who_may_follow_a_link_is_said_on_the_command_line() {
     let again = run(&["forbid", "mine", "bob@example.com"]);
     assert_eq!(again.status.code(), Some(3), "{}", stderr(&again));
 
-    // A password, which counts without a word about visibility.
+    // Off and on, by an administrator.
+    let refused = run(&["disable", "mine"]);
+    assert_eq!(refused.status.code(), Some(5), "{}", stderr(&refused));
+    for (action, state) in [("disable", "disabled"), ("enable", "active")] {
+        let switch = [
+            "link",
+            action,
+            "mine",
+            "--url",
+            &url,
+            "--api-key",
+            admin.trim(),
+        ];
+        printed(&site.output(&switch));
+        assert_eq!(link("mine")["state"], state);
+    }
+}
+
+/// It counts without a word about visibility.
+#[test]
+fn a_password_comes_from_standard_input() {
+    let site = Site::start(&[]);
+    let owner = site.token().to_owned();
+    let url = format!("http://{}", site.http());
+    let run = |arguments: &[&str]| {
+        let common = ["--url", &url, "--api-key", &owner];
+        site.output(&[&["link"], arguments, &common].concat())
+    };
+    printed(&run(&["add", "example.com/b", "--alias", "mine"]));
     let arguments = [
         "link",
         "edit",
@@ -164,7 +192,8 @@ fn who_may_follow_a_link_is_said_on_the_command_line() {
         &owner,
     ];
     printed(&with_input(&site, &arguments, "open sesame\n"));
-    assert_eq!(link("mine")["visibility"], "password");
+    let shown: Value = serde_json::from_str(&printed(&run(&["show", "mine", "--json"]))).unwrap();
+    assert_eq!(shown["visibility"], "password");
     let form = "application/x-www-form-urlencoded";
     let guess = |password: &str| {
         let request = Request::post("/mine").body(form, format!("password={password}"));
@@ -183,23 +212,6 @@ fn who_may_follow_a_link_is_said_on_the_command_line() {
         "{}",
         stderr(&unseen)
     );
-
-    // Off and on, by an administrator.
-    let refused = run(&["disable", "mine"]);
-    assert_eq!(refused.status.code(), Some(5), "{}", stderr(&refused));
-    for (action, state) in [("disable", "disabled"), ("enable", "active")] {
-        let switch = [
-            "link",
-            action,
-            "mine",
-            "--url",
-            &url,
-            "--api-key",
-            admin.trim(),
-        ];
-        printed(&site.output(&switch));
-        assert_eq!(link("mine")["state"], state);
-    }
 }
 
 #[test]

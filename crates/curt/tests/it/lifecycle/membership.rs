@@ -214,8 +214,5 @@ fn a_removal_that_kill_9_broke_off_is_finished_by_the_same_request() {
             _ => after,
         };
     }
-    assert!(
-        broken_off > 0,
-        "no kill fell into a removal"
-    );
+    assert!(broken_off > 0, "no kill fell into a removal");
 }
