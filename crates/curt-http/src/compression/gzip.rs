@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use hyper::body::Frame;
 use tokio::sync::Semaphore;
 
-/// What a compressor is given before others may go on: half a millisecond of work.
+/// What a compressor is given before others may go on: a tenth of a millisecond of work.
 const PART_BYTES: usize = 64 * 1_024;
 /// Compressors at work at once, because each takes some 300 KiB; others wait with the text that they hold anyway.
 const AT_ONCE_MAX: usize = 4;
@@ -49,7 +49,7 @@ pub(super) fn compress_once(whole: &[u8]) -> std::io::Result<Vec<u8>> {
     compressor.finish()
 }
 
-/// On lists of links, higher levels save a quarter of the bytes for several times the work.
+/// On lists of links, level 6 saves a fifth of the bytes that level 1 leaves, for eight times the work.
 fn compressor() -> GzEncoder<Vec<u8>> {
     GzEncoder::new(Vec::new(), Level::fast())
 }
