@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use curt_links::LinkSettings;
-use serde_json::Value;
 use utoipa::openapi::path::PathItem;
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::security::{
@@ -19,8 +18,6 @@ use utoipa::openapi::{
 /// Where links are followed.
 const KEY_PATH: &str = "/{key}";
 pub(crate) const PATH: &str = "/api/openapi.json";
-/// Stands for the server's address until somebody asks: a server may know it only when it listens.
-pub(crate) const BASE: &str = "{base}";
 
 const DAY_SECONDS: u64 = 24 * 3_600;
 
@@ -88,13 +85,15 @@ pub(crate) fn preamble() -> OpenApi {
 }
 
 /// What the annotations cannot say: bodies that may be left out because the query can hold the same; where links may be
-/// made without an API key, that none is needed; and what the settings say about links.
+/// made without an API key, that none is needed; what the settings say about links; and under which address the server is
+/// reached.
 pub(crate) fn finish(
     mut document: OpenApi,
     anonymous_create: bool,
     links: &LinkSettings,
+    base: &str,
 ) -> OpenApi {
-    document.servers = Some(vec![ServerBuilder::new().url(BASE).build()]);
+    document.servers = Some(vec![ServerBuilder::new().url(base).build()]);
     for (path, item) in &mut document.paths.paths {
         let original = path.ends_with("URL");
         for operation in [&mut item.post, &mut item.delete].into_iter().flatten() {
@@ -135,13 +134,6 @@ fn add_forwarded_methods(item: &mut PathItem) {
     };
     let (patch, delete, options) = (by("Patch"), by("Delete"), by("Options"));
     (item.patch, item.delete, item.options) = (patch, delete, options);
-}
-
-/// The written document with the address under which the server is reached.
-pub(crate) fn with_base(json: &str, base: &str) -> String {
-    let quoted = |text: &str| Value::from(text).to_string();
-    // The only server, and texts have no such word.
-    json.replacen(&quoted(BASE), &quoted(base), 1)
 }
 
 type Schemas = BTreeMap<String, RefOr<Schema>>;

@@ -58,7 +58,8 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Extension, Router, middleware};
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 pub(crate) use body::{form_only, read as read_body};
@@ -74,19 +75,13 @@ use crate::state::App;
 
 /// Everything that is not answered on the fast path, and `GET /{key}` itself by the same rules.
 pub fn router(app: Arc<App>) -> Router {
-    let (documented, document) = documented_routes().split_for_parts();
-    let document = openapi::finish(
-        document,
-        app.settings.api.anonymous_create,
-        app.links.settings(),
-    );
     let fields = Arc::new(RedirectFields::new(&app.settings));
-    let routes = documented
+    let routes = documented_router()
         .route(
             "/{key}/",
             any(slow::forward).get(slow::follow).post(slow::unlock),
         )
-        .merge(pages::routes(&document))
+        .merge(pages::routes())
         .layer(Extension(fields))
         .layer(Extension(Arc::new(stats::Feeds::new(app.settings.feeds))))
         .with_state(Arc::clone(&app));
@@ -101,38 +96,66 @@ pub(crate) fn finished(app: Arc<App>, routes: Router) -> Router {
         .layer(middleware::from_fn_with_state(app, observe::observe))
 }
 
+/// The operations of one path: what answers them, and what the OpenAPI document says of them.
+type DocumentedRoutes = fn() -> UtoipaMethodRouter<Arc<App>>;
+
 /// The operations that the OpenAPI document describes.
-fn documented_routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(openapi::preamble())
-        .routes(routes!(about::about))
-        .routes(routes!(links::list, links::create))
-        .routes(routes!(bulk::bulk))
-        .routes(routes!(links::read, links::edit, links::delete))
-        .routes(routes!(links::restore))
-        .merge(stats::documented_routes())
-        .routes(routes!(moderation::disable))
-        .routes(routes!(moderation::enable))
-        .routes(routes!(permissions::list, permissions::grant))
-        .routes(routes!(permissions::revoke))
-        .routes(routes!(users::list, users::create))
-        .routes(routes!(users::read, users::edit, user_removal::remove))
-        .routes(routes!(users::change_password))
-        .routes(routes!(invites::create))
-        .routes(routes!(audit::list))
-        .routes(routes!(sessions::list, sessions::sign_in))
-        .routes(routes!(sessions::end))
-        .routes(routes!(keys::list, keys::create))
-        .routes(routes!(keys::revoke))
-        .routes(routes!(keys::rotate))
-        .routes(routes!(original::create_url))
-        .routes(routes!(original::delete_url))
-        .routes(
+fn documented_routes() -> Vec<DocumentedRoutes> {
+    let mut routes: Vec<DocumentedRoutes> = vec![
+        || routes!(about::about),
+        || routes!(links::list, links::create),
+        || routes!(bulk::bulk),
+        || routes!(links::read, links::edit, links::delete),
+        || routes!(links::restore),
+        || routes!(moderation::disable),
+        || routes!(moderation::enable),
+        || routes!(permissions::list, permissions::grant),
+        || routes!(permissions::revoke),
+        || routes!(users::list, users::create),
+        || routes!(users::read, users::edit, user_removal::remove),
+        || routes!(users::change_password),
+        || routes!(invites::create),
+        || routes!(audit::list),
+        || routes!(sessions::list, sessions::sign_in),
+        || routes!(sessions::end),
+        || routes!(keys::list, keys::create),
+        || routes!(keys::revoke),
+        || routes!(keys::rotate),
+        || routes!(original::create_url),
+        || routes!(original::delete_url),
+        || {
             routes!(slow::follow, slow::unlock, slow::forward)
-                .map(|routes| any(slow::forward).merge(routes)),
-        )
-        .routes(routes!(health::live))
-        .routes(routes!(health::ready))
-        .routes(routes!(health::create))
+                .map(|routes| any(slow::forward).merge(routes))
+        },
+        || routes!(health::live),
+        || routes!(health::ready),
+        || routes!(health::create),
+    ];
+    routes.extend(stats::documented_routes());
+    routes
+}
+
+/// What answers them. The document is made when it is asked for: its parts take more memory than the rest of an idle server.
+fn documented_router() -> Router<Arc<App>> {
+    documented_routes()
+        .into_iter()
+        .fold(Router::new(), |router, routes| {
+            router.merge(OpenApiRouter::new().routes(routes()))
+        })
+}
+
+/// The OpenAPI document of this server.
+pub(crate) fn document(app: &App) -> OpenApi {
+    let described = OpenApiRouter::with_openapi(openapi::preamble());
+    let described = documented_routes()
+        .into_iter()
+        .fold(described, |described, routes| described.routes(routes()));
+    openapi::finish(
+        described.into_openapi(),
+        app.settings.api.anonymous_create,
+        app.links.settings(),
+        app.public.base(),
+    )
 }
 
 async fn no_such_page() -> Response {

@@ -26,7 +26,6 @@ use axum::routing::{get, post};
 use curt_core::UnixMillis;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
-use utoipa::openapi::OpenApi;
 
 pub use brand::PageSettings;
 pub(crate) use problems::{PageRequest, problem_page};
@@ -46,8 +45,8 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'sel
 const LEADING_AWAY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
     base-uri 'none'; frame-ancestors 'none'";
 
-pub(crate) fn routes(document: &OpenApi) -> Router<Arc<App>> {
-    let document = ApiDocument::new(document);
+pub(crate) fn routes() -> Router<Arc<App>> {
+    let document = Arc::<ApiDocument>::default();
     Router::new()
         .route("/", get(home::show).post(home::shorten))
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))

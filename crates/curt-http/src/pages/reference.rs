@@ -9,14 +9,16 @@ use axum::routing::{MethodRouter, get};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
-use utoipa::openapi::OpenApi;
 
 use super::frame::Frame;
 use super::page as render;
+use crate::api;
 use crate::caller::Caller;
 use crate::compression::{NotReflecting, StaticText};
-use crate::openapi::{self, BASE};
 use crate::state::App;
+
+/// Stands for the server's address in examples until the page is asked for.
+const BASE: &str = "{base}";
 
 #[derive(Template)]
 #[template(path = "reference.html")]
@@ -100,32 +102,26 @@ struct KindPart {
     text: String,
 }
 
-/// The document as it is kept: written out, which takes a fraction of the memory of its parts.
+/// The document in the forms in which it is served, each made at the first request for it: before, a server need not know
+/// its own address.
+#[derive(Default)]
 pub(super) struct ApiDocument {
-    /// With [`BASE`] for the server's address, which is known only when it listens.
-    json: Box<str>,
-    served: OnceLock<StaticText>,
+    json: OnceLock<StaticText>,
     reference: OnceLock<Reference>,
 }
 
 impl ApiDocument {
-    pub(super) fn new(document: &OpenApi) -> Arc<Self> {
-        Arc::new(Self {
-            json: serde_json::to_string(document).unwrap_or_default().into(),
-            served: OnceLock::new(),
-            reference: OnceLock::new(),
+    fn json(&self, app: &App) -> &StaticText {
+        self.json.get_or_init(|| {
+            let json = serde_json::to_vec_pretty(&api::document(app));
+            StaticText::new(json.unwrap_or_default())
         })
     }
 
-    fn served_at(&self, base: &str) -> &StaticText {
-        let served = || StaticText::new(openapi::with_base(&self.json, base));
-        self.served.get_or_init(served)
-    }
-
-    fn reference(&self) -> &Reference {
+    fn reference(&self, app: &App) -> &Reference {
         self.reference.get_or_init(|| {
-            let document = serde_json::from_str(&self.json).unwrap_or_default();
-            Reference::read(&document)
+            let document = serde_json::to_value(api::document(app));
+            Reference::read(&document.unwrap_or_default())
         })
     }
 }
@@ -137,7 +133,7 @@ pub(super) fn page(document: Arc<ApiDocument>) -> MethodRouter<Arc<App>> {
             let page = ReferencePage {
                 frame: Frame::of_caller(&app, &caller).await.at("/api"),
                 base: app.public.base(),
-                reference: document.reference(),
+                reference: document.reference(&app),
             };
             let mut page = render(StatusCode::OK, &page);
             page.extensions_mut().insert(NotReflecting);
@@ -150,10 +146,7 @@ pub(super) fn page(document: Arc<ApiDocument>) -> MethodRouter<Arc<App>> {
 pub(super) fn document(document: Arc<ApiDocument>) -> MethodRouter<Arc<App>> {
     get(
         move |State(app): State<Arc<App>>, headers: HeaderMap| async move {
-            let form = document
-                .served_at(app.public.base())
-                .choose(&app, &headers)
-                .respond();
+            let form = document.json(&app).choose(&app, &headers).respond();
             ([(CONTENT_TYPE, "application/json")], form).into_response()
         },
     )

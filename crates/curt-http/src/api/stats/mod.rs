@@ -34,7 +34,6 @@ use axum::response::{IntoResponse, Response};
 use curt_clicks::report::{RankingQuery, ReportError, ReportRangeError};
 use curt_core::ports::ClickFilter;
 use curt_core::{Dimension, UnixMillis};
-use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use feeds::Feeds;
@@ -42,26 +41,27 @@ pub(crate) use feeds::Feeds;
 use self::body::{StatsBody, TopBody};
 use self::query::{SeriesQuery, TopQuery};
 use self::subject::Subject;
+use super::DocumentedRoutes;
 use crate::problem::{Problem, ProblemCode};
-use crate::state::App;
 
-pub(crate) fn documented_routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new()
-        .routes(routes!(routes::of_link))
-        .routes(routes!(routes::of_link_csv))
-        .routes(routes!(routes::top_of_link))
-        .routes(routes!(click_routes::of_link, erase::of_link))
-        .routes(routes!(click_routes::of_link_csv))
-        .routes(routes!(live_routes::of_link))
-        .routes(routes!(routes::link_caller))
-        .routes(routes!(routes::of_links_csv))
-        .routes(routes!(routes::top_of_links))
-        .routes(routes!(click_routes::link_caller))
-        .routes(routes!(click_routes::of_links_csv))
-        .routes(routes!(live_routes::link_caller))
-        .routes(routes!(routes::of_orphans))
-        .routes(routes!(routes::top_of_orphans))
-        .routes(routes!(click_routes::of_orphans))
+pub(super) fn documented_routes() -> [DocumentedRoutes; 15] {
+    [
+        || routes!(routes::of_link),
+        || routes!(routes::of_link_csv),
+        || routes!(routes::top_of_link),
+        || routes!(click_routes::of_link, erase::of_link),
+        || routes!(click_routes::of_link_csv),
+        || routes!(live_routes::of_link),
+        || routes!(routes::link_caller),
+        || routes!(routes::of_links_csv),
+        || routes!(routes::top_of_links),
+        || routes!(click_routes::link_caller),
+        || routes!(click_routes::of_links_csv),
+        || routes!(live_routes::link_caller),
+        || routes!(routes::of_orphans),
+        || routes!(routes::top_of_orphans),
+        || routes!(click_routes::of_orphans),
+    ]
 }
 
 /// Totals and series.
