@@ -39,6 +39,7 @@ mod preflight;
 mod private_files;
 mod roles;
 mod service_manager;
+mod shard_tasks;
 mod supervisor;
 mod telemetry;
 mod wiring;

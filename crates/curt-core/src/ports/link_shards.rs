@@ -15,6 +15,10 @@ pub trait LinkShards: Send + Sync {
     /// Returns the ports of this database for writes that were routed by `map`. Costs no call to the engine.
     fn routed_by(&self, map: Arc<ShardMap>) -> Arc<dyn SeededDatabase>;
 
+    /// Returns a name by which this database is known from all others, made by chance at the first call and kept for good:
+    /// a copy or a restored backup has it, another database at the same address has not.
+    async fn identity(&self) -> PortResult<Box<str>>;
+
     /// Refuses from now on writes to links of `shard` that carry an older epoch than `epoch` (L-4): when this returns,
     /// those that were not refused are done, and no later one changes anything.
     ///

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage,
-    ListQuery, RequestToken, SeededLinks, SpendReply,
+    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListOrder,
+    ListPage, ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
     DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult,
@@ -35,6 +35,7 @@ struct Tables {
     rows: Rows,
     records: Records,
     seals: Seals,
+    identity: Option<u64>,
 }
 
 impl MemoryLinkStore {
@@ -162,6 +163,10 @@ impl LinkStore for MemoryLinkStore {
 impl LinkIndex for MemoryLinkStore {
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
         list::page(&locked(&self.tables).rows, query)
+    }
+
+    async fn cursor_behind(&self, link: &Link, order: ListOrder) -> PortResult<Option<Box<str>>> {
+        Ok(Some(list::cursor_behind(link, order)))
     }
 
     async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {

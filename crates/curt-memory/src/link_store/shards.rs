@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use curt_core::ports::{LinkCounts, LinkShards, SeededDatabase};
@@ -7,6 +8,9 @@ use curt_core::{Epoch, LinkId, PortResult, ShardId, ShardMap};
 
 use super::MemoryLinkStore;
 use crate::locked;
+
+/// One for every store of the process, and with it of the world.
+static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 
 /// The lowest epoch at which each shard takes writes; any where there is none.
 #[derive(Debug, Default)]
@@ -27,6 +31,13 @@ impl LinkShards for MemoryLinkStore {
     fn routed_by(&self, map: Arc<ShardMap>) -> Arc<dyn SeededDatabase> {
         let tables = Arc::clone(&self.tables);
         Arc::new(Self { tables, map })
+    }
+
+    async fn identity(&self) -> PortResult<Box<str>> {
+        let mut tables = locked(&self.tables);
+        let next = || NEXT_IDENTITY.fetch_add(1, Ordering::Relaxed);
+        let identity = *tables.identity.get_or_insert_with(next);
+        Ok(format!("memory-{identity}").into())
     }
 
     async fn seal(&self, shard: ShardId, epoch: Epoch) -> PortResult<()> {

@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage,
-    ListQuery, RequestToken, SeededLinks, SpendReply,
+    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListOrder,
+    ListPage, ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
     ErrorKind, KeyOrigin, Link, LinkId, OwnerId, PortError, PortResult, Revision, ShardMap,
@@ -177,6 +177,10 @@ impl LinkIndex for PostgresLinks {
         let texts = query.search.iter().chain(&query.tags);
         check_no_nul(list::OP, texts.map(|text| &**text))?;
         list::list(self.tables.engine().await?, query, after).await
+    }
+
+    async fn cursor_behind(&self, link: &Link, order: ListOrder) -> PortResult<Option<Box<str>>> {
+        Ok(Some(Position::of(link).cursor(order)))
     }
 
     async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {

@@ -7,7 +7,8 @@ use curt_core::ports::{LinkCounts, LinkShards, SeededDatabase};
 use curt_core::{Epoch, PortResult, ShardId, ShardMap};
 
 use super::{OP_COUNT, PostgresLinks, counts_in, sql};
-use crate::engine::{Step, Value};
+use crate::decode::corrupt;
+use crate::engine::{Step, Value, column};
 
 #[async_trait]
 impl LinkShards for PostgresLinks {
@@ -17,6 +18,18 @@ impl LinkShards for PostgresLinks {
             inserts: Arc::clone(&self.inserts),
             map,
         })
+    }
+
+    async fn identity(&self) -> PortResult<Box<str>> {
+        const OP: &str = "read the identity";
+        let engine = self.tables.engine().await?;
+        let mut rows = engine.read_latest(OP, sql::IDENTITY, &[]).await?;
+        if rows.is_empty() {
+            engine.write(OP, sql::MAKE_IDENTITY, &[]).await?;
+            rows = engine.read_latest(OP, sql::IDENTITY, &[]).await?;
+        }
+        let row = rows.first().ok_or_else(|| corrupt(OP, "no identity"))?;
+        Ok(column::<&str>(OP, row, 0)?.into())
     }
 
     async fn seal(&self, shard: ShardId, epoch: Epoch) -> PortResult<()> {

@@ -123,3 +123,8 @@ pub(super) const PING: &str =
 /// Reads the table as a look-up does, and tells where the primary is in its log; a standby does not.
 pub(super) const PING_READS: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN NULL \
      ELSE pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint END, EXISTS (SELECT FROM links)";
+
+pub(super) const IDENTITY: &str = "SELECT identity FROM node_identity";
+
+pub(super) const MAKE_IDENTITY: &str = "INSERT INTO node_identity (one, identity) \
+     SELECT true, gen_random_uuid()::text ON CONFLICT (one) DO NOTHING";

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage,
-    ListQuery, RequestToken, SeededLinks, SpendReply,
+    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListOrder,
+    ListPage, ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
     ErrorKind, Link, LinkId, OwnerId, PortError, PortResult, Revision, ShardMap, UnixMillis,
@@ -171,6 +171,19 @@ impl LinkIndex for SqliteLinks {
                 list::list(connection, &query, position)
             })
             .await
+    }
+
+    async fn cursor_behind(&self, link: &Link, order: ListOrder) -> PortResult<Option<Box<str>>> {
+        let after = match order {
+            ListOrder::KeyRising | ListOrder::KeyFalling => Some(link.id.to_string()),
+            ListOrder::NewestFirst | ListOrder::OldestFirst => {
+                let row = self.db.readers.look_up("find a link", |connection| {
+                    record::find(connection, &link.id)
+                })?;
+                row.map(|stored| stored.row_id.to_string())
+            }
+        };
+        Ok(after.map(|after| page::cursor(order, &after)))
     }
 
     async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {

@@ -17,6 +17,22 @@ impl LinkShards for SqliteLinks {
         Arc::new(Self { db, map })
     }
 
+    async fn identity(&self) -> PortResult<Box<str>> {
+        self.db
+            .writer
+            .write("read the identity", 1, |work| {
+                work.connection.execute(
+                    "INSERT INTO node_identity (one, identity) SELECT 1, lower(hex(randomblob(16))) WHERE true \
+                     ON CONFLICT (one) DO NOTHING",
+                    (),
+                )?;
+                let read = "SELECT identity FROM node_identity";
+                let identity: String = work.connection.query_row(read, (), |row| row.get(0))?;
+                Ok(identity.into_boxed_str())
+            })
+            .await
+    }
+
     async fn seal(&self, shard: ShardId, epoch: Epoch) -> PortResult<()> {
         self.db
             .writer

@@ -164,8 +164,16 @@ impl<'a> Opening<'a> {
     }
 
     fn links(&mut self) -> anyhow::Result<LinksDatabase> {
-        let address = &self.config.store.links;
-        named(Part::Links, self.engines.links(address))
+        let store = &self.config.store;
+        let opened = match store.is_sharded() {
+            true => {
+                let nodes = (&store.links_nodes, &store.shard_map);
+                self.engines
+                    .sharded_links(nodes.0, nodes.1, store.placement)
+            }
+            false => self.engines.links(&store.links),
+        };
+        named(Part::Links, opened)
     }
 
     fn accounts(&mut self) -> anyhow::Result<Arc<dyn Accounts>> {

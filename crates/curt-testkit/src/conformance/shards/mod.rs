@@ -16,7 +16,8 @@ macro_rules! shard_map_tests {
                 a_map_advances_only_from_the_newest,
                 one_racer_wins_each_step,
                 a_map_that_is_newer_is_told_at_once,
-                a_watch_ends_with_the_next_map
+                a_watch_ends_with_the_next_map,
+                a_note_is_put_once_per_version
             );
         }
     };
@@ -39,7 +40,8 @@ macro_rules! link_shard_tests {
                 a_seal_never_goes_back_l4,
                 no_write_lands_after_a_seal_l4,
                 a_retry_finds_its_link_at_the_next_epoch,
-                counts_of_shards_add_up_k2
+                counts_of_shards_add_up_k2,
+                an_identity_is_made_once
             );
         }
     };

@@ -13,5 +13,6 @@ mod pools;
 mod refills;
 mod refused;
 mod returned;
+mod shards;
 mod status;
 mod ten_times;
