@@ -58,6 +58,11 @@ pub static LINKS: MigrationSet = MigrationSet {
             name: "nodes",
             sql: include_str!("../migrations/links_0002_nodes.sql"),
         },
+        Migration {
+            number: 3,
+            name: "moves",
+            sql: include_str!("../migrations/links_0003_moves.sql"),
+        },
     ],
 };
 

@@ -10,6 +10,7 @@
 //! | `router.rs` | the map of now, how it is followed, and the retry of what it routed wrongly |
 //! | `node.rs`, `founding.rs` | nodes, the first map, and the check that each is the database that the map means |
 //! | `store.rs`, `index.rs`, `requests.rs`, `totals.rs`, `seeded.rs` | the ports |
+//! | `moves/` | which shards move, and the mover |
 //! | `merge.rs`, `cursor.rs` | lists over all nodes, and where their next pages begin |
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ mod cursor;
 mod founding;
 mod index;
 mod merge;
+mod moves;
 mod node;
 mod requests;
 mod router;
@@ -28,7 +30,11 @@ mod seeded;
 mod store;
 mod totals;
 
-pub use founding::require_unsharded;
+pub use founding::{add_nodes, known_nodes, require_unsharded};
+pub use moves::{
+    MoveError, MovePhase, MoveProgress, MoveRecord, MoveReport, MoverSettings, PlannedMove,
+    ShardMover, plan_drain, plan_rebalance,
+};
 pub use node::ShardNode;
 pub use router::{NodeHealth, ShardRouter};
 

@@ -34,7 +34,10 @@ impl ShardNode {
             let found = self.shards.identity().await?;
             match *found == *want {
                 true => Ok(()),
-                false => Err(another_database(node, &self.name)),
+                false => Err(another_database(
+                    usize::try_from(node.0).unwrap_or(usize::MAX),
+                    &self.name,
+                )),
             }
         };
         self.is_known.get_or_try_init(ask).await.copied()
@@ -109,10 +112,9 @@ pub(crate) fn invalid(detail: String) -> PortError {
     PortError::new(ErrorKind::Invalid, BACKEND, "follow the shard map", detail)
 }
 
-fn another_database(node: NodeIndex, name: &str) -> PortError {
+pub(crate) fn another_database(node: usize, name: &str) -> PortError {
     invalid(format!(
-        "{name} is not the database that was node {} of the shard map: put store.links in the order of `curt shards show`, \
-         or restore that database",
-        node.0
+        "{name} is not the database that was node {node} of the shard map: put store.links in the order of `curt shards show`, \
+         or restore that database"
     ))
 }

@@ -43,6 +43,11 @@ pub(super) static MAIN: Schema = Schema {
             name: "nodes",
             sql: include_str!("../migrations/0002_nodes.sql"),
         },
+        Migration {
+            number: 3,
+            name: "moves",
+            sql: include_str!("../migrations/0003_moves.sql"),
+        },
     ],
 };
 

@@ -77,6 +77,7 @@ fn main() -> ExitCode {
         Command::User(user) => user.run(),
         Command::ApiKey(command) => command.run(),
         Command::Keys(keys) => keys.run(),
+        Command::Shards(shards) => shards.run(),
         Command::Audit(audit) => audit.run(),
         Command::Link(link) => link.run(),
         Command::Stats(stats) => stats.run(),

@@ -101,6 +101,17 @@ impl ShardMap {
         next
     }
 
+    /// The next map, in which the node that owns `shard` keeps it, at `epoch` or later: so that it takes writes again after it
+    /// was sealed for a move that did not come to be.
+    #[must_use]
+    pub fn renewed(&self, shard: ShardId, epoch: Epoch) -> Self {
+        let mut next = self.clone();
+        next.version += 1;
+        let owner = &mut next.owners[usize::from(shard.number())];
+        owner.epoch = owner.epoch.max(epoch);
+        next
+    }
+
     /// The nodes that have shards, in order.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeIndex> {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_core::ports::{LinkCounts, LinkShards, SeededDatabase};
+use curt_core::ports::{
+    ChangedItems, LinkCounts, LinkShards, SeededDatabase, ShardItem, ShardPart,
+};
 use curt_core::{Epoch, PortResult, ShardId, ShardMap};
 
-use super::{OP_COUNT, PostgresLinks, counts_in, sql};
+use super::{PostgresLinks, copies, sql};
 use crate::decode::corrupt;
 use crate::engine::{Step, Value, column};
 
@@ -42,9 +44,55 @@ impl LinkShards for PostgresLinks {
     }
 
     async fn shard_counts(&self, shard: ShardId) -> PortResult<LinkCounts> {
-        let shard = shard.number().cast_signed();
-        let engine = self.tables.engine().await?;
-        let rows = engine.read(OP_COUNT, sql::SHARD_COUNTS, &[&shard]).await?;
-        counts_in(rows.first())
+        copies::shard_counts(&*self.background().await?, shard).await
+    }
+
+    async fn track_changes(&self, shard: ShardId, fence: u64) -> PortResult<()> {
+        copies::track(&*self.background().await?, shard, fence).await
+    }
+
+    async fn stop_tracking(&self, shard: ShardId, fence: u64) -> PortResult<()> {
+        copies::stop_tracking(&*self.background().await?, shard, fence).await
+    }
+
+    async fn export(&self, shard: ShardId, after: Option<&str>) -> PortResult<ShardPart> {
+        copies::export(&*self.background().await?, shard, after).await
+    }
+
+    async fn changes(&self, shard: ShardId) -> PortResult<ChangedItems> {
+        copies::changes(&*self.background().await?, shard).await
+    }
+
+    async fn forget_changes(&self, changes: &ChangedItems) -> PortResult<()> {
+        copies::forget_changes(&*self.background().await?, changes).await
+    }
+
+    async fn begin_import(&self, shard: ShardId, fence: u64, epoch: Epoch) -> PortResult<()> {
+        copies::begin_import(&*self.background().await?, shard, fence, epoch).await
+    }
+
+    async fn import(&self, shard: ShardId, fence: u64, items: &[ShardItem]) -> PortResult<()> {
+        copies::import(&*self.background().await?, shard, fence, items).await
+    }
+
+    async fn adopt(&self, shard: ShardId, fence: u64, counts: &LinkCounts) -> PortResult<()> {
+        copies::adopt(&*self.background().await?, shard, fence, counts).await
+    }
+
+    async fn retire(&self, shard: ShardId, fence: u64, epoch: Epoch) -> PortResult<()> {
+        copies::retire(&*self.background().await?, shard, fence, epoch).await
+    }
+
+    async fn discount(&self, shard: ShardId, fence: u64, counts: &LinkCounts) -> PortResult<()> {
+        copies::discount(&*self.background().await?, shard, fence, counts).await
+    }
+
+    async fn drop_copy(
+        &self,
+        shard: ShardId,
+        fence: u64,
+        after: Option<&str>,
+    ) -> PortResult<Option<Box<str>>> {
+        copies::drop_copy(&*self.background().await?, shard, fence, after).await
     }
 }

@@ -2,6 +2,8 @@
 
 mod dead_node;
 mod founding;
+mod mortal;
+mod moves;
 mod nodes;
 mod reroute;
 mod suites;

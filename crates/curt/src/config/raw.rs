@@ -234,6 +234,7 @@ pub(crate) struct Links {
     pub(crate) private_denied: u64,
     pub(crate) placement: String,
     pub(crate) virtual_nodes: u64,
+    pub(crate) move_rate: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]

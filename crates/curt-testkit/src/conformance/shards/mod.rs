@@ -1,5 +1,6 @@
 //! Clauses of the ports of sharding, and the tests that run them: one per clause.
 
+pub mod copies;
 pub mod links;
 pub mod maps;
 
@@ -42,6 +43,16 @@ macro_rules! link_shard_tests {
                 a_retry_finds_its_link_at_the_next_epoch,
                 counts_of_shards_add_up_k2,
                 an_identity_is_made_once
+            );
+            $crate::clause_tests!(
+                $open,
+                shards::copies,
+                a_shard_that_leaves_and_comes_back_is_the_same_k2,
+                changes_are_remembered_until_they_are_forgotten,
+                a_mover_that_was_replaced_changes_nothing_l4,
+                a_shard_that_is_copied_takes_no_writes_before_its_epoch_l4,
+                a_retired_shard_is_not_read_through_an_old_map,
+                a_request_of_a_sealed_shard_is_refused_l4
             );
         }
     };

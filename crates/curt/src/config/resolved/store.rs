@@ -19,6 +19,8 @@ pub(crate) struct StoreSettings {
     pub(crate) links_nodes: Vec<EngineAddress>,
     pub(crate) shard_map: EngineAddress,
     pub(crate) placement: Placement,
+    /// Links that a move of a shard copies in a second at most; 0: no limit.
+    pub(crate) move_rate: u64,
     pub(crate) accounts: EngineAddress,
     pub(crate) clicks: EngineAddress,
     pub(crate) stream: EngineAddress,
@@ -104,6 +106,7 @@ pub(super) fn resolve(
         keys_form: keys_form(&written.keys_form, strategy, &keys)?,
         tuning: EngineTuning::resolve(raw)?,
         placement: placement(&raw.links)?,
+        move_rate: raw.links.move_rate,
         links,
         links_nodes,
         shard_map,

@@ -55,10 +55,7 @@ impl Engines {
         shard_map: &EngineAddress,
         placement: Placement,
     ) -> PortResult<LinksDatabase> {
-        let mut opened = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            opened.push(ShardNode::new(node.to_string(), self.links_node(node)?));
-        }
+        let opened = self.shard_nodes(nodes)?;
         let cursor = self.links(&nodes[0])?.cursor;
         let router = ShardRouter::new(opened, self.shard_maps(shard_map)?, placement);
         Ok(LinksDatabase {
@@ -66,6 +63,15 @@ impl Engines {
             cursor,
             router: Some(router),
         })
+    }
+
+    /// Every node by itself, for moves between them.
+    pub(crate) fn shard_nodes(&mut self, nodes: &[EngineAddress]) -> PortResult<Vec<ShardNode>> {
+        let mut opened = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            opened.push(ShardNode::new(node.to_string(), self.links_node(node)?));
+        }
+        Ok(opened)
     }
 
     fn links_node(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn LinkShards>> {
