@@ -1,130 +1,20 @@
-//! Shards that move while links are made, edited, deleted and followed, with movers that die.
+//! Shards that move, and movers that die.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use curt_core::ports::{
-    BeginReply, ChangeReply, Idempotency, LinkIndex, LinkShards, LinkStore, LinkTotals, ListQuery,
-    ShardMaps,
+    BeginReply, ChangeReply, Idempotency, LinkIndex, LinkStore, LinkTotals, ListQuery,
 };
-use curt_core::{ErrorKind, NodeIndex, Revision, ShardId, SystemClock};
-use curt_memory::{MemoryLinkStore, MemoryShardMaps};
-use curt_postgres::Postgres;
-use curt_shards::{
-    MoveError, MoveProgress, MoveReport, MoverSettings, ShardMover, ShardRouter, add_nodes,
-    known_nodes, plan_rebalance,
-};
-use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
-use curt_testkit::engines::postgres::shared;
-use curt_testkit::length::length;
-use curt_testkit::need;
+use curt_core::{ErrorKind, NodeIndex, Placement, Revision, ShardId};
+use curt_memory::MemoryLinkStore;
+use curt_shards::{MoveError, add_nodes, known_nodes, plan_rebalance};
 use curt_testkit::sample::{NOW, SampleWrites, id, idempotent, link, plan};
 use tokio_util::sync::CancellationToken;
 
-use crate::mortal::{Life, Mortal};
-use crate::nodes::{MODULO, named, over, settings};
-
-type Nodes = Vec<Arc<dyn LinkShards>>;
-
-/// Two nodes, the keys of one shard, and routers as two servers have them.
-#[derive(Clone)]
-struct World {
-    nodes: Nodes,
-    maps: Arc<dyn ShardMaps>,
-    shard: ShardId,
-    servers: [Arc<ShardRouter>; 2],
-}
-
-impl World {
-    async fn new(nodes: Nodes, maps: Arc<dyn ShardMaps>) -> Self {
-        let servers = [(); 2].map(|()| over(nodes.clone(), maps.clone(), MODULO));
-        for server in &servers {
-            server.open_map().await.unwrap();
-        }
-        Self {
-            shard: ShardId::of(&id("a")),
-            nodes,
-            maps,
-            servers,
-        }
-    }
-
-    async fn in_memory() -> Self {
-        let node = |_| Arc::new(MemoryLinkStore::new()) as Arc<dyn LinkShards>;
-        let nodes = (0..2).map(node).collect();
-        Self::new(nodes, Arc::new(MemoryShardMaps::new())).await
-    }
-
-    /// Keys of the shard that moves, beginning so.
-    fn keys(&self, prefix: &str, count: usize) -> Vec<String> {
-        let names = (0..).map(|n| format!("{prefix}{n}"));
-        let own = names.filter(|name| ShardId::of(&id(name)) == self.shard);
-        own.take(count).collect()
-    }
-
-    async fn owner(&self) -> NodeIndex {
-        self.maps.load().await.unwrap().node(self.shard)
-    }
-
-    async fn other(&self) -> NodeIndex {
-        NodeIndex(1 - self.owner().await.0)
-    }
-
-    fn mover(&self) -> ShardMover {
-        self.mover_over(self.nodes.clone(), self.maps.clone(), Duration::ZERO)
-    }
-
-    fn mover_over(
-        &self,
-        nodes: Nodes,
-        maps: Arc<dyn ShardMaps>,
-        takeover_after: Duration,
-    ) -> ShardMover {
-        let settings = MoverSettings {
-            items_per_second: None,
-            holder: "a test".into(),
-            takeover_after,
-        };
-        ShardMover::new(named(nodes), maps, Arc::new(SystemClock), settings)
-    }
-
-    /// A mover that lives for so many calls.
-    fn mortal_mover(&self, life: &Arc<Life>) -> ShardMover {
-        let mortal = |inner: &Arc<dyn LinkShards>| {
-            let (inner, life) = (inner.clone(), life.clone());
-            Arc::new(Mortal { inner, life }) as Arc<dyn LinkShards>
-        };
-        let maps = Mortal {
-            inner: self.maps.clone(),
-            life: life.clone(),
-        };
-        let nodes = self.nodes.iter().map(mortal).collect();
-        self.mover_over(nodes, Arc::new(maps), Duration::ZERO)
-    }
-
-    /// Moves the shard to the other node, by a mover that may die. `None`: it died.
-    async fn move_until_death(&self, life: &Arc<Life>, wait: Duration) -> Option<MoveReport> {
-        let to = self.other().await;
-        let (mover, stop) = (self.mortal_mover(life), CancellationToken::new());
-        let moved = mover.move_shard(self.shard, to, &stop, &quiet);
-        let moved = tokio::time::timeout(wait, moved).await.ok()?;
-        Some(moved.unwrap())
-    }
-
-    async fn resume(&self) -> Option<MoveReport> {
-        let stop = CancellationToken::new();
-        self.mover().resume(&stop, &quiet).await.unwrap()
-    }
-
-    async fn cancel(&self) {
-        let stop = CancellationToken::new();
-        self.mover().cancel(&stop, &quiet).await.unwrap();
-    }
-}
-
-fn quiet(_: MoveProgress) {}
+use crate::mortal::Life;
+use crate::nodes::{MODULO, named, over};
+use crate::world::{World, quiet};
 
 #[tokio::test]
 async fn a_shard_moves_with_everything_that_belongs_to_it() {
@@ -215,7 +105,9 @@ async fn a_mover_that_dies_at_any_call_is_followed_by_another_l1() {
                 .await;
             has_died |= moved.is_none();
             match is_resumed {
-                true => drop(world.resume().await),
+                true => {
+                    world.resume().await;
+                }
                 false => world.cancel().await,
             }
             let died = format!("{calls} calls, {dies_after_the_call}, {is_resumed}");
@@ -295,189 +187,6 @@ async fn a_mover_that_was_replaced_does_no_harm_l4() {
     }
 }
 
-/// What clients were told.
-#[derive(Default)]
-struct History {
-    /// The owner number that each contended alias was given to.
-    winners: HashMap<String, usize>,
-    deleted: Vec<String>,
-    failures: Vec<String>,
-    slowest_write: Duration,
-    reads: usize,
-}
-
-/// Two servers race for the same aliases of the shard, edit and delete links, and follow them, until told to stop.
-async fn run_client(
-    world: World,
-    number: usize,
-    stop: Arc<AtomicBool>,
-    history: Arc<Mutex<History>>,
-) {
-    let server = world.servers[number % 2].clone();
-    let names: Vec<String> = world.keys("r", length(2_000, 20_000));
-    for key in names.iter().cycle() {
-        if stop.load(Ordering::SeqCst) {
-            return;
-        }
-        let begun = Instant::now();
-        let own = curt_core::Link {
-            title: Some(number.to_string().into()),
-            ..link(key)
-        };
-        let inserted = server.insert(vec![own]).await;
-        let took = begun.elapsed();
-        {
-            let mut history = history.lock().unwrap();
-            history.slowest_write = history.slowest_write.max(took);
-            match inserted {
-                Ok(won) if won == [true] => {
-                    if let Some(other) = history.winners.insert(key.clone(), number) {
-                        history
-                            .failures
-                            .push(format!("K-1: {key} was given to {other} and {number}"));
-                    }
-                }
-                Ok(_) => {}
-                Err(error) => history.failures.push(format!("insert {key}: {error}")),
-            }
-        }
-        match server.get(&id(key)).await {
-            Ok(Some(_)) => history.lock().unwrap().reads += 1,
-            Ok(None) => history
-                .lock()
-                .unwrap()
-                .failures
-                .push(format!("L-1: {key} is lost")),
-            Err(error) => history
-                .lock()
-                .unwrap()
-                .failures
-                .push(format!("follow {key}: {error}")),
-        }
-        if number == 0 && key.ends_with('7') {
-            delete(&server, key, &history).await;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
-async fn delete(server: &ShardRouter, key: &str, history: &Mutex<History>) {
-    let deleted = server.delete(&id(key), NOW).await;
-    let mut history = history.lock().unwrap();
-    match deleted {
-        Ok(ChangeReply::Changed(_)) => history.deleted.push(key.to_owned()),
-        Ok(_) => {}
-        Err(error) => history.failures.push(format!("delete {key}: {error}")),
-    }
-}
-
-/// Moves the shard to and fro under load, and kills every other mover on its way.
-async fn move_under_load(world: World, moves: usize, wait: Duration) {
-    let (stop, history) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::<Mutex<History>>::default(),
-    );
-    let followers: Vec<_> = world.servers.iter().cloned().collect();
-    let followed = CancellationToken::new();
-    let mut tasks = Vec::new();
-    for server in followers {
-        let followed = followed.clone();
-        tasks.push(tokio::spawn(
-            async move { server.follow_map(followed).await },
-        ));
-    }
-    for number in 0..4 {
-        let client = run_client(world.clone(), number, stop.clone(), history.clone());
-        tasks.push(tokio::spawn(client));
-    }
-    let mut pauses = Vec::new();
-    for number in 0..moves {
-        let calls = match number % 2 {
-            0 => i64::MAX,
-            _ => 3 + i64::try_from(number * 7 % 40).unwrap(),
-        };
-        let life = Life::new(calls, number % 4 == 1);
-        let moved = world.move_until_death(&life, wait).await;
-        let report = match moved {
-            Some(report) => Some(report),
-            None => world.resume().await,
-        };
-        pauses.extend(report.map(|report| report.write_pause));
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    stop.store(true, Ordering::SeqCst);
-    followed.cancel();
-    for task in tasks {
-        task.await.unwrap();
-    }
-    let history = history.lock().unwrap();
-    let longest = pauses.iter().max().copied().unwrap_or_default();
-    println!(
-        "{moves} moves, {} aliases, {} reads, {} deletions, switch at most {longest:?}, slowest write {:?}",
-        history.winners.len(),
-        history.reads,
-        history.deleted.len(),
-        history.slowest_write
-    );
-    assert!(history.failures.is_empty(), "{:#?}", history.failures);
-    assert!(
-        history.reads > 100 && history.winners.len() > 50,
-        "too little load"
-    );
-    assert!(
-        longest <= Duration::from_secs(1),
-        "B17: writes waited for {longest:?}"
-    );
-    for (key, winner) in &history.winners {
-        let stored = world.servers[0].get(&id(key)).await.unwrap();
-        let stored = stored.unwrap_or_else(|| panic!("L-1: {key} is lost"));
-        if history.deleted.contains(key) {
-            assert_eq!(
-                stored.state,
-                curt_core::LinkState::Tombstone,
-                "{key} is back"
-            );
-        } else {
-            let title = stored.title.as_deref().map(str::to_owned);
-            assert_eq!(title, Some(winner.to_string()), "K-1: {key} is another's");
-        }
-    }
-    let live = history.winners.len() - history.deleted.len();
-    let counts = world.servers[0].counts().await.unwrap();
-    assert_eq!(counts.live, live as u64, "K-2: {counts:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_live_move_loses_nothing_in_memory_k1_l1() {
-    let world = World::in_memory().await;
-    move_under_load(world, length(8, 160), Duration::from_secs(2)).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_live_move_loses_nothing_in_files_k1_l1() {
-    let folder = tempfile::tempdir().unwrap();
-    let settings = SqliteSettings {
-        synchronous: Synchronous::Normal,
-        ..SqliteSettings::default()
-    };
-    let file = |n: usize| Sqlite::open(folder.path().join(format!("{n}.db")), settings.clone());
-    let files = [file(0).unwrap(), file(1).unwrap()];
-    let nodes = files.iter().map(Sqlite::shards).collect();
-    let world = World::new(nodes, files[0].shard_maps()).await;
-    move_under_load(world, length(6, 120), Duration::from_secs(10)).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_live_move_loses_nothing_in_databases_k1_l1() {
-    let server = need!(shared());
-    let databases = [0; 2].map(|_| server.database("moves").unwrap());
-    let open = |url: String| Postgres::open(&url, &settings()).unwrap();
-    let nodes = databases.each_ref().map(|database| open(database.url()));
-    let maps = nodes[0].shard_maps();
-    let world = World::new(nodes.iter().map(Postgres::shards).collect(), maps).await;
-    move_under_load(world, length(6, 120), Duration::from_secs(10)).await;
-}
-
 #[tokio::test]
 async fn a_node_that_joins_gets_its_share_and_every_link_is_found() {
     let world = World::in_memory().await;
@@ -500,7 +209,7 @@ async fn a_node_that_joins_gets_its_share_and_every_link_is_found() {
     let map = world.maps.load().await.unwrap();
     let mover = world.mover_over(nodes.clone(), world.maps.clone(), Duration::ZERO);
     let stop = CancellationToken::new();
-    let moves = plan_rebalance(&map, &known, curt_core::Placement::Range).unwrap();
+    let moves = plan_rebalance(&map, &known, Placement::Range).unwrap();
     for planned in &moves {
         let moved = mover.move_shard(planned.shard, planned.to, &stop, &quiet);
         moved.await.unwrap();
