@@ -56,12 +56,45 @@ async fn finish_opening(opening: impl Future<Output = PortResult<()>>) -> anyhow
         Err(error) if error.kind == ErrorKind::Invalid => {
             Err(ConfigError::new(format!("store.links: {}", error.detail)).into())
         }
+        // Whatever else needs the database tells that it is away.
         Err(error) => {
-            warn!(event = event::ENGINE_AWAITED, %error, "shard map awaited");
+            debug!(%error, "shard map awaited");
             Ok(())
         }
         Ok(()) => Ok(()),
     }
+}
+
+/// Watches until it is known that a links database which is the only one here is no node of several: it may have been away at
+/// the start.
+pub(crate) fn watch_lone_node(
+    config: &Config,
+    stores: &mut Stores,
+    supervisor: &Supervisor,
+    ready: &Arc<Readiness>,
+) -> anyhow::Result<()> {
+    let shard_map = &config.store.shard_map;
+    if config.store.is_sharded() || shard_map.kind() == EngineKind::Memory {
+        return Ok(());
+    }
+    let maps = stores.engines.shard_maps(shard_map)?;
+    let ready = Arc::clone(ready);
+    supervisor.start("lone-node", |stop| async move {
+        loop {
+            match require_unsharded(&*maps).await {
+                Ok(()) => return note_pass(&ready, LINKS_NODES),
+                Err(error) if error.kind == ErrorKind::Invalid => {
+                    note_fail(&ready, LINKS_NODES, Impact::Unavailable, &error);
+                }
+                Err(_) => {}
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(NODES_EVERY) => {}
+            }
+        }
+    });
+    Ok(())
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

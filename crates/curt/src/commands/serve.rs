@@ -261,6 +261,7 @@ async fn start_front(
         start_purge(config, &supervisor, ports, links, link_metrics);
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
+    shard_tasks::watch_lone_node(config, &mut stores, &supervisor, &ready)?;
     if let Some(router) = &stores.main.router {
         let clock = stores.clock.clone();
         shard_tasks::start(router, clock, &supervisor, &ready, &mut registry);
