@@ -7,6 +7,7 @@
 mod hosts;
 mod lane;
 mod route;
+mod script;
 mod standby;
 
 use std::future::Future;

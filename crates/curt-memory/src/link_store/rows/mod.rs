@@ -4,6 +4,11 @@ use std::time::Duration;
 use curt_core::ports::{ChangeReply, Inserted, LinkChange, LinkCounts, RequestToken, SpendReply};
 use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, ShardId, UnixMillis};
 
+mod moves;
+
+pub(super) use moves::Changed;
+use moves::Offset;
+
 type ByTime = BTreeSet<(UnixMillis, LinkId)>;
 
 #[derive(Clone, Debug)]
@@ -76,6 +81,12 @@ pub(super) struct Rows {
     deleted_from_ledger: u64,
     /// Released keys by shard and origin.
     released: HashMap<(ShardId, KeyOrigin), u64>,
+    /// What the totals are more than what is counted here: shards that moved are counted elsewhere.
+    pub(super) offset: Offset,
+    /// Shards whose changes are remembered, with the fences of their movers.
+    pub(super) tracked: BTreeMap<ShardId, u64>,
+    pub(super) changes: BTreeMap<i64, Changed>,
+    changes_noted: i64,
 }
 
 impl Rows {
@@ -128,6 +139,7 @@ impl Rows {
     pub(super) fn put(&mut self, row: Row) {
         let id = row.link.id.clone();
         self.remove(&id);
+        self.note_change(Changed::Link(id.clone()));
         let link = &row.link;
         if link.state.is_kept() {
             self.by_creation.insert((link.created_at, id.clone()));
@@ -149,10 +161,19 @@ impl Rows {
         self.by_id.insert(id, row);
     }
 
+    /// Remembers a change of a shard that moves.
+    pub(super) fn note_change(&mut self, changed: Changed) {
+        if self.tracked.contains_key(&changed.shard()) {
+            self.changes_noted += 1;
+            self.changes.insert(self.changes_noted, changed);
+        }
+    }
+
     fn remove(&mut self, id: &LinkId) {
         let Some(row) = self.by_id.remove(id) else {
             return;
         };
+        self.note_change(Changed::Link(id.clone()));
         let link = row.link;
         self.live -= u64::from(link.state.is_live());
         self.by_creation.remove(&(link.created_at, id.clone()));
@@ -178,6 +199,7 @@ impl Rows {
             Some(most) if row.clicks_spent >= most => SpendReply::Exhausted,
             Some(_) => {
                 row.clicks_spent += 1;
+                self.note_change(Changed::Link(id.clone()));
                 SpendReply::Granted
             }
         }
@@ -245,18 +267,22 @@ impl Rows {
         &self.by_id
     }
 
-    pub(super) fn counts(&self) -> LinkCounts {
+    /// The totals, with what was released of the shards that are counted.
+    pub(super) fn counts(&self, is_counted: impl Fn(ShardId) -> bool) -> LinkCounts {
+        let plus = |count: u64, offset: i64| count.saturating_add_signed(offset);
         let created = |origin: KeyOrigin| {
             let count = self.created.get(&(origin as u8)).copied();
-            (origin, count.unwrap_or(0))
+            let offset = self.offset.created.get(&(origin as u8)).copied();
+            (origin, plus(count.unwrap_or(0), offset.unwrap_or(0)))
         };
+        let counted = ShardId::all().filter(|shard| is_counted(*shard));
         LinkCounts {
             created: KeyOrigin::ALL.into_iter().map(created).collect(),
-            live: self.live,
-            deleted: self.deleted,
-            deleted_from_ledger: self.deleted_from_ledger,
-            released_from_ledger: self.released_from(KeyOrigin::Ledger, ShardId::all()),
-            seeded: self.seeds.len() as u64,
+            live: plus(self.live, self.offset.live),
+            deleted: plus(self.deleted, self.offset.deleted),
+            deleted_from_ledger: plus(self.deleted_from_ledger, self.offset.deleted_from_ledger),
+            released_from_ledger: self.released_from(KeyOrigin::Ledger, counted),
+            seeded: plus(self.seeds.len() as u64, self.offset.seeded),
             lag: Duration::ZERO,
         }
     }
