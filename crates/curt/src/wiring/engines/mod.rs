@@ -15,6 +15,8 @@ use curt_core::ports::KeyFile;
 use curt_core::ports::{Cursor, Heartbeats, Leases, LinkPorts};
 use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
+#[cfg(feature = "cassandra")]
+use curt_cassandra::Cassandra;
 #[cfg(feature = "mysql")]
 use curt_mysql::Mysql;
 #[cfg(feature = "objects")]
@@ -75,6 +77,8 @@ enum Opened {
     Postgres(Postgres),
     #[cfg(feature = "mysql")]
     Mysql(Mysql),
+    #[cfg(feature = "cassandra")]
+    Cassandra(Cassandra),
     #[cfg(feature = "redis")]
     Redis(Arc<Redis>),
     #[cfg(feature = "zookeeper")]
@@ -92,6 +96,8 @@ impl Opened {
             Opened::Postgres(database) => database.pending(&curt_postgres::KEYS).await.map(drop),
             #[cfg(feature = "mysql")]
             Opened::Mysql(database) => database.pending().await.map(drop),
+            #[cfg(feature = "cassandra")]
+            Opened::Cassandra(cluster) => cluster.pending().await.map(drop),
             #[cfg(feature = "redis")]
             Opened::Redis(redis) => redis.ping().await,
             #[cfg(feature = "zookeeper")]
@@ -131,6 +137,7 @@ impl Engines {
 
     fn open(&self, address: &EngineAddress) -> PortResult<Opened> {
         #[cfg(any(
+            feature = "cassandra",
             feature = "mysql",
             feature = "objects",
             feature = "postgres",
@@ -149,6 +156,10 @@ impl Engines {
             }
             #[cfg(feature = "mysql")]
             EngineKind::Mysql => Opened::Mysql(Mysql::open(address.secret_text(), &tuning.mysql)?),
+            #[cfg(feature = "cassandra")]
+            EngineKind::Cassandra => {
+                Opened::Cassandra(Cassandra::open(address.secret_text(), &tuning.cassandra)?)
+            }
             #[cfg(feature = "redis")]
             EngineKind::Redis => Opened::Redis(Redis::open(address.secret_text(), tuning.redis)?),
             #[cfg(feature = "zookeeper")]

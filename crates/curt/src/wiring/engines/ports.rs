@@ -11,6 +11,8 @@ use curt_memory::{
     MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryHeartbeats, MemoryKeyFile,
     MemoryKeyLedger, MemoryLeases, MemoryLinkStore, MemoryQuotas,
 };
+#[cfg(feature = "cassandra")]
+use curt_core::ports::LinkPorts;
 #[cfg(feature = "postgres")]
 use curt_postgres::Postgres;
 use curt_sqlite::{Sqlite, SqliteSettings};
@@ -37,6 +39,20 @@ impl Engines {
                 Ok(LinksDatabase {
                     links: database.links().into(),
                     cursor: database.cursor(),
+                })
+            }
+            #[cfg(feature = "cassandra")]
+            Opened::Cassandra(cluster) => {
+                let links = cluster.links();
+                Ok(LinksDatabase {
+                    links: LinkPorts {
+                        store: links.clone(),
+                        index: links.clone(),
+                        totals: links.clone(),
+                        idempotency: links,
+                        seeded: None,
+                    },
+                    cursor: cluster.cursor(),
                 })
             }
             _ => Err(unserved(address)),
@@ -192,6 +208,8 @@ impl Engines {
             }
             #[cfg(feature = "zookeeper")]
             Opened::ZooKeeper(zookeeper) => Ok(zookeeper.cursor()),
+            #[cfg(feature = "cassandra")]
+            Opened::Cassandra(cluster) => Ok(cluster.cursor()),
             _ => Err(unserved(address)),
         }
     }

@@ -1,0 +1,331 @@
+//! One session with a cluster, and the four ways in which statements are run.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use curt_adapter_kit::Effect;
+use curt_adapter_kit::reconnect::Reconnecting;
+use curt_core::{PortError, PortResult};
+use scylla::client::PoolSize;
+use scylla::client::execution_profile::{ExecutionProfile, ExecutionProfileHandle};
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::deserialize::row::DeserializeRow;
+use scylla::policies::retry::FallthroughRetryPolicy;
+use scylla::response::query_result::QueryResult;
+use scylla::serialize::row::SerializeRow;
+use scylla::statement::prepared::PreparedStatement;
+use scylla::statement::{Consistency, SerialConsistency};
+use scylla::value::{CqlValue, Row};
+
+use crate::address::Route;
+use crate::failure::{corrupt, failed, of_connecting, too_late, unprepared};
+use crate::schema;
+use crate::settings::{CassandraSettings, ReplicaConsistency, SerialScope};
+
+/// How a statement is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Mode {
+    /// Sees what was acknowledged.
+    Read,
+    /// Sees what was decided, acknowledged or not, and ends what was under way: an earlier write that is not seen then
+    /// is one that its coordinator has yet to propose.
+    SerialRead,
+    /// An unconditional write that may be repeated. Never to a partition with conditional ones.
+    Write,
+    /// A conditional write (a lightweight transaction).
+    Conditional,
+}
+
+/// A statement; `KEYSPACE` in its text stands for the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Cql {
+    pub(crate) mode: Mode,
+    pub(crate) text: &'static str,
+}
+
+impl Cql {
+    pub(crate) const fn read(text: &'static str) -> Self {
+        let mode = Mode::Read;
+        Self { mode, text }
+    }
+
+    pub(crate) const fn write(text: &'static str) -> Self {
+        let mode = Mode::Write;
+        Self { mode, text }
+    }
+
+    pub(crate) const fn conditional(text: &'static str) -> Self {
+        let mode = Mode::Conditional;
+        Self { mode, text }
+    }
+
+    pub(crate) const fn serial(self) -> Self {
+        let mode = Mode::SerialRead;
+        Self { mode, ..self }
+    }
+}
+
+/// What is known of a conditional write.
+#[derive(Debug)]
+pub(crate) enum Decided {
+    Applied,
+    /// The condition did not hold.
+    Refused,
+    /// It may have been applied, or be applied later.
+    Unknown(PortError),
+}
+
+/// Why it is unknown whether an earlier try of a call was applied, if one is.
+#[derive(Debug, Default)]
+pub(crate) struct Doubt(Option<PortError>);
+
+impl Doubt {
+    pub(crate) fn note(&mut self, error: PortError) {
+        self.0 = Some(error);
+    }
+
+    /// What fails now says nothing about what was tried before.
+    pub(crate) fn keep<T>(&self, result: PortResult<T>) -> PortResult<T> {
+        result.map_err(|error| self.0.clone().unwrap_or(error))
+    }
+
+    pub(crate) fn into_error(self) -> Option<PortError> {
+        self.0
+    }
+}
+
+/// A cluster that is connected to with the first call.
+pub(crate) struct Engine {
+    pub(crate) route: Arc<Route>,
+    pub(crate) settings: Arc<CassandraSettings>,
+    link: Reconnecting<Arc<Connected>>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Engine({})", self.route)
+    }
+}
+
+/// A session, and the statements that were prepared on it. The driver keeps connections to all nodes, and makes them anew.
+struct Connected {
+    session: Session,
+    prepared: RwLock<HashMap<Cql, PreparedStatement>>,
+    fallthrough: ExecutionProfileHandle,
+}
+
+impl Engine {
+    pub(crate) fn new(route: Route, settings: &CassandraSettings) -> Arc<Self> {
+        let (route, settings) = (Arc::new(route), Arc::new(settings.clone()));
+        let connect = {
+            let (route, settings) = (Arc::clone(&route), Arc::clone(&settings));
+            move || connect(Arc::clone(&route), Arc::clone(&settings))
+        };
+        Arc::new(Self {
+            route,
+            settings,
+            link: Reconnecting::new(connect),
+        })
+    }
+
+    /// Runs a whole call within `limit`. What breaks off there has `effect`.
+    pub(crate) async fn within<T>(
+        &self,
+        op: &'static str,
+        limit: Duration,
+        effect: Effect,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        let answer = tokio::time::timeout(limit, call).await;
+        answer.unwrap_or_else(|_| Err(too_late(op, &self.route, effect)))
+    }
+
+    /// All rows of the answer, which must be few.
+    pub(crate) async fn rows<R>(
+        &self,
+        op: &'static str,
+        cql: Cql,
+        values: impl SerializeRow,
+    ) -> PortResult<Vec<R>>
+    where
+        R: for<'frame, 'metadata> DeserializeRow<'frame, 'metadata>,
+    {
+        let answer = self.run(op, cql, values, Effect::None).await?;
+        let rows = answer
+            .into_rows_result()
+            .map_err(|error| corrupt(op, error))?;
+        let rows = rows.rows::<R>().map_err(|error| corrupt(op, error))?;
+        rows.map(|row| row.map_err(|error| corrupt(op, error)))
+            .collect()
+    }
+
+    /// The first row of the answer.
+    pub(crate) async fn first<R>(
+        &self,
+        op: &'static str,
+        cql: Cql,
+        values: impl SerializeRow,
+    ) -> PortResult<Option<R>>
+    where
+        R: for<'frame, 'metadata> DeserializeRow<'frame, 'metadata>,
+    {
+        Ok(self.rows(op, cql, values).await?.into_iter().next())
+    }
+
+    /// An unconditional write.
+    pub(crate) async fn write(
+        &self,
+        op: &'static str,
+        effect: Effect,
+        cql: Cql,
+        values: impl SerializeRow,
+    ) -> PortResult<()> {
+        self.run(op, cql, values, effect).await.map(drop)
+    }
+
+    /// A conditional write. Fails when it has certainly changed nothing.
+    pub(crate) async fn decide(
+        &self,
+        op: &'static str,
+        cql: Cql,
+        values: impl SerializeRow,
+    ) -> PortResult<Decided> {
+        let answer = match self.run(op, cql, values, Effect::Unknown).await {
+            Ok(answer) => answer,
+            Err(error) if error.kind.is_without_effect() => return Err(error),
+            Err(error) => return Ok(Decided::Unknown(error)),
+        };
+        let rows = answer
+            .into_rows_result()
+            .map_err(|error| corrupt(op, error))?;
+        let row = rows
+            .first_row::<Row>()
+            .map_err(|error| corrupt(op, error))?;
+        match row.columns.first() {
+            Some(Some(CqlValue::Boolean(true))) => Ok(Decided::Applied),
+            Some(Some(CqlValue::Boolean(false))) => Ok(Decided::Refused),
+            other => Err(corrupt(op, format!("{other:?}"))),
+        }
+    }
+
+    async fn run(
+        &self,
+        op: &'static str,
+        cql: Cql,
+        values: impl SerializeRow,
+        effect: Effect,
+    ) -> PortResult<QueryResult> {
+        let connected = self.link.get(op).await?.connection;
+        let statement = self.prepared(op, &connected, cql).await?;
+        let answer = connected.session.execute_unpaged(&statement, values).await;
+        answer.map_err(|error| failed(op, &self.route, effect, error))
+    }
+
+    async fn prepared(
+        &self,
+        op: &'static str,
+        connected: &Connected,
+        cql: Cql,
+    ) -> PortResult<PreparedStatement> {
+        let known = {
+            let prepared = connected.prepared.read();
+            let prepared = prepared.unwrap_or_else(PoisonError::into_inner);
+            prepared.get(&cql).cloned()
+        };
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let text = cql.text.replace("KEYSPACE", &self.route.keyspace);
+        let statement = connected.session.prepare(text).await;
+        let statement = statement.map_err(|error| unprepared(op, &self.route, error))?;
+        let statement = self.tuned(statement, connected, cql.mode);
+        let prepared = connected.prepared.write();
+        let mut prepared = prepared.unwrap_or_else(PoisonError::into_inner);
+        prepared.insert(cql, statement.clone());
+        Ok(statement)
+    }
+
+    fn tuned(
+        &self,
+        mut statement: PreparedStatement,
+        connected: &Connected,
+        mode: Mode,
+    ) -> PreparedStatement {
+        let serial = serial_consistency(&self.settings);
+        match mode {
+            Mode::Read | Mode::Write => statement.set_is_idempotent(true),
+            Mode::SerialRead => {
+                statement.set_is_idempotent(true);
+                statement.set_consistency(match serial {
+                    SerialConsistency::Serial => Consistency::Serial,
+                    SerialConsistency::LocalSerial => Consistency::LocalSerial,
+                });
+            }
+            // Repeated by those who can tell what became of it.
+            Mode::Conditional => {
+                statement.set_execution_profile_handle(Some(connected.fallthrough.clone()));
+            }
+        }
+        statement
+    }
+}
+
+fn serial_consistency(settings: &CassandraSettings) -> SerialConsistency {
+    match settings.serial {
+        SerialScope::All => SerialConsistency::Serial,
+        SerialScope::Local => SerialConsistency::LocalSerial,
+    }
+}
+
+/// One attempt to connect and to bring the tables up to date.
+async fn connect(
+    route: Arc<Route>,
+    settings: Arc<CassandraSettings>,
+) -> PortResult<Arc<Connected>> {
+    let session = open_session(&route, &settings).await?;
+    schema::migrate(&session, &route, &settings).await?;
+    let profile = profile(&settings).retry_policy(Arc::new(FallthroughRetryPolicy::new()));
+    Ok(Arc::new(Connected {
+        session,
+        prepared: RwLock::default(),
+        fallthrough: profile.build().into_handle(),
+    }))
+}
+
+/// A session without anything in it.
+pub(crate) async fn open_session(
+    route: &Route,
+    settings: &CassandraSettings,
+) -> PortResult<Session> {
+    let mut builder = SessionBuilder::new()
+        .known_nodes(&route.hosts)
+        .connection_timeout(settings.connect_timeout)
+        .pool_size(PoolSize::PerShard(settings.connections))
+        .fetch_schema_metadata(false)
+        .default_execution_profile_handle(profile(settings).build().into_handle());
+    if let Some((user, password)) = &route.account {
+        builder = builder.user(user, password);
+    }
+    if let Some(datacenter) = &route.datacenter {
+        builder = builder.prefer_datacenter(datacenter.clone());
+    }
+    let session = builder.build().await;
+    session.map_err(|error| of_connecting(route, error))
+}
+
+fn profile(
+    settings: &CassandraSettings,
+) -> scylla::client::execution_profile::ExecutionProfileBuilder {
+    ExecutionProfile::builder()
+        .consistency(match settings.consistency {
+            ReplicaConsistency::LocalQuorum => Consistency::LocalQuorum,
+            ReplicaConsistency::Quorum => Consistency::Quorum,
+            ReplicaConsistency::All => Consistency::All,
+        })
+        .serial_consistency(Some(serial_consistency(settings)))
+        .request_timeout(Some(settings.background_timeout))
+}

@@ -1,0 +1,3 @@
+//! The ports of links.
+
+mod suites;

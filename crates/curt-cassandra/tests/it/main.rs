@@ -1,0 +1,6 @@
+//! The Cassandra adapter on a real node.
+
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
+
+mod links;
+mod world;
