@@ -2,9 +2,7 @@
 
 use curt_adapter_kit::Effect;
 use curt_core::{ErrorKind, PortError};
-use scylla::errors::{
-    DbError, ExecutionError, NewSessionError, PrepareError, RequestAttemptError,
-};
+use scylla::errors::{DbError, ExecutionError, NewSessionError, PrepareError, RequestAttemptError};
 
 use crate::address::Route;
 
@@ -74,7 +72,9 @@ fn of_attempt(route: &Route, effect: Effect, error: &RequestAttemptError) -> (Er
         RequestAttemptError::DbError(told, words) => explain(route, effect, told, words),
         RequestAttemptError::UnableToAllocStreamId => (
             ErrorKind::Throttled,
-            format!("all connections to {route} are busy: allow more ([cassandra] in the settings)"),
+            format!(
+                "all connections to {route} are busy: allow more ([cassandra] in the settings)"
+            ),
         ),
         RequestAttemptError::BrokenConnectionError(_) => effect.of_breaking_off(route),
         _ => (
@@ -84,18 +84,15 @@ fn of_attempt(route: &Route, effect: Effect, error: &RequestAttemptError) -> (Er
     }
 }
 
-fn explain(
-    route: &Route,
-    effect: Effect,
-    told: &DbError,
-    words: &str,
-) -> (ErrorKind, String) {
+fn explain(route: &Route, effect: Effect, told: &DbError, words: &str) -> (ErrorKind, String) {
     match told {
         DbError::Unavailable {
             required, alive, ..
         } => (
             ErrorKind::Unavailable,
-            format!("{alive} replicas of {route} are alive and {required} are needed; nothing was changed"),
+            format!(
+                "{alive} replicas of {route} are alive and {required} are needed; nothing was changed"
+            ),
         ),
         DbError::Overloaded | DbError::RateLimitReached { .. } => (
             ErrorKind::Throttled,

@@ -309,9 +309,13 @@ impl OrderedLists {
 
     fn unknown_buckets(&self, places: &[Place]) -> Vec<(String, Vec<u8>)> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let names = places.iter().map(|place| (place.list.clone(), place.bucket.clone()));
+        let names = places
+            .iter()
+            .map(|place| (place.list.clone(), place.bucket.clone()));
         let is_known = |name: &(String, Vec<u8>)| {
-            known.get(name).is_some_and(|at| at.elapsed() < BUCKET_KNOWN)
+            known
+                .get(name)
+                .is_some_and(|at| at.elapsed() < BUCKET_KNOWN)
         };
         let mut unknown: Vec<_> = names.filter(|name| !is_known(name)).collect();
         unknown.sort_unstable();
@@ -330,7 +334,9 @@ impl OrderedLists {
         let (began, added) = (Instant::now(), self.timestamp());
         let add = |(list, bucket): (String, Vec<u8>)| async move {
             let values = (&*self.namespace, list, bucket, added, added);
-            self.engine.write(op, Effect::None, ADD_BUCKET, values).await
+            self.engine
+                .write(op, Effect::None, ADD_BUCKET, values)
+                .await
         };
         together(buckets.iter().cloned().map(add)).await?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -343,7 +349,11 @@ impl OrderedLists {
 
     /// Entries and buckets that were written before this may be dropped.
     fn droppable(&self) -> i64 {
-        SystemClock.now().minus(DROPPED_AFTER).0.saturating_mul(1_000)
+        SystemClock
+            .now()
+            .minus(DROPPED_AFTER)
+            .0
+            .saturating_mul(1_000)
     }
 
     /// The time in microseconds, and never the same twice.
@@ -359,4 +369,3 @@ impl OrderedLists {
 pub(crate) fn successor(bucket: &[u8]) -> Vec<u8> {
     [bucket, &[0]].concat()
 }
-

@@ -43,7 +43,8 @@ pub(crate) async fn migrate(
         return Ok(steps);
     }
     let replication = settings.replication.to_cql();
-    let keyspace = format!("CREATE KEYSPACE IF NOT EXISTS KEYSPACE WITH replication = {replication}");
+    let keyspace =
+        format!("CREATE KEYSPACE IF NOT EXISTS KEYSPACE WITH replication = {replication}");
     change(session, route, &keyspace).await?;
     change(
         session,
@@ -104,7 +105,10 @@ fn table_id(route: &Route, statement: &str) -> String {
 }
 
 async fn stored_version(session: &Session, route: &Route) -> PortResult<u32> {
-    let read = format!("SELECT version FROM {}.curt_schema WHERE one = 1", route.keyspace);
+    let read = format!(
+        "SELECT version FROM {}.curt_schema WHERE one = 1",
+        route.keyspace
+    );
     let answer = match session.query_unpaged(read, ()).await {
         Ok(answer) => answer,
         Err(error) if is_missing(&error) => return Ok(0),

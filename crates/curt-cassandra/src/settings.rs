@@ -124,7 +124,9 @@ mod tests {
             named.to_cql(),
             "{'class': 'NetworkTopologyStrategy', 'eu-1': 3, 'us_2': 2}"
         );
-        for wrong in ["", "0", "100", "three", "dc1:", "dc1:0", "dc1:3,", ":3", "a'b:3"] {
+        for wrong in [
+            "", "0", "100", "three", "dc1:", "dc1:0", "dc1:3,", ":3", "a'b:3",
+        ] {
             assert!(Replication::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -153,11 +153,7 @@ impl CassandraLinks {
 }
 
 /// What to answer when the row is not as the caller saw it, although a try of ours may have been applied.
-fn resolve(
-    refusal: ChangeReply,
-    seen: Revision,
-    doubt: Doubt,
-) -> PortResult<ChangeReply> {
+fn resolve(refusal: ChangeReply, seen: Revision, doubt: Doubt) -> PortResult<ChangeReply> {
     match (refusal, doubt.into_error()) {
         (refusal, None) => Ok(refusal),
         // Each revision has one writer, and the next one is not ours.

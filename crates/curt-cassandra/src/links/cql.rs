@@ -7,7 +7,7 @@ macro_rules! columns {
     () => {
         "domain, key, target, owner, made_with, state, origin, generation, version, created_at, updated_at, \
          expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, forward_query, \
-         title, tags, spent, token, change_mark, spend_mark, released"
+         title, tags, spent, request_token, change_mark, spend_mark, released"
     };
 }
 
@@ -20,10 +20,10 @@ pub(super) const GET: Cql = Cql::read(concat!(
 pub(super) const INSERT: Cql = Cql::conditional(
     "INSERT INTO KEYSPACE.links (namespace, domain, key, target, owner, made_with, state, origin, generation, version, \
      created_at, updated_at, expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, \
-     forward_query, title, tags, spent, token, change_mark) \
+     forward_query, title, tags, spent, request_token, change_mark) \
      VALUES (:namespace, :domain, :key, :target, :owner, :made_with, :state, :origin, :generation, :version, \
      :created_at, :updated_at, :expires_at, :valid_since, :max_clicks, :visibility, :password_hash, :status, \
-     :was_permanent, :forward_query, :title, :tags, :spent, :token, :change_mark) IF NOT EXISTS",
+     :was_permanent, :forward_query, :title, :tags, :spent, :request_token, :change_mark) IF NOT EXISTS",
 );
 
 /// The state is that of released rows.
@@ -32,7 +32,7 @@ pub(super) const REBIRTH: Cql = Cql::conditional(
      origin = :origin, generation = :generation, version = :version, created_at = :created_at, \
      updated_at = :updated_at, expires_at = :expires_at, valid_since = :valid_since, max_clicks = :max_clicks, \
      visibility = :visibility, password_hash = :password_hash, status = :status, was_permanent = :was_permanent, \
-     forward_query = :forward_query, title = :title, tags = :tags, spent = :spent, token = :token, \
+     forward_query = :forward_query, title = :title, tags = :tags, spent = :spent, request_token = :request_token, \
      change_mark = :change_mark, spend_mark = null \
      WHERE namespace = :namespace AND domain = :domain AND key = :key \
      IF state = 100 AND generation = :former_generation",
@@ -57,7 +57,7 @@ pub(super) const RELEASE: Cql = Cql::conditional(
     "UPDATE KEYSPACE.links SET state = 100, released = :released, change_mark = :change_mark, target = null, \
      owner = null, made_with = null, origin = null, created_at = null, updated_at = null, expires_at = null, \
      valid_since = null, max_clicks = null, visibility = null, status = null, was_permanent = null, \
-     forward_query = null, spent = null, token = null, spend_mark = null \
+     forward_query = null, spent = null, request_token = null, spend_mark = null \
      WHERE namespace = :namespace AND domain = :domain AND key = :key \
      IF state = 2 AND generation = :seen_generation AND version = :seen_version",
 );

@@ -17,28 +17,28 @@ use crate::pause::pause;
 use curt_adapter_kit::Effect;
 
 const GET: Cql = Cql::read(
-    "SELECT fingerprint, token, version, at, keys, finished, outcome_at, outcome FROM KEYSPACE.requests \
+    "SELECT fingerprint, request_token, version, at, keys, finished, outcome_at, outcome FROM KEYSPACE.requests \
      WHERE namespace = ? AND owner = ? AND key = ?",
 );
 const INSERT: Cql = Cql::conditional(
-    "INSERT INTO KEYSPACE.requests (namespace, owner, key, fingerprint, token, version, at, keys, finished) \
-     VALUES (:namespace, :owner, :key, :fingerprint, :token, :version, :at, :keys, false) IF NOT EXISTS",
+    "INSERT INTO KEYSPACE.requests (namespace, owner, key, fingerprint, request_token, version, at, keys, finished) \
+     VALUES (:namespace, :owner, :key, :fingerprint, :request_token, :version, :at, :keys, false) IF NOT EXISTS",
 );
 const REPLACE: Cql = Cql::conditional(
-    "UPDATE KEYSPACE.requests SET fingerprint = :fingerprint, token = :token, version = :version, at = :at, \
+    "UPDATE KEYSPACE.requests SET fingerprint = :fingerprint, request_token = :request_token, version = :version, at = :at, \
      keys = :keys, finished = false, outcome_at = null, outcome = null \
      WHERE namespace = :namespace AND owner = :owner AND key = :key \
-     IF token = :seen_token AND version = :seen_version AND at = :seen_at",
+     IF request_token = :seen_token AND version = :seen_version AND at = :seen_at",
 );
 const FINISH: Cql = Cql::conditional(
     "UPDATE KEYSPACE.requests SET finished = true, outcome_at = ?, outcome = ? \
-     WHERE namespace = ? AND owner = ? AND key = ? IF token = ? AND finished = false",
+     WHERE namespace = ? AND owner = ? AND key = ? IF request_token = ? AND finished = false",
 );
 const CANCEL: Cql = Cql::conditional(
-    "DELETE FROM KEYSPACE.requests WHERE namespace = ? AND owner = ? AND key = ? IF token = ? AND finished = false",
+    "DELETE FROM KEYSPACE.requests WHERE namespace = ? AND owner = ? AND key = ? IF request_token = ? AND finished = false",
 );
 const FORGET: Cql = Cql::conditional(
-    "DELETE FROM KEYSPACE.requests WHERE namespace = ? AND owner = ? AND key = ? IF token = ? AND at = ?",
+    "DELETE FROM KEYSPACE.requests WHERE namespace = ? AND owner = ? AND key = ? IF request_token = ? AND at = ?",
 );
 
 /// Requests by age, in buckets of ten minutes.
@@ -49,7 +49,7 @@ const FORGOTTEN_AT_ONCE: usize = 500;
 #[derive(DeserializeRow)]
 struct RequestRow {
     fingerprint: Vec<u8>,
-    token: Vec<u8>,
+    request_token: Vec<u8>,
     version: i64,
     at: i64,
     keys: String,
@@ -62,7 +62,7 @@ impl RequestRow {
     fn into_record(self, op: &'static str) -> PortResult<IdempotencyRecord> {
         let fixed = |what: &'static str| corrupt(op, what);
         let plan = CreationPlan {
-            token: RequestToken(self.token.try_into().map_err(|_| fixed("token"))?),
+            token: RequestToken(self.request_token.try_into().map_err(|_| fixed("token"))?),
             version: small(op, self.version)?,
             at: UnixMillis(self.at),
             keys: CreationPlan::keys_of_text(&self.keys).ok_or_else(|| fixed("planned keys"))?,
@@ -76,7 +76,10 @@ impl RequestRow {
             (true, ..) => return Err(fixed("a finished request without an outcome")),
         };
         Ok(IdempotencyRecord {
-            fingerprint: self.fingerprint.try_into().map_err(|_| fixed("fingerprint"))?,
+            fingerprint: self
+                .fingerprint
+                .try_into()
+                .map_err(|_| fixed("fingerprint"))?,
             plan,
             outcome,
         })
@@ -89,7 +92,7 @@ struct NewRequest<'a> {
     owner: i64,
     key: &'a str,
     fingerprint: &'a [u8],
-    token: &'a [u8],
+    request_token: &'a [u8],
     version: i64,
     at: i64,
     keys: String,
@@ -165,7 +168,9 @@ impl CassandraLinks {
         request: &IdempotentRequest,
         plan: &CreationPlan,
     ) -> PortResult<BeginReply> {
-        let mut found = self.find_request(op, GET, request.owner, &request.key).await?;
+        let mut found = self
+            .find_request(op, GET, request.owner, &request.key)
+            .await?;
         self.lists.add(op, [place(plan.at, request)]).await?;
         let mut doubt = Doubt::default();
         loop {
@@ -327,7 +332,7 @@ impl CassandraLinks {
             owner: request.owner.0.cast_signed(),
             key: &request.key,
             fingerprint: &request.fingerprint,
-            token: &plan.token.0,
+            request_token: &plan.token.0,
             version: plan.version.into(),
             at: plan.at.0,
             keys: plan.keys_to_text(),

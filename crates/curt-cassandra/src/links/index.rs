@@ -2,9 +2,7 @@ use async_trait::async_trait;
 use curt_adapter_kit::{Effect, page_cursor};
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{ChangeReply, LinkChange, LinkIndex, ListOrder, ListPage, ListQuery};
-use curt_core::{
-    ErrorKind, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis,
-};
+use curt_core::{ErrorKind, Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMillis};
 use data_encoding::BASE64URL_NOPAD;
 use scylla::SerializeRow;
 
@@ -24,7 +22,8 @@ const ENTRIES_AT_ONCE_MAX: usize = 1_000;
 impl LinkIndex for CassandraLinks {
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
         const OP: &str = "list links";
-        self.in_background(OP, Effect::None, self.page(OP, query)).await
+        self.in_background(OP, Effect::None, self.page(OP, query))
+            .await
     }
 
     async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
@@ -238,12 +237,7 @@ impl CassandraLinks {
     }
 
     /// Whether the key was released by the call with this mark. A key of which nobody knows is lost, as after a crash.
-    async fn was_released_by(
-        &self,
-        op: &'static str,
-        id: &LinkId,
-        mark: Mark,
-    ) -> PortResult<bool> {
+    async fn was_released_by(&self, op: &'static str, id: &LinkId, mark: Mark) -> PortResult<bool> {
         let stored = self.find(op, cql::GET.serial(), id).await?;
         Ok(matches!(stored, Some(Stored::Released { by, .. }) if by == Some(mark)))
     }

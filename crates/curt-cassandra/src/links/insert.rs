@@ -128,6 +128,8 @@ struct Insert {
 }
 
 fn time_for(links: usize, call_timeout: Duration) -> Duration {
-    let calls = u32::try_from(links).unwrap_or(u32::MAX).div_ceil(LINKS_PER_CALL);
+    let calls = u32::try_from(links)
+        .unwrap_or(u32::MAX)
+        .div_ceil(LINKS_PER_CALL);
     call_timeout.saturating_mul(calls.max(1))
 }

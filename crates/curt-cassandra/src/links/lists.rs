@@ -138,7 +138,9 @@ impl LinkList {
             (Some(owner), false) => Self::OwnerByKey(owner),
         };
         let from = query.created_from.unwrap_or(UnixMillis(i64::MIN));
-        let to = query.created_before.map(|at| UnixMillis(at.0.saturating_sub(1)));
+        let to = query
+            .created_before
+            .map(|at| UnixMillis(at.0.saturating_sub(1)));
         let mut span = list.between(from, to, is_rising);
         if let Some((at, id)) = after.and_then(|after| list.link_at(after)) {
             let Place {
@@ -209,9 +211,21 @@ mod tests {
     #[test]
     fn places_are_in_the_order_of_links_and_lead_back() {
         let times = [i64::MIN, -1, 0, 1, 3_600_000, i64::MAX];
-        let ids = [id(0, "A"), id(0, "Aa"), id(0, "B"), id(1, "A"), id(u32::MAX, "z")];
-        for list in [LinkList::AllByTime, LinkList::OwnerByTime(OwnerId(1)), LinkList::Ends] {
-            let all = times.iter().flat_map(|at| ids.iter().map(move |id| (UnixMillis(*at), id)));
+        let ids = [
+            id(0, "A"),
+            id(0, "Aa"),
+            id(0, "B"),
+            id(1, "A"),
+            id(u32::MAX, "z"),
+        ];
+        for list in [
+            LinkList::AllByTime,
+            LinkList::OwnerByTime(OwnerId(1)),
+            LinkList::Ends,
+        ] {
+            let all = times
+                .iter()
+                .flat_map(|at| ids.iter().map(move |id| (UnixMillis(*at), id)));
             let places: Vec<_> = all.map(|(at, id)| (list.place(at, id), at, id)).collect();
             assert!(places.is_sorted_by(|a, b| a.0.position < b.0.position));
             assert!(places.is_sorted_by(|a, b| a.0.bucket <= b.0.bucket));

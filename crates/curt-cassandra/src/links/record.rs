@@ -41,7 +41,7 @@ pub(super) struct LinkRow {
     title: Option<String>,
     tags: Option<Vec<String>>,
     spent: Option<i64>,
-    token: Option<Vec<u8>>,
+    request_token: Option<Vec<u8>>,
     change_mark: Option<Vec<u8>>,
     spend_mark: Option<Vec<u8>>,
     released: Option<BTreeMap<i8, i64>>,
@@ -125,7 +125,7 @@ impl LinkRow {
         Ok(Stored::Link(Box::new(StoredLink {
             was_permanent: self.was_permanent.unwrap_or(false),
             spent: self.spent.unwrap_or(0).cast_unsigned(),
-            token: self.token.clone(),
+            token: self.request_token.clone(),
             change_mark: self.change_mark.clone(),
             spend_mark: self.spend_mark.clone(),
             released: self.released.clone().unwrap_or_default(),
@@ -161,9 +161,7 @@ impl LinkRow {
             password_hash: self.password_hash.map(Into::into),
             status: match status {
                 None => RedirectStatus::default(),
-                Some(code) => {
-                    RedirectStatus::from_code(code).ok_or_else(|| corrupt(op, code))?
-                }
+                Some(code) => RedirectStatus::from_code(code).ok_or_else(|| corrupt(op, code))?,
             },
             forward_query: self.forward_query.unwrap_or(false),
             title: self.title.map(Into::into),
@@ -203,7 +201,7 @@ pub(super) struct LinkWrite<'a> {
     title: MaybeUnset<Option<&'a str>>,
     tags: MaybeUnset<Option<Vec<&'a str>>>,
     spent: i64,
-    token: &'a [u8],
+    request_token: &'a [u8],
     change_mark: &'a [u8],
 }
 
@@ -243,10 +241,7 @@ impl<'a> LinkWrite<'a> {
             updated_at: link.updated_at.0,
             expires_at: maybe(link.expires_at.map(|at| at.0), is_over_released),
             valid_since: maybe(link.valid_since.map(|at| at.0), is_over_released),
-            max_clicks: maybe(
-                link.max_clicks.map(u64::cast_signed),
-                is_over_released,
-            ),
+            max_clicks: maybe(link.max_clicks.map(u64::cast_signed), is_over_released),
             visibility: link.visibility as i8,
             password_hash: maybe(link.password_hash.as_deref(), is_over_released),
             status: maybe(is_unusual.then_some(status), is_over_released),
@@ -255,7 +250,7 @@ impl<'a> LinkWrite<'a> {
             title: maybe(link.title.as_deref(), is_over_released),
             tags: maybe((!tags.is_empty()).then_some(tags), is_over_released),
             spent: 0,
-            token: &token.0,
+            request_token: &token.0,
             change_mark: &mark.0,
         }
     }
@@ -340,11 +335,7 @@ pub(super) fn small(op: &'static str, number: i64) -> PortResult<u32> {
     u32::try_from(number).map_err(|_| corrupt(op, number))
 }
 
-fn word<T>(
-    op: &'static str,
-    number: Option<i8>,
-    read: impl Fn(u8) -> Option<T>,
-) -> PortResult<T> {
+fn word<T>(op: &'static str, number: Option<i8>, read: impl Fn(u8) -> Option<T>) -> PortResult<T> {
     let number = required(op, number, "number of a word")?;
     read(number.cast_unsigned()).ok_or_else(|| corrupt(op, number))
 }

@@ -88,7 +88,10 @@ impl ListQuery {
                 .expires_before
                 .is_none_or(|before| link.expires_at.is_some_and(|at| at < before))
             && self.tags.iter().all(|tag| carries(tag))
-            && self.search.as_deref().is_none_or(|part| is_about(link, part))
+            && self
+                .search
+                .as_deref()
+                .is_none_or(|part| is_about(link, part))
     }
 }
 

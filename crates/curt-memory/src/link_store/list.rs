@@ -2,9 +2,7 @@ use std::ops::Bound;
 
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{ListOrder, ListPage, ListQuery};
-use curt_core::{
-    DomainId, ErrorKind, Key, Link, LinkId, PortError, PortResult, UnixMillis,
-};
+use curt_core::{DomainId, ErrorKind, Key, Link, LinkId, PortError, PortResult, UnixMillis};
 
 use super::rows::{Row, Rows};
 use crate::BACKEND;

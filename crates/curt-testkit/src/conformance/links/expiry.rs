@@ -206,7 +206,11 @@ pub async fn racing_purges_change_each_link_once(store: Port) -> Result<()> {
     same("changes", ids.len(), LINKS)?;
     ids.dedup();
     same("distinct links", ids.len(), LINKS)?;
-    same("tombstones", current_counts(&store).await?.deleted, LINKS as u64)
+    same(
+        "tombstones",
+        current_counts(&store).await?.deleted,
+        LINKS as u64,
+    )
 }
 
 /// Inserts links and deletes each at its own instant.

@@ -4,6 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use curt_core::PortResult;
+#[cfg(feature = "cassandra")]
+use curt_core::ports::LinkPorts;
 use curt_core::ports::{
     Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, Quotas,
 };
@@ -11,8 +13,6 @@ use curt_memory::{
     MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryHeartbeats, MemoryKeyFile,
     MemoryKeyLedger, MemoryLeases, MemoryLinkStore, MemoryQuotas,
 };
-#[cfg(feature = "cassandra")]
-use curt_core::ports::LinkPorts;
 #[cfg(feature = "postgres")]
 use curt_postgres::Postgres;
 use curt_sqlite::{Sqlite, SqliteSettings};
