@@ -17,6 +17,7 @@ use scylla::deserialize::row::DeserializeRow;
 use scylla::policies::retry::FallthroughRetryPolicy;
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
+use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::statement::{Consistency, SerialConsistency};
 use scylla::value::{CqlValue, Row};
@@ -93,6 +94,18 @@ impl Doubt {
         result.map_err(|error| self.0.clone().unwrap_or(error))
     }
 
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// `answer`, unless an earlier try may have been applied.
+    pub(crate) fn or<T>(self, answer: T) -> PortResult<T> {
+        match self.0 {
+            None => Ok(answer),
+            Some(error) => Err(error),
+        }
+    }
+
     pub(crate) fn into_error(self) -> Option<PortError> {
         self.0
     }
@@ -142,6 +155,46 @@ impl Engine {
     ) -> PortResult<T> {
         let answer = tokio::time::timeout(limit, call).await;
         answer.unwrap_or_else(|_| Err(too_late(op, &self.route, effect)))
+    }
+
+    /// A look-up that a request waits for.
+    pub(crate) async fn look_up<T>(
+        &self,
+        op: &'static str,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        let limit = self.settings.call_timeout;
+        self.within(op, limit, Effect::None, call).await
+    }
+
+    /// A read of many rows.
+    pub(crate) async fn list<T>(
+        &self,
+        op: &'static str,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        let limit = self.settings.background_timeout;
+        self.within(op, limit, Effect::None, call).await
+    }
+
+    /// A write that a request waits for.
+    pub(crate) async fn change<T>(
+        &self,
+        op: &'static str,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        let limit = self.settings.call_timeout;
+        self.within(op, limit, Effect::Unknown, call).await
+    }
+
+    /// A write to many partitions.
+    pub(crate) async fn change_much<T>(
+        &self,
+        op: &'static str,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        let limit = self.settings.background_timeout;
+        self.within(op, limit, Effect::Unknown, call).await
     }
 
     /// All rows of the answer, which must be few.
@@ -194,22 +247,28 @@ impl Engine {
         cql: Cql,
         values: impl SerializeRow,
     ) -> PortResult<Decided> {
-        let answer = match self.run(op, cql, values, Effect::Unknown).await {
-            Ok(answer) => answer,
-            Err(error) if error.kind.is_without_effect() => return Err(error),
-            Err(error) => return Ok(Decided::Unknown(error)),
-        };
-        let rows = answer
-            .into_rows_result()
-            .map_err(|error| corrupt(op, error))?;
-        let row = rows
-            .first_row::<Row>()
-            .map_err(|error| corrupt(op, error))?;
-        match row.columns.first() {
-            Some(Some(CqlValue::Boolean(true))) => Ok(Decided::Applied),
-            Some(Some(CqlValue::Boolean(false))) => Ok(Decided::Refused),
-            other => Err(corrupt(op, format!("{other:?}"))),
+        read_decision(op, self.run(op, cql, values, Effect::Unknown).await)
+    }
+
+    /// Conditional and other writes of one partition, in one transaction: all are applied if every condition holds, or
+    /// none. Fails when it has certainly changed nothing.
+    pub(crate) async fn decide_all(
+        &self,
+        op: &'static str,
+        statements: Vec<(Cql, Vec<Option<CqlValue>>)>,
+    ) -> PortResult<Decided> {
+        let connected = self.link.get(op).await?.connection;
+        let mut batch = Batch::new(BatchType::Unlogged);
+        let mut values = Vec::with_capacity(statements.len());
+        for (cql, own) in statements {
+            batch.append_statement(self.prepared(op, &connected, cql).await?);
+            values.push(own);
         }
+        batch.set_execution_profile_handle(Some(connected.fallthrough.clone()));
+        batch.set_request_timeout(Some(self.settings.call_timeout / 2));
+        let answer = connected.session.batch(&batch, values).await;
+        let answer = answer.map_err(|error| failed(op, &self.route, Effect::Unknown, error));
+        read_decision(op, answer)
     }
 
     async fn run(
@@ -265,12 +324,32 @@ impl Engine {
                     SerialConsistency::LocalSerial => Consistency::LocalSerial,
                 });
             }
-            // Repeated by those who can tell what became of it.
+            // Repeated by those who can tell what became of it, in the time that is left of the call.
             Mode::Conditional => {
                 statement.set_execution_profile_handle(Some(connected.fallthrough.clone()));
+                statement.set_request_timeout(Some(self.settings.call_timeout / 2));
             }
         }
         statement
+    }
+}
+
+fn read_decision(op: &'static str, answer: PortResult<QueryResult>) -> PortResult<Decided> {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) if error.kind.is_without_effect() => return Err(error),
+        Err(error) => return Ok(Decided::Unknown(error)),
+    };
+    let rows = answer
+        .into_rows_result()
+        .map_err(|error| corrupt(op, error))?;
+    let row = rows
+        .first_row::<Row>()
+        .map_err(|error| corrupt(op, error))?;
+    match row.columns.first() {
+        Some(Some(CqlValue::Boolean(true))) => Ok(Decided::Applied),
+        Some(Some(CqlValue::Boolean(false))) => Ok(Decided::Refused),
+        other => Err(corrupt(op, format!("{other:?}"))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Cassandra, or ScyllaDB, behind the ports of links and cursors.
+//! Cassandra, or ScyllaDB, behind the ports of links, accounts and cursors.
 //!
 //! # Addresses
 //! `cassandra://user:password@h1,h2:9043/keyspace?namespace=blue&datacenter=eu1`. The port is 9042 where none is named;
@@ -21,6 +21,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 #![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
+mod accounts;
 mod address;
 mod cursor;
 mod engine;
@@ -36,7 +37,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use curt_core::PortResult;
-use curt_core::ports::{Cursor, LinkDatabase};
+use curt_core::ports::{Accounts, Cursor, LinkDatabase};
 
 use address::Route;
 use engine::Engine;
@@ -86,6 +87,12 @@ impl Cassandra {
     pub fn links(&self) -> Arc<dyn LinkDatabase> {
         let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
         Arc::new(links::CassandraLinks::new(engine, namespace))
+    }
+
+    #[must_use]
+    pub fn accounts(&self) -> Arc<dyn Accounts> {
+        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
+        Arc::new(accounts::CassandraAccounts::new(engine, namespace))
     }
 
     #[must_use]

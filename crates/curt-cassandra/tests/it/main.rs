@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
+mod accounts;
 mod links;
 mod world;

@@ -75,11 +75,15 @@ pub(crate) struct Diary {
 
 #[test]
 fn acknowledged_creates_edits_and_deletes_survive_kill_9_l1() {
-    let kills = length(5, 50);
+    judge_kills(&[], length(5, 50));
+}
+
+/// Kills a server with these settings again and again under load, and judges every link each time.
+pub(crate) fn judge_kills(settings: &[&str], kills: usize) {
     let seed = rand::random::<u64>();
     println!("durability: {kills} kills, seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let mut site = Site::start(&[]);
+    let mut site = Site::start(settings);
     let mut known: HashMap<String, Expected> = HashMap::new();
     let mut asked: HashSet<String> = HashSet::new();
     let (mut edits, mut deletes) = (0, 0);

@@ -1,3 +1,4 @@
 //! The ports of links.
 
+mod races;
 mod suites;

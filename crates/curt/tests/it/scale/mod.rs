@@ -1,5 +1,6 @@
 //! Many links, and many processes over the engines of a large installation.
 
+mod cassandra;
 mod copies;
 mod crowd;
 mod faults;

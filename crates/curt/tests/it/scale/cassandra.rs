@@ -1,0 +1,156 @@
+//! Links in Cassandra, over the real binary.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use curt_testkit::engines::cassandra::{self, Cluster};
+use curt_testkit::engines::unique;
+use curt_testkit::need;
+use serde_json::json;
+
+use crate::durability::judge_kills;
+use crate::length::{length, time_max};
+use crate::site::Site;
+use crate::wait::eventually;
+
+const BACK_WITHIN: Duration = Duration::from_secs(60);
+/// What a request may take that is refused.
+const REFUSED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Settings of an installation of its own on the cluster.
+fn settings(cluster: &Cluster) -> Vec<String> {
+    let addresses = cluster.addresses();
+    let namespace = unique("server");
+    vec![
+        format!("store.links=cassandra://{addresses}/curt?namespace={namespace}"),
+        "store.accounts=sqlite:curt.db".to_owned(),
+        "store.clicks=sqlite:clicks.db".to_owned(),
+        // The machine may be busy.
+        format!("cassandra.connect_timeout={}", length("20s", "2s")),
+    ]
+}
+
+fn patient(cluster: &Cluster) -> Vec<String> {
+    let mut settings = settings(cluster);
+    settings.push(format!(
+        "cassandra.call_timeout={}",
+        length("20s", "1500ms")
+    ));
+    settings.push(format!(
+        "cassandra.background_timeout={}",
+        length("20s", "6s")
+    ));
+    settings
+}
+
+fn texts(settings: &[String]) -> Vec<&str> {
+    settings.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn links_on_cassandra_live_like_any_others() {
+    let cluster = need!(cassandra::shared());
+    let settings = patient(&cluster);
+    let mut site = Site::start(&texts(&settings));
+    let mut api = site.api();
+    let answer = api.create("https://example.com/made").unwrap();
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let made = answer.json()["key"].as_str().unwrap().to_owned();
+    let alias = json!({ "target": "https://example.com/alias", "alias": "my-alias" });
+    assert_eq!(api.post("/api/v1/links", &alias).unwrap().status, 201);
+    let taken = json!({ "target": "https://example.com/other", "alias": "my-alias" });
+    assert_eq!(api.post("/api/v1/links", &taken).unwrap().status, 409);
+    let edit = json!({ "target": "https://example.com/edited" });
+    assert_eq!(api.edit(&made, &edit).unwrap().status, 200);
+    let answer = api.create("https://example.com/deleted").unwrap();
+    let deleted = answer.json()["key"].as_str().unwrap().to_owned();
+    assert_eq!(api.delete(&deleted).unwrap().status, 204);
+    let once = |api: &mut crate::api::Api| {
+        let answer = api
+            .create_once("https://example.com/once", "a-name")
+            .unwrap();
+        answer.json()["key"].as_str().unwrap().to_owned()
+    };
+    let first = once(&mut api);
+
+    for round in ["before", "after a restart"] {
+        let mut api = site.api();
+        let mut leads_to = |key: &str| {
+            let answer = api.follow(key).unwrap();
+            (answer.status, answer.header("location").map(str::to_owned))
+        };
+        let found = |target: &str| (302, Some(format!("https://example.com/{target}")));
+        assert_eq!(leads_to(&made), found("edited"), "{round}");
+        assert_eq!(leads_to("my-alias"), found("alias"), "{round}");
+        assert_eq!(leads_to(&deleted).0, 410, "{round}");
+        assert_eq!(leads_to("never-made").0, 404, "{round}");
+        assert_eq!(once(&mut api), first, "{round}: the same request");
+        let listed = api.get("/api/v1/links").unwrap().json();
+        assert_eq!(listed["links"].as_array().unwrap().len(), 3, "{listed}");
+        if round == "before" {
+            site.terminate();
+            site.restart();
+        }
+    }
+    for (command, told) in [
+        (["migrate", "--dry-run"], "/curt: up to date"),
+        (["check", "--reach"], "cassandra"),
+    ] {
+        let output = site.output(&command);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains(told), "{output:?}");
+    }
+}
+
+#[test]
+fn acknowledged_writes_to_cassandra_survive_kill_9_l1() {
+    let cluster = need!(cassandra::shared());
+    judge_kills(&texts(&patient(&cluster)), length(2, 20));
+}
+
+#[test]
+fn without_cassandra_requests_are_refused_in_time_and_served_again_after_it() {
+    need!(check_outage());
+}
+
+fn check_outage() -> Result<()> {
+    let mut cluster = Cluster::start(1)?;
+    let site = Site::start(&texts(&settings(&cluster)));
+    let mut api = site.api();
+    let created = eventually(BACK_WITHIN, || {
+        let answer = api.create("https://example.com/kept").unwrap();
+        match answer.status {
+            201 => Ok(answer.json()["key"].as_str().unwrap().to_owned()),
+            _ => Err(answer.text()),
+        }
+    });
+    let spare = "https://example.com/spare";
+    let spare = json!({ "target": spare, "alias": "spare" });
+    eventually(BACK_WITHIN, || {
+        let status = api.post("/api/v1/links", &spare).unwrap().status;
+        [201, 409].contains(&status).then_some(()).ok_or(status)
+    });
+    assert_eq!(api.follow(&created)?.status, 302);
+    cluster.node_mut(0)?.kill()?;
+    let refused = |status: u16, after: Option<&str>, took: Duration| {
+        assert_eq!(status, 503);
+        assert!(after.is_some(), "without Retry-After");
+        assert!(took < time_max(REFUSED_WITHIN), "refused after {took:?}");
+    };
+    for _ in 0..3 {
+        let began = Instant::now();
+        let answer = api.create("https://example.com/refused")?;
+        refused(answer.status, answer.header("retry-after"), began.elapsed());
+        let began = Instant::now();
+        let answer = api.follow("spare")?;
+        refused(answer.status, answer.header("retry-after"), began.elapsed());
+    }
+    cluster.node_mut(0)?.restart()?;
+    for key in [&*created, "spare"] {
+        eventually(BACK_WITHIN, || match api.follow(key).unwrap().status {
+            302 => Ok(()),
+            status => Err(status),
+        });
+    }
+    Ok(())
+}
