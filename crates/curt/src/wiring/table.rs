@@ -103,7 +103,7 @@ const ENGINES: [EngineRow; 11] = [
         form: "cassandra://…",
         rest: AddressRest::Url,
         feature: feature!("cassandra"),
-        serves: &[Links, Cursor],
+        serves: &[Links, Accounts, Cursor],
     },
     EngineRow {
         kind: EngineKind::Redis,

@@ -21,6 +21,10 @@ use crate::world::settings;
 
 const CLIENTS: usize = 16;
 const NODES: usize = 3;
+/// Between two breaks of lines.
+const BREAKS_WITHIN_MILLIS: u64 = 8;
+/// Longer than a write waits for its answer, and shorter than a call.
+const DEAF_FOR: Duration = Duration::from_millis(600);
 /// How long a cluster may need to find itself again.
 const BACK_WITHIN: Duration = Duration::from_secs(120);
 
@@ -107,16 +111,16 @@ async fn judge_round(judge: &Links, round: &Round) -> Result<usize> {
 /// A timed-out write is resolved by its mark: nobody is told a conflict with their own link.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alias_has_one_winner_while_answers_are_lost_k1() {
-    need!(race_through_proxies().await);
+    let cluster = need!(cassandra::shared());
+    race_through_proxies(&cluster).await.unwrap();
 }
 
-async fn race_through_proxies() -> Result<()> {
-    let cluster = cassandra::shared()?;
+async fn race_through_proxies(cluster: &Cluster) -> Result<()> {
     let address: SocketAddr = cluster.addresses().parse()?;
     let namespace = unique("race");
     let hasty = CassandraSettings {
         // A write gives up at half of it, so that the call can look what became of it.
-        call_timeout: Duration::from_secs(2),
+        call_timeout: Duration::from_secs(1),
         ..settings()
     };
     let judge = open(&cluster.addresses(), &namespace, &settings())?;
@@ -132,14 +136,9 @@ async fn race_through_proxies() -> Result<()> {
         wait_until_answered(client).await?;
     }
     let (mut doubts, mut outcomes) = (0, HashMap::new());
-    for number in 0..length(25, 1_000) {
-        for proxy in &proxies {
-            proxy.set(any_line());
-        }
-        let round = race(&clients, format!("alias{number}")).await;
-        for proxy in &proxies {
-            proxy.set(Line::Sound);
-        }
+    for number in 0..length(20, 1_000) {
+        let key = format!("alias{number}");
+        let (round, ()) = tokio::join!(race(&clients, key), break_lines(&proxies));
         doubts += judge_round(&judge, &round).await?;
         for told in &round.told {
             let name = match told {
@@ -158,6 +157,17 @@ async fn race_through_proxies() -> Result<()> {
     Ok(())
 }
 
+/// Breaks some lines, each at a moment of its own between the first statement and the last, and mends them later.
+async fn break_lines(proxies: &[Proxy]) {
+    for proxy in proxies {
+        proxy.set(any_line());
+        let next = rand::rng().random_range(0..BREAKS_WITHIN_MILLIS);
+        tokio::time::sleep(Duration::from_millis(next)).await;
+    }
+    tokio::time::sleep(DEAF_FOR).await;
+    proxies.iter().for_each(|proxy| proxy.set(Line::Sound));
+}
+
 /// Mostly sound, sometimes deaf for a while or slow, and now and then cut.
 fn any_line() -> Line {
     match rand::rng().random_range(0..10) {
@@ -172,12 +182,14 @@ fn any_line() -> Line {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alias_has_one_winner_while_nodes_die_k1() {
     if is_full() {
-        need!(race_with_kills().await);
+        let started = tokio::task::spawn_blocking(|| Cluster::start(NODES));
+        race_with_kills(need!(started.await.unwrap()))
+            .await
+            .unwrap();
     }
 }
 
-async fn race_with_kills() -> Result<()> {
-    let mut cluster = tokio::task::spawn_blocking(|| Cluster::start(NODES)).await??;
+async fn race_with_kills(mut cluster: Cluster) -> Result<()> {
     let replicated = CassandraSettings {
         replication: Replication::Everywhere(3),
         call_timeout: Duration::from_secs(5),

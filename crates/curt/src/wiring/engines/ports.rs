@@ -69,6 +69,8 @@ impl Engines {
                     .push((address.clone(), &curt_postgres::ACCOUNTS));
                 Ok(database.accounts())
             }
+            #[cfg(feature = "cassandra")]
+            Opened::Cassandra(cluster) => Ok(cluster.accounts()),
             _ => Err(unserved(address)),
         }
     }
