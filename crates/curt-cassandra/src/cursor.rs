@@ -5,7 +5,8 @@ use curt_adapter_kit::Effect;
 use curt_core::PortResult;
 use curt_core::ports::Cursor;
 
-use crate::engine::{Cql, Decided, Engine};
+use crate::engine::Engine;
+use crate::statement::{Cql, Decided};
 
 const GET: Cql =
     Cql::read("SELECT value FROM KEYSPACE.cursors WHERE namespace = ? AND name = ?").serial();

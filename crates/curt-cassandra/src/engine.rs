@@ -1,20 +1,14 @@
 //! One session with a cluster, and the four ways in which statements are run.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use curt_adapter_kit::Effect;
 use curt_adapter_kit::reconnect::Reconnecting;
-use curt_core::{PortError, PortResult};
-use scylla::client::PoolSize;
-use scylla::client::execution_profile::{ExecutionProfile, ExecutionProfileHandle};
-use scylla::client::session::Session;
-use scylla::client::session_builder::SessionBuilder;
+use curt_core::PortResult;
 use scylla::deserialize::row::DeserializeRow;
-use scylla::policies::retry::FallthroughRetryPolicy;
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::batch::{Batch, BatchType};
@@ -23,93 +17,10 @@ use scylla::statement::{Consistency, SerialConsistency};
 use scylla::value::{CqlValue, Row};
 
 use crate::address::Route;
-use crate::failure::{corrupt, failed, of_connecting, too_late, unprepared};
-use crate::schema;
-use crate::settings::{CassandraSettings, ReplicaConsistency, SerialScope};
-
-/// How a statement is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Mode {
-    /// Sees what was acknowledged.
-    Read,
-    /// Sees what was decided, acknowledged or not, and ends what was under way: an earlier write that is not seen then
-    /// is one that its coordinator has yet to propose.
-    SerialRead,
-    /// An unconditional write that may be repeated. Never to a partition with conditional ones.
-    Write,
-    /// A conditional write (a lightweight transaction).
-    Conditional,
-}
-
-/// A statement; `KEYSPACE` in its text stands for the name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Cql {
-    pub(crate) mode: Mode,
-    pub(crate) text: &'static str,
-}
-
-impl Cql {
-    pub(crate) const fn read(text: &'static str) -> Self {
-        let mode = Mode::Read;
-        Self { mode, text }
-    }
-
-    pub(crate) const fn write(text: &'static str) -> Self {
-        let mode = Mode::Write;
-        Self { mode, text }
-    }
-
-    pub(crate) const fn conditional(text: &'static str) -> Self {
-        let mode = Mode::Conditional;
-        Self { mode, text }
-    }
-
-    pub(crate) const fn serial(self) -> Self {
-        let mode = Mode::SerialRead;
-        Self { mode, ..self }
-    }
-}
-
-/// What is known of a conditional write.
-#[derive(Debug)]
-pub(crate) enum Decided {
-    Applied,
-    /// The condition did not hold.
-    Refused,
-    /// It may have been applied, or be applied later.
-    Unknown(PortError),
-}
-
-/// Why it is unknown whether an earlier try of a call was applied, if one is.
-#[derive(Debug, Default)]
-pub(crate) struct Doubt(Option<PortError>);
-
-impl Doubt {
-    pub(crate) fn note(&mut self, error: PortError) {
-        self.0 = Some(error);
-    }
-
-    /// What fails now says nothing about what was tried before.
-    pub(crate) fn keep<T>(&self, result: PortResult<T>) -> PortResult<T> {
-        result.map_err(|error| self.0.clone().unwrap_or(error))
-    }
-
-    pub(crate) fn is_there(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// `answer`, unless an earlier try may have been applied.
-    pub(crate) fn or<T>(self, answer: T) -> PortResult<T> {
-        match self.0 {
-            None => Ok(answer),
-            Some(error) => Err(error),
-        }
-    }
-
-    pub(crate) fn into_error(self) -> Option<PortError> {
-        self.0
-    }
-}
+use crate::connect::{Connected, connect, serial_consistency};
+use crate::failure::{corrupt, failed, too_late, unprepared};
+use crate::settings::CassandraSettings;
+use crate::statement::{Cql, Decided, Mode};
 
 /// A cluster that is connected to with the first call.
 pub(crate) struct Engine {
@@ -122,13 +33,6 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Engine({})", self.route)
     }
-}
-
-/// A session, and the statements that were prepared on it. The driver keeps connections to all nodes, and makes them anew.
-struct Connected {
-    session: Session,
-    prepared: RwLock<HashMap<Cql, PreparedStatement>>,
-    fallthrough: ExecutionProfileHandle,
 }
 
 impl Engine {
@@ -351,60 +255,4 @@ fn read_decision(op: &'static str, answer: PortResult<QueryResult>) -> PortResul
         Some(Some(CqlValue::Boolean(false))) => Ok(Decided::Refused),
         other => Err(corrupt(op, format!("{other:?}"))),
     }
-}
-
-fn serial_consistency(settings: &CassandraSettings) -> SerialConsistency {
-    match settings.serial {
-        SerialScope::All => SerialConsistency::Serial,
-        SerialScope::Local => SerialConsistency::LocalSerial,
-    }
-}
-
-/// One attempt to connect and to bring the tables up to date.
-async fn connect(
-    route: Arc<Route>,
-    settings: Arc<CassandraSettings>,
-) -> PortResult<Arc<Connected>> {
-    let session = open_session(&route, &settings).await?;
-    schema::migrate(&session, &route, &settings).await?;
-    let profile = profile(&settings).retry_policy(Arc::new(FallthroughRetryPolicy::new()));
-    Ok(Arc::new(Connected {
-        session,
-        prepared: RwLock::default(),
-        fallthrough: profile.build().into_handle(),
-    }))
-}
-
-/// A session without anything in it.
-pub(crate) async fn open_session(
-    route: &Route,
-    settings: &CassandraSettings,
-) -> PortResult<Session> {
-    let mut builder = SessionBuilder::new()
-        .known_nodes(&route.hosts)
-        .connection_timeout(settings.connect_timeout)
-        .pool_size(PoolSize::PerShard(settings.connections))
-        .fetch_schema_metadata(false)
-        .default_execution_profile_handle(profile(settings).build().into_handle());
-    if let Some((user, password)) = &route.account {
-        builder = builder.user(user, password);
-    }
-    if let Some(datacenter) = &route.datacenter {
-        builder = builder.prefer_datacenter(datacenter.clone());
-    }
-    let session = builder.build().await;
-    session.map_err(|error| of_connecting(route, error))
-}
-
-fn profile(
-    settings: &CassandraSettings,
-) -> scylla::client::execution_profile::ExecutionProfileBuilder {
-    ExecutionProfile::builder()
-        .consistency(match settings.consistency {
-            ReplicaConsistency::LocalQuorum => Consistency::LocalQuorum,
-            ReplicaConsistency::Quorum => Consistency::Quorum,
-            ReplicaConsistency::All => Consistency::All,
-        })
-        .serial_consistency(Some(serial_consistency(settings)))
-        .request_timeout(Some(settings.background_timeout))
 }

@@ -23,6 +23,7 @@
 
 mod accounts;
 mod address;
+mod connect;
 mod cursor;
 mod engine;
 mod failure;
@@ -31,6 +32,7 @@ mod ordered;
 mod pause;
 mod schema;
 mod settings;
+mod statement;
 mod together;
 
 use std::fmt;
@@ -74,7 +76,7 @@ impl Cassandra {
     /// can be reached know of it.
     pub async fn migrate(&self) -> PortResult<&'static [Migration]> {
         let (route, settings) = (&self.engine.route, &self.engine.settings);
-        let session = engine::open_session(route, settings).await?;
+        let session = connect::open_session(route, settings).await?;
         schema::migrate(&session, route, settings).await
     }
 

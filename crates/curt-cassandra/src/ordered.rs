@@ -16,7 +16,8 @@ use curt_core::{Clock, PortResult, SystemClock};
 use scylla::DeserializeRow;
 use tokio::time::Instant;
 
-use crate::engine::{Cql, Engine};
+use crate::engine::Engine;
+use crate::statement::Cql;
 use crate::together::together;
 
 /// How long a writer remembers that a bucket is in the directory.

@@ -10,7 +10,7 @@ use scylla::errors::ExecutionError;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::address::Route;
-use crate::engine::open_session;
+use crate::connect::open_session;
 use crate::failure::{BACKEND, corrupt, failed};
 use crate::settings::CassandraSettings;
 use curt_adapter_kit::Effect;

@@ -9,9 +9,9 @@ use scylla::DeserializeRow;
 use scylla::value::CqlValue;
 
 use super::{CassandraAccounts, millis, rule_columns, rule_of};
-use crate::engine::{Cql, Decided, Doubt};
 use crate::failure::{BACKEND, corrupt};
 use crate::pause::pause;
+use crate::statement::{Cql, Decided, Doubt};
 use crate::together::together;
 
 macro_rules! columns {

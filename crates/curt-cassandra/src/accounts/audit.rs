@@ -4,10 +4,10 @@ use curt_core::{Clock, OwnerId, PortResult, SystemClock, UnixMillis};
 use scylla::DeserializeRow;
 
 use super::CassandraAccounts;
-use crate::engine::{Cql, Decided};
 use crate::links::lists::sortable;
 use crate::ordered::{POSITION_BYTES_MAX, Place, Span};
 use crate::pause::pause;
+use crate::statement::{Cql, Decided};
 use crate::together::together;
 
 const INSERT: Cql = Cql::conditional(

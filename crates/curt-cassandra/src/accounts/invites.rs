@@ -5,9 +5,9 @@ use curt_core::{OwnerId, PortResult, UnixMillis};
 use scylla::DeserializeRow;
 
 use super::CassandraAccounts;
-use crate::engine::{Cql, Decided};
 use crate::failure::corrupt;
 use crate::pause::pause;
+use crate::statement::{Cql, Decided};
 
 const GET: Cql = Cql::read(
     "SELECT role, made_by, created_at, expires_at, taken, change_mark FROM KEYSPACE.invites \

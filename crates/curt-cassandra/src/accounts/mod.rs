@@ -1,7 +1,7 @@
 //! Accounts, a file for each part of the port.
 //!
-//! Users, sessions, invitations and audit entries are partitions of their own; permissions lie together per link, and the API
-//! keys of an installation in one partition, because what may be done to one depends on others. Each is changed by
+//! Users, sessions, invitations and audit entries are partitions of their own; permissions lie together per link, and the
+//! API keys of an installation in one partition, because what may be done to one depends on others. Each is changed by
 //! lightweight transactions. Nothing that was revoked, ended or removed is deleted: it has a state, so that a replica that
 //! missed the change cannot bring it back.
 

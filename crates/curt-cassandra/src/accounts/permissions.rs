@@ -5,10 +5,10 @@ use scylla::DeserializeRow;
 use scylla::value::CqlValue;
 
 use super::CassandraAccounts;
-use crate::engine::{Cql, Decided};
 use crate::failure::corrupt;
 use crate::ordered::{POSITION_BYTES_MAX, Place, Span};
 use crate::pause::pause;
+use crate::statement::{Cql, Decided};
 use crate::together::together;
 
 const GET: Cql = Cql::read(

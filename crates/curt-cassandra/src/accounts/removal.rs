@@ -8,8 +8,8 @@ use curt_core::{OwnerId, PortResult};
 use super::CassandraAccounts;
 use super::user_record::{GET, REMOVE};
 use super::users::ADMINS;
-use crate::engine::{Cql, Decided};
 use crate::pause::pause;
+use crate::statement::{Cql, Decided};
 
 const GET_REMOVAL: Cql = Cql::read(
     "SELECT version, pending FROM KEYSPACE.removals WHERE namespace = ? AND what = 'administrators'",

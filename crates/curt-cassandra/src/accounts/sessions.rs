@@ -4,11 +4,11 @@ use curt_core::{OwnerId, PortResult, UnixMillis};
 use scylla::DeserializeRow;
 
 use super::CassandraAccounts;
-use crate::engine::{Cql, Decided};
 use crate::failure::corrupt;
 use crate::links::lists::sortable;
 use crate::ordered::{POSITION_BYTES_MAX, Place, Span, successor};
 use crate::pause::pause;
+use crate::statement::{Cql, Decided};
 use crate::together::together;
 
 const GET: Cql = Cql::read(

@@ -5,8 +5,8 @@ use curt_core::{OwnerId, PortResult, UnixMillis};
 use scylla::{DeserializeRow, SerializeRow};
 
 use super::{millis, rule_columns, rule_of};
-use crate::engine::Cql;
 use crate::failure::corrupt;
+use crate::statement::Cql;
 
 pub(super) const GET: Cql = Cql::read(
     "SELECT id, first_name, middle_name, last_name, email, password_hash, role, disabled_at, creations_amount, \

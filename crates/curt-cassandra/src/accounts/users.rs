@@ -7,8 +7,8 @@ use curt_core::{Clock, OwnerId, PortResult, SystemClock, UnixMillis};
 
 use super::user_record::{GET, INSERT, REINSERT, UPDATE, UserRow, UserUpdate, UserWrite};
 use super::{CassandraAccounts, user_at, user_place, users_after};
-use crate::engine::{Cql, Decided, Doubt};
 use crate::pause::pause;
+use crate::statement::{Cql, Decided, Doubt};
 use crate::together::together;
 
 const GET_EMAIL: Cql =

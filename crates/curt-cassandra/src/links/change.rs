@@ -4,9 +4,9 @@ use curt_core::{Link, LinkId, LinkState, PortError, PortResult, Revision, UnixMi
 use super::lists::{LinkList, end_of, end_place, places_of_owner};
 use super::record::{LinkEdit, Mark, Stored, StoredLink, is_releasable};
 use super::{CassandraLinks, cql, is_changeable};
-use crate::engine::{Decided, Doubt};
 use crate::ordered::Place;
 use crate::pause::pause;
+use crate::statement::{Decided, Doubt};
 
 /// Whether a caller who saw `seen` may change the row; otherwise what to answer.
 fn changeable(stored: Option<Stored>, seen: Revision) -> Result<StoredLink, ChangeReply> {

@@ -1,7 +1,7 @@
 //! The statements about links. All writes of a link are conditional: Cassandra orders these by their ballots, and others
 //! by the writer's clock.
 
-use crate::engine::Cql;
+use crate::statement::Cql;
 
 macro_rules! columns {
     () => {

@@ -10,10 +10,10 @@ use scylla::{DeserializeRow, SerializeRow};
 use super::CassandraLinks;
 use super::lists::{of_sortable, sortable};
 use super::record::small;
-use crate::engine::{Cql, Decided, Doubt};
 use crate::failure::{BACKEND, corrupt};
 use crate::ordered::{Place, Span, successor};
 use crate::pause::pause;
+use crate::statement::{Cql, Decided, Doubt};
 use curt_adapter_kit::Effect;
 
 const GET: Cql = Cql::read(

@@ -9,9 +9,9 @@ use scylla::SerializeRow;
 use super::lists::{LinkList, end_of};
 use super::record::{Mark, Stored, StoredLink};
 use super::{CassandraLinks, change, cql};
-use crate::engine::Decided;
 use crate::failure::BACKEND;
 use crate::ordered::{Entries, Entry, Span};
+use crate::statement::Decided;
 use crate::together::together;
 
 /// Entries that are looked at together: few enough that a page without filters does not read much for nothing.

@@ -7,8 +7,8 @@ use curt_core::{Link, PortResult};
 
 use super::record::{LinkWrite, Mark, Rebirth, Stored};
 use super::{CassandraLinks, cql, lists};
-use crate::engine::{Decided, Doubt};
 use crate::pause::pause;
+use crate::statement::{Decided, Doubt};
 use crate::together::together;
 
 const OP: &str = "insert links";

@@ -33,9 +33,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use self::record::{LinkRow, Stored, StoredLink};
 use self::totals::Totals;
-use crate::engine::{Cql, Engine};
+use crate::engine::Engine;
 use crate::failure::BACKEND;
 use crate::ordered::OrderedLists;
+use crate::statement::Cql;
 use crate::together::together;
 
 /// Links whose writes wait for each other share a lock with this part of all others.
