@@ -1,4 +1,4 @@
-//! Cassandra, or ScyllaDB, behind the ports of links, accounts and cursors.
+//! Cassandra, or ScyllaDB, behind the ports of links, accounts, clicks and cursors.
 //!
 //! # Addresses
 //! `cassandra://user:password@h1,h2:9043/keyspace?namespace=blue&datacenter=eu1`. The port is 9042 where none is named;
@@ -23,6 +23,7 @@
 
 mod accounts;
 mod address;
+mod clicks;
 mod connect;
 mod cursor;
 mod engine;
@@ -39,7 +40,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use curt_core::PortResult;
-use curt_core::ports::{Accounts, Cursor, LinkDatabase};
+use curt_core::ports::{Accounts, ClickDatabase, Cursor, LinkDatabase};
 
 use address::Route;
 use engine::Engine;
@@ -95,6 +96,12 @@ impl Cassandra {
     pub fn accounts(&self) -> Arc<dyn Accounts> {
         let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
         Arc::new(accounts::CassandraAccounts::new(engine, namespace))
+    }
+
+    #[must_use]
+    pub fn clicks(&self) -> Arc<dyn ClickDatabase> {
+        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
+        Arc::new(clicks::CassandraClicks::new(engine, namespace))
     }
 
     #[must_use]

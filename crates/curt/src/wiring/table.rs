@@ -103,7 +103,7 @@ const ENGINES: [EngineRow; 11] = [
         form: "cassandra://…",
         rest: AddressRest::Url,
         feature: feature!("cassandra"),
-        serves: &[Links, Accounts, Cursor],
+        serves: &[Links, Accounts, Clicks, Cursor],
     },
     EngineRow {
         kind: EngineKind::Redis,

@@ -73,8 +73,7 @@ pub(super) fn resolve(
         }
     };
     let accounts = parse_or(Part::Accounts, &written.accounts, &links)?;
-    let clicks_default = clicks_beside(&links, data_dir);
-    let clicks = parse_or(Part::Clicks, &written.clicks, &clicks_default)?;
+    let clicks = parse_or(Part::Clicks, &written.clicks, &clicks_beside(&links))?;
     if !written.cache.is_empty() {
         parse(Part::Cache, &written.cache)?;
     }
@@ -106,10 +105,9 @@ pub(super) fn resolve(
 const CLICKS_FILE: &str = "clicks.db";
 
 /// Where clicks are counted unless the configuration says otherwise.
-fn clicks_beside(links: &EngineAddress, data_dir: &Path) -> EngineAddress {
+fn clicks_beside(links: &EngineAddress) -> EngineAddress {
     match links.kind() {
         EngineKind::Sqlite => EngineAddress::sqlite(links.path().with_file_name(CLICKS_FILE)),
-        EngineKind::Cassandra => EngineAddress::sqlite(data_dir.join(CLICKS_FILE)),
         _ => links.clone(),
     }
 }

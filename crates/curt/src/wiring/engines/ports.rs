@@ -3,6 +3,8 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+#[cfg(feature = "cassandra")]
+use curt_cassandra::Cassandra;
 use curt_core::PortResult;
 #[cfg(feature = "cassandra")]
 use curt_core::ports::LinkPorts;
@@ -130,6 +132,15 @@ impl Engines {
                 self.opened
                     .push((address.clone(), Opened::Postgres(database)));
                 self.tables.push((address.clone(), &curt_postgres::CLICKS));
+                Ok(clicks)
+            }
+            #[cfg(feature = "cassandra")]
+            EngineKind::Cassandra => {
+                let settings = &self.settings.tuning.cassandra;
+                let cluster = Cassandra::open(address.secret_text(), settings)?;
+                let clicks = cluster.clicks();
+                self.opened
+                    .push((address.clone(), Opened::Cassandra(cluster)));
                 Ok(clicks)
             }
             _ => Err(unserved(address)),

@@ -70,10 +70,17 @@ impl Engines {
             });
         }
         #[cfg(feature = "cassandra")]
-        for (address, opened) in &self.opened {
+        for (number, (address, opened)) in self.opened.iter().enumerate() {
             let Opened::Cassandra(cluster) = opened else {
                 continue;
             };
+            // Links and clicks have connections of their own to the same keyspace.
+            if self.opened[..number]
+                .iter()
+                .any(|(known, _)| known == address)
+            {
+                continue;
+            }
             let steps = match dry_run {
                 true => cluster.pending().await?,
                 false => cluster.migrate().await?,
