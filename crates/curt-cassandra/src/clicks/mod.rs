@@ -8,6 +8,7 @@
 mod blocks;
 mod contents;
 mod manifest;
+mod run_catalogue;
 mod runs;
 mod salts;
 mod window;

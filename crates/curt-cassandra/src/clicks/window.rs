@@ -13,7 +13,7 @@ use crate::statement::{Cql, Decided, Doubt};
 
 const OP: &str = "add clicks";
 /// A window that did not get in is tried again as it is: on a busy engine a short time would count none.
-const PATIENCE: u32 = 10;
+const FLUSH_TIMEOUT_FACTOR: u32 = 10;
 
 const GET: Cql = Cql::read(
     "SELECT next_offset, mark, manifest FROM KEYSPACE.click_offsets \
@@ -43,7 +43,7 @@ struct OffsetRow {
 impl CassandraClicks {
     pub(super) async fn apply_window(&self, flush: ClickWindow) -> PortResult<bool> {
         let window = EncodedWindow::encode(BACKEND, OP, flush).await?;
-        let limit = self.engine.settings.background_timeout * PATIENCE;
+        let limit = self.engine.settings.background_timeout * FLUSH_TIMEOUT_FACTOR;
         let apply = self.try_apply(&window);
         self.engine.within(OP, limit, Effect::Unknown, apply).await
     }

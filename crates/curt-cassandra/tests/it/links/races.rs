@@ -225,12 +225,17 @@ async fn race_with_kills(mut cluster: Cluster) -> Result<()> {
         let (round, killed) = tokio::join!(race(&clients, key), killed);
         killed?;
         doubts += judge_round(&judge, &round).await?;
+        if number % 50 == 49 {
+            println!(
+                "{} of {rounds} aliases, {doubts} answers left in doubt",
+                number + 1
+            );
+        }
         if number % 50 == 45 {
             let node = cluster.node_mut(victim)?;
             tokio::task::block_in_place(|| node.restart())?;
         }
     }
-    println!("{rounds} aliases, {doubts} answers left in doubt");
     Ok(())
 }
 

@@ -21,7 +21,7 @@ const LOGGED_WITHIN: Duration = Duration::from_secs(11);
 const REFUSED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Settings of an installation of its own on the cluster, with the longest time of a call.
-fn settings(cluster: &Cluster, call_timeout: &str) -> Vec<String> {
+pub(crate) fn settings(cluster: &Cluster, call_timeout: &str) -> Vec<String> {
     let addresses = cluster.addresses();
     let namespace = unique("server");
     vec![

@@ -16,3 +16,5 @@ mod refused;
 mod returned;
 mod status;
 mod ten_times;
+
+pub(crate) use cassandra::settings as cassandra_settings;
