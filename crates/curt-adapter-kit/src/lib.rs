@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
 pub mod address;
+mod api_key_table;
 pub mod click_blocks;
 pub mod click_days;
 mod effect;
@@ -23,6 +24,7 @@ pub mod rollup_runs;
 mod schema;
 mod varint;
 
+pub use api_key_table::ApiKeyTable;
 pub use effect::Effect;
 pub use encoded_window::EncodedWindow;
 pub use ledger_form::refuse_cursor_form;

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 #![cfg_attr(
     not(any(
+        feature = "cassandra",
         feature = "mysql",
         feature = "objects",
         feature = "postgres",

@@ -69,6 +69,48 @@ pub struct ListQuery {
     pub limit: usize,
 }
 
+impl ListQuery {
+    /// Whether the query asks for a link of which so many clicks are spent, whatever page it is on. For engines that filter
+    /// what they read by themselves.
+    #[must_use]
+    pub fn shows(&self, link: &Link, clicks_spent: u64) -> bool {
+        let Some(state) = link.effective_state(self.now) else {
+            return false;
+        };
+        let state = state.with_clicks(link.max_clicks, clicks_spent);
+        let is_in_state = match self.state {
+            Some(wanted) => state == wanted,
+            None => state != EffectiveState::Deleted,
+        };
+        let carries = |tag: &str| link.tags.iter().any(|own| own.eq_ignore_ascii_case(tag));
+        is_in_state
+            && self.owner.is_none_or(|owner| link.owner == owner)
+            && self.created_from.is_none_or(|from| link.created_at >= from)
+            && self
+                .created_before
+                .is_none_or(|before| link.created_at < before)
+            && self
+                .expires_before
+                .is_none_or(|before| link.expires_at.is_some_and(|at| at < before))
+            && self.tags.iter().all(|tag| carries(tag))
+            && self
+                .search
+                .as_deref()
+                .is_none_or(|part| is_about(link, part))
+    }
+}
+
+/// Whether key, target or title contain the text.
+fn is_about(link: &Link, part: &str) -> bool {
+    let contains = |text: &str| {
+        let mut windows = text.as_bytes().windows(part.len().max(1));
+        part.is_empty() || windows.any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
+    };
+    contains(link.id.key.as_str())
+        || contains(link.target.as_str())
+        || link.title.as_deref().is_some_and(contains)
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ListOrder {
     #[default]

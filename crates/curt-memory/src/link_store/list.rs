@@ -2,9 +2,7 @@ use std::ops::Bound;
 
 use curt_core::limits::PAGE_ROWS_SCANNED_MAX;
 use curt_core::ports::{ListOrder, ListPage, ListQuery};
-use curt_core::{
-    DomainId, EffectiveState, ErrorKind, Key, Link, LinkId, PortError, PortResult, UnixMillis,
-};
+use curt_core::{DomainId, ErrorKind, Key, Link, LinkId, PortError, PortResult, UnixMillis};
 
 use super::rows::{Row, Rows};
 use crate::BACKEND;
@@ -29,7 +27,7 @@ pub(super) fn page(rows: &Rows, query: &ListQuery) -> PortResult<ListPage> {
             break;
         }
         last = Some(row);
-        if is_in_state(row, query) && matches(&row.link, query) {
+        if query.shows(&row.link, row.clicks_spent) {
             page.links.push(row.link.clone());
         }
     }
@@ -71,56 +69,6 @@ fn walk<'a>(
 
 fn above<T>(position: Option<T>) -> Bound<T> {
     position.map_or(Bound::Unbounded, Bound::Excluded)
-}
-
-fn is_in_state(row: &Row, query: &ListQuery) -> bool {
-    let Some(state) = row.link.effective_state(query.now) else {
-        return false;
-    };
-    let state = state.with_clicks(row.link.max_clicks, row.clicks_spent);
-    match query.state {
-        Some(wanted) => state == wanted,
-        None => state != EffectiveState::Deleted,
-    }
-}
-
-fn matches(link: &Link, query: &ListQuery) -> bool {
-    query.owner.is_none_or(|owner| link.owner == owner)
-        && query
-            .created_from
-            .is_none_or(|from| link.created_at >= from)
-        && query
-            .created_before
-            .is_none_or(|before| link.created_at < before)
-        && query
-            .expires_before
-            .is_none_or(|before| link.expires_at.is_some_and(|at| at < before))
-        && query.tags.iter().all(|tag| carries(link, tag))
-        && query
-            .search
-            .as_deref()
-            .is_none_or(|part| speaks_of(link, part))
-}
-
-fn carries(link: &Link, tag: &str) -> bool {
-    link.tags.iter().any(|own| own.eq_ignore_ascii_case(tag))
-}
-
-fn speaks_of(link: &Link, part: &str) -> bool {
-    contains(link.id.key.as_str(), part)
-        || contains(link.target.as_str(), part)
-        || link
-            .title
-            .as_deref()
-            .is_some_and(|title| contains(title, part))
-}
-
-fn contains(text: &str, part: &str) -> bool {
-    part.is_empty()
-        || text
-            .as_bytes()
-            .windows(part.len())
-            .any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
 }
 
 fn order_name(order: ListOrder) -> &'static str {

@@ -71,7 +71,7 @@ impl Migrate {
         let has_servers = config
             .store
             .addresses()
-            .any(|(_, address)| matches!(address.kind(), EngineKind::Postgres | EngineKind::Mysql));
+            .any(|(_, address)| address.kind().has_tables_elsewhere());
         if !has_servers {
             return Ok(());
         }

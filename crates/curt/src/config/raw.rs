@@ -11,6 +11,7 @@ pub(crate) struct Raw {
     pub(crate) sqlite: Sqlite,
     pub(crate) postgres: Postgres,
     pub(crate) mysql: Mysql,
+    pub(crate) cassandra: Cassandra,
     pub(crate) redis: Redis,
     pub(crate) zookeeper: ZooKeeper,
     pub(crate) hdfs: Hdfs,
@@ -105,6 +106,19 @@ pub(crate) struct Postgres {
     pub(crate) flush_timeout: String,
     pub(crate) connect_timeout: String,
     pub(crate) standby_after: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cassandra {
+    pub(crate) consistency: String,
+    pub(crate) serial_consistency: String,
+    pub(crate) connections: u64,
+    pub(crate) connect_timeout: String,
+    pub(crate) call_timeout: String,
+    pub(crate) background_timeout: String,
+    pub(crate) totals_interval: String,
+    pub(crate) replication: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

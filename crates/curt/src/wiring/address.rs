@@ -139,9 +139,9 @@ mod tests {
             ("zookeeper://h", Part::Links, "use sqlite:PATH or postgres"),
             ("mongo:x", Part::Links, "unknown scheme \"mongo\""),
             (
-                "cassandra://h",
+                "dynamodb://h",
                 Part::Links,
-                "this version cannot use cassandra",
+                "this version cannot use dynamodb",
             ),
             ("memory:x", Part::Leases, "nothing follows"),
             ("redis:h", Part::Pool, "redis://"),

@@ -7,6 +7,7 @@ pub(crate) enum EngineKind {
     Sqlite,
     Postgres,
     Mysql,
+    Cassandra,
     Redis,
     ZooKeeper,
     Files,
@@ -72,7 +73,7 @@ macro_rules! feature {
 use Part::{Accounts, Clicks, Cursor, Files, Keys, Leases, Links, Pool, Quotas, ShardMap, Stream};
 
 /// In the order of [`EngineKind`], in which error messages propose them.
-const ENGINES: [EngineRow; 10] = [
+const ENGINES: [EngineRow; 11] = [
     EngineRow {
         kind: EngineKind::Sqlite,
         schemes: &["sqlite"],
@@ -96,6 +97,14 @@ const ENGINES: [EngineRow; 10] = [
         rest: AddressRest::Url,
         feature: feature!("mysql"),
         serves: &[Keys],
+    },
+    EngineRow {
+        kind: EngineKind::Cassandra,
+        schemes: &["cassandra"],
+        form: "cassandra://…",
+        rest: AddressRest::Url,
+        feature: feature!("cassandra"),
+        serves: &[Links, Accounts, Clicks, Cursor],
     },
     EngineRow {
         kind: EngineKind::Redis,
@@ -166,7 +175,7 @@ const _: () = {
 };
 
 /// Engines that other versions may serve; naming one says so instead of "unknown".
-const PLANNED: [&str; 5] = ["cassandra", "dynamodb", "memcached", "kafka", "etcd"];
+const PLANNED: [&str; 4] = ["dynamodb", "memcached", "kafka", "etcd"];
 
 impl EngineKind {
     /// Finds the engine for a scheme, if it can serve the part. The error names those that can.
@@ -220,6 +229,12 @@ impl EngineKind {
     #[must_use]
     pub(crate) fn is_shared(self) -> bool {
         self == Self::Files || self.address_rest() == AddressRest::Url
+    }
+
+    /// Whether it is a database on a server, whose tables `curt migrate` makes.
+    #[must_use]
+    pub(crate) fn has_tables_elsewhere(self) -> bool {
+        matches!(self, Self::Postgres | Self::Mysql | Self::Cassandra)
     }
 
     fn row(self) -> &'static EngineRow {

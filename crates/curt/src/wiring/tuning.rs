@@ -3,6 +3,8 @@
 
 use std::num::NonZeroUsize;
 
+#[cfg(feature = "cassandra")]
+use curt_cassandra::{CassandraSettings, ReplicaConsistency, Replication, SerialScope};
 #[cfg(feature = "mysql")]
 use curt_mysql::MysqlSettings;
 #[cfg(feature = "objects")]
@@ -31,6 +33,8 @@ pub(crate) struct EngineTuning {
     pub(crate) click_connections: NonZeroUsize,
     #[cfg(feature = "mysql")]
     pub(crate) mysql: MysqlSettings,
+    #[cfg(feature = "cassandra")]
+    pub(crate) cassandra: CassandraSettings,
     #[cfg(feature = "redis")]
     pub(crate) redis: RedisSettings,
     #[cfg(feature = "zookeeper")]
@@ -58,6 +62,8 @@ impl EngineTuning {
                 connect_timeout: positive("mysql.connect_timeout", &raw.mysql.connect_timeout)?,
                 call_timeout: positive("mysql.call_timeout", &raw.mysql.call_timeout)?,
             },
+            #[cfg(feature = "cassandra")]
+            cassandra: cassandra(&raw.cassandra)?,
             #[cfg(feature = "redis")]
             redis: RedisSettings {
                 connect_timeout: positive("redis.connect_timeout", &raw.redis.connect_timeout)?,
@@ -88,10 +94,39 @@ impl EngineTuning {
     }
 }
 
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(any(feature = "cassandra", feature = "mysql", feature = "postgres"))]
 fn connections(key: &str, count: u64) -> Result<NonZeroUsize, ConfigError> {
     let count = within(key, count, 1, 1_000)?;
     Ok(NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN))
+}
+
+#[cfg(feature = "cassandra")]
+fn cassandra(raw: &raw::Cassandra) -> Result<CassandraSettings, ConfigError> {
+    let consistency = match raw.consistency.as_str() {
+        "local_quorum" => Ok(ReplicaConsistency::LocalQuorum),
+        "quorum" => Ok(ReplicaConsistency::Quorum),
+        "all" => Ok(ReplicaConsistency::All),
+        other => Err(format!("{other:?}: use local_quorum, quorum or all")),
+    };
+    let serial = match raw.serial_consistency.as_str() {
+        "serial" => Ok(SerialScope::All),
+        "local_serial" => Ok(SerialScope::Local),
+        other => Err(format!("{other:?}: use serial or local_serial")),
+    };
+    let interval = units::duration(&raw.totals_interval);
+    Ok(CassandraSettings {
+        consistency: at("cassandra.consistency", consistency)?,
+        serial: at("cassandra.serial_consistency", serial)?,
+        connections: connections("cassandra.connections", raw.connections)?,
+        connect_timeout: positive("cassandra.connect_timeout", &raw.connect_timeout)?,
+        call_timeout: positive("cassandra.call_timeout", &raw.call_timeout)?,
+        background_timeout: positive("cassandra.background_timeout", &raw.background_timeout)?,
+        totals_interval: at("cassandra.totals_interval", interval)?,
+        replication: at(
+            "cassandra.replication",
+            Replication::parse(&raw.replication),
+        )?,
+    })
 }
 
 #[cfg(feature = "postgres")]

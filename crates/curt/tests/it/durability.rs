@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -75,16 +76,19 @@ pub(crate) struct Diary {
 
 #[test]
 fn acknowledged_creates_edits_and_deletes_survive_kill_9_l1() {
-    let kills = length(5, 50);
+    judge_kills(Site::start(&[]), length(5, 50), 50..600);
+}
+
+/// Kills a server again and again under load, each time after so many milliseconds, and judges every link.
+pub(crate) fn judge_kills(mut site: Site, kills: usize, lives: Range<u64>) {
     let seed = rand::random::<u64>();
     println!("durability: {kills} kills, seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let mut site = Site::start(&[]);
     let mut known: HashMap<String, Expected> = HashMap::new();
     let mut asked: HashSet<String> = HashSet::new();
     let (mut edits, mut deletes) = (0, 0);
     for round in 0..kills {
-        let until = Duration::from_millis(random.random_range(50..600));
+        let until = Duration::from_millis(random.random_range(lives.clone()));
         let diaries = load_until_killed(&mut site, round, until);
         site.restart();
         let mut api = site.api();

@@ -34,6 +34,18 @@ impl Site {
         site
     }
 
+    /// As [`start`](Self::start), with settings that commands have, too: where the data is.
+    pub(crate) fn start_with_stores(settings: &[&str]) -> Self {
+        let set = |app: App, setting: &&str| {
+            let (key, value) = setting.split_once('=').expect("key=value");
+            app.setting(key, value)
+        };
+        let mut site = Self::of(&[], |app| settings.iter().fold(app, set));
+        site.token = site.new_token("tests");
+        site.restart();
+        site
+    }
+
     /// A new installation with an empty database, for commands that come before the first start.
     pub(crate) fn prepared(settings: &[&str]) -> Self {
         let site = Self::new(settings);

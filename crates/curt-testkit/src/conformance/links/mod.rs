@@ -16,6 +16,7 @@ pub mod values;
 pub use agreement::agreement;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use curt_core::ports::{
@@ -226,6 +227,19 @@ fn ids(links: &[Link]) -> Vec<LinkId> {
     links.iter().map(|link| link.id.clone()).collect()
 }
 
+/// Totals that hold everything that was written before this call. Where they lag, asks until they are young enough.
+async fn current_counts(store: &Arc<impl LinkTotals + ?Sized>) -> Result<LinkCounts> {
+    let asked = Instant::now();
+    loop {
+        let counts = store.counts().await?;
+        if counts.lag <= asked.elapsed() {
+            let lag = Duration::ZERO;
+            return Ok(LinkCounts { lag, ..counts });
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// Totals in a form that does not depend on the order or the zeros of `created`.
 fn totals(counts: LinkCounts) -> LinkCounts {
     let created = KeyOrigin::ALL.map(|origin| (origin, counts.created_from(origin)));
@@ -241,6 +255,6 @@ async fn expect_counts(
     what: &str,
     want: &LinkCounts,
 ) -> Result<()> {
-    let got = totals(store.counts().await?);
+    let got = totals(current_counts(store).await?);
     same(&format!("counts after {what}"), got, totals(want.clone()))
 }

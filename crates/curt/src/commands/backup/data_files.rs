@@ -86,6 +86,7 @@ impl DataFiles {
             }
             EngineKind::Postgres => "use pg_dump and pg_restore",
             EngineKind::Mysql => "use mariadb-dump (or mysqldump) and mariadb",
+            EngineKind::Cassandra => "take a snapshot with nodetool",
             EngineKind::Memory => "it is in memory and ends with the process",
             _ => "use that engine's own tools",
         };

@@ -90,7 +90,7 @@ pub(super) fn resolve(
     }
     let mut keys = parse_all(Part::Keys, &written.keys)?;
     if keys.is_empty() {
-        keys.push(links.clone());
+        keys.push(keys_beside(&links, data_dir));
     }
     let cursor = Some(written.cursor.as_str()).filter(|text| !text.is_empty());
     let cursor = cursor.map(|text| parse(Part::Cursor, text)).transpose()?;
@@ -161,6 +161,17 @@ const CLICKS_FILE: &str = "clicks.db";
 fn clicks_beside(links: &EngineAddress) -> EngineAddress {
     match links.kind() {
         EngineKind::Sqlite => EngineAddress::sqlite(links.path().with_file_name(CLICKS_FILE)),
+        _ => links.clone(),
+    }
+}
+
+/// Name of the keys database's file where the links database cannot be one.
+const KEYS_FILE: &str = "keys.db";
+
+/// Where minted keys are kept unless the configuration says otherwise.
+fn keys_beside(links: &EngineAddress, data_dir: &Path) -> EngineAddress {
+    match links.kind() {
+        EngineKind::Cassandra => EngineAddress::sqlite(data_dir.join(KEYS_FILE)),
         _ => links.clone(),
     }
 }

@@ -15,6 +15,8 @@ use curt_core::ports::KeyFile;
 use curt_core::ports::{Cursor, Heartbeats, Leases, LinkPorts};
 use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
+#[cfg(feature = "cassandra")]
+use curt_cassandra::Cassandra;
 #[cfg(feature = "mysql")]
 use curt_mysql::Mysql;
 #[cfg(feature = "objects")]
@@ -78,6 +80,8 @@ enum Opened {
     Postgres(Postgres),
     #[cfg(feature = "mysql")]
     Mysql(Mysql),
+    #[cfg(feature = "cassandra")]
+    Cassandra(Cassandra),
     #[cfg(feature = "redis")]
     Redis(Arc<Redis>),
     #[cfg(feature = "zookeeper")]
@@ -95,6 +99,8 @@ impl Opened {
             Opened::Postgres(database) => database.pending(&curt_postgres::KEYS).await.map(drop),
             #[cfg(feature = "mysql")]
             Opened::Mysql(database) => database.pending().await.map(drop),
+            #[cfg(feature = "cassandra")]
+            Opened::Cassandra(cluster) => cluster.pending().await.map(drop),
             #[cfg(feature = "redis")]
             Opened::Redis(redis) => redis.ping().await,
             #[cfg(feature = "zookeeper")]
@@ -134,6 +140,7 @@ impl Engines {
 
     fn open(&self, address: &EngineAddress) -> PortResult<Opened> {
         #[cfg(any(
+            feature = "cassandra",
             feature = "mysql",
             feature = "objects",
             feature = "postgres",
@@ -152,6 +159,10 @@ impl Engines {
             }
             #[cfg(feature = "mysql")]
             EngineKind::Mysql => Opened::Mysql(Mysql::open(address.secret_text(), &tuning.mysql)?),
+            #[cfg(feature = "cassandra")]
+            EngineKind::Cassandra => {
+                Opened::Cassandra(Cassandra::open(address.secret_text(), &tuning.cassandra)?)
+            }
             #[cfg(feature = "redis")]
             EngineKind::Redis => Opened::Redis(Redis::open(address.secret_text(), tuning.redis)?),
             #[cfg(feature = "zookeeper")]

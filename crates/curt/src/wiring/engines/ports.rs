@@ -3,6 +3,10 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+#[cfg(feature = "cassandra")]
+use curt_cassandra::Cassandra;
+#[cfg(feature = "cassandra")]
+use curt_core::ports::LinkPorts;
 use curt_core::ports::{
     Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkShards, Quotas,
     ShardMaps,
@@ -41,6 +45,21 @@ impl Engines {
                 Ok(LinksDatabase {
                     links: database.links().into(),
                     cursor: database.cursor(),
+                    router: None,
+                })
+            }
+            #[cfg(feature = "cassandra")]
+            Opened::Cassandra(cluster) => {
+                let links = cluster.links();
+                Ok(LinksDatabase {
+                    links: LinkPorts {
+                        store: links.clone(),
+                        index: links.clone(),
+                        totals: links.clone(),
+                        idempotency: links,
+                        seeded: None,
+                    },
+                    cursor: cluster.cursor(),
                     router: None,
                 })
             }
@@ -113,6 +132,8 @@ impl Engines {
                     .push((address.clone(), &curt_postgres::ACCOUNTS));
                 Ok(database.accounts())
             }
+            #[cfg(feature = "cassandra")]
+            Opened::Cassandra(cluster) => Ok(cluster.accounts()),
             _ => Err(unserved(address)),
         }
     }
@@ -173,6 +194,15 @@ impl Engines {
                 self.opened
                     .push((address.clone(), Opened::Postgres(database)));
                 self.tables.push((address.clone(), &curt_postgres::CLICKS));
+                Ok(clicks)
+            }
+            #[cfg(feature = "cassandra")]
+            EngineKind::Cassandra => {
+                let settings = &self.settings.tuning.cassandra;
+                let cluster = Cassandra::open(address.secret_text(), settings)?;
+                let clicks = cluster.clicks();
+                self.opened
+                    .push((address.clone(), Opened::Cassandra(cluster)));
                 Ok(clicks)
             }
             _ => Err(unserved(address)),
@@ -253,6 +283,8 @@ impl Engines {
             }
             #[cfg(feature = "zookeeper")]
             Opened::ZooKeeper(zookeeper) => Ok(zookeeper.cursor()),
+            #[cfg(feature = "cassandra")]
+            Opened::Cassandra(cluster) => Ok(cluster.cursor()),
             _ => Err(unserved(address)),
         }
     }

@@ -9,10 +9,11 @@ use crate::config::Config;
 use crate::wiring::table::Part;
 
 /// An address of every engine. Those that run elsewhere connect with their first call.
-const ADDRESSES: [&str; 10] = [
+const ADDRESSES: [&str; 11] = [
     "sqlite:a.db",
     "postgres://me@127.0.0.1:1/a",
     "mysql://me@127.0.0.1:1/a",
+    "cassandra://127.0.0.1:1/a",
     "redis://127.0.0.1:1",
     "zookeeper://127.0.0.1:1/a",
     "file:keys",

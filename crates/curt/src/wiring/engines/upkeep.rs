@@ -32,7 +32,7 @@ impl Engines {
     /// Brings the tables of the opened databases up to date, or only says what that would take. SQLite has done so
     /// when it was opened.
     #[cfg_attr(
-        not(any(feature = "postgres", feature = "mysql")),
+        not(any(feature = "cassandra", feature = "postgres", feature = "mysql")),
         expect(unused, reason = "there is nothing to migrate")
     )]
     pub(crate) async fn migrate(&self, dry_run: bool) -> PortResult<Vec<Migrated>> {
@@ -62,6 +62,28 @@ impl Engines {
             let steps = match dry_run {
                 true => database.pending().await?,
                 false => database.migrate().await?,
+            };
+            let steps = steps.iter().map(|step| (step.number, step.name)).collect();
+            migrated.push(Migrated {
+                address: address.clone(),
+                steps,
+            });
+        }
+        #[cfg(feature = "cassandra")]
+        for (number, (address, opened)) in self.opened.iter().enumerate() {
+            let Opened::Cassandra(cluster) = opened else {
+                continue;
+            };
+            // Links and clicks have connections of their own to the same keyspace.
+            if self.opened[..number]
+                .iter()
+                .any(|(known, _)| known == address)
+            {
+                continue;
+            }
+            let steps = match dry_run {
+                true => cluster.pending().await?,
+                false => cluster.migrate().await?,
             };
             let steps = steps.iter().map(|step| (step.number, step.name)).collect();
             migrated.push(Migrated {

@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::thread;
 use std::time::Duration;
 
+use curt_testkit::engines::cassandra;
 use curt_testkit::http::Connection;
+use curt_testkit::need;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
@@ -14,6 +17,7 @@ use serde_json::json;
 use super::{Class, clicks_of, new_link};
 use crate::api::Api;
 use crate::length::length;
+use crate::scale::cassandra_settings;
 use crate::site::Site;
 use crate::wait::eventually;
 
@@ -38,21 +42,32 @@ impl Diary {
 
 #[test]
 fn no_answered_click_is_lost_or_counted_twice_over_kill_9_c1() {
-    count_over_kills("kills", "clicks.flush_every=500ms", 50..400);
+    let site = Site::start(&["server.workers=2", "clicks.flush_every=500ms"]);
+    count_over_kills("kills", site, length(5, 50), 50..400);
+}
+
+/// Where no transaction spans the counts and their position.
+#[test]
+fn no_answered_click_is_lost_or_counted_twice_on_cassandra_over_kill_9_c1() {
+    let cluster = need!(cassandra::shared());
+    let mut settings = cassandra_settings(&cluster, "20s");
+    settings.extend(["server.workers=2", "clicks.flush_every=50ms"].map(str::to_owned));
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let site = Site::start_with_stores(&settings);
+    count_over_kills("kills on Cassandra", site, length(3, 30), 300..1_500);
 }
 
 /// Something is being flushed at nearly every moment.
 #[test]
 fn no_answered_click_is_lost_or_counted_twice_over_kill_9_in_flushes_c1() {
-    count_over_kills("kills in flushes", "clicks.flush_every=20ms", 100..300);
+    let site = Site::start(&["server.workers=2", "clicks.flush_every=20ms"]);
+    count_over_kills("kills in flushes", site, length(5, 50), 100..300);
 }
 
-fn count_over_kills(name: &str, flush: &str, alive_millis: std::ops::Range<u64>) {
-    let kills = length(5, 50);
+fn count_over_kills(name: &str, mut site: Site, kills: usize, alive_millis: Range<u64>) {
     let seed = rand::random::<u64>();
     println!("{name}: {kills} kills, seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let mut site = Site::start(&["server.workers=2", flush]);
     let keys: Vec<String> = (0..LINKS).map(|_| new_link(&site, &json!({}))).collect();
     let mut diary = Diary::default();
     for kill in 0..kills {

@@ -1,5 +1,6 @@
 //! Many links, and many processes over the engines of a large installation.
 
+mod cassandra;
 mod copies;
 mod crowd;
 mod faults;
@@ -17,3 +18,5 @@ mod shard_moves;
 mod shards;
 mod status;
 mod ten_times;
+
+pub(crate) use cassandra::settings as cassandra_settings;

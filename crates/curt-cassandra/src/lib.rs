@@ -1,0 +1,121 @@
+//! Cassandra, or ScyllaDB, behind the ports of links, accounts, clicks and cursors.
+//!
+//! # Addresses
+//! `cassandra://user:password@h1,h2:9043/keyspace?namespace=blue&datacenter=eu1`. The port is 9042 where none is named;
+//! other nodes are found through those that are named, and are reached on the same port as the first that answers.
+//! Several installations may share a keyspace, each in a namespace of its own. Nodes of the data centre are asked first.
+//! Keyspace and tables are made with the first call, or by `curt migrate`.
+//!
+//! # Consistency
+//! What must not happen twice is a lightweight transaction: `IF NOT EXISTS` for a key, a condition on the revision for
+//! every change. All writes of such a partition are: mixed with others, neither would be ordered. Reads and commits meet
+//! in at least one replica (`cassandra.consistency`), so that what was acknowledged is seen.
+//!
+//! # Failures
+//! A transaction without an answer may have been applied, or may be applied later. Each leaves a random mark in its row:
+//! it is read again as it was decided, and tried again under the same mark as long as nobody can tell. What is still
+//! unknown at the deadline has the kind `Timeout`.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+
+mod accounts;
+mod address;
+mod clicks;
+mod connect;
+mod cursor;
+mod engine;
+mod failure;
+mod links;
+mod ordered;
+mod pause;
+mod schema;
+mod settings;
+mod statement;
+mod together;
+
+use std::fmt;
+use std::sync::Arc;
+
+use curt_core::PortResult;
+use curt_core::ports::{Accounts, ClickDatabase, Cursor, LinkDatabase};
+
+use address::Route;
+use engine::Engine;
+
+pub use curt_adapter_kit::Migration;
+pub use settings::{CassandraSettings, ReplicaConsistency, Replication, SerialScope};
+
+/// A keyspace of a cluster.
+#[derive(Clone)]
+pub struct Cassandra {
+    engine: Arc<Engine>,
+    namespace: Arc<str>,
+}
+
+impl Cassandra {
+    /// Reads the address and connects to nothing yet.
+    pub fn open(address: &str, settings: &CassandraSettings) -> PortResult<Self> {
+        let route = Route::parse(address)?;
+        let namespace = Arc::from(&*route.namespace);
+        let engine = Engine::new(route, settings);
+        Ok(Self { engine, namespace })
+    }
+
+    /// The same connections, for what lies in another namespace.
+    #[must_use]
+    pub fn in_namespace(&self, namespace: &str) -> Self {
+        Self {
+            engine: Arc::clone(&self.engine),
+            namespace: namespace.into(),
+        }
+    }
+
+    /// Makes the keyspace and its tables, or brings them up to date, and says what that took. Returns when all nodes that
+    /// can be reached know of it.
+    pub async fn migrate(&self) -> PortResult<&'static [Migration]> {
+        let (route, settings) = (&self.engine.route, &self.engine.settings);
+        let session = connect::open_session(route, settings).await?;
+        schema::migrate(&session, route, settings).await
+    }
+
+    /// What [`migrate`](Self::migrate) would do.
+    pub async fn pending(&self) -> PortResult<&'static [Migration]> {
+        schema::pending(&self.engine.route, &self.engine.settings).await
+    }
+
+    #[must_use]
+    pub fn links(&self) -> Arc<dyn LinkDatabase> {
+        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
+        Arc::new(links::CassandraLinks::new(engine, namespace))
+    }
+
+    #[must_use]
+    pub fn accounts(&self) -> Arc<dyn Accounts> {
+        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
+        Arc::new(accounts::CassandraAccounts::new(engine, namespace))
+    }
+
+    #[must_use]
+    pub fn clicks(&self) -> Arc<dyn ClickDatabase> {
+        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
+        Arc::new(clicks::CassandraClicks::new(engine, namespace))
+    }
+
+    #[must_use]
+    pub fn cursor(&self) -> Arc<dyn Cursor> {
+        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
+        Arc::new(cursor::CassandraCursor::new(engine, namespace))
+    }
+}
+
+impl fmt::Debug for Cassandra {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cassandra")
+            .field("engine", &self.engine)
+            .field("namespace", &self.namespace)
+            .finish()
+    }
+}

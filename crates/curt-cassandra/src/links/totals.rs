@@ -1,0 +1,149 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use curt_core::ports::{LinkCounts, LinkTotals};
+use curt_core::{ErrorKind, KeyOrigin, LinkState, PortError, PortResult};
+use scylla::DeserializeRow;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::record::RELEASED;
+use super::{CassandraLinks, cql};
+use crate::failure::BACKEND;
+
+const OP: &str = "count links";
+/// Rows that one statement reads.
+const ROWS_AT_ONCE: i32 = 5_000;
+/// How long one question goes on counting when older totals are at hand.
+const COUNTED_PER_QUESTION: Duration = Duration::from_millis(500);
+
+/// Totals, added up by reading all links: no transaction spans a link and a sum, and sums that a crash leaves wrong would
+/// stay so. Each question counts on for a while, from where the one before stopped, and answers with what was added up
+/// last: its age is the lag.
+#[derive(Default)]
+pub(super) struct Totals(Mutex<Counting>);
+
+#[derive(Default)]
+struct Counting {
+    latest: Option<Counted>,
+    /// The one under way, and the hash up to which it has come.
+    current: Option<(Counted, i64)>,
+}
+
+#[derive(Clone)]
+struct Counted {
+    began: Instant,
+    links: BTreeMap<(i8, i8), u64>,
+    released: BTreeMap<i8, u64>,
+}
+
+#[derive(DeserializeRow)]
+struct CountedRow {
+    hash: i64,
+    namespace: String,
+    state: i8,
+    origin: Option<i8>,
+    released: Option<BTreeMap<i8, i64>>,
+}
+
+#[async_trait]
+impl LinkTotals for CassandraLinks {
+    async fn counts(&self) -> PortResult<LinkCounts> {
+        let settings = &self.engine.settings;
+        let mut counting = self.totals.0.lock().await;
+        let age = counting.latest.as_ref().map(|done| done.began.elapsed());
+        let has_older = age.is_some() && !settings.totals_interval.is_zero();
+        if age.is_none_or(|age| age >= settings.totals_interval) {
+            let limit = match has_older {
+                true => COUNTED_PER_QUESTION,
+                false => settings.background_timeout,
+            };
+            self.count_on(&mut counting, limit).await?;
+        }
+        match &counting.latest {
+            Some(counted) => Ok(counted.to_counts()),
+            None => {
+                let detail = "links are still being counted for the first time";
+                Err(PortError::new(ErrorKind::Unavailable, BACKEND, OP, detail))
+            }
+        }
+    }
+}
+
+impl CassandraLinks {
+    async fn count_on(&self, counting: &mut Counting, limit: Duration) -> PortResult<()> {
+        let began = Instant::now();
+        let start = || (Counted::new(began), i64::MIN);
+        let (mut counted, mut hash) = counting.current.take().unwrap_or_else(start);
+        while began.elapsed() < limit {
+            let values = (hash, i64::MAX, ROWS_AT_ONCE);
+            let rows = self.engine.rows::<CountedRow>(OP, cql::COUNT, values).await;
+            let rows = match rows {
+                Ok(rows) => rows,
+                Err(error) => {
+                    counting.current = Some((counted, hash));
+                    return Err(error);
+                }
+            };
+            let is_last = rows.len() < ROWS_AT_ONCE.unsigned_abs() as usize;
+            hash = rows.last().map_or(hash, |row| row.hash);
+            let own = rows.into_iter();
+            let own = own.filter(|row| row.namespace == *self.namespace);
+            own.for_each(|row| counted.add(row));
+            if is_last {
+                counting.latest = Some(counted);
+                return Ok(());
+            }
+        }
+        counting.current = Some((counted, hash));
+        Ok(())
+    }
+}
+
+impl Counted {
+    fn new(began: Instant) -> Self {
+        Self {
+            began,
+            links: BTreeMap::new(),
+            released: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, row: CountedRow) {
+        for (origin, count) in row.released.unwrap_or_default() {
+            *self.released.entry(origin).or_default() += count.cast_unsigned();
+        }
+        if row.state != RELEASED {
+            let kind = (row.state, row.origin.unwrap_or(-1));
+            *self.links.entry(kind).or_default() += 1;
+        }
+    }
+
+    fn to_counts(&self) -> LinkCounts {
+        let sum = |is_meant: &dyn Fn(LinkState, i8) -> bool| -> u64 {
+            let links = self.links.iter().filter(|((state, origin), _)| {
+                let state = LinkState::from_stored(state.cast_unsigned());
+                state.is_some_and(|state| is_meant(state, *origin))
+            });
+            links.map(|(_, count)| count).sum()
+        };
+        let released = |origin: KeyOrigin| self.released.get(&(origin as i8)).copied();
+        let is_deleted = |state: LinkState| state == LinkState::Tombstone || state.is_deleted();
+        let created = |origin: KeyOrigin| {
+            let there = sum(&|_, from| from == origin as i8);
+            (origin, there + released(origin).unwrap_or(0))
+        };
+        LinkCounts {
+            created: KeyOrigin::ALL.into_iter().map(created).collect(),
+            live: sum(&|state, _| state.is_live()),
+            deleted: sum(&|state, _| is_deleted(state)),
+            deleted_from_ledger: sum(&|state, from| {
+                is_deleted(state) && from == KeyOrigin::Ledger as i8
+            }),
+            released_from_ledger: released(KeyOrigin::Ledger).unwrap_or(0),
+            seeded: 0,
+            lag: self.began.elapsed(),
+        }
+    }
+}

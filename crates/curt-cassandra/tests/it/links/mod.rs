@@ -1,0 +1,4 @@
+//! The ports of links.
+
+mod races;
+mod suites;
