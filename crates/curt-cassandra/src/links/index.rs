@@ -26,6 +26,15 @@ impl LinkIndex for CassandraLinks {
             .await
     }
 
+    async fn cursor_behind(&self, link: &Link, order: ListOrder) -> PortResult<Option<Box<str>>> {
+        let list = match order {
+            ListOrder::NewestFirst | ListOrder::OldestFirst => LinkList::AllByTime,
+            ListOrder::KeyRising | ListOrder::KeyFalling => LinkList::AllByKey,
+        };
+        let position = list.place(link.created_at, &link.id).position;
+        Ok(Some(seal_position(order_name(order), &position)))
+    }
+
     async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
         const OP: &str = "find ended links";
         let ended = self.find_ended(OP, before, limit);
@@ -298,6 +307,10 @@ fn write_cursor(name: &str, span: &Span) -> Box<str> {
         true => &span.positions.0,
         false => &span.positions.1,
     };
+    seal_position(name, position)
+}
+
+fn seal_position(name: &str, position: &[u8]) -> Box<str> {
     page_cursor::seal(name, &BASE64URL_NOPAD.encode(position))
 }
 
