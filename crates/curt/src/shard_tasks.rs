@@ -65,8 +65,8 @@ async fn finish_opening(opening: impl Future<Output = PortResult<()>>) -> anyhow
     }
 }
 
-/// Watches until it is known that a links database which is the only one here is no node of several: it may have been away at
-/// the start.
+/// Watches until it is known that a links database which is the only one here is no node of several: it may have been
+/// away at the start.
 pub(crate) fn watch_lone_node(
     config: &Config,
     stores: &mut Stores,
