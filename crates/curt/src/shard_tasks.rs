@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 use crate::config::{Config, ConfigError};
 use crate::health::{note_fail, note_pass};
 use crate::supervisor::Supervisor;
-use crate::wiring::{EngineKind, Stores};
+use crate::wiring::Stores;
 
 /// How long a start waits for the map; a process starts without it.
 const OPEN_MAX: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ pub(crate) async fn open_map(config: &Config, stores: &mut Stores) -> anyhow::Re
     let store = &config.store;
     match &stores.main.router {
         Some(router) => finish_opening(router.open_map()).await,
-        None if store.shard_map.kind() == EngineKind::Memory => Ok(()),
+        None if !store.may_be_lone_node() => Ok(()),
         None => {
             let maps = stores.engines.shard_maps(&store.shard_map)?;
             finish_opening(require_unsharded(&*maps)).await
@@ -73,11 +73,10 @@ pub(crate) fn watch_lone_node(
     supervisor: &Supervisor,
     ready: &Arc<Readiness>,
 ) -> anyhow::Result<()> {
-    let shard_map = &config.store.shard_map;
-    if config.store.is_sharded() || shard_map.kind() == EngineKind::Memory {
+    if !config.store.may_be_lone_node() {
         return Ok(());
     }
-    let maps = stores.engines.shard_maps(shard_map)?;
+    let maps = stores.engines.shard_maps(&config.store.shard_map)?;
     let ready = Arc::clone(ready);
     supervisor.start("lone-node", |stop| async move {
         loop {

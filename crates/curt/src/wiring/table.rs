@@ -191,14 +191,18 @@ impl EngineKind {
         }
     }
 
+    #[must_use]
+    pub(crate) fn serves(self, part: Part) -> bool {
+        self.row().serves.contains(&part)
+    }
+
     /// Refuses an engine that cannot serve the part.
     pub(super) fn require_serves(self, part: Part) -> Result<(), String> {
-        let row = self.row();
-        match row.serves.contains(&part) {
+        match self.serves(part) {
             true => Ok(()),
             false => Err(format!(
                 "{} cannot be used here: use {}",
-                row.schemes[0],
+                self.row().schemes[0],
                 part.forms()
             )),
         }

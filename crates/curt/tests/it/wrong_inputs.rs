@@ -49,6 +49,7 @@ const SETTINGS: [Setting; 28] = [
     ("clicks.countries=absent.mmdb", "\"\" does without"),
     ("data_dir=/dev/null", "is a file"),
     ("store.links=oracle:x", "sqlite:"),
+    ("store.links=cassandra://a/l,cassandra://b/l", "name one address"),
     ("store.pool=memory:", "redis://"),
     ("keys.length=3", "use 4"),
     ("keys.strategy=guess", "pool"),

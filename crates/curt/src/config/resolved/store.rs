@@ -60,6 +60,12 @@ impl StoreSettings {
     }
 
     /// Whether links are spread over several nodes.
+    /// Whether the only links database may in truth be one of several nodes, which its map would tell.
+    pub(crate) fn may_be_lone_node(&self) -> bool {
+        let kind = self.shard_map.kind();
+        !self.is_sharded() && kind != EngineKind::Memory && kind.serves(Part::ShardMap)
+    }
+
     pub(crate) fn is_sharded(&self) -> bool {
         self.links_nodes.len() > 1
     }
@@ -123,6 +129,11 @@ fn check_nodes(nodes: &[EngineAddress]) -> Result<&EngineAddress, String> {
     if let Some(other) = nodes.iter().find(|node| node.kind() != first.kind()) {
         return Err(format!(
             "{first} and {other}: nodes must be of one engine, whose lists can be merged"
+        ));
+    }
+    if nodes.len() > 1 && !first.kind().serves(Part::ShardMap) {
+        return Err(format!(
+            "{first}: this engine spreads links over its nodes by itself; name one address, with all hosts in it"
         ));
     }
     for (place, node) in nodes.iter().enumerate() {

@@ -33,6 +33,7 @@ const BAD_SETTINGS: &[&str] = &[
     "store.links=postgres://",
     "store.links=sqlite:a.db,postgres://h/b",
     "store.links=sqlite:a.db,sqlite:a.db",
+    "store.links=cassandra://a/links,cassandra://b/links",
     "store.shard_map=redis://h",
     "links.placement=alphabet",
     "links.virtual_nodes=0",
