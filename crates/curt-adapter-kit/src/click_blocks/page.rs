@@ -127,7 +127,11 @@ impl<'a> PageReader<'a> {
         } = self.query;
         let block = Block::read(bytes)?;
         let matches = block.matches(subject, filter, *from..*before)?;
-        let is_asked = |place: &ClickPlace| self.end.is_none_or(|end| *place < end);
+        // A full page has room only for what is newer than its last click: of most blocks nothing, and nothing is decoded.
+        let last = self.found.get(self.query.limit).map(|(place, _)| *place);
+        let is_asked = |place: &ClickPlace| {
+            self.end.is_none_or(|end| *place < end) && last.is_none_or(|last| *place > last)
+        };
         let rows = block.places().into_iter().enumerate();
         let mut rows: Vec<(usize, ClickPlace)> = rows
             .filter(|(row, place)| matches[*row] && is_asked(place))

@@ -139,8 +139,9 @@ fn fill(file: &Path, owner: OwnerId, days: u32) {
             let days = [&link, &ClickSubject::Owner(owner)].map(|of| busy_day(of.clone(), day));
             add(&*clicks, days.into(), Vec::new()).await;
         }
-        for _ in 0..length(3, 100) {
-            let new = (0..CLICKS_A_FLUSH).map(|number| click(owner, number));
+        for flush in 0..length(3, 100) {
+            let first = flush * CLICKS_A_FLUSH;
+            let new = (first..first + CLICKS_A_FLUSH).map(|number| click(owner, number));
             add(&*clicks, Vec::new(), new.collect()).await;
         }
         clicks_db.close().await;
@@ -161,7 +162,7 @@ async fn add(store: &dyn ClickStore, days: Vec<SubjectDay>, clicks: Vec<Click>) 
     assert!(store.apply(flush).await.unwrap());
 }
 
-/// Some time yesterday.
+/// One of a million that came one after the other yesterday.
 fn click(owner: OwnerId, number: u32) -> Click {
     let yesterday = Day::of(SystemClock.now()).minus(1).start();
     let two_of_three = |this: &str, other: &str| match number % 3 {
@@ -169,7 +170,7 @@ fn click(owner: OwnerId, number: u32) -> Click {
         _ => this.into(),
     };
     Click {
-        at: yesterday.plus(Duration::from_secs(u64::from(number))),
+        at: yesterday.plus(Duration::from_millis(86 * u64::from(number))),
         outcome: ClickOutcome::Link(sample::id("busy"), 1),
         owner: Some(owner),
         tags: Vec::new(),
