@@ -61,7 +61,7 @@ pub use link::{
 };
 pub use low_priority::{lower_priority, spawn_low_priority, yield_core};
 pub use owner::OwnerId;
-pub use placement::{Epoch, NodeIndex, ShardId, ShardMap};
+pub use placement::{Epoch, NodeIndex, Placement, ShardId, ShardMap};
 pub use repeats::RepeatLimiter;
 pub use served_link::ServedLink;
 pub use sketch::Sketch;

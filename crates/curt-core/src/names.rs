@@ -91,6 +91,10 @@ pub mod metric {
     pub const SPOOL_BYTES: &str = "curt_spool_bytes";
     /// Failed calls of an engine, by backend, operation and kind.
     pub const STORE_ERRORS: &str = "curt_store_errors";
+    /// Whether a node of the links database takes writes: 1 or 0, by node.
+    pub const LINKS_NODE_UP: &str = "curt_links_node_up";
+    /// Version of the shard map that calls are routed by; 0 before it is known.
+    pub const SHARD_MAP_VERSION: &str = "curt_shard_map_version";
     /// Bytes of the files of embedded databases, by database (`links`, `clicks`, …) and file: `data`, `wal`.
     pub const DATABASE_BYTES: &str = "curt_database_bytes";
     /// Requests that a setting of `[limits]` refused, by limit: `create`, `redirect`, `miss`, `sign-in`, `sign-up`,
@@ -142,6 +146,12 @@ pub mod event {
     pub const ENGINE_AWAITED: &str = "engine_awaited";
     /// A migration brought a schema up to date.
     pub const MIGRATION_APPLIED: &str = "migration_applied";
+    /// The process goes by a newer shard map.
+    pub const SHARD_MAP_CHANGED: &str = "shard_map_changed";
+    /// The shard map cannot be read, and the last one stays in force.
+    pub const SHARD_MAP_UNREADABLE: &str = "shard_map_unreadable";
+    /// The first shard map was made.
+    pub const SHARD_MAP_FOUNDED: &str = "shard_map_founded";
     /// Keys were minted into a ledger shard, or rows seeded.
     pub const KEYS_MINTED: &str = "keys_minted";
     /// More keys were found than were made, in several looks (K-2).

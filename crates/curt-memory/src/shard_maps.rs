@@ -1,13 +1,18 @@
+use std::collections::HashMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::ShardMaps;
+use curt_core::ports::{MapNote, ShardMaps};
 use curt_core::{PortResult, ShardMap};
 use tokio::sync::watch;
+
+use crate::locked;
 
 #[derive(Debug, Default)]
 pub struct MemoryShardMaps {
     newest: watch::Sender<ShardMap>,
+    notes: Mutex<HashMap<Box<str>, MapNote>>,
 }
 
 impl MemoryShardMaps {
@@ -39,5 +44,20 @@ impl ShardMaps for MemoryShardMaps {
             }
             follows
         }))
+    }
+
+    async fn note(&self, name: &str) -> PortResult<MapNote> {
+        let notes = locked(&self.notes);
+        Ok(notes.get(name).cloned().unwrap_or_default())
+    }
+
+    async fn put_note(&self, name: &str, note: &MapNote) -> PortResult<bool> {
+        let mut notes = locked(&self.notes);
+        let stored = notes.entry(name.into()).or_default();
+        let follows = stored.version + 1 == note.version;
+        if follows {
+            stored.clone_from(note);
+        }
+        Ok(follows)
     }
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL behind five ports: links, accounts, clicks, minted keys and cursors.
+//! PostgreSQL behind six ports: links, the shard map, accounts, clicks, minted keys and cursors.
 //!
 //! # Connections
 //! Several hosts may be named; the one that takes writes is used, and looked for again after a failure, so that a
@@ -31,20 +31,21 @@ mod ledger;
 mod links;
 mod schema;
 mod settings;
+mod shard_maps;
 mod tls;
 
 use std::sync::Arc;
 
 use curt_core::PortResult;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, SeededDatabase,
+    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, SeededDatabase, ShardMaps,
 };
 
 use address::Address;
 use engine::Engine;
 
 pub use curt_adapter_kit::Migration;
-pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, MigrationSet};
+pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, MigrationSet, SHARD_MAP};
 pub use settings::PostgresSettings;
 
 /// A PostgreSQL at an address.
@@ -87,6 +88,12 @@ impl Postgres {
     #[must_use]
     pub fn shards(&self) -> Arc<dyn LinkShards> {
         Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
+    }
+
+    /// The map that says which node has which of them.
+    #[must_use]
+    pub fn shard_maps(&self) -> Arc<dyn ShardMaps> {
+        Arc::new(shard_maps::PostgresShardMaps::new(Arc::clone(&self.engine)))
     }
 
     #[must_use]

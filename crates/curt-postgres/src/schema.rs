@@ -47,10 +47,32 @@ pub static CURSORS: MigrationSet = MigrationSet {
 /// Links, and requests that may be repeated.
 pub static LINKS: MigrationSet = MigrationSet {
     name: "links",
+    steps: &[
+        Migration {
+            number: 1,
+            name: "first",
+            sql: include_str!("../migrations/links_0001_first.sql"),
+        },
+        Migration {
+            number: 2,
+            name: "nodes",
+            sql: include_str!("../migrations/links_0002_nodes.sql"),
+        },
+        Migration {
+            number: 3,
+            name: "moves",
+            sql: include_str!("../migrations/links_0003_moves.sql"),
+        },
+    ],
+};
+
+/// The map of shards to nodes.
+pub static SHARD_MAP: MigrationSet = MigrationSet {
+    name: "shard_map",
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/links_0001_first.sql"),
+        sql: include_str!("../migrations/shard_map_0001_first.sql"),
     }],
 };
 
@@ -222,7 +244,7 @@ mod tests {
 
     #[test]
     fn numbers_follow_each_other_from_one() {
-        for set in [&KEYS, &CURSORS, &LINKS, &ACCOUNTS, &CLICKS] {
+        for set in [&KEYS, &CURSORS, &LINKS, &SHARD_MAP, &ACCOUNTS, &CLICKS] {
             for (index, step) in set.steps.iter().enumerate() {
                 assert_eq!(step.number as usize, index + 1, "{}", step.name);
             }

@@ -54,6 +54,7 @@ mod links;
 mod lock_file;
 mod schema;
 mod settings;
+mod shard_maps;
 mod tags;
 
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ use std::thread::JoinHandle;
 
 use curt_adapter_kit::{LockFile, refuse_cursor_form};
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, SeededDatabase,
+    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, SeededDatabase, ShardMaps,
 };
 use curt_core::{ErrorKind, PortError, PortResult};
 
@@ -174,6 +175,12 @@ impl Sqlite {
     #[must_use]
     pub fn shards(self: &Arc<Self>) -> Arc<dyn LinkShards> {
         Arc::new(links::SqliteLinks::new(Arc::clone(self)))
+    }
+
+    /// The map that says which node has which of them.
+    #[must_use]
+    pub fn shard_maps(self: &Arc<Self>) -> Arc<dyn ShardMaps> {
+        Arc::new(shard_maps::SqliteShardMaps::new(Arc::clone(self)))
     }
 
     /// The ledger in any form but [`LedgerForm::Cursor`].

@@ -32,11 +32,23 @@ pub(super) static MAIN: Schema = Schema {
     thread: "curt-sqlite",
     nice: 0,
     shrinks: false,
-    steps: &[Migration {
-        number: 1,
-        name: "first",
-        sql: include_str!("../migrations/0001_first.sql"),
-    }],
+    steps: &[
+        Migration {
+            number: 1,
+            name: "first",
+            sql: include_str!("../migrations/0001_first.sql"),
+        },
+        Migration {
+            number: 2,
+            name: "nodes",
+            sql: include_str!("../migrations/0002_nodes.sql"),
+        },
+        Migration {
+            number: 3,
+            name: "moves",
+            sql: include_str!("../migrations/0003_moves.sql"),
+        },
+    ],
 };
 
 /// What is counted about clicks, and the clicks.

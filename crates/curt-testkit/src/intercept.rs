@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::ports::{
     BeginReply, ChangeReply, CreationOutcome, CreationPlan, Idempotency, IdempotentRequest,
-    Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage, ListQuery,
-    RequestToken, SeededDatabase, SeededLinks, SpendReply,
+    Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListOrder, ListPage,
+    ListQuery, RequestToken, SeededDatabase, SeededLinks, SpendReply,
 };
 use curt_core::{Link, LinkId, OwnerId, PortResult, Revision, UnixMillis};
 
@@ -136,6 +136,7 @@ intercept!(LinkStore:
 
 intercept!(LinkIndex:
     fn list(query: &ListQuery) -> ListPage = List;
+    fn cursor_behind(link: &Link, order: ListOrder) -> Option<Box<str>> = List;
     fn ended(before: UnixMillis, limit: usize) -> Vec<(LinkId, Revision)> = Ended;
     fn purge(batch: &[(LinkId, Revision)], before: UnixMillis, now: UnixMillis) -> Vec<LinkChange> = Purge;
     fn release(before: UnixMillis, limit: usize) -> Vec<LinkChange> = Release;

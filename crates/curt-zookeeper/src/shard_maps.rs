@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::ShardMaps;
+use curt_core::ports::{MapNote, ShardMaps};
 use curt_core::{ErrorKind, PortError, PortResult, ShardMap};
 
 use super::nodes::read;
@@ -33,6 +33,31 @@ impl ZooKeeperShardMaps {
                 Ok((map.ok_or_else(corrupt)?, Some(stat.version)))
             }
         }
+    }
+}
+
+impl ZooKeeperShardMaps {
+    fn note_path(&self, name: &str) -> String {
+        format!("{}-{name}", self.path)
+    }
+
+    /// A note, its version on the first line, and the version of its node if there is one.
+    async fn find_note(&self, op: &'static str, name: &str) -> PortResult<(MapNote, Option<i32>)> {
+        let client = self.zookeeper.session(op).await?;
+        let path = self.note_path(name);
+        let Some((data, stat)) = self.zookeeper.in_time(op, read(&client, &path)).await? else {
+            return Ok((MapNote::default(), None));
+        };
+        let note = str::from_utf8(&data).ok().and_then(|text| {
+            let (version, text) = text.split_once('\n')?;
+            Some(MapNote {
+                version: version.parse().ok()?,
+                text: text.to_owned(),
+            })
+        });
+        let detail = "the node does not hold a note of this version";
+        let corrupt = || PortError::new(ErrorKind::Corrupt, BACKEND, op, detail);
+        Ok((note.ok_or_else(corrupt)?, Some(stat.version)))
     }
 }
 
@@ -74,6 +99,30 @@ impl ShardMaps for ZooKeeperShardMaps {
         let moved = self
             .zookeeper
             .replace(&client, &self.path, version, text.as_bytes());
+        self.zookeeper.in_time(OP, moved).await
+    }
+
+    async fn note(&self, name: &str) -> PortResult<MapNote> {
+        Ok(self
+            .find_note("read a note of the shard map", name)
+            .await?
+            .0)
+    }
+
+    async fn put_note(&self, name: &str, note: &MapNote) -> PortResult<bool> {
+        const OP: &str = "write a note of the shard map";
+        let (stored, version) = self.find_note(OP, name).await?;
+        if stored.version + 1 != note.version {
+            return Ok(false);
+        }
+        let client = self.zookeeper.session(OP).await?;
+        let (path, text) = (
+            self.note_path(name),
+            format!("{}\n{}", note.version, note.text),
+        );
+        let moved = self
+            .zookeeper
+            .replace(&client, &path, version, text.as_bytes());
         self.zookeeper.in_time(OP, moved).await
     }
 }

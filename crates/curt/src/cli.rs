@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    api_key, audit, backup, bench, check, completions, keys, link, man, migrate, serve, stats, user,
+    api_key, audit, backup, bench, check, completions, keys, link, man, migrate, serve, shards,
+    stats, user,
 };
 use crate::exit_code;
 
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     User(user::UserCommand),
     ApiKey(api_key::ApiKeyCommand),
     Keys(keys::KeysCommand),
+    Shards(shards::ShardsCommand),
     Audit(audit::Audit),
     Link(link::LinkCommand),
     Stats(stats::Stats),

@@ -13,11 +13,12 @@ pub(crate) fn refuse(config: &Config) -> anyhow::Result<()> {
         return Ok(());
     }
     let store = &config.store;
-    for (setting, address) in [
-        ("store.links", &store.links),
+    let nodes = store.links_nodes.iter();
+    let nodes = nodes.map(|node| ("store.links", node));
+    for (setting, address) in nodes.chain([
         ("store.accounts", &store.accounts),
         ("store.clicks", &store.clicks),
-    ] {
+    ]) {
         if !data::is_missing(address) {
             continue;
         }

@@ -39,6 +39,7 @@ mod preflight;
 mod private_files;
 mod roles;
 mod service_manager;
+mod shard_tasks;
 mod supervisor;
 mod telemetry;
 mod wiring;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Command::User(user) => user.run(),
         Command::ApiKey(command) => command.run(),
         Command::Keys(keys) => keys.run(),
+        Command::Shards(shards) => shards.run(),
         Command::Audit(audit) => audit.run(),
         Command::Link(link) => link.run(),
         Command::Stats(stats) => stats.run(),

@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::key::LinkId;
 use crate::limits::LOGICAL_SHARDS;
+use crate::owner::OwnerId;
 
 /// A node's position in the configured list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +42,12 @@ impl ShardId {
         Self(u16::try_from(hash(key) % u64::from(LOGICAL_SHARDS)).unwrap_or(0))
     }
 
+    /// The shard that keeps the record of a request with this idempotency key.
+    #[must_use]
+    pub fn of_request(owner: OwnerId, key: &str) -> Self {
+        Self::of_key(&[&owner.0.to_le_bytes(), key.as_bytes()].concat())
+    }
+
     /// `None`: there is no such shard.
     #[must_use]
     pub fn new(number: u16) -> Option<Self> {
@@ -54,6 +61,34 @@ impl ShardId {
     #[must_use]
     pub fn number(self) -> u16 {
         self.0
+    }
+}
+
+/// How shards are spread over nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    Modulo,
+    /// Consistent hashing.
+    Ring {
+        virtual_nodes: u32,
+    },
+    Range,
+}
+
+impl Placement {
+    /// The first map over this many nodes. `None` for no node, or for more nodes than shards.
+    #[must_use]
+    pub fn first_map(self, nodes: usize) -> Option<ShardMap> {
+        match self {
+            Self::Modulo => ShardMap::by_modulo(nodes),
+            Self::Range => ShardMap::by_range(nodes),
+            Self::Ring { virtual_nodes } => {
+                Modulo::new(nodes)?;
+                // Names of their own, so that an address may change and nothing moves.
+                let names: Vec<String> = (0..nodes).map(|node| format!("node-{node}")).collect();
+                ShardMap::by_ring(&names, virtual_nodes)
+            }
+        }
     }
 }
 
@@ -73,6 +108,13 @@ mod tests {
         assert_eq!(hash(b""), 0x2d06_8005_38d3_94c2);
         assert_eq!(hash(b"a"), 0xe6c6_32b6_1e96_4e1f);
         assert_eq!(hash(b"abc"), 0x78af_5f94_892f_3950);
+    }
+
+    #[test]
+    fn golden_shards_of_requests_never_change() {
+        let shards = [(0, ""), (1, "abc"), (7_000_000_000, "abc")]
+            .map(|(owner, key)| ShardId::of_request(OwnerId(owner), key).number());
+        assert_eq!(shards, [217, 308, 146]);
     }
 
     #[test]

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::ring::Ring;
 use super::{Epoch, Modulo, NodeIndex, ShardId};
 use crate::limits::LOGICAL_SHARDS;
@@ -40,6 +42,12 @@ impl ShardMap {
             version: 1,
             owners: ShardId::all().map(owner).collect(),
         }
+    }
+
+    /// Gives the first node everything.
+    #[must_use]
+    pub fn of_one_node() -> Self {
+        Self::spread(|_| NodeIndex(0))
     }
 
     /// Deals shards out to one node after the other. `None` for no node, or for more nodes than shards.
@@ -91,6 +99,24 @@ impl ShardMap {
             epoch: Epoch(self.epoch(shard).0 + 1),
         };
         next
+    }
+
+    /// The next map, in which the node that owns `shard` keeps it, at `epoch` or later: so that it takes writes again after it
+    /// was sealed for a move that did not come to be.
+    #[must_use]
+    pub fn renewed(&self, shard: ShardId, epoch: Epoch) -> Self {
+        let mut next = self.clone();
+        next.version += 1;
+        let owner = &mut next.owners[usize::from(shard.number())];
+        owner.epoch = owner.epoch.max(epoch);
+        next
+    }
+
+    /// The nodes that have shards, in order.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeIndex> {
+        let nodes: BTreeSet<_> = self.owners.iter().map(|owner| owner.node).collect();
+        nodes.into_iter().collect()
     }
 
     fn owner(&self, shard: ShardId) -> Owner {

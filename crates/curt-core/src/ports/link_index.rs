@@ -16,6 +16,11 @@ pub trait LinkIndex: Send + Sync {
     /// empty, and still have a `next`. A cursor from another engine or order is `Invalid`.
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage>;
 
+    /// The cursor of a page in this order that begins behind `link`, which some database of the same engine listed a
+    /// moment ago: so lists of several databases can be merged. `None`: the position is known only where the link is
+    /// stored, and it is not stored here.
+    async fn cursor_behind(&self, link: &Link, order: ListOrder) -> PortResult<Option<Box<str>>>;
+
     /// Up to `limit` links that ended at or before `before`: active ones by their expiry, deleted ones by their deletion
     /// (`updated_at`); those that ended first come first.
     async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>>;

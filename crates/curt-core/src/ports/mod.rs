@@ -7,8 +7,8 @@
 //! | [`LinkTotals`] | how many links there are | keys, status |
 //! | [`Idempotency`] | plans and outcomes of repeatable requests | create, purge |
 //! | [`SeededLinks`] | rows to be claimed; optional | keygen, create |
-//! | [`LinkShards`] | sealing of shards that move to another node; optional | |
-//! | [`ShardMaps`] | the map of shards to nodes, which moves by compare-and-set | |
+//! | [`LinkShards`] | one node of many: sealing, copying and giving up of shards that move; optional | shards |
+//! | [`ShardMaps`] | the map of shards to nodes, and notes about moves, which change by compare-and-set | shards |
 //! | [`LinkCache`] | served forms of links, shared between processes | resolve |
 //! | [`Invalidations`] | changed links, told to every process | resolve |
 //! | [`KeyLedger`] | the durable inventory of minted keys | keygen, keysync |

@@ -18,4 +18,27 @@ pub trait ShardMaps: Send + Sync {
     /// Stores `next`, durably, if it follows the newest map by its version, and says whether it did. Timed out: unknown;
     /// load and look. Called twice: the second is refused.
     async fn advance(&self, next: &ShardMap) -> PortResult<bool>;
+
+    /// Returns what is noted beside the map under `name`. Absent: [`MapNote::default`], whose version is 0.
+    async fn note(&self, name: &str) -> PortResult<MapNote>;
+
+    /// Stores `note` under `name`, durably, if it follows the stored one by its version, and says whether it did. Timed
+    /// out: unknown; read and look. Called twice: the second is refused.
+    async fn put_note(&self, name: &str, note: &MapNote) -> PortResult<bool>;
+}
+
+/// A text that belongs to the shard map: its nodes, or a move under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MapNote {
+    pub version: u64,
+    pub text: String,
+}
+
+impl MapNote {
+    /// The note that follows this one.
+    #[must_use]
+    pub fn followed_by(&self, text: String) -> Self {
+        let version = self.version + 1;
+        Self { version, text }
+    }
 }

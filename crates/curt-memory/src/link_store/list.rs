@@ -36,6 +36,10 @@ pub(super) fn page(rows: &Rows, query: &ListQuery) -> PortResult<ListPage> {
     Ok(page)
 }
 
+pub(super) fn cursor_behind(link: &Link, order: ListOrder) -> Box<str> {
+    Position::write(link, order)
+}
+
 /// The rows after the position, in order.
 fn walk<'a>(
     rows: &'a Rows,

@@ -1,6 +1,7 @@
 //! `LinkStore` in memory: [`rows`] holds the links with their indexes and totals, [`idempotency`] the requests that
 //! may be repeated, [`list`] the paging, [`shards`] the refusal of writes that were routed by an old map.
 
+mod copies;
 mod idempotency;
 mod list;
 mod rows;
@@ -10,14 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage,
-    ListQuery, RequestToken, SeededLinks, SpendReply,
+    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListOrder,
+    ListPage, ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
     DomainId, ErrorKind, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult,
-    RedirectStatus, Revision, ShardMap, Target, UnixMillis, Visibility,
+    RedirectStatus, Revision, ShardId, ShardMap, Target, UnixMillis, Visibility,
 };
 
+use self::copies::Copies;
 use self::idempotency::Records;
 use self::rows::{Row, Rows};
 use self::shards::Seals;
@@ -35,6 +37,8 @@ struct Tables {
     rows: Rows,
     records: Records,
     seals: Seals,
+    copies: Copies,
+    identity: Option<u64>,
 }
 
 impl MemoryLinkStore {
@@ -57,6 +61,17 @@ impl MemoryLinkStore {
     }
 }
 
+impl MemoryLinkStore {
+    /// The tables for a read of this link, unless another node owns its shard and may have changed it.
+    fn readable(&self, op: &'static str, id: &LinkId) -> PortResult<MutexGuard<'_, Tables>> {
+        let tables = locked(&self.tables);
+        match tables.copies.is_retired(&self.map, ShardId::of(id)) {
+            true => Err(PortError::stale_epoch(BACKEND, op)),
+            false => Ok(tables),
+        }
+    }
+}
+
 #[async_trait]
 impl LinkStore for MemoryLinkStore {
     async fn insert_if_absent(
@@ -73,7 +88,7 @@ impl LinkStore for MemoryLinkStore {
     }
 
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
-        let tables = locked(&self.tables);
+        let tables = self.readable("read a link", id)?;
         Ok(tables.rows.get(id).map(|row| row.link.clone()))
     }
 
@@ -149,7 +164,7 @@ impl LinkStore for MemoryLinkStore {
     }
 
     async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
-        let tables = locked(&self.tables);
+        let tables = self.readable("count spent clicks", id)?;
         Ok(tables.rows.get(id).map_or(0, |row| row.clicks_spent))
     }
 
@@ -161,7 +176,15 @@ impl LinkStore for MemoryLinkStore {
 #[async_trait]
 impl LinkIndex for MemoryLinkStore {
     async fn list(&self, query: &ListQuery) -> PortResult<ListPage> {
-        list::page(&locked(&self.tables).rows, query)
+        let tables = locked(&self.tables);
+        if tables.copies.is_any_retired(&self.map) {
+            return Err(PortError::stale_epoch(BACKEND, "list links"));
+        }
+        list::page(&tables.rows, query)
+    }
+
+    async fn cursor_behind(&self, link: &Link, order: ListOrder) -> PortResult<Option<Box<str>>> {
+        Ok(Some(list::cursor_behind(link, order)))
     }
 
     async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {
@@ -235,7 +258,8 @@ impl SeededLinks for MemoryLinkStore {
 #[async_trait]
 impl LinkTotals for MemoryLinkStore {
     async fn counts(&self) -> PortResult<LinkCounts> {
-        Ok(locked(&self.tables).rows.counts())
+        let tables = locked(&self.tables);
+        Ok(tables.rows.counts(|shard| tables.copies.is_counted(shard)))
     }
 }
 

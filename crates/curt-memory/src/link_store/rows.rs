@@ -1,8 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::time::Duration;
 
-use curt_core::ports::{ChangeReply, Inserted, LinkChange, LinkCounts, RequestToken, SpendReply};
-use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, ShardId, UnixMillis};
+use curt_core::ports::{
+    ChangeReply, Inserted, LinkChange, LinkCounts, RequestToken, ShardItem, SpendReply, StoredRow,
+};
+use curt_core::{
+    DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, Revision, ShardId, UnixMillis,
+};
 
 type ByTime = BTreeSet<(UnixMillis, LinkId)>;
 
@@ -76,6 +81,51 @@ pub(super) struct Rows {
     deleted_from_ledger: u64,
     /// Released keys by shard and origin.
     released: HashMap<(ShardId, KeyOrigin), u64>,
+    /// What the totals are more than what is counted here: shards that moved are counted elsewhere.
+    pub(super) offset: Offset,
+    /// Shards whose changes are remembered, with the fences of their movers.
+    pub(super) tracked: BTreeMap<ShardId, u64>,
+    pub(super) changes: BTreeMap<i64, Changed>,
+    changes_noted: i64,
+}
+
+/// Something of a shard that changed.
+#[derive(Clone, Debug)]
+pub(super) enum Changed {
+    Link(LinkId),
+    Request((OwnerId, Box<str>)),
+}
+
+impl Changed {
+    pub(super) fn shard(&self) -> ShardId {
+        match self {
+            Self::Link(id) => ShardId::of(id),
+            Self::Request((owner, key)) => ShardId::of_request(*owner, key),
+        }
+    }
+}
+
+/// A difference of totals.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Offset {
+    created: BTreeMap<u8, i64>,
+    live: i64,
+    deleted: i64,
+    deleted_from_ledger: i64,
+    seeded: i64,
+}
+
+impl Offset {
+    pub(super) fn add(&mut self, counts: &LinkCounts, sign: i64) {
+        let signed = |count: u64| count.cast_signed() * sign;
+        for (origin, count) in &counts.created {
+            *self.created.entry(*origin as u8).or_default() += signed(*count);
+        }
+        self.live += signed(counts.live);
+        self.deleted += signed(counts.deleted);
+        self.deleted_from_ledger += signed(counts.deleted_from_ledger);
+        self.seeded += signed(counts.seeded);
+    }
 }
 
 impl Rows {
@@ -128,6 +178,7 @@ impl Rows {
     pub(super) fn put(&mut self, row: Row) {
         let id = row.link.id.clone();
         self.remove(&id);
+        self.note_change(Changed::Link(id.clone()));
         let link = &row.link;
         if link.state.is_kept() {
             self.by_creation.insert((link.created_at, id.clone()));
@@ -149,10 +200,19 @@ impl Rows {
         self.by_id.insert(id, row);
     }
 
+    /// Remembers a change of a shard that moves.
+    pub(super) fn note_change(&mut self, changed: Changed) {
+        if self.tracked.contains_key(&changed.shard()) {
+            self.changes_noted += 1;
+            self.changes.insert(self.changes_noted, changed);
+        }
+    }
+
     fn remove(&mut self, id: &LinkId) {
         let Some(row) = self.by_id.remove(id) else {
             return;
         };
+        self.note_change(Changed::Link(id.clone()));
         let link = row.link;
         self.live -= u64::from(link.state.is_live());
         self.by_creation.remove(&(link.created_at, id.clone()));
@@ -178,9 +238,106 @@ impl Rows {
             Some(most) if row.clicks_spent >= most => SpendReply::Exhausted,
             Some(_) => {
                 row.clicks_spent += 1;
+                self.note_change(Changed::Link(id.clone()));
                 SpendReply::Granted
             }
         }
+    }
+
+    /// Everything that is kept under an id.
+    pub(super) fn item_of(&self, id: &LinkId) -> ShardItem {
+        let stored = self.get(id).map(|row| {
+            Box::new(StoredRow {
+                link: row.link.clone(),
+                was_permanent: row.was_permanent,
+                clicks_spent: row.clicks_spent,
+                token: row.token,
+            })
+        });
+        ShardItem::Link {
+            id: id.clone(),
+            stored,
+            former_generation: self.former_generation(id),
+        }
+    }
+
+    /// Puts, or removes, everything that is kept under an id, and leaves the totals as they are.
+    pub(super) fn import(
+        &mut self,
+        id: &LinkId,
+        stored: Option<&StoredRow>,
+        former_generation: Option<u32>,
+    ) {
+        let counted = |rows: &Self| {
+            [
+                rows.live,
+                rows.deleted,
+                rows.deleted_from_ledger,
+                rows.seeds.len() as u64,
+            ]
+            .map(u64::cast_signed)
+        };
+        let before = counted(self);
+        match stored {
+            Some(stored) => self.put(Row {
+                link: stored.link.clone(),
+                was_permanent: stored.was_permanent,
+                clicks_spent: stored.clicks_spent,
+                token: stored.token,
+            }),
+            None => self.remove(id),
+        }
+        let after = counted(self);
+        self.offset.live -= after[0] - before[0];
+        self.offset.deleted -= after[1] - before[1];
+        self.offset.deleted_from_ledger -= after[2] - before[2];
+        self.offset.seeded -= after[3] - before[3];
+        match former_generation {
+            Some(former) => self.former_generations.insert(id.clone(), former),
+            None => self.former_generations.remove(id),
+        };
+    }
+
+    /// The ids of a shard among the next rows behind `after`, and the last row that was looked at, if there are more.
+    pub(super) fn ids_of(
+        &self,
+        shard: ShardId,
+        after: Option<&LinkId>,
+        rows: usize,
+    ) -> (Vec<LinkId>, Option<LinkId>) {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = self.by_id.range::<LinkId, _>((from, Bound::Unbounded));
+        let looked_at: Vec<&LinkId> = range.map(|(id, _)| id).take(rows).collect();
+        let last = looked_at.last().filter(|_| looked_at.len() == rows);
+        let own = looked_at.iter().filter(|id| ShardId::of(id) == shard);
+        (
+            own.map(|id| (*id).clone()).collect(),
+            last.map(|id| (*id).clone()),
+        )
+    }
+
+    /// The ids of a shard under which links were released.
+    pub(super) fn former_ids_of(&self, shard: ShardId) -> Vec<LinkId> {
+        let ids = self.former_generations.keys();
+        ids.filter(|id| ShardId::of(id) == shard).cloned().collect()
+    }
+
+    pub(super) fn released_of(&self, shard: ShardId) -> Vec<ShardItem> {
+        let counts = KeyOrigin::ALL.map(|origin| (origin, self.released.get(&(shard, origin))));
+        let counts = counts
+            .into_iter()
+            .filter_map(|(origin, count)| Some((origin, *count?)));
+        counts
+            .map(|(origin, count)| ShardItem::Released { origin, count })
+            .collect()
+    }
+
+    pub(super) fn import_released(&mut self, shard: ShardId, origin: KeyOrigin, count: u64) {
+        self.released.insert((shard, origin), count);
+    }
+
+    pub(super) fn forget_released(&mut self, shard: ShardId) {
+        self.released.retain(|(known, _), _| *known != shard);
     }
 
     pub(super) fn ended(&self, before: UnixMillis) -> impl Iterator<Item = &Link> {
@@ -245,18 +402,22 @@ impl Rows {
         &self.by_id
     }
 
-    pub(super) fn counts(&self) -> LinkCounts {
+    /// The totals, with what was released of the shards that are counted.
+    pub(super) fn counts(&self, is_counted: impl Fn(ShardId) -> bool) -> LinkCounts {
+        let plus = |count: u64, offset: i64| count.saturating_add_signed(offset);
         let created = |origin: KeyOrigin| {
             let count = self.created.get(&(origin as u8)).copied();
-            (origin, count.unwrap_or(0))
+            let offset = self.offset.created.get(&(origin as u8)).copied();
+            (origin, plus(count.unwrap_or(0), offset.unwrap_or(0)))
         };
+        let counted = ShardId::all().filter(|shard| is_counted(*shard));
         LinkCounts {
             created: KeyOrigin::ALL.into_iter().map(created).collect(),
-            live: self.live,
-            deleted: self.deleted,
-            deleted_from_ledger: self.deleted_from_ledger,
-            released_from_ledger: self.released_from(KeyOrigin::Ledger, ShardId::all()),
-            seeded: self.seeds.len() as u64,
+            live: plus(self.live, self.offset.live),
+            deleted: plus(self.deleted, self.offset.deleted),
+            deleted_from_ledger: plus(self.deleted_from_ledger, self.offset.deleted_from_ledger),
+            released_from_ledger: self.released_from(KeyOrigin::Ledger, counted),
+            seeded: plus(self.seeds.len() as u64, self.offset.seeded),
             lag: Duration::ZERO,
         }
     }

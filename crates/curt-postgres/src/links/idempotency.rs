@@ -6,12 +6,13 @@ use curt_core::ports::{
     BeginReply, CreationOutcome, CreationPlan, Idempotency, IdempotencyRecord, IdempotentRequest,
     RequestToken,
 };
-use curt_core::{PortResult, UnixMillis};
+use curt_core::{PortError, PortResult, ShardId, UnixMillis};
 use tokio_postgres::Row;
 
 use super::{PostgresLinks, check_no_nul, invalid, sql};
 use crate::decode::{corrupt, rows_max, small, time};
 use crate::engine::{Step, Value, column};
+use crate::failure::BACKEND;
 
 #[async_trait]
 impl Idempotency for PostgresLinks {
@@ -24,7 +25,8 @@ impl Idempotency for PostgresLinks {
         check_no_nul(OP, std::iter::once(&*request.key))?;
         let (owner, name) = (request.owner.0.cast_signed(), &*request.key);
         let forget: [Value<'_>; 3] = [&owner, &name, &plan.at.minus(IDEMPOTENCY_KEPT).0];
-        let begin: [Value<'_>; 7] = [
+        let (shard, epoch) = self.routed(request);
+        let begin: [Value<'_>; 9] = [
             &owner,
             &name,
             &&request.fingerprint[..],
@@ -32,12 +34,15 @@ impl Idempotency for PostgresLinks {
             &i64::from(plan.version),
             &plan.at.0,
             &plan.keys_to_text(),
+            &shard,
+            &epoch,
         ];
         let steps = [(sql::FORGET_RECORD, &forget[..]), (sql::BEGIN, &begin)];
         let steps = steps.map(|(sql, values)| Step { sql, values });
         let mut answers = self.tables.engine().await?.transact(OP, &steps).await?;
         let rows = answers.pop().unwrap_or_default();
-        let row = rows.first().ok_or_else(|| corrupt(OP, "no record"))?;
+        let row = rows.first();
+        let row = row.ok_or_else(|| PortError::stale_epoch(BACKEND, OP))?;
         Ok(record_of(OP, row)?.reply_to(request, plan))
     }
 
@@ -95,14 +100,32 @@ impl PostgresLinks {
     ) -> PortResult<Option<IdempotencyRecord>> {
         let (owner, name) = (request.owner.0.cast_signed(), &*request.key);
         let token = &token.0[..];
-        let values: [Value<'_>; 3] = [&owner, &name, &token];
+        let (shard, epoch) = self.routed(request);
+        let values: [Value<'_>; 5] = [&owner, &name, &token, &shard, &epoch];
         let values = [&values[..], rest].concat();
-        let rows = self.tables.engine().await?.write(op, sql, &values).await?;
-        rows.first().map(|row| record_of(op, row)).transpose()
+        let engine = self.tables.engine().await?;
+        let rows = engine.write(op, sql, &values).await?;
+        if let Some(row) = rows.first() {
+            return record_of(op, row).map(Some);
+        }
+        let sealed = engine
+            .read_latest(op, sql::IS_SEALED, &[&shard, &epoch])
+            .await?;
+        match sealed.first().map_or(Ok(false), |row| column(op, row, 0))? {
+            true => Err(PortError::stale_epoch(BACKEND, op)),
+            false => Ok(None),
+        }
+    }
+
+    /// The shard of a request, and its epoch in the map by which this call was routed.
+    fn routed(&self, request: &IdempotentRequest) -> (i16, i64) {
+        let shard = ShardId::of_request(request.owner, &request.key);
+        let epoch = self.map.epoch(shard).0.cast_signed();
+        (shard.number().cast_signed(), epoch)
     }
 }
 
-fn record_of(op: &'static str, row: &Row) -> PortResult<IdempotencyRecord> {
+pub(super) fn record_of(op: &'static str, row: &Row) -> PortResult<IdempotencyRecord> {
     let bytes = |index| column::<&[u8]>(op, row, index);
     let fingerprint = bytes(0)?
         .try_into()

@@ -6,6 +6,7 @@
 
 mod change;
 mod claim;
+mod copies;
 mod idempotency;
 mod insert;
 mod list;
@@ -23,24 +24,27 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage,
-    ListQuery, RequestToken, SeededLinks, SpendReply,
+    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListOrder,
+    ListPage, ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
-    ErrorKind, KeyOrigin, Link, LinkId, OwnerId, PortError, PortResult, Revision, ShardMap,
-    UnixMillis,
+    ErrorKind, KeyOrigin, Link, LinkId, OwnerId, PortError, PortResult, Revision, ShardId,
+    ShardMap, UnixMillis,
 };
 use tokio_postgres::Row;
 
 use self::page::Position;
 use self::queue::{Call, Queue};
 use self::record::epoch_of;
-use super::engine::{Engine, column};
+use super::engine::{Engine, Value, column};
 use super::failure::BACKEND;
 use super::schema::{LINKS, Tables};
 
 const OP_INSERT: &str = "insert links";
 const OP_COUNT: &str = "count links";
+
+/// Where a routed look-up says that another node owns the link.
+const RETIRED: usize = 21;
 
 pub(super) struct PostgresLinks {
     tables: Arc<Tables>,
@@ -56,6 +60,41 @@ impl PostgresLinks {
             inserts: Arc::default(),
             map: Arc::default(),
         }
+    }
+
+    /// Refuses an answer about links that were given up meanwhile, or before. Asked after the read: what is given up is
+    /// removed later.
+    async fn require_current(&self, op: &'static str, ids: &[LinkId]) -> PortResult<()> {
+        let retired = self.retired(op).await?;
+        let is_current = |id: &LinkId| !retired.contains(&ShardId::of(id));
+        match retired.is_empty() || ids.iter().all(is_current) {
+            true => Ok(()),
+            false => Err(PortError::stale_epoch(BACKEND, op)),
+        }
+    }
+
+    async fn require_all_current(&self, op: &'static str) -> PortResult<()> {
+        match self.retired(op).await?.is_empty() {
+            true => Ok(()),
+            false => Err(PortError::stale_epoch(BACKEND, op)),
+        }
+    }
+
+    /// The shards that have another owner than the map says.
+    async fn retired(&self, op: &'static str) -> PortResult<Vec<ShardId>> {
+        // What was opened without a map is no node of many.
+        if self.map.version() == 0 {
+            return Ok(Vec::new());
+        }
+        let engine = self.tables.engine().await?;
+        let mut retired = Vec::new();
+        for row in engine.read_latest(op, sql::RETIRED, &[]).await? {
+            let (shard, epoch): (i16, i64) = (column(op, &row, 0)?, column(op, &row, 1)?);
+            let shard = ShardId::new(shard.cast_unsigned());
+            let stale = |shard: &ShardId| self.map.epoch(*shard).0.cast_signed() < epoch;
+            retired.extend(shard.filter(stale));
+        }
+        Ok(retired)
     }
 
     /// The engine for what no request waits for.
@@ -90,6 +129,7 @@ impl LinkStore for PostgresLinks {
         let rows = engine
             .read_latest(OP, sql::FIND_MANY, &[&domains, &keys])
             .await?;
+        self.require_current(OP, ids).await?;
         let links = rows.iter().map(|row| record::link_of(OP, row));
         let links = links.map(|link| link.map(|link| (link.id.clone(), link)));
         let links = links.collect::<PortResult<HashMap<LinkId, Link>>>()?;
@@ -100,8 +140,20 @@ impl LinkStore for PostgresLinks {
         const OP: &str = "read a link";
         let engine = self.tables.lookups().await?;
         let (domain, key) = (i64::from(id.domain.0), id.key.as_str());
-        let row = engine.look_up(OP, sql::FIND, &[&domain, &key]).await?;
-        row.map(|row| record::link_of(OP, &row)).transpose()
+        if self.map.version() == 0 {
+            let row = engine.look_up(OP, sql::FIND, &[&domain, &key]).await?;
+            return row.map(|row| record::link_of(OP, &row)).transpose();
+        }
+        let (shard, epoch) = (record::shard_of(id), epoch_of(&self.map, id));
+        let values: [Value<'_>; 4] = [&domain, &key, &shard, &epoch];
+        let row = engine.look_up(OP, sql::FIND_ROUTED, &values).await?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        match column(OP, &row, RETIRED)? {
+            true => Err(PortError::stale_epoch(BACKEND, OP)),
+            false => record::link_of(OP, &row).map(Some),
+        }
     }
 
     async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
@@ -144,12 +196,14 @@ impl LinkStore for PostgresLinks {
     }
 
     async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
-        let spent = spend::spent(self.tables.engine().await?, slice::from_ref(id)).await?;
+        let spent = self.clicks_spent_many(slice::from_ref(id)).await?;
         Ok(spent.first().copied().unwrap_or_default())
     }
 
     async fn clicks_spent_many(&self, ids: &[LinkId]) -> PortResult<Vec<u64>> {
-        spend::spent(self.tables.engine().await?, ids).await
+        let spent = spend::spent(self.tables.engine().await?, ids).await?;
+        self.require_current("count spent clicks", ids).await?;
+        Ok(spent)
     }
 
     async fn ping(&self) -> PortResult<()> {
@@ -176,7 +230,13 @@ impl LinkIndex for PostgresLinks {
             .map_err(|()| invalid(list::OP, "the cursor is not one of this list"))?;
         let texts = query.search.iter().chain(&query.tags);
         check_no_nul(list::OP, texts.map(|text| &**text))?;
-        list::list(self.tables.engine().await?, query, after).await
+        let page = list::list(self.tables.engine().await?, query, after).await?;
+        self.require_all_current(list::OP).await?;
+        Ok(page)
+    }
+
+    async fn cursor_behind(&self, link: &Link, order: ListOrder) -> PortResult<Option<Box<str>>> {
+        Ok(Some(Position::of(link).cursor(order)))
     }
 
     async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_core::ports::{LinkCounts, LinkShards, SeededDatabase};
+use curt_core::ports::{
+    ChangedItems, LinkCounts, LinkShards, SeededDatabase, ShardItem, ShardPart,
+};
 use curt_core::{Epoch, PortResult, ShardId, ShardMap};
 
-use super::{OP_COUNT, PostgresLinks, counts_in, sql};
-use crate::engine::{Step, Value};
+use super::{PostgresLinks, copies, sql};
+use crate::decode::corrupt;
+use crate::engine::{Step, Value, column};
 
 #[async_trait]
 impl LinkShards for PostgresLinks {
@@ -17,6 +20,18 @@ impl LinkShards for PostgresLinks {
             inserts: Arc::clone(&self.inserts),
             map,
         })
+    }
+
+    async fn identity(&self) -> PortResult<Box<str>> {
+        const OP: &str = "read the identity";
+        let engine = self.tables.engine().await?;
+        let mut rows = engine.read_latest(OP, sql::IDENTITY, &[]).await?;
+        if rows.is_empty() {
+            engine.write(OP, sql::MAKE_IDENTITY, &[]).await?;
+            rows = engine.read_latest(OP, sql::IDENTITY, &[]).await?;
+        }
+        let row = rows.first().ok_or_else(|| corrupt(OP, "no identity"))?;
+        Ok(column::<&str>(OP, row, 0)?.into())
     }
 
     async fn seal(&self, shard: ShardId, epoch: Epoch) -> PortResult<()> {
@@ -29,9 +44,55 @@ impl LinkShards for PostgresLinks {
     }
 
     async fn shard_counts(&self, shard: ShardId) -> PortResult<LinkCounts> {
-        let shard = shard.number().cast_signed();
-        let engine = self.tables.engine().await?;
-        let rows = engine.read(OP_COUNT, sql::SHARD_COUNTS, &[&shard]).await?;
-        counts_in(rows.first())
+        copies::shard_counts(&*self.background().await?, shard).await
+    }
+
+    async fn track_changes(&self, shard: ShardId, fence: u64) -> PortResult<()> {
+        copies::track(&*self.background().await?, shard, fence).await
+    }
+
+    async fn stop_tracking(&self, shard: ShardId, fence: u64) -> PortResult<()> {
+        copies::stop_tracking(&*self.background().await?, shard, fence).await
+    }
+
+    async fn export(&self, shard: ShardId, after: Option<&str>) -> PortResult<ShardPart> {
+        copies::export(&*self.background().await?, shard, after).await
+    }
+
+    async fn changes(&self, shard: ShardId) -> PortResult<ChangedItems> {
+        copies::changes(&*self.background().await?, shard).await
+    }
+
+    async fn forget_changes(&self, changes: &ChangedItems) -> PortResult<()> {
+        copies::forget_changes(&*self.background().await?, changes).await
+    }
+
+    async fn begin_import(&self, shard: ShardId, fence: u64, epoch: Epoch) -> PortResult<()> {
+        copies::begin_import(&*self.background().await?, shard, fence, epoch).await
+    }
+
+    async fn import(&self, shard: ShardId, fence: u64, items: &[ShardItem]) -> PortResult<()> {
+        copies::import(&*self.background().await?, shard, fence, items).await
+    }
+
+    async fn adopt(&self, shard: ShardId, fence: u64, counts: &LinkCounts) -> PortResult<()> {
+        copies::adopt(&*self.background().await?, shard, fence, counts).await
+    }
+
+    async fn retire(&self, shard: ShardId, fence: u64, epoch: Epoch) -> PortResult<()> {
+        copies::retire(&*self.background().await?, shard, fence, epoch).await
+    }
+
+    async fn discount(&self, shard: ShardId, fence: u64, counts: &LinkCounts) -> PortResult<()> {
+        copies::discount(&*self.background().await?, shard, fence, counts).await
+    }
+
+    async fn drop_copy(
+        &self,
+        shard: ShardId,
+        fence: u64,
+        after: Option<&str>,
+    ) -> PortResult<Option<Box<str>>> {
+        copies::drop_copy(&*self.background().await?, shard, fence, after).await
     }
 }

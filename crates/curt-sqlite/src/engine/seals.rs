@@ -16,16 +16,26 @@ impl Seals {
         map: &ShardMap,
         id: &LinkId,
     ) -> rusqlite::Result<bool> {
-        let seals = match &mut self.0 {
+        let seals = self.known(connection)?;
+        Ok(seals.is_empty() || is_open(seals, map, ShardId::of(id)))
+    }
+
+    /// Whether a write to something of this shard that was routed by `map` came to its owner.
+    pub(crate) fn admit_shard(
+        &mut self,
+        connection: &Connection,
+        map: &ShardMap,
+        shard: ShardId,
+    ) -> rusqlite::Result<bool> {
+        Ok(is_open(self.known(connection)?, map, shard))
+    }
+
+    fn known(&mut self, connection: &Connection) -> rusqlite::Result<&BTreeMap<u16, u64>> {
+        let seals = match self.0.take() {
             Some(seals) => seals,
-            None => self.0.insert(read(connection)?),
+            None => read(connection)?,
         };
-        if seals.is_empty() {
-            return Ok(true);
-        }
-        let shard = ShardId::of(id);
-        let lowest = seals.get(&shard.number());
-        Ok(lowest.is_none_or(|lowest| map.epoch(shard).0 >= *lowest))
+        Ok(self.0.insert(seals))
     }
 
     pub(crate) fn put(
@@ -43,6 +53,11 @@ impl Seals {
             .execute((shard.number(), epoch.0.cast_signed()))
             .map(drop)
     }
+}
+
+fn is_open(seals: &BTreeMap<u16, u64>, map: &ShardMap, shard: ShardId) -> bool {
+    let lowest = seals.get(&shard.number());
+    lowest.is_none_or(|lowest| map.epoch(shard).0 >= *lowest)
 }
 
 fn read(connection: &Connection) -> rusqlite::Result<BTreeMap<u16, u64>> {

@@ -6,7 +6,7 @@ use curt_core::ports::{
     BeginReply, CreatedAtOnce, CreationOutcome, CreationPlan, Idempotency, IdempotencyRecord,
     IdempotentRequest, RequestToken,
 };
-use curt_core::{Link, PortResult, UnixMillis};
+use curt_core::{Link, OwnerId, PortResult, ShardId, UnixMillis};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -22,16 +22,15 @@ impl Idempotency for SqliteLinks {
         plan: &CreationPlan,
     ) -> PortResult<BeginReply> {
         let (request, plan) = (request.clone(), plan.clone());
-        self.db
-            .writer
-            .write("begin a request", 1, move |work| {
-                let reply = reply(work.connection, &request, &plan)?;
-                if reply == BeginReply::New {
-                    store_plan(work.connection, &request, &plan, None)?;
-                }
-                Ok(reply)
-            })
-            .await
+        let shard = shard_of(&request);
+        self.write_owned_shard("begin a request", shard, move |work| {
+            let reply = reply(work.connection, &request, &plan)?;
+            if reply == BeginReply::New {
+                store_plan(work.connection, &request, &plan, None)?;
+            }
+            Ok(reply)
+        })
+        .await
     }
 
     fn can_create_at_once(&self) -> bool {
@@ -73,7 +72,8 @@ impl Idempotency for SqliteLinks {
     ) -> PortResult<CreationPlan> {
         const OP: &str = "replace a plan";
         let (request, plan) = (request.clone(), plan.clone());
-        let stored = self.db.writer.write(OP, 1, move |work| {
+        let shard = shard_of(&request);
+        let stored = self.write_owned_shard(OP, shard, move |work| {
             work.connection
                 .prepare_cached(
                     "UPDATE idempotency SET plan = ?4, version = ?5 \
@@ -100,45 +100,41 @@ impl Idempotency for SqliteLinks {
         token: RequestToken,
         outcome: CreationOutcome,
     ) -> PortResult<CreationOutcome> {
-        let request = request.clone();
-        self.db
-            .writer
-            .write("finish a request", 1, move |work| {
-                work.connection
-                    .prepare_cached(
-                        "UPDATE idempotency SET outcome = ?4 \
+        let (request, shard) = (request.clone(), shard_of(request));
+        self.write_owned_shard("finish a request", shard, move |work| {
+            work.connection
+                .prepare_cached(
+                    "UPDATE idempotency SET outcome = ?4 \
                          WHERE owner = ?1 AND key = ?2 AND token = ?3 AND outcome IS NULL",
-                    )?
-                    .execute((
-                        request.owner.0.cast_signed(),
-                        &*request.key,
-                        token.0,
-                        outcome.ids_to_text(),
-                    ))?;
-                let record = find(work.connection, &request)?;
-                let record = record.filter(|record| record.plan.token == token);
-                Ok(record
-                    .and_then(|record| record.outcome)
-                    .unwrap_or_else(|| outcome.clone()))
-            })
-            .await
+                )?
+                .execute((
+                    request.owner.0.cast_signed(),
+                    &*request.key,
+                    token.0,
+                    outcome.ids_to_text(),
+                ))?;
+            let record = find(work.connection, &request)?;
+            let record = record.filter(|record| record.plan.token == token);
+            Ok(record
+                .and_then(|record| record.outcome)
+                .unwrap_or_else(|| outcome.clone()))
+        })
+        .await
     }
 
     async fn cancel(&self, request: &IdempotentRequest, token: RequestToken) -> PortResult<bool> {
-        let request = request.clone();
-        self.db
-            .writer
-            .write("cancel a request", 1, move |work| {
-                let removed = work
-                    .connection
-                    .prepare_cached(
-                        "DELETE FROM idempotency \
+        let (request, shard) = (request.clone(), shard_of(request));
+        self.write_owned_shard("cancel a request", shard, move |work| {
+            let removed = work
+                .connection
+                .prepare_cached(
+                    "DELETE FROM idempotency \
                          WHERE owner = ?1 AND key = ?2 AND token = ?3 AND outcome IS NULL",
-                    )?
-                    .execute((request.owner.0.cast_signed(), &*request.key, token.0))?;
-                Ok(removed > 0)
-            })
-            .await
+                )?
+                .execute((request.owner.0.cast_signed(), &*request.key, token.0))?;
+            Ok(removed > 0)
+        })
+        .await
     }
 
     async fn forget_before(&self, before: UnixMillis, limit: usize) -> PortResult<usize> {
@@ -154,6 +150,27 @@ impl Idempotency for SqliteLinks {
             })
             .await
     }
+}
+
+/// Puts a record as another node had it in the place of what is there.
+pub(super) fn import(
+    connection: &Connection,
+    owner: OwnerId,
+    key: &str,
+    record: Option<&IdempotencyRecord>,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM idempotency WHERE owner = ?1 AND key = ?2")?
+        .execute((owner.0.cast_signed(), key))?;
+    let Some(record) = record else {
+        return Ok(());
+    };
+    let request = IdempotentRequest {
+        owner,
+        key: key.into(),
+        fingerprint: record.fingerprint,
+    };
+    store_plan(connection, &request, &record.plan, record.outcome.as_ref())
 }
 
 /// What a request with this plan is replied. `New`: the plan is to be stored.
@@ -192,7 +209,7 @@ fn store_plan(
         .map(drop)
 }
 
-fn find(
+pub(super) fn find(
     connection: &Connection,
     request: &IdempotentRequest,
 ) -> rusqlite::Result<Option<IdempotencyRecord>> {
@@ -225,4 +242,8 @@ fn find(
             })
         })
         .optional()
+}
+
+fn shard_of(request: &IdempotentRequest) -> ShardId {
+    ShardId::of_request(request.owner, &request.key)
 }

@@ -5,6 +5,7 @@
 
 mod change;
 mod claim;
+mod copies;
 mod generations;
 mod idempotency;
 mod list;
@@ -18,11 +19,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListPage,
-    ListQuery, RequestToken, SeededLinks, SpendReply,
+    ChangeReply, Inserted, LinkChange, LinkCounts, LinkIndex, LinkStore, LinkTotals, ListOrder,
+    ListPage, ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
-    ErrorKind, Link, LinkId, OwnerId, PortError, PortResult, Revision, ShardMap, UnixMillis,
+    ErrorKind, Link, LinkId, OwnerId, PortError, PortResult, Revision, ShardId, ShardMap,
+    UnixMillis,
 };
 
 use super::Sqlite;
@@ -71,6 +73,42 @@ impl SqliteLinks {
     }
 }
 
+impl SqliteLinks {
+    /// Runs `write` unless another node owns the shard.
+    async fn write_owned_shard<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        shard: ShardId,
+        mut write: impl FnMut(&mut Work<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> PortResult<T> {
+        let map = Arc::clone(&self.map);
+        let done = self.db.writer.write(op, 1, move |work| {
+            match work.seals.admit_shard(work.connection, &map, shard)? {
+                true => write(work).map(Some),
+                false => Ok(None),
+            }
+        });
+        let done = done.await?;
+        done.ok_or_else(|| PortError::stale_epoch(BACKEND, op))
+    }
+
+    /// Runs a read of what belongs to `id`, unless another node owns it and may have changed it.
+    fn read_owned<T>(
+        &self,
+        op: &'static str,
+        id: &LinkId,
+        read: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> PortResult<T> {
+        let read = self.db.readers.look_up(op, |connection| {
+            match copies::is_retired(connection, &self.map, ShardId::of(id))? {
+                true => Ok(None),
+                false => read(connection).map(Some),
+            }
+        })?;
+        read.ok_or_else(|| PortError::stale_epoch(BACKEND, op))
+    }
+}
+
 #[async_trait]
 impl LinkStore for SqliteLinks {
     async fn insert_if_absent(
@@ -87,7 +125,7 @@ impl LinkStore for SqliteLinks {
     }
 
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
-        self.db.readers.look_up("read a link", |connection| {
+        self.read_owned("read a link", id, |connection| {
             Ok(record::find(connection, id)?.map(|stored| stored.link))
         })
     }
@@ -135,7 +173,7 @@ impl LinkStore for SqliteLinks {
     }
 
     async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
-        self.db.readers.look_up("count spent clicks", |connection| {
+        self.read_owned("count spent clicks", id, |connection| {
             spend::spent(connection, id)
         })
     }
@@ -164,13 +202,28 @@ impl LinkIndex for SqliteLinks {
         const OP: &str = "list links";
         let position = page::Position::of_query(query)
             .map_err(|()| invalid(OP, "the cursor is not one of this list"))?;
-        let query = query.clone();
-        self.db
-            .readers
-            .scan(OP, move |connection| {
-                list::list(connection, &query, position)
-            })
-            .await
+        let (query, map) = (query.clone(), Arc::clone(&self.map));
+        let listed = self.db.readers.scan(OP, move |connection| {
+            match copies::is_any_retired(connection, &map)? {
+                true => Ok(None),
+                false => list::list(connection, &query, position).map(Some),
+            }
+        });
+        let listed = listed.await?;
+        listed.ok_or_else(|| PortError::stale_epoch(BACKEND, OP))
+    }
+
+    async fn cursor_behind(&self, link: &Link, order: ListOrder) -> PortResult<Option<Box<str>>> {
+        let after = match order {
+            ListOrder::KeyRising | ListOrder::KeyFalling => Some(link.id.to_string()),
+            ListOrder::NewestFirst | ListOrder::OldestFirst => {
+                let row = self.db.readers.look_up("find a link", |connection| {
+                    record::find(connection, &link.id)
+                })?;
+                row.map(|stored| stored.row_id.to_string())
+            }
+        };
+        Ok(after.map(|after| page::cursor(order, &after)))
     }
 
     async fn ended(&self, before: UnixMillis, limit: usize) -> PortResult<Vec<(LinkId, Revision)>> {

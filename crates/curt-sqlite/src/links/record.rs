@@ -1,7 +1,7 @@
 //! A link as a row of the table `links`.
 
 use curt_core::account::ApiKeyNumber;
-use curt_core::ports::{Inserted, LinkChange, RequestToken};
+use curt_core::ports::{Inserted, LinkChange, RequestToken, StoredRow};
 use curt_core::{
     DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, RedirectStatus, Revision, Target,
     UnixMillis, Visibility,
@@ -9,7 +9,7 @@ use curt_core::{
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
 
-use super::{generations, totals};
+use super::{generations, spend, totals};
 use crate::decode;
 use crate::engine::writer::Work;
 use crate::tags::{join_tags, split_tags};
@@ -124,6 +124,36 @@ pub(super) fn replace(
         add_tags(connection, before.row_id, &link.tags)?;
     }
     Ok(())
+}
+
+/// Adds a row as another node had it. No row may be under its id.
+pub(super) fn import(connection: &Connection, stored: &StoredRow) -> rusqlite::Result<()> {
+    let link = &stored.link;
+    let mut statement = connection.prepare_cached(INSERT)?;
+    bind(&mut statement, link, stored.was_permanent)?;
+    statement.raw_bind_parameter(22, stored.token.map(|token| token.0))?;
+    statement.raw_execute()?;
+    let row_id = connection.last_insert_rowid();
+    add_tags(connection, row_id, &link.tags)?;
+    if stored.clicks_spent > 0 {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO link_clicks (link, spent) VALUES (?1, ?2)")?
+            .execute((row_id, stored.clicks_spent.cast_signed()))?;
+    }
+    Ok(())
+}
+
+/// Removes a row in any state, with what is kept beside it.
+pub(super) fn remove(connection: &Connection, id: &LinkId) -> rusqlite::Result<()> {
+    let Some(stored) = find(connection, id)? else {
+        return Ok(());
+    };
+    remove_tags(connection, stored.row_id, &stored.link.tags)?;
+    spend::forget(connection, stored.row_id)?;
+    connection
+        .prepare_cached("DELETE FROM links WHERE id = ?1")?
+        .execute([stored.row_id])
+        .map(drop)
 }
 
 /// Makes the seeded row `row_id` the row of `link`, which carries its key.

@@ -51,6 +51,21 @@ pub(super) fn add_in_state(
     }
 }
 
+/// Shards that moved took their part of the totals along.
+pub(super) fn add_counts(counters: &mut CounterChanges, counts: &LinkCounts, sign: i64) {
+    for (origin, count) in &counts.created {
+        counters.add(created(*origin), count.cast_signed() * sign);
+    }
+    for (name, count) in [
+        (LIVE, counts.live),
+        (DELETED, counts.deleted),
+        (DELETED_FROM_LEDGER, counts.deleted_from_ledger),
+        (SEEDED, counts.seeded),
+    ] {
+        counters.add(name, count.cast_signed() * sign);
+    }
+}
+
 pub(super) fn read(connection: &Connection) -> rusqlite::Result<LinkCounts> {
     let counters = Counters::read(connection)?;
     Ok(LinkCounts {

@@ -41,6 +41,12 @@ curt_testkit::link_shard_tests!({
     (folder, node)
 });
 
+curt_testkit::shard_map_tests!({
+    let folder = new_folder();
+    let maps = open(folder.path()).shard_maps();
+    (folder, maps)
+});
+
 #[tokio::test(flavor = "multi_thread")]
 async fn links_survive_reopening_l1() {
     let folder = new_folder();

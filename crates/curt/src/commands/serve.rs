@@ -30,7 +30,7 @@ use crate::telemetry::AccessLogWriter;
 use crate::wiring::{Engines, KeyStores, PortErrors, Stores};
 use crate::{
     account_tasks, allow_huge_pages, collectors, first_start, health, lost_database, open_files,
-    preflight, private_files, service_manager, telemetry,
+    preflight, private_files, service_manager, shard_tasks, telemetry,
 };
 
 /// Serve links; every role by default, in one process
@@ -210,7 +210,8 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     let errors = PortErrors::register(&mut registry);
     collectors::register_process(&mut registry, &config.store);
     lost_database::refuse(config)?;
-    let stores = Stores::open(config, &roles.description(), errors.clone())?;
+    let mut stores = Stores::open(config, &roles.description(), errors.clone())?;
+    shard_tasks::open_map(config, &mut stores).await?;
     let supervisor = Supervisor::default();
     let supply = open_supply(config, roles, &stores, &mut registry).await?;
     let parts = (supply.clone(), supervisor.clone());
@@ -260,6 +261,9 @@ async fn start_front(
         start_purge(config, &supervisor, ports, links, link_metrics);
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
+    if let Some(router) = &stores.main.router {
+        shard_tasks::start(router, &supervisor, &ready, &mut registry);
+    }
     let (access_log, writer) = telemetry::open_access_log(&config.log, &mut registry)?.unzip();
     let app = Arc::new(App {
         access_log,

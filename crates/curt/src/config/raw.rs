@@ -62,6 +62,7 @@ pub(crate) struct Server {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Store {
     pub(crate) links: Vec<String>,
+    pub(crate) shard_map: String,
     pub(crate) accounts: String,
     pub(crate) clicks: String,
     pub(crate) stream: String,
@@ -231,6 +232,9 @@ pub(crate) struct Links {
     pub(crate) blocklist: String,
     pub(crate) blocklist_reload: String,
     pub(crate) private_denied: u64,
+    pub(crate) placement: String,
+    pub(crate) virtual_nodes: u64,
+    pub(crate) move_rate: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]

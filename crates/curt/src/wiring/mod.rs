@@ -10,10 +10,11 @@ mod tuning;
 use std::sync::Arc;
 
 use curt_accounts::AccountServices;
-use curt_core::ports::{Accounts, ClickDatabase, Cursor, KeyFile, Quotas};
-use curt_core::{Clock, ClockGuard, ErrorKind, PortResult, SystemClock, UnixMillis};
+use curt_core::ports::{Accounts, ClickDatabase, Cursor, KeyFile, Quotas, ShardMaps};
+use curt_core::{Clock, ClockGuard, ErrorKind, NodeIndex, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
 use curt_links::PurgePorts;
+use curt_shards::{MoverSettings, ShardMover, ShardNode};
 use curt_sqlite::Access;
 use jiff::Timestamp;
 
@@ -111,6 +112,47 @@ impl KeyStores {
     }
 }
 
+/// The nodes of the links database and their map, for commands that move shards.
+pub(crate) struct ShardStores {
+    pub(crate) nodes: Vec<ShardNode>,
+    pub(crate) maps: Arc<dyn ShardMaps>,
+    pub(crate) engines: Engines,
+    addresses: Vec<EngineAddress>,
+    clock: Arc<dyn Clock>,
+}
+
+impl ShardStores {
+    /// Files belong to one process: they are opened as their server would, which a running one refuses.
+    pub(crate) fn open(config: &Config, who: &str, access: Access) -> anyhow::Result<Self> {
+        let store = &config.store;
+        if store.links.kind() == EngineKind::Memory {
+            anyhow::bail!("store.links is memory: nothing in it outlives the server");
+        }
+        // A file that is new, or lost and made anew, has another identity, and gets nothing.
+        let mut opening = Opening::new(config, who, access)?;
+        Ok(Self {
+            nodes: named(Part::Links, opening.engines.shard_nodes(&store.links_nodes))?,
+            maps: named(Part::ShardMap, opening.engines.shard_maps(&store.shard_map))?,
+            engines: opening.engines,
+            addresses: store.links_nodes.clone(),
+            clock: opening.clock,
+        })
+    }
+
+    /// The address of a node. `None`: store.links does not name it.
+    pub(crate) fn name(&self, node: NodeIndex) -> Option<String> {
+        let address = self.addresses.get(usize::try_from(node.0).ok()?);
+        address.map(ToString::to_string)
+    }
+
+    pub(crate) fn mover(&self, settings: MoverSettings) -> ShardMover {
+        let copied = self.nodes.iter();
+        let nodes = copied.map(|node| ShardNode::new(node.name.clone(), Arc::clone(&node.shards)));
+        let clock = Arc::clone(&self.clock);
+        ShardMover::new(nodes.collect(), Arc::clone(&self.maps), clock, settings)
+    }
+}
+
 /// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would, and returns
 /// these engines. Nothing is reached, and nothing is made on this machine.
 pub(crate) fn check_addresses(config: &Config) -> anyhow::Result<Engines> {
@@ -164,8 +206,16 @@ impl<'a> Opening<'a> {
     }
 
     fn links(&mut self) -> anyhow::Result<LinksDatabase> {
-        let address = &self.config.store.links;
-        named(Part::Links, self.engines.links(address))
+        let store = &self.config.store;
+        let opened = match store.is_sharded() {
+            true => {
+                let nodes = (&store.links_nodes, &store.shard_map);
+                self.engines
+                    .sharded_links(nodes.0, nodes.1, store.placement)
+            }
+            false => self.engines.links(&store.links),
+        };
+        named(Part::Links, opened)
     }
 
     fn accounts(&mut self) -> anyhow::Result<Arc<dyn Accounts>> {

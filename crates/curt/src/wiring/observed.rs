@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use curt_core::names::metric;
 use curt_core::ports::{
     BeginReply, ChangeReply, CreationOutcome, CreationPlan, Idempotency, IdempotentRequest,
-    Inserted, LinkChange, LinkCounts, LinkIndex, LinkPorts, LinkStore, LinkTotals, ListPage,
-    ListQuery, RequestToken, SeededLinks, SpendReply,
+    Inserted, LinkChange, LinkCounts, LinkIndex, LinkPorts, LinkStore, LinkTotals, ListOrder,
+    ListPage, ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{ErrorKind, Link, LinkId, OwnerId, PortResult, Revision, UnixMillis};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -122,6 +122,7 @@ observe!(LinkStore:
 
 observe!(LinkIndex:
     fn list(query: &ListQuery) -> ListPage = note;
+    fn cursor_behind(link: &Link, order: ListOrder) -> Option<Box<str>> = note;
     fn ended(before: UnixMillis, limit: usize) -> Vec<(LinkId, Revision)> = note;
     fn purge(batch: &[(LinkId, Revision)], before: UnixMillis, now: UnixMillis) -> Vec<LinkChange> = note;
     fn release(before: UnixMillis, limit: usize) -> Vec<LinkChange> = note;

@@ -20,6 +20,7 @@ pub(crate) enum EngineKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     Links,
+    ShardMap,
     Accounts,
     Clicks,
     Stream,
@@ -68,7 +69,7 @@ macro_rules! feature {
     };
 }
 
-use Part::{Accounts, Clicks, Cursor, Files, Keys, Leases, Links, Pool, Quotas, Stream};
+use Part::{Accounts, Clicks, Cursor, Files, Keys, Leases, Links, Pool, Quotas, ShardMap, Stream};
 
 /// In the order of [`EngineKind`], in which error messages propose them.
 const ENGINES: [EngineRow; 10] = [
@@ -78,7 +79,7 @@ const ENGINES: [EngineRow; 10] = [
         form: "sqlite:PATH",
         rest: AddressRest::Path,
         feature: Feature::Always,
-        serves: &[Links, Accounts, Clicks, Keys, Cursor],
+        serves: &[Links, ShardMap, Accounts, Clicks, Keys, Cursor],
     },
     EngineRow {
         kind: EngineKind::Postgres,
@@ -86,7 +87,7 @@ const ENGINES: [EngineRow; 10] = [
         form: "postgres://…",
         rest: AddressRest::Url,
         feature: feature!("postgres"),
-        serves: &[Links, Accounts, Clicks, Keys, Cursor],
+        serves: &[Links, ShardMap, Accounts, Clicks, Keys, Cursor],
     },
     EngineRow {
         kind: EngineKind::Mysql,
@@ -110,7 +111,7 @@ const ENGINES: [EngineRow; 10] = [
         form: "zookeeper://…",
         rest: AddressRest::Url,
         feature: feature!("zookeeper"),
-        serves: &[Leases, Cursor],
+        serves: &[ShardMap, Leases, Cursor],
     },
     EngineRow {
         kind: EngineKind::Files,
@@ -150,7 +151,9 @@ const ENGINES: [EngineRow; 10] = [
         form: "memory:",
         rest: AddressRest::Nothing,
         feature: Feature::Always,
-        serves: &[Links, Accounts, Clicks, Quotas, Keys, Leases, Files, Cursor],
+        serves: &[
+            Links, ShardMap, Accounts, Clicks, Quotas, Keys, Leases, Files, Cursor,
+        ],
     },
 ];
 
@@ -226,8 +229,9 @@ impl EngineKind {
 
 impl Part {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Links,
+        ShardMap,
         Accounts,
         Clicks,
         Stream,
@@ -244,6 +248,7 @@ impl Part {
     pub(crate) fn setting(self) -> &'static str {
         match self {
             Links => "store.links",
+            ShardMap => "store.shard_map",
             Accounts => "store.accounts",
             Clicks => "store.clicks",
             Stream => "store.stream",

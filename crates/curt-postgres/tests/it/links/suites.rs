@@ -24,6 +24,12 @@ curt_testkit::link_shard_tests!({
     (database, node.shards())
 });
 
+curt_testkit::shard_map_tests!({
+    let database = need!(shared()).database("map").unwrap();
+    let node = Postgres::open(&database.url(), &settings()).unwrap();
+    (database, node.shard_maps())
+});
+
 #[tokio::test(flavor = "multi_thread")]
 async fn links_survive_reopening_l1() {
     let database = need!(shared()).database("links").unwrap();

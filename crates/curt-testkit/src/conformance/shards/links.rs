@@ -355,3 +355,19 @@ pub async fn counts_of_shards_add_up_k2(node: Port) -> Result<()> {
         .collect();
     same("K-2: all shards", sum, LinkCounts { created, ..counts })
 }
+
+pub async fn an_identity_is_made_once(node: Port) -> Result<()> {
+    let identities = race(16, |_| {
+        let node = Arc::clone(&node);
+        async move { node.identity().await }
+    });
+    let identities = identities.await?;
+    ensure!(identities[0].len() >= 8, "{:?}", identities[0]);
+    ensure!(
+        !identities[0].contains('\n'),
+        "an identity of several lines"
+    );
+    let is_one = identities.iter().all(|identity| *identity == identities[0]);
+    ensure!(is_one, "several identities: {identities:?}");
+    same("asked again", node.identity().await?, identities[0].clone())
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use curt_core::ports::ShardMaps;
+use curt_core::ports::{MapNote, ShardMaps};
 use curt_core::{NodeIndex, ShardId, ShardMap};
 
 use crate::conformance::{RACERS, race, same};
@@ -86,4 +86,29 @@ pub async fn a_watch_ends_with_the_next_map(maps: Port) -> Result<()> {
         map = next(&map, 7);
     }
     Ok(())
+}
+
+pub async fn a_note_is_put_once_per_version(maps: Port) -> Result<()> {
+    let absent = maps.note("nodes").await?;
+    same("absent", absent.clone(), MapNote::default())?;
+    let note = |n: usize| absent.followed_by(format!("first line {n}\n\u{1f980}\n"));
+    let won = race(RACERS, |n| {
+        let (maps, note) = (Arc::clone(&maps), note(n));
+        async move { Ok(maps.put_note("nodes", &note).await?.then_some(note)) }
+    });
+    let won: Vec<MapNote> = won.await?.into_iter().flatten().collect();
+    same("winners", won.len(), 1)?;
+    let stored = maps.note("nodes").await?;
+    same("the winner's note", &stored, &won[0])?;
+    ensure!(!maps.put_note("nodes", &stored).await?, "called twice");
+    let late = stored.followed_by("x".into()).followed_by("y".into());
+    ensure!(
+        !maps.put_note("nodes", &late).await?,
+        "a version was left out"
+    );
+    let next = stored.followed_by(String::new());
+    ensure!(maps.put_note("nodes", &next).await?, "the next version");
+    same("the next note", maps.note("nodes").await?, next)?;
+    same("another note", maps.note("move").await?, MapNote::default())?;
+    same("the map", maps.load().await?, ShardMap::default())
 }

@@ -39,8 +39,13 @@ impl DataFiles {
     /// key. Then links, then what they refer to: users, keys, positions in key files.
     pub(super) fn of(config: &Config) -> anyhow::Result<Self> {
         let store = &config.store;
-        let ordered = [(Part::Clicks, &store.clicks), (Part::Links, &store.links)]
-            .into_iter()
+        let nodes = store.links_nodes.iter().map(|node| (Part::Links, node));
+        let map = store
+            .is_sharded()
+            .then_some((Part::ShardMap, &store.shard_map));
+        let ordered = std::iter::once((Part::Clicks, &store.clicks))
+            .chain(nodes)
+            .chain(map)
             .chain([(Part::Accounts, &store.accounts)])
             .chain(store.keys.iter().map(|shard| (Part::Keys, shard)))
             .chain(store.cursor.iter().map(|cursor| (Part::Cursor, cursor)));

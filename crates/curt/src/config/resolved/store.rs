@@ -1,17 +1,26 @@
 use std::path::Path;
 
+use curt_core::Placement;
+use curt_core::limits::LOGICAL_SHARDS;
 use curt_core::ports::LedgerForm;
 use curt_keys::Strategy;
 
 use crate::config::ConfigError;
-use crate::config::check::at;
-use crate::config::raw::Raw;
+use crate::config::check::{at, within};
+use crate::config::raw::{self, Raw};
 use crate::wiring::{EngineAddress, EngineKind, EngineTuning, Part};
 
 /// Which engine serves what.
 #[derive(Debug)]
 pub(crate) struct StoreSettings {
+    /// The first node of the links database, and the only one where there is one.
     pub(crate) links: EngineAddress,
+    /// All nodes of it, in the order of the shard map; never empty, and all of one engine.
+    pub(crate) links_nodes: Vec<EngineAddress>,
+    pub(crate) shard_map: EngineAddress,
+    pub(crate) placement: Placement,
+    /// Links that a move of a shard copies in a second at most; 0: no limit.
+    pub(crate) move_rate: u64,
     pub(crate) accounts: EngineAddress,
     pub(crate) clicks: EngineAddress,
     pub(crate) stream: EngineAddress,
@@ -31,19 +40,28 @@ pub(crate) struct StoreSettings {
 impl StoreSettings {
     /// Every address with what it is for.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = (Part, &EngineAddress)> {
-        [
-            (Part::Links, &self.links),
-            (Part::Accounts, &self.accounts),
-            (Part::Clicks, &self.clicks),
-            (Part::Stream, &self.stream),
-            (Part::Quotas, &self.quotas),
-            (Part::Leases, &self.leases),
-            (Part::Files, &self.files),
-        ]
-        .into_iter()
-        .chain(self.keys.iter().map(|shard| (Part::Keys, shard)))
-        .chain(self.pool.iter().map(|shard| (Part::Pool, shard)))
-        .chain(self.cursor.iter().map(|cursor| (Part::Cursor, cursor)))
+        let nodes = self.links_nodes.iter().map(|node| (Part::Links, node));
+        let map = self
+            .is_sharded()
+            .then_some((Part::ShardMap, &self.shard_map));
+        nodes
+            .chain(map)
+            .chain([
+                (Part::Accounts, &self.accounts),
+                (Part::Clicks, &self.clicks),
+                (Part::Stream, &self.stream),
+                (Part::Quotas, &self.quotas),
+                (Part::Leases, &self.leases),
+                (Part::Files, &self.files),
+            ])
+            .chain(self.keys.iter().map(|shard| (Part::Keys, shard)))
+            .chain(self.pool.iter().map(|shard| (Part::Pool, shard)))
+            .chain(self.cursor.iter().map(|cursor| (Part::Cursor, cursor)))
+    }
+
+    /// Whether links are spread over several nodes.
+    pub(crate) fn is_sharded(&self) -> bool {
+        self.links_nodes.len() > 1
     }
 }
 
@@ -62,16 +80,9 @@ pub(super) fn resolve(
     let parse_all = |part, texts: &[String]| -> Result<Vec<_>, ConfigError> {
         texts.iter().map(|text| parse(part, text)).collect()
     };
-    let links = match parse_all(Part::Links, &written.links)?.as_slice() {
-        [links] => links.clone(),
-        shards => {
-            let why = format!(
-                "{} addresses: this version keeps links in one database; shards come later",
-                shards.len()
-            );
-            return at("store.links", Err(why));
-        }
-    };
+    let links_nodes = parse_all(Part::Links, &written.links)?;
+    let links = at("store.links", check_nodes(&links_nodes))?.clone();
+    let shard_map = parse_or(Part::ShardMap, &written.shard_map, &links)?;
     let accounts = parse_or(Part::Accounts, &written.accounts, &links)?;
     let clicks = parse_or(Part::Clicks, &written.clicks, &clicks_beside(&links))?;
     if !written.cache.is_empty() {
@@ -83,7 +94,8 @@ pub(super) fn resolve(
     }
     let cursor = Some(written.cursor.as_str()).filter(|text| !text.is_empty());
     let cursor = cursor.map(|text| parse(Part::Cursor, text)).transpose()?;
-    let others = [&links, &accounts].into_iter().chain(&keys).chain(&cursor);
+    let others = links_nodes.iter().chain([&accounts]);
+    let others = others.chain(&keys).chain(&cursor);
     check_clicks(&clicks, others)?;
     Ok(StoreSettings {
         stream: parse(Part::Stream, &written.stream)?,
@@ -93,12 +105,53 @@ pub(super) fn resolve(
         leases: parse(Part::Leases, &written.leases)?,
         keys_form: keys_form(&written.keys_form, strategy, &keys)?,
         tuning: EngineTuning::resolve(raw)?,
+        placement: placement(&raw.links)?,
+        move_rate: raw.links.move_rate,
         links,
+        links_nodes,
+        shard_map,
         accounts,
         clicks,
         keys,
         cursor,
     })
+}
+
+/// Returns the first node.
+fn check_nodes(nodes: &[EngineAddress]) -> Result<&EngineAddress, String> {
+    let first = nodes.first().ok_or("needs an address")?;
+    if let Some(other) = nodes.iter().find(|node| node.kind() != first.kind()) {
+        return Err(format!(
+            "{first} and {other}: nodes must be of one engine, whose lists can be merged"
+        ));
+    }
+    for (place, node) in nodes.iter().enumerate() {
+        let is_twice = nodes[..place].contains(node);
+        if is_twice && node.kind() != EngineKind::Memory {
+            return Err(format!(
+                "{node} is named twice: each node is a database of its own"
+            ));
+        }
+    }
+    match nodes.len() > usize::from(LOGICAL_SHARDS) {
+        true => Err(format!("{} nodes: {LOGICAL_SHARDS} at most", nodes.len())),
+        false => Ok(first),
+    }
+}
+
+fn placement(written: &raw::Links) -> Result<Placement, ConfigError> {
+    let virtual_nodes = within("links.virtual_nodes", written.virtual_nodes, 1, 10_000)?;
+    match written.placement.as_str() {
+        "modulo" => Ok(Placement::Modulo),
+        "ring" => Ok(Placement::Ring {
+            virtual_nodes: u32::try_from(virtual_nodes).unwrap_or(u32::MAX),
+        }),
+        "range" => Ok(Placement::Range),
+        other => {
+            let why = format!("{other:?}: use modulo, ring or range");
+            at("links.placement", Err(why))
+        }
+    }
 }
 
 /// Name of the clicks database's file where none is chosen.

@@ -23,6 +23,7 @@ use curt_objects::{DiskKeyFile, HdfsKeyFile, S3KeyFile};
 use curt_postgres::{MigrationSet, Postgres};
 #[cfg(feature = "redis")]
 use curt_redis::Redis;
+use curt_shards::ShardRouter;
 use curt_sqlite::{Access, Sqlite, SqliteSettings};
 #[cfg(feature = "zookeeper")]
 use curt_zookeeper::ZooKeeper;
@@ -50,6 +51,8 @@ pub(crate) struct EngineSettings {
 pub(crate) struct LinksDatabase {
     pub(crate) links: LinkPorts,
     pub(crate) cursor: Arc<dyn Cursor>,
+    /// Where links are spread over several nodes.
+    pub(crate) router: Option<Arc<ShardRouter>>,
 }
 
 /// Who works on what, and who is there.

@@ -3,16 +3,18 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use curt_core::PortResult;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, Quotas,
+    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkShards, Quotas,
+    ShardMaps,
 };
+use curt_core::{Placement, PortResult};
 use curt_memory::{
     MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryHeartbeats, MemoryKeyFile,
-    MemoryKeyLedger, MemoryLeases, MemoryLinkStore, MemoryQuotas,
+    MemoryKeyLedger, MemoryLeases, MemoryLinkStore, MemoryQuotas, MemoryShardMaps,
 };
 #[cfg(feature = "postgres")]
 use curt_postgres::Postgres;
+use curt_shards::{ShardNode, ShardRouter};
 use curt_sqlite::{Sqlite, SqliteSettings};
 
 use super::{Coordination, EngineAddress, EngineKind, Engines, LinksDatabase, Opened, Part};
@@ -24,10 +26,12 @@ impl Engines {
             Opened::Memory => Ok(LinksDatabase {
                 links: Arc::new(MemoryLinkStore::new()).into(),
                 cursor: Arc::new(MemoryCursor::new()),
+                router: None,
             }),
             Opened::Sqlite(database) => Ok(LinksDatabase {
                 links: database.links().into(),
                 cursor: database.cursor(),
+                router: None,
             }),
             #[cfg(feature = "postgres")]
             Opened::Postgres(database) => {
@@ -37,8 +41,64 @@ impl Engines {
                 Ok(LinksDatabase {
                     links: database.links().into(),
                     cursor: database.cursor(),
+                    router: None,
                 })
             }
+            _ => Err(unserved(address)),
+        }
+    }
+
+    /// The same ports over several nodes, by the map at `shard_map`.
+    pub(crate) fn sharded_links(
+        &mut self,
+        nodes: &[EngineAddress],
+        shard_map: &EngineAddress,
+        placement: Placement,
+    ) -> PortResult<LinksDatabase> {
+        let opened = self.shard_nodes(nodes)?;
+        let cursor = self.links(&nodes[0])?.cursor;
+        let router = ShardRouter::new(opened, self.shard_maps(shard_map)?, placement);
+        Ok(LinksDatabase {
+            links: Arc::clone(&router).into(),
+            cursor,
+            router: Some(router),
+        })
+    }
+
+    /// Every node by itself, for moves between them.
+    pub(crate) fn shard_nodes(&mut self, nodes: &[EngineAddress]) -> PortResult<Vec<ShardNode>> {
+        let mut opened = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            opened.push(ShardNode::new(node.to_string(), self.links_node(node)?));
+        }
+        Ok(opened)
+    }
+
+    fn links_node(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn LinkShards>> {
+        match self.engine(Part::Links, address)? {
+            Opened::Memory => Ok(Arc::new(MemoryLinkStore::new())),
+            Opened::Sqlite(database) => Ok(database.shards()),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => {
+                self.tables.push((address.clone(), &curt_postgres::LINKS));
+                Ok(database.shards())
+            }
+            _ => Err(unserved(address)),
+        }
+    }
+
+    pub(crate) fn shard_maps(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn ShardMaps>> {
+        match self.engine(Part::ShardMap, address)? {
+            Opened::Memory => Ok(Arc::new(MemoryShardMaps::new())),
+            Opened::Sqlite(database) => Ok(database.shard_maps()),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => {
+                self.tables
+                    .push((address.clone(), &curt_postgres::SHARD_MAP));
+                Ok(database.shard_maps())
+            }
+            #[cfg(feature = "zookeeper")]
+            Opened::ZooKeeper(zookeeper) => Ok(zookeeper.shard_maps()),
             _ => Err(unserved(address)),
         }
     }
@@ -71,6 +131,7 @@ impl Engines {
     pub(crate) fn check(&mut self, part: Part, address: &EngineAddress) -> PortResult<()> {
         match part {
             Part::Links => self.links(address).map(drop),
+            Part::ShardMap => self.shard_maps(address).map(drop),
             Part::Accounts => self.accounts(address).map(drop),
             Part::Clicks => self.clicks(address).map(drop),
             // Opened where clicks are captured and counted; nothing serves a cache yet.

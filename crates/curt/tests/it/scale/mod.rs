@@ -13,5 +13,7 @@ mod pools;
 mod refills;
 mod refused;
 mod returned;
+mod shard_moves;
+mod shards;
 mod status;
 mod ten_times;

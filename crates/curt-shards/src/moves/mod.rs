@@ -1,0 +1,9 @@
+//! Live moves: which shards are to move, and the mover that does it.
+
+mod mover;
+mod plan;
+mod record;
+
+pub use mover::{MoveError, MoveProgress, MoveReport, MoverSettings, ShardMover};
+pub use plan::{PlannedMove, plan_drain, plan_rebalance};
+pub use record::{MovePhase, MoveRecord};

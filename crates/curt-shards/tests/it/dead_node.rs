@@ -1,0 +1,89 @@
+//! One of four nodes is away.
+
+use std::time::{Duration, Instant};
+
+use curt_core::ports::{Idempotency, LinkIndex, LinkStore, LinkTotals, ListQuery, SeededLinks};
+use curt_core::{ErrorKind, LinkId, ShardId, UnixMillis};
+use curt_testkit::engines::postgres::{Server, shared};
+use curt_testkit::need;
+use curt_testkit::sample::{NOW, SampleWrites, id, later, link};
+
+use crate::nodes::{MODULO, in_databases};
+
+/// By modulo, node 3 is the dead one.
+fn is_dead(id: &LinkId) -> bool {
+    ShardId::of(id).number() % 4 == 3
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_node_costs_its_own_links_only() {
+    let server = need!(shared());
+    let mut doomed = need!(Server::start());
+    let databases = [0; 3].map(|_| server.database("shard").unwrap());
+    let mut urls: Vec<String> = databases.iter().map(|database| database.url()).collect();
+    doomed.sql("create database shard").unwrap();
+    urls.push(doomed.url("shard"));
+    let router = in_databases(&urls, MODULO);
+    let ids: Vec<LinkId> = (0..80).map(|n| id(&format!("k{n:02}"))).collect();
+    let links = ids.iter().map(|id| link(id.key.as_str()));
+    router.insert(links.collect()).await.unwrap();
+    let page = ListQuery {
+        limit: 10,
+        ..ListQuery::default()
+    };
+    let first = router.list(&page).await.unwrap();
+    assert_eq!(first.links.len(), 10);
+
+    doomed.kill().unwrap();
+    for id in &ids {
+        let begun = Instant::now();
+        let read = router.get(id).await;
+        match is_dead(id) {
+            true => {
+                let error = read.unwrap_err();
+                assert!(error.is_transient(), "{error:?}");
+                assert!(error.detail.contains("links node 3"), "{error}");
+                assert!(
+                    begun.elapsed() < Duration::from_secs(2),
+                    "{:?}",
+                    begun.elapsed()
+                );
+            }
+            false => assert_eq!(read.unwrap(), Some(link(id.key.as_str()))),
+        }
+    }
+    // Nobody may take a list, or totals, for whole that are not.
+    let second = ListQuery {
+        cursor: first.next,
+        ..page
+    };
+    for failed in [
+        router.list(&second).await.unwrap_err(),
+        router.counts().await.unwrap_err(),
+    ] {
+        assert!(failed.is_transient(), "{failed:?}");
+        assert!(failed.detail.contains("links node 3"), "{failed}");
+    }
+    // Some of these were inserted: their keys are not free.
+    let bulk = (0..20).map(|n| link(&format!("bulk{n}"))).collect();
+    assert_eq!(
+        router.insert(bulk).await.unwrap_err().kind,
+        ErrorKind::Timeout
+    );
+    let alone = (0..).map(|n| format!("alone{n}"));
+    let mut alone = alone.filter(|key| is_dead(&id(key)));
+    let dead = link(&alone.next().unwrap());
+    let refused = router.insert(vec![dead]).await.unwrap_err();
+    assert!(refused.is_transient(), "{refused:?}");
+
+    // What nobody waits for goes on with the others.
+    router.ping().await.unwrap();
+    router.ping_reads().await.unwrap();
+    assert!(router.ended(NOW, 10).await.unwrap().is_empty());
+    assert!(router.release(UnixMillis(0), 10).await.unwrap().is_empty());
+    assert_eq!(router.forget_before(later(0), 10).await.unwrap(), 0);
+    assert!(router.claim(vec![link("x")]).await.unwrap().is_empty());
+    let health = router.check_nodes().await.unwrap();
+    let answers: Vec<bool> = health.iter().map(|node| node.answer.is_ok()).collect();
+    assert_eq!(answers, [true, true, true, false]);
+}

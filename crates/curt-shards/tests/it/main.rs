@@ -1,0 +1,16 @@
+//! The router over real nodes, and moves between them.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, helpers of tests included"
+)]
+
+mod dead_node;
+mod founding;
+mod live_moves;
+mod mortal;
+mod moves;
+mod nodes;
+mod reroute;
+mod suites;
+mod world;
