@@ -264,10 +264,7 @@ impl<'a> Consumer<'a> {
         if let Some(reference) = self.reference.take_changed() {
             self.aggregate.use_reference(reference);
         }
-        let lag = self
-            .pipeline
-            .state
-            .lag(self.pipeline.ports.clock.now());
+        let lag = self.pipeline.state.lag(self.pipeline.ports.clock.now());
         for (place, record) in records.iter().enumerate() {
             if place % RECORDS_PER_YIELD == 0 && lag < YIELD_LAG_MAX {
                 yield_core();
