@@ -298,6 +298,42 @@ impl Rows {
         };
     }
 
+    /// Puts, or removes, everything that is kept under an id, and counts it.
+    pub(super) fn transfer(
+        &mut self,
+        id: &LinkId,
+        stored: Option<&StoredRow>,
+        former_generation: Option<u32>,
+    ) {
+        let counted = |link: &Link| (link.state != LinkState::Seeded).then_some(link.origin as u8);
+        if let Some(origin) = self.get(id).and_then(|row| counted(&row.link)) {
+            *self.created.entry(origin).or_default() -= 1;
+        }
+        match stored {
+            Some(stored) => {
+                if let Some(origin) = counted(&stored.link) {
+                    *self.created.entry(origin).or_default() += 1;
+                }
+                self.put(Row {
+                    link: stored.link.clone(),
+                    was_permanent: stored.was_permanent,
+                    clicks_spent: stored.clicks_spent,
+                    token: stored.token,
+                });
+            }
+            None => self.remove(id),
+        }
+        if let Some(former) = former_generation {
+            self.former_generations.insert(id.clone(), former);
+        }
+    }
+
+    /// Counts released keys as if they had been released here.
+    pub(super) fn transfer_released(&mut self, shard: ShardId, origin: KeyOrigin, count: u64) {
+        let before = self.released.insert((shard, origin), count).unwrap_or(0);
+        *self.created.entry(origin as u8).or_default() += count.saturating_sub(before);
+    }
+
     /// The ids of a shard among the next rows behind `after`, and the last row that was looked at, if there are more.
     pub(super) fn ids_of(
         &self,

@@ -215,7 +215,7 @@ fn scan(
     Ok((ids, last))
 }
 
-fn item_of(connection: &Connection, id: LinkId) -> rusqlite::Result<ShardItem> {
+pub(super) fn item_of(connection: &Connection, id: LinkId) -> rusqlite::Result<ShardItem> {
     let stored = match record::find(connection, &id)? {
         None => None,
         Some(stored) => {
@@ -255,7 +255,10 @@ fn request_names(connection: &Connection, shard: ShardId) -> rusqlite::Result<Ve
     Ok(own)
 }
 
-fn request_of(connection: &Connection, (owner, key): RequestName) -> rusqlite::Result<ShardItem> {
+pub(super) fn request_of(
+    connection: &Connection,
+    (owner, key): RequestName,
+) -> rusqlite::Result<ShardItem> {
     let request = IdempotentRequest {
         owner,
         key: key.clone(),
@@ -281,25 +284,36 @@ fn released_of(connection: &Connection, shard: ShardId) -> rusqlite::Result<Vec<
         .collect()
 }
 
-pub(super) fn changes(connection: &Connection, shard: ShardId) -> rusqlite::Result<ChangedItems> {
+/// Ids of links and names of requests that have changed, of any shard, and the numbers by which that is remembered.
+pub(super) fn changed_names(
+    connection: &Connection,
+    limit: u32,
+) -> rusqlite::Result<(BTreeSet<LinkId>, BTreeSet<(u64, Box<str>)>, Vec<i64>)> {
     let mut statement = connection.prepare_cached(
         "SELECT number, holder, is_link, name FROM shard_changes ORDER BY number LIMIT ?1",
     )?;
-    let mut rows = statement.query([CHANGES_AT_ONCE])?;
-    let mut changed = ChangedItems::default();
-    let (mut ids, mut requests) = (BTreeSet::new(), BTreeSet::new());
+    let mut rows = statement.query([limit])?;
+    let (mut ids, mut requests, mut numbers) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     while let Some(row) = rows.next()? {
-        changed.numbers.push(row.get(0)?);
+        numbers.push(row.get(0)?);
         let name: Box<str> = row.get(3)?;
         if row.get(2)? {
             let key = Key::parse(&name).map_err(|_| decode::unknown(3, Type::Text, &name))?;
             ids.insert(LinkId::new(DomainId(row.get(1)?), key));
         } else {
-            let owner = OwnerId(row.get::<_, i64>(1)?.cast_unsigned());
-            requests.insert((owner.0, name));
+            requests.insert((row.get::<_, i64>(1)?.cast_unsigned(), name));
         }
     }
-    changed.is_end = changed.numbers.len() < CHANGES_AT_ONCE as usize;
+    Ok((ids, requests, numbers))
+}
+
+pub(super) fn changes(connection: &Connection, shard: ShardId) -> rusqlite::Result<ChangedItems> {
+    let (ids, requests, numbers) = changed_names(connection, CHANGES_AT_ONCE)?;
+    let mut changed = ChangedItems {
+        is_end: numbers.len() < CHANGES_AT_ONCE as usize,
+        numbers,
+        ..ChangedItems::default()
+    };
     for id in ids.into_iter().filter(|id| ShardId::of(id) == shard) {
         changed.items.push(item_of(connection, id)?);
     }
