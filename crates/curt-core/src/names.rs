@@ -152,6 +152,8 @@ pub mod event {
     pub const SHARD_MAP_UNREADABLE: &str = "shard_map_unreadable";
     /// The first shard map was made.
     pub const SHARD_MAP_FOUNDED: &str = "shard_map_founded";
+    /// A switch of a shard to another node was ended for a mover that died.
+    pub const SHARD_SWITCH_ENDED: &str = "shard_switch_ended";
     /// Keys were minted into a ledger shard, or rows seeded.
     pub const KEYS_MINTED: &str = "keys_minted";
     /// More keys were found than were made, in several looks (K-2).

@@ -1,7 +1,7 @@
 //! Where the next page of a list over many nodes begins, as text that clients carry.
 //!
-//! `shards-ORDER:COMMON POSITION… CHECKSUM`: the position that most nodes go on from, then those of the others by their index.
-//! Positions are the nodes' own cursors, each written as its length, a dot and its text.
+//! `shards-ORDER:COMMON POSITION… CHECKSUM`: the position that most nodes go on from, then those of the others by their
+//! index. Positions are the nodes' own cursors, each written as its length, a dot and its text.
 
 use std::collections::BTreeMap;
 

@@ -47,8 +47,8 @@ pub async fn known_nodes(maps: &dyn ShardMaps) -> PortResult<Vec<(NodeIndex, Box
     Ok((0..).map(NodeIndex).zip(list.identities).collect())
 }
 
-/// Makes the databases behind the known nodes nodes, too, and returns them. They must be empty, and have no shards before some
-/// move there.
+/// Makes the databases behind the known nodes nodes, too, and returns them. They must be empty, and have no shards
+/// before some move there.
 pub async fn add_nodes(
     nodes: &[ShardNode],
     maps: &dyn ShardMaps,

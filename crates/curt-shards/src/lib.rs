@@ -10,7 +10,7 @@
 //! | `router.rs` | the map of now, how it is followed, and the retry of what it routed wrongly |
 //! | `node.rs`, `founding.rs` | nodes, the first map, and the check that each is the database that the map means |
 //! | `store.rs`, `index.rs`, `requests.rs`, `totals.rs`, `seeded.rs` | the ports |
-//! | `moves/` | which shards move, and the mover |
+//! | `moves/`, `abandoned.rs` | which shards move, the mover, and the end of a switch whose mover died |
 //! | `merge.rs`, `cursor.rs` | lists over all nodes, and where their next pages begin |
 
 #![forbid(unsafe_code)]
@@ -18,6 +18,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 #![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
+mod abandoned;
 mod cursor;
 mod founding;
 mod index;

@@ -1,8 +1,9 @@
 //! One page of a list over all nodes: a merge of the nodes' own pages, in the list's order.
 //!
-//! Each node is asked for a part of the page, all at once, and again when its part is used up. When a node has read as many
-//! rows as one page may without finding a link, the merged page ends there, short: so no page costs more than a few reads of
-//! each node. Rows of shards that another node owns (copies of a move under way, or what it left) are passed over.
+//! Each node is asked for a part of the page, all at once, and again when its part is used up. When a node has read as
+//! many rows as one page may without finding a link, the merged page ends there, short: so no page costs more than a
+//! few reads of each node. Rows of shards that another node owns (copies of a move under way, or what it left) are
+//! passed over.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::BACKEND;
+use crate::abandoned::SeenSwitch;
 use crate::founding::load_or_found;
 use crate::node::{self, NodeList, ShardNode, at_node};
 
@@ -38,6 +39,8 @@ pub struct ShardRouter {
     first_load: Mutex<Option<(Instant, PortError)>>,
     /// When the last load of the map began that [`reroute`](Self::reroute) asked for.
     last_load: Mutex<Option<Instant>>,
+    /// The switch that was seen last, see [`end_abandoned_switch`](Self::end_abandoned_switch).
+    pub(crate) switch: std::sync::Mutex<Option<SeenSwitch>>,
     /// Counts claims, so that they begin at one node after the other.
     pub(crate) claims: AtomicUsize,
 }
@@ -99,6 +102,7 @@ impl ShardRouter {
             newest: RwLock::default(),
             first_load: Mutex::default(),
             last_load: Mutex::default(),
+            switch: std::sync::Mutex::default(),
             claims: AtomicUsize::default(),
         })
     }

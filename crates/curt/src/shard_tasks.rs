@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use curt_core::names::{event, metric};
-use curt_core::{ErrorKind, PortError, PortResult};
+use curt_core::{Clock, ErrorKind, PortError, PortResult};
 use curt_http::{Impact, Readiness};
 use curt_shards::{NodeHealth, ShardRouter, require_unsharded};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -13,7 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::config::{Config, ConfigError};
 use crate::health::{note_fail, note_pass};
@@ -24,6 +24,8 @@ use crate::wiring::{EngineKind, Stores};
 const OPEN_MAX: Duration = Duration::from_secs(2);
 /// A look at a node is a write.
 const NODES_EVERY: Duration = Duration::from_secs(5);
+/// How often a switch is looked for whose mover died.
+const SWITCHES_EVERY: Duration = Duration::from_millis(250);
 const LINKS_NODES: &str = "links_nodes";
 
 /// Refuses nodes that do not fit the shard map. Where that cannot be reached, the first call that can reach it finds out.
@@ -103,6 +105,7 @@ impl NodeMetrics {
 /// Starts to follow the map and to watch the nodes.
 pub(crate) fn start(
     router: &Arc<ShardRouter>,
+    clock: Arc<dyn Clock>,
     supervisor: &Supervisor,
     ready: &Arc<Readiness>,
     registry: &mut Registry,
@@ -111,9 +114,30 @@ pub(crate) fn start(
     supervisor.start("shard-map", |stop| async move {
         follower.follow_map(stop).await;
     });
+    let ender = Arc::clone(router);
+    supervisor.start("shard-switches", |stop| end_switches(ender, clock, stop));
     let (router, ready) = (Arc::clone(router), Arc::clone(ready));
     let metrics = NodeMetrics::register(registry);
     supervisor.start("links-nodes", |stop| watch(router, ready, metrics, stop));
+}
+
+/// Ends switches whose movers died: writes to one shard wait for each.
+async fn end_switches(router: Arc<ShardRouter>, clock: Arc<dyn Clock>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(SWITCHES_EVERY) => {}
+        }
+        match router.end_abandoned_switch(&clock, &stop).await {
+            Ok(false) => {}
+            Ok(true) => warn!(
+                event = event::SHARD_SWITCH_ENDED,
+                "switch of dead mover ended"
+            ),
+            // The map cannot be read, which its follower tells.
+            Err(error) => debug!(%error, "abandoned switches not looked for"),
+        }
+    }
 }
 
 /// A node that is away costs its own links: the process goes on, degraded.

@@ -101,8 +101,8 @@ impl ShardMap {
         next
     }
 
-    /// The next map, in which the node that owns `shard` keeps it, at `epoch` or later: so that it takes writes again after it
-    /// was sealed for a move that did not come to be.
+    /// The next map, in which the node that owns `shard` keeps it, at `epoch` or later: so that it takes writes again
+    /// after it was sealed for a move that did not come to be.
     #[must_use]
     pub fn renewed(&self, shard: ShardId, epoch: Epoch) -> Self {
         let mut next = self.clone();

@@ -20,7 +20,7 @@ use crate::placement::{Epoch, ShardId, ShardMap};
 /// | the owner | the next owner |
 /// |---|---|
 /// | [`track_changes`](Self::track_changes) | [`begin_import`](Self::begin_import) |
-/// | [`export`](Self::export), then [`changes`](Self::changes) and [`forget_changes`](Self::forget_changes) | [`import`](Self::import) |
+/// | [`export`](Self::export), [`changes`](Self::changes), `forget_changes` | [`import`](Self::import) |
 /// | [`seal`](Self::seal), `changes` to the end | `import` |
 /// | *the map names the next owner* | |
 /// | [`retire`](Self::retire), [`shard_counts`](Self::shard_counts) | [`adopt`](Self::adopt) |
@@ -78,8 +78,8 @@ pub trait LinkShards: Send + Sync {
     async fn forget_changes(&self, changes: &ChangedItems) -> PortResult<()>;
 
     /// Begins a copy of `shard`, or goes on with one, for the mover with this fence: it is read, written and counted by
-    /// nobody, and writes to it are refused that carry an older epoch than `epoch`, at which it is to be owned. Called twice:
-    /// no change. After a greater fence, or for a shard that is owned by that epoch: `StaleEpoch`.
+    /// nobody, and writes to it are refused that carry an older epoch than `epoch`, at which it is to be owned. Called
+    /// twice: no change. After a greater fence, or for a shard that is owned by that epoch: `StaleEpoch`.
     async fn begin_import(&self, shard: ShardId, fence: u64, epoch: Epoch) -> PortResult<()>;
 
     /// Puts items into the copy of `shard`, each in place of what it has under the same name. Called twice: no change.
@@ -90,16 +90,17 @@ pub trait LinkShards: Send + Sync {
     /// After a greater fence: `StaleEpoch`.
     async fn adopt(&self, shard: ShardId, fence: u64, counts: &LinkCounts) -> PortResult<()>;
 
-    /// Gives up a shard that another node owns since `epoch`: from now on it is not read through older maps. Called twice: no
-    /// change. After a greater fence, or while it is being copied to here: `StaleEpoch`.
+    /// Gives up a shard that another node owns since `epoch`: from now on it is not read through older maps. Called
+    /// twice: no change. After a greater fence, or while it is being copied to here: `StaleEpoch`.
     async fn retire(&self, shard: ShardId, fence: u64, epoch: Epoch) -> PortResult<()>;
 
-    /// Counts `counts` less than before, because the shard was retired and is counted by its owner. Called twice: no change.
-    /// After a greater fence: `StaleEpoch`.
+    /// Counts `counts` less than before, because the shard was retired and is counted by its owner. Called twice: no
+    /// change. After a greater fence: `StaleEpoch`.
     async fn discount(&self, shard: ShardId, fence: u64, counts: &LinkCounts) -> PortResult<()>;
 
-    /// Removes a bounded part of a copy that was discounted or not adopted, behind the position `after`, and returns where to
-    /// go on. `None`: nothing is left. A shard that is owned is left alone, and so is one after a greater fence: `StaleEpoch`.
+    /// Removes a bounded part of a copy that was discounted or not adopted, behind the position `after`, and returns
+    /// where to go on. `None`: nothing is left. A shard that is owned is left alone, and so is one after a greater
+    /// fence: `StaleEpoch`.
     async fn drop_copy(
         &self,
         shard: ShardId,

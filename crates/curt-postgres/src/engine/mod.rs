@@ -7,6 +7,7 @@
 mod hosts;
 mod lane;
 mod route;
+mod script;
 mod standby;
 
 use std::future::Future;
@@ -266,22 +267,6 @@ impl Engine {
         let work = run_all(&session, steps);
         let done = self.within(op, effect, (lane, deadline), work).await;
         self.finish(op, effect, session, done)
-    }
-
-    /// Runs a script of several statements, with a transaction of its own in it.
-    pub(super) async fn batch(&self, op: &'static str, script: &str) -> PortResult<()> {
-        let deadline = self.background.deadline();
-        let session = self.session(op, &self.background, deadline).await?;
-        let until = (&*self.background, deadline);
-        let work = session.batch_execute(script);
-        let done = self.within(op, Effect::Unknown, until, work).await;
-        match &done {
-            Ok(Ok(())) => session.release(),
-            // Ends the transaction with the session, whatever state it is in.
-            Ok(Err(_)) => session.close(),
-            Err(_) => drop(session),
-        }
-        done?.map_err(|error| failed(op, &self.address, Effect::Unknown, error))
     }
 
     /// How long adding a window of clicks may take.

@@ -72,8 +72,9 @@ pub(super) const CLAIM: &str = include_str!("sql/claim.sql");
 pub(super) const FORGET_RECORD: &str =
     "DELETE FROM idempotency WHERE owner = $1 AND name = $2 AND created_at < $3";
 
-/// Records a request unless its name is recorded or its shard `$8` takes no more writes at the epoch `$9`, and answers with what is recorded then. To look at a record is to write
-/// it: the commit waits for the standby that an earlier writer, who may have crashed, did not wait for (L-1).
+/// Records a request unless its name is recorded or its shard `$8` takes no more writes at the epoch `$9`, and answers
+/// with what is recorded then. To look at a record is to write it: the commit waits for the standby that an earlier
+/// writer, who may have crashed, did not wait for (L-1).
 pub(super) const BEGIN: &str = "INSERT INTO idempotency AS i (owner, name, fingerprint, token, version, created_at, plan) \
      SELECT $1::bigint, $2::text, $3::bytea, $4::bytea, $5::bigint, $6::bigint, $7::text \
      WHERE NOT EXISTS (SELECT FROM shard_seals WHERE shard = $8 AND epoch > $9) \
@@ -184,8 +185,8 @@ pub(super) const CHANGES: &str =
 
 pub(super) const FORGET_CHANGES: &str = "DELETE FROM shard_changes WHERE number = ANY ($1)";
 
-/// Begins the copy of the shard `$1` by the mover with the fence `$2`, to be owned at the epoch `$3`, and seals it until then.
-/// Answers with nothing if it is refused.
+/// Begins the copy of the shard `$1` by the mover with the fence `$2`, to be owned at the epoch `$3`, and seals it
+/// until then. Answers with nothing if it is refused.
 pub(super) const BEGIN_IMPORT: &str = "WITH begun AS ( \
      INSERT INTO shard_copies AS c (shard, fence, retired, state) VALUES ($1, $2, 0, 1) \
      ON CONFLICT (shard) DO UPDATE SET fence = excluded.fence, state = 1 \
@@ -239,7 +240,8 @@ pub(super) const IMPORT_RELEASED: &str = "INSERT INTO released_keys (shard, orig
      WHERE EXISTS (SELECT FROM shard_copies WHERE shard = $1 AND fence = $2 AND state = 1) \
      ON CONFLICT (shard, origin) DO UPDATE SET count = excluded.count";
 
-/// Leads the shard `$1` from the state `$4` to the state `$5` and adds `$3` to the totals, once. Answers whether it is there.
+/// Leads the shard `$1` from the state `$4` to the state `$5` and adds `$3` to the totals, once. Answers whether it is
+/// there.
 pub(super) const SETTLE: &str = include_str!("sql/settle.sql");
 
 /// Gives up the shard `$1`, which another node owns since the epoch `$3`. Answers whether it is given up.
@@ -275,8 +277,8 @@ pub(super) const DROP_REQUESTS: &str = "DELETE FROM idempotency AS i \
      USING unnest($3::bigint[], $4::text[]) AS own (owner, name) WHERE i.owner = own.owner AND i.name = own.name \
      AND EXISTS (SELECT FROM shard_copies WHERE shard = $1 AND fence = $2 AND state IN (0, 1, 4))";
 
-/// As [`FIND`], with whether the shard `$3` was given up to an owner with a later epoch than `$4`. No row: there is neither a
-/// link nor another owner.
+/// As [`FIND`], with whether the shard `$3` was given up to an owner with a later epoch than `$4`. No row: there is
+/// neither a link nor another owner.
 pub(super) const FIND_ROUTED: &str = "SELECT domain, key, target, owner, state, origin, generation, version, created_at, \
      updated_at, expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, forward_query, \
      title, tags, made_with, retired FROM (SELECT EXISTS (SELECT FROM shard_copies AS s \

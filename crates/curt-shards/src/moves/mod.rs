@@ -3,6 +3,7 @@
 mod mover;
 mod plan;
 mod record;
+mod run;
 
 pub use mover::{MoveError, MoveProgress, MoveReport, MoverSettings, ShardMover};
 pub use plan::{PlannedMove, plan_drain, plan_rebalance};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use curt_core::ports::{ChangeReply, LinkStore, LinkTotals};
-use curt_core::{Link, LinkState};
+use curt_core::{Clock, ErrorKind, Link, LinkState, SystemClock};
 use curt_postgres::Postgres;
 use curt_shards::ShardRouter;
 use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
@@ -29,6 +29,8 @@ struct History {
     failures: Vec<String>,
     slowest_write: Duration,
     reads: usize,
+    /// Writes that waited for a mover that died, until they were refused.
+    refused: usize,
 }
 
 /// Two servers race for the same aliases of the shard, edit and delete links, and follow them, until told to stop.
@@ -63,6 +65,11 @@ async fn run_client(
                     }
                 }
                 Ok(_) => {}
+                // While nobody knew that the mover was dead.
+                Err(error) if error.kind == ErrorKind::Unavailable => {
+                    history.refused += 1;
+                    continue;
+                }
                 Err(error) => history.failures.push(format!("insert {key}: {error}")),
             }
         }
@@ -88,6 +95,7 @@ async fn delete(server: &ShardRouter, key: &str, history: &Mutex<History>) {
     match deleted {
         Ok(ChangeReply::Changed(_)) => history.deleted.push(key.to_owned()),
         Ok(_) => {}
+        Err(error) if error.kind == ErrorKind::Unavailable => history.refused += 1,
         Err(error) => history.failures.push(format!("delete {key}: {error}")),
     }
 }
@@ -104,6 +112,10 @@ async fn move_under_load(world: World, moves: usize, wait: Duration) {
         let followed = followed.clone();
         let follow = async move { server.follow_map(followed).await };
         tasks.push(tokio::spawn(follow));
+    }
+    for server in world.servers.clone() {
+        let followed = followed.clone();
+        tasks.push(tokio::spawn(end_switches(server, followed)));
     }
     for number in 0..4 {
         let client = run_client(world.clone(), number, stop.clone(), history.clone());
@@ -131,10 +143,11 @@ async fn move_under_load(world: World, moves: usize, wait: Duration) {
     }
     let history = std::mem::take(&mut *locked(&history));
     println!(
-        "{moves} moves, {} aliases, {} reads, {} deletions, switch at most {longest:?}, slowest write {:?}",
+        "{moves} moves, {} aliases, {} reads, {} deletions, {} refused, switch at most {longest:?}, slowest write {:?}",
         history.winners.len(),
         history.reads,
         history.deleted.len(),
+        history.refused,
         history.slowest_write
     );
     assert!(
@@ -142,6 +155,15 @@ async fn move_under_load(world: World, moves: usize, wait: Duration) {
         "B17: writes waited for {longest:?}"
     );
     check(&world, &history).await;
+}
+
+/// As every server does it.
+async fn end_switches(server: Arc<ShardRouter>, stop: CancellationToken) {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    while !stop.is_cancelled() {
+        server.end_abandoned_switch(&clock, &stop).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
 }
 
 /// Everything is as the clients were told.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use curt_core::ports::{
     BeginReply, ChangeReply, Idempotency, LinkIndex, LinkStore, LinkTotals, ListQuery,
 };
-use curt_core::{ErrorKind, NodeIndex, Placement, Revision, ShardId};
+use curt_core::{Clock, ErrorKind, NodeIndex, Placement, Revision, ShardId, SystemClock};
 use curt_memory::MemoryLinkStore;
-use curt_shards::{MoveError, add_nodes, known_nodes, plan_rebalance};
+use curt_shards::{MoveError, MovePhase, add_nodes, known_nodes, plan_rebalance};
 use curt_testkit::sample::{NOW, SampleWrites, id, idempotent, link, plan};
 use tokio_util::sync::CancellationToken;
 
@@ -146,6 +146,45 @@ async fn a_mover_that_dies_at_any_call_is_followed_by_another_l1() {
         calls += 1;
     }
     assert!(calls > 20, "a move takes more calls than {calls}");
+}
+
+/// Writes to the shard wait for a mover that died; the servers end its switch.
+#[tokio::test]
+async fn a_server_ends_the_switch_of_a_dead_mover() {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let stop = CancellationToken::new();
+    let mut switches = 0;
+    for calls in 6..20 {
+        let world = World::in_memory().await;
+        let life = Life::new(calls, true);
+        let died = world
+            .move_until_death(&life, Duration::from_millis(20))
+            .await;
+        let Some(record) = world.mover().unfinished().await.unwrap() else {
+            assert!(died.is_some());
+            break;
+        };
+        if record.phase != MovePhase::Switch {
+            let early = world.servers[0].end_abandoned_switch(&clock, &stop).await;
+            assert!(!early.unwrap(), "{record:?}");
+            continue;
+        }
+        switches += 1;
+        let mut is_ended = false;
+        while !is_ended {
+            let [one, other] = &world.servers;
+            is_ended |= one.end_abandoned_switch(&clock, &stop).await.unwrap();
+            is_ended |= other.end_abandoned_switch(&clock, &stop).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(world.mover().unfinished().await.unwrap(), None);
+        let written = world.servers[1].insert(vec![link("a")]).await;
+        assert_eq!(written.unwrap(), [true]);
+    }
+    assert!(
+        switches >= 3,
+        "the mover died in the switch {switches} times"
+    );
 }
 
 /// A mover that was replaced wakes up, and goes on as if nothing had happened.

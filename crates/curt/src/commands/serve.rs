@@ -262,7 +262,8 @@ async fn start_front(
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
     if let Some(router) = &stores.main.router {
-        shard_tasks::start(router, &supervisor, &ready, &mut registry);
+        let clock = stores.clock.clone();
+        shard_tasks::start(router, clock, &supervisor, &ready, &mut registry);
     }
     let (access_log, writer) = telemetry::open_access_log(&config.log, &mut registry)?.unzip();
     let app = Arc::new(App {

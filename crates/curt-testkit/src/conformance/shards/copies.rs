@@ -12,24 +12,24 @@ use curt_core::{Epoch, ErrorKind, Link, LinkId, NodeIndex, Revision, ShardId, Sh
 use crate::conformance::{refused, same};
 use crate::sample::{NOW, SampleWrites, full_link, id, idempotent, later, link, plan};
 
-type Port = Arc<dyn LinkShards>;
+pub(super) type Port = Arc<dyn LinkShards>;
 type Links = Arc<dyn SeededDatabase>;
 
-const STALE: ErrorKind = ErrorKind::StaleEpoch;
-const FENCE: u64 = 7;
+pub(super) const STALE: ErrorKind = ErrorKind::StaleEpoch;
+pub(super) const FENCE: u64 = 7;
 
-fn shard() -> ShardId {
+pub(super) fn shard() -> ShardId {
     ShardId::of(&id("a"))
 }
 
 /// Keys of the shard that moves, without end.
-fn own_keys() -> impl Iterator<Item = String> {
+pub(super) fn own_keys() -> impl Iterator<Item = String> {
     let names = (0..).map(|n| format!("a{n}"));
     names.filter(|name| ShardId::of(&id(name)) == shard())
 }
 
 /// A name of a request of the shard, or of another one.
-fn request_name(is_own: bool) -> String {
+pub(super) fn request_name(is_own: bool) -> String {
     let mut names = (0..).map(|n| format!("request{n}"));
     let owner = idempotent("x", 1).owner;
     let name = names.find(|name| (ShardId::of_request(owner, name) == shard()) == is_own);
@@ -37,7 +37,7 @@ fn request_name(is_own: bool) -> String {
 }
 
 /// The database through a map in which the shard has moved so often.
-fn at_epoch(node: &Port, epoch: u64) -> Links {
+pub(super) fn at_epoch(node: &Port, epoch: u64) -> Links {
     let map = ShardMap::of_one_node();
     let map = (0..epoch).fold(map, |map, _| map.moved(shard(), NodeIndex(1)));
     node.routed_by(Arc::new(map))
@@ -349,88 +349,4 @@ pub async fn a_mover_that_was_replaced_changes_nothing_l4(node: Port) -> Result<
     node.track_changes(shard(), FENCE + 1).await?;
     refused("track", node.track_changes(shard(), FENCE).await, STALE)?;
     refused("stop", node.stop_tracking(shard(), FENCE).await, STALE)
-}
-
-pub async fn a_shard_that_is_copied_takes_no_writes_before_its_epoch_l4(node: Port) -> Result<()> {
-    node.begin_import(shard(), FENCE, Epoch(1)).await?;
-    let early = at_epoch(&node, 0)
-        .insert_if_absent(vec![link("a")], None)
-        .await;
-    refused("an insert", early, STALE)?;
-    same(
-        "at its epoch",
-        at_epoch(&node, 1).insert(vec![link("a")]).await?,
-        vec![true],
-    )
-}
-
-pub async fn a_retired_shard_is_not_read_through_an_old_map(node: Port) -> Result<()> {
-    let (old, new) = (at_epoch(&node, 0), at_epoch(&node, 1));
-    old.insert(vec![link("a"), link("b")]).await?;
-    node.seal(shard(), Epoch(2)).await?;
-    same(
-        "while it is sealed",
-        old.get(&id("a")).await?,
-        Some(link("a")),
-    )?;
-    node.retire(shard(), FENCE, Epoch(1)).await?;
-    refused("a link", old.get(&id("a")).await, STALE)?;
-    refused(
-        "an absent link",
-        old.get(&id(&own_keys().next().unwrap_or_default())).await,
-        STALE,
-    )?;
-    refused("links", old.get_many(&[id("b"), id("a")]).await, STALE)?;
-    refused("its clicks", old.clicks_spent(&id("a")).await, STALE)?;
-    let all = ListQuery {
-        limit: 9,
-        ..ListQuery::default()
-    };
-    refused("a list", old.list(&all).await.map(|page| page.links), STALE)?;
-    same("another shard", old.get(&id("b")).await?, Some(link("b")))?;
-    new.get(&id("a")).await?;
-    new.list(&all).await?;
-    Ok(())
-}
-
-pub async fn a_request_of_a_sealed_shard_is_refused_l4(node: Port) -> Result<()> {
-    let (old, new) = (at_epoch(&node, 0), at_epoch(&node, 1));
-    let (own, other) = (
-        idempotent(&request_name(true), 1),
-        idempotent(&request_name(false), 1),
-    );
-    let plan = plan(1, &["x"]);
-    old.begin(&own, &plan).await?;
-    node.seal(shard(), Epoch(1)).await?;
-    let outcome = CreationOutcome {
-        at: plan.at,
-        ids: vec![None],
-    };
-    refused("begin", old.begin(&own, &plan).await, STALE)?;
-    refused(
-        "finish",
-        old.finish(&own, plan.token, outcome.clone()).await,
-        STALE,
-    )?;
-    refused("cancel", old.cancel(&own, plan.token).await, STALE)?;
-    let next = curt_core::ports::CreationPlan {
-        version: 1,
-        ..plan.clone()
-    };
-    refused("replace", old.replace_plan(&own, &next).await, STALE)?;
-    same(
-        "another shard",
-        old.begin(&other, &plan).await?,
-        BeginReply::New,
-    )?;
-    same(
-        "by the new map",
-        new.begin(&own, &plan).await?,
-        BeginReply::New,
-    )?;
-    same(
-        "its outcome",
-        new.finish(&own, plan.token, outcome.clone()).await?,
-        outcome,
-    )
 }

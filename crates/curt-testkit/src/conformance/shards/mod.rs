@@ -3,6 +3,7 @@
 pub mod copies;
 pub mod links;
 pub mod maps;
+pub mod refusals;
 
 /// The tests of [`ShardMaps`](curt_core::ports::ShardMaps). `$open` gives a fresh one, with what keeps it alive.
 #[macro_export]
@@ -49,7 +50,11 @@ macro_rules! link_shard_tests {
                 shards::copies,
                 a_shard_that_leaves_and_comes_back_is_the_same_k2,
                 changes_are_remembered_until_they_are_forgotten,
-                a_mover_that_was_replaced_changes_nothing_l4,
+                a_mover_that_was_replaced_changes_nothing_l4
+            );
+            $crate::clause_tests!(
+                $open,
+                shards::refusals,
                 a_shard_that_is_copied_takes_no_writes_before_its_epoch_l4,
                 a_retired_shard_is_not_read_through_an_old_map,
                 a_request_of_a_sealed_shard_is_refused_l4

@@ -1,13 +1,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
 use std::time::Duration;
 
-use curt_core::ports::{
-    ChangeReply, Inserted, LinkChange, LinkCounts, RequestToken, ShardItem, SpendReply, StoredRow,
-};
-use curt_core::{
-    DomainId, KeyOrigin, Link, LinkId, LinkState, OwnerId, Revision, ShardId, UnixMillis,
-};
+use curt_core::ports::{ChangeReply, Inserted, LinkChange, LinkCounts, RequestToken, SpendReply};
+use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, ShardId, UnixMillis};
+
+mod moves;
+mod transfer;
+
+pub(super) use moves::Changed;
+use moves::Offset;
 
 type ByTime = BTreeSet<(UnixMillis, LinkId)>;
 
@@ -87,45 +88,6 @@ pub(super) struct Rows {
     pub(super) tracked: BTreeMap<ShardId, u64>,
     pub(super) changes: BTreeMap<i64, Changed>,
     changes_noted: i64,
-}
-
-/// Something of a shard that changed.
-#[derive(Clone, Debug)]
-pub(super) enum Changed {
-    Link(LinkId),
-    Request((OwnerId, Box<str>)),
-}
-
-impl Changed {
-    pub(super) fn shard(&self) -> ShardId {
-        match self {
-            Self::Link(id) => ShardId::of(id),
-            Self::Request((owner, key)) => ShardId::of_request(*owner, key),
-        }
-    }
-}
-
-/// A difference of totals.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Offset {
-    created: BTreeMap<u8, i64>,
-    live: i64,
-    deleted: i64,
-    deleted_from_ledger: i64,
-    seeded: i64,
-}
-
-impl Offset {
-    pub(super) fn add(&mut self, counts: &LinkCounts, sign: i64) {
-        let signed = |count: u64| count.cast_signed() * sign;
-        for (origin, count) in &counts.created {
-            *self.created.entry(*origin as u8).or_default() += signed(*count);
-        }
-        self.live += signed(counts.live);
-        self.deleted += signed(counts.deleted);
-        self.deleted_from_ledger += signed(counts.deleted_from_ledger);
-        self.seeded += signed(counts.seeded);
-    }
 }
 
 impl Rows {
@@ -242,138 +204,6 @@ impl Rows {
                 SpendReply::Granted
             }
         }
-    }
-
-    /// Everything that is kept under an id.
-    pub(super) fn item_of(&self, id: &LinkId) -> ShardItem {
-        let stored = self.get(id).map(|row| {
-            Box::new(StoredRow {
-                link: row.link.clone(),
-                was_permanent: row.was_permanent,
-                clicks_spent: row.clicks_spent,
-                token: row.token,
-            })
-        });
-        ShardItem::Link {
-            id: id.clone(),
-            stored,
-            former_generation: self.former_generation(id),
-        }
-    }
-
-    /// Puts, or removes, everything that is kept under an id, and leaves the totals as they are.
-    pub(super) fn import(
-        &mut self,
-        id: &LinkId,
-        stored: Option<&StoredRow>,
-        former_generation: Option<u32>,
-    ) {
-        let counted = |rows: &Self| {
-            [
-                rows.live,
-                rows.deleted,
-                rows.deleted_from_ledger,
-                rows.seeds.len() as u64,
-            ]
-            .map(u64::cast_signed)
-        };
-        let before = counted(self);
-        match stored {
-            Some(stored) => self.put(Row {
-                link: stored.link.clone(),
-                was_permanent: stored.was_permanent,
-                clicks_spent: stored.clicks_spent,
-                token: stored.token,
-            }),
-            None => self.remove(id),
-        }
-        let after = counted(self);
-        self.offset.live -= after[0] - before[0];
-        self.offset.deleted -= after[1] - before[1];
-        self.offset.deleted_from_ledger -= after[2] - before[2];
-        self.offset.seeded -= after[3] - before[3];
-        match former_generation {
-            Some(former) => self.former_generations.insert(id.clone(), former),
-            None => self.former_generations.remove(id),
-        };
-    }
-
-    /// Puts, or removes, everything that is kept under an id, and counts it.
-    pub(super) fn transfer(
-        &mut self,
-        id: &LinkId,
-        stored: Option<&StoredRow>,
-        former_generation: Option<u32>,
-    ) {
-        let counted = |link: &Link| (link.state != LinkState::Seeded).then_some(link.origin as u8);
-        if let Some(origin) = self.get(id).and_then(|row| counted(&row.link)) {
-            *self.created.entry(origin).or_default() -= 1;
-        }
-        match stored {
-            Some(stored) => {
-                if let Some(origin) = counted(&stored.link) {
-                    *self.created.entry(origin).or_default() += 1;
-                }
-                self.put(Row {
-                    link: stored.link.clone(),
-                    was_permanent: stored.was_permanent,
-                    clicks_spent: stored.clicks_spent,
-                    token: stored.token,
-                });
-            }
-            None => self.remove(id),
-        }
-        if let Some(former) = former_generation {
-            self.former_generations.insert(id.clone(), former);
-        }
-    }
-
-    /// Counts released keys as if they had been released here.
-    pub(super) fn transfer_released(&mut self, shard: ShardId, origin: KeyOrigin, count: u64) {
-        let before = self.released.insert((shard, origin), count).unwrap_or(0);
-        *self.created.entry(origin as u8).or_default() += count.saturating_sub(before);
-    }
-
-    /// The ids of a shard among the next rows behind `after`, and the last row that was looked at, if there are more.
-    pub(super) fn ids_of(
-        &self,
-        shard: ShardId,
-        after: Option<&LinkId>,
-        rows: usize,
-    ) -> (Vec<LinkId>, Option<LinkId>) {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let range = self.by_id.range::<LinkId, _>((from, Bound::Unbounded));
-        let looked_at: Vec<&LinkId> = range.map(|(id, _)| id).take(rows).collect();
-        let last = looked_at.last().filter(|_| looked_at.len() == rows);
-        let own = looked_at.iter().filter(|id| ShardId::of(id) == shard);
-        (
-            own.map(|id| (*id).clone()).collect(),
-            last.map(|id| (*id).clone()),
-        )
-    }
-
-    /// The ids of a shard under which links were released.
-    pub(super) fn former_ids_of(&self, shard: ShardId) -> Vec<LinkId> {
-        let ids = self.former_generations.keys();
-        ids.filter(|id| ShardId::of(id) == shard).cloned().collect()
-    }
-
-    pub(super) fn released_of(&self, shard: ShardId) -> Vec<ShardItem> {
-        let counts = KeyOrigin::ALL.map(|origin| (origin, self.released.get(&(shard, origin))));
-        let counts = counts
-            .into_iter()
-            .filter_map(|(origin, count)| Some((origin, *count?)));
-        counts
-            .map(|(origin, count)| ShardItem::Released { origin, count })
-            .collect()
-    }
-
-    pub(super) fn import_released(&mut self, shard: ShardId, origin: KeyOrigin, count: u64) {
-        self.released.insert((shard, origin), count);
-    }
-
-    pub(super) fn forget_released(&mut self, shard: ShardId) {
-        self.released.retain(|(known, _), _| *known != shard);
     }
 
     pub(super) fn ended(&self, before: UnixMillis) -> impl Iterator<Item = &Link> {
