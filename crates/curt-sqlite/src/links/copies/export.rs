@@ -62,7 +62,10 @@ pub(super) fn scan(
     Ok((ids, last))
 }
 
-pub(in crate::links) fn item_of(connection: &Connection, id: LinkId) -> rusqlite::Result<ShardItem> {
+pub(in crate::links) fn item_of(
+    connection: &Connection,
+    id: LinkId,
+) -> rusqlite::Result<ShardItem> {
     let stored = match record::find(connection, &id)? {
         None => None,
         Some(stored) => {
