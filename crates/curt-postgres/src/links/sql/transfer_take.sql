@@ -9,8 +9,8 @@ WITH gone AS (
       )
     RETURNING l.domain, l.key, l.created_at, l.state, l.origin, l.tags
 ), untagged AS (
-    DELETE FROM link_tags AS t USING gone AS g CROSS JOIN LATERAL unnest(g.tags) AS tag
-    WHERE t.tag = lower(tag COLLATE "C") AND t.created_at = g.created_at AND t.domain = g.domain AND t.key = g.key
+    DELETE FROM link_tags AS t USING gone AS g CROSS JOIN LATERAL unnest(g.tags) AS own (tag)
+    WHERE t.tag = lower(own.tag COLLATE "C") AND t.created_at = g.created_at AND t.domain = g.domain AND t.key = g.key
 ), counted AS (
     UPDATE link_counts AS c
     SET created_alias = c.created_alias - n.alias, created_ledger = c.created_ledger - n.ledger,
