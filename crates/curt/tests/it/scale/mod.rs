@@ -16,4 +16,5 @@ mod returned;
 mod shard_moves;
 mod shards;
 mod status;
+mod store_copies;
 mod ten_times;
