@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, ensure};
 use curt_core::ports::{
     BeginReply, CreationOutcome, FOLLOWER_MIN, IdempotencyRecord, ImportReport, Inserted,
-    LinkCounts, LinkItem, LinkStore as _, ListOrder, ListQuery, RequestToken, ShardItem, StoredRow,
+    LinkCounts, LinkItem, ListOrder, ListQuery, RequestToken, ShardItem, StoredRow,
     Transferred as _,
 };
 use curt_core::{

@@ -78,13 +78,8 @@ impl CopySides {
         if sides.from.identity == sides.to.identity {
             return Err(same_database().into());
         }
-        if from.maps.load().await?.nodes().len() > 1 {
-            return Err(refused(
-                "--from: this database is one node of several, and has a part of the links only: `curt shards drain` moves them \
-                 to one node",
-            )
-            .into());
-        }
+        require_whole("--from", &*from.maps).await?;
+        require_whole("--to", &*sides.notes).await?;
         Ok(sides)
     }
 
@@ -107,6 +102,18 @@ async fn side(ports: &LinkTransferPorts) -> anyhow::Result<LinkSide> {
         transfer: Arc::clone(&ports.transfer),
         identity: ports.shards.identity().await?,
     })
+}
+
+/// Refuses a database that has, or is to have, a part of the links only.
+async fn require_whole(option: &str, maps: &dyn ShardMaps) -> anyhow::Result<()> {
+    match maps.load().await?.nodes().len() {
+        0 | 1 => Ok(()),
+        _ => Err(refused(format!(
+            "{option}: this database is one node of several, and not for all links: copy from or to a database by itself, and \
+             let `curt shards` move links between nodes"
+        ))
+        .into()),
+    }
 }
 
 pub(super) fn refused(message: impl Into<String>) -> CommandError {

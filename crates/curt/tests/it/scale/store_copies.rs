@@ -274,7 +274,7 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
 fn has_begun(path: &PathBuf) -> bool {
     let count = |file: Connection| {
         file.query_row("SELECT count(*) FROM shard_map_notes", (), |row| {
-            row.get::<_, u64>(0)
+            row.get::<_, i64>(0)
         })
     };
     path.exists()
@@ -378,7 +378,7 @@ fn a_copy_beside_a_server_is_identical_after_the_switch_l1() {
     stop(server);
 }
 
-fn triggers(path: &Path) -> u64 {
+fn triggers(path: &Path) -> i64 {
     let file = Connection::open(path).unwrap();
     let count = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'";
     file.query_row(count, (), |row| row.get(0)).unwrap()
