@@ -275,7 +275,11 @@ fn follower(connection: &Connection) -> rusqlite::Result<Option<u64>> {
 }
 
 fn changes(connection: &Connection) -> rusqlite::Result<FollowedChanges> {
-    let (ids, requests, numbers) = copies::changed_names(connection, ROWS_AT_ONCE)?;
+    let copies::ChangedNames {
+        ids,
+        requests,
+        numbers,
+    } = copies::changed_names(connection, ROWS_AT_ONCE)?;
     let mut items = Vec::with_capacity(ids.len() + requests.len());
     for id in ids {
         items.extend(LinkItem::new(copies::item_of(connection, id)?));

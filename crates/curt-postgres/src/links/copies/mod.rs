@@ -13,7 +13,9 @@ mod tracking;
 pub(super) use export::{export, items_of, requests_of};
 pub(super) use import::{RecordColumns, begin_import, import};
 pub(super) use settle::{adopt, discount, drop_copy, retire, shard_counts};
-pub(super) use tracking::{changed_names, changes, forget_changes, stop_tracking, track};
+pub(super) use tracking::{
+    ChangedNames, changed_names, changes, forget_changes, stop_tracking, track,
+};
 
 use curt_core::{LinkId, PortError, PortResult, ShardId};
 

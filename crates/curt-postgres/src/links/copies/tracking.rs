@@ -45,31 +45,42 @@ pub(in crate::links) async fn stop_tracking(
     }
 }
 
-/// Ids of links and names of requests that have changed, of any shard, and the numbers by which that is remembered.
+/// What has changed, of any shard, and the numbers by which that is remembered.
+#[derive(Default)]
+pub(in crate::links) struct ChangedNames {
+    pub(in crate::links) ids: HashSet<LinkId>,
+    pub(in crate::links) requests: HashSet<(OwnerId, Box<str>)>,
+    pub(in crate::links) numbers: Vec<i64>,
+}
+
 pub(in crate::links) async fn changed_names(
     engine: &Engine,
     op: &'static str,
     limit: i64,
-) -> PortResult<(HashSet<LinkId>, HashSet<(OwnerId, Box<str>)>, Vec<i64>)> {
+) -> PortResult<ChangedNames> {
     let rows = engine.read(op, sql::CHANGES, &[&limit]).await?;
-    let (mut ids, mut requests) = (HashSet::new(), HashSet::new());
-    let mut numbers = Vec::with_capacity(rows.len());
+    let mut changed = ChangedNames::default();
     for row in &rows {
-        numbers.push(column(op, row, 0)?);
+        changed.numbers.push(column(op, row, 0)?);
         let (holder, name): (i64, &str) = (column(op, row, 1)?, column(op, row, 3)?);
         if column(op, row, 2)? {
             let id = LinkId::new(DomainId(small(op, holder)?), parse_key(op, name)?);
-            ids.insert(id);
+            changed.ids.insert(id);
         } else {
-            requests.insert((OwnerId(holder.cast_unsigned()), Box::<str>::from(name)));
+            let owner = OwnerId(holder.cast_unsigned());
+            changed.requests.insert((owner, name.into()));
         }
     }
-    Ok((ids, requests, numbers))
+    Ok(changed)
 }
 
 pub(in crate::links) async fn changes(engine: &Engine, shard: ShardId) -> PortResult<ChangedItems> {
     const OP: &str = "read changes of a shard";
-    let (mut ids, mut requests, numbers) = changed_names(engine, OP, CHANGES_AT_ONCE).await?;
+    let ChangedNames {
+        mut ids,
+        mut requests,
+        numbers,
+    } = changed_names(engine, OP, CHANGES_AT_ONCE).await?;
     // Clicks and requests are remembered of all shards.
     ids.retain(|id| ShardId::of(id) == shard);
     requests.retain(|(owner, name)| ShardId::of_request(*owner, name) == shard);

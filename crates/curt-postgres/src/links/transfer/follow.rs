@@ -7,7 +7,7 @@ use super::export::released;
 use super::{LIMIT, ROWS_AT_ONCE, sql};
 use crate::engine::{Engine, column};
 use crate::failure::BACKEND;
-use crate::links::copies::{changed_names, items_of, requests_of};
+use crate::links::copies::{ChangedNames, changed_names, items_of, requests_of};
 use crate::links::sql::{DISABLE_TRACKING, ENABLE_TRACKING, FORGET_CHANGES};
 
 const OP: &str = "follow changes";
@@ -54,7 +54,11 @@ fn followed_by_another() -> PortError {
 
 pub(super) async fn changes(engine: &Engine, follower: u64) -> PortResult<FollowedChanges> {
     require_follower(engine, follower).await?;
-    let (ids, requests, numbers) = changed_names(engine, OP, LIMIT).await?;
+    let ChangedNames {
+        ids,
+        requests,
+        numbers,
+    } = changed_names(engine, OP, LIMIT).await?;
     let (ids, requests) = (Vec::from_iter(ids), Vec::from_iter(requests));
     let mut items = items_of(engine, OP, &ids).await?;
     items.extend(requests_of(engine, OP, &requests).await?);

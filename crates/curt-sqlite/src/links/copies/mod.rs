@@ -7,7 +7,9 @@ mod export;
 mod tracking;
 
 pub(super) use export::{export, item_of, request_of};
-pub(super) use tracking::{changed_names, changes, forget_changes, stop_tracking, track};
+pub(super) use tracking::{
+    ChangedNames, changed_names, changes, forget_changes, stop_tracking, track,
+};
 
 use curt_core::ports::{LinkCounts, ShardItem};
 use curt_core::{Epoch, LinkId, ShardId, ShardMap};

@@ -96,34 +96,47 @@ fn tracking_fence(connection: &Connection, shard: ShardId) -> rusqlite::Result<O
         .map(|fence| fence.map(i64::cast_unsigned))
 }
 
-/// Ids of links and names of requests that have changed, of any shard, and the numbers by which that is remembered.
+/// What has changed, of any shard, and the numbers by which that is remembered.
+#[derive(Default)]
+pub(in crate::links) struct ChangedNames {
+    pub(in crate::links) ids: BTreeSet<LinkId>,
+    /// By owner and key.
+    pub(in crate::links) requests: BTreeSet<(u64, Box<str>)>,
+    pub(in crate::links) numbers: Vec<i64>,
+}
+
 pub(in crate::links) fn changed_names(
     connection: &Connection,
     limit: u32,
-) -> rusqlite::Result<(BTreeSet<LinkId>, BTreeSet<(u64, Box<str>)>, Vec<i64>)> {
+) -> rusqlite::Result<ChangedNames> {
     let mut statement = connection.prepare_cached(
         "SELECT number, holder, is_link, name FROM shard_changes ORDER BY number LIMIT ?1",
     )?;
     let mut rows = statement.query([limit])?;
-    let (mut ids, mut requests, mut numbers) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    let mut changed = ChangedNames::default();
     while let Some(row) = rows.next()? {
-        numbers.push(row.get(0)?);
+        changed.numbers.push(row.get(0)?);
         let name: Box<str> = row.get(3)?;
         if row.get(2)? {
             let key = Key::parse(&name).map_err(|_| decode::unknown(3, Type::Text, &name))?;
-            ids.insert(LinkId::new(DomainId(row.get(1)?), key));
+            changed.ids.insert(LinkId::new(DomainId(row.get(1)?), key));
         } else {
-            requests.insert((row.get::<_, i64>(1)?.cast_unsigned(), name));
+            let owner = row.get::<_, i64>(1)?.cast_unsigned();
+            changed.requests.insert((owner, name));
         }
     }
-    Ok((ids, requests, numbers))
+    Ok(changed)
 }
 
 pub(in crate::links) fn changes(
     connection: &Connection,
     shard: ShardId,
 ) -> rusqlite::Result<ChangedItems> {
-    let (ids, requests, numbers) = changed_names(connection, CHANGES_AT_ONCE)?;
+    let ChangedNames {
+        ids,
+        requests,
+        numbers,
+    } = changed_names(connection, CHANGES_AT_ONCE)?;
     let mut changed = ChangedItems {
         is_end: numbers.len() < CHANGES_AT_ONCE as usize,
         numbers,

@@ -1,6 +1,6 @@
 //! `curt copy`: from a file to PostgreSQL and back, killed on the way, and beside a server that is written to.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,10 +63,16 @@ async fn fill_links(links: &Arc<dyn SeededDatabase>, count: u64) {
             .await
             .unwrap();
     }
-    links.insert(vec![full_link("full")]).await.unwrap();
+    // Rows come in the order of creation, which PostgreSQL goes by.
+    let at = |n: u64, link: Link| Link {
+        created_at: later(count + n),
+        updated_at: later(count + n),
+        ..link
+    };
+    links.insert(vec![at(0, full_link("full"))]).await.unwrap();
     let token = Some(RequestToken([7; 16]));
     links
-        .insert_if_absent(vec![link("token")], token)
+        .insert_if_absent(vec![at(1, link("token"))], token)
         .await
         .unwrap();
     for n in (0..300).step_by(3) {
@@ -79,7 +85,10 @@ async fn fill_links(links: &Arc<dyn SeededDatabase>, count: u64) {
         links.delete(&id(&key(n)), later(count)).await.unwrap();
     }
     links.release(later(count), 100).await.unwrap();
-    links.insert((300..320).map(made).collect()).await.unwrap();
+    links
+        .insert((300..320).map(|n| at(n, made(n))).collect())
+        .await
+        .unwrap();
     links.seed(&[id("seed1"), id("seed2")]).await.unwrap();
     for n in 0..20 {
         let request = idempotent(&format!("request {n}\n"), 1);
@@ -99,7 +108,9 @@ fn dump(path: &Path) -> Vec<Vec<Vec<Cell>>> {
          valid_since, max_clicks, visibility, password_hash, status, was_permanent, forward_query, title, tags, made_with, \
          request_token";
     [
-        &format!("SELECT {columns} FROM links ORDER BY key"),
+        &format!("SELECT {columns} FROM links WHERE state <> 3 ORDER BY key"),
+        // Of seeds nothing else counts.
+        "SELECT domain, key, generation, version, origin FROM links WHERE state = 3 ORDER BY key",
         // Lists are in this order.
         "SELECT key FROM links WHERE state < 2 ORDER BY id",
         "SELECT key, spent FROM link_clicks JOIN links ON id = link ORDER BY key",
@@ -135,31 +146,41 @@ fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Copies, and is killed so often before it comes to its end.
-fn copy_over_kills(app: &App, from: &str, to: &str, kills: usize) -> Value {
-    let mut killed = 0;
-    while killed < kills {
-        let resume = if killed == 0 { "--json" } else { "--resume" };
+/// Copies, and is killed so often before it comes to its end, each time after it has come further.
+fn copy_over_kills(
+    app: &App,
+    from: &str,
+    to: &str,
+    kills: usize,
+    noted: impl Fn() -> Option<String>,
+) -> Value {
+    for _ in 0..kills {
+        let before = noted();
         // Slow enough to be caught in the middle.
-        let rate = length("1500", "60000");
-        let mut copy = spawn(
-            app,
-            &["copy", "--from", from, "--to", to, "--rate", rate, resume],
-        );
-        thread::sleep(Duration::from_millis(700));
-        assert!(
-            copy.try_wait().unwrap().is_none(),
-            "the copy was too fast to be killed"
-        );
+        let rate = length("1000", "50000");
+        let arguments = [
+            "copy", "--from", from, "--to", to, "--rate", rate, "--resume",
+        ];
+        let mut copy = spawn(app, &arguments);
+        let deadline = Instant::now() + WAIT_MAX;
+        let is_further = |now: &String| now.contains("at links") && Some(now) != before.as_ref();
+        while !noted().is_some_and(|now| is_further(&now)) {
+            assert!(Instant::now() < deadline, "the copy does not come further");
+            thread::sleep(Duration::from_millis(20));
+        }
         copy.kill().unwrap();
         copy.wait().unwrap();
-        killed += 1;
     }
-    let resumed = spawn(
-        app,
-        &["copy", "--from", from, "--to", to, "--json", "--resume"],
-    );
-    json_of(&resumed.wait_with_output().unwrap())
+    let resumed = ["copy", "--from", from, "--to", to, "--json", "--resume"];
+    json_of(&spawn(app, &resumed).wait_with_output().unwrap())
+}
+
+/// What a copy has noted in the file that it copies to.
+fn noted_in(path: &Path) -> Option<String> {
+    let text =
+        |file: Connection| file.query_row("SELECT text FROM shard_map_notes", (), |row| row.get(0));
+    path.exists()
+        .then(|| Connection::open(path).and_then(text).ok())?
 }
 
 #[test]
@@ -170,7 +191,10 @@ fn links_copied_to_postgres_and_back_over_kills_are_the_same_k1_k2_l3() {
     let (first, last) = (app.folder().join("first.db"), app.folder().join("last.db"));
     let count = length(8_000, 1_000_000);
     fill(&first, count);
-    let there = copy_over_kills(&app, &sqlite(&first), &database.url(), length(2, 5));
+    let there = copy_over_kills(&app, &sqlite(&first), &database.url(), length(2, 5), || {
+        let noted = database.sql("SELECT text FROM shard_map_notes");
+        noted.ok().filter(|text| !text.is_empty())
+    });
     let items = there["links"]["items"].as_u64().unwrap();
     assert!(items > count, "{there}");
     let copied = there["links"]["copied"].as_u64().unwrap();
@@ -178,7 +202,7 @@ fn links_copied_to_postgres_and_back_over_kills_are_the_same_k1_k2_l3() {
         copied < items,
         "nothing was copied before the last kill: {there}"
     );
-    let back = copy_over_kills(&app, &database.url(), &sqlite(&last), 1);
+    let back = copy_over_kills(&app, &database.url(), &sqlite(&last), 1, || noted_in(&last));
     assert_eq!(back["links"]["checksum"], there["links"]["checksum"]);
     let (before, after) = (dump(&first), dump(&last));
     for (part, (before, after)) in before.iter().zip(&after).enumerate() {
@@ -256,7 +280,7 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
     assert_eq!(same["links"]["written"], 0, "{same}");
     let mut begun = spawn(&app, &["copy", "--from", &a, "--to", &new, "--rate", "10"]);
     let deadline = Instant::now() + WAIT_MAX;
-    while !has_begun(&path("new.db")) {
+    while noted_in(&path("new.db")).is_none() {
         assert!(Instant::now() < deadline, "the copy does not begin");
         thread::sleep(Duration::from_millis(20));
     }
@@ -268,19 +292,6 @@ fn what_cannot_be_copied_is_refused_with_the_reason() {
         assert_eq!(output.status.code(), Some(4), "{error}");
         assert!(error.contains(said), "{error}");
     }
-}
-
-/// Whether a copy has noted that it began.
-fn has_begun(path: &PathBuf) -> bool {
-    let count = |file: Connection| {
-        file.query_row("SELECT count(*) FROM shard_map_notes", (), |row| {
-            row.get::<_, i64>(0)
-        })
-    };
-    path.exists()
-        && Connection::open(path)
-            .and_then(count)
-            .is_ok_and(|notes| notes > 0)
 }
 
 /// Creates, edits and deletes until told to stop, and returns the links with their targets; `None`: deleted.
