@@ -53,7 +53,7 @@ async fn fill_links(links: &Arc<dyn SeededDatabase>, count: u64) {
     let made = |n: u64| Link {
         created_at: later(n),
         updated_at: later(n),
-        max_clicks: (n % 3 == 0).then_some(9),
+        max_clicks: n.is_multiple_of(3).then_some(9),
         ..link(&key(n))
     };
     for first in (0..count).step_by(1_000) {
