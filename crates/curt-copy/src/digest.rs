@@ -12,13 +12,16 @@ const BUCKETS: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
     items: u64,
-    sums: Vec<u64>,
+    checksums: Vec<u64>,
 }
 
 impl Default for Digest {
     fn default() -> Self {
-        let sums = vec![0; BUCKETS];
-        Self { items: 0, sums }
+        let checksums = vec![0; BUCKETS];
+        Self {
+            items: 0,
+            checksums,
+        }
     }
 }
 
@@ -36,7 +39,7 @@ impl Digest {
         let bucket = bucket_of(item);
         self.items += 1;
         // A sum, so that order does not count, and an item that is there twice is not taken for none.
-        self.sums[bucket] = self.sums[bucket].wrapping_add(hash_of(item));
+        self.checksums[bucket] = self.checksums[bucket].wrapping_add(hash_of(item));
     }
 
     #[must_use]
@@ -47,12 +50,12 @@ impl Digest {
     /// One number for all items.
     #[must_use]
     pub fn checksum(&self) -> u64 {
-        hash_of(&self.sums)
+        hash_of(&self.checksums)
     }
 
     #[must_use]
     pub fn compare(&self, destination: &Self) -> Comparison {
-        let pairs = self.sums.iter().zip(&destination.sums);
+        let pairs = self.checksums.iter().zip(&destination.checksums);
         Comparison {
             source_items: self.items,
             destination_items: destination.items,

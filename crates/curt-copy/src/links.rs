@@ -47,8 +47,8 @@ pub struct LinkCopyReport {
 }
 
 impl LinkCopy {
-    /// Copies everything, or goes on where `notes` say. With `switch`, or where the copy followed before, changes of the source
-    /// are copied too: until `switch` is told that the source takes no more writes.
+    /// Copies everything, or goes on where `notes` say. With `switch`, or where the copy followed before, changes of the
+    /// source are copied too: until `switch` is told that the source takes no more writes.
     pub async fn run(
         &self,
         notes: &mut CopyNotes,
@@ -74,8 +74,8 @@ impl LinkCopy {
         Ok(report)
     }
 
-    /// Reads both databases and compares them. With a destination that had something before, every item of the source must be
-    /// there, or something newer.
+    /// Reads both databases and compares them. With a destination that had something before, every item of the source must
+    /// be there, or something newer.
     pub async fn verify(
         &self,
         is_into_existing: bool,

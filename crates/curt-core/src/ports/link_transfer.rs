@@ -18,7 +18,8 @@ use crate::placement::ShardId;
 /// |---|---|
 /// | [`follow_changes`](Self::follow_changes), if it is in use | |
 /// | [`export_all`](Transfer::export_all) | [`import_all`](Transfer::import_all) |
-/// | [`followed_changes`](Self::followed_changes), [`forget_followed`](Self::forget_followed), again and again | `import_all` |
+/// | [`followed_changes`](Self::followed_changes), again and again | `import_all` |
+/// | [`forget_followed`](Self::forget_followed) | |
 /// | *no more writes* | |
 /// | `followed_changes` to the end | `import_all` |
 /// | [`stop_following`](Self::stop_following) | |
@@ -28,8 +29,8 @@ use crate::placement::ShardId;
 #[async_trait]
 pub trait LinkTransfer: Transfer<LinkItem> {
     /// Remembers from now on, durably, what changes, for the copy with this number, which is [`FOLLOWER_MIN`] or more: when
-    /// this returns, every change is either to be seen by [`export_all`](Transfer::export_all) or remembered. Called twice: no
-    /// change. While another copy follows, or a shard moves: `StaleEpoch`. Shards do not begin to move meanwhile.
+    /// this returns, every change is either to be seen by [`export_all`](Transfer::export_all) or remembered. Called twice:
+    /// no change. While another copy follows, or a shard moves: `StaleEpoch`. Shards do not begin to move meanwhile.
     async fn follow_changes(&self, follower: u64) -> PortResult<()>;
 
     /// Returns what has changed and was not [forgotten](Self::forget_followed), as it is now, a bounded number of items; how
@@ -41,8 +42,8 @@ pub trait LinkTransfer: Transfer<LinkItem> {
     /// no change.
     async fn forget_followed(&self, numbers: &[i64]) -> PortResult<()>;
 
-    /// Remembers no more, and forgets what was remembered. `None`: for whichever copy. Called twice: no change. While another
-    /// copy follows: `StaleEpoch`.
+    /// Remembers no more, and forgets what was remembered. `None`: for whichever copy. Called twice: no change. While
+    /// another copy follows: `StaleEpoch`.
     async fn stop_following(&self, follower: Option<u64>) -> PortResult<()>;
 }
 

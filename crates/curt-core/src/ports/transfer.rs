@@ -7,9 +7,9 @@ use crate::error::PortResult;
 /// Everything that a store holds, item by item, so that it can be copied to another store, whichever engine each has.
 #[async_trait]
 pub trait Transfer<Item: Transferred>: Send + Sync {
-    /// Returns a part of what the store has, behind the position `after`. Everything is there once. Reads a bounded number of
-    /// rows: a part may be empty and still have a `next`. Not of one instant: what changes meanwhile may or may not be in it.
-    /// A position of another engine is `Invalid`.
+    /// Returns a part of what the store has, behind the position `after`. Everything is there once. Reads a bounded number
+    /// of rows: a part may be empty and still have a `next`. Not of one instant: what changes meanwhile may or may not be in
+    /// it. A position of another engine is `Invalid`.
     async fn export_all(&self, after: Option<&str>) -> PortResult<TransferPart<Item>>;
 
     /// Puts items into the store, durably, each as [`Transferred::replaces`] decides by what is there.

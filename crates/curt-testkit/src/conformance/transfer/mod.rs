@@ -1,6 +1,8 @@
 //! Clauses of the ports of copies, and the tests that run them: one per clause.
 
+pub mod follow;
 pub mod links;
+mod samples;
 
 use std::sync::Arc;
 
@@ -29,7 +31,11 @@ macro_rules! link_transfer_tests {
                 a_key_of_another_link_stays_with_it_k1,
                 the_totals_follow_what_is_replaced_k2,
                 a_sealed_shard_is_refused_l4,
-                a_position_of_another_engine_is_refused,
+                a_position_of_another_engine_is_refused
+            );
+            $crate::clause_tests!(
+                $open,
+                transfer::follow,
                 changes_are_followed_until_they_are_forgotten,
                 one_copy_follows_at_a_time
             );
