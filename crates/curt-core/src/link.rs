@@ -7,7 +7,7 @@ use crate::owner::OwnerId;
 use crate::target::Target;
 
 /// The whole stored record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Link {
     pub id: LinkId,
     pub target: Target,

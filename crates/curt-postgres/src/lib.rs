@@ -38,7 +38,8 @@ use std::sync::Arc;
 
 use curt_core::PortResult;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, SeededDatabase, ShardMaps,
+    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, LinkTransfer,
+    SeededDatabase, ShardMaps,
 };
 
 use address::Address;
@@ -87,6 +88,12 @@ impl Postgres {
     /// The same links as one node of many.
     #[must_use]
     pub fn shards(&self) -> Arc<dyn LinkShards> {
+        Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
+    }
+
+    /// All of them, to be copied to another database or from one.
+    #[must_use]
+    pub fn link_transfer(&self) -> Arc<dyn LinkTransfer> {
         Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
     }
 

@@ -63,7 +63,8 @@ use std::thread::JoinHandle;
 
 use curt_adapter_kit::{LockFile, refuse_cursor_form};
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, SeededDatabase, ShardMaps,
+    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, LinkTransfer,
+    SeededDatabase, ShardMaps,
 };
 use curt_core::{ErrorKind, PortError, PortResult};
 
@@ -174,6 +175,12 @@ impl Sqlite {
     /// The same links as one node of many.
     #[must_use]
     pub fn shards(self: &Arc<Self>) -> Arc<dyn LinkShards> {
+        Arc::new(links::SqliteLinks::new(Arc::clone(self)))
+    }
+
+    /// All of them, to be copied to another database or from one.
+    #[must_use]
+    pub fn link_transfer(self: &Arc<Self>) -> Arc<dyn LinkTransfer> {
         Arc::new(links::SqliteLinks::new(Arc::clone(self)))
     }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    api_key, audit, backup, bench, check, completions, keys, link, man, migrate, serve, shards,
-    stats, user,
+    api_key, audit, backup, bench, check, completions, copy, keys, link, man, migrate, serve,
+    shards, stats, user,
 };
 use crate::exit_code;
 
@@ -33,6 +33,7 @@ pub(crate) enum Command {
     Migrate(migrate::Migrate),
     Backup(backup::Backup),
     Restore(backup::Restore),
+    Copy(copy::Copy),
     User(user::UserCommand),
     ApiKey(api_key::ApiKeyCommand),
     Keys(keys::KeysCommand),

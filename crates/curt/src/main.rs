@@ -75,6 +75,7 @@ fn main() -> ExitCode {
         Command::Migrate(migrate) => migrate.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
+        Command::Copy(copy) => copy.run(),
         Command::User(user) => user.run(),
         Command::ApiKey(command) => command.run(),
         Command::Keys(keys) => keys.run(),

@@ -92,7 +92,7 @@ pub struct IdempotentRequest {
 pub struct RequestToken(pub [u8; 16]);
 
 /// Which keys a request is going to use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CreationPlan {
     pub token: RequestToken,
     /// Counts replacements, from 0.
@@ -103,14 +103,14 @@ pub struct CreationPlan {
     pub keys: Vec<PlannedKey>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PlannedKey {
     pub id: LinkId,
     pub origin: KeyOrigin,
 }
 
 /// What came of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CreationOutcome {
     /// The creation time of its links. A link under one of the ids that was created at another time is not its own.
     pub at: UnixMillis,
@@ -141,7 +141,7 @@ pub struct CreatedAtOnce {
 }
 
 /// A request as an engine keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdempotencyRecord {
     pub fingerprint: [u8; 32],
     pub plan: CreationPlan,

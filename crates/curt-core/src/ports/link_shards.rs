@@ -110,7 +110,7 @@ pub trait LinkShards: Send + Sync {
 }
 
 /// Something that a node keeps of a shard, under its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ShardItem {
     Link {
         id: LinkId,
@@ -131,7 +131,7 @@ pub enum ShardItem {
 }
 
 /// A link in any state with what an engine keeps beside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StoredRow {
     pub link: Link,
     /// Whether it ever redirected with a status that browsers keep.

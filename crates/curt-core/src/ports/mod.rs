@@ -8,6 +8,7 @@
 //! | [`Idempotency`] | plans and outcomes of repeatable requests | create, purge |
 //! | [`SeededLinks`] | rows to be claimed; optional | keygen, create |
 //! | [`LinkShards`] | one node of many: sealing, copying and giving up of shards that move; optional | shards |
+//! | [`LinkTransfer`] | everything of a links database, to be copied to another one; optional | copy |
 //! | [`ShardMaps`] | the map of shards to nodes, and notes about moves, which change by compare-and-set | shards |
 //! | [`LinkCache`] | served forms of links, shared between processes | resolve |
 //! | [`Invalidations`] | changed links, told to every process | resolve |
@@ -51,9 +52,11 @@ mod link_ports;
 mod link_shards;
 mod link_store;
 mod link_totals;
+mod link_transfer;
 mod quotas;
 mod seeded_links;
 mod shard_maps;
+mod transfer;
 
 pub use accounts::*;
 pub use click_counters::*;
@@ -76,6 +79,8 @@ pub use link_ports::*;
 pub use link_shards::*;
 pub use link_store::*;
 pub use link_totals::*;
+pub use link_transfer::*;
 pub use quotas::*;
 pub use seeded_links::*;
 pub use shard_maps::*;
+pub use transfer::*;

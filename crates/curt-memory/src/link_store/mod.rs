@@ -6,6 +6,7 @@ mod idempotency;
 mod list;
 mod rows;
 mod shards;
+mod transfer;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -16,6 +16,7 @@ mod record;
 mod shards;
 mod spend;
 mod sql;
+mod transfer;
 
 use std::collections::HashMap;
 use std::slice;

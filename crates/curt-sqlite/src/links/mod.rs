@@ -14,6 +14,7 @@ mod record;
 mod shards;
 mod spend;
 mod totals;
+mod transfer;
 
 use std::sync::Arc;
 

@@ -38,6 +38,12 @@ const GIVE: &str = "UPDATE links SET id = (SELECT max(id) + 1 FROM links), targe
      valid_since = ?12, max_clicks = ?13, visibility = ?14, password_hash = ?15, status = ?16, was_permanent = ?17, \
      forward_query = ?18, title = ?19, tags = ?20, made_with = ?21 WHERE id = ?22 RETURNING id";
 
+/// Makes a row that of another database.
+const OVERWRITE: &str = "UPDATE links SET target = ?3, owner = ?4, state = ?5, origin = ?6, generation = ?7, \
+     version = ?8, created_at = ?9, updated_at = ?10, expires_at = ?11, valid_since = ?12, max_clicks = ?13, \
+     visibility = ?14, password_hash = ?15, status = ?16, was_permanent = ?17, forward_query = ?18, title = ?19, \
+     tags = ?20, made_with = ?21, request_token = ?23 WHERE id = ?22";
+
 /// What a seeded row, which leads nowhere, shows as its target.
 const SEEDED_TARGET: &str = "about:blank";
 
@@ -141,6 +147,33 @@ pub(super) fn import(connection: &Connection, stored: &StoredRow) -> rusqlite::R
             .execute((row_id, stored.clicks_spent.cast_signed()))?;
     }
     Ok(())
+}
+
+/// Makes the row `before` what another database has under the same id.
+pub(super) fn overwrite(
+    connection: &Connection,
+    before: &StoredLink,
+    after: &StoredRow,
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(OVERWRITE)?;
+    bind(&mut statement, &after.link, after.was_permanent)?;
+    statement.raw_bind_parameter(22, before.row_id)?;
+    statement.raw_bind_parameter(23, after.token.map(|token| token.0))?;
+    statement.raw_execute()?;
+    remove_tags(connection, before.row_id, &before.link.tags)?;
+    add_tags(connection, before.row_id, &after.link.tags)?;
+    set_spent(connection, before.row_id, after.clicks_spent)
+}
+
+/// A link of which no click was taken has no row for them.
+fn set_spent(connection: &Connection, row_id: i64, spent: u64) -> rusqlite::Result<()> {
+    if spent == 0 {
+        return spend::forget(connection, row_id);
+    }
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO link_clicks (link, spent) VALUES (?1, ?2)")?
+        .execute((row_id, spent.cast_signed()))
+        .map(drop)
 }
 
 /// Removes a row in any state, with what is kept beside it.

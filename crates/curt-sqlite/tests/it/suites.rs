@@ -6,6 +6,7 @@ use std::sync::Arc;
 use curt_core::ports::{ClickDatabase, LedgerForm, SeededDatabase};
 use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
 use curt_testkit::conformance;
+use curt_testkit::conformance::transfer::LinkTransferPorts;
 use tempfile::TempDir;
 
 /// Opens the data file of a folder, without the syncs that only power loss would show.
@@ -40,6 +41,12 @@ curt_testkit::link_shard_tests!({
     let node = open(folder.path()).shards();
     (folder, node)
 });
+
+curt_testkit::link_transfer_tests!(fresh(|db| LinkTransferPorts {
+    links: db.links(),
+    transfer: db.link_transfer(),
+    shards: db.shards(),
+}));
 
 curt_testkit::shard_map_tests!({
     let folder = new_folder();

@@ -15,6 +15,7 @@ pub mod leases;
 pub mod links;
 pub mod quotas;
 pub mod shards;
+pub mod transfer;
 
 use std::fmt::Debug;
 use std::future::Future;

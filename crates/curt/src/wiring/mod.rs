@@ -22,8 +22,8 @@ use crate::config::{Config, ConfigError};
 use crate::{data, lost_database};
 
 pub(crate) use address::EngineAddress;
-pub(crate) use engines::Engines;
 use engines::{Coordination, EngineSettings, LinksDatabase};
+pub(crate) use engines::{Engines, LinkTransferPorts};
 pub(crate) use masking::masked;
 pub(crate) use observed::PortErrors;
 use observed::observed_links;
@@ -151,6 +151,19 @@ impl ShardStores {
         let clock = Arc::clone(&self.clock);
         ShardMover::new(nodes.collect(), Arc::clone(&self.maps), clock, settings)
     }
+}
+
+/// One links database by itself, for a copy from or to it. `option` names it in errors.
+pub(crate) fn open_transfer(
+    config: &Config,
+    option: &str,
+    address: &EngineAddress,
+    access: Access,
+) -> anyhow::Result<(LinkTransferPorts, Engines)> {
+    let mut engines = engines(config, "curt copy", access, Arc::new(SystemClock));
+    let opened = engines.link_transfer(address);
+    let ports = opened.map_err(|error| anyhow::Error::new(error).context(option.to_owned()))?;
+    Ok((ports, engines))
 }
 
 /// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would, and returns

@@ -5,6 +5,7 @@ use curt_core::ports::{ChangeReply, Inserted, LinkChange, LinkCounts, RequestTok
 use curt_core::{DomainId, KeyOrigin, Link, LinkId, LinkState, Revision, ShardId, UnixMillis};
 
 mod moves;
+mod transfer;
 
 pub(super) use moves::Changed;
 use moves::Offset;

@@ -129,7 +129,7 @@ async fn export_requests(
 }
 
 /// What is stored under these ids, whether or not there is a row.
-pub(super) async fn items_of(
+pub(in crate::links) async fn items_of(
     engine: &Engine,
     op: &'static str,
     ids: &[LinkId],
@@ -169,7 +169,7 @@ fn item_of(op: &'static str, row: &Row) -> PortResult<ShardItem> {
     })
 }
 
-pub(super) async fn requests_of(
+pub(in crate::links) async fn requests_of(
     engine: &Engine,
     op: &'static str,
     names: &[(OwnerId, Box<str>)],

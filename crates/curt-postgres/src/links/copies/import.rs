@@ -131,7 +131,7 @@ pub(in crate::links) async fn import(
 
 /// Records of requests by column.
 #[derive(Default)]
-struct RecordColumns<'a> {
+pub(in crate::links) struct RecordColumns<'a> {
     owner: Vec<i64>,
     name: Vec<&'a str>,
     fingerprint: Vec<&'a [u8]>,
@@ -143,7 +143,7 @@ struct RecordColumns<'a> {
 }
 
 impl<'a> RecordColumns<'a> {
-    fn of(records: &[(i64, &'a str, &'a IdempotencyRecord)]) -> Self {
+    pub(in crate::links) fn of(records: &[(i64, &'a str, &'a IdempotencyRecord)]) -> Self {
         let mut columns = Self::default();
         for (owner, name, record) in records {
             columns.owner.push(*owner);
@@ -159,7 +159,7 @@ impl<'a> RecordColumns<'a> {
         columns
     }
 
-    fn values(&self) -> Vec<Value<'_>> {
+    pub(in crate::links) fn values(&self) -> Vec<Value<'_>> {
         vec![
             &self.owner,
             &self.name,

@@ -10,10 +10,12 @@ mod import;
 mod settle;
 mod tracking;
 
-pub(super) use export::export;
-pub(super) use import::{begin_import, import};
+pub(super) use export::{export, items_of, requests_of};
+pub(super) use import::{RecordColumns, begin_import, import};
 pub(super) use settle::{adopt, discount, drop_copy, retire, shard_counts};
-pub(super) use tracking::{changes, forget_changes, stop_tracking, track};
+pub(super) use tracking::{
+    ChangedNames, changed_names, changes, forget_changes, stop_tracking, track,
+};
 
 use curt_core::{LinkId, PortError, PortResult, ShardId};
 

@@ -45,35 +45,54 @@ pub(in crate::links) async fn stop_tracking(
     }
 }
 
-pub(in crate::links) async fn changes(engine: &Engine, shard: ShardId) -> PortResult<ChangedItems> {
-    const OP: &str = "read changes of a shard";
-    let rows = engine.read(OP, sql::CHANGES, &[&CHANGES_AT_ONCE]).await?;
-    let mut changed = ChangedItems {
-        is_end: rows.len() < CHANGES_AT_ONCE_ROWS,
-        ..ChangedItems::default()
-    };
-    let (mut ids, mut requests) = (HashSet::new(), HashSet::new());
+/// What has changed, of any shard, and the numbers by which that is remembered.
+#[derive(Default)]
+pub(in crate::links) struct ChangedNames {
+    pub(in crate::links) ids: HashSet<LinkId>,
+    pub(in crate::links) requests: HashSet<(OwnerId, Box<str>)>,
+    pub(in crate::links) numbers: Vec<i64>,
+}
+
+pub(in crate::links) async fn changed_names(
+    engine: &Engine,
+    op: &'static str,
+    limit: i64,
+) -> PortResult<ChangedNames> {
+    let rows = engine.read(op, sql::CHANGES, &[&limit]).await?;
+    let mut changed = ChangedNames::default();
     for row in &rows {
-        changed.numbers.push(column(OP, row, 0)?);
-        let (holder, name): (i64, &str) = (column(OP, row, 1)?, column(OP, row, 3)?);
-        if column(OP, row, 2)? {
-            let id = LinkId::new(DomainId(small(OP, holder)?), parse_key(OP, name)?);
-            ids.insert(id);
+        changed.numbers.push(column(op, row, 0)?);
+        let (holder, name): (i64, &str) = (column(op, row, 1)?, column(op, row, 3)?);
+        if column(op, row, 2)? {
+            let id = LinkId::new(DomainId(small(op, holder)?), parse_key(op, name)?);
+            changed.ids.insert(id);
         } else {
-            requests.insert((OwnerId(holder.cast_unsigned()), Box::<str>::from(name)));
+            let owner = OwnerId(holder.cast_unsigned());
+            changed.requests.insert((owner, name.into()));
         }
     }
+    Ok(changed)
+}
+
+pub(in crate::links) async fn changes(engine: &Engine, shard: ShardId) -> PortResult<ChangedItems> {
+    const OP: &str = "read changes of a shard";
+    let ChangedNames {
+        mut ids,
+        mut requests,
+        numbers,
+    } = changed_names(engine, OP, CHANGES_AT_ONCE).await?;
     // Clicks and requests are remembered of all shards.
     ids.retain(|id| ShardId::of(id) == shard);
     requests.retain(|(owner, name)| ShardId::of_request(*owner, name) == shard);
-    let (ids, requests): (Vec<_>, Vec<_>) =
-        (ids.into_iter().collect(), requests.into_iter().collect());
-    changed.items = items_of(engine, OP, &ids).await?;
-    changed
-        .items
-        .extend(requests_of(engine, OP, &requests).await?);
-    changed.items.extend(released_of(engine, OP, shard).await?);
-    Ok(changed)
+    let (ids, requests) = (Vec::from_iter(ids), Vec::from_iter(requests));
+    let mut items = items_of(engine, OP, &ids).await?;
+    items.extend(requests_of(engine, OP, &requests).await?);
+    items.extend(released_of(engine, OP, shard).await?);
+    Ok(ChangedItems {
+        items,
+        is_end: numbers.len() < CHANGES_AT_ONCE_ROWS,
+        numbers,
+    })
 }
 
 pub(in crate::links) async fn forget_changes(

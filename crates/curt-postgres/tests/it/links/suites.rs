@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use curt_postgres::Postgres;
+use curt_testkit::conformance::transfer::LinkTransferPorts;
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::{conformance, need};
 
@@ -22,6 +23,17 @@ curt_testkit::link_shard_tests!({
     let database = need!(shared()).database("links").unwrap();
     let node = Postgres::open(&database.url(), &settings()).unwrap();
     (database, node.shards())
+});
+
+curt_testkit::link_transfer_tests!({
+    let database = need!(shared()).database("links").unwrap();
+    let node = Postgres::open(&database.url(), &settings()).unwrap();
+    let ports = LinkTransferPorts {
+        links: node.links(),
+        transfer: node.link_transfer(),
+        shards: node.shards(),
+    };
+    (database, ports)
 });
 
 curt_testkit::shard_map_tests!({

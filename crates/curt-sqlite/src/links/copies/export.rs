@@ -11,7 +11,7 @@ use crate::links::{generations, idempotency, record, spend};
 const ROWS_SCANNED: u32 = 5_000;
 
 /// A name under which a record of a request is kept.
-pub(super) type RequestName = (OwnerId, Box<str>);
+pub(in crate::links) type RequestName = (OwnerId, Box<str>);
 
 pub(in crate::links) fn export(
     connection: &Connection,
@@ -62,7 +62,10 @@ pub(super) fn scan(
     Ok((ids, last))
 }
 
-pub(super) fn item_of(connection: &Connection, id: LinkId) -> rusqlite::Result<ShardItem> {
+pub(in crate::links) fn item_of(
+    connection: &Connection,
+    id: LinkId,
+) -> rusqlite::Result<ShardItem> {
     let stored = match record::find(connection, &id)? {
         None => None,
         Some(stored) => {
@@ -105,7 +108,7 @@ pub(super) fn request_names(
     Ok(own)
 }
 
-pub(super) fn request_of(
+pub(in crate::links) fn request_of(
     connection: &Connection,
     (owner, key): RequestName,
 ) -> rusqlite::Result<ShardItem> {

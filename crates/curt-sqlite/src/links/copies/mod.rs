@@ -6,8 +6,10 @@
 mod export;
 mod tracking;
 
-pub(super) use export::export;
-pub(super) use tracking::{changes, forget_changes, stop_tracking, track};
+pub(super) use export::{export, item_of, request_of};
+pub(super) use tracking::{
+    ChangedNames, changed_names, changes, forget_changes, stop_tracking, track,
+};
 
 use curt_core::ports::{LinkCounts, ShardItem};
 use curt_core::{Epoch, LinkId, ShardId, ShardMap};

@@ -96,28 +96,52 @@ fn tracking_fence(connection: &Connection, shard: ShardId) -> rusqlite::Result<O
         .map(|fence| fence.map(i64::cast_unsigned))
 }
 
-pub(in crate::links) fn changes(
+/// What has changed, of any shard, and the numbers by which that is remembered.
+#[derive(Default)]
+pub(in crate::links) struct ChangedNames {
+    pub(in crate::links) ids: BTreeSet<LinkId>,
+    /// By owner and key.
+    pub(in crate::links) requests: BTreeSet<(u64, Box<str>)>,
+    pub(in crate::links) numbers: Vec<i64>,
+}
+
+pub(in crate::links) fn changed_names(
     connection: &Connection,
-    shard: ShardId,
-) -> rusqlite::Result<ChangedItems> {
+    limit: u32,
+) -> rusqlite::Result<ChangedNames> {
     let mut statement = connection.prepare_cached(
         "SELECT number, holder, is_link, name FROM shard_changes ORDER BY number LIMIT ?1",
     )?;
-    let mut rows = statement.query([CHANGES_AT_ONCE])?;
-    let mut changed = ChangedItems::default();
-    let (mut ids, mut requests) = (BTreeSet::new(), BTreeSet::new());
+    let mut rows = statement.query([limit])?;
+    let mut changed = ChangedNames::default();
     while let Some(row) = rows.next()? {
         changed.numbers.push(row.get(0)?);
         let name: Box<str> = row.get(3)?;
         if row.get(2)? {
             let key = Key::parse(&name).map_err(|_| decode::unknown(3, Type::Text, &name))?;
-            ids.insert(LinkId::new(DomainId(row.get(1)?), key));
+            changed.ids.insert(LinkId::new(DomainId(row.get(1)?), key));
         } else {
-            let owner = OwnerId(row.get::<_, i64>(1)?.cast_unsigned());
-            requests.insert((owner.0, name));
+            let owner = row.get::<_, i64>(1)?.cast_unsigned();
+            changed.requests.insert((owner, name));
         }
     }
-    changed.is_end = changed.numbers.len() < CHANGES_AT_ONCE as usize;
+    Ok(changed)
+}
+
+pub(in crate::links) fn changes(
+    connection: &Connection,
+    shard: ShardId,
+) -> rusqlite::Result<ChangedItems> {
+    let ChangedNames {
+        ids,
+        requests,
+        numbers,
+    } = changed_names(connection, CHANGES_AT_ONCE)?;
+    let mut changed = ChangedItems {
+        is_end: numbers.len() < CHANGES_AT_ONCE as usize,
+        numbers,
+        ..ChangedItems::default()
+    };
     for id in ids.into_iter().filter(|id| ShardId::of(id) == shard) {
         changed.items.push(item_of(connection, id)?);
     }

@@ -21,7 +21,10 @@ use curt_postgres::Postgres;
 use curt_shards::{ShardNode, ShardRouter};
 use curt_sqlite::{Sqlite, SqliteSettings};
 
-use super::{Coordination, EngineAddress, EngineKind, Engines, LinksDatabase, Opened, Part};
+use super::{
+    Coordination, EngineAddress, EngineKind, Engines, LinkTransferPorts, LinksDatabase, Opened,
+    Part,
+};
 use super::{require, unserved};
 
 impl Engines {
@@ -91,6 +94,27 @@ impl Engines {
             opened.push(ShardNode::new(node.to_string(), self.links_node(node)?));
         }
         Ok(opened)
+    }
+
+    /// A links database as one side of a copy.
+    pub(crate) fn link_transfer(
+        &mut self,
+        address: &EngineAddress,
+    ) -> PortResult<LinkTransferPorts> {
+        let (shards, maps) = (self.links_node(address)?, self.shard_maps(address)?);
+        let totals = self.links(address)?.links.totals;
+        let transfer = match self.engine(Part::Links, address)? {
+            Opened::Sqlite(database) => database.link_transfer(),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => database.link_transfer(),
+            _ => return Err(unserved(address)),
+        };
+        Ok(LinkTransferPorts {
+            transfer,
+            shards,
+            maps,
+            totals,
+        })
     }
 
     fn links_node(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn LinkShards>> {

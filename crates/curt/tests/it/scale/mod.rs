@@ -17,6 +17,7 @@ mod returned;
 mod shard_moves;
 mod shards;
 mod status;
+mod store_copies;
 mod ten_times;
 
 pub(crate) use cassandra::settings as cassandra_settings;

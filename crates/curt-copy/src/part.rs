@@ -1,0 +1,204 @@
+//! One store, part by part.
+
+use std::time::Duration;
+
+use curt_core::ports::{ImportReport, Transfer, TransferPart, Transferred};
+use curt_core::{PortError, PortResult};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::digest::Digest;
+use crate::error::{CopyError, Side};
+
+/// How long a call is repeated that an engine fails.
+const RETRY_MAX: Duration = Duration::from_secs(60);
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// Names of conflicts that are kept to be shown.
+const CONFLICTS_SHOWN: usize = 10;
+
+pub(crate) type CopyResult<T> = Result<T, CopyError>;
+
+#[derive(Clone, Debug, Default)]
+pub struct CopySettings {
+    /// Items copied in a second at most. `None`: as many as the engines take.
+    pub items_per_second: Option<u64>,
+}
+
+/// What a copy is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyStage {
+    Copying,
+    /// Everything is copied, and so is what changes.
+    Following,
+    Comparing,
+}
+
+impl CopyStage {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copying => "copying",
+            Self::Following => "following",
+            Self::Comparing => "comparing",
+        }
+    }
+}
+
+/// How far a stage has come.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyProgress {
+    pub stage: CopyStage,
+    /// Items of this stage, of the source and, when comparing, of the destination too.
+    pub items: u64,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartReport {
+    pub items: u64,
+    pub written: u64,
+    pub outdated: u64,
+    pub conflicts: u64,
+    /// The first of them.
+    pub conflict_names: Vec<Box<str>>,
+}
+
+impl PartReport {
+    pub(crate) fn add(&mut self, items: usize, report: ImportReport) {
+        self.items += items as u64;
+        self.written += report.written;
+        self.outdated += report.outdated;
+        self.conflicts += report.conflicts.len() as u64;
+        let room = CONFLICTS_SHOWN.saturating_sub(self.conflict_names.len());
+        self.conflict_names
+            .extend(report.conflicts.into_iter().take(room));
+    }
+
+    /// A key that belongs to something else at the destination is not copied, and is no copy.
+    pub(crate) fn refuse_conflicts(&self) -> CopyResult<()> {
+        if self.conflicts == 0 {
+            return Ok(());
+        }
+        Err(CopyError::Differs(format!(
+            "{} items of the source are something else at the destination and were not copied: {}",
+            self.conflicts,
+            self.conflict_names.join(", ")
+        )))
+    }
+}
+
+/// What all parts of a copy have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) settings: &'a CopySettings,
+    pub(crate) stop: &'a CancellationToken,
+    pub(crate) progress: &'a (dyn Fn(CopyProgress) + Sync),
+}
+
+impl Run<'_> {
+    pub(crate) fn show(&self, stage: CopyStage, items: u64) {
+        (self.progress)(CopyProgress { stage, items });
+    }
+
+    pub(crate) fn require_going(&self) -> CopyResult<()> {
+        match self.stop.is_cancelled() {
+            true => Err(CopyError::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits for as long as this many items may take.
+    async fn throttle(&self, items: usize, begun: Instant) {
+        let Some(most) = self.settings.items_per_second.filter(|most| *most > 0) else {
+            return;
+        };
+        let least = Duration::from_millis((items as u64).saturating_mul(1_000) / most);
+        sleep(least.saturating_sub(begun.elapsed())).await;
+    }
+}
+
+/// Repeats a call while its engine is away.
+pub(crate) async fn retried<T>(
+    side: Side,
+    mut call: impl AsyncFnMut() -> PortResult<T>,
+) -> CopyResult<T> {
+    let begun = Instant::now();
+    loop {
+        match call().await {
+            Err(error) if error.is_transient() && begun.elapsed() < RETRY_MAX => {
+                sleep(RETRY_PAUSE).await;
+            }
+            answer => return answer.map_err(|error: PortError| CopyError::at(side)(error)),
+        }
+    }
+}
+
+pub(crate) async fn export<Item: Transferred>(
+    from: &dyn Transfer<Item>,
+    side: Side,
+    after: Option<&str>,
+) -> CopyResult<TransferPart<Item>> {
+    retried(side, async || from.export_all(after).await).await
+}
+
+pub(crate) async fn import<Item: Transferred>(
+    to: &dyn Transfer<Item>,
+    items: &[Item],
+) -> CopyResult<ImportReport> {
+    if items.is_empty() {
+        return Ok(ImportReport::default());
+    }
+    retried(Side::Destination, async || to.import_all(items).await).await
+}
+
+/// Copies everything behind `position`, and has `note` store each position that was reached.
+pub(crate) async fn copy_all<Item: Transferred>(
+    run: Run<'_>,
+    (from, to): (&dyn Transfer<Item>, &dyn Transfer<Item>),
+    position: Option<Box<str>>,
+    mut note: impl AsyncFnMut(Option<&str>) -> CopyResult<()>,
+) -> CopyResult<PartReport> {
+    let mut report = PartReport::default();
+    let mut part = export(from, Side::Source, position.as_deref()).await?;
+    loop {
+        run.require_going()?;
+        let begun = Instant::now();
+        // The next part is read while this one is written.
+        let next = async {
+            match &part.next {
+                Some(after) => export(from, Side::Source, Some(after)).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        let (imported, next) = tokio::join!(import(to, &part.items), next);
+        report.add(part.items.len(), imported?);
+        run.show(CopyStage::Copying, report.items);
+        note(part.next.as_deref()).await?;
+        run.throttle(part.items.len(), begun).await;
+        match next? {
+            Some(next) => part = next,
+            None => return Ok(report),
+        }
+    }
+}
+
+/// Reads everything.
+pub(crate) async fn digest<Item: Transferred>(
+    run: Run<'_>,
+    from: &dyn Transfer<Item>,
+    side: Side,
+    seen: u64,
+) -> CopyResult<Digest> {
+    let mut digest = Digest::default();
+    let mut position: Option<Box<str>> = None;
+    loop {
+        run.require_going()?;
+        let part = export(from, side, position.as_deref()).await?;
+        part.items.iter().for_each(|item| digest.add(item));
+        run.show(CopyStage::Comparing, seen + digest.items());
+        match part.next {
+            Some(next) => position = Some(next),
+            None => return Ok(digest),
+        }
+    }
+}
