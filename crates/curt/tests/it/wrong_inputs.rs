@@ -20,7 +20,7 @@ type Asked = (
     &'static [&'static str],
 );
 
-const SETTINGS: [Setting; 28] = [
+const SETTINGS: [Setting; 29] = [
     ("server.listen=localhost:8080", "127.0.0.1:8080"),
     ("server.listen=127.0.0.1:99999", "above 65535"),
     ("server.listen=127.0.0.1", "names no port"),
@@ -49,7 +49,10 @@ const SETTINGS: [Setting; 28] = [
     ("clicks.countries=absent.mmdb", "\"\" does without"),
     ("data_dir=/dev/null", "is a file"),
     ("store.links=oracle:x", "sqlite:"),
-    ("store.links=cassandra://a/l,cassandra://b/l", "name one address"),
+    (
+        "store.links=cassandra://a/l,cassandra://b/l",
+        "name one address",
+    ),
     ("store.pool=memory:", "redis://"),
     ("keys.length=3", "use 4"),
     ("keys.strategy=guess", "pool"),
