@@ -9,7 +9,7 @@ export CURT_TEST_LENGTH=full
 export TEST_TIME_MAX=${TEST_TIME_MAX:-21600}
 runner="target.'cfg(all())'.runner=['$PWD/scripts/test-runner.sh']"
 echo "==> soak: optimised build, full lengths"
-packages=(curt curt-cassandra curt-clicks curt-http curt-mysql curt-objects curt-postgres curt-redis curt-spool curt-sqlite curt-zookeeper)
+packages=(curt curt-cassandra curt-clicks curt-copy curt-http curt-mysql curt-objects curt-postgres curt-redis curt-shards curt-spool curt-sqlite curt-zookeeper)
 tests=(it aggregate_scale server)
 if [ $# = 0 ]; then
   echo "==> soak: parsers of outside bytes, a minute each with a new seed"
