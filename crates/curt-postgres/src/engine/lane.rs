@@ -21,9 +21,7 @@ pub(super) struct Lane {
     route: Arc<Route>,
     size: usize,
     places: Arc<Semaphore>,
-    idle: Mutex<Vec<Connection>>,
-    /// Connections that calls use, without those of calls that were given up.
-    in_use: AtomicUsize,
+    connections: Mutex<Connections>,
     /// Wakes calls that wait for the connection of another one.
     returned: Notify,
     /// Places that are held by calls which were given up.
@@ -31,6 +29,22 @@ pub(super) struct Lane {
     /// Run on every new connection.
     setup: String,
     timeout: Duration,
+}
+
+/// Under one lock, so that a connection that is taken or given back is always in one of the two.
+#[derive(Default)]
+struct Connections {
+    idle: Vec<Connection>,
+    /// Those that calls use, without those of calls that were given up.
+    in_use: usize,
+}
+
+/// What there is for a call without a login.
+enum Found {
+    Idle(OwnedMutexGuard<ClientWrapper>, Connection),
+    /// Nothing idle, but connections of other calls that may come back.
+    InUse,
+    Nothing,
 }
 
 /// Why there is no connection for a call. Nothing was asked of the engine.
@@ -54,8 +68,7 @@ impl Lane {
             route,
             size,
             places: Arc::new(Semaphore::new(size)),
-            idle: Mutex::default(),
-            in_use: AtomicUsize::new(0),
+            connections: Mutex::default(),
             returned: Notify::new(),
             abandoned: AtomicUsize::new(0),
             setup,
@@ -83,7 +96,7 @@ impl Lane {
         loop {
             // Before the look at what is idle, so that a connection that comes back in between is noticed.
             let returned = self.returned.notified();
-            if let Some((client, connection)) = self.pop_idle() {
+            if let Found::Idle(client, connection) = self.take_idle() {
                 return Ok(self.session_of(client, connection, place));
             }
             let login = timeout_at(deadline, self.route.connect()).await;
@@ -92,13 +105,13 @@ impl Lane {
                 Err(why) => why,
             };
             // A host that refuses logins may still answer on the connections that it has: too many of them, or too busy
-            // to log in. Asked before the look at what is idle: what is not in use any more then is there.
-            let is_used = self.in_use.load(Ordering::Acquire) > 0;
-            if let Some((client, connection)) = self.pop_idle() {
-                return Ok(self.session_of(client, connection, place));
-            }
-            if !is_used || timeout_at(deadline, returned).await.is_err() {
-                return Err(NoConnection::Unreachable(why));
+            // to log in.
+            match self.take_idle() {
+                Found::Idle(client, connection) => {
+                    return Ok(self.session_of(client, connection, place));
+                }
+                Found::InUse if timeout_at(deadline, returned).await.is_ok() => {}
+                Found::InUse | Found::Nothing => return Err(NoConnection::Unreachable(why)),
             }
         }
     }
@@ -111,7 +124,10 @@ impl Lane {
     ) -> Result<Session, NoConnection> {
         let client = connection.lock().ok_or(NoConnection::Late)?;
         match timeout_at(deadline, client.batch_execute(&self.setup)).await {
-            Ok(Ok(())) => Ok(self.session_of(client, connection, place)),
+            Ok(Ok(())) => {
+                self.lock().in_use += 1;
+                Ok(self.session_of(client, connection, place))
+            }
             _ => Err(NoConnection::Late),
         }
     }
@@ -134,28 +150,32 @@ impl Lane {
         }
     }
 
-    /// The connection that was used last: those beyond what is needed stay idle.
-    fn pop_idle(&self) -> Option<(OwnedMutexGuard<ClientWrapper>, Connection)> {
+    /// Takes the connection that was used last: those beyond what is needed stay idle.
+    fn take_idle(&self) -> Found {
         let epoch = self.route.epoch();
-        let mut idle = self.lock();
-        while let Some(connection) = idle.pop() {
+        let mut connections = self.lock();
+        while let Some(connection) = connections.idle.pop() {
             match connection.lock() {
                 Some(client) if connection.epoch == epoch && !client.is_closed() => {
-                    return Some((client, connection));
+                    connections.in_use += 1;
+                    return Found::Idle(client, connection);
                 }
                 _ => {}
             }
         }
-        None
+        match connections.in_use {
+            0 => Found::Nothing,
+            _ => Found::InUse,
+        }
     }
 
+    /// For a connection that is counted as in use.
     fn session_of(
         self: &Arc<Self>,
         client: OwnedMutexGuard<ClientWrapper>,
         connection: Connection,
         place: OwnedSemaphorePermit,
     ) -> Session {
-        self.in_use.fetch_add(1, Ordering::Relaxed);
         Session {
             client,
             ticket: Ticket {
@@ -165,15 +185,19 @@ impl Lane {
         }
     }
 
+    /// Keeps the connection of a call that was given up.
     fn keep(&self, connection: Connection) {
-        self.lock().push(connection);
+        self.lock().idle.push(connection);
         self.returned.notify_waiters();
     }
 
-    /// Notes that a call has no connection any more. All that wait look again: the last one that they could have waited
-    /// for may be gone.
-    fn end_use(&self) {
-        self.in_use.fetch_sub(1, Ordering::Release);
+    /// Notes that a call has no connection any more, and keeps the one that it gives back. All that wait look again: the
+    /// last one that they could have waited for may be gone.
+    fn end_use(&self, given_back: Option<Connection>) {
+        let mut connections = self.lock();
+        connections.in_use -= 1;
+        connections.idle.extend(given_back);
+        drop(connections);
         self.returned.notify_waiters();
     }
 
@@ -202,8 +226,10 @@ impl Lane {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Connections> {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -242,15 +268,14 @@ impl Session {
         let Self { client, mut ticket } = self;
         drop(client);
         if let Some((connection, _place)) = ticket.held.take() {
-            ticket.lane.keep(connection);
-            ticket.lane.end_use();
+            ticket.lane.end_use(Some(connection));
         }
     }
 
     /// Closes the connection: it is not to be trusted.
     pub(crate) fn close(mut self) {
         self.ticket.held = None;
-        self.ticket.lane.end_use();
+        self.ticket.lane.end_use(None);
     }
 }
 
@@ -272,7 +297,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some((connection, place)) = self.held.take() {
             self.lane.abandon(connection, place);
-            self.lane.end_use();
+            self.lane.end_use(None);
         }
     }
 }
