@@ -3,6 +3,8 @@
 #   scripts/test-runner.sh BINARY [ARGUMENT…]
 # TEST_TIME_MAX: seconds that the binary may take. TEST_GRACE: seconds that watchdogs have to clean up after it.
 set -uo pipefail
+# Tests wait more than they work: one more than there are cores.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
 limit=${TEST_TIME_MAX:-2700}
 grace=${TEST_GRACE:-30}
 name=$(basename "$1")

@@ -6,15 +6,14 @@ use std::time::Duration;
 use curt_memory::{MemoryClickStore, MemoryLinkStore};
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::conformance::{clicks, links};
-use curt_testkit::engines::postgres::{Server, shared};
+use curt_testkit::engines::postgres::{Database, shared};
 use curt_testkit::need;
 
 /// Histories that the engine is asked, and their length.
 const HISTORIES: u64 = 8;
 const STEPS: usize = 400;
 
-fn open(server: &Arc<Server>) -> Postgres {
-    let database = server.database("agreement").unwrap();
+fn open(database: &Database) -> Postgres {
     let settings = PostgresSettings {
         // The machine may be busy with other tests.
         connect_timeout: Duration::from_secs(30),
@@ -28,7 +27,8 @@ async fn links_in_postgres_agree() {
     let server = need!(shared());
     for seed in 0..HISTORIES {
         let memory = Arc::new(MemoryLinkStore::new());
-        links::agreement(seed, STEPS, memory, open(&server).links()).await;
+        let database = server.database("agreement").unwrap();
+        links::agreement(seed, STEPS, memory, open(&database).links()).await;
     }
 }
 
@@ -37,6 +37,7 @@ async fn clicks_in_postgres_agree() {
     let server = need!(shared());
     for seed in 0..HISTORIES {
         let memory = Arc::new(MemoryClickStore::new());
-        clicks::agreement(seed, STEPS, memory, open(&server).clicks()).await;
+        let database = server.database("agreement").unwrap();
+        clicks::agreement(seed, STEPS, memory, open(&database).clicks()).await;
     }
 }

@@ -76,7 +76,7 @@ pub(crate) struct Diary {
 
 #[test]
 fn acknowledged_creates_edits_and_deletes_survive_kill_9_l1() {
-    judge_kills(Site::start(&[]), length(5, 50), 50..600);
+    judge_kills(Site::start(&[]), length(5, 50), length(50..250, 50..600));
 }
 
 /// Kills a server again and again under load, each time after so many milliseconds, and judges every link.

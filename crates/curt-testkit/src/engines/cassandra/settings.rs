@@ -22,7 +22,7 @@ pub(super) fn of_node(own: Ipv4Addr, ports: &Ports, folder: &Path) -> String {
 num_tokens: 4
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 commitlog_sync: periodic
-commitlog_sync_period: 10000ms
+commitlog_sync_period: 2000ms
 endpoint_snitch: SimpleSnitch
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider

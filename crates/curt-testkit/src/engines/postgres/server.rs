@@ -1,6 +1,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,8 @@ pub struct Server {
     engine: Engine,
     port: Arc<Port>,
     programs: Programs,
+    /// Databases that no test needs any more. They go with the next one that is made, which saves a process.
+    left: Mutex<Vec<String>>,
 }
 
 impl Server {
@@ -44,7 +46,10 @@ impl Server {
     pub fn start_with(settings: &[(&str, &str)]) -> Result<Self> {
         let programs = Programs::find()?;
         on_free_ports(|| {
-            let home = Home::new()?;
+            let home = match settings.contains(&SYNCED) {
+                true => Home::new()?,
+                false => Home::in_memory()?,
+            };
             programs.give(home.path())?;
             let data = data_in(home.path());
             programs.make_cluster(&data)?;
@@ -57,7 +62,7 @@ impl Server {
     /// Starts a server that follows this one. The port may be that of a dead server which it replaces.
     pub(super) fn start_standby(&self, port: Arc<Port>) -> Result<Self> {
         let programs = self.programs.clone();
-        let home = Home::new()?;
+        let home = Home::in_memory()?;
         programs.give(home.path())?;
         let data = data_in(home.path());
         programs.copy_cluster(self.port.number(), &data)?;
@@ -93,6 +98,7 @@ impl Server {
             engine,
             port,
             programs,
+            left: Mutex::default(),
         })
     }
 
@@ -117,11 +123,18 @@ impl Server {
     }
 
     fn sql_in(&self, database: &str, statements: &str) -> Result<String> {
+        self.run_each(database, &[statements.to_owned()])
+    }
+
+    /// Runs them one after the other, each in a transaction of its own.
+    fn run_each(&self, database: &str, statements: &[String]) -> Result<String> {
         let mut command = self.programs.client("psql");
         command
             .args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d"])
-            .arg(self.url(database))
-            .args(["-c", statements]);
+            .arg(self.url(database));
+        for statement in statements {
+            command.args(["-c", statement]);
+        }
         Ok(output(&mut command)?.trim_end().to_owned())
     }
 
@@ -167,40 +180,61 @@ impl Server {
         Ok(())
     }
 
-    /// Makes an empty database that no other test has.
+    /// Makes an empty database that no other test has. It is gone some time after the last of its handles.
     pub fn database(self: &Arc<Self>, name: &str) -> Result<Database> {
         let name = unique(name);
+        let mut statements: Vec<String> =
+            self.lock().drain(..).map(|left| drop_of(&left)).collect();
         // The other way to make one, the only one before PostgreSQL 15, writes every page of it to the log.
-        self.sql(&format!("create database {name} strategy = file_copy"))
+        statements.push(format!("create database {name} strategy = file_copy"));
+        self.run_each("postgres", &statements)
             .or_else(|_| self.sql(&format!("create database {name}")))?;
         let server = Arc::clone(self);
-        Ok(Database { server, name })
+        Ok(Database(Arc::new(OwnDatabase { server, name })))
     }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whoever still has a connection to it is a task that its test has left behind.
+fn drop_of(database: &str) -> String {
+    format!("drop database if exists {database} with (force)")
 }
 
 controls_engine!(Server);
 
 /// A database of one's own on a shared server.
 #[derive(Clone, Debug)]
-pub struct Database {
+pub struct Database(Arc<OwnDatabase>);
+
+#[derive(Debug)]
+struct OwnDatabase {
     server: Arc<Server>,
     name: String,
+}
+
+impl Drop for OwnDatabase {
+    fn drop(&mut self) {
+        self.server.lock().push(std::mem::take(&mut self.name));
+    }
 }
 
 impl Database {
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     #[must_use]
     pub fn url(&self) -> String {
-        self.server.url(&self.name)
+        self.0.server.url(self.name())
     }
 
     /// Runs statements and returns their rows as plain text, columns separated by `|`.
     pub fn sql(&self, statements: &str) -> Result<String> {
-        self.server.sql_in(&self.name, statements)
+        self.0.server.sql_in(self.name(), statements)
     }
 }
 

@@ -7,7 +7,7 @@ use curt_core::PortResult;
 use curt_core::ports::LedgerForm;
 use curt_core::ports::{KeyLedger, Lease, Leases};
 use curt_postgres::{Postgres, PostgresSettings};
-use curt_testkit::engines::postgres::Server;
+use curt_testkit::engines::postgres::{Database, Server};
 use curt_testkit::engines::unique;
 use curt_testkit::length::time_max;
 use curt_testkit::sample::key;
@@ -86,24 +86,34 @@ pub(crate) async fn is_denied(leases: &Arc<dyn Leases>, name: &str) -> bool {
 }
 
 /// What the owner of a lock works on.
-pub(crate) struct Shard(Arc<dyn KeyLedger>);
+pub(crate) struct Shard {
+    ledger: Arc<dyn KeyLedger>,
+    _database: Database,
+}
 
 impl Shard {
     pub(crate) fn on(server: &Arc<Server>) -> Self {
-        let url = server.database("owned").unwrap().url();
+        let database = server.database("owned").unwrap();
         // The machine may be busy with other tests.
         let settings = PostgresSettings {
             connect_timeout: Duration::from_secs(30),
             ..PostgresSettings::default().with_timeout(Duration::from_secs(30))
         };
-        let postgres = Postgres::open(&url, &settings).unwrap();
-        Self(postgres.ledger(LedgerForm::Delete))
+        let postgres = Postgres::open(&database.url(), &settings).unwrap();
+        Self {
+            ledger: postgres.ledger(LedgerForm::Delete),
+            _database: database,
+        }
     }
 
     /// Whether it takes keys from the owner with this fencing token.
     pub(crate) async fn obeys(&self, fencing_token: u64) -> bool {
         let keys = [key(&unique("k"))];
-        let inserted = self.0.insert_fenced(fencing_token, &keys).await.unwrap();
+        let inserted = self
+            .ledger
+            .insert_fenced(fencing_token, &keys)
+            .await
+            .unwrap();
         inserted.is_some()
     }
 }

@@ -57,7 +57,7 @@ fn four_keygens_three_keysyncs_and_two_servers_die_at_random_k1_k2() {
     let plant = need!(Plant::start(shape, SMALL));
     let seed = rand::random::<u64>();
     let mut random = StdRng::seed_from_u64(seed);
-    let (seconds, every) = length((20, 4), (300, 5));
+    let (seconds, every) = length((12, 3), (300, 5));
     let mut members = start(&plant);
     let addresses = members.iter().filter(|member| member.front.is_some());
     let fronts = Fronts::new(addresses.map(|m| m.server.http().unwrap()).collect());

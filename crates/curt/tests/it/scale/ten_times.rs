@@ -109,9 +109,9 @@ fn load(prepared: &Prepared, pick: Pick, change: impl FnOnce(&mut Plan)) -> Load
 #[test]
 fn ten_times_the_links_are_as_fast_in_the_same_memory() {
     let _alone = alone();
-    let (few, many) = length((10_000, 100_000), (1_000_000, 10_000_000));
+    let (few, many) = length((4_000, 40_000), (1_000_000, 10_000_000));
     // Short form: few links with long targets, so that all of them together would show in the memory.
-    let target_bytes = length(800, 60);
+    let target_bytes = length(2_000, 60);
     let sites = [prepared(few, target_bytes), prepared(many, target_bytes)];
     redirect_as_fast(&sites);
     // Afresh, so that what grows is seen from the start: links alone, and as shipped, where clicks are counted too.
@@ -238,7 +238,7 @@ fn touch_every_link(prepared: &Prepared, besides_cache: f64) {
     let settled = server.anonymous_bytes().unwrap() as f64;
     load(prepared, Pick::Uniform, |plan| {
         plan.limit = Limit {
-            duration: Duration::from_secs(length(5, 30)),
+            duration: Duration::from_secs(length(3, 30)),
             requests: Some(links),
         };
     });

@@ -17,7 +17,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// Many times what any limit lets through.
 fn guesses() -> usize {
-    length(1_000, 10_000)
+    length(300, 10_000)
 }
 
 /// How many of many guesses were listened to.

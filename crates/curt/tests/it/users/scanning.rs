@@ -107,7 +107,7 @@ fn visitors_p99(site: &Site, keys: &Arc<KeySet>, seconds: f64) -> f64 {
 
 /// Medians of the visitors' p99 without and with the scan, in turns.
 fn measure(site: &Site, keys: &Arc<KeySet>, scan: &mut Scan) -> (f64, f64) {
-    let (rounds, seconds) = length((12, 1.0), (20, 3.0));
+    let (rounds, seconds) = length((4, 1.0), (20, 3.0));
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         without.push(visitors_p99(site, keys, seconds));
@@ -150,7 +150,7 @@ fn a_scanner_hears_of_30_misses_a_minute_and_other_visitors_do_not_notice() {
     );
     assert!(scan.absent.len() >= MISSES_AT_ONCE, "the limit is not used");
     assert!(scan.in_a_minute() <= MISSES_ALLOWED);
-    assert!(scan.keys() >= length(300, 9_000), "the scan was no scan");
+    assert!(scan.keys() >= length(100, 9_000), "the scan was no scan");
     // A machine that others use, too, is no place to judge times at.
     assert!(unnoticed || !is_full(), "visitors notice the scan: {ratio}");
 }
