@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,7 @@ pub(super) struct CurtHome {
     program: PathBuf,
     folder: PathBuf,
     config: PathBuf,
+    made_key: OnceLock<String>,
     /// The clicks database, which the server makes beside the links database.
     pub(super) clicks_file: PathBuf,
 }
@@ -43,6 +45,7 @@ impl CurtHome {
             program: program.to_path_buf(),
             folder,
             config,
+            made_key: OnceLock::new(),
             clicks_file: database.with_file_name("clicks.db"),
         })
     }
@@ -101,10 +104,14 @@ impl CurtHome {
         Ok((server, ready))
     }
 
-    /// An API key that works beside or before a running server.
+    /// The API key of this home, made with the first call, that works beside or before a running server.
     pub(super) fn api_key(&self) -> anyhow::Result<String> {
+        if let Some(made) = self.made_key.get() {
+            return Ok(made.clone());
+        }
         self.run(&["migrate", "--new"])?;
-        self.run(&["api-key", "add", "bench"])
+        let made = self.run(&["api-key", "add", "bench"])?;
+        Ok(self.made_key.get_or_init(|| made).clone())
     }
 
     fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
