@@ -1,7 +1,5 @@
 //! Reports and flushes at the size that they are made for. The times are printed; `make soak` runs the full size.
 
-use std::sync::Arc;
-
 use curt_postgres::{Postgres, PostgresSettings};
 use curt_testkit::click_scale::{
     flush_beside_creates, page_among_many_clicks, report_on_ten_million_clicks,

@@ -11,6 +11,7 @@ mod line;
 mod links_faults;
 mod plant;
 mod pools;
+mod rates;
 mod refills;
 mod refused;
 mod returned;
