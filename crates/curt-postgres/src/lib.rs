@@ -47,7 +47,8 @@ use engine::Engine;
 
 pub use curt_adapter_kit::Migration;
 pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, MigrationSet, SHARD_MAP};
-pub use settings::PostgresSettings;
+pub use engine::HostReads;
+pub use settings::{PostgresSettings, ReadFrom};
 
 /// A PostgreSQL at an address.
 #[derive(Clone, Debug)]
@@ -70,6 +71,12 @@ impl Postgres {
     /// What [`migrate`](Self::migrate) would do.
     pub async fn pending(&self, set: &'static MigrationSet) -> PortResult<&'static [Migration]> {
         schema::pending(&self.engine, set).await
+    }
+
+    /// How often which host was read from for links, where replicas are read.
+    #[must_use]
+    pub fn host_reads(&self) -> Vec<HostReads> {
+        self.engine.reads()
     }
 
     #[must_use]

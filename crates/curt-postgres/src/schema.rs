@@ -118,6 +118,11 @@ impl Tables {
         self.engine.write_timeout()
     }
 
+    /// How long replicas may not show what was written; `None` where none is read.
+    pub(super) fn replica_lag_max(&self) -> Option<Duration> {
+        self.engine.replica_lag_max()
+    }
+
     /// The engine for look-ups. A standby has the tables when the primary, which is away, had them.
     pub(super) async fn lookups(&self) -> PortResult<&Engine> {
         match self.engine().await {

@@ -110,6 +110,7 @@ macro_rules! observe {
 observe!(LinkStore:
     fn insert_if_absent(links: Vec<Link>, token: Option<RequestToken>) -> Vec<Inserted> = note_write;
     fn get(id: &LinkId) -> Option<Link> = note;
+    fn get_nearby(id: &LinkId) -> Option<Link> = note;
     fn get_many(ids: &[LinkId]) -> Vec<Option<Link>> = note;
     fn update_at(link: Link, seen: Revision) -> ChangeReply = note_write;
     fn hand_over_at(id: &LinkId, seen: Revision, owner: OwnerId, now: UnixMillis) -> ChangeReply = note_write;

@@ -5,6 +5,7 @@ mod deadlines;
 mod lists;
 mod races;
 mod replays;
+mod replicas;
 mod standby;
 mod suites;
 mod unknown;

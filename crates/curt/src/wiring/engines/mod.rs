@@ -4,6 +4,7 @@
 //! An engine is opened once and shared by the ports that name it. Those that are reached over a network connect with
 //! their first call: a process starts, and lives on what it holds, while they are away.
 
+mod host_reads;
 mod ports;
 mod upkeep;
 
