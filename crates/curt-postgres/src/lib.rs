@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use curt_core::PortResult;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, LinkTransfer,
+    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkDatabase, LinkShards, LinkTransfer,
     SeededDatabase, ShardMaps,
 };
 
@@ -46,7 +46,9 @@ use address::Address;
 use engine::Engine;
 
 pub use curt_adapter_kit::Migration;
-pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, MigrationSet, SHARD_MAP};
+pub use schema::{
+    ACCOUNTS, CLICKS, CURSORS, DISTRIBUTED_LINKS, KEYS, LINKS, MigrationSet, SHARD_MAP,
+};
 pub use engine::HostReads;
 pub use settings::{PostgresSettings, ReadFrom};
 
@@ -90,6 +92,19 @@ impl Postgres {
     #[must_use]
     pub fn links(&self) -> Arc<dyn SeededDatabase> {
         Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
+    }
+
+    /// Whether the engine spreads tables over its own servers, as the address says. It serves
+    /// [`distributed_links`](Self::distributed_links) and [`cursor`](Self::cursor) then, and nothing else.
+    #[must_use]
+    pub fn is_distributed(&self) -> bool {
+        self.engine.address().is_distributed
+    }
+
+    /// Links in tables that the engine spreads over its own servers.
+    #[must_use]
+    pub fn distributed_links(&self) -> Arc<dyn LinkDatabase> {
+        Arc::new(links::DistributedLinks::new(Arc::clone(&self.engine)))
     }
 
     /// The same links as one node of many.

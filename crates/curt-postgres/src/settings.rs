@@ -26,6 +26,8 @@ pub struct PostgresSettings {
     pub read_from: ReadFrom,
     /// How far a replica may be behind the leader and still be read.
     pub replica_lag_max: Duration,
+    /// How old totals of links may be where they are counted by reading all of them.
+    pub totals_interval: Duration,
     /// The region that this process is in.
     pub region: Option<Box<str>>,
 }
@@ -56,6 +58,7 @@ impl Default for PostgresSettings {
             standby_after: Some(Duration::from_millis(250)),
             read_from: ReadFrom::Auto,
             replica_lag_max: Duration::from_secs(1),
+            totals_interval: Duration::from_secs(60),
             region: None,
         }
     }

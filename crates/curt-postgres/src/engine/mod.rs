@@ -7,6 +7,7 @@
 mod hosts;
 mod lane;
 mod replicas;
+mod retries;
 mod route;
 mod script;
 mod standby;
@@ -25,6 +26,7 @@ use tokio_postgres::{Error, Row};
 use self::hosts::Hosts;
 use self::lane::{Lane, NoConnection};
 use self::replicas::{ReplicaAnswer, Replicas};
+use self::retries::Retries;
 use self::route::Route;
 use self::standby::Standby;
 use super::address::Address;
@@ -69,6 +71,7 @@ pub(super) struct Engine {
     standby: Option<Arc<Standby>>,
     replicas: Option<Arc<Replicas>>,
     flush_timeout: Duration,
+    totals_interval: Duration,
     address: Arc<Address>,
 }
 
@@ -107,6 +110,7 @@ impl Engine {
             standby,
             replicas: Replicas::new(&hosts, &primary, settings),
             flush_timeout: settings.flush_timeout,
+            totals_interval: settings.totals_interval,
             address: Arc::new(address),
         }))
     }
@@ -120,12 +124,18 @@ impl Engine {
             standby: None,
             replicas: None,
             flush_timeout: self.flush_timeout,
+            totals_interval: self.totals_interval,
             address: Arc::clone(&self.address),
         })
     }
 
     pub(super) fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// How old totals may be that are counted by reading.
+    pub(super) fn totals_interval(&self) -> Duration {
+        self.totals_interval
     }
 
     /// How long a write may take.
@@ -262,11 +272,17 @@ impl Engine {
         step: Step<'_>,
         deadline: Instant,
     ) -> PortResult<Vec<Row>> {
-        let session = self.session(op, lane, deadline).await?;
-        let done = self
-            .within(op, Effect::None, (lane, deadline), run(&session, step))
-            .await;
-        self.finish(op, Effect::None, session, done)
+        let mut retries = Retries::until(deadline);
+        loop {
+            let session = self.session(op, lane, deadline).await?;
+            let done = self
+                .within(op, Effect::None, (lane, deadline), run(&session, step))
+                .await;
+            match self.finish(op, Effect::None, session, done) {
+                Err(failure) if retries.is_due(&failure).await => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// Runs a statement that is a transaction of its own. If the connection breaks, it is unknown whether it happened.
@@ -277,11 +293,17 @@ impl Engine {
         values: &[Value<'_>],
     ) -> PortResult<Vec<Row>> {
         let deadline = self.writes.deadline();
-        let session = self.session(op, &self.writes, deadline).await?;
-        let work = run(&session, Step { sql, values });
-        let until = (&*self.writes, deadline);
-        let done = self.within(op, Effect::Unknown, until, work).await;
-        self.finish(op, Effect::Unknown, session, done)
+        let mut retries = Retries::until(deadline);
+        loop {
+            let session = self.session(op, &self.writes, deadline).await?;
+            let work = run(&session, Step { sql, values });
+            let until = (&*self.writes, deadline);
+            let done = self.within(op, Effect::Unknown, until, work).await;
+            match self.finish(op, Effect::Unknown, session, done) {
+                Err(failure) if retries.is_due(&failure).await => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// Runs the steps as one transaction, with the answers of each. All of it is sent at once: one round trip, and no
@@ -313,10 +335,16 @@ impl Engine {
         steps: &[Step<'_>],
     ) -> PortResult<Vec<Vec<Row>>> {
         let deadline = lane.deadline();
-        let session = self.session(op, lane, deadline).await?;
-        let work = run_all(&session, steps);
-        let done = self.within(op, effect, (lane, deadline), work).await;
-        self.finish(op, effect, session, done)
+        let mut retries = Retries::until(deadline);
+        loop {
+            let session = self.session(op, lane, deadline).await?;
+            let work = run_all(&session, steps);
+            let done = self.within(op, effect, (lane, deadline), work).await;
+            match self.finish(op, effect, session, done) {
+                Err(failure) if retries.is_due(&failure).await => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// How long adding a window of clicks may take.

@@ -7,6 +7,7 @@
 mod change;
 mod claim;
 mod copies;
+mod distributed;
 mod idempotency;
 mod insert;
 mod list;
@@ -35,6 +36,7 @@ use curt_core::{
 };
 use tokio_postgres::Row;
 
+use self::list::Dialect;
 use self::page::Position;
 use self::queue::{Call, Queue};
 use self::recent::RecentWrites;
@@ -42,6 +44,8 @@ use self::record::epoch_of;
 use super::engine::{Engine, Step, Value, column};
 use super::failure::BACKEND;
 use super::schema::{LINKS, Tables};
+
+pub(super) use self::distributed::DistributedLinks;
 
 const OP_INSERT: &str = "insert links";
 const OP_COUNT: &str = "count links";
@@ -270,7 +274,8 @@ impl LinkIndex for PostgresLinks {
             .map_err(|()| invalid(list::OP, "the cursor is not one of this list"))?;
         let texts = query.search.iter().chain(&query.tags);
         check_no_nul(list::OP, texts.map(|text| &**text))?;
-        let page = list::list(self.tables.engine().await?, query, after).await?;
+        let engine = self.tables.engine().await?;
+        let page = list::list(engine, query, after, Dialect::Plain).await?;
         self.require_all_current(list::OP).await?;
         Ok(page)
     }

@@ -109,6 +109,7 @@ pub(crate) struct Postgres {
     pub(crate) standby_after: String,
     pub(crate) read_from: String,
     pub(crate) replica_lag_max: String,
+    pub(crate) totals_interval: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

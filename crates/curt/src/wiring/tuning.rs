@@ -153,6 +153,10 @@ fn postgres(raw: &raw::Postgres, region: &str) -> Result<PostgresSettings, Confi
         standby_after: at("postgres.standby_after", standby_after)?,
         read_from: at("postgres.read_from", read_from)?,
         replica_lag_max: positive("postgres.replica_lag_max", &raw.replica_lag_max)?,
+        totals_interval: at(
+            "postgres.totals_interval",
+            units::duration(&raw.totals_interval),
+        )?,
         region: (!region.is_empty()).then(|| region.into()),
     })
 }

@@ -2,6 +2,7 @@
 
 mod claims;
 mod deadlines;
+mod distributed;
 mod lists;
 mod races;
 mod replays;

@@ -63,7 +63,8 @@ impl StoreSettings {
     /// Whether the only links database may in truth be one of several nodes, which its map would tell.
     pub(crate) fn may_be_lone_node(&self) -> bool {
         let kind = self.shard_map.kind();
-        !self.is_sharded() && kind != EngineKind::Memory && kind.serves(Part::ShardMap)
+        let has_map = kind.serves(Part::ShardMap) && !self.shard_map.spreads_by_itself();
+        !self.is_sharded() && kind != EngineKind::Memory && has_map
     }
 
     pub(crate) fn is_sharded(&self) -> bool {
@@ -131,7 +132,8 @@ fn check_nodes(nodes: &[EngineAddress]) -> Result<&EngineAddress, String> {
             "{first} and {other}: nodes must be of one engine, whose lists can be merged"
         ));
     }
-    if nodes.len() > 1 && !first.kind().serves(Part::ShardMap) {
+    let spreads = nodes.iter().any(EngineAddress::spreads_by_itself);
+    if nodes.len() > 1 && (spreads || !first.kind().serves(Part::ShardMap)) {
         return Err(format!(
             "{first}: this engine spreads links over its nodes by itself; name one address, with all hosts in it"
         ));
@@ -183,6 +185,7 @@ const KEYS_FILE: &str = "keys.db";
 fn keys_beside(links: &EngineAddress, data_dir: &Path) -> EngineAddress {
     match links.kind() {
         EngineKind::Cassandra => EngineAddress::sqlite(data_dir.join(KEYS_FILE)),
+        _ if links.spreads_by_itself() => EngineAddress::sqlite(data_dir.join(KEYS_FILE)),
         _ => links.clone(),
     }
 }

@@ -213,6 +213,13 @@ fn require(part: Part, address: &EngineAddress) -> PortResult<()> {
     let fits = kind
         .require_serves(part)
         .and_then(|()| kind.require_built());
+    let fits = fits.and_then(|()| match part {
+        Part::Links | Part::Cursor => Ok(()),
+        _ if address.spreads_by_itself() => Err(format!(
+            "{address}: an address with sharding=engine serves links and cursors alone; name another database"
+        )),
+        _ => Ok(()),
+    });
     fits.map_err(|detail| PortError::new(ErrorKind::Invalid, "curt", OP, detail))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "cassandra")]
 use curt_cassandra::Cassandra;
-#[cfg(feature = "cassandra")]
+#[cfg(any(feature = "cassandra", feature = "postgres"))]
 use curt_core::ports::LinkPorts;
 use curt_core::ports::{
     Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkShards, Quotas,
@@ -40,6 +40,23 @@ impl Engines {
                 cursor: database.cursor(),
                 router: None,
             }),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) if database.is_distributed() => {
+                let set = &curt_postgres::DISTRIBUTED_LINKS;
+                self.tables.push((address.clone(), set));
+                let links = database.distributed_links();
+                Ok(LinksDatabase {
+                    links: LinkPorts {
+                        store: links.clone(),
+                        index: links.clone(),
+                        totals: links.clone(),
+                        idempotency: links,
+                        seeded: None,
+                    },
+                    cursor: database.cursor(),
+                    router: None,
+                })
+            }
             #[cfg(feature = "postgres")]
             Opened::Postgres(database) => {
                 for set in [&curt_postgres::LINKS, &curt_postgres::CURSORS] {
@@ -118,6 +135,10 @@ impl Engines {
     }
 
     fn links_node(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn LinkShards>> {
+        // Neither shards nor copies of an engine that moves links by itself.
+        if address.spreads_by_itself() {
+            require(Part::ShardMap, address)?;
+        }
         match self.engine(Part::Links, address)? {
             Opened::Memory => Ok(Arc::new(MemoryLinkStore::new())),
             Opened::Sqlite(database) => Ok(database.shards()),
@@ -302,7 +323,11 @@ impl Engines {
             Opened::Sqlite(database) => Ok(database.cursor()),
             #[cfg(feature = "postgres")]
             Opened::Postgres(database) => {
-                self.tables.push((address.clone(), &curt_postgres::CURSORS));
+                let set = match database.is_distributed() {
+                    true => &curt_postgres::DISTRIBUTED_LINKS,
+                    false => &curt_postgres::CURSORS,
+                };
+                self.tables.push((address.clone(), set));
                 Ok(database.cursor())
             }
             #[cfg(feature = "zookeeper")]
