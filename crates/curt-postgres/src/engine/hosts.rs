@@ -46,6 +46,8 @@ pub(super) struct Hosts {
     configs: Vec<Config>,
     /// The region of each, where the address names them.
     regions: Vec<Box<str>>,
+    /// That of this process.
+    own_region: Option<Box<str>>,
     tls: Option<Tls>,
     connect_timeout: Duration,
     label: String,
@@ -68,6 +70,7 @@ impl Hosts {
         Self {
             configs: configs.collect(),
             regions: address.regions.clone(),
+            own_region: settings.region.clone(),
             tls,
             connect_timeout: settings.connect_timeout,
             label: address.to_string(),
@@ -85,6 +88,11 @@ impl Hosts {
 
     pub(super) fn has_region(&self, region: &str) -> bool {
         self.regions.iter().any(|known| **known == *region)
+    }
+
+    /// Whether a host is in another region than this process.
+    pub(super) fn is_far(&self, host: usize) -> bool {
+        self.own_region.is_some() && self.region(host) != self.own_region.as_deref()
     }
 
     /// How a host is called: name and port.

@@ -22,6 +22,7 @@ use tokio_postgres::{Error, Row};
 use super::hosts::Hosts;
 use super::lane::{Lane, NoConnection, Session};
 use super::route::Route;
+use super::standby::Standby;
 use super::{HostReads, Step};
 use crate::failure::{BACKEND, spoils_connection};
 use crate::settings::{PostgresSettings, ReadFrom};
@@ -40,6 +41,7 @@ const SAMPLE_EVERY_MAX: Duration = Duration::from_millis(250);
 const SAMPLES_MAX: usize = 512;
 /// A replica that takes longer is left alone for this look-up; the leader is asked then.
 const ANSWER_WITHIN: Duration = Duration::from_millis(250);
+const NOTE_EVERY: Duration = Duration::from_secs(1);
 /// The share of the connections for look-ups by which the leader is asked for what a replica does not have.
 const MISS_SHARE: usize = 4;
 
@@ -84,6 +86,9 @@ pub(super) struct Replicas {
     turns: AtomicUsize,
     misses: Semaphore,
     leader_reads: AtomicU64,
+    /// Told of the leader's positions, for when the leader is away.
+    standby: Option<Arc<Standby>>,
+    noted: Mutex<Option<Instant>>,
 }
 
 impl Replicas {
@@ -91,6 +96,7 @@ impl Replicas {
     pub(super) fn new(
         hosts: &Arc<Hosts>,
         leader: &Arc<Route>,
+        standby: Option<&Arc<Standby>>,
         settings: &PostgresSettings,
     ) -> Option<Arc<Self>> {
         let region = settings.region.clone();
@@ -128,6 +134,8 @@ impl Replicas {
             turns: AtomicUsize::new(0),
             misses: Semaphore::new((connections / MISS_SHARE).max(1)),
             leader_reads: AtomicU64::new(0),
+            standby: standby.cloned(),
+            noted: Mutex::new(None),
         }))
     }
 
@@ -249,6 +257,7 @@ impl Replicas {
         let epoch = self.leader.epoch();
         let position = ask_position(&self.watch, LEADER_POSITION).await;
         if let Some(position) = position {
+            self.note_for_standby(position);
             let mut samples = self.lock();
             // Another leader: what the former one had says nothing about replicas of this one.
             if samples.back().is_some_and(|last| last.position > position) {
@@ -264,6 +273,17 @@ impl Replicas {
         let leader = self.leader.host();
         let others = self.replicas.iter().filter(|replica| replica.host != leader);
         join_all(others.map(|replica| self.check(replica))).await;
+    }
+
+    /// About once a second.
+    fn note_for_standby(&self, position: i64) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(standby) = &self.standby
+            && noted.is_none_or(|last| last.elapsed() >= NOTE_EVERY)
+        {
+            *noted = Some(Instant::now());
+            standby.note_primary(position);
+        }
     }
 
     async fn check(&self, replica: &Replica) {

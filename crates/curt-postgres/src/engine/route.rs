@@ -147,7 +147,12 @@ impl Route {
         let order = (first..first + count).map(|host| host % count);
         let order = order.filter(|host| Some(*host) != primary);
         let order = order.filter(|host| self.fixed.is_none_or(|fixed| fixed == *host));
-        self.hosts.log_in(order, self.access).await
+        let mut order: Vec<usize> = order.collect();
+        // A standby in the own region answers soonest, and when the others are cut off.
+        if self.access == Access::ReadOnly {
+            order.sort_by_key(|host| self.hosts.is_far(*host));
+        }
+        self.hosts.log_in(order.into_iter(), self.access).await
     }
 
     /// Resolves when connections of the epoch are not used any more.

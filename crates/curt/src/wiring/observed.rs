@@ -92,6 +92,7 @@ pub(crate) fn observed_links(ports: LinkPorts, errors: &PortErrors) -> LinkPorts
         totals: observed(ports.totals, errors),
         idempotency: observed(ports.idempotency, errors),
         seeded: ports.seeded.map(|seeded| observed(seeded, errors) as _),
+        homes: ports.homes,
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct StoreSettings {
     pub(crate) leases: EngineAddress,
     /// `None`: the links database.
     pub(crate) cursor: Option<EngineAddress>,
+    /// Where this process is.
+    pub(crate) region: Option<Box<str>>,
     pub(crate) tuning: EngineTuning,
 }
 
@@ -111,6 +113,7 @@ pub(super) fn resolve(
         files: parse(Part::Files, &written.files)?,
         leases: parse(Part::Leases, &written.leases)?,
         keys_form: keys_form(&written.keys_form, strategy, &keys)?,
+        region: (!raw.region.is_empty()).then(|| raw.region.as_str().into()),
         tuning: EngineTuning::resolve(raw)?,
         placement: placement(&raw.links)?,
         move_rate: raw.links.move_rate,

@@ -49,6 +49,8 @@ pub(crate) struct EngineSettings {
     /// How long a lease should outlive its holder at most.
     pub(crate) lease_ttl: Duration,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Where this process is.
+    pub(crate) region: Option<Box<str>>,
 }
 
 /// The ports of a links database.

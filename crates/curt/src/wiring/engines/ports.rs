@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 #[cfg(feature = "cassandra")]
 use curt_cassandra::Cassandra;
-#[cfg(any(feature = "cassandra", feature = "postgres"))]
-use curt_core::ports::LinkPorts;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkShards, Quotas,
+    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkPorts, LinkShards,
+    Quotas,
     ShardMaps,
 };
 use curt_core::{Placement, PortResult};
@@ -52,6 +51,7 @@ impl Engines {
                         totals: links.clone(),
                         idempotency: links,
                         seeded: None,
+                        homes: None,
                     },
                     cursor: database.cursor(),
                     router: None,
@@ -78,6 +78,7 @@ impl Engines {
                         totals: links.clone(),
                         idempotency: links,
                         seeded: None,
+                        homes: None,
                     },
                     cursor: cluster.cursor(),
                     router: None,
@@ -96,9 +97,12 @@ impl Engines {
     ) -> PortResult<LinksDatabase> {
         let opened = self.shard_nodes(nodes)?;
         let cursor = self.links(&nodes[0])?.cursor;
-        let router = ShardRouter::new(opened, self.shard_maps(shard_map)?, placement);
+        let (maps, region) = (self.shard_maps(shard_map)?, self.settings.region.clone());
+        let router = ShardRouter::in_region(opened, maps, placement, region);
+        let mut links = LinkPorts::from(Arc::clone(&router));
+        links.homes = Some(Arc::clone(&router) as _);
         Ok(LinksDatabase {
-            links: Arc::clone(&router).into(),
+            links,
             cursor,
             router: Some(router),
         })
