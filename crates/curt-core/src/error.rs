@@ -67,6 +67,8 @@ pub struct PortError {
     pub backend: &'static str,
     /// One sentence for the operator, with the way out where one is known.
     pub detail: String,
+    /// The region that would have had to take it, where that is another one.
+    pub region: Option<Box<str>>,
     pub source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -82,6 +84,7 @@ impl PortError {
             op,
             backend,
             detail: detail.into(),
+            region: None,
             source: None,
         }
     }

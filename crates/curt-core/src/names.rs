@@ -91,6 +91,10 @@ pub mod metric {
     pub const SPOOL_BYTES: &str = "curt_spool_bytes";
     /// Failed calls of an engine, by backend, operation and kind.
     pub const STORE_ERRORS: &str = "curt_store_errors";
+    /// Look-ups of links where replicas are read, by host and role: `leader`, `replica`.
+    pub const STORE_READS: &str = "curt_store_reads";
+    /// How old at most is what a replica shows, in seconds, by host.
+    pub const REPLICA_LAG_SECONDS: &str = "curt_replica_lag_seconds";
     /// Whether a node of the links database takes writes: 1 or 0, by node.
     pub const LINKS_NODE_UP: &str = "curt_links_node_up";
     /// Version of the shard map that calls are routed by; 0 before it is known.

@@ -88,6 +88,11 @@ impl Buffer {
         self.queue().put_back(key);
     }
 
+    /// As [`put_back`](Self::put_back), to be taken again after all others.
+    pub(crate) fn put_behind(&self, key: Key) {
+        self.queue().put_behind(key);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.queue().keys.len()
     }
@@ -226,6 +231,11 @@ impl Queue {
     /// Puts a key that was handed out and not used back to the front.
     fn put_back(&mut self, key: Key) {
         self.keys.push_front(key);
+        self.handed_out = self.handed_out.saturating_sub(1);
+    }
+
+    fn put_behind(&mut self, key: Key) {
+        self.keys.push_back(key);
         self.handed_out = self.handed_out.saturating_sub(1);
     }
 

@@ -1,4 +1,4 @@
-//! `postgres://user:password@h1:5432,h2:5433/database?sslmode=require&sslrootcert=ca.pem`
+//! `postgres://user:password@h1:5432,h2:5433/database?sslmode=require&sslrootcert=ca.pem&regions=eu,us&sharding=engine`
 //!
 //! A connection is encrypted if `sslmode=require` or a root certificate says so; then certificate and name are checked.
 //! Without either it is plain text, which takes no password to another machine unless `sslmode=disable` allows it.
@@ -23,6 +23,10 @@ pub(super) struct Address {
     pub(super) encrypted: bool,
     /// A file of trusted certificates; `None`: those of the system.
     pub(super) roots: Option<PathBuf>,
+    /// The region of each host; empty: the address does not say.
+    pub(super) regions: Vec<Box<str>>,
+    /// Whether the engine spreads tables over servers of its own.
+    pub(super) is_distributed: bool,
     label: String,
 }
 
@@ -45,6 +49,8 @@ impl Address {
             rest,
             encrypted: said,
             roots,
+            regions,
+            is_distributed,
         } = split(text)?;
         let is_said = said.is_some();
         // Whoever names a certificate to trust wants it to be checked.
@@ -63,6 +69,9 @@ impl Address {
             config.application_name("curt");
         }
         let hosts = one_per_host(&config)?;
+        if !regions.is_empty() && regions.len() != hosts.len() {
+            return Err(invalid("regions= names a region for each host, in the order of the hosts"));
+        }
         if !encrypted && goes_elsewhere(&config) {
             if !is_said && config.get_password().is_some() {
                 return Err(invalid(
@@ -77,6 +86,8 @@ impl Address {
             hosts,
             encrypted,
             roots,
+            regions,
+            is_distributed,
         })
     }
 }
@@ -87,12 +98,15 @@ struct Split {
     /// `None`: the address does not say.
     encrypted: Option<bool>,
     roots: Option<PathBuf>,
+    regions: Vec<Box<str>>,
+    is_distributed: bool,
 }
 
 fn split(text: &str) -> PortResult<Split> {
     let (base, options) = text.split_once('?').unwrap_or((text, ""));
     let mut kept = Vec::new();
     let (mut encrypted, mut roots) = (None, None);
+    let (mut regions, mut is_distributed) = (Vec::new(), false);
     for option in options.split('&').filter(|option| !option.is_empty()) {
         match option.split_once('=') {
             Some(("sslmode", "disable")) => encrypted = Some(false),
@@ -104,6 +118,13 @@ fn split(text: &str) -> PortResult<Split> {
                 )));
             }
             Some(("sslrootcert", path)) => roots = Some(PathBuf::from(path)),
+            Some(("regions", names)) => regions = names.split(',').map(Into::into).collect(),
+            Some(("sharding", "engine")) => is_distributed = true,
+            Some(("sharding", other)) => {
+                return Err(invalid(format!(
+                    "sharding={other} is not served: use engine, or name several addresses"
+                )));
+            }
             _ => kept.push(option),
         }
     }
@@ -111,6 +132,8 @@ fn split(text: &str) -> PortResult<Split> {
         rest: format!("{base}?{}", kept.join("&")),
         encrypted,
         roots,
+        regions,
+        is_distributed,
     })
 }
 
@@ -268,6 +291,8 @@ mod tests {
             ("postgres://h:port/db", "not an address"),
             ("postgres://h/db?colour=red", "not an address"),
             ("postgres:///db", "name a host"),
+            ("postgres://a,b/db?regions=eu", "a region for each host"),
+            ("postgres://h/db?sharding=client", "use engine"),
         ] {
             let problem = Address::parse(text).unwrap_err();
             assert_eq!(problem.kind, ErrorKind::Invalid, "{text}");

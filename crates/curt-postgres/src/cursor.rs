@@ -5,7 +5,7 @@ use curt_core::PortResult;
 use curt_core::ports::Cursor;
 
 use super::engine::{Engine, column};
-use super::schema::{CURSORS, Tables};
+use super::schema::{CURSORS, DISTRIBUTED_LINKS, Tables};
 
 pub(super) struct PostgresCursor {
     tables: Tables,
@@ -13,8 +13,12 @@ pub(super) struct PostgresCursor {
 
 impl PostgresCursor {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
+        let set = match engine.address().is_distributed {
+            true => &DISTRIBUTED_LINKS,
+            false => &CURSORS,
+        };
         Self {
-            tables: Tables::new(engine, &CURSORS),
+            tables: Tables::new(engine, set),
         }
     }
 }

@@ -64,7 +64,9 @@ pub(super) fn failed(
     };
     // The engine ends every session when it stops, also one that has just committed.
     let (kind, detail) = match error.code() {
-        Some(code) if is_shutdown(code) => effect.of_breaking_off(address),
+        Some(code) if is_shutdown(code) || *code == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN => {
+            effect.of_breaking_off(address)
+        }
         _ => (kind, detail),
     };
     PortError::new(kind, BACKEND, op, detail).with_source(error)
@@ -82,6 +84,13 @@ pub(super) fn spoils_connection(error: &Error) -> bool {
         Some(code) => *code == SqlState::READ_ONLY_SQL_TRANSACTION || is_shutdown(code),
         None => true,
     }
+}
+
+/// Whether the engine rolled back the whole transaction because of others: it may be run again as it is.
+pub(super) fn is_rolled_back(error: &PortError) -> bool {
+    sql_state(error).is_some_and(|code| {
+        *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
+    })
 }
 
 /// The engine's own code for what went wrong, if it said one.

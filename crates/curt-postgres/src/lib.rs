@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use curt_core::PortResult;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, LinkTransfer,
+    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkDatabase, LinkShards, LinkTransfer,
     SeededDatabase, ShardMaps,
 };
 
@@ -46,8 +46,11 @@ use address::Address;
 use engine::Engine;
 
 pub use curt_adapter_kit::Migration;
-pub use schema::{ACCOUNTS, CLICKS, CURSORS, KEYS, LINKS, MigrationSet, SHARD_MAP};
-pub use settings::PostgresSettings;
+pub use schema::{
+    ACCOUNTS, CLICKS, CURSORS, DISTRIBUTED_LINKS, KEYS, LINKS, MigrationSet, SHARD_MAP,
+};
+pub use engine::HostReads;
+pub use settings::{PostgresSettings, ReadFrom};
 
 /// A PostgreSQL at an address.
 #[derive(Clone, Debug)]
@@ -72,6 +75,12 @@ impl Postgres {
         schema::pending(&self.engine, set).await
     }
 
+    /// How often which host was read from for links, where replicas are read.
+    #[must_use]
+    pub fn host_reads(&self) -> Vec<HostReads> {
+        self.engine.reads()
+    }
+
     #[must_use]
     pub fn ledger(&self, form: LedgerForm) -> Arc<dyn KeyLedger> {
         Arc::new(ledger::PostgresLedger::new(
@@ -83,6 +92,19 @@ impl Postgres {
     #[must_use]
     pub fn links(&self) -> Arc<dyn SeededDatabase> {
         Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
+    }
+
+    /// Whether the engine spreads tables over its own servers, as the address says. It serves
+    /// [`distributed_links`](Self::distributed_links) and [`cursor`](Self::cursor) then, and nothing else.
+    #[must_use]
+    pub fn is_distributed(&self) -> bool {
+        self.engine.address().is_distributed
+    }
+
+    /// Links in tables that the engine spreads over its own servers.
+    #[must_use]
+    pub fn distributed_links(&self) -> Arc<dyn LinkDatabase> {
+        Arc::new(links::DistributedLinks::new(Arc::clone(&self.engine)))
     }
 
     /// The same links as one node of many.

@@ -1,6 +1,11 @@
 //! The numbered steps that make and change the tables: forward only. Each part of the product that may have a database
 //! of its own has a set of its own, and the table `curt_schema` says how far each set has come.
 
+mod distributed;
+
+#[cfg(test)]
+pub(super) use self::distributed::statements as script_statements;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +71,16 @@ pub static LINKS: MigrationSet = MigrationSet {
     ],
 };
 
+/// Links, and all that belongs to them, in an engine that spreads tables over its own servers.
+pub static DISTRIBUTED_LINKS: MigrationSet = MigrationSet {
+    name: "distributed_links",
+    steps: &[Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../migrations/distributed_links_0001_first.sql"),
+    }],
+};
+
 /// The map of shards to nodes.
 pub static SHARD_MAP: MigrationSet = MigrationSet {
     name: "shard_map",
@@ -118,6 +133,11 @@ impl Tables {
         self.engine.write_timeout()
     }
 
+    /// How long replicas may not show what was written; `None` where none is read.
+    pub(super) fn replica_lag_max(&self) -> Option<Duration> {
+        self.engine.replica_lag_max()
+    }
+
     /// The engine for look-ups. A standby has the tables when the primary, which is away, had them.
     pub(super) async fn lookups(&self) -> PortResult<&Engine> {
         match self.engine().await {
@@ -138,7 +158,8 @@ pub(super) async fn pending(
     engine: &Engine,
     set: &'static MigrationSet,
 ) -> PortResult<&'static [Migration]> {
-    let known = "SELECT to_regclass('curt_schema') IS NOT NULL";
+    let known = "SELECT count(*) > 0 FROM information_schema.tables \
+         WHERE table_schema = current_schema() AND table_name = 'curt_schema'";
     let rows = engine.read(OP, known, &[]).await?;
     if !rows.first().map_or(Ok(false), |row| column(OP, row, 0))? {
         return Ok(set.steps);
@@ -148,12 +169,15 @@ pub(super) async fn pending(
     rest(engine, set, version)
 }
 
-const VERSION: &str = "SELECT version FROM curt_schema WHERE part = $1";
+const STORE_VERSION: &str = "INSERT INTO curt_schema (part, version) VALUES ($1, $2) \
+     ON CONFLICT (part) DO UPDATE SET version = excluded.version";
+
+const VERSION: &str = "SELECT version::bigint FROM curt_schema WHERE part = $1";
 
 fn rest(
     engine: &Engine,
     set: &'static MigrationSet,
-    version: i32,
+    version: i64,
 ) -> PortResult<&'static [Migration]> {
     let version = u32::try_from(version).unwrap_or(u32::MAX);
     pending_migrations(set.steps, version).map_err(|error| {
@@ -175,8 +199,16 @@ pub(super) async fn migrate(
         return Ok(&[]);
     }
     let client = engine.client(OP).await?;
-    let work = apply(engine, &client, set);
-    let done = engine.without_deadline(OP, work).await;
+    let done = match engine.address().is_distributed {
+        true => {
+            let work = distributed::apply(engine, &client, set);
+            engine.without_deadline(OP, work).await
+        }
+        false => {
+            let work = apply(engine, &client, set);
+            engine.without_deadline(OP, work).await
+        }
+    };
     match &done {
         Ok(_) => client.release(),
         // Ends the transaction with the session, whatever state it is in.
@@ -224,11 +256,7 @@ async fn apply(
     let version = set.steps.last().map_or(0, Migration::stored_version);
     let version = i32::try_from(version).unwrap_or(i32::MAX);
     client
-        .execute(
-            "INSERT INTO curt_schema (part, version) VALUES ($1, $2) \
-             ON CONFLICT (part) DO UPDATE SET version = excluded.version",
-            &[&set.name, &version],
-        )
+        .execute(STORE_VERSION, &[&set.name, &version])
         .await
         .map_err(effect(Effect::None))?;
     client
@@ -244,7 +272,15 @@ mod tests {
 
     #[test]
     fn numbers_follow_each_other_from_one() {
-        for set in [&KEYS, &CURSORS, &LINKS, &SHARD_MAP, &ACCOUNTS, &CLICKS] {
+        for set in [
+            &KEYS,
+            &CURSORS,
+            &LINKS,
+            &DISTRIBUTED_LINKS,
+            &SHARD_MAP,
+            &ACCOUNTS,
+            &CLICKS,
+        ] {
             for (index, step) in set.steps.iter().enumerate() {
                 assert_eq!(step.number as usize, index + 1, "{}", step.name);
             }

@@ -23,6 +23,24 @@ pub struct PostgresSettings {
     pub connect_timeout: Duration,
     /// How long a look-up waits for the primary before it asks a standby as well. `None`: standbys are not read.
     pub standby_after: Option<Duration>,
+    pub read_from: ReadFrom,
+    /// How far a replica may be behind the leader and still be read.
+    pub replica_lag_max: Duration,
+    /// How old totals of links may be where they are counted by reading all of them.
+    pub totals_interval: Duration,
+    /// The region that this process is in.
+    pub region: Option<Box<str>>,
+}
+
+/// Which hosts look-ups of links are for while the leader is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// The replicas of the own region, where the address says which host is in which region and the leader is in another;
+    /// else the leader.
+    #[default]
+    Auto,
+    Leader,
+    Replica,
 }
 
 impl Default for PostgresSettings {
@@ -38,6 +56,10 @@ impl Default for PostgresSettings {
             flush_timeout: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(2),
             standby_after: Some(Duration::from_millis(250)),
+            read_from: ReadFrom::Auto,
+            replica_lag_max: Duration::from_secs(1),
+            totals_interval: Duration::from_secs(60),
+            region: None,
         }
     }
 }

@@ -10,6 +10,7 @@
 //! | `router.rs` | the map of now, how it is followed, and the retry of what it routed wrongly |
 //! | `node.rs`, `founding.rs` | nodes, the first map, and the check that each is the database that the map means |
 //! | `store.rs`, `index.rs`, `requests.rs`, `totals.rs`, `seeded.rs` | the ports |
+//! | `regions.rs` | in which region each node is written, and keys that belong there |
 //! | `moves/`, `abandoned.rs` | which shards move, the mover, and the end of a switch whose mover died |
 //! | `merge.rs`, `cursor.rs` | lists over all nodes, and where their next pages begin |
 
@@ -25,6 +26,7 @@ mod index;
 mod merge;
 mod moves;
 mod node;
+mod regions;
 mod requests;
 mod router;
 mod seeded;
@@ -37,6 +39,7 @@ pub use moves::{
     ShardMover, plan_drain, plan_rebalance,
 };
 pub use node::ShardNode;
+pub use regions::{assign_region, node_regions};
 pub use router::{NodeHealth, ShardRouter};
 
 /// Names this crate in errors of its own.

@@ -17,6 +17,7 @@ use crate::BACKEND;
 use crate::abandoned::SeenSwitch;
 use crate::founding::load_or_found;
 use crate::node::{self, NodeList, ShardNode, at_node};
+use crate::regions::NodeRegions;
 
 /// How long a call is routed again and again while its shard has no owner that takes it. A move takes writes from the old
 /// owner a moment before the new one gets them.
@@ -34,6 +35,8 @@ pub struct ShardRouter {
     pub(crate) nodes: Vec<ShardNode>,
     pub(crate) maps: Arc<dyn ShardMaps>,
     placement: Placement,
+    /// Where this process is.
+    region: Option<Box<str>>,
     /// `None` before the first load.
     newest: RwLock<Option<Arc<Routing>>>,
     first_load: Mutex<Option<(Instant, PortError)>>,
@@ -51,10 +54,15 @@ pub(crate) struct Routing {
     ports: Vec<Arc<dyn SeededDatabase>>,
     /// What the map's nodes are known by.
     list: NodeList,
+    pub(crate) regions: NodeRegions,
 }
 
 impl Routing {
-    fn new(nodes: &[ShardNode], map: ShardMap, list: NodeList) -> Self {
+    fn new(
+        nodes: &[ShardNode],
+        map: ShardMap,
+        (list, regions): (NodeList, NodeRegions),
+    ) -> Self {
         let map = Arc::new(map);
         let ports = nodes.iter();
         let ports = ports.map(|node| node.shards.routed_by(Arc::clone(&map)));
@@ -62,6 +70,7 @@ impl Routing {
             ports: ports.collect(),
             map,
             list,
+            regions,
         }
     }
 
@@ -87,6 +96,8 @@ impl Reroutes {
 pub struct NodeHealth {
     pub node: NodeIndex,
     pub name: Box<str>,
+    /// The region that it is written in, if that is another one than that of this process.
+    pub other_region: Option<Box<str>>,
     pub answer: PortResult<()>,
 }
 
@@ -95,10 +106,22 @@ impl ShardRouter {
     /// first call that needs it, and with [`open_map`](Self::open_map).
     #[must_use]
     pub fn new(nodes: Vec<ShardNode>, maps: Arc<dyn ShardMaps>, placement: Placement) -> Arc<Self> {
+        Self::in_region(nodes, maps, placement, None)
+    }
+
+    /// As [`new`](Self::new), for a process in this region.
+    #[must_use]
+    pub fn in_region(
+        nodes: Vec<ShardNode>,
+        maps: Arc<dyn ShardMaps>,
+        placement: Placement,
+        region: Option<Box<str>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             nodes,
             maps,
             placement,
+            region,
             newest: RwLock::default(),
             first_load: Mutex::default(),
             last_load: Mutex::default(),
@@ -178,6 +201,7 @@ impl ShardRouter {
                 NodeHealth {
                     node,
                     name: self.name(node).into(),
+                    other_region: self.other_region(node),
                     answer: answer.unwrap_or_else(|_| late()),
                 }
             }
@@ -185,7 +209,7 @@ impl ShardRouter {
         Ok(join_all(checks).await)
     }
 
-    fn newest(&self) -> Option<Arc<Routing>> {
+    pub(crate) fn newest(&self) -> Option<Arc<Routing>> {
         let newest = self.newest.read().unwrap_or_else(PoisonError::into_inner);
         newest.clone()
     }
@@ -205,7 +229,10 @@ impl ShardRouter {
             return Err(error.clone());
         }
         match load_or_found(&self.nodes, &*self.maps, self.placement).await {
-            Ok((map, list)) => Ok(self.install(map, list)),
+            Ok((map, list)) => {
+                let regions = NodeRegions::load(&*self.maps).await?;
+                Ok(self.install(map, (list, regions)))
+            }
             Err(error) => {
                 *failed = Some((Instant::now(), error.clone()));
                 Err(error)
@@ -220,13 +247,14 @@ impl ShardRouter {
         }
         // Nodes may have joined.
         let list = NodeList::load(&*self.maps).await?;
-        self.install(map, list);
+        let regions = NodeRegions::load(&*self.maps).await?;
+        self.install(map, (list, regions));
         Ok(())
     }
 
-    fn install(&self, map: ShardMap, list: NodeList) -> Arc<Routing> {
+    fn install(&self, map: ShardMap, about: (NodeList, NodeRegions)) -> Arc<Routing> {
         let version = map.version();
-        let routing = Arc::new(Routing::new(&self.nodes, map, list));
+        let routing = Arc::new(Routing::new(&self.nodes, map, about));
         let mut newest = self.newest.write().unwrap_or_else(PoisonError::into_inner);
         match &*newest {
             Some(known) if known.map.version() >= version => Arc::clone(known),
@@ -304,7 +332,20 @@ impl ShardRouter {
 
     /// Says of which node a failure tells.
     pub(crate) fn at_node(&self, node: NodeIndex, failure: PortError) -> PortError {
-        at_node(&self.nodes, node, failure)
+        let mut failure = at_node(&self.nodes, node, failure);
+        failure.region = self.other_region(node);
+        failure
+    }
+
+    pub(crate) fn region(&self) -> Option<&str> {
+        self.region.as_deref()
+    }
+
+    /// The region of a node, if it is another one than that of this process.
+    fn other_region(&self, node: NodeIndex) -> Option<Box<str>> {
+        let routing = self.newest()?;
+        let region = routing.regions.of(node)?;
+        (Some(region) != self.region()).then(|| region.into())
     }
 
     pub(crate) fn name(&self, node: NodeIndex) -> &str {

@@ -31,12 +31,15 @@ impl SeededLinks for ShardRouter {
     /// Asks one node for all, and others for what it had no seeds for. Nodes take turns at being the first.
     async fn claim(&self, links: Vec<Link>) -> PortResult<Vec<Link>> {
         let routing = self.routing().await?;
-        let nodes = self.all_ports(&routing).await;
+        let mut nodes = self.all_ports(&routing).await;
+        let is_away = |node: NodeIndex| routing.regions.of(node) != self.region();
         let first = self.claims.fetch_add(1, Ordering::Relaxed) % nodes.len().max(1);
-        let (before, from_first) = nodes.split_at(first);
+        nodes.rotate_left(first);
+        // Those of the own region come first.
+        nodes.sort_by_key(|(node, _)| self.region().is_some() && is_away(*node));
         let mut claimed: Vec<Link> = Vec::with_capacity(links.len());
         let mut answers = self.answers("claim links");
-        for (node, ports) in from_first.iter().chain(before) {
+        for (node, ports) in &nodes {
             let rest = &links[claimed.len()..];
             if rest.is_empty() {
                 break;

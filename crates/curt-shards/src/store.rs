@@ -66,6 +66,10 @@ impl LinkStore for ShardRouter {
         call_owner!(self, "read a link", ShardId::of(id), ports => ports.get(id))
     }
 
+    async fn get_nearby(&self, id: &LinkId) -> PortResult<Option<Link>> {
+        call_owner!(self, "read a link", ShardId::of(id), ports => ports.get_nearby(id))
+    }
+
     async fn get_many(&self, ids: &[LinkId]) -> PortResult<Vec<Option<Link>>> {
         self.read_many("read links", ids, |ports, ids| {
             Box::pin(async move { ports.get_many(&ids).await })

@@ -204,10 +204,15 @@ fn failed_nodes(checked: &PortResult<Vec<NodeHealth>>) -> Option<String> {
     };
     let failed = nodes.iter().filter_map(|health| {
         let error = health.answer.as_ref().err()?;
-        Some(format!(
-            "node {} ({}): {}",
-            health.node.0, health.name, error.detail
-        ))
+        let (node, name) = (health.node.0, &health.name);
+        let about = match &health.other_region {
+            Some(region) => format!(
+                "node {node} ({name}), written in region {region}: its links cannot be created or changed from here, \
+                 and go on redirecting from replicas of this region"
+            ),
+            None => format!("node {node} ({name})"),
+        };
+        Some(format!("{about}: {}", error.detail))
     });
     let failed: Vec<String> = failed.collect();
     (!failed.is_empty()).then(|| failed.join("; "))

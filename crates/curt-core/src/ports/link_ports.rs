@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{Idempotency, LinkIndex, LinkStore, LinkTotals, SeededLinks};
+use super::{Idempotency, LinkHomes, LinkIndex, LinkStore, LinkTotals, SeededLinks};
 
 /// An engine that serves every port of links that has to be served.
 pub trait LinkDatabase: LinkStore + LinkIndex + LinkTotals + Idempotency {}
@@ -21,6 +21,8 @@ pub struct LinkPorts {
     pub idempotency: Arc<dyn Idempotency>,
     /// `None`: the `claim` strategy cannot be used.
     pub seeded: Option<Arc<dyn SeededLinks>>,
+    /// `None`: there are no regions.
+    pub homes: Option<Arc<dyn LinkHomes>>,
 }
 
 impl<T: SeededDatabase + 'static> From<Arc<T>> for LinkPorts {
@@ -37,6 +39,7 @@ impl From<Arc<dyn SeededDatabase>> for LinkPorts {
             totals: database.clone(),
             idempotency: database.clone(),
             seeded: Some(database),
+            homes: None,
         }
     }
 }

@@ -138,6 +138,13 @@ impl From<PortError> for Problem {
                 "request failed in a store"
             );
         }
-        Self::new(code)
+        match (code, error.region) {
+            (ProblemCode::StoreUnavailable, Some(region)) => Self::new(code).detail(format!(
+                "This link is written in the region {region}, which cannot be reached from here. Links that exist go on \
+                 redirecting, and links with generated keys can be created. Try again after the time in Retry-After, or \
+                 choose another alias."
+            )),
+            _ => Self::new(code),
+        }
     }
 }

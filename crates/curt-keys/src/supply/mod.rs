@@ -141,6 +141,24 @@ impl KeySupply {
         }
     }
 
+    /// As [`put_back`](Self::put_back), for a key that others come before: this link needs another one.
+    pub fn put_behind(&self, unused: SuppliedKey) {
+        match &self.buffer {
+            Some(buffer) if unused.origin == self.source.origin() => buffer.put_behind(unused.key),
+            _ => self.put_back(unused),
+        }
+    }
+
+    /// Makes a random key that `is_wanted` likes, or any where none is found in `tries`.
+    pub fn make_where(&self, tries: usize, is_wanted: impl Fn(&Key) -> bool) -> SuppliedKey {
+        let minted = || std::iter::repeat_with(|| self.minter.mint());
+        let wanted = minted().take(tries).find(|key| is_wanted(key));
+        SuppliedKey {
+            key: wanted.unwrap_or_else(|| self.minter.mint()),
+            origin: KeyOrigin::Random,
+        }
+    }
+
     /// Counts a key whose insert met an existing link. The key is not used again.
     pub fn conflicted(&self, key: &SuppliedKey) {
         tracing::debug!(key = %key.key, origin = key.origin.name(), "key met an existing link");

@@ -16,7 +16,7 @@ use curt_core::clock::UnixMillis;
 use curt_core::limits::BULK_LINKS_MAX;
 use curt_core::ports::{Inserted, LinkChange, RequestToken};
 use curt_core::{
-    ApiKeyNumber, ErrorKind, Field, FieldError, KeyOrigin, Link, LinkId, LinkState, OwnerId,
+    ApiKeyNumber, ErrorKind, Field, FieldError, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId,
     PortError, PortResult, Revision,
 };
 use curt_keys::{KeyRequest, SuppliedKey};
@@ -25,6 +25,10 @@ pub use self::idempotent::IdempotencyKey;
 use crate::Links;
 use crate::admit::{self, AdmittedLink, NewLink};
 use crate::error::{AliasHolder, LinkError};
+
+/// Keys of the supply that are looked at for one whose link is written in the own region, and random ones after that.
+const HOME_TRIES_MAX: usize = 16;
+const HOME_MADE_MAX: usize = 256;
 
 /// Who makes links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,8 +154,45 @@ impl Links {
         }
     }
 
-    /// The draft's alias, which was checked at admission, or a key from the supply that passes the same check.
+    /// The draft's alias, which was checked at admission, or a key whose link is written in the own region, where there are
+    /// regions. Keys of the supply that belong elsewhere go back to it; with too many of them a key is made on the spot.
     async fn take_key(&self, draft: &AdmittedLink, owner: OwnerId, attempt: usize) -> SuppliedKey {
+        let taken = self.take_any_key(draft, owner, attempt).await;
+        let Some(homes) = &self.ports.homes else {
+            return taken;
+        };
+        let domain = self.settings.domain;
+        let is_home = |key: &Key| homes.is_home(&LinkId::new(domain, key.clone()));
+        // Aliases are where they are; hashes must be found again by the same target.
+        let is_movable = |key: &SuppliedKey| match key.origin {
+            KeyOrigin::Alias | KeyOrigin::Hash => false,
+            _ => !is_home(&key.key),
+        };
+        let (mut taken, mut elsewhere) = (taken, Vec::new());
+        while is_movable(&taken) && elsewhere.len() < HOME_TRIES_MAX {
+            elsewhere.push(taken);
+            taken = self.take_any_key(draft, owner, attempt).await;
+        }
+        if is_movable(&taken) {
+            elsewhere.push(taken);
+            taken = self.supply.make_where(HOME_MADE_MAX, |key| {
+                let is_fit = self.settings.keys.check(key.as_str(), KeyOrigin::Random);
+                is_home(key) && is_fit.is_ok()
+            });
+        }
+        for key in elsewhere {
+            self.supply.put_behind(key);
+        }
+        taken
+    }
+
+    /// The draft's alias, which was checked at admission, or a key from the supply that passes the same check.
+    async fn take_any_key(
+        &self,
+        draft: &AdmittedLink,
+        owner: OwnerId,
+        attempt: usize,
+    ) -> SuppliedKey {
         if let Some(alias) = &draft.alias {
             return SuppliedKey {
                 key: alias.clone(),

@@ -306,7 +306,7 @@ impl Resolver {
                 ),
             ));
         };
-        self.store.get(id).await
+        self.store.get_nearby(id).await
     }
 
     /// Decides at `now` about what a load found that began at `began`.

@@ -44,6 +44,10 @@ pub(super) struct Unreachable {
 
 pub(super) struct Hosts {
     configs: Vec<Config>,
+    /// The region of each, where the address names them.
+    regions: Vec<Box<str>>,
+    /// That of this process.
+    own_region: Option<Box<str>>,
     tls: Option<Tls>,
     connect_timeout: Duration,
     label: String,
@@ -65,6 +69,8 @@ impl Hosts {
         });
         Self {
             configs: configs.collect(),
+            regions: address.regions.clone(),
+            own_region: settings.region.clone(),
             tls,
             connect_timeout: settings.connect_timeout,
             label: address.to_string(),
@@ -73,6 +79,25 @@ impl Hosts {
 
     pub(super) fn count(&self) -> usize {
         self.configs.len()
+    }
+
+    /// The region that a host is in, if the address says so.
+    pub(super) fn region(&self, host: usize) -> Option<&str> {
+        self.regions.get(host).map(|region| &**region)
+    }
+
+    pub(super) fn has_region(&self, region: &str) -> bool {
+        self.regions.iter().any(|known| **known == *region)
+    }
+
+    /// Whether a host is in another region than this process.
+    pub(super) fn is_far(&self, host: usize) -> bool {
+        self.own_region.is_some() && self.region(host) != self.own_region.as_deref()
+    }
+
+    /// How a host is called: name and port.
+    pub(super) fn label(&self, host: usize) -> String {
+        host_label(&self.configs[host])
     }
 
     /// Logs in at the first of these hosts that will do. A silent one is tried on beside the next ones. The driver could

@@ -6,6 +6,8 @@
 
 mod hosts;
 mod lane;
+mod replicas;
+mod retries;
 mod route;
 mod script;
 mod standby;
@@ -23,6 +25,8 @@ use tokio_postgres::{Error, Row};
 
 use self::hosts::Hosts;
 use self::lane::{Lane, NoConnection};
+use self::replicas::{ReplicaAnswer, Replicas};
+use self::retries::Retries;
 use self::route::Route;
 use self::standby::Standby;
 use super::address::Address;
@@ -45,6 +49,17 @@ pub(super) struct Step<'a> {
     pub(super) values: &'a [Value<'a>],
 }
 
+/// Look-ups at one host of an address whose replicas are read.
+#[derive(Clone, Debug)]
+pub struct HostReads {
+    /// Name and port.
+    pub host: String,
+    pub is_leader: bool,
+    pub reads: u64,
+    /// How far it is behind the leader.
+    pub lag: Duration,
+}
+
 /// A call whose outcome the driver told, or that was given up.
 pub(super) type Outcome<T> = PortResult<Result<T, Error>>;
 
@@ -54,7 +69,9 @@ pub(super) struct Engine {
     writes: Arc<Lane>,
     background: Arc<Lane>,
     standby: Option<Arc<Standby>>,
+    replicas: Option<Arc<Replicas>>,
     flush_timeout: Duration,
+    totals_interval: Duration,
     address: Arc<Address>,
 }
 
@@ -90,8 +107,10 @@ impl Engine {
                 settings.background_connections.get(),
                 settings.background_timeout,
             ),
+            replicas: Replicas::new(&hosts, &primary, standby.as_ref(), settings),
             standby,
             flush_timeout: settings.flush_timeout,
+            totals_interval: settings.totals_interval,
             address: Arc::new(address),
         }))
     }
@@ -103,13 +122,20 @@ impl Engine {
             writes: Arc::clone(&self.background),
             background: Arc::clone(&self.background),
             standby: None,
+            replicas: None,
             flush_timeout: self.flush_timeout,
+            totals_interval: self.totals_interval,
             address: Arc::clone(&self.address),
         })
     }
 
     pub(super) fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// How old totals may be that are counted by reading.
+    pub(super) fn totals_interval(&self) -> Duration {
+        self.totals_interval
     }
 
     /// How long a write may take.
@@ -181,6 +207,40 @@ impl Engine {
         }
     }
 
+    /// As [`look_up`](Self::look_up), at a replica where the settings say so: the row may be as old as the longest lag. A
+    /// row that the replica does not have, or that `is_enough` refuses, is looked up at the leader.
+    pub(super) async fn look_up_nearby(
+        &self,
+        op: &'static str,
+        step: Step<'_>,
+        is_enough: impl Fn(&Row) -> bool,
+    ) -> PortResult<Option<Row>> {
+        let Some(replicas) = &self.replicas else {
+            return self.look_up(op, step.sql, step.values).await;
+        };
+        let deadline = self.lookups.deadline();
+        let turn = match replicas.ask(step, deadline).await {
+            ReplicaAnswer::Found(row) if is_enough(&row) => return Ok(Some(row)),
+            ReplicaAnswer::Found(_) | ReplicaAnswer::Unasked => None,
+            ReplicaAnswer::Absent => Some(replicas.turn_at_leader(op, deadline).await?),
+        };
+        replicas.count_leader_read();
+        let found = self.look_up(op, step.sql, step.values).await;
+        drop(turn);
+        found
+    }
+
+    /// How long a replica may show what was before a write; `None` where none is read.
+    pub(super) fn replica_lag_max(&self) -> Option<Duration> {
+        self.replicas.as_ref().map(|replicas| replicas.lag_max())
+    }
+
+    /// How often which host was read from by [`look_up_nearby`](Self::look_up_nearby).
+    pub(super) fn reads(&self) -> Vec<HostReads> {
+        let replicas = self.replicas.as_ref();
+        replicas.map_or_else(Vec::new, |replicas| replicas.reads())
+    }
+
     /// Reads a few rows as they are now: from the primary alone.
     pub(super) async fn read_latest(
         &self,
@@ -212,11 +272,17 @@ impl Engine {
         step: Step<'_>,
         deadline: Instant,
     ) -> PortResult<Vec<Row>> {
-        let session = self.session(op, lane, deadline).await?;
-        let done = self
-            .within(op, Effect::None, (lane, deadline), run(&session, step))
-            .await;
-        self.finish(op, Effect::None, session, done)
+        let mut retries = Retries::until(deadline);
+        loop {
+            let session = self.session(op, lane, deadline).await?;
+            let done = self
+                .within(op, Effect::None, (lane, deadline), run(&session, step))
+                .await;
+            match self.finish(op, Effect::None, session, done) {
+                Err(failure) if retries.is_due(&failure).await => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// Runs a statement that is a transaction of its own. If the connection breaks, it is unknown whether it happened.
@@ -227,11 +293,17 @@ impl Engine {
         values: &[Value<'_>],
     ) -> PortResult<Vec<Row>> {
         let deadline = self.writes.deadline();
-        let session = self.session(op, &self.writes, deadline).await?;
-        let work = run(&session, Step { sql, values });
-        let until = (&*self.writes, deadline);
-        let done = self.within(op, Effect::Unknown, until, work).await;
-        self.finish(op, Effect::Unknown, session, done)
+        let mut retries = Retries::until(deadline);
+        loop {
+            let session = self.session(op, &self.writes, deadline).await?;
+            let work = run(&session, Step { sql, values });
+            let until = (&*self.writes, deadline);
+            let done = self.within(op, Effect::Unknown, until, work).await;
+            match self.finish(op, Effect::Unknown, session, done) {
+                Err(failure) if retries.is_due(&failure).await => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// Runs the steps as one transaction, with the answers of each. All of it is sent at once: one round trip, and no
@@ -263,10 +335,16 @@ impl Engine {
         steps: &[Step<'_>],
     ) -> PortResult<Vec<Vec<Row>>> {
         let deadline = lane.deadline();
-        let session = self.session(op, lane, deadline).await?;
-        let work = run_all(&session, steps);
-        let done = self.within(op, effect, (lane, deadline), work).await;
-        self.finish(op, effect, session, done)
+        let mut retries = Retries::until(deadline);
+        loop {
+            let session = self.session(op, lane, deadline).await?;
+            let work = run_all(&session, steps);
+            let done = self.within(op, effect, (lane, deadline), work).await;
+            match self.finish(op, effect, session, done) {
+                Err(failure) if retries.is_due(&failure).await => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// How long adding a window of clicks may take.

@@ -28,6 +28,8 @@ pub(super) struct Route {
     access: Access,
     /// The way to the primary, of a way to the other hosts.
     primary: Option<Arc<Self>>,
+    /// The only host that this way leads to.
+    fixed: Option<usize>,
     runtime: Arc<OwnRuntime>,
     turns: Arc<Semaphore>,
     state: Mutex<State>,
@@ -91,37 +93,45 @@ impl Route {
     /// The way to the host that takes writes.
     pub(super) fn to_primary(hosts: Arc<Hosts>) -> Arc<Self> {
         let runtime = Arc::new(OwnRuntime::current());
-        Self::new(hosts, Access::ReadWrite, None, runtime)
+        Self::new(hosts, Access::ReadWrite, (None, None), runtime)
     }
 
     /// The way to any host but the one that takes writes.
     pub(super) fn to_standby(primary: &Arc<Self>) -> Arc<Self> {
         let (hosts, runtime) = (Arc::clone(&primary.hosts), Arc::clone(&primary.runtime));
-        Self::new(hosts, Access::ReadOnly, Some(Arc::clone(primary)), runtime)
+        let primary = Some(Arc::clone(primary));
+        Self::new(hosts, Access::ReadOnly, (primary, None), runtime)
+    }
+
+    /// The way to one host, whatever it is.
+    pub(super) fn to_host(primary: &Arc<Self>, host: usize) -> Arc<Self> {
+        let (hosts, runtime) = (Arc::clone(&primary.hosts), Arc::clone(&primary.runtime));
+        Self::new(hosts, Access::ReadOnly, (None, Some(host)), runtime)
     }
 
     fn new(
         hosts: Arc<Hosts>,
         access: Access,
-        primary: Option<Arc<Self>>,
+        (primary, fixed): (Option<Arc<Self>>, Option<usize>),
         runtime: Arc<OwnRuntime>,
     ) -> Arc<Self> {
         Arc::new(Self {
             hosts,
             access,
             primary,
+            fixed,
             runtime,
             turns: Arc::new(Semaphore::new(LOGINS_AT_ONCE)),
             state: Mutex::default(),
             is_down: AtomicBool::new(false),
-            host: AtomicUsize::new(0),
+            host: AtomicUsize::new(fixed.unwrap_or(0)),
             epoch: watch::Sender::new(0),
             searched: AtomicU64::new(0),
             clock: Instant::now(),
         })
     }
 
-    fn host(&self) -> usize {
+    pub(super) fn host(&self) -> usize {
         self.host.load(Ordering::Relaxed)
     }
 
@@ -136,7 +146,13 @@ impl Route {
         let primary = self.primary.as_ref().map(|primary| primary.host());
         let order = (first..first + count).map(|host| host % count);
         let order = order.filter(|host| Some(*host) != primary);
-        self.hosts.log_in(order, self.access).await
+        let order = order.filter(|host| self.fixed.is_none_or(|fixed| fixed == *host));
+        let mut order: Vec<usize> = order.collect();
+        // A standby in the own region answers soonest, and when the others are cut off.
+        if self.access == Access::ReadOnly {
+            order.sort_by_key(|host| self.hosts.is_far(*host));
+        }
+        self.hosts.log_in(order.into_iter(), self.access).await
     }
 
     /// Resolves when connections of the epoch are not used any more.
@@ -203,7 +219,7 @@ impl Route {
                 let is_silent = doubt == Doubt::Silent && !reason.is_answer;
                 // One late login is no proof: a busy host takes as long. With others to change to it is worth the risk;
                 // calls on the only host wait for a second one.
-                let has_others = self.hosts.count() > 1;
+                let has_others = self.hosts.count() > 1 && self.fixed.is_none();
                 if is_silent && has_others {
                     self.give_up_connections();
                 }

@@ -29,6 +29,45 @@ const IS_LAST: usize = 21;
 const EXHAUSTED: &str = "coalesce(max_clicks <= coalesce((SELECT c.spent FROM link_clicks AS c \
      WHERE c.domain = part.domain AND c.key = part.key), 0), false)";
 
+/// The same where clicks are counted in the row.
+const EXHAUSTED_IN_ROW: &str = "coalesce(max_clicks <= spent, false)";
+
+/// Which statements the engine takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Dialect {
+    #[default]
+    Plain,
+    /// Those of engines that spread tables over servers, and of the tables that they have.
+    Distributed,
+}
+
+impl Dialect {
+    fn exhausted(self) -> &'static str {
+        match self {
+            Self::Plain => EXHAUSTED,
+            Self::Distributed => EXHAUSTED_IN_ROW,
+        }
+    }
+
+    /// ASCII letters in lower case, whatever the language of the database.
+    fn lower(self, column: &str) -> String {
+        match self {
+            Self::Plain => format!("lower({column} COLLATE \"C\")"),
+            Self::Distributed => format!(
+                "translate({column}, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')"
+            ),
+        }
+    }
+
+    /// The tags of a row, in lower case.
+    fn tags(self) -> &'static str {
+        match self {
+            Self::Plain => "ARRAY(SELECT lower(tag COLLATE \"C\") FROM unnest(tags) AS tag)",
+            Self::Distributed => "tags_lower",
+        }
+    }
+}
+
 /// What is read first for a query with filters; most of them fill a page with it.
 const FIRST_WINDOW: usize = 1_000;
 
@@ -36,14 +75,16 @@ pub(super) async fn list(
     engine: &Engine,
     query: &ListQuery,
     after: Option<Position>,
+    dialect: Dialect,
 ) -> PortResult<ListPage> {
     let limit = query.limit.clamp(1, PAGE_LINKS_MAX);
-    let source = Source::of(engine, query).await?;
+    let source = Source::of(engine, query, dialect).await?;
     let mut after = after;
     let mut links = Vec::new();
     for window in source.windows(query, limit) {
         let wanted = limit + 1 - links.len();
-        let part = read(engine, query, source, after.as_ref(), window, wanted).await?;
+        let from = (source, after.as_ref());
+        let part = read(engine, query, from, (window, wanted), dialect).await?;
         links.extend(part.links);
         if links.len() > limit {
             links.truncate(limit);
@@ -77,10 +118,11 @@ enum Source {
 }
 
 impl Source {
-    async fn of(engine: &Engine, query: &ListQuery) -> PortResult<Self> {
+    async fn of(engine: &Engine, query: &ListQuery, dialect: Dialect) -> PortResult<Self> {
+        let has_tag_rows = dialect == Dialect::Plain;
         let by_age = matches!(query.order, ListOrder::NewestFirst | ListOrder::OldestFirst);
         Ok(match query.owner {
-            _ if by_age && !query.tags.is_empty() => Self::ByAgeOfTag,
+            _ if by_age && !query.tags.is_empty() && has_tag_rows => Self::ByAgeOfTag,
             Some(_) if by_age => Self::ByAgeOfOwner,
             None if by_age => Self::ByAge,
             Some(owner) if has_few_links(engine, owner).await? => Self::SortedByKey,
@@ -124,12 +166,14 @@ struct Part {
 async fn read(
     engine: &Engine,
     query: &ListQuery,
-    source: Source,
-    after: Option<&Position>,
-    window: usize,
-    wanted: usize,
+    (source, after): (Source, Option<&Position>),
+    (window, wanted): (usize, usize),
+    dialect: Dialect,
 ) -> PortResult<Part> {
-    let mut statement = Statement::default();
+    let mut statement = Statement {
+        dialect,
+        ..Statement::default()
+    };
     statement.write(query, source, after, window, wanted);
     let values: Vec<Value<'_>> = statement
         .values
@@ -142,6 +186,8 @@ async fn read(
     };
     let rows = match source {
         Source::SortedByKey => engine.read(OP, read.sql, read.values).await?,
+        // Its planner is not ours to lead.
+        _ if dialect == Dialect::Distributed => engine.read(OP, read.sql, read.values).await?,
         _ => {
             let mut answers = engine.read_in_steps(OP, &[BY_INDEX, read]).await?;
             answers.pop().unwrap_or_default()
@@ -164,6 +210,7 @@ async fn read(
 /// A statement with its parameters.
 #[derive(Default)]
 struct Statement {
+    dialect: Dialect,
     sql: String,
     values: Vec<Box<dyn ToSql + Send + Sync>>,
 }
@@ -258,15 +305,16 @@ impl Statement {
         if state == Disabled {
             return;
         }
+        let exhausted = self.dialect.exhausted();
         let now = self.bind(query.now.0);
         let expired = format!("coalesce(expires_at <= {now}, false)");
         let scheduled = format!("coalesce(valid_since > {now}, false)");
         filters.push(match state {
             Expired => expired,
-            Exhausted => format!("NOT {expired} AND {EXHAUSTED}"),
-            Scheduled => format!("NOT {expired} AND NOT {EXHAUSTED} AND {scheduled}"),
+            Exhausted => format!("NOT {expired} AND {exhausted}"),
+            Scheduled => format!("NOT {expired} AND NOT {exhausted} AND {scheduled}"),
             Active | Disabled | Deleted => {
-                format!("NOT {expired} AND NOT {EXHAUSTED} AND NOT {scheduled}")
+                format!("NOT {expired} AND NOT {exhausted} AND NOT {scheduled}")
             }
         });
     }
@@ -309,7 +357,8 @@ impl Statement {
         }
         if let Some(text) = &query.search {
             let text = self.bind(text.to_ascii_lowercase());
-            let holds = |column| format!("strpos(lower({column} COLLATE \"C\"), {text}) > 0");
+            let dialect = self.dialect;
+            let holds = |column| format!("strpos({}, {text}) > 0", dialect.lower(column));
             let places = ["key", "target", "title"].map(holds).join(" OR ");
             filters.push(format!("({places})"));
         }
@@ -320,11 +369,28 @@ impl Statement {
                 .map(|tag| tag.to_ascii_lowercase())
                 .collect();
             let tags = self.bind(tags);
-            let own = "ARRAY(SELECT lower(tag COLLATE \"C\") FROM unnest(tags) AS tag)";
-            filters.push(format!("{tags}::text[] <@ {own}"));
+            filters.push(format!("{tags}::text[] <@ {}", self.dialect.tags()));
         }
         filters.join(" AND ")
     }
+}
+
+/// The statements of a query in the dialect of engines that spread tables.
+#[cfg(test)]
+pub(super) fn sample_statements(query: &ListQuery) -> Vec<String> {
+    let sources = match query.order {
+        ListOrder::NewestFirst | ListOrder::OldestFirst => [Source::ByAge, Source::ByAgeOfOwner],
+        _ => [Source::ByKey, Source::SortedByKey],
+    };
+    let written = sources.map(|source| {
+        let mut statement = Statement {
+            dialect: Dialect::Distributed,
+            ..Statement::default()
+        };
+        statement.write(query, source, None, 100, 10);
+        statement.sql
+    });
+    written.to_vec()
 }
 
 /// The rows of links that the query may show; there are indexes over both.

@@ -7,11 +7,13 @@
 mod change;
 mod claim;
 mod copies;
+mod distributed;
 mod idempotency;
 mod insert;
 mod list;
 mod page;
 mod queue;
+mod recent;
 mod record;
 mod shards;
 mod spend;
@@ -29,17 +31,21 @@ use curt_core::ports::{
     ListPage, ListQuery, RequestToken, SeededLinks, SpendReply,
 };
 use curt_core::{
-    ErrorKind, KeyOrigin, Link, LinkId, OwnerId, PortError, PortResult, Revision, ShardId,
-    ShardMap, UnixMillis,
+    ErrorKind, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortError, PortResult, Revision,
+    ShardId, ShardMap, UnixMillis, Visibility,
 };
 use tokio_postgres::Row;
 
+use self::list::Dialect;
 use self::page::Position;
 use self::queue::{Call, Queue};
+use self::recent::RecentWrites;
 use self::record::epoch_of;
-use super::engine::{Engine, Value, column};
+use super::engine::{Engine, Step, Value, column};
 use super::failure::BACKEND;
 use super::schema::{LINKS, Tables};
+
+pub(super) use self::distributed::DistributedLinks;
 
 const OP_INSERT: &str = "insert links";
 const OP_COUNT: &str = "count links";
@@ -50,6 +56,7 @@ const RETIRED: usize = 21;
 pub(super) struct PostgresLinks {
     tables: Arc<Tables>,
     inserts: Arc<Queue>,
+    recent: Arc<RecentWrites>,
     /// Writes are routed by it.
     map: Arc<ShardMap>,
 }
@@ -59,6 +66,7 @@ impl PostgresLinks {
         Self {
             tables: Arc::new(Tables::new(engine, &LINKS)),
             inserts: Arc::default(),
+            recent: Arc::default(),
             map: Arc::default(),
         }
     }
@@ -96,6 +104,46 @@ impl PostgresLinks {
             retired.extend(shard.filter(stale));
         }
         Ok(retired)
+    }
+
+    /// Looks a link up; `nearby`: at a replica where the settings say so. A replica is enough for links that everybody may
+    /// follow: the rest needs a decision at each click, and what was released, seeded or claimed must not be taken for
+    /// absent.
+    async fn find(&self, id: &LinkId, nearby: bool) -> PortResult<Option<Link>> {
+        const OP: &str = "read a link";
+        let engine = self.tables.lookups().await?;
+        let (domain, key) = (i64::from(id.domain.0), id.key.as_str());
+        let (shard, epoch) = (record::shard_of(id), epoch_of(&self.map, id));
+        let values: [Value<'_>; 4] = [&domain, &key, &shard, &epoch];
+        let is_routed = self.map.version() > 0;
+        let step = match is_routed {
+            true => Step { sql: sql::FIND_ROUTED, values: &values },
+            false => Step { sql: sql::FIND, values: &values[..2] },
+        };
+        let is_retired = |row: &Row| match is_routed {
+            true => column(OP, row, RETIRED),
+            false => Ok(false),
+        };
+        let is_open = |row: &Row| {
+            is_retired(row).is_ok_and(|retired| !retired)
+                && record::link_of(OP, row).is_ok_and(|link| is_open_to_all(&link))
+        };
+        let row = match nearby {
+            true => engine.look_up_nearby(OP, step, is_open).await?,
+            false => engine.look_up(OP, step.sql, step.values).await?,
+        };
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        match is_retired(&row)? {
+            true => Err(PortError::stale_epoch(BACKEND, OP)),
+            false => record::link_of(OP, &row).map(Some),
+        }
+    }
+
+    /// Remembers that the link was changed, whatever the answer was: it may have been.
+    fn note_write(&self, id: &LinkId) {
+        self.recent.note(id, self.tables.replica_lag_max());
     }
 
     /// The engine for what no request waits for.
@@ -138,23 +186,11 @@ impl LinkStore for PostgresLinks {
     }
 
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
-        const OP: &str = "read a link";
-        let engine = self.tables.lookups().await?;
-        let (domain, key) = (i64::from(id.domain.0), id.key.as_str());
-        if self.map.version() == 0 {
-            let row = engine.look_up(OP, sql::FIND, &[&domain, &key]).await?;
-            return row.map(|row| record::link_of(OP, &row)).transpose();
-        }
-        let (shard, epoch) = (record::shard_of(id), epoch_of(&self.map, id));
-        let values: [Value<'_>; 4] = [&domain, &key, &shard, &epoch];
-        let row = engine.look_up(OP, sql::FIND_ROUTED, &values).await?;
-        let Some(row) = row else {
-            return Ok(None);
-        };
-        match column(OP, &row, RETIRED)? {
-            true => Err(PortError::stale_epoch(BACKEND, OP)),
-            false => record::link_of(OP, &row).map(Some),
-        }
+        self.find(id, false).await
+    }
+
+    async fn get_nearby(&self, id: &LinkId) -> PortResult<Option<Link>> {
+        self.find(id, !self.recent.contains(id)).await
     }
 
     async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
@@ -167,7 +203,10 @@ impl LinkStore for PostgresLinks {
         }
         check_link(OP, &link)?;
         let epoch = epoch_of(&self.map, &link.id);
-        change::update(self.tables.engine().await?, OP, &link, (seen, epoch)).await
+        let engine = self.tables.engine().await?;
+        let reply = change::update(engine, OP, &link, (seen, epoch)).await;
+        self.note_write(&link.id);
+        reply
     }
 
     async fn hand_over_at(
@@ -178,7 +217,9 @@ impl LinkStore for PostgresLinks {
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
         let engine = self.tables.engine().await?;
-        change::hand_over(engine, &self.map, id, seen, (owner, now)).await
+        let reply = change::hand_over(engine, &self.map, id, seen, (owner, now)).await;
+        self.note_write(id);
+        reply
     }
 
     async fn delete_at(
@@ -188,7 +229,9 @@ impl LinkStore for PostgresLinks {
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
         let engine = self.tables.engine().await?;
-        change::delete(engine, &self.map, id, seen, now).await
+        let reply = change::delete(engine, &self.map, id, seen, now).await;
+        self.note_write(id);
+        reply
     }
 
     async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
@@ -231,7 +274,8 @@ impl LinkIndex for PostgresLinks {
             .map_err(|()| invalid(list::OP, "the cursor is not one of this list"))?;
         let texts = query.search.iter().chain(&query.tags);
         check_no_nul(list::OP, texts.map(|text| &**text))?;
-        let page = list::list(self.tables.engine().await?, query, after).await?;
+        let engine = self.tables.engine().await?;
+        let page = list::list(engine, query, after, Dialect::Plain).await?;
         self.require_all_current(list::OP).await?;
         Ok(page)
     }
@@ -287,6 +331,13 @@ async fn insert_group(tables: Arc<Tables>, group: Vec<Call>) {
         Ok(engine) => insert::run(engine, group).await,
         Err(error) => insert::answer_all(group, error),
     }
+}
+
+fn is_open_to_all(link: &Link) -> bool {
+    link.state == LinkState::Active
+        && link.visibility == Visibility::Public
+        && link.max_clicks.is_none()
+        && link.password_hash.is_none()
 }
 
 fn counts_in(row: Option<&Row>) -> PortResult<LinkCounts> {

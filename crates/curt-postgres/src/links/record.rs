@@ -79,6 +79,34 @@ impl<'a> Columns<'a> {
         self.request_token.push(token.map(|token| token.0.to_vec()));
     }
 
+    /// The parameters of the first link as single values.
+    pub(super) fn first_values<'b>(&'b self, tags: &'b Option<Vec<&'b str>>) -> Vec<Value<'b>> {
+        vec![
+            &self.domain[0],
+            &self.key[0],
+            &self.target[0],
+            &self.owner[0],
+            &self.state[0],
+            &self.origin[0],
+            &self.generation[0],
+            &self.version[0],
+            &self.created_at[0],
+            &self.updated_at[0],
+            &self.expires_at[0],
+            &self.valid_since[0],
+            &self.max_clicks[0],
+            &self.visibility[0],
+            &self.password_hash[0],
+            &self.status[0],
+            &self.was_permanent[0],
+            &self.forward_query[0],
+            &self.title[0],
+            tags,
+            &self.made_with[0],
+            &self.request_token[0],
+        ]
+    }
+
     /// The parameters `$1` to `$22`.
     pub(super) fn values(&self) -> Vec<Value<'_>> {
         vec![

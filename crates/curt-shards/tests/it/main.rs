@@ -11,6 +11,7 @@ mod live_moves;
 mod mortal;
 mod moves;
 mod nodes;
+mod regions;
 mod reroute;
 mod suites;
 mod world;

@@ -262,6 +262,7 @@ async fn start_front(
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
     shard_tasks::watch_lone_node(config, &mut stores, &supervisor, &ready)?;
+    stores.engines.register_host_reads(&mut registry);
     if let Some(router) = &stores.main.router {
         let clock = stores.clock.clone();
         shard_tasks::start(router, clock, &supervisor, &ready, &mut registry);

@@ -6,6 +6,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Raw {
     pub(crate) data_dir: String,
+    pub(crate) region: String,
     pub(crate) server: Server,
     pub(crate) store: Store,
     pub(crate) sqlite: Sqlite,
@@ -106,6 +107,9 @@ pub(crate) struct Postgres {
     pub(crate) flush_timeout: String,
     pub(crate) connect_timeout: String,
     pub(crate) standby_after: String,
+    pub(crate) read_from: String,
+    pub(crate) replica_lag_max: String,
+    pub(crate) totals_interval: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

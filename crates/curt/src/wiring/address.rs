@@ -66,6 +66,14 @@ impl EngineAddress {
         self.kind
     }
 
+    /// Whether the engine there spreads links over its servers by itself, and serves links alone.
+    #[must_use]
+    pub(crate) fn spreads_by_itself(&self) -> bool {
+        let options = self.secret_text().split_once('?');
+        let mut options = options.into_iter().flat_map(|(_, rest)| rest.split('&'));
+        self.kind == EngineKind::Postgres && options.any(|option| option == "sharding=engine")
+    }
+
     /// A file of SQLite.
     #[must_use]
     pub(crate) fn sqlite(path: PathBuf) -> Self {

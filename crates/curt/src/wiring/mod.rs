@@ -189,6 +189,7 @@ fn engines(config: &Config, who: &str, access: Access, clock: Arc<dyn Clock>) ->
         holder: who.into(),
         lease_ttl: config.keys.lease_ttl,
         clock,
+        region: config.store.region.clone(),
     })
 }
 

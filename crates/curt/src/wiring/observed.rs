@@ -92,6 +92,7 @@ pub(crate) fn observed_links(ports: LinkPorts, errors: &PortErrors) -> LinkPorts
         totals: observed(ports.totals, errors),
         idempotency: observed(ports.idempotency, errors),
         seeded: ports.seeded.map(|seeded| observed(seeded, errors) as _),
+        homes: ports.homes,
     }
 }
 
@@ -110,6 +111,7 @@ macro_rules! observe {
 observe!(LinkStore:
     fn insert_if_absent(links: Vec<Link>, token: Option<RequestToken>) -> Vec<Inserted> = note_write;
     fn get(id: &LinkId) -> Option<Link> = note;
+    fn get_nearby(id: &LinkId) -> Option<Link> = note;
     fn get_many(ids: &[LinkId]) -> Vec<Option<Link>> = note;
     fn update_at(link: Link, seen: Revision) -> ChangeReply = note_write;
     fn hand_over_at(id: &LinkId, seen: Revision, owner: OwnerId, now: UnixMillis) -> ChangeReply = note_write;

@@ -10,7 +10,7 @@ use curt_mysql::MysqlSettings;
 #[cfg(feature = "objects")]
 use curt_objects::{HdfsSettings, S3Settings};
 #[cfg(feature = "postgres")]
-use curt_postgres::PostgresSettings;
+use curt_postgres::{PostgresSettings, ReadFrom};
 #[cfg(feature = "redis")]
 use curt_redis::RedisSettings;
 use curt_sqlite::{SqliteSettings, Synchronous};
@@ -50,7 +50,7 @@ impl EngineTuning {
         Ok(Self {
             sqlite: sqlite(&raw.sqlite)?,
             #[cfg(feature = "postgres")]
-            postgres: postgres(&raw.postgres)?,
+            postgres: postgres(&raw.postgres, &raw.region)?,
             #[cfg(feature = "postgres")]
             click_connections: connections(
                 "postgres.click_connections",
@@ -130,7 +130,13 @@ fn cassandra(raw: &raw::Cassandra) -> Result<CassandraSettings, ConfigError> {
 }
 
 #[cfg(feature = "postgres")]
-fn postgres(raw: &raw::Postgres) -> Result<PostgresSettings, ConfigError> {
+fn postgres(raw: &raw::Postgres, region: &str) -> Result<PostgresSettings, ConfigError> {
+    let read_from = match raw.read_from.as_str() {
+        "auto" => Ok(ReadFrom::Auto),
+        "leader" => Ok(ReadFrom::Leader),
+        "replica" => Ok(ReadFrom::Replica),
+        other => Err(format!("{other:?}: use auto, leader or replica")),
+    };
     let standby_after = units::duration_or_never(&raw.standby_after);
     Ok(PostgresSettings {
         lookup_connections: connections("postgres.lookup_connections", raw.lookup_connections)?,
@@ -145,6 +151,13 @@ fn postgres(raw: &raw::Postgres) -> Result<PostgresSettings, ConfigError> {
         flush_timeout: positive("postgres.flush_timeout", &raw.flush_timeout)?,
         connect_timeout: positive("postgres.connect_timeout", &raw.connect_timeout)?,
         standby_after: at("postgres.standby_after", standby_after)?,
+        read_from: at("postgres.read_from", read_from)?,
+        replica_lag_max: positive("postgres.replica_lag_max", &raw.replica_lag_max)?,
+        totals_interval: at(
+            "postgres.totals_interval",
+            units::duration(&raw.totals_interval),
+        )?,
+        region: (!region.is_empty()).then(|| region.into()),
     })
 }
 

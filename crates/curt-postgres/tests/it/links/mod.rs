@@ -2,9 +2,11 @@
 
 mod claims;
 mod deadlines;
+mod distributed;
 mod lists;
 mod races;
 mod replays;
+mod replicas;
 mod standby;
 mod suites;
 mod unknown;

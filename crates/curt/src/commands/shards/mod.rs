@@ -1,5 +1,6 @@
 //! The nodes of a links database that has several: which has what, and moves between them.
 
+mod region;
 mod run;
 mod show;
 
@@ -34,6 +35,7 @@ enum Action {
     Rebalance(Rebalance),
     Resume(Resume),
     Cancel(Cancel),
+    Region(region::Region),
 }
 
 impl ShardsCommand {
@@ -46,6 +48,7 @@ impl ShardsCommand {
             Action::Rebalance(rebalance) => rebalance.run(),
             Action::Resume(resume) => resume.run(),
             Action::Cancel(cancel) => cancel.run(),
+            Action::Region(region) => region.run(),
         }
     }
 }

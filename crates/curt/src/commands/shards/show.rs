@@ -27,6 +27,7 @@ impl Show {
         block_on(async {
             let stores = ShardStores::open(&config, "curt shards show", Access::Command)?;
             let known = curt_shards::known_nodes(&*stores.maps).await?;
+            let regions = curt_shards::node_regions(&*stores.maps).await?;
             let map = stores.maps.load().await?;
             let mover = stores.mover(MoverSettings {
                 items_per_second: None,
@@ -36,11 +37,13 @@ impl Show {
             let unfinished = mover.unfinished().await?;
             let nodes: Vec<Value> = known
                 .iter()
-                .map(|(node, identity)| {
+                .zip(&regions)
+                .map(|((node, identity), region)| {
                     json!({
                         "node": node.0,
                         "address": stores.name(*node),
                         "identity": identity,
+                        "region": region,
                         "shards": count_shards(&map, *node),
                     })
                 })
@@ -70,8 +73,10 @@ fn print_nodes(map: &ShardMap, nodes: &[Value], unfinished: Option<&MoveRecord>)
     println!("shard map, version {}", map.version());
     for node in nodes {
         let address = node["address"].as_str().unwrap_or("not in store.links");
+        let region = node["region"].as_str();
+        let region = region.map_or_else(String::new, |region| format!("region {region}, "));
         println!(
-            "node {}: {} shards, {address}",
+            "node {}: {} shards, {region}{address}",
             node["node"], node["shards"]
         );
     }

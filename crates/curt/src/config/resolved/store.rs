@@ -34,6 +34,8 @@ pub(crate) struct StoreSettings {
     pub(crate) leases: EngineAddress,
     /// `None`: the links database.
     pub(crate) cursor: Option<EngineAddress>,
+    /// Where this process is.
+    pub(crate) region: Option<Box<str>>,
     pub(crate) tuning: EngineTuning,
 }
 
@@ -63,7 +65,8 @@ impl StoreSettings {
     /// Whether the only links database may in truth be one of several nodes, which its map would tell.
     pub(crate) fn may_be_lone_node(&self) -> bool {
         let kind = self.shard_map.kind();
-        !self.is_sharded() && kind != EngineKind::Memory && kind.serves(Part::ShardMap)
+        let has_map = kind.serves(Part::ShardMap) && !self.shard_map.spreads_by_itself();
+        !self.is_sharded() && kind != EngineKind::Memory && has_map
     }
 
     pub(crate) fn is_sharded(&self) -> bool {
@@ -110,6 +113,7 @@ pub(super) fn resolve(
         files: parse(Part::Files, &written.files)?,
         leases: parse(Part::Leases, &written.leases)?,
         keys_form: keys_form(&written.keys_form, strategy, &keys)?,
+        region: (!raw.region.is_empty()).then(|| raw.region.as_str().into()),
         tuning: EngineTuning::resolve(raw)?,
         placement: placement(&raw.links)?,
         move_rate: raw.links.move_rate,
@@ -131,7 +135,8 @@ fn check_nodes(nodes: &[EngineAddress]) -> Result<&EngineAddress, String> {
             "{first} and {other}: nodes must be of one engine, whose lists can be merged"
         ));
     }
-    if nodes.len() > 1 && !first.kind().serves(Part::ShardMap) {
+    let spreads = nodes.iter().any(EngineAddress::spreads_by_itself);
+    if nodes.len() > 1 && (spreads || !first.kind().serves(Part::ShardMap)) {
         return Err(format!(
             "{first}: this engine spreads links over its nodes by itself; name one address, with all hosts in it"
         ));
@@ -183,6 +188,7 @@ const KEYS_FILE: &str = "keys.db";
 fn keys_beside(links: &EngineAddress, data_dir: &Path) -> EngineAddress {
     match links.kind() {
         EngineKind::Cassandra => EngineAddress::sqlite(data_dir.join(KEYS_FILE)),
+        _ if links.spreads_by_itself() => EngineAddress::sqlite(data_dir.join(KEYS_FILE)),
         _ => links.clone(),
     }
 }

@@ -4,6 +4,7 @@
 //! An engine is opened once and shared by the ports that name it. Those that are reached over a network connect with
 //! their first call: a process starts, and lives on what it holds, while they are away.
 
+mod host_reads;
 mod ports;
 mod upkeep;
 
@@ -48,6 +49,8 @@ pub(crate) struct EngineSettings {
     /// How long a lease should outlive its holder at most.
     pub(crate) lease_ttl: Duration,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Where this process is.
+    pub(crate) region: Option<Box<str>>,
 }
 
 /// The ports of a links database.
@@ -212,6 +215,13 @@ fn require(part: Part, address: &EngineAddress) -> PortResult<()> {
     let fits = kind
         .require_serves(part)
         .and_then(|()| kind.require_built());
+    let fits = fits.and_then(|()| match part {
+        Part::Links | Part::Cursor => Ok(()),
+        _ if address.spreads_by_itself() => Err(format!(
+            "{address}: an address with sharding=engine serves links and cursors alone; name another database"
+        )),
+        _ => Ok(()),
+    });
     fits.map_err(|detail| PortError::new(ErrorKind::Invalid, "curt", OP, detail))
 }
 

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 #[cfg(feature = "cassandra")]
 use curt_cassandra::Cassandra;
-#[cfg(feature = "cassandra")]
-use curt_core::ports::LinkPorts;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkShards, Quotas,
+    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkPorts, LinkShards,
+    Quotas,
     ShardMaps,
 };
 use curt_core::{Placement, PortResult};
@@ -41,6 +40,24 @@ impl Engines {
                 router: None,
             }),
             #[cfg(feature = "postgres")]
+            Opened::Postgres(database) if database.is_distributed() => {
+                let set = &curt_postgres::DISTRIBUTED_LINKS;
+                self.tables.push((address.clone(), set));
+                let links = database.distributed_links();
+                Ok(LinksDatabase {
+                    links: LinkPorts {
+                        store: links.clone(),
+                        index: links.clone(),
+                        totals: links.clone(),
+                        idempotency: links,
+                        seeded: None,
+                        homes: None,
+                    },
+                    cursor: database.cursor(),
+                    router: None,
+                })
+            }
+            #[cfg(feature = "postgres")]
             Opened::Postgres(database) => {
                 for set in [&curt_postgres::LINKS, &curt_postgres::CURSORS] {
                     self.tables.push((address.clone(), set));
@@ -61,6 +78,7 @@ impl Engines {
                         totals: links.clone(),
                         idempotency: links,
                         seeded: None,
+                        homes: None,
                     },
                     cursor: cluster.cursor(),
                     router: None,
@@ -79,9 +97,12 @@ impl Engines {
     ) -> PortResult<LinksDatabase> {
         let opened = self.shard_nodes(nodes)?;
         let cursor = self.links(&nodes[0])?.cursor;
-        let router = ShardRouter::new(opened, self.shard_maps(shard_map)?, placement);
+        let (maps, region) = (self.shard_maps(shard_map)?, self.settings.region.clone());
+        let router = ShardRouter::in_region(opened, maps, placement, region);
+        let mut links = LinkPorts::from(Arc::clone(&router));
+        links.homes = Some(Arc::clone(&router) as _);
         Ok(LinksDatabase {
-            links: Arc::clone(&router).into(),
+            links,
             cursor,
             router: Some(router),
         })
@@ -118,6 +139,10 @@ impl Engines {
     }
 
     fn links_node(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn LinkShards>> {
+        // Neither shards nor copies of an engine that moves links by itself.
+        if address.spreads_by_itself() {
+            require(Part::ShardMap, address)?;
+        }
         match self.engine(Part::Links, address)? {
             Opened::Memory => Ok(Arc::new(MemoryLinkStore::new())),
             Opened::Sqlite(database) => Ok(database.shards()),
@@ -302,7 +327,11 @@ impl Engines {
             Opened::Sqlite(database) => Ok(database.cursor()),
             #[cfg(feature = "postgres")]
             Opened::Postgres(database) => {
-                self.tables.push((address.clone(), &curt_postgres::CURSORS));
+                let set = match database.is_distributed() {
+                    true => &curt_postgres::DISTRIBUTED_LINKS,
+                    false => &curt_postgres::CURSORS,
+                };
+                self.tables.push((address.clone(), set));
                 Ok(database.cursor())
             }
             #[cfg(feature = "zookeeper")]

@@ -1,5 +1,6 @@
 //! The links database under faults: redirects go on, writes are refused in time, and everything is back by itself.
 
+mod failovers;
 mod load;
 mod refusals;
 mod stops;
@@ -29,7 +30,16 @@ const WRITE_MAX: Duration = Duration::from_secs(2);
 /// Redirects that may fail, in thousands.
 const FAILED_PER_MILLE: usize = 1;
 
-/// A server over a primary and its synchronous standby.
+/// When a commit is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replication {
+    /// When the standby has it.
+    Synchronous,
+    /// When the primary has it.
+    Asynchronous,
+}
+
+/// A server over a primary and its standby.
 struct Installation {
     server: Server,
     pair: Pair,
@@ -40,12 +50,19 @@ struct Installation {
 }
 
 impl Installation {
+    /// With a synchronous standby.
     fn start() -> Result<Self> {
+        Self::start_with(Replication::Synchronous, &[])
+    }
+
+    fn start_with(replication: Replication, settings: &[(&str, &str)]) -> Result<Self> {
         let company = Company::join();
         let pair = Pair::start()?;
         pair.primary().sql("create database links")?;
         pair.wait_until_followed()?;
-        pair.make_synchronous()?;
+        if replication == Replication::Synchronous {
+            pair.make_synchronous()?;
+        }
         let app = App::new(env!("CARGO_BIN_EXE_curt"))?
             .ready_within(Duration::from_secs(120))
             .setting("store.links", pair.url("links"))
@@ -53,6 +70,9 @@ impl Installation {
             .setting("postgres.lookup_timeout", length("10s", "1500ms"))
             .setting("server.drain_delay", "0s")
             .setting("log.level", "off");
+        let app = settings
+            .iter()
+            .fold(app, |app, (key, value)| app.setting(key, value));
         app.run(&["user", "add", "tests@example.com"])?;
         let token = app.run(&["api-key", "add", "tests", "--user", "tests@example.com"])?;
         let server = app.start()?;
