@@ -36,11 +36,12 @@ mod tls;
 
 use std::sync::Arc;
 
-use curt_core::PortResult;
+use curt_adapter_kit::{AccountTransfer, ClickTransfer};
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, LinkTransfer,
-    SeededDatabase, ShardMaps,
+    AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, KeyLedger, LedgerForm, LinkShards,
+    LinkTransfer, SeededDatabase, ShardMaps, StreamId, Transfer,
 };
+use curt_core::{PortResult, ShardMap};
 
 use address::Address;
 use engine::Engine;
@@ -91,10 +92,11 @@ impl Postgres {
         Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
     }
 
-    /// All of them, to be copied to another database or from one.
+    /// All of them, to be copied to another database or from one; as one node of many, by its map.
     #[must_use]
-    pub fn link_transfer(&self) -> Arc<dyn LinkTransfer> {
-        Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
+    pub fn link_transfer(&self, map: Arc<ShardMap>) -> Arc<dyn LinkTransfer> {
+        let links = links::PostgresLinks::new(Arc::clone(&self.engine));
+        Arc::new(links.with_map(map))
     }
 
     /// The map that says which node has which of them.
@@ -108,9 +110,23 @@ impl Postgres {
         Arc::new(accounts::PostgresAccounts::new(Arc::clone(&self.engine)))
     }
 
+    /// All that is kept of them, to be copied to another database or from one.
+    #[must_use]
+    pub fn account_transfer(&self) -> Arc<dyn Transfer<AccountItem>> {
+        let accounts = accounts::PostgresAccounts::new(Arc::clone(&self.engine));
+        Arc::new(AccountTransfer::new(failure::BACKEND, Arc::new(accounts)))
+    }
+
     #[must_use]
     pub fn clicks(&self) -> Arc<dyn ClickDatabase> {
         Arc::new(clicks::PostgresClicks::new(self.engine.in_background()))
+    }
+
+    /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different sources apart.
+    #[must_use]
+    pub fn click_transfer(&self, copy: StreamId) -> Arc<dyn Transfer<ClickItem>> {
+        let clicks = clicks::PostgresClicks::new(self.engine.in_background());
+        Arc::new(ClickTransfer::new(Arc::new(clicks), copy))
     }
 
     #[must_use]

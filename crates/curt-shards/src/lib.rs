@@ -11,6 +11,7 @@
 //! | `node.rs`, `founding.rs` | nodes, the first map, and the check that each is the database that the map means |
 //! | `store.rs`, `index.rs`, `requests.rs`, `totals.rs`, `seeded.rs` | the ports |
 //! | `moves/`, `abandoned.rs` | which shards move, the mover, and the end of a switch whose mover died |
+//! | `transfer/` | all links over all nodes, for copies |
 //! | `merge.rs`, `cursor.rs` | lists over all nodes, and where their next pages begin |
 
 #![forbid(unsafe_code)]
@@ -30,6 +31,7 @@ mod router;
 mod seeded;
 mod store;
 mod totals;
+mod transfer;
 
 pub use founding::{add_nodes, known_nodes, require_unsharded};
 pub use moves::{
@@ -38,6 +40,7 @@ pub use moves::{
 };
 pub use node::ShardNode;
 pub use router::{NodeHealth, ShardRouter};
+pub use transfer::{ShardedTransfer, TransferNode};
 
 /// Names this crate in errors of its own.
 const BACKEND: &str = "shards";

@@ -63,6 +63,10 @@ impl PostgresLinks {
         }
     }
 
+    pub(super) fn with_map(self, map: Arc<ShardMap>) -> Self {
+        Self { map, ..self }
+    }
+
     /// Refuses an answer about links that were given up meanwhile, or before. Asked after the read: what is given up is
     /// removed later.
     async fn require_current(&self, op: &'static str, ids: &[LinkId]) -> PortResult<()> {

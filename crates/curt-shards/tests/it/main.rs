@@ -13,4 +13,5 @@ mod moves;
 mod nodes;
 mod reroute;
 mod suites;
+mod transfer;
 mod world;

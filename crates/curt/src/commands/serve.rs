@@ -260,6 +260,8 @@ async fn start_front(
         let ports = stores.purge_ports(clock_guard);
         start_purge(config, &supervisor, ports, links, link_metrics);
     }
+    let read_only = stores.read_only.clone();
+    supervisor.start("read-only", |stop| read_only.watch(stop));
     watch_links(config, &stores, errors, &supervisor, &ready);
     shard_tasks::watch_lone_node(config, &mut stores, &supervisor, &ready)?;
     if let Some(router) = &stores.main.router {
