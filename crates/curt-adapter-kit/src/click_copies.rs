@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curt_core::click_block::NewBlock;
 use curt_core::ports::{
-    ClickItem, ClickRun, ClickStore, CopyPlace, ImportReport, Replacement, Salt, StreamId,
-    StreamPartition, Transfer, TransferPart, Transferred as _,
+    COPY_PARTITION, ClickItem, ClickRun, ClickStore, CopyPlace, ImportReport, Replacement, Salt,
+    StreamId, StreamPartition, Transfer, TransferPart, Transferred as _,
 };
 use curt_core::{Day, ErrorKind, PortError, PortResult, UnixMillis};
 
@@ -190,7 +190,7 @@ impl ClickTransfer {
             .map(|(day, salt)| ClickItem::Salt { day, salt })
             .collect();
         let offsets = self.clicks.all_offsets().await?.into_iter();
-        let others = offsets.filter(|(partition, _)| partition.stream != self.copy);
+        let others = offsets.filter(|(partition, _)| partition.number != COPY_PARTITION);
         items.extend(others.map(|(partition, next)| ClickItem::Offset { partition, next }));
         Ok(items)
     }
@@ -257,7 +257,7 @@ impl ClickTransfer {
     ) -> PortResult<Replacement> {
         let partition = StreamPartition {
             stream: place.copy,
-            number: 0,
+            number: COPY_PARTITION,
         };
         let window = EncodedWindow {
             partition,

@@ -32,6 +32,9 @@ pub enum ClickItem {
     },
 }
 
+/// The partition of a copy, as if it were a stream: no stream has one with this number. Its offset is not copied further.
+pub const COPY_PARTITION: u32 = u32::MAX;
+
 /// Where a run or block stands in a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyPlace {

@@ -49,7 +49,8 @@ impl Stores {
         let mut opening = Opening::new(config, who, Access::Server)?;
         let mut main = opening.links()?;
         let read_only = ReadOnly::look(config);
-        main.links = observed_links(read_only.guard_links(main.links), &errors);
+        // Outside: what is refused on purpose is no failure of the store.
+        main.links = read_only.guard_links(observed_links(main.links, &errors));
         let keys = opening.keys(Some(&main))?;
         Ok(Self {
             accounts: read_only.guard_accounts(opening.accounts()?),
