@@ -29,7 +29,8 @@ pub trait AccountCopies: Accounts {
 
     /// Stores the key as it is, with its number, in place of the one with that prefix, and says whether it did: not where
     /// another key has the number, or the prefix has another number. Keys that are added later have greater numbers. When
-    /// it was used last is a matter of [`touch_api_keys`](curt_core::ports::ApiKeys::touch_api_keys). Called twice: no change.
+    /// it was used last is a matter of [`touch_api_keys`](curt_core::ports::ApiKeys::touch_api_keys). Called twice:
+    /// no change.
     async fn put_api_key(&self, key: &ApiKey) -> PortResult<bool>;
 
     /// Adds entries under their numbers, which those that are recorded later exceed, and says how many were not there. One

@@ -131,7 +131,8 @@ impl Cassandra {
         Arc::new(clicks::CassandraClicks::new(engine, namespace))
     }
 
-    /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different sources apart.
+    /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different
+    /// sources apart.
     #[must_use]
     pub fn click_transfer(&self, copy: StreamId) -> Arc<dyn Transfer<ClickItem>> {
         let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));

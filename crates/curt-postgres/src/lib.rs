@@ -122,7 +122,8 @@ impl Postgres {
         Arc::new(clicks::PostgresClicks::new(self.engine.in_background()))
     }
 
-    /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different sources apart.
+    /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different
+    /// sources apart.
     #[must_use]
     pub fn click_transfer(&self, copy: StreamId) -> Arc<dyn Transfer<ClickItem>> {
         let clicks = clicks::PostgresClicks::new(self.engine.in_background());

@@ -219,7 +219,8 @@ impl Sqlite {
         Arc::new(clicks::SqliteClicks::new(Arc::clone(self)))
     }
 
-    /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different sources apart.
+    /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different
+    /// sources apart.
     #[must_use]
     pub fn click_transfer(self: &Arc<Self>, copy: StreamId) -> Arc<dyn Transfer<ClickItem>> {
         let clicks = clicks::SqliteClicks::new(Arc::clone(self));

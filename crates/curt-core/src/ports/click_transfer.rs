@@ -7,8 +7,8 @@ use crate::click_block::NewBlock;
 /// Something that a clicks database keeps, in the form in which all engines store it.
 ///
 /// Runs and blocks have no name of their own, and two may be the same. So they are numbered in the order in which the source
-/// exports them, and imported like windows of a stream: each once (C-1). A source must be at rest, also between an export that
-/// was broken off and its continuation.
+/// exports them, and imported like windows of a stream: each once (C-1). A source must be at rest, also between an
+/// export that was broken off and its continuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClickItem {
     /// What was counted on a day.

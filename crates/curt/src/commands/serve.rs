@@ -260,8 +260,6 @@ async fn start_front(
         let ports = stores.purge_ports(clock_guard);
         start_purge(config, &supervisor, ports, links, link_metrics);
     }
-    let read_only = stores.read_only.clone();
-    supervisor.start("read-only", |stop| read_only.watch(stop));
     watch_links(config, &stores, errors, &supervisor, &ready);
     shard_tasks::watch_lone_node(config, &mut stores, &supervisor, &ready)?;
     if let Some(router) = &stores.main.router {
@@ -349,6 +347,8 @@ fn watch_links(
     supervisor: &Supervisor,
     ready: &Arc<Readiness>,
 ) {
+    let read_only = stores.read_only.clone();
+    supervisor.start("read-only", |stop| read_only.watch(stop));
     let health = LinkHealth {
         links: stores.main.links.store.clone(),
         errors,

@@ -1,7 +1,7 @@
 //! A server that takes no writes for a while, so that its data can be copied to another database while redirects go on.
 //!
-//! What is refused is every call of a port that changes something, with [`Unavailable`](ErrorKind::Unavailable): requests are
-//! answered 503 with Retry-After, and tasks try again later. Clicks stay in the spool meanwhile.
+//! What is refused is every call of a port that changes something, with [`Unavailable`](ErrorKind::Unavailable):
+//! requests are answered 503 with Retry-After, and tasks try again later. Clicks stay in the spool meanwhile.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -46,16 +46,16 @@ pub(super) const SCAN: Cql = Cql::read(
 );
 
 /// Sums of released keys of a shard.
-pub(super) const GET_SUMS: Cql =
+pub(super) const GET_TOTALS: Cql =
     Cql::read("SELECT released FROM KEYSPACE.links WHERE namespace = ? AND domain = ? AND key = ?")
         .serial();
 
-pub(super) const INSERT_SUMS: Cql = Cql::conditional(
+pub(super) const INSERT_TOTALS: Cql = Cql::conditional(
     "INSERT INTO KEYSPACE.links (namespace, domain, key, state, generation, version, released) \
      VALUES (?, ?, ?, 100, 0, 0, ?) IF NOT EXISTS",
 );
 
-pub(super) const UPDATE_SUMS: Cql = Cql::conditional(
+pub(super) const UPDATE_TOTALS: Cql = Cql::conditional(
     "UPDATE KEYSPACE.links SET released = ? WHERE namespace = ? AND domain = ? AND key = ? IF released = ?",
 );
 

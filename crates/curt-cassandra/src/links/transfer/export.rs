@@ -89,7 +89,7 @@ struct ScannedRequest {
 pub(super) enum RowName {
     Link(LinkId),
     /// Sums of released keys of the shard with this number.
-    Sums(u16),
+    Totals(u16),
 }
 
 impl ScannedRow {
@@ -97,7 +97,7 @@ impl ScannedRow {
         if self.domain < 0 {
             let shard = self.key.parse();
             return shard
-                .map(RowName::Sums)
+                .map(RowName::Totals)
                 .map_err(|_| corrupt(OP_EXPORT, "the number of a shard"));
         }
         let key = Key::parse(&self.key).map_err(|error| corrupt(OP_EXPORT, error))?;

@@ -167,7 +167,7 @@ impl CassandraLinks {
 
     /// Puts a row where there is none, or in place of the one that was read.
     async fn write_row(&self, import: &Import<'_>, stored: Option<&Stored>) -> PortResult<Decided> {
-        let (seen_change, seen_spend) = stored.map_or((None, None), marks_of);
+        let (seen_change, seen_spend) = stored.map_or((None, None), seen_columns_of);
         let is_over = stored.is_some();
         let Some(row) = import.row else {
             let row = ReleasedWrite {
@@ -237,7 +237,7 @@ fn released_of(stored: &Stored) -> BTreeMap<i8, i64> {
 }
 
 /// By which the row is told from what it may become meanwhile.
-fn marks_of(stored: &Stored) -> (Option<&[u8]>, Option<&[u8]>) {
+fn seen_columns_of(stored: &Stored) -> (Option<&[u8]>, Option<&[u8]>) {
     match stored {
         Stored::Link(row) => (row.change_mark.as_deref(), row.spend_mark.as_deref()),
         Stored::Released { by, .. } => (by.as_ref().map(|mark| &mark.0[..]), None),

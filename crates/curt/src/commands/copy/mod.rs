@@ -38,8 +38,8 @@ pub(crate) struct Copy {
     #[arg(long, value_name = "URL", required = true)]
     from: Vec<String>,
 
-    /// The database to copy to, which no server may use yet; several: each gets its share, by links.placement; `config`: what
-    /// the configuration names
+    /// The database to copy to, which no server may use yet; several: each gets its share, by links.placement;
+    /// `config`: what the configuration names
     #[arg(long, value_name = "URL", required_unless_present = "abandon")]
     to: Vec<String>,
 

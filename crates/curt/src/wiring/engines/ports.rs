@@ -11,7 +11,7 @@ use curt_core::ports::{
     AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, KeyFile, KeyLedger, KeyPool,
     LedgerForm, LinkShards, LinkTransfer, MapNotes, Quotas, ShardMaps, StreamId, Transfer,
 };
-use curt_core::{Placement, PortResult, ShardMap};
+use curt_core::{ErrorKind, Placement, PortError, PortResult, ShardMap};
 use curt_memory::{
     MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryHeartbeats, MemoryKeyFile,
     MemoryKeyLedger, MemoryLeases, MemoryLinkStore, MemoryQuotas, MemoryShardMaps,
@@ -105,7 +105,7 @@ impl Engines {
             Opened::Postgres(database) => Ok(database.link_transfer(map)),
             #[cfg(feature = "cassandra")]
             Opened::Cassandra(cluster) => Ok(cluster.link_transfer()),
-            _ => Err(unserved(address)),
+            _ => Err(uncopied(address)),
         }
     }
 
@@ -120,7 +120,7 @@ impl Engines {
             Opened::Postgres(database) => Ok(database.account_transfer()),
             #[cfg(feature = "cassandra")]
             Opened::Cassandra(cluster) => Ok(cluster.account_transfer()),
-            _ => Err(unserved(address)),
+            _ => Err(uncopied(address)),
         }
     }
 
@@ -142,14 +142,14 @@ impl Engines {
             #[cfg(feature = "postgres")]
             EngineKind::Postgres => match self.engine(Part::Clicks, address)? {
                 Opened::Postgres(database) => Ok(database.click_transfer(copy)),
-                _ => Err(unserved(address)),
+                _ => Err(uncopied(address)),
             },
             #[cfg(feature = "cassandra")]
             EngineKind::Cassandra => match self.engine(Part::Clicks, address)? {
                 Opened::Cassandra(cluster) => Ok(cluster.click_transfer(copy)),
-                _ => Err(unserved(address)),
+                _ => Err(uncopied(address)),
             },
-            _ => Err(unserved(address)),
+            _ => Err(uncopied(address)),
         }
     }
 
@@ -369,4 +369,11 @@ impl Engines {
             _ => Err(unserved(address)),
         }
     }
+}
+
+/// Not every engine that serves a part can be copied.
+fn uncopied(address: &EngineAddress) -> PortError {
+    let detail =
+        format!("{address} cannot be copied: use sqlite:PATH, postgres://… or cassandra://…");
+    PortError::new(ErrorKind::Invalid, "curt", "open a store", detail)
 }
