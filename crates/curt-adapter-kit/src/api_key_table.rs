@@ -119,6 +119,25 @@ impl ApiKeyTable {
         self.keys.push(key);
     }
 
+    /// Stores the key as it is, with its number, in place of the one with that prefix, and says whether it did: not where
+    /// another key has the number, or the prefix has another number. When it was used last stays.
+    pub fn put(&mut self, key: &ApiKey) -> bool {
+        let is_other =
+            |other: &ApiKey| (other.number == key.number) != (other.prefix == key.prefix);
+        if self.keys.iter().any(is_other) {
+            return false;
+        }
+        let last_used_at = self.find(&key.prefix).and_then(|old| old.last_used_at);
+        let mut keys: Vec<ApiKey> = self.keys.clone();
+        keys.retain(|old| old.prefix != key.prefix);
+        keys.push(ApiKey {
+            last_used_at,
+            ..key.clone()
+        });
+        *self = Self::new(self.backend, keys);
+        true
+    }
+
     /// As [`ApiKeys::add_api_key`](curt_core::ports::ApiKeys::add_api_key).
     pub fn add(&mut self, key: &NewApiKey) -> PortResult<Option<ApiKeyNumber>> {
         let Some(key) = self.below_parent(key).filter(|key| self.is_free(key, None)) else {

@@ -8,9 +8,11 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 #![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
 
+mod account_copies;
 pub mod address;
 mod api_key_table;
 pub mod click_blocks;
+mod click_copies;
 pub mod click_days;
 mod effect;
 mod encoded_window;
@@ -24,7 +26,9 @@ pub mod rollup_runs;
 mod schema;
 mod varint;
 
+pub use account_copies::{AccountCopies, AccountPart, AccountTransfer};
 pub use api_key_table::ApiKeyTable;
+pub use click_copies::{ClickCopies, ClickTransfer, StoredRun};
 pub use effect::Effect;
 pub use encoded_window::EncodedWindow;
 pub use ledger_form::refuse_cursor_form;

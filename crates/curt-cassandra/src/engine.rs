@@ -144,6 +144,27 @@ impl Engine {
         self.run(op, cql, values, effect).await.map(drop)
     }
 
+    /// The same unconditional write of several rows of one partition, in one request.
+    pub(crate) async fn write_rows(
+        &self,
+        op: &'static str,
+        effect: Effect,
+        cql: Cql,
+        rows: Vec<impl SerializeRow>,
+    ) -> PortResult<()> {
+        let connected = self.link.get(op).await?.connection;
+        let statement = self.prepared(op, &connected, cql).await?;
+        let mut batch = Batch::new(BatchType::Unlogged);
+        batch.set_is_idempotent(true);
+        for _ in &rows {
+            batch.append_statement(statement.clone());
+        }
+        let answer = connected.session.batch(&batch, rows).await;
+        answer
+            .map(drop)
+            .map_err(|error| failed(op, &self.route, effect, error))
+    }
+
     /// A conditional write. Fails when it has certainly changed nothing.
     pub(crate) async fn decide(
         &self,

@@ -29,6 +29,7 @@ mod cursor;
 mod engine;
 mod failure;
 mod links;
+mod notes;
 mod ordered;
 mod pause;
 mod schema;
@@ -39,8 +40,12 @@ mod together;
 use std::fmt;
 use std::sync::Arc;
 
+use curt_adapter_kit::{AccountTransfer, ClickTransfer};
 use curt_core::PortResult;
-use curt_core::ports::{Accounts, ClickDatabase, Cursor, LinkDatabase};
+use curt_core::ports::{
+    AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, LinkDatabase, LinkTransfer, MapNotes,
+    StreamId, Transfer,
+};
 
 use address::Route;
 use engine::Engine;
@@ -92,16 +97,47 @@ impl Cassandra {
         Arc::new(links::CassandraLinks::new(engine, namespace))
     }
 
+    /// All of them, to be copied to another database or from one.
+    #[must_use]
+    pub fn link_transfer(&self) -> Arc<dyn LinkTransfer> {
+        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
+        Arc::new(links::CassandraLinks::new(engine, namespace))
+    }
+
+    /// Where a copy notes how far it has come.
+    #[must_use]
+    pub fn notes(&self) -> Arc<dyn MapNotes> {
+        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
+        Arc::new(notes::CassandraNotes::new(engine, namespace))
+    }
+
     #[must_use]
     pub fn accounts(&self) -> Arc<dyn Accounts> {
         let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
         Arc::new(accounts::CassandraAccounts::new(engine, namespace))
     }
 
+    /// All that is kept of them, to be copied to another database or from one.
+    #[must_use]
+    pub fn account_transfer(&self) -> Arc<dyn Transfer<AccountItem>> {
+        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
+        let accounts = accounts::CassandraAccounts::new(engine, namespace);
+        Arc::new(AccountTransfer::new(failure::BACKEND, Arc::new(accounts)))
+    }
+
     #[must_use]
     pub fn clicks(&self) -> Arc<dyn ClickDatabase> {
         let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
         Arc::new(clicks::CassandraClicks::new(engine, namespace))
+    }
+
+    /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different
+    /// sources apart.
+    #[must_use]
+    pub fn click_transfer(&self, copy: StreamId) -> Arc<dyn Transfer<ClickItem>> {
+        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
+        let clicks = clicks::CassandraClicks::new(engine, namespace);
+        Arc::new(ClickTransfer::new(Arc::new(clicks), copy))
     }
 
     #[must_use]

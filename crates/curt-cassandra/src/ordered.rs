@@ -29,6 +29,8 @@ const BUCKETS_KNOWN_MAX: usize = 100_000;
 /// Buckets that are read at once.
 const BUCKETS_AT_ONCE: usize = 16;
 const BUCKETS_PER_PAGE: i32 = 256;
+/// Entries of a bucket that are written in one request.
+const ROWS_AT_ONCE: usize = 25;
 /// Longer than any position.
 pub(crate) const POSITION_BYTES_MAX: usize = 512;
 
@@ -154,16 +156,25 @@ impl OrderedLists {
         let buckets = self.unknown_buckets(&places);
         self.add_buckets(op, buckets).await?;
         let added = self.timestamp();
-        let add = |place: Place| async move {
-            let Place {
-                list,
-                bucket,
-                position,
-            } = place;
-            let values = (&*self.namespace, list, bucket, position, added, added);
-            self.engine.write(op, Effect::None, ADD, values).await
-        };
-        together(places.into_iter().map(add)).await.map(drop)
+        let adds = by_bucket(places).into_iter().map(|places| async move {
+            let rows = places.into_iter();
+            let rows = rows.map(
+                |Place {
+                     list,
+                     bucket,
+                     position,
+                 }| { (&*self.namespace, list, bucket, position, added, added) },
+            );
+            let mut rows: Vec<_> = rows.collect();
+            match (rows.pop(), rows.is_empty()) {
+                (Some(only), true) => self.engine.write(op, Effect::None, ADD, only).await,
+                (last, _) => {
+                    rows.extend(last);
+                    self.engine.write_rows(op, Effect::None, ADD, rows).await
+                }
+            }
+        });
+        together(adds).await.map(drop)
     }
 
     /// Reads entries until `limit` were found or there are no more.
@@ -364,6 +375,17 @@ impl OrderedLists {
         *last = now.max(last.saturating_add(1));
         *last
     }
+}
+
+/// Places of one bucket together, some at a time.
+fn by_bucket(mut places: Vec<Place>) -> Vec<Vec<Place>> {
+    fn name(place: &Place) -> (&str, &[u8]) {
+        (&place.list, &place.bucket)
+    }
+    places.sort_unstable_by(|one, other| name(one).cmp(&name(other)));
+    let same = places.chunk_by(|one, next| name(one) == name(next));
+    let parts = same.flat_map(|places| places.chunks(ROWS_AT_ONCE));
+    parts.map(<[Place]>::to_vec).collect()
 }
 
 /// The first name after this one.

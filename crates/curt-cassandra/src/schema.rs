@@ -17,11 +17,18 @@ use curt_adapter_kit::Effect;
 
 const OP: &str = "bring the tables up to date";
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "first",
-    sql: include_str!("../migrations/0001_first.cql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        number: 1,
+        name: "first",
+        sql: include_str!("../migrations/0001_first.cql"),
+    },
+    Migration {
+        number: 2,
+        name: "notes",
+        sql: include_str!("../migrations/0002_notes.cql"),
+    },
+];
 
 /// The steps that the keyspace has not seen yet.
 pub(crate) async fn pending(

@@ -17,9 +17,11 @@ mod error;
 mod links;
 mod part;
 mod record;
+mod store;
 
 pub use digest::{Comparison, Digest};
 pub use error::{CopyError, Side};
 pub use links::{LinkCopy, LinkCopyReport, LinkSide};
 pub use part::{CopyProgress, CopySettings, CopyStage, PartReport};
-pub use record::{CopyNotes, CopyPhase, CopyRecord};
+pub use record::{CopyNotes, CopyPhase, CopyRecord, identity_by_note};
+pub use store::{StoreCopy, copy_stream};

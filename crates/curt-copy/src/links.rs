@@ -9,11 +9,11 @@ use curt_core::{ErrorKind, KeyOrigin, ShardId};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::digest::{Comparison, Digest};
+use crate::digest::Digest;
 use crate::error::{CopyError, Side};
 use crate::part::{
-    CopyProgress, CopyResult, CopySettings, CopyStage, PartReport, Run, copy_all, digest, import,
-    retried,
+    CopyProgress, CopyResult, CopySettings, CopyStage, PartReport, Run, compare, copy_noted,
+    import, is_empty, retried,
 };
 use crate::record::{CopyNotes, CopyPhase};
 
@@ -27,6 +27,13 @@ pub struct LinkSide {
     pub transfer: Arc<dyn LinkTransfer>,
     /// The name by which the database is known from all others.
     pub identity: Box<str>,
+}
+
+impl LinkSide {
+    /// Whether nothing was ever stored there.
+    pub async fn is_empty(&self) -> Result<bool, CopyError> {
+        is_empty(&*self.transfer).await
+    }
 }
 
 /// A copy of one links database to another.
@@ -57,6 +64,7 @@ impl LinkCopy {
         progress: &(dyn Fn(CopyProgress) + Sync),
     ) -> Result<LinkCopyReport, CopyError> {
         let run = Run {
+            part: PART,
             settings: &self.settings,
             stop,
             progress,
@@ -83,21 +91,17 @@ impl LinkCopy {
         progress: &(dyn Fn(CopyProgress) + Sync),
     ) -> Result<Digest, CopyError> {
         let run = Run {
-            settings: &CopySettings::default(),
+            part: PART,
+            settings: &self.settings,
             stop,
             progress,
         };
-        let source = digest(run, &*self.from.transfer, Side::Source, 0).await?;
-        if is_into_existing {
-            self.require_imported(run).await?;
-            return Ok(source);
-        }
-        let copy = digest(run, &*self.to.transfer, Side::Destination, source.items()).await?;
-        let found = source.compare(&copy);
-        match found.is_same() {
-            true => Ok(source),
-            false => Err(differs(found)),
-        }
+        compare(
+            run,
+            (&*self.from.transfer, &*self.to.transfer),
+            is_into_existing,
+        )
+        .await
     }
 
     /// Ends what [`run`](Self::run) began at the source.
@@ -136,20 +140,33 @@ impl LinkCopy {
                            up, run `curt copy --from URL --abandon`";
                 Err(CopyError::Refused(why.into()))
             }
+            Err(CopyError::Port { error, .. }) if error.kind == ErrorKind::Invalid => {
+                // It cannot be followed, and a copy without that may go on here.
+                notes.record.follower = None;
+                notes.store().await?;
+                Err(CopyError::Refused(format!("--follow: {}", error.detail)))
+            }
             begun => begun.map(|()| Some(follower)),
         }
     }
 
     async fn copy(&self, run: Run<'_>, notes: &mut CopyNotes) -> CopyResult<PartReport> {
-        let Some(position) = notes.record.phase(PART).position() else {
-            return Ok(PartReport::default());
-        };
-        let note = async |position: Option<&str>| {
-            let phase = position.map_or(CopyPhase::Copied, |at| CopyPhase::At(at.into()));
-            notes.store_phase(PART, phase).await
-        };
         let (from, to) = (&*self.from.transfer, &*self.to.transfer);
-        copy_all::<LinkItem>(run, (from, to), position, note).await
+        let copied = copy_noted::<LinkItem>(run, (from, to), notes).await;
+        match copied {
+            Err(CopyError::Port {
+                side: Side::Source,
+                error,
+            }) if error.kind == ErrorKind::StaleEpoch => {
+                // A shard may have gone to a node that was read already.
+                notes.store_phase(PART, CopyPhase::New).await?;
+                Err(moved(Side::Source))
+            }
+            Err(CopyError::Port { side, error }) if error.kind == ErrorKind::StaleEpoch => {
+                Err(moved(side))
+            }
+            copied => copied,
+        }
     }
 
     /// Copies changes until the source takes no more writes.
@@ -203,20 +220,6 @@ impl LinkCopy {
             }
         }
     }
-
-    /// Imports everything again, which must change nothing.
-    async fn require_imported(&self, run: Run<'_>) -> CopyResult<()> {
-        let (from, to) = (&*self.from.transfer, &*self.to.transfer);
-        let again = copy_all::<LinkItem>(run, (from, to), None, async |_| Ok(())).await?;
-        again.refuse_conflicts()?;
-        match again.written {
-            0 => Ok(()),
-            written => Err(CopyError::Differs(format!(
-                "{written} items of the source were not at the destination as they are: it was written to meanwhile; run \
-                 the copy again"
-            ))),
-        }
-    }
 }
 
 /// How many keys were released is told with all changes.
@@ -236,10 +239,9 @@ async fn cancelled(token: Option<&CancellationToken>) {
     }
 }
 
-fn differs(found: Comparison) -> CopyError {
-    CopyError::Differs(format!(
-        "the destination is not what the source is: {} items there, {} here, and {} of 1024 checksums differ. The source was \
-         written to meanwhile (copy with --follow, or stop its servers), or the destination was",
-        found.source_items, found.destination_items, found.buckets_that_differ
+fn moved(side: Side) -> CopyError {
+    CopyError::Refused(format!(
+        "{side}: its shards were moved between nodes meanwhile: run the copy again with --resume, and let no shard move until it \
+         is done"
     ))
 }

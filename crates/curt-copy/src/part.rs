@@ -7,8 +7,9 @@ use curt_core::{PortError, PortResult};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::digest::Digest;
+use crate::digest::{Comparison, Digest};
 use crate::error::{CopyError, Side};
+use crate::record::{CopyNotes, CopyPhase};
 
 /// How long a call is repeated that an engine fails.
 const RETRY_MAX: Duration = Duration::from_secs(60);
@@ -47,6 +48,8 @@ impl CopyStage {
 /// How far a stage has come.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyProgress {
+    /// What is copied.
+    pub part: &'static str,
     pub stage: CopyStage,
     /// Items of this stage, of the source and, when comparing, of the destination too.
     pub items: u64,
@@ -90,6 +93,7 @@ impl PartReport {
 /// What all parts of a copy have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
+    pub(crate) part: &'static str,
     pub(crate) settings: &'a CopySettings,
     pub(crate) stop: &'a CancellationToken,
     pub(crate) progress: &'a (dyn Fn(CopyProgress) + Sync),
@@ -97,7 +101,8 @@ pub(crate) struct Run<'a> {
 
 impl Run<'_> {
     pub(crate) fn show(&self, stage: CopyStage, items: u64) {
-        (self.progress)(CopyProgress { stage, items });
+        let part = self.part;
+        (self.progress)(CopyProgress { part, stage, items });
     }
 
     pub(crate) fn require_going(&self) -> CopyResult<()> {
@@ -178,6 +183,80 @@ pub(crate) async fn copy_all<Item: Transferred>(
         match next? {
             Some(next) => part = next,
             None => return Ok(report),
+        }
+    }
+}
+
+/// Copies what `notes` say is left, and notes each position that was reached.
+pub(crate) async fn copy_noted<Item: Transferred>(
+    run: Run<'_>,
+    sides: (&dyn Transfer<Item>, &dyn Transfer<Item>),
+    notes: &mut CopyNotes,
+) -> CopyResult<PartReport> {
+    let Some(position) = notes.record.phase(run.part).position() else {
+        return Ok(PartReport::default());
+    };
+    let note = async |position: Option<&str>| {
+        let phase = position.map_or(CopyPhase::Copied, |at| CopyPhase::At(at.into()));
+        notes.store_phase(run.part, phase).await
+    };
+    copy_all(run, sides, position, note).await
+}
+
+/// Reads both stores and compares them. With a destination that had something before, every item of the source must be
+/// there, or something newer.
+pub(crate) async fn compare<Item: Transferred>(
+    run: Run<'_>,
+    (from, to): (&dyn Transfer<Item>, &dyn Transfer<Item>),
+    is_into_existing: bool,
+) -> CopyResult<Digest> {
+    let source = digest(run, from, Side::Source, 0).await?;
+    if is_into_existing {
+        require_imported(run, (from, to)).await?;
+        return Ok(source);
+    }
+    let copy = digest(run, to, Side::Destination, source.items()).await?;
+    let found = source.compare(&copy);
+    match found.is_same() {
+        true => Ok(source),
+        false => Err(differs(run.part, found)),
+    }
+}
+
+/// Imports everything again, which must change nothing.
+async fn require_imported<Item: Transferred>(
+    run: Run<'_>,
+    sides: (&dyn Transfer<Item>, &dyn Transfer<Item>),
+) -> CopyResult<()> {
+    let again = copy_all(run, sides, None, async |_| Ok(())).await?;
+    again.refuse_conflicts()?;
+    match again.written {
+        0 => Ok(()),
+        written => Err(CopyError::Differs(format!(
+            "{written} items of the source were not at the destination as they are: it was written to meanwhile; run the copy \
+             again"
+        ))),
+    }
+}
+
+fn differs(part: &str, found: Comparison) -> CopyError {
+    CopyError::Differs(format!(
+        "{part}: the destination is not what the source is: {} items there, {} here, and {} of 1024 checksums differ. The \
+         source was written to meanwhile (copy links with --follow, or stop its servers), or the destination was. Empty the \
+         destination, and begin again",
+        found.source_items, found.destination_items, found.buckets_that_differ
+    ))
+}
+
+/// Whether there is nothing to export.
+pub(crate) async fn is_empty<Item: Transferred>(at: &dyn Transfer<Item>) -> CopyResult<bool> {
+    let mut position: Option<Box<str>> = None;
+    loop {
+        let part = export(at, Side::Destination, position.as_deref()).await?;
+        match part.next {
+            _ if !part.items.is_empty() => return Ok(false),
+            Some(next) => position = Some(next),
+            None => return Ok(true),
         }
     }
 }

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use curt_core::ports::{MapNote, ShardMaps};
+use curt_core::PortResult;
+use curt_core::ports::{MapNote, MapNotes};
 
 use crate::error::{CopyError, Side};
 use crate::part::{CopyResult, retried};
 
 /// Under which the destination keeps the record, beside its shard map.
 const NOTE: &str = "copy";
+const IDENTITY: &str = "identity";
 
 /// A copy that was begun.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,22 +124,34 @@ fn unescaped(text: &str) -> String {
     plain
 }
 
+/// The name by which a database is known from all others, kept in a note where its engine keeps none.
+pub async fn identity_by_note(notes: &dyn MapNotes) -> PortResult<Box<str>> {
+    let stored = notes.note(IDENTITY).await?;
+    if stored.version > 0 {
+        return Ok(stored.text.into());
+    }
+    let fresh = stored.followed_by(format!("{:032x}", rand::random::<u128>()));
+    notes.put_note(IDENTITY, &fresh).await?;
+    // Of two that were made at once, the first one's.
+    Ok(notes.note(IDENTITY).await?.text.into())
+}
+
 /// The record at the destination. Two copies exclude each other by its version.
 pub struct CopyNotes {
-    maps: Arc<dyn ShardMaps>,
+    notes: Arc<dyn MapNotes>,
     stored: MapNote,
     pub record: CopyRecord,
 }
 
 impl CopyNotes {
     /// `record` is empty where nothing was ever copied to the destination.
-    pub async fn load(maps: Arc<dyn ShardMaps>) -> Result<Self, CopyError> {
-        let stored = retried(Side::Destination, async || maps.note(NOTE).await).await?;
+    pub async fn load(notes: Arc<dyn MapNotes>) -> Result<Self, CopyError> {
+        let stored = retried(Side::Destination, async || notes.note(NOTE).await).await?;
         let record = CopyRecord::of_text(&stored.text).ok_or_else(|| {
             CopyError::Refused("another version of curt began a copy into this destination".into())
         })?;
         Ok(Self {
-            maps,
+            notes,
             stored,
             record,
         })
@@ -151,10 +165,10 @@ impl CopyNotes {
 
     pub async fn store(&mut self) -> Result<(), CopyError> {
         let next = self.stored.followed_by(self.record.to_text());
-        let (maps, stored) = (&self.maps, &next);
+        let (notes, stored) = (&self.notes, &next);
         let is_stored = retried(Side::Destination, async || {
             // After a call of unknown outcome the same note may be there already.
-            Ok(maps.put_note(NOTE, stored).await? || maps.note(NOTE).await? == *stored)
+            Ok(notes.put_note(NOTE, stored).await? || notes.note(NOTE).await? == *stored)
         });
         match is_stored.await? {
             true => self.stored = next,

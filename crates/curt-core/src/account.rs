@@ -8,7 +8,7 @@ use crate::owner::OwnerId;
 use crate::ports::QuotaRule;
 
 /// Somebody who can own links. Their id is a snowflake, and is the [`OwnerId`] of their links.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct User {
     pub id: OwnerId,
     pub first_name: Box<str>,
@@ -156,7 +156,7 @@ impl FromIterator<Scope> for Scopes {
 }
 
 /// How much somebody may do per period. `None`: as much as the configuration allows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Allowance {
     /// Links made.
     pub creations: Option<QuotaRule>,

@@ -150,6 +150,8 @@ pub mod event {
     pub const ENGINE_AWAITED: &str = "engine_awaited";
     /// A migration brought a schema up to date.
     pub const MIGRATION_APPLIED: &str = "migration_applied";
+    /// The process refuses writes from now on, or takes them again.
+    pub const READ_ONLY_CHANGED: &str = "read_only_changed";
     /// The process goes by a newer shard map.
     pub const SHARD_MAP_CHANGED: &str = "shard_map_changed";
     /// The shard map cannot be read, and the last one stays in force.

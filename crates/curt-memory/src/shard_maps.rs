@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{MapNote, ShardMaps};
+use curt_core::ports::{MapNote, MapNotes, ShardMaps};
 use curt_core::{PortResult, ShardMap};
 use tokio::sync::watch;
 
@@ -45,7 +45,10 @@ impl ShardMaps for MemoryShardMaps {
             follows
         }))
     }
+}
 
+#[async_trait]
+impl MapNotes for MemoryShardMaps {
     async fn note(&self, name: &str) -> PortResult<MapNote> {
         let notes = locked(&self.notes);
         Ok(notes.get(name).cloned().unwrap_or_default())

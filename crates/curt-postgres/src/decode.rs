@@ -67,3 +67,9 @@ pub(super) fn hash(op: &'static str, row: &Row, index: usize) -> PortResult<[u8;
 pub(super) fn rows_max(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
+
+/// A position of another engine.
+pub(super) fn wrong_position(op: &'static str) -> PortError {
+    let detail = "the position is not one of this database";
+    PortError::new(ErrorKind::Invalid, BACKEND, op, detail)
+}

@@ -36,20 +36,21 @@ mod tls;
 
 use std::sync::Arc;
 
-use curt_core::PortResult;
+use curt_adapter_kit::{AccountTransfer, ClickTransfer};
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkDatabase, LinkShards, LinkTransfer,
-    SeededDatabase, ShardMaps,
+    AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, KeyLedger, LedgerForm, LinkDatabase,
+    LinkShards, LinkTransfer, SeededDatabase, ShardMaps, StreamId, Transfer,
 };
+use curt_core::{PortResult, ShardMap};
 
 use address::Address;
 use engine::Engine;
 
 pub use curt_adapter_kit::Migration;
+pub use engine::HostReads;
 pub use schema::{
     ACCOUNTS, CLICKS, CURSORS, DISTRIBUTED_LINKS, KEYS, LINKS, MigrationSet, SHARD_MAP,
 };
-pub use engine::HostReads;
 pub use settings::{PostgresSettings, ReadFrom};
 
 /// A PostgreSQL at an address.
@@ -113,10 +114,11 @@ impl Postgres {
         Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
     }
 
-    /// All of them, to be copied to another database or from one.
+    /// All of them, to be copied to another database or from one; as one node of many, by its map.
     #[must_use]
-    pub fn link_transfer(&self) -> Arc<dyn LinkTransfer> {
-        Arc::new(links::PostgresLinks::new(Arc::clone(&self.engine)))
+    pub fn link_transfer(&self, map: Arc<ShardMap>) -> Arc<dyn LinkTransfer> {
+        let links = links::PostgresLinks::new(Arc::clone(&self.engine));
+        Arc::new(links.with_map(map))
     }
 
     /// The map that says which node has which of them.
@@ -130,9 +132,24 @@ impl Postgres {
         Arc::new(accounts::PostgresAccounts::new(Arc::clone(&self.engine)))
     }
 
+    /// All that is kept of them, to be copied to another database or from one.
+    #[must_use]
+    pub fn account_transfer(&self) -> Arc<dyn Transfer<AccountItem>> {
+        let accounts = accounts::PostgresAccounts::new(Arc::clone(&self.engine));
+        Arc::new(AccountTransfer::new(failure::BACKEND, Arc::new(accounts)))
+    }
+
     #[must_use]
     pub fn clicks(&self) -> Arc<dyn ClickDatabase> {
         Arc::new(clicks::PostgresClicks::new(self.engine.in_background()))
+    }
+
+    /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different
+    /// sources apart.
+    #[must_use]
+    pub fn click_transfer(&self, copy: StreamId) -> Arc<dyn Transfer<ClickItem>> {
+        let clicks = clicks::PostgresClicks::new(self.engine.in_background());
+        Arc::new(ClickTransfer::new(Arc::new(clicks), copy))
     }
 
     #[must_use]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{MapNote, ShardMaps};
+use curt_core::ports::{MapNote, MapNotes, ShardMaps};
 use curt_core::{PortResult, ShardMap};
 use tokio::time::Instant;
 
@@ -84,7 +84,10 @@ impl ShardMaps for PostgresShardMaps {
             .await?;
         Ok(!moved.is_empty())
     }
+}
 
+#[async_trait]
+impl MapNotes for PostgresShardMaps {
     async fn note(&self, name: &str) -> PortResult<MapNote> {
         const OP: &str = "read a note of the shard map";
         let sql = "SELECT version, text FROM shard_map_notes WHERE name = $1";

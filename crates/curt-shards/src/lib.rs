@@ -12,6 +12,7 @@
 //! | `store.rs`, `index.rs`, `requests.rs`, `totals.rs`, `seeded.rs` | the ports |
 //! | `regions.rs` | in which region each node is written, and keys that belong there |
 //! | `moves/`, `abandoned.rs` | which shards move, the mover, and the end of a switch whose mover died |
+//! | `transfer/` | all links over all nodes, for copies |
 //! | `merge.rs`, `cursor.rs` | lists over all nodes, and where their next pages begin |
 
 #![forbid(unsafe_code)]
@@ -32,6 +33,7 @@ mod router;
 mod seeded;
 mod store;
 mod totals;
+mod transfer;
 
 pub use founding::{add_nodes, known_nodes, require_unsharded};
 pub use moves::{
@@ -41,6 +43,7 @@ pub use moves::{
 pub use node::ShardNode;
 pub use regions::{assign_region, node_regions};
 pub use router::{NodeHealth, ShardRouter};
+pub use transfer::{ShardedTransfer, TransferNode};
 
 /// Names this crate in errors of its own.
 const BACKEND: &str = "shards";

@@ -61,12 +61,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use curt_adapter_kit::{LockFile, refuse_cursor_form};
+use curt_adapter_kit::{AccountTransfer, ClickTransfer, LockFile, refuse_cursor_form};
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyLedger, LedgerForm, LinkShards, LinkTransfer,
-    SeededDatabase, ShardMaps,
+    AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, KeyLedger, LedgerForm, LinkShards,
+    LinkTransfer, SeededDatabase, ShardMaps, StreamId, Transfer,
 };
-use curt_core::{ErrorKind, PortError, PortResult};
+use curt_core::{ErrorKind, PortError, PortResult, ShardMap};
 
 use engine::connection::{open_checkpointer, open_reader, open_writer};
 use engine::readers::Readers;
@@ -178,10 +178,10 @@ impl Sqlite {
         Arc::new(links::SqliteLinks::new(Arc::clone(self)))
     }
 
-    /// All of them, to be copied to another database or from one.
+    /// All of them, to be copied to another database or from one; as one node of many, by its map.
     #[must_use]
-    pub fn link_transfer(self: &Arc<Self>) -> Arc<dyn LinkTransfer> {
-        Arc::new(links::SqliteLinks::new(Arc::clone(self)))
+    pub fn link_transfer(self: &Arc<Self>, map: Arc<ShardMap>) -> Arc<dyn LinkTransfer> {
+        Arc::new(links::SqliteLinks::new(Arc::clone(self)).with_map(map))
     }
 
     /// The map that says which node has which of them.
@@ -206,10 +206,25 @@ impl Sqlite {
         Arc::new(accounts::SqliteAccounts::new(Arc::clone(self)))
     }
 
+    /// All that is kept of them, to be copied to another database or from one.
+    #[must_use]
+    pub fn account_transfer(self: &Arc<Self>) -> Arc<dyn Transfer<AccountItem>> {
+        let accounts = accounts::SqliteAccounts::new(Arc::clone(self));
+        Arc::new(AccountTransfer::new(BACKEND, Arc::new(accounts)))
+    }
+
     /// Of a file that [`open_clicks`](Self::open_clicks) opened.
     #[must_use]
     pub fn clicks(self: &Arc<Self>) -> Arc<dyn ClickDatabase> {
         Arc::new(clicks::SqliteClicks::new(Arc::clone(self)))
+    }
+
+    /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different
+    /// sources apart.
+    #[must_use]
+    pub fn click_transfer(self: &Arc<Self>, copy: StreamId) -> Arc<dyn Transfer<ClickItem>> {
+        let clicks = clicks::SqliteClicks::new(Arc::clone(self));
+        Arc::new(ClickTransfer::new(Arc::new(clicks), copy))
     }
 
     #[must_use]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{MapNote, ShardMaps};
+use curt_core::ports::{MapNote, MapNotes, ShardMaps};
 use curt_core::{ErrorKind, PortError, PortResult, ShardMap};
 use rusqlite::{Connection, OptionalExtension};
 use tokio::time::Instant;
@@ -79,7 +79,10 @@ impl ShardMaps for SqliteShardMaps {
             })
             .await
     }
+}
 
+#[async_trait]
+impl MapNotes for SqliteShardMaps {
     async fn note(&self, name: &str) -> PortResult<MapNote> {
         self.db
             .readers

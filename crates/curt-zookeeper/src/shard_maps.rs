@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{MapNote, ShardMaps};
+use curt_core::ports::{MapNote, MapNotes, ShardMaps};
 use curt_core::{ErrorKind, PortError, PortResult, ShardMap};
 
 use super::nodes::read;
@@ -101,7 +101,10 @@ impl ShardMaps for ZooKeeperShardMaps {
             .replace(&client, &self.path, version, text.as_bytes());
         self.zookeeper.in_time(OP, moved).await
     }
+}
 
+#[async_trait]
+impl MapNotes for ZooKeeperShardMaps {
     async fn note(&self, name: &str) -> PortResult<MapNote> {
         Ok(self
             .find_note("read a note of the shard map", name)

@@ -182,3 +182,10 @@ impl<'a> EntryReader<'a> {
         })
     }
 }
+
+/// The key of the first subject of a chunk, by which the chunk is found.
+pub fn first_key_of(content: &Vec<u8>) -> Result<Vec<u8>, Damaged> {
+    let mut entries = EntryReader::new(std::slice::from_ref(content));
+    entries.advance()?;
+    entries.key().map(<[u8]>::to_vec).ok_or(Damaged)
+}

@@ -16,6 +16,7 @@ mod write;
 use async_trait::async_trait;
 use curt_core::{Day, PortResult};
 
+pub use chunk::first_key_of;
 pub use erase::erase;
 pub use merge::merge_small;
 pub use read::{read_series, read_top, read_visitors};

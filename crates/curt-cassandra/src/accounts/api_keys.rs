@@ -229,7 +229,7 @@ impl CassandraAccounts {
 
     /// Changes the keys as `change` says, all in one transaction, if no other change came in between; otherwise decides
     /// anew. `is_done` finds what a try whose answer was lost has done.
-    async fn change_keys<T>(
+    pub(super) async fn change_keys<T>(
         &self,
         op: &'static str,
         change: impl Fn(&mut ApiKeyTable) -> PortResult<T>,

@@ -24,6 +24,18 @@ const LIST: &str = "audit";
 const MONTH: i64 = 30 * 24 * 3_600 * 1_000_000;
 const ENTRIES_AT_ONCE: usize = 200;
 
+type EntryValues<'a> = (
+    &'a str,
+    i64,
+    i64,
+    i64,
+    Option<i64>,
+    &'a str,
+    &'a str,
+    Option<&'a str>,
+    &'a [u8],
+);
+
 #[derive(DeserializeRow)]
 struct AuditRow {
     at: i64,
@@ -59,17 +71,7 @@ impl CassandraAccounts {
         loop {
             self.lists.add(op, [place(number)]).await?;
             let (namespace, month) = (&*self.namespace, number.div_euclid(MONTH));
-            let values = (
-                namespace,
-                month,
-                number,
-                entry.at.0,
-                entry.actor.map(|actor| actor.0.cast_signed()),
-                &*entry.action,
-                &*entry.subject,
-                entry.address.as_deref(),
-                &mark[..],
-            );
+            let values = self.entry_values(number, entry, &mark);
             if let Decided::Applied = self.engine.decide(op, INSERT, values).await? {
                 return Ok(());
             }
@@ -84,6 +86,49 @@ impl CassandraAccounts {
                 None => pause().await,
             }
         }
+    }
+
+    /// Adds an entry under its number, unless there is one, and says whether it did.
+    pub(super) async fn put_entry(
+        &self,
+        op: &'static str,
+        number: i64,
+        entry: &AuditEntry,
+    ) -> PortResult<bool> {
+        self.lists.add(op, [place(number)]).await?;
+        let mark: [u8; 16] = rand::random();
+        loop {
+            let values = self.entry_values(number, entry, &mark);
+            match self.engine.decide(op, INSERT, values).await? {
+                Decided::Applied => return Ok(true),
+                Decided::Refused | Decided::Unknown(_) => {}
+            }
+            let values = (&*self.namespace, number.div_euclid(MONTH), number);
+            let row: Option<AuditRow> = self.engine.first(op, GET.serial(), values).await?;
+            match row {
+                Some(row) => return Ok(row.mark == mark),
+                None => pause().await,
+            }
+        }
+    }
+
+    fn entry_values<'a>(
+        &'a self,
+        number: i64,
+        entry: &'a AuditEntry,
+        mark: &'a [u8],
+    ) -> EntryValues<'a> {
+        (
+            &self.namespace,
+            number.div_euclid(MONTH),
+            number,
+            entry.at.0,
+            entry.actor.map(|actor| actor.0.cast_signed()),
+            &entry.action,
+            &entry.subject,
+            entry.address.as_deref(),
+            mark,
+        )
     }
 
     async fn entries_before(

@@ -9,7 +9,7 @@ use crate::failure::corrupt;
 use crate::pause::pause;
 use crate::statement::{Cql, Decided};
 
-const GET: Cql = Cql::read(
+pub(super) const GET: Cql = Cql::read(
     "SELECT role, made_by, created_at, expires_at, taken, change_mark FROM KEYSPACE.invites \
      WHERE namespace = ? AND secret_hash = ?",
 );
@@ -23,17 +23,21 @@ const TAKE: Cql = Cql::conditional(
 );
 
 #[derive(DeserializeRow)]
-struct InviteRow {
+pub(super) struct InviteRow {
     role: i8,
     made_by: i64,
     created_at: i64,
     expires_at: i64,
-    taken: bool,
+    pub(super) taken: bool,
     change_mark: Vec<u8>,
 }
 
 impl InviteRow {
-    fn into_invite(self, op: &'static str, secret_hash: &[u8; 32]) -> PortResult<Invite> {
+    pub(super) fn into_invite(
+        self,
+        op: &'static str,
+        secret_hash: &[u8; 32],
+    ) -> PortResult<Invite> {
         let role = Role::from_stored(self.role.cast_unsigned());
         Ok(Invite {
             secret_hash: *secret_hash,
@@ -75,7 +79,7 @@ impl Invites for CassandraAccounts {
 }
 
 impl CassandraAccounts {
-    async fn find_invite(
+    pub(super) async fn find_invite(
         &self,
         op: &'static str,
         cql: Cql,

@@ -7,6 +7,7 @@
 
 mod api_keys;
 mod audit;
+mod copies;
 mod invites;
 mod permissions;
 mod removal;

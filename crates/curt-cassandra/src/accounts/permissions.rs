@@ -11,7 +11,7 @@ use crate::pause::pause;
 use crate::statement::{Cql, Decided};
 use crate::together::together;
 
-const GET: Cql = Cql::read(
+pub(super) const GET: Cql = Cql::read(
     "SELECT generation, user, last_id, id, granted_at, revoked FROM KEYSPACE.permissions \
      WHERE namespace = ? AND domain = ? AND key = ?",
 );
@@ -45,9 +45,9 @@ struct PermissionRow {
 
 /// Every permission that a link ever had, and the number that was given last.
 #[derive(Default)]
-struct OfLink {
+pub(super) struct OfLink {
     last_id: Option<i64>,
-    permissions: Vec<Permission>,
+    pub(super) permissions: Vec<Permission>,
 }
 
 #[async_trait]
@@ -120,7 +120,12 @@ impl Permissions for CassandraAccounts {
 }
 
 impl CassandraAccounts {
-    async fn find_of_link(&self, op: &'static str, cql: Cql, link: &LinkId) -> PortResult<OfLink> {
+    pub(super) async fn find_of_link(
+        &self,
+        op: &'static str,
+        cql: Cql,
+        link: &LinkId,
+    ) -> PortResult<OfLink> {
         let values = (
             &*self.namespace,
             i64::from(link.domain.0),

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod contents;
+mod copies;
 mod manifest;
 mod run_catalogue;
 mod runs;

@@ -44,6 +44,35 @@ impl CassandraClicks {
         self.engine.change(OP, keep).await
     }
 
+    pub(super) async fn find_salts(&self, op: &'static str) -> PortResult<Vec<(Day, Salt)>> {
+        let mut span = Span {
+            list: LIST.to_owned(),
+            buckets: (Vec::new(), vec![u8::MAX]),
+            positions: (Vec::new(), vec![u8::MAX; 8]),
+            is_rising: true,
+        };
+        let mut salts = Vec::new();
+        loop {
+            let entries = self.lists.read(op, &span, DAYS_AT_ONCE).await?;
+            for entry in &entries.entries {
+                span.follow(&entry.place);
+                let Ok(day) = <[u8; 4]>::try_from(&entry.place.position[..]) else {
+                    continue;
+                };
+                let day = u32::from_be_bytes(day);
+                let values = (&*self.namespace, day.cast_signed());
+                let found: Option<(Vec<u8>,)> = self.engine.first(op, GET, values).await?;
+                if let Some((salt,)) = found {
+                    let salt = salt.try_into().map_err(|_| corrupt(op, "a salt"))?;
+                    salts.push((Day::numbered(day), salt));
+                }
+            }
+            if entries.is_all {
+                return Ok(salts);
+            }
+        }
+    }
+
     pub(super) async fn forget_salts_before(&self, before: Day) -> PortResult<()> {
         const OP: &str = "forget salts";
         let forget = async {

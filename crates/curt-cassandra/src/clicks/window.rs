@@ -13,7 +13,7 @@ use crate::statement::{Cql, Decided, Doubt};
 
 const OP: &str = "add clicks";
 /// A window that did not get in is tried again as it is: on a busy engine a short time would count none.
-const FLUSH_TIMEOUT_FACTOR: u32 = 10;
+pub(super) const FLUSH_TIMEOUT_FACTOR: u32 = 10;
 
 const GET: Cql = Cql::read(
     "SELECT next_offset, mark, manifest FROM KEYSPACE.click_offsets \
@@ -48,7 +48,7 @@ impl CassandraClicks {
         self.engine.within(OP, limit, Effect::Unknown, apply).await
     }
 
-    async fn try_apply(&self, window: &EncodedWindow) -> PortResult<bool> {
+    pub(super) async fn try_apply(&self, window: &EncodedWindow) -> PortResult<bool> {
         let _turn = self.turn.lock().await;
         let partition = window.partition;
         if self.finished_offset(OP, partition).await? != window.from {

@@ -16,7 +16,7 @@ use crate::pause::pause;
 use crate::statement::{Cql, Decided, Doubt};
 use curt_adapter_kit::Effect;
 
-const GET: Cql = Cql::read(
+pub(super) const GET: Cql = Cql::read(
     "SELECT fingerprint, request_token, version, at, keys, finished, outcome_at, outcome FROM KEYSPACE.requests \
      WHERE namespace = ? AND owner = ? AND key = ?",
 );
@@ -37,7 +37,7 @@ const FINISH: Cql = Cql::conditional(
 const CANCEL: Cql = Cql::conditional(
     "DELETE FROM KEYSPACE.requests WHERE namespace = ? AND owner = ? AND key = ? IF request_token = ? AND finished = false",
 );
-const FORGET: Cql = Cql::conditional(
+pub(super) const FORGET: Cql = Cql::conditional(
     "DELETE FROM KEYSPACE.requests WHERE namespace = ? AND owner = ? AND key = ? IF request_token = ? AND at = ?",
 );
 
@@ -339,7 +339,7 @@ impl CassandraLinks {
         }
     }
 
-    async fn find_request(
+    pub(super) async fn find_request(
         &self,
         op: &'static str,
         cql: Cql,
@@ -356,7 +356,7 @@ fn bucket_of(at: UnixMillis) -> Vec<u8> {
     sortable(at.0.div_euclid(BUCKET_MILLIS)).to_vec()
 }
 
-fn place(at: UnixMillis, request: &IdempotentRequest) -> Place {
+pub(super) fn place(at: UnixMillis, request: &IdempotentRequest) -> Place {
     let owner = request.owner.0.to_be_bytes();
     Place {
         list: LIST.to_owned(),

@@ -7,7 +7,7 @@ use data_encoding::BASE64URL_NOPAD;
 use scylla::SerializeRow;
 
 use super::lists::{LinkList, end_of};
-use super::record::{Mark, Stored, StoredLink};
+use super::record::{FORMER, Mark, Stored, StoredLink};
 use super::{CassandraLinks, change, cql};
 use crate::failure::BACKEND;
 use crate::ordered::{Entries, Entry, Span};
@@ -224,6 +224,7 @@ impl CassandraLinks {
         let (id, seen, mark) = (&stored.link.id, stored.link.revision, Mark::random());
         let _turn = self.turn(id).await;
         let mut before = stored.released.clone();
+        before.remove(&FORMER);
         *before.entry(stored.link.origin as i8).or_default() += 1;
         let values = Release {
             namespace: &self.namespace,
@@ -294,7 +295,7 @@ struct Release<'a> {
 }
 
 /// Whether the link belongs where it was found.
-fn is_listed_at(list: LinkList, position: &[u8], link: &Link) -> bool {
+pub(super) fn is_listed_at(list: LinkList, position: &[u8], link: &Link) -> bool {
     let is_kept = link.state.is_kept();
     match list {
         LinkList::OwnerByTime(owner) | LinkList::OwnerByKey(owner) if owner != link.owner => false,

@@ -99,7 +99,7 @@ impl CassandraLinks {
             link, token, mark, ..
         } = insert;
         let is_over = insert.former.is_some();
-        let link = LinkWrite::new(&self.namespace, link, token, mark, is_over);
+        let link = LinkWrite::new(&self.namespace, link, Some(token), mark, is_over);
         match insert.former {
             None => self.engine.decide(OP, cql::INSERT, link).await,
             Some(former) => {

@@ -19,6 +19,7 @@ mod insert;
 pub(crate) mod lists;
 mod record;
 mod totals;
+mod transfer;
 
 use std::sync::Arc;
 

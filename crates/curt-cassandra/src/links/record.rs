@@ -16,6 +16,10 @@ use crate::failure::corrupt;
 /// The state of a row whose link was released: its generation is all that is left of it.
 pub(super) const RELEASED: i8 = 100;
 
+/// The key under which a row has the generation of the link before, beside its released links, where that does not follow
+/// from its own; 0: there was none.
+pub(super) const FORMER: i8 = -1;
+
 /// A row as it is read.
 #[derive(Clone, Debug, DeserializeRow)]
 pub(super) struct LinkRow {
@@ -54,9 +58,9 @@ pub(super) struct StoredLink {
     /// Whether it ever had a permanent status: browsers may remember its answer for good.
     pub(super) was_permanent: bool,
     pub(super) spent: u64,
-    token: Option<Vec<u8>>,
-    change_mark: Option<Vec<u8>>,
-    spend_mark: Option<Vec<u8>>,
+    pub(super) token: Option<Vec<u8>>,
+    pub(super) change_mark: Option<Vec<u8>>,
+    pub(super) spend_mark: Option<Vec<u8>>,
     /// Links that had the key before and were released, by origin.
     pub(super) released: BTreeMap<i8, i64>,
 }
@@ -70,6 +74,8 @@ pub(super) enum Stored {
         generation: u32,
         /// The call that released it.
         by: Option<Mark>,
+        /// Links that had the key and were released, by origin.
+        released: BTreeMap<i8, i64>,
     },
 }
 
@@ -120,6 +126,7 @@ impl LinkRow {
             return Ok(Stored::Released {
                 generation,
                 by: by.map(Mark),
+                released: self.released.unwrap_or_default(),
             });
         }
         Ok(Stored::Link(Box::new(StoredLink {
@@ -196,21 +203,21 @@ pub(super) struct LinkWrite<'a> {
     visibility: i8,
     password_hash: MaybeUnset<Option<&'a str>>,
     status: MaybeUnset<Option<i16>>,
-    was_permanent: bool,
+    pub(super) was_permanent: bool,
     forward_query: bool,
     title: MaybeUnset<Option<&'a str>>,
     tags: MaybeUnset<Option<Vec<&'a str>>>,
-    spent: i64,
-    request_token: &'a [u8],
+    pub(super) spent: i64,
+    request_token: MaybeUnset<Option<&'a [u8]>>,
     change_mark: &'a [u8],
 }
 
 impl<'a> LinkWrite<'a> {
-    /// The row of a link that is new under its key; `is_over_released` when the key's row is there already.
+    /// The row of a link that is new under its key; `is_over_released` when the key has a row already.
     pub(super) fn new(
         namespace: &'a str,
         link: &'a Link,
-        token: &'a RequestToken,
+        token: Option<&'a RequestToken>,
         mark: &'a Mark,
         is_over_released: bool,
     ) -> Self {
@@ -250,7 +257,7 @@ impl<'a> LinkWrite<'a> {
             title: maybe(link.title.as_deref(), is_over_released),
             tags: maybe((!tags.is_empty()).then_some(tags), is_over_released),
             spent: 0,
-            request_token: &token.0,
+            request_token: maybe(token.map(|token| &token.0[..]), is_over_released),
             change_mark: &mark.0,
         }
     }

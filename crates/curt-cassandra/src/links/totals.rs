@@ -131,7 +131,8 @@ impl Counted {
         let released = |origin: KeyOrigin| self.released.get(&(origin as i8)).copied();
         let is_deleted = |state: LinkState| state == LinkState::Tombstone || state.is_deleted();
         let created = |origin: KeyOrigin| {
-            let there = sum(&|_, from| from == origin as i8);
+            let is_made = |state: LinkState| state != LinkState::Seeded;
+            let there = sum(&|state, from| is_made(state) && from == origin as i8);
             (origin, there + released(origin).unwrap_or(0))
         };
         LinkCounts {
@@ -142,7 +143,7 @@ impl Counted {
                 is_deleted(state) && from == KeyOrigin::Ledger as i8
             }),
             released_from_ledger: released(KeyOrigin::Ledger).unwrap_or(0),
-            seeded: 0,
+            seeded: sum(&|state, _| state == LinkState::Seeded),
             lag: self.began.elapsed(),
         }
     }

@@ -241,7 +241,7 @@ async fn a_source_that_is_written_to_is_followed_until_the_switch() {
         }
     });
     let mut notes = begin(&maps).await;
-    let whole = copy(file.link_transfer(), to.clone());
+    let whole = copy(file.link_transfer(Arc::default()), to.clone());
     run(&whole, &mut notes, Some(&switch), &stop).await.unwrap();
     assert!(
         has_ended.load(Ordering::SeqCst),

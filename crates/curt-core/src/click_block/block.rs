@@ -27,7 +27,7 @@ pub(super) const ABSENT: u8 = 1;
 pub(super) const BASE_URL: u8 = 2;
 
 /// A block that is to be stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NewBlock {
     pub first_at: UnixMillis,
     pub last_at: UnixMillis,

@@ -9,7 +9,8 @@
 //! | [`SeededLinks`] | rows to be claimed; optional | keygen, create |
 //! | [`LinkShards`] | one node of many: sealing, copying and giving up of shards that move; optional | shards |
 //! | [`LinkTransfer`] | everything of a links database, to be copied to another one; optional | copy |
-//! | [`ShardMaps`] | the map of shards to nodes, and notes about moves, which change by compare-and-set | shards |
+//! | [`ShardMaps`] | the map of shards to nodes, which moves by compare-and-set | shards |
+//! | [`MapNotes`] | notes about moves and copies, which change by compare-and-set | shards, copy |
 //! | [`LinkCache`] | served forms of links, shared between processes | resolve |
 //! | [`Invalidations`] | changed links, told to every process | resolve |
 //! | [`KeyLedger`] | the durable inventory of minted keys | keygen, keysync |
@@ -37,6 +38,7 @@ mod click_reports;
 mod click_sink;
 mod click_source;
 mod click_store;
+mod click_transfer;
 mod cursor;
 mod dead_letters;
 mod heartbeats;
@@ -65,6 +67,7 @@ pub use click_reports::*;
 pub use click_sink::*;
 pub use click_source::*;
 pub use click_store::*;
+pub use click_transfer::*;
 pub use cursor::*;
 pub use dead_letters::*;
 pub use heartbeats::*;

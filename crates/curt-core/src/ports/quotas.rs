@@ -26,7 +26,7 @@ pub struct Bucket<'a> {
 }
 
 /// `amount` per `period`, all of which may be taken at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct QuotaRule {
     pub amount: u64,
     pub period: Duration,

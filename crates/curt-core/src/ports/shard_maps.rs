@@ -7,7 +7,7 @@ use crate::placement::ShardMap;
 
 /// The map of shards to nodes that all processes go by.
 #[async_trait]
-pub trait ShardMaps: Send + Sync {
+pub trait ShardMaps: MapNotes {
     /// Returns the newest map. Absent: [`ShardMap::default`], whose version is 0.
     async fn load(&self) -> PortResult<ShardMap>;
 
@@ -18,8 +18,12 @@ pub trait ShardMaps: Send + Sync {
     /// Stores `next`, durably, if it follows the newest map by its version, and says whether it did. Timed out: unknown;
     /// load and look. Called twice: the second is refused.
     async fn advance(&self, next: &ShardMap) -> PortResult<bool>;
+}
 
-    /// Returns what is noted beside the map under `name`. Absent: [`MapNote::default`], whose version is 0.
+/// Texts that change by compare-and-set.
+#[async_trait]
+pub trait MapNotes: Send + Sync {
+    /// Returns what is noted under `name`. Absent: [`MapNote::default`], whose version is 0.
     async fn note(&self, name: &str) -> PortResult<MapNote>;
 
     /// Stores `note` under `name`, durably, if it follows the stored one by its version, and says whether it did. Timed
@@ -27,7 +31,7 @@ pub trait ShardMaps: Send + Sync {
     async fn put_note(&self, name: &str, note: &MapNote) -> PortResult<bool>;
 }
 
-/// A text that belongs to the shard map: its nodes, or a move under way.
+/// A text that belongs to the shard map, or to the database: its nodes, a move or a copy under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MapNote {
     pub version: u64,

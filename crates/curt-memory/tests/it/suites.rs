@@ -18,21 +18,29 @@ use curt_testkit::conformance::heartbeats::Lookers;
 use curt_testkit::conformance::key_pool::CAP;
 use curt_testkit::conformance::leases::Holders;
 use curt_testkit::conformance::quotas::Clocked;
-use curt_testkit::conformance::transfer::LinkTransferPorts;
+use curt_testkit::conformance::transfer::{LinkTransferPorts, NodeTransferPorts};
 use curt_testkit::conformance::{self, TestTime};
 use curt_testkit::sample::{NOW, SampleWrites, id, link};
 
 curt_testkit::link_tests!(((), Arc::new(MemoryLinkStore::new())));
 curt_testkit::seeded_link_tests!(((), Arc::new(MemoryLinkStore::new())));
 curt_testkit::link_shard_tests!(((), Arc::new(MemoryLinkStore::new())));
-curt_testkit::link_transfer_tests!({
+
+fn transfer_ports() -> (LinkTransferPorts, Arc<MemoryLinkStore>) {
     let store = Arc::new(MemoryLinkStore::new());
     let ports = LinkTransferPorts {
         links: store.clone(),
         transfer: store.clone(),
-        shards: store,
+        seeded: Some(store.clone()),
     };
-    ((), ports)
+    (ports, store)
+}
+
+curt_testkit::link_transfer_tests!(((), transfer_ports().0));
+curt_testkit::followed_link_tests!(((), transfer_ports().0));
+curt_testkit::node_transfer_tests!({
+    let (ports, shards) = transfer_ports();
+    ((), NodeTransferPorts { ports, shards })
 });
 curt_testkit::shard_map_tests!(((), Arc::new(MemoryShardMaps::new())));
 

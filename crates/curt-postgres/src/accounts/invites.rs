@@ -51,7 +51,7 @@ impl Invites for PostgresAccounts {
     }
 }
 
-fn invite_of(op: &'static str, row: &Row) -> PortResult<Invite> {
+pub(super) fn invite_of(op: &'static str, row: &Row) -> PortResult<Invite> {
     Ok(Invite {
         secret_hash: hash(op, row, 0)?,
         role: number(op, row, 1, Role::from_stored)?,

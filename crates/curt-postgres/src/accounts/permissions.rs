@@ -102,7 +102,7 @@ impl Permissions for PostgresAccounts {
     }
 }
 
-fn permission_of(op: &'static str, row: &Row) -> PortResult<Permission> {
+pub(super) fn permission_of(op: &'static str, row: &Row) -> PortResult<Permission> {
     Ok(Permission {
         link: link_id(op, row)?,
         generation: small(op, column(op, row, 2)?)?,

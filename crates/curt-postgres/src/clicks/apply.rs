@@ -35,9 +35,13 @@ pub(super) async fn offset(
 
 pub(super) async fn apply(engine: &Engine, flush: ClickWindow) -> PortResult<bool> {
     let encoded = EncodedWindow::encode(BACKEND, OP, flush).await?;
+    apply_encoded(engine, &encoded).await
+}
+
+pub(super) async fn apply_encoded(engine: &Engine, encoded: &EncodedWindow) -> PortResult<bool> {
     let mut client = engine.client(OP).await?;
     let timeout = statement_timeout(engine.flush_timeout());
-    let work = run(&mut client, &encoded, &timeout);
+    let work = run(&mut client, encoded, &timeout);
     let done = engine.within_flush_timeout(OP, Effect::Unknown, work).await;
     engine.finish(OP, Effect::Unknown, client, done)
 }

@@ -5,6 +5,7 @@
 
 mod apply;
 mod blocks;
+mod copies;
 mod damage;
 mod runs;
 mod salts;

@@ -71,6 +71,10 @@ impl PostgresLinks {
         }
     }
 
+    pub(super) fn with_map(self, map: Arc<ShardMap>) -> Self {
+        Self { map, ..self }
+    }
+
     /// Refuses an answer about links that were given up meanwhile, or before. Asked after the read: what is given up is
     /// removed later.
     async fn require_current(&self, op: &'static str, ids: &[LinkId]) -> PortResult<()> {
@@ -117,8 +121,14 @@ impl PostgresLinks {
         let values: [Value<'_>; 4] = [&domain, &key, &shard, &epoch];
         let is_routed = self.map.version() > 0;
         let step = match is_routed {
-            true => Step { sql: sql::FIND_ROUTED, values: &values },
-            false => Step { sql: sql::FIND, values: &values[..2] },
+            true => Step {
+                sql: sql::FIND_ROUTED,
+                values: &values,
+            },
+            false => Step {
+                sql: sql::FIND,
+                values: &values[..2],
+            },
         };
         let is_retired = |row: &Row| match is_routed {
             true => column(OP, row, RETIRED),

@@ -7,24 +7,43 @@ use std::time::Duration;
 use curt_core::OwnerId;
 use curt_core::ports::{Accounts, KeysToRevoke};
 use curt_postgres::{Postgres, PostgresSettings};
+use curt_testkit::conformance::transfer::stores::AccountCopyPorts;
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::need;
 use curt_testkit::sample::{NOW, api_key, audit_entry, later, user};
 use tokio::task::JoinSet;
 
 fn open(url: &str) -> Arc<dyn Accounts> {
+    open_database(url).accounts()
+}
+
+fn open_database(url: &str) -> Postgres {
     let settings = PostgresSettings {
         // The machine may be busy with other tests.
         connect_timeout: Duration::from_secs(30),
         ..PostgresSettings::default().with_timeout(Duration::from_secs(30))
     };
-    Postgres::open(url, &settings).unwrap().accounts()
+    Postgres::open(url, &settings).unwrap()
 }
 
 curt_testkit::accounts_tests!({
     let database = need!(shared()).database("accounts").unwrap();
     let accounts = open(&database.url());
     (database, accounts)
+});
+curt_testkit::account_transfer_tests!({
+    let server = need!(shared());
+    let databases = [0; 2].map(|_| server.database("accounts").unwrap());
+    let [from, to] = databases
+        .each_ref()
+        .map(|database| open_database(&database.url()));
+    let ports = AccountCopyPorts {
+        from: from.accounts(),
+        from_transfer: from.account_transfer(),
+        to: to.accounts(),
+        to_transfer: to.account_transfer(),
+    };
+    (databases, ports)
 });
 curt_testkit::durable_accounts_tests!({
     let database = need!(shared()).database("accounts").unwrap();

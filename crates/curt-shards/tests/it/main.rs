@@ -14,4 +14,5 @@ mod nodes;
 mod regions;
 mod reroute;
 mod suites;
+mod transfer;
 mod world;

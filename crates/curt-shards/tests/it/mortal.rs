@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use curt_core::ports::{
-    ChangedItems, LinkCounts, LinkShards, MapNote, SeededDatabase, ShardItem, ShardMaps, ShardPart,
+    ChangedItems, LinkCounts, LinkShards, MapNote, MapNotes, SeededDatabase, ShardItem, ShardMaps,
+    ShardPart,
 };
 use curt_core::{Epoch, PortResult, ShardId, ShardMap};
 use tokio::sync::Notify;
@@ -52,9 +53,9 @@ pub(crate) struct Mortal<P: ?Sized> {
 }
 
 macro_rules! mortal {
-    ($port:ident: $({ $($kept:tt)* })? $(fn $method:ident($($name:ident: $type:ty),*) -> $reply:ty;)+) => {
+    ($port:ident of $whole:ident: $({ $($kept:tt)* })? $(fn $method:ident($($name:ident: $type:ty),*) -> $reply:ty;)+) => {
         #[async_trait]
-        impl $port for Mortal<dyn $port> {
+        impl $port for Mortal<dyn $whole> {
             $($($kept)*)?
             $(async fn $method(&self, $($name: $type),*) -> PortResult<$reply> {
                 self.life.call(self.inner.$method($($name),*)).await
@@ -63,7 +64,7 @@ macro_rules! mortal {
     };
 }
 
-mortal!(LinkShards:
+mortal!(LinkShards of LinkShards:
     {
         fn routed_by(&self, map: Arc<ShardMap>) -> Arc<dyn SeededDatabase> {
             self.inner.routed_by(map)
@@ -85,10 +86,13 @@ mortal!(LinkShards:
     fn drop_copy(shard: ShardId, fence: u64, after: Option<&str>) -> Option<Box<str>>;
 );
 
-mortal!(ShardMaps:
+mortal!(ShardMaps of ShardMaps:
     fn load() -> ShardMap;
     fn watch(seen: u64, wait: Duration) -> Option<ShardMap>;
     fn advance(next: &ShardMap) -> bool;
+);
+
+mortal!(MapNotes of ShardMaps:
     fn note(name: &str) -> MapNote;
     fn put_note(name: &str, note: &MapNote) -> bool;
 );

@@ -34,11 +34,18 @@ async fn keys_are_at_home_on_the_nodes_of_the_own_region_and_servers_follow_it()
     let (eu, us) = (server("eu"), server("us"));
     for router in [&eu, &us] {
         router.open_map().await.unwrap();
-        assert!(shares(router).iter().all(|share| *share > 100), "no regions");
+        assert!(
+            shares(router).iter().all(|share| *share > 100),
+            "no regions"
+        );
     }
     let before = maps.load().await.unwrap();
-    assign_region(&*maps, NodeIndex(1), Some("us")).await.unwrap();
-    assign_region(&*maps, NodeIndex(0), Some("eu")).await.unwrap();
+    assign_region(&*maps, NodeIndex(1), Some("us"))
+        .await
+        .unwrap();
+    assign_region(&*maps, NodeIndex(0), Some("eu"))
+        .await
+        .unwrap();
     let regions = node_regions(&*maps).await.unwrap();
     assert_eq!(regions, [Some("eu".into()), Some("us".into())]);
     let after = maps.load().await.unwrap();
@@ -52,7 +59,10 @@ async fn keys_are_at_home_on_the_nodes_of_the_own_region_and_servers_follow_it()
         tokio::spawn(async move { router.follow_map(stop).await })
     });
     let followed = async {
-        while [&eu, &us].iter().any(|router| router.map_version() < after.version()) {
+        while [&eu, &us]
+            .iter()
+            .any(|router| router.map_version() < after.version())
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -69,7 +79,11 @@ async fn keys_are_at_home_on_the_nodes_of_the_own_region_and_servers_follow_it()
     assert_eq!(node_regions(&*maps).await.unwrap()[1], None);
     for (node, region) in [(2, "eu"), (0, "two words"), (0, "")] {
         let refused = assign_region(&*maps, NodeIndex(node), Some(region)).await;
-        assert_eq!(refused.unwrap_err().kind, ErrorKind::Invalid, "{node} {region}");
+        assert_eq!(
+            refused.unwrap_err().kind,
+            ErrorKind::Invalid,
+            "{node} {region}"
+        );
     }
     stop.cancel();
     for follower in followers {

@@ -65,7 +65,7 @@ impl Invites for SqliteAccounts {
     }
 }
 
-fn invite_of(row: &Row<'_>) -> rusqlite::Result<Invite> {
+pub(super) fn invite_of(row: &Row<'_>) -> rusqlite::Result<Invite> {
     Ok(Invite {
         secret_hash: row.get(0)?,
         role: decode::number(row, 1, Role::from_stored)?,

@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod audit;
+mod copies;
 mod invites;
 mod limit;
 mod permissions;

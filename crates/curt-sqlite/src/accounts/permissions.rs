@@ -114,7 +114,7 @@ impl Permissions for SqliteAccounts {
     }
 }
 
-fn permission_of(row: &Row<'_>) -> rusqlite::Result<Permission> {
+pub(super) fn permission_of(row: &Row<'_>) -> rusqlite::Result<Permission> {
     Ok(Permission {
         link: LinkId::new(DomainId(row.get(0)?), decode::key(row, 1)?),
         generation: row.get(2)?,

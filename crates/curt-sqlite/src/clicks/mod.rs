@@ -6,6 +6,7 @@
 
 mod apply;
 mod blocks;
+mod copies;
 mod damage;
 mod runs;
 mod salts;

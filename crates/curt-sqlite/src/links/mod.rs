@@ -53,6 +53,10 @@ impl SqliteLinks {
         Self { db, map }
     }
 
+    pub(super) fn with_map(self, map: Arc<ShardMap>) -> Self {
+        Self { map, ..self }
+    }
+
     /// Runs `write` unless another node owns one of the links.
     async fn write_owned<T: Send + 'static>(
         &self,

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use curt_core::ports::{ClickDatabase, LedgerForm, SeededDatabase};
+use curt_core::ports::{ClickDatabase, LedgerForm, SeededDatabase, StreamId};
+use curt_memory::MemoryClickStore;
 use curt_sqlite::{Sqlite, SqliteSettings, Synchronous};
 use curt_testkit::conformance;
-use curt_testkit::conformance::transfer::LinkTransferPorts;
+use curt_testkit::conformance::transfer::stores::{AccountCopyPorts, ClickCopyPorts};
+use curt_testkit::conformance::transfer::{LinkTransferPorts, NodeTransferPorts};
 use tempfile::TempDir;
 
 /// Opens the data file of a folder, without the syncs that only power loss would show.
@@ -42,9 +44,18 @@ curt_testkit::link_shard_tests!({
     (folder, node)
 });
 
-curt_testkit::link_transfer_tests!(fresh(|db| LinkTransferPorts {
-    links: db.links(),
-    transfer: db.link_transfer(),
+fn transfer_ports(db: &Arc<Sqlite>) -> LinkTransferPorts {
+    LinkTransferPorts {
+        links: db.links(),
+        transfer: db.link_transfer(Arc::default()),
+        seeded: Some(db.links()),
+    }
+}
+
+curt_testkit::link_transfer_tests!(fresh(|db| transfer_ports(&db)));
+curt_testkit::followed_link_tests!(fresh(|db| transfer_ports(&db)));
+curt_testkit::node_transfer_tests!(fresh(|db| NodeTransferPorts {
+    ports: transfer_ports(&db),
     shards: db.shards(),
 }));
 
@@ -121,3 +132,29 @@ async fn clicks_survive_reopening_c1() {
     let clause = conformance::clicks::durable::survives_reopening_c1(folder.path(), open);
     conformance::run_clause(clause).await;
 }
+
+curt_testkit::account_transfer_tests!({
+    let folders = [0; 2].map(|_| new_folder());
+    let [from, to] = folders.each_ref().map(|folder| open(folder.path()));
+    let ports = AccountCopyPorts {
+        from: from.accounts(),
+        from_transfer: from.account_transfer(),
+        to: to.accounts(),
+        to_transfer: to.account_transfer(),
+    };
+    (folders, ports)
+});
+
+curt_testkit::click_transfer_tests!({
+    const COPY: StreamId = StreamId(7_777);
+    let folders = [0; 2].map(|_| new_folder());
+    let [from, to] = folders.each_ref().map(|folder| open_clicks(folder.path()));
+    let ports = ClickCopyPorts {
+        reference: Arc::new(MemoryClickStore::new()),
+        from: from.clicks(),
+        from_transfer: from.click_transfer(COPY),
+        to: to.clicks(),
+        to_transfer: to.click_transfer(COPY),
+    };
+    (folders, ports)
+});

@@ -262,11 +262,7 @@ async fn start_front(
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
     shard_tasks::watch_lone_node(config, &mut stores, &supervisor, &ready)?;
-    stores.engines.register_host_reads(&mut registry);
-    if let Some(router) = &stores.main.router {
-        let clock = stores.clock.clone();
-        shard_tasks::start(router, clock, &supervisor, &ready, &mut registry);
-    }
+    watch_nodes(&stores, &supervisor, &ready, &mut registry);
     let (access_log, writer) = telemetry::open_access_log(&config.log, &mut registry)?.unzip();
     let app = Arc::new(App {
         access_log,
@@ -300,6 +296,19 @@ async fn start_front(
         }),
         access_log: writer,
     })
+}
+
+fn watch_nodes(
+    stores: &Stores,
+    supervisor: &Supervisor,
+    ready: &Arc<Readiness>,
+    registry: &mut Registry,
+) {
+    stores.engines.register_host_reads(registry);
+    if let Some(router) = &stores.main.router {
+        let clock = stores.clock.clone();
+        shard_tasks::start(router, clock, supervisor, ready, registry);
+    }
 }
 
 fn open_resolver(
@@ -348,6 +357,8 @@ fn watch_links(
     supervisor: &Supervisor,
     ready: &Arc<Readiness>,
 ) {
+    let read_only = stores.read_only.clone();
+    supervisor.start("read-only", |stop| read_only.watch(stop));
     let health = LinkHealth {
         links: stores.main.links.store.clone(),
         errors,

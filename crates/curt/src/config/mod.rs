@@ -11,7 +11,9 @@ mod secret_files;
 pub(crate) mod units;
 
 pub(crate) use layers::default_text;
-pub(crate) use resolved::{ClickSettings, Config, LogFormat, LogSettings, StoreSettings};
+pub(crate) use resolved::{
+    ClickSettings, Config, LogFormat, LogSettings, StoreSettings, check_nodes, clicks_beside,
+};
 
 use std::fmt;
 use std::path::PathBuf;

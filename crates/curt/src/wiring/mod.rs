@@ -4,6 +4,7 @@ mod address;
 mod engines;
 mod masking;
 mod observed;
+mod read_only;
 mod table;
 mod tuning;
 
@@ -22,11 +23,12 @@ use crate::config::{Config, ConfigError};
 use crate::{data, lost_database};
 
 pub(crate) use address::EngineAddress;
+pub(crate) use engines::Engines;
 use engines::{Coordination, EngineSettings, LinksDatabase};
-pub(crate) use engines::{Engines, LinkTransferPorts};
 pub(crate) use masking::masked;
 pub(crate) use observed::PortErrors;
 use observed::observed_links;
+pub(crate) use read_only::ReadOnly;
 pub(crate) use table::{EngineKind, Part};
 pub(crate) use tuning::EngineTuning;
 
@@ -38,6 +40,7 @@ pub(crate) struct Stores {
     pub(crate) keys: KeyPorts,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) engines: Engines,
+    pub(crate) read_only: ReadOnly,
 }
 
 impl Stores {
@@ -45,10 +48,13 @@ impl Stores {
     pub(crate) fn open(config: &Config, who: &str, errors: PortErrors) -> anyhow::Result<Self> {
         let mut opening = Opening::new(config, who, Access::Server)?;
         let mut main = opening.links()?;
-        main.links = observed_links(main.links, &errors);
+        let read_only = ReadOnly::look(config);
+        // Outside: what is refused on purpose is no failure of the store.
+        main.links = read_only.guard_links(observed_links(main.links, &errors));
         let keys = opening.keys(Some(&main))?;
         Ok(Self {
-            accounts: opening.accounts()?,
+            accounts: read_only.guard_accounts(opening.accounts()?),
+            read_only,
             quotas: opening.quotas()?,
             main,
             keys,
@@ -62,7 +68,8 @@ impl Stores {
         &mut self,
         config: &Config,
     ) -> anyhow::Result<Arc<dyn ClickDatabase>> {
-        open_clicks(&mut self.engines, config)
+        let clicks = open_clicks(&mut self.engines, config)?;
+        Ok(self.read_only.guard_clicks(clicks))
     }
 
     /// Everything around accounts, over this store.
@@ -153,17 +160,9 @@ impl ShardStores {
     }
 }
 
-/// One links database by itself, for a copy from or to it. `option` names it in errors.
-pub(crate) fn open_transfer(
-    config: &Config,
-    option: &str,
-    address: &EngineAddress,
-    access: Access,
-) -> anyhow::Result<(LinkTransferPorts, Engines)> {
-    let mut engines = engines(config, "curt copy", access, Arc::new(SystemClock));
-    let opened = engines.link_transfer(address);
-    let ports = opened.map_err(|error| anyhow::Error::new(error).context(option.to_owned()))?;
-    Ok((ports, engines))
+/// The engines of one side of a copy.
+pub(crate) fn copy_engines(config: &Config, access: Access) -> Engines {
+    engines(config, "curt copy", access, Arc::new(SystemClock))
 }
 
 /// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would, and returns

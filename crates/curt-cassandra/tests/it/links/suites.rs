@@ -1,5 +1,6 @@
 //! The link store against the suites of its ports.
 
+use curt_testkit::conformance::transfer::LinkTransferPorts;
 use curt_testkit::need;
 
 use crate::world::fresh;
@@ -18,4 +19,14 @@ curt_testkit::cursor_tests!({
     let database = need!(fresh());
     let cursor = database.cursor();
     (database, cursor)
+});
+
+curt_testkit::link_transfer_tests!({
+    let database = need!(fresh());
+    let ports = LinkTransferPorts {
+        links: database.links(),
+        transfer: database.link_transfer(),
+        seeded: None,
+    };
+    (database, ports)
 });

@@ -104,7 +104,7 @@ impl NewApiKey {
 }
 
 /// What is kept of an API key: enough to recognise it, not enough to use it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ApiKey {
     pub number: ApiKeyNumber,
     pub prefix: Box<str>,

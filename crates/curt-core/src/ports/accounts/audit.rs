@@ -14,7 +14,7 @@ pub trait AuditLog: Send + Sync {
     async fn audit(&self, before: Option<u64>, limit: usize) -> PortResult<Vec<(u64, AuditEntry)>>;
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AuditEntry {
     pub at: UnixMillis,
     /// Who did it; `None` when nobody was signed in.

@@ -23,7 +23,7 @@ pub trait Invites: Send + Sync {
     async fn invite(&self, secret_hash: &[u8; 32], now: UnixMillis) -> PortResult<Option<Invite>>;
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Invite {
     /// SHA-256 of what the invited person shows.
     pub secret_hash: [u8; 32],

@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod audit;
+mod copies;
 mod invites;
 mod permissions;
 mod sessions;
@@ -9,6 +10,7 @@ mod users;
 
 pub use api_keys::*;
 pub use audit::*;
+pub use copies::*;
 pub use invites::*;
 pub use permissions::*;
 pub use sessions::*;

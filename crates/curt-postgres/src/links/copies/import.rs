@@ -3,8 +3,8 @@
 use curt_core::ports::{IdempotencyRecord, ShardItem, StoredRow};
 use curt_core::{Epoch, Link, LinkId, PortResult, ShardId};
 
-use super::{shard_number, stale};
-use crate::engine::{Engine, Step, Value};
+use super::{shard_number, stale, transact_guarded};
+use crate::engine::{Engine, Value};
 use crate::links::record::{Columns, id_columns};
 use crate::links::sql;
 
@@ -121,12 +121,7 @@ pub(in crate::links) async fn import(
         (sql::IMPORT_REQUESTS, &record),
         (sql::IMPORT_RELEASED, &released),
     ];
-    let steps = steps.map(|(sql, values)| Step { sql, values });
-    let answers = engine.transact(OP_IMPORT, &steps).await?;
-    match answers.first().is_some_and(|guard| !guard.is_empty()) {
-        true => Ok(()),
-        false => Err(stale(OP_IMPORT)),
-    }
+    transact_guarded(engine, OP_IMPORT, &steps).await
 }
 
 /// Records of requests by column.

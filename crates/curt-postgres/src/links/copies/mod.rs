@@ -21,7 +21,7 @@ use curt_core::{LinkId, PortError, PortResult, ShardId};
 
 use super::sql;
 use crate::decode::link_id;
-use crate::engine::{Engine, Value, column};
+use crate::engine::{Engine, Step, Value, column};
 use crate::failure::BACKEND;
 
 /// Rows that one export, or one part of a removal, looks at.
@@ -38,6 +38,21 @@ fn stale(op: &'static str) -> PortError {
     let mut refused = PortError::stale_epoch(BACKEND, op);
     refused.detail = "another mover has taken over, or the shard has another state".to_owned();
     refused
+}
+
+/// Runs statements in one transaction, of which the first finds nothing where they are not to be run.
+async fn transact_guarded(
+    engine: &Engine,
+    op: &'static str,
+    steps: &[(&str, &[Value<'_>])],
+) -> PortResult<()> {
+    let steps = steps.iter().map(|(sql, values)| Step { sql, values });
+    let steps: Vec<Step<'_>> = steps.collect();
+    let answers = engine.transact(op, &steps).await?;
+    match answers.first().is_some_and(|guard| !guard.is_empty()) {
+        true => Ok(()),
+        false => Err(stale(op)),
+    }
 }
 
 /// The ids of a shard's rows among the next ones of the table, and the last id that was looked at, if there may be more.

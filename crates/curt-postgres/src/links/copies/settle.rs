@@ -4,9 +4,12 @@ use curt_core::ports::{LinkCounts, ShardItem};
 use curt_core::{Epoch, KeyOrigin, LinkId, LinkState, OwnerId, PortResult, ShardId};
 
 use super::export::{Position, released_of};
-use super::{CHANGES_AT_ONCE, CHANGES_AT_ONCE_ROWS, ROWS_SCANNED, scan, shard_number, stale};
+use super::{
+    CHANGES_AT_ONCE, CHANGES_AT_ONCE_ROWS, ROWS_SCANNED, scan, shard_number, stale,
+    transact_guarded,
+};
 use crate::decode::{link_id, number};
-use crate::engine::{Engine, Step, Value, column};
+use crate::engine::{Engine, Value, column};
 use crate::links::record::id_columns;
 use crate::links::{invalid, sql};
 
@@ -183,14 +186,7 @@ pub(in crate::links) async fn drop_copy(
             (sql::DROPPED, &guard),
         ]);
     }
-    let steps: Vec<_> = steps
-        .into_iter()
-        .map(|(sql, values)| Step { sql, values })
-        .collect();
-    let answers = engine.transact(OP, &steps).await?;
-    if answers.first().is_none_or(Vec::is_empty) {
-        return Err(stale(OP));
-    }
+    transact_guarded(engine, OP, &steps).await?;
     Ok(last.map(|id| format!("l{id}").into()))
 }
 

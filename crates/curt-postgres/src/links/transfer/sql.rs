@@ -18,9 +18,16 @@ pub(super) const EXPORT_FORMER: &str = "SELECT domain, key, shard FROM key_gener
 
 pub(super) const RELEASED: &str = "SELECT shard, origin, count FROM released_keys";
 
-pub(super) const TAKE: &str = include_str!("../sql/transfer_take.sql");
+pub(super) const TAKE: &str = concat!(
+    include_str!("../sql/transfer_take.sql"),
+    include_str!("../sql/transfer_count.sql")
+);
 
-pub(super) const PUT: &str = include_str!("../sql/transfer_put.sql");
+/// Answers with one row for each link that was added.
+pub(super) const PUT: &str = concat!(
+    include_str!("../sql/transfer_put.sql"),
+    include_str!("../sql/transfer_count.sql")
+);
 
 /// Of the links `$1`, `$2` at the revisions `$3`, `$4`, notes that so many clicks (`$5`) were taken.
 pub(super) const PUT_SPENT: &str = "INSERT INTO link_clicks (domain, key, spent) SELECT l.domain, l.key, own.spent \

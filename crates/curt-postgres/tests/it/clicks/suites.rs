@@ -1,7 +1,13 @@
 //! The clicks database against the suites of its ports.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
+use curt_core::ports::StreamId;
+use curt_memory::MemoryClickStore;
+use curt_postgres::{Postgres, PostgresSettings};
+use curt_testkit::conformance::transfer::stores::ClickCopyPorts;
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::{conformance, need};
 
@@ -24,3 +30,21 @@ async fn clicks_survive_reopening_c1() {
     let clause = conformance::clicks::durable::survives_reopening_c1("".as_ref(), open);
     conformance::run_clause(clause).await;
 }
+
+curt_testkit::click_transfer_tests!({
+    const COPY: StreamId = StreamId(7_777);
+    let server = need!(shared());
+    let databases = [0; 2].map(|_| server.database("clicks").unwrap());
+    let [from, to] = databases.each_ref().map(|database| {
+        let settings = PostgresSettings::default().with_timeout(Duration::from_secs(30));
+        Postgres::open(&database.url(), &settings).unwrap()
+    });
+    let ports = ClickCopyPorts {
+        reference: Arc::new(MemoryClickStore::new()),
+        from: from.clicks(),
+        from_transfer: from.click_transfer(COPY),
+        to: to.clicks(),
+        to_transfer: to.click_transfer(COPY),
+    };
+    (databases, ports)
+});

@@ -1,9 +1,10 @@
 //! The link store against the suite of its port.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use curt_postgres::Postgres;
-use curt_testkit::conformance::transfer::LinkTransferPorts;
+use curt_testkit::conformance::transfer::{LinkTransferPorts, NodeTransferPorts};
 use curt_testkit::engines::postgres::shared;
 use curt_testkit::{conformance, need};
 
@@ -25,16 +26,28 @@ curt_testkit::link_shard_tests!({
     (database, node.shards())
 });
 
-curt_testkit::link_transfer_tests!({
-    let database = need!(shared()).database("links").unwrap();
-    let node = Postgres::open(&database.url(), &settings()).unwrap();
-    let ports = LinkTransferPorts {
+fn transfer_ports(node: &Postgres) -> LinkTransferPorts {
+    LinkTransferPorts {
         links: node.links(),
-        transfer: node.link_transfer(),
-        shards: node.shards(),
-    };
-    (database, ports)
-});
+        transfer: node.link_transfer(Arc::default()),
+        seeded: Some(node.links()),
+    }
+}
+
+macro_rules! fresh_transfer {
+    ($ports:expr) => {{
+        let database = need!(shared()).database("links").unwrap();
+        let node = Postgres::open(&database.url(), &settings()).unwrap();
+        (database, $ports(&node))
+    }};
+}
+
+curt_testkit::link_transfer_tests!(fresh_transfer!(transfer_ports));
+curt_testkit::followed_link_tests!(fresh_transfer!(transfer_ports));
+curt_testkit::node_transfer_tests!(fresh_transfer!(|node: &Postgres| NodeTransferPorts {
+    ports: transfer_ports(node),
+    shards: node.shards(),
+}));
 
 curt_testkit::shard_map_tests!({
     let database = need!(shared()).database("map").unwrap();

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use curt_core::ports::{FOLLOWER_MIN, Transferred as _};
-use curt_core::{ErrorKind, Link, Revision, ShardId};
+use curt_core::{ErrorKind, Link, Revision};
 
 use super::LinkTransferPorts as Ports;
 use super::samples::{by_name, export};
 use crate::conformance::{refused, same};
 use crate::sample::{NOW, SampleWrites, full_link, id, idempotent, link, plan};
 
-const FOLLOWER: u64 = FOLLOWER_MIN + 7;
+pub(super) const FOLLOWER: u64 = FOLLOWER_MIN + 7;
 
 pub async fn changes_are_followed_until_they_are_forgotten(ports: Ports) -> Result<()> {
     let Ports {
@@ -62,42 +62,4 @@ pub async fn changes_are_followed_until_they_are_forgotten(ports: Ports) -> Resu
         transfer.followed_changes(FOLLOWER).await,
         ErrorKind::StaleEpoch,
     )
-}
-
-pub async fn one_copy_follows_at_a_time(ports: Ports) -> Result<()> {
-    const STALE: ErrorKind = ErrorKind::StaleEpoch;
-    let Ports {
-        transfer, shards, ..
-    } = &ports;
-    let shard = ShardId::of(&id("a"));
-    shards.track_changes(shard, 3).await?;
-    refused(
-        "while a shard moves",
-        transfer.follow_changes(FOLLOWER).await,
-        STALE,
-    )?;
-    transfer.stop_following(None).await?;
-    shards.track_changes(shard, 3).await?;
-    shards.stop_tracking(shard, 3).await?;
-    transfer.follow_changes(FOLLOWER).await?;
-    refused(
-        "another copy",
-        transfer.follow_changes(FOLLOWER + 1).await,
-        STALE,
-    )?;
-    refused(
-        "its changes",
-        transfer.followed_changes(FOLLOWER + 1).await,
-        STALE,
-    )?;
-    refused(
-        "its end",
-        transfer.stop_following(Some(FOLLOWER + 1)).await,
-        STALE,
-    )?;
-    refused("a mover", shards.track_changes(shard, 3).await, STALE)?;
-    transfer.followed_changes(FOLLOWER).await?;
-    transfer.stop_following(None).await?;
-    transfer.follow_changes(FOLLOWER + 1).await?;
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Items to copy, and what is seen of them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use curt_core::ports::{
@@ -156,9 +157,10 @@ pub(super) fn wrote(written: u64) -> ImportReport {
     }
 }
 
-/// The totals, without what is zero.
+/// The totals, without what is zero and their age.
 pub(super) async fn counts(ports: &Ports) -> Result<LinkCounts> {
     let mut counts = ports.links.counts().await?;
+    counts.lag = Duration::ZERO;
     counts.created.retain(|(_, count)| *count > 0);
     counts.created.sort_by_key(|(origin, _)| *origin as u8);
     Ok(counts)

@@ -1,33 +1,72 @@
 //! A store copied to another, of whichever engine.
 
+mod addresses;
 mod run;
 mod sides;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use self::addresses::SideOptions;
 use self::run::CopyRun;
-use self::sides::{CopySides, open_source};
+use self::sides::{CopySides, OpenSide};
 use crate::cli::ConfigArgs;
 use crate::commands::block_on;
 use crate::config::Config;
 
-/// Copy all links of a database to another, of whichever engine, and compare them
+/// What is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum CopiedPart {
+    Links,
+    /// Users, API keys, invitations, permissions, limits and the audit log; not sessions
+    Accounts,
+    /// Counts, single clicks, salts, and how far streams are counted
+    Clicks,
+}
+
+/// Copy links, accounts and clicks to other databases, of whichever engine, and compare them
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  curt copy --from sqlite:curt.db --to postgres://curt@db.example.com/curt\n  curt copy --from sqlite:curt.db --to postgres://curt@db.example.com/curt --resume     after it was stopped\n  curt copy --from sqlite:curt.db --to postgres://curt@db.example.com/curt --follow     beside a running server, until Ctrl-C"
+    after_help = "Example:\n  curt copy --from sqlite:curt.db --to postgres://curt@db.example.com/curt\n  curt copy --from sqlite:curt.db --to postgres://curt@db.example.com/curt --resume     after it was stopped\n  curt copy --from sqlite:curt.db --to postgres://curt@db.example.com/curt --follow     beside a running server, until Ctrl-C\n  curt copy --from sqlite:curt.db --to postgres://db1/curt --to postgres://db2/curt     over several databases\n  curt copy --config new.toml --from sqlite:/var/lib/curt/curt.db --to config     to where the configuration says\n  curt copy --from sqlite:curt.db --to cassandra://c1,c2,c3/curt --what links,accounts"
 )]
 pub(crate) struct Copy {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// The database to copy, as in store.links; a path starts at data_dir
-    #[arg(long, value_name = "URL")]
-    from: String,
+    /// The database to copy, as in store.links; a path starts at data_dir. Of links over several databases, every node, each
+    /// with an option of its own; `config`: what the configuration names
+    #[arg(long, value_name = "URL", required = true)]
+    from: Vec<String>,
 
-    /// The database to copy to; no server may use it yet
+    /// The database to copy to, which no server may use yet; several: each gets its share, by links.placement;
+    /// `config`: what the configuration names
     #[arg(long, value_name = "URL", required_unless_present = "abandon")]
-    to: Option<String>,
+    to: Vec<String>,
+
+    /// The accounts database to copy, where it is not the first of --from
+    #[arg(long, value_name = "URL")]
+    from_accounts: Option<String>,
+
+    /// The clicks database to copy, where it is not the one beside --from
+    #[arg(long, value_name = "URL")]
+    from_clicks: Option<String>,
+
+    /// The accounts database to copy to, where it is not the first of --to
+    #[arg(long, value_name = "URL")]
+    to_accounts: Option<String>,
+
+    /// The clicks database to copy to, where it is not the one beside --to
+    #[arg(long, value_name = "URL")]
+    to_clicks: Option<String>,
+
+    /// What to copy
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "PARTS",
+        default_value = "links,accounts,clicks"
+    )]
+    what: Vec<CopiedPart>,
 
     /// Go on with a copy that was stopped or killed
     #[arg(long)]
@@ -59,12 +98,30 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
+    fn source(&self) -> SideOptions<'_> {
+        SideOptions {
+            option: "--from",
+            links: &self.from,
+            accounts: self.from_accounts.as_deref(),
+            clicks: self.from_clicks.as_deref(),
+        }
+    }
+
+    fn destination(&self) -> SideOptions<'_> {
+        SideOptions {
+            option: "--to",
+            links: &self.to,
+            accounts: self.to_accounts.as_deref(),
+            clicks: self.to_clicks.as_deref(),
+        }
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = Config::load(&self.config)?;
         block_on(async {
-            let report = match &self.to {
-                Some(to) => self.copy(&config, to).await?,
-                None => self.give_up(&config).await?,
+            let report = match self.abandon {
+                false => self.copy(&config).await?,
+                true => self.give_up(&config).await?,
             };
             match self.json {
                 true => println!("{report}"),
@@ -74,8 +131,8 @@ impl Copy {
         })
     }
 
-    async fn copy(&self, config: &Config, to: &str) -> anyhow::Result<Value> {
-        let sides = CopySides::open(config, &self.from, to).await?;
+    async fn copy(&self, config: &Config) -> anyhow::Result<Value> {
+        let sides = CopySides::open(config, self).await?;
         let copied = CopyRun {
             sides: &sides,
             options: self,
@@ -86,32 +143,37 @@ impl Copy {
     }
 
     async fn give_up(&self, config: &Config) -> anyhow::Result<Value> {
-        let (source, engines) = open_source(config, &self.from)?;
-        let stopped = source.transfer.stop_following(None).await;
-        engines.close().await;
+        let source = OpenSide::open_source(config, self).await?;
+        let stopped = source.links.transfer.stop_following(None).await;
+        source.close().await;
         stopped?;
         Ok(json!({ "abandoned": true }))
     }
 }
 
 fn print_report(report: &Value) {
-    let links = &report["links"];
-    if links.is_null() {
+    if report["abandoned"].is_boolean() {
         println!("the source remembers no changes for a copy any more");
         return;
     }
-    println!(
-        "items copied: {} ({} written)",
-        links["copied"], links["written"]
-    );
-    if !links["followed"].is_null() {
-        println!("changes followed: {}", links["followed"]);
-    }
-    match links["checksum"].as_str() {
-        Some(checksum) => println!(
-            "compared: {} items at the source, all of them at the destination; checksum {checksum}",
-            links["items"]
-        ),
-        None => println!("not compared"),
+    for part in ["links", "accounts", "clicks"] {
+        let copied = &report[part];
+        if copied.is_null() {
+            continue;
+        }
+        println!(
+            "{part}: {} items copied, {} written",
+            copied["copied"], copied["written"]
+        );
+        if !copied["followed"].is_null() {
+            println!("{part}: {} changes followed", copied["followed"]);
+        }
+        match copied["checksum"].as_str() {
+            Some(checksum) => println!(
+                "{part}: compared: {} items at the source, all of them at the destination; checksum {checksum}",
+                copied["items"]
+            ),
+            None => println!("{part}: not compared"),
+        }
     }
 }

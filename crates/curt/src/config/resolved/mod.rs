@@ -24,7 +24,7 @@ use super::raw::{self, Raw};
 use super::{ConfigError, units};
 use crate::wiring::masked;
 
-pub(crate) use store::StoreSettings;
+pub(crate) use store::{StoreSettings, check_nodes, clicks_beside};
 
 /// The whole configuration.
 #[derive(Debug)]

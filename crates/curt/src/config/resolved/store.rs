@@ -128,7 +128,7 @@ pub(super) fn resolve(
 }
 
 /// Returns the first node.
-fn check_nodes(nodes: &[EngineAddress]) -> Result<&EngineAddress, String> {
+pub(crate) fn check_nodes(nodes: &[EngineAddress]) -> Result<&EngineAddress, String> {
     let first = nodes.first().ok_or("needs an address")?;
     if let Some(other) = nodes.iter().find(|node| node.kind() != first.kind()) {
         return Err(format!(
@@ -174,7 +174,7 @@ fn placement(written: &raw::Links) -> Result<Placement, ConfigError> {
 const CLICKS_FILE: &str = "clicks.db";
 
 /// Where clicks are counted unless the configuration says otherwise.
-fn clicks_beside(links: &EngineAddress) -> EngineAddress {
+pub(crate) fn clicks_beside(links: &EngineAddress) -> EngineAddress {
     match links.kind() {
         EngineKind::Sqlite => EngineAddress::sqlite(links.path().with_file_name(CLICKS_FILE)),
         _ => links.clone(),

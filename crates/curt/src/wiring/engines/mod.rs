@@ -13,9 +13,7 @@ use std::time::Duration;
 
 #[cfg(feature = "objects")]
 use curt_core::ports::KeyFile;
-use curt_core::ports::{
-    Cursor, Heartbeats, Leases, LinkPorts, LinkShards, LinkTotals, LinkTransfer, ShardMaps,
-};
+use curt_core::ports::{Cursor, Heartbeats, Leases, LinkPorts};
 use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
 #[cfg(feature = "cassandra")]
@@ -60,15 +58,6 @@ pub(crate) struct LinksDatabase {
     pub(crate) cursor: Arc<dyn Cursor>,
     /// Where links are spread over several nodes.
     pub(crate) router: Option<Arc<ShardRouter>>,
-}
-
-/// A links database as one side of a copy.
-pub(crate) struct LinkTransferPorts {
-    pub(crate) transfer: Arc<dyn LinkTransfer>,
-    pub(crate) shards: Arc<dyn LinkShards>,
-    /// Where a copy notes how far it has come.
-    pub(crate) maps: Arc<dyn ShardMaps>,
-    pub(crate) totals: Arc<dyn LinkTotals>,
 }
 
 /// Who works on what, and who is there.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 #[cfg(feature = "cassandra")]
 use curt_cassandra::Cassandra;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkPorts, LinkShards,
-    Quotas,
-    ShardMaps,
+    AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, KeyFile, KeyLedger, KeyPool,
+    LedgerForm, LinkPorts, LinkShards, LinkTransfer, MapNotes, Quotas, ShardMaps, StreamId,
+    Transfer,
 };
-use curt_core::{Placement, PortResult};
+use curt_core::{ErrorKind, Placement, PortError, PortResult, ShardMap};
 use curt_memory::{
     MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryHeartbeats, MemoryKeyFile,
     MemoryKeyLedger, MemoryLeases, MemoryLinkStore, MemoryQuotas, MemoryShardMaps,
@@ -20,10 +20,7 @@ use curt_postgres::Postgres;
 use curt_shards::{ShardNode, ShardRouter};
 use curt_sqlite::{Sqlite, SqliteSettings};
 
-use super::{
-    Coordination, EngineAddress, EngineKind, Engines, LinkTransferPorts, LinksDatabase, Opened,
-    Part,
-};
+use super::{Coordination, EngineAddress, EngineKind, Engines, LinksDatabase, Opened, Part};
 use super::{require, unserved};
 
 impl Engines {
@@ -117,29 +114,83 @@ impl Engines {
         Ok(opened)
     }
 
-    /// A links database as one side of a copy.
+    /// A links database, or a node of one, as one side of a copy.
     pub(crate) fn link_transfer(
         &mut self,
         address: &EngineAddress,
-    ) -> PortResult<LinkTransferPorts> {
-        let (shards, maps) = (self.links_node(address)?, self.shard_maps(address)?);
-        let totals = self.links(address)?.links.totals;
-        let transfer = match self.engine(Part::Links, address)? {
-            Opened::Sqlite(database) => database.link_transfer(),
+        map: Arc<ShardMap>,
+    ) -> PortResult<Arc<dyn LinkTransfer>> {
+        if address.spreads_by_itself() {
+            return Err(uncopied(address));
+        }
+        match self.engine(Part::Links, address)? {
+            Opened::Sqlite(database) => Ok(database.link_transfer(map)),
             #[cfg(feature = "postgres")]
-            Opened::Postgres(database) => database.link_transfer(),
-            _ => return Err(unserved(address)),
-        };
-        Ok(LinkTransferPorts {
-            transfer,
-            shards,
-            maps,
-            totals,
-        })
+            Opened::Postgres(database) => Ok(database.link_transfer(map)),
+            #[cfg(feature = "cassandra")]
+            Opened::Cassandra(cluster) => Ok(cluster.link_transfer()),
+            _ => Err(uncopied(address)),
+        }
     }
 
-    fn links_node(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn LinkShards>> {
-        // Neither shards nor copies of an engine that moves links by itself.
+    /// An accounts database as one side of a copy.
+    pub(crate) fn account_transfer(
+        &mut self,
+        address: &EngineAddress,
+    ) -> PortResult<Arc<dyn Transfer<AccountItem>>> {
+        match self.engine(Part::Accounts, address)? {
+            Opened::Sqlite(database) => Ok(database.account_transfer()),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => Ok(database.account_transfer()),
+            #[cfg(feature = "cassandra")]
+            Opened::Cassandra(cluster) => Ok(cluster.account_transfer()),
+            _ => Err(uncopied(address)),
+        }
+    }
+
+    /// A clicks database as one side of the copy that is called `copy`.
+    pub(crate) fn click_transfer(
+        &mut self,
+        address: &EngineAddress,
+        copy: StreamId,
+    ) -> PortResult<Arc<dyn Transfer<ClickItem>>> {
+        require(Part::Clicks, address)?;
+        match address.kind() {
+            EngineKind::Sqlite => {
+                let database = Sqlite::open_clicks(address.path(), self.sqlite_settings())?;
+                let clicks = database.click_transfer(copy);
+                self.opened
+                    .push((address.clone(), Opened::Sqlite(database)));
+                Ok(clicks)
+            }
+            #[cfg(feature = "postgres")]
+            EngineKind::Postgres => match self.engine(Part::Clicks, address)? {
+                Opened::Postgres(database) => Ok(database.click_transfer(copy)),
+                _ => Err(uncopied(address)),
+            },
+            #[cfg(feature = "cassandra")]
+            EngineKind::Cassandra => match self.engine(Part::Clicks, address)? {
+                Opened::Cassandra(cluster) => Ok(cluster.click_transfer(copy)),
+                _ => Err(uncopied(address)),
+            },
+            _ => Err(uncopied(address)),
+        }
+    }
+
+    /// Where a copy to a links database notes how far it has come.
+    pub(crate) fn notes(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn MapNotes>> {
+        #[cfg(feature = "cassandra")]
+        if let Opened::Cassandra(cluster) = self.engine(Part::Links, address)? {
+            return Ok(cluster.notes());
+        }
+        Ok(self.shard_maps(address)?)
+    }
+
+    pub(crate) fn links_node(
+        &mut self,
+        address: &EngineAddress,
+    ) -> PortResult<Arc<dyn LinkShards>> {
+        // No shards of an engine that moves links by itself.
         if address.spreads_by_itself() {
             require(Part::ShardMap, address)?;
         }
@@ -350,4 +401,11 @@ impl Engines {
             _ => Err(unserved(address)),
         }
     }
+}
+
+/// Not every engine that serves a part can be copied.
+fn uncopied(address: &EngineAddress) -> PortError {
+    let detail =
+        format!("{address} cannot be copied: use sqlite:PATH, postgres://… or cassandra://…");
+    PortError::new(ErrorKind::Invalid, "curt", "open a store", detail)
 }

@@ -61,7 +61,11 @@ impl Installation {
             let own = (near(nodes[region].primary()), far(nodes[region].standby())?);
             let other = &nodes[1 - region];
             let other = (far(other.primary())?, near(other.standby()));
-            let [first, second] = if region == EU { [own, other] } else { [other, own] };
+            let [first, second] = if region == EU {
+                [own, other]
+            } else {
+                [other, own]
+            };
             let links = format!(
                 "postgres://postgres@{},{}/links?regions=eu,us,postgres://postgres@{},{}/links?regions=us,eu",
                 first.0, first.1, second.0, second.1
@@ -145,7 +149,10 @@ fn two_regions_write_at_home_read_nearby_and_outlive_a_cut_k1() {
     let installation = need!(Installation::start());
     let mut apis = [installation.api(EU), installation.api(US)];
     let shown = installation.apps[EU].run(&["shards", "show"]).unwrap();
-    assert!(shown.contains("region eu") && shown.contains("region us"), "{shown}");
+    assert!(
+        shown.contains("region eu") && shown.contains("region us"),
+        "{shown}"
+    );
 
     // The server in the other region follows the map.
     eventually(WAIT_MAX, || {
@@ -153,11 +160,16 @@ fn two_regions_write_at_home_read_nearby_and_outlive_a_cut_k1() {
         let key = key.json()["key"].as_str().unwrap_or_default().to_owned();
         (node_of(&key) == US).then_some(()).ok_or(key)
     });
-    let targets: Vec<String> = (0..60).map(|n| format!("https://example.com/{n}")).collect();
+    let targets: Vec<String> = (0..60)
+        .map(|n| format!("https://example.com/{n}"))
+        .collect();
     let keys = [EU, US].map(|region| {
         let keys = bulk_results(&apis[region].bulk(&targets).unwrap());
         let homes: Vec<usize> = keys.iter().map(|key| node_of(key)).collect();
-        assert!(homes.iter().all(|home| *home == region), "{region}: {homes:?}");
+        assert!(
+            homes.iter().all(|home| *home == region),
+            "{region}: {homes:?}"
+        );
         // New links are found in the other region at once.
         keys.iter()
             .for_each(|key| assert_follows(&mut apis[1 - region], key));
@@ -174,7 +186,9 @@ fn two_regions_write_at_home_read_nearby_and_outlive_a_cut_k1() {
         }
         let metrics = installation.metrics(region);
         let is_read = |line: &str| {
-            line.starts_with("curt_store_reads_total") && line.contains("replica") && !line.ends_with(" 0")
+            line.starts_with("curt_store_reads_total")
+                && line.contains("replica")
+                && !line.ends_with(" 0")
         };
         assert!(metrics.lines().any(is_read), "{metrics}");
         assert!(metrics.contains("curt_replica_lag_seconds"), "{metrics}");
@@ -249,13 +263,23 @@ fn assert_cut_off(installation: &Installation, keys: &[Vec<String>; 2]) {
         thread::sleep(Duration::from_millis(200));
     }
     println!("regions, us cut off for {lasts:?}: {redirects} redirects, {failed} failed");
-    assert!(failed * 1_000 <= redirects, "{failed} of {redirects} redirects failed");
+    assert!(
+        failed * 1_000 <= redirects,
+        "{failed} of {redirects} redirects failed"
+    );
     let refused = create_alias(&mut api, &alias_on(EU, "cut"));
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
-    assert!(refused.text().contains("the region eu"), "{}", refused.text());
+    assert!(
+        refused.text().contains("the region eu"),
+        "{}",
+        refused.text()
+    );
     let made = api.create("https://example.com/cut").unwrap();
-    assert_eq!(made.status, 201, "generated keys are the region's own: {made:?}");
+    assert_eq!(
+        made.status, 201,
+        "generated keys are the region's own: {made:?}"
+    );
     let own = create_alias(&mut api, &alias_on(US, "cut"));
     assert_eq!(own.status, 201, "{own:?}");
     eventually(WAIT_MAX, || {

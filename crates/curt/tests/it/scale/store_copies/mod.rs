@@ -1,6 +1,8 @@
 //! `curt copy`: from a file to PostgreSQL and back, killed on the way, and beside a server that is written to.
 
+mod chain;
 mod refusals;
+mod switch;
 
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
@@ -105,11 +107,10 @@ fn key(n: u64) -> String {
 
 /// All that a file keeps of links, in text.
 fn dump(path: &Path) -> Vec<Vec<Vec<Cell>>> {
-    let file = Connection::open(path).unwrap();
     let columns = "domain, key, target, owner, state, origin, generation, version, created_at, updated_at, expires_at, \
          valid_since, max_clicks, visibility, password_hash, status, was_permanent, forward_query, title, tags, made_with, \
          request_token";
-    [
+    let sqls = [
         &format!("SELECT {columns} FROM links WHERE state <> 3 ORDER BY key"),
         // Of seeds nothing else counts.
         "SELECT domain, key, generation, version, origin FROM links WHERE state = 3 ORDER BY key",
@@ -121,15 +122,21 @@ fn dump(path: &Path) -> Vec<Vec<Vec<Cell>>> {
         "SELECT * FROM released_keys ORDER BY shard, origin",
         "SELECT * FROM idempotency ORDER BY owner, key",
         "SELECT * FROM counters WHERE name LIKE 'links.%' AND value <> 0 ORDER BY name",
-    ]
-    .map(|sql| {
+    ];
+    rows_of(path, &sqls)
+}
+
+/// What each statement finds in a file.
+fn rows_of(path: &Path, sqls: &[&str]) -> Vec<Vec<Vec<Cell>>> {
+    let file = Connection::open(path).unwrap();
+    let rows = sqls.iter().map(|sql| {
         let mut statement = file.prepare(sql).unwrap();
         let width = statement.column_count();
         let cells = |row: &rusqlite::Row<'_>| (0..width).map(|n| row.get(n)).collect();
         let rows = statement.query_map((), cells).unwrap();
         rows.collect::<Result<_, _>>().unwrap()
-    })
-    .into()
+    });
+    rows.collect()
 }
 
 fn spawn(app: &App, arguments: &[&str]) -> Child {
@@ -148,11 +155,25 @@ fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// The options of a copy.
+struct Way<'a>(Vec<&'a str>);
+
+impl<'a> Way<'a> {
+    fn new(from: &[&'a str], to: &[&'a str]) -> Self {
+        let from = from.iter().flat_map(|url| ["--from", url]);
+        let to = to.iter().flat_map(|url| ["--to", url]);
+        Self(["copy"].into_iter().chain(from).chain(to).collect())
+    }
+
+    fn with(&self, more: &[&'a str]) -> Vec<&'a str> {
+        self.0.iter().chain(more).copied().collect()
+    }
+}
+
 /// Copies, and is killed so often before it comes to its end, each time after it has come further.
 fn copy_over_kills(
     app: &App,
-    from: &str,
-    to: &str,
+    way: Way<'_>,
     kills: usize,
     noted: impl Fn() -> Option<String>,
 ) -> Value {
@@ -160,10 +181,7 @@ fn copy_over_kills(
         let before = noted();
         // Slow enough to be caught in the middle.
         let rate = length("1000", "50000");
-        let arguments = [
-            "copy", "--from", from, "--to", to, "--rate", rate, "--resume",
-        ];
-        let mut copy = spawn(app, &arguments);
+        let mut copy = spawn(app, &way.with(&["--rate", rate, "--resume"]));
         let deadline = Instant::now() + WAIT_MAX;
         let is_further = |now: &String| now.contains("at links") && Some(now) != before.as_ref();
         while !noted().is_some_and(|now| is_further(&now)) {
@@ -173,14 +191,19 @@ fn copy_over_kills(
         copy.kill().unwrap();
         copy.wait().unwrap();
     }
-    let resumed = ["copy", "--from", from, "--to", to, "--json", "--resume"];
+    let resumed = way.with(&["--json", "--resume"]);
     json_of(&spawn(app, &resumed).wait_with_output().unwrap())
 }
 
 /// What a copy has noted in the file that it copies to.
 fn noted_in(path: &Path) -> Option<String> {
-    let text =
-        |file: Connection| file.query_row("SELECT text FROM shard_map_notes", (), |row| row.get(0));
+    let text = |file: Connection| {
+        file.query_row(
+            "SELECT text FROM shard_map_notes WHERE name = 'copy'",
+            (),
+            |row| row.get(0),
+        )
+    };
     path.exists()
         .then(|| Connection::open(path).and_then(text).ok())?
 }
@@ -193,7 +216,9 @@ fn links_copied_to_postgres_and_back_over_kills_are_the_same_k1_k2_l3() {
     let (first, last) = (app.folder().join("first.db"), app.folder().join("last.db"));
     let count = length(8_000, 1_000_000);
     fill(&first, count);
-    let there = copy_over_kills(&app, &sqlite(&first), &database.url(), length(2, 5), || {
+    let (first_url, last_url, url) = (sqlite(&first), sqlite(&last), database.url());
+    let way = Way::new(&[&first_url], &[&url]);
+    let there = copy_over_kills(&app, way, length(2, 5), || {
         let noted = database.sql("SELECT text FROM shard_map_notes");
         noted.ok().filter(|text| !text.is_empty())
     });
@@ -204,9 +229,15 @@ fn links_copied_to_postgres_and_back_over_kills_are_the_same_k1_k2_l3() {
         copied < items,
         "nothing was copied before the last kill: {there}"
     );
-    let back = copy_over_kills(&app, &database.url(), &sqlite(&last), 1, || noted_in(&last));
+    let back = Way::new(&[&url], &[&last_url]);
+    let back = copy_over_kills(&app, back, 1, || noted_in(&last));
     assert_eq!(back["links"]["checksum"], there["links"]["checksum"]);
-    let (before, after) = (dump(&first), dump(&last));
+    assert_same_links(&first, &last);
+}
+
+/// Compares all that two files keep of links.
+fn assert_same_links(first: &Path, last: &Path) {
+    let (before, after) = (dump(first), dump(last));
     for (part, (before, after)) in before.iter().zip(&after).enumerate() {
         assert!(!before.is_empty(), "part {part} is empty");
         let differs = before

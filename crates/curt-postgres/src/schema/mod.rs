@@ -4,7 +4,7 @@
 mod distributed;
 
 #[cfg(test)]
-pub(super) use self::distributed::statements as script_statements;
+pub(crate) use self::distributed::statements as script_statements;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use curt_core::{ErrorKind, PortError, PortResult, names};
 use tokio::sync::OnceCell;
 use tokio_postgres::Error;
 
-use super::engine::{Engine, Session, column};
-use super::failure::{BACKEND, failed};
+use crate::engine::{Engine, Session, column};
+use crate::failure::{BACKEND, failed};
 use curt_adapter_kit::{Effect, Migration, pending_migrations};
 
 const OP: &str = "bring the tables up to date";
@@ -26,7 +26,7 @@ const LOCK: i64 = 0x6375_7274;
 #[derive(Debug)]
 pub struct MigrationSet {
     pub name: &'static str,
-    pub(super) steps: &'static [Migration],
+    pub(crate) steps: &'static [Migration],
 }
 
 /// Minted keys.
@@ -35,7 +35,7 @@ pub static KEYS: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/keys_0001_first.sql"),
+        sql: include_str!("../../migrations/keys_0001_first.sql"),
     }],
 };
 
@@ -45,7 +45,7 @@ pub static CURSORS: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/cursors_0001_first.sql"),
+        sql: include_str!("../../migrations/cursors_0001_first.sql"),
     }],
 };
 
@@ -56,17 +56,17 @@ pub static LINKS: MigrationSet = MigrationSet {
         Migration {
             number: 1,
             name: "first",
-            sql: include_str!("../migrations/links_0001_first.sql"),
+            sql: include_str!("../../migrations/links_0001_first.sql"),
         },
         Migration {
             number: 2,
             name: "nodes",
-            sql: include_str!("../migrations/links_0002_nodes.sql"),
+            sql: include_str!("../../migrations/links_0002_nodes.sql"),
         },
         Migration {
             number: 3,
             name: "moves",
-            sql: include_str!("../migrations/links_0003_moves.sql"),
+            sql: include_str!("../../migrations/links_0003_moves.sql"),
         },
     ],
 };
@@ -77,7 +77,7 @@ pub static DISTRIBUTED_LINKS: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/distributed_links_0001_first.sql"),
+        sql: include_str!("../../migrations/distributed_links_0001_first.sql"),
     }],
 };
 
@@ -87,7 +87,7 @@ pub static SHARD_MAP: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/shard_map_0001_first.sql"),
+        sql: include_str!("../../migrations/shard_map_0001_first.sql"),
     }],
 };
 
@@ -97,7 +97,7 @@ pub static ACCOUNTS: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/accounts_0001_first.sql"),
+        sql: include_str!("../../migrations/accounts_0001_first.sql"),
     }],
 };
 
@@ -107,21 +107,21 @@ pub static CLICKS: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/clicks_0001_first.sql"),
+        sql: include_str!("../../migrations/clicks_0001_first.sql"),
     }],
 };
 
 /// An engine whose tables of one set are brought up to date before the first use. Not at start: a server must start,
 /// and live on its buffers, while the keys database is away.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     engine: Arc<Engine>,
     set: &'static MigrationSet,
     ready: OnceCell<()>,
 }
 
 impl Tables {
-    pub(super) fn new(engine: Arc<Engine>, set: &'static MigrationSet) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, set: &'static MigrationSet) -> Self {
         Self {
             engine,
             set,
@@ -129,24 +129,24 @@ impl Tables {
         }
     }
 
-    pub(super) fn write_timeout(&self) -> Duration {
+    pub(crate) fn write_timeout(&self) -> Duration {
         self.engine.write_timeout()
     }
 
     /// How long replicas may not show what was written; `None` where none is read.
-    pub(super) fn replica_lag_max(&self) -> Option<Duration> {
+    pub(crate) fn replica_lag_max(&self) -> Option<Duration> {
         self.engine.replica_lag_max()
     }
 
     /// The engine for look-ups. A standby has the tables when the primary, which is away, had them.
-    pub(super) async fn lookups(&self) -> PortResult<&Engine> {
+    pub(crate) async fn lookups(&self) -> PortResult<&Engine> {
         match self.engine().await {
             Err(failure) if failure.is_transient() && self.engine.has_standby() => Ok(&self.engine),
             ready => ready,
         }
     }
 
-    pub(super) async fn engine(&self) -> PortResult<&Engine> {
+    pub(crate) async fn engine(&self) -> PortResult<&Engine> {
         let ready = || async { migrate(&self.engine, self.set).await.map(drop) };
         self.ready.get_or_try_init(ready).await?;
         Ok(&self.engine)
@@ -154,7 +154,7 @@ impl Tables {
 }
 
 /// The steps that the database has not seen yet.
-pub(super) async fn pending(
+pub(crate) async fn pending(
     engine: &Engine,
     set: &'static MigrationSet,
 ) -> PortResult<&'static [Migration]> {
@@ -191,7 +191,7 @@ fn rest(
 }
 
 /// Applies what is pending and returns it.
-pub(super) async fn migrate(
+pub(crate) async fn migrate(
     engine: &Engine,
     set: &'static MigrationSet,
 ) -> PortResult<&'static [Migration]> {
