@@ -6,6 +6,7 @@
 
 mod host_reads;
 mod ports;
+mod transfers;
 mod upkeep;
 
 use std::sync::Arc;

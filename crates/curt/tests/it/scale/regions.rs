@@ -77,7 +77,8 @@ impl Installation {
         let token = eu.run(&["api-key", "add", "tests", "--user", "tests@example.com"])?;
         let first = eu.start()?;
         for (node, region) in [("0", "eu"), ("1", "us")] {
-            eu.run(&["shards", "region", node, region])?;
+            // The first map needs both nodes, one of which is far away.
+            eventually(WAIT_MAX, || eu.run(&["shards", "region", node, region]));
         }
         Ok(Self {
             servers: [first, us.start()?],
@@ -154,12 +155,23 @@ fn two_regions_write_at_home_read_nearby_and_outlive_a_cut_k1() {
         "{shown}"
     );
 
-    // The server in the other region follows the map.
-    eventually(WAIT_MAX, || {
-        let key = apis[US].create("https://example.com/first").unwrap();
-        let key = key.json()["key"].as_str().unwrap_or_default().to_owned();
-        (node_of(&key) == US).then_some(()).ok_or(key)
-    });
+    // Both servers follow the map.
+    for region in [EU, US] {
+        let mut in_a_row = 0;
+        eventually(WAIT_MAX, || {
+            let answer = apis[region].create("https://example.com/first").unwrap();
+            if answer.status != 201 {
+                return Err(format!("{answer:?}"));
+            }
+            let key = answer.json()["key"].as_str().unwrap().to_owned();
+            in_a_row = if node_of(&key) == region {
+                in_a_row + 1
+            } else {
+                0
+            };
+            (in_a_row == 20).then_some(()).ok_or(key)
+        });
+    }
     let targets: Vec<String> = (0..60)
         .map(|n| format!("https://example.com/{n}"))
         .collect();
@@ -210,9 +222,9 @@ fn assert_one_winner(installation: &Installation) {
                 .collect()
         }
     };
-    let (mut eu, mut us) = (race(EU), race(US));
+    let (eu, mut us) = (race(EU), race(US));
     let (eu, us) = thread::scope(|scope| {
-        let eu = scope.spawn(move || eu());
+        let eu = scope.spawn(eu);
         (eu.join().unwrap(), us())
     });
     for (round, answers) in eu.iter().zip(&us).enumerate() {

@@ -37,7 +37,7 @@ fn a_server_runs_on_an_engine_that_routes_by_itself_and_keeps_accounts_elsewhere
     let app = app(&url)
         .setting("store.accounts", accounts.url())
         .setting("store.clicks", accounts.url());
-    assert!(app.run(&["migrate"]).is_ok());
+    app.run(&["migrate", "--new"]).unwrap();
     app.run(&["user", "add", "tests@example.com"]).unwrap();
     let token = app.run(&["api-key", "add", "tests", "--user", "tests@example.com"]);
     let curt = app.start().unwrap();

@@ -54,7 +54,7 @@ fn judge_p99(urls: &[String], doomed: &mut Postgres) -> Result<()> {
         for round in 0..=rounds {
             let stop = AtomicBool::new(false);
             let report = thread::scope(|scope| {
-                scope.spawn(|| visit_doomed(&installation, &of_doomed, is_dead == 1, &stop));
+                scope.spawn(|| follow_doomed(&installation, &of_doomed, is_dead == 1, &stop));
                 let _end = SetOnDrop::of(&stop);
                 installation.follow(&of_others, |plan| {
                     plan.connections = 32;
@@ -81,7 +81,12 @@ fn judge_p99(urls: &[String], doomed: &mut Postgres) -> Result<()> {
 }
 
 /// Visitors of the doomed node's links, a few at a time, until told to stop. When it is dead they get 503 and nothing else.
-fn visit_doomed(installation: &Installation, keys: &Arc<KeySet>, is_dead: bool, stop: &AtomicBool) {
+fn follow_doomed(
+    installation: &Installation,
+    keys: &Arc<KeySet>,
+    is_dead: bool,
+    stop: &AtomicBool,
+) {
     while !stop.load(Ordering::Relaxed) {
         let report = installation.follow(keys, |plan| {
             plan.connections = 4;
