@@ -70,7 +70,9 @@ impl Address {
         }
         let hosts = one_per_host(&config)?;
         if !regions.is_empty() && regions.len() != hosts.len() {
-            return Err(invalid("regions= names a region for each host, in the order of the hosts"));
+            return Err(invalid(
+                "regions= names a region for each host, in the order of the hosts",
+            ));
         }
         if !encrypted && goes_elsewhere(&config) {
             if !is_said && config.get_password().is_some() {

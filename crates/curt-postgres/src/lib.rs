@@ -46,10 +46,10 @@ use address::Address;
 use engine::Engine;
 
 pub use curt_adapter_kit::Migration;
+pub use engine::HostReads;
 pub use schema::{
     ACCOUNTS, CLICKS, CURSORS, DISTRIBUTED_LINKS, KEYS, LINKS, MigrationSet, SHARD_MAP,
 };
-pub use engine::HostReads;
 pub use settings::{PostgresSettings, ReadFrom};
 
 /// A PostgreSQL at an address.

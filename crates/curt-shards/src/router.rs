@@ -58,11 +58,7 @@ pub(crate) struct Routing {
 }
 
 impl Routing {
-    fn new(
-        nodes: &[ShardNode],
-        map: ShardMap,
-        (list, regions): (NodeList, NodeRegions),
-    ) -> Self {
+    fn new(nodes: &[ShardNode], map: ShardMap, (list, regions): (NodeList, NodeRegions)) -> Self {
         let map = Arc::new(map);
         let ports = nodes.iter();
         let ports = ports.map(|node| node.shards.routed_by(Arc::clone(&map)));

@@ -146,8 +146,7 @@ impl Replicas {
             return ReplicaAnswer::Unasked;
         }
         let leader = self.leader.host();
-        let is_good =
-            |one: &&Replica| one.host != leader && one.is_good.load(Ordering::Relaxed);
+        let is_good = |one: &&Replica| one.host != leader && one.is_good.load(Ordering::Relaxed);
         let good: Vec<&Replica> = self.replicas.iter().filter(is_good).collect();
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         let Some(replica) = good.get(turn % good.len().max(1)) else {
@@ -176,7 +175,8 @@ impl Replicas {
         match timeout_at(deadline, self.misses.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
             _ => {
-                let detail = "too many look-ups of keys that no replica has are waiting for the leader";
+                let detail =
+                    "too many look-ups of keys that no replica has are waiting for the leader";
                 Err(PortError::new(ErrorKind::Throttled, BACKEND, op, detail))
             }
         }
@@ -199,7 +199,10 @@ impl Replicas {
             reads: self.leader_reads.load(Ordering::Relaxed),
             lag: Duration::ZERO,
         }];
-        let replicas = self.replicas.iter().filter(|replica| replica.host != leader);
+        let replicas = self
+            .replicas
+            .iter()
+            .filter(|replica| replica.host != leader);
         hosts.extend(replicas.map(|replica| HostReads {
             host: self.hosts.label(replica.host),
             is_leader: false,
@@ -233,7 +236,10 @@ impl Replicas {
     /// How old at most is what a host shows that has come to this position.
     fn lag_at(&self, position: i64) -> Duration {
         let samples = self.lock();
-        let reached = samples.iter().rev().find(|sample| sample.position <= position);
+        let reached = samples
+            .iter()
+            .rev()
+            .find(|sample| sample.position <= position);
         match reached.or(samples.front()) {
             // Behind everything that is remembered: at least this much.
             Some(sample) if sample.position > position => {
@@ -271,7 +277,10 @@ impl Replicas {
             }
         }
         let leader = self.leader.host();
-        let others = self.replicas.iter().filter(|replica| replica.host != leader);
+        let others = self
+            .replicas
+            .iter()
+            .filter(|replica| replica.host != leader);
         join_all(others.map(|replica| self.check(replica))).await;
     }
 

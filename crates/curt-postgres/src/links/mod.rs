@@ -117,8 +117,14 @@ impl PostgresLinks {
         let values: [Value<'_>; 4] = [&domain, &key, &shard, &epoch];
         let is_routed = self.map.version() > 0;
         let step = match is_routed {
-            true => Step { sql: sql::FIND_ROUTED, values: &values },
-            false => Step { sql: sql::FIND, values: &values[..2] },
+            true => Step {
+                sql: sql::FIND_ROUTED,
+                values: &values,
+            },
+            false => Step {
+                sql: sql::FIND,
+                values: &values[..2],
+            },
         };
         let is_retired = |row: &Row| match is_routed {
             true => column(OP, row, RETIRED),

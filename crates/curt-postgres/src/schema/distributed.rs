@@ -72,5 +72,7 @@ pub(crate) fn statements(script: &str) -> Vec<String> {
         .map(|line| line.split_once("--").map_or(line, |(code, _)| code));
     let code = lines.collect::<Vec<_>>().join("\n");
     let statements = code.split(';').map(|statement| statement.trim().to_owned());
-    statements.filter(|statement| !statement.is_empty()).collect()
+    statements
+        .filter(|statement| !statement.is_empty())
+        .collect()
 }

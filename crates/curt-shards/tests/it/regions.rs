@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{LinkHomes as _, LinkShards, ShardMaps};
+use curt_core::ports::{LinkHomes as _, LinkShards, MapNote, ShardMaps};
 use curt_core::{ErrorKind, NodeIndex, ShardId};
 use curt_memory::{MemoryLinkStore, MemoryShardMaps};
 use curt_shards::{ShardRouter, assign_region, node_regions};
@@ -32,13 +32,32 @@ async fn keys_are_at_home_on_the_nodes_of_the_own_region_and_servers_follow_it()
         ShardRouter::in_region(named(nodes.clone()), Arc::clone(&maps), MODULO, region)
     };
     let (eu, us) = (server("eu"), server("us"));
+    let early = assign_region(&*maps, NodeIndex(0), Some("eu")).await;
+    assert_eq!(early.unwrap_err().kind, ErrorKind::Invalid);
+    // The nodes are noted before the first map: no other map may come in its place.
+    let identities = (
+        nodes[0].identity().await.unwrap(),
+        nodes[1].identity().await.unwrap(),
+    );
+    let nodes_note = MapNote::default().followed_by(format!("{}\n{}", identities.0, identities.1));
+    assert!(maps.put_note("nodes", &nodes_note).await.unwrap());
+    let early = assign_region(&*maps, NodeIndex(0), Some("eu")).await;
+    assert_eq!(early.unwrap_err().kind, ErrorKind::Invalid);
+    assert_eq!(maps.load().await.unwrap().version(), 0);
     for router in [&eu, &us] {
         router.open_map().await.unwrap();
-        assert!(shares(router).iter().all(|share| *share > 100), "no regions");
+        assert!(
+            shares(router).iter().all(|share| *share > 100),
+            "no regions"
+        );
     }
     let before = maps.load().await.unwrap();
-    assign_region(&*maps, NodeIndex(1), Some("us")).await.unwrap();
-    assign_region(&*maps, NodeIndex(0), Some("eu")).await.unwrap();
+    assign_region(&*maps, NodeIndex(1), Some("us"))
+        .await
+        .unwrap();
+    assign_region(&*maps, NodeIndex(0), Some("eu"))
+        .await
+        .unwrap();
     let regions = node_regions(&*maps).await.unwrap();
     assert_eq!(regions, [Some("eu".into()), Some("us".into())]);
     let after = maps.load().await.unwrap();
@@ -52,7 +71,10 @@ async fn keys_are_at_home_on_the_nodes_of_the_own_region_and_servers_follow_it()
         tokio::spawn(async move { router.follow_map(stop).await })
     });
     let followed = async {
-        while [&eu, &us].iter().any(|router| router.map_version() < after.version()) {
+        while [&eu, &us]
+            .iter()
+            .any(|router| router.map_version() < after.version())
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -69,7 +91,11 @@ async fn keys_are_at_home_on_the_nodes_of_the_own_region_and_servers_follow_it()
     assert_eq!(node_regions(&*maps).await.unwrap()[1], None);
     for (node, region) in [(2, "eu"), (0, "two words"), (0, "")] {
         let refused = assign_region(&*maps, NodeIndex(node), Some(region)).await;
-        assert_eq!(refused.unwrap_err().kind, ErrorKind::Invalid, "{node} {region}");
+        assert_eq!(
+            refused.unwrap_err().kind,
+            ErrorKind::Invalid,
+            "{node} {region}"
+        );
     }
     stop.cancel();
     for follower in followers {

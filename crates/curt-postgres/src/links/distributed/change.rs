@@ -130,7 +130,12 @@ pub(super) async fn purge(
         let (id, seen) = (id.clone(), *seen);
         async move { to_tombstone(engine, OP, &id, seen, (now, Some(before))).await }
     };
-    changed(stream::iter(batch.iter().map(purge)).buffered(AT_ONCE).collect().await)
+    changed(
+        stream::iter(batch.iter().map(purge))
+            .buffered(AT_ONCE)
+            .collect()
+            .await,
+    )
 }
 
 /// What was changed is told, whatever became of the rest: it comes up again.
@@ -203,11 +208,7 @@ async fn release_one(
         .transpose()
 }
 
-pub(super) async fn spend(
-    engine: &Engine,
-    id: &LinkId,
-    seen: Revision,
-) -> PortResult<SpendReply> {
+pub(super) async fn spend(engine: &Engine, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
     const OP: &str = "spend a click";
     let values: [Value<'_>; 4] = [
         &i64::from(id.domain.0),

@@ -66,7 +66,9 @@ impl LinkStore for DistributedLinks {
         const OP: &str = "read a link";
         let engine = self.tables.lookups().await?;
         let (domain, key) = (i64::from(id.domain.0), id.key.as_str());
-        let row = engine.look_up(OP, super::sql::FIND, &[&domain, &key]).await?;
+        let row = engine
+            .look_up(OP, super::sql::FIND, &[&domain, &key])
+            .await?;
         row.map(|row| record::link_of(OP, &row)).transpose()
     }
 
@@ -74,7 +76,9 @@ impl LinkStore for DistributedLinks {
         const OP: &str = "read links";
         let (domains, keys) = record::id_columns(ids);
         let engine = self.tables.engine().await?;
-        let rows = engine.read_latest(OP, sql::FIND_MANY, &[&domains, &keys]).await?;
+        let rows = engine
+            .read_latest(OP, sql::FIND_MANY, &[&domains, &keys])
+            .await?;
         let links = rows.iter().map(|row| record::link_of(OP, row));
         let links = links.map(|link| link.map(|link| (link.id.clone(), link)));
         let links = links.collect::<PortResult<HashMap<LinkId, Link>>>()?;
@@ -131,7 +135,10 @@ impl LinkStore for DistributedLinks {
         let (domains, keys) = record::id_columns(ids);
         let engine = self.tables.engine().await?;
         let mut spent = HashMap::new();
-        for row in engine.read_latest(OP, sql::SPENT, &[&domains, &keys]).await? {
+        for row in engine
+            .read_latest(OP, sql::SPENT, &[&domains, &keys])
+            .await?
+        {
             let count: i64 = column(OP, &row, 2)?;
             spent.insert(link_id(OP, &row)?, count.cast_unsigned());
         }

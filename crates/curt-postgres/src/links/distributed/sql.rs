@@ -14,8 +14,7 @@ pub(super) const FOLLOW_RELEASED: &str = "UPDATE links SET generation = (SELECT 
      WHERE domain = $1 AND key = $2 AND mark = $3 AND generation <= (SELECT max(r.generation) \
      FROM released_links AS r WHERE r.domain = $1 AND r.key = $2) RETURNING generation";
 
-pub(super) const FIND_TOKEN: &str =
-    "SELECT domain, key, generation, version, request_token FROM links WHERE domain = $1 AND key = $2";
+pub(super) const FIND_TOKEN: &str = "SELECT domain, key, generation, version, request_token FROM links WHERE domain = $1 AND key = $2";
 
 /// More than is asked for, where ids differ in both parts.
 pub(super) const FIND_MANY: &str = "SELECT domain, key, target, owner, state, origin, generation, version, created_at, \

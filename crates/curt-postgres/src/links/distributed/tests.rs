@@ -27,7 +27,11 @@ const REFUSED: [&str; 15] = [
 fn lists() -> Vec<String> {
     let mut statements = Vec::new();
     for order in [ListOrder::NewestFirst, ListOrder::KeyRising] {
-        for state in [None, Some(EffectiveState::Active), Some(EffectiveState::Deleted)] {
+        for state in [
+            None,
+            Some(EffectiveState::Active),
+            Some(EffectiveState::Deleted),
+        ] {
             statements.extend(sample_statements(&ListQuery {
                 order,
                 state,

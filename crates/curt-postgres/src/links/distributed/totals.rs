@@ -85,7 +85,9 @@ async fn count(engine: &Engine) -> PortResult<LinkCounts> {
 }
 
 fn add(created: &mut [u64], origin: i16, rows: u64) {
-    let place = KeyOrigin::ALL.iter().position(|known| *known as i16 == origin);
+    let place = KeyOrigin::ALL
+        .iter()
+        .position(|known| *known as i16 == origin);
     if let Some(count) = place.and_then(|place| created.get_mut(place)) {
         *count += rows;
     }

@@ -40,13 +40,19 @@ async fn fresh() -> Result<(Option<Database>, Postgres)> {
     };
     let schema = unique("curt");
     let client = connect(&url).await;
-    client.batch_execute(&format!("CREATE SCHEMA {schema}")).await?;
+    client
+        .batch_execute(&format!("CREATE SCHEMA {schema}"))
+        .await?;
     let sign = if url.contains('?') { '&' } else { '?' };
     let own = format!("{url}{sign}options=-csearch_path%3D{schema}");
     let database = Postgres::open(&format!("{own}&sharding=engine"), &settings())?;
     database.migrate(&DISTRIBUTED_LINKS).await?;
     let client = connect(&own).await;
-    if client.query_one("SELECT citus_version()", &[]).await.is_ok() {
+    if client
+        .query_one("SELECT citus_version()", &[])
+        .await
+        .is_ok()
+    {
         for statement in SPREAD {
             client.batch_execute(statement).await?;
         }
@@ -90,7 +96,9 @@ async fn tables_are_made_once_by_many_without_a_lock() {
     let database = need!(shared()).database("distributed").unwrap();
     let url = database.url() + "?sharding=engine";
     let starts = (0..8).map(|number| {
-        let links = Postgres::open(&url, &settings()).unwrap().distributed_links();
+        let links = Postgres::open(&url, &settings())
+            .unwrap()
+            .distributed_links();
         tokio::spawn(async move {
             let inserted = links.insert_if_absent(vec![link(&format!("key-{number}"))], None);
             inserted.await.map(drop)
@@ -107,10 +115,13 @@ async fn tables_are_made_once_by_many_without_a_lock() {
 async fn what_the_engine_rolled_back_because_of_others_is_run_again() {
     let database = need!(shared()).database("distributed").unwrap();
     let name = database.name().to_owned();
-    let settled = format!("alter database {name} set default_transaction_isolation = 'serializable'");
+    let settled =
+        format!("alter database {name} set default_transaction_isolation = 'serializable'");
     need!(shared()).sql(&settled).unwrap();
     let url = database.url() + "?sharding=engine";
-    let links = Postgres::open(&url, &settings()).unwrap().distributed_links();
+    let links = Postgres::open(&url, &settings())
+        .unwrap()
+        .distributed_links();
     let limited = curt_core::Link {
         max_clicks: Some(64),
         ..link("limited")

@@ -108,16 +108,24 @@ async fn a_replica_that_stands_still_or_is_late_hides_no_new_link_and_shows_noth
     reader.await_replica("own").await;
     pair.standby().sql("select pg_wal_replay_pause()").unwrap();
     reader.links.delete(&id("own"), NOW).await.unwrap();
-    assert_eq!(reader.read("own").await.unwrap().state, LinkState::Tombstone);
+    assert_eq!(
+        reader.read("own").await.unwrap().state,
+        LinkState::Tombstone
+    );
     writer.delete(&id("deleted"), NOW).await.unwrap();
     let deleted_at = Instant::now();
     assert_never_missed_nor_old(&writer, &reader, "paused", 100).await;
-    let rest = (deleted_at + LAG_MAX + Duration::from_millis(1)).saturating_duration_since(Instant::now());
+    let rest =
+        (deleted_at + LAG_MAX + Duration::from_millis(1)).saturating_duration_since(Instant::now());
     tokio::time::sleep(rest).await;
     let deleted = reader.read("deleted").await.unwrap();
     assert_eq!(deleted.state, LinkState::Tombstone);
     assert_eq!(reader.read("never").await, None);
-    let lag = reader.database.host_reads().into_iter().map(|host| host.lag);
+    let lag = reader
+        .database
+        .host_reads()
+        .into_iter()
+        .map(|host| host.lag);
     assert!(lag.max().unwrap() > LAG_MAX, "the lag is told");
     pair.standby().sql("select pg_wal_replay_resume()").unwrap();
     reader.await_replica("kept").await;

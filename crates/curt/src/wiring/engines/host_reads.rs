@@ -68,7 +68,8 @@ impl Collector for HostReadsCollector {
         if hosts.is_empty() {
             return Ok(());
         }
-        let help = "Look-ups of links where replicas are read, by host and what it is: leader, replica.";
+        let help =
+            "Look-ups of links where replicas are read, by host and what it is: leader, replica.";
         let kind = ConstCounter::new(0_u64).metric_type();
         let mut reads = encoder.encode_descriptor(metric::STORE_READS, help, None, kind)?;
         for host in &hosts {

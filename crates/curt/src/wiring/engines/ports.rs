@@ -6,9 +6,8 @@ use std::sync::Arc;
 #[cfg(feature = "cassandra")]
 use curt_cassandra::Cassandra;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkPorts, LinkShards,
-    Quotas,
-    ShardMaps,
+    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkPorts,
+    LinkShards, Quotas, ShardMaps,
 };
 use curt_core::{Placement, PortResult};
 use curt_memory::{

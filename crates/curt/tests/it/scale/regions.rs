@@ -61,7 +61,11 @@ impl Installation {
             let own = (near(nodes[region].primary()), far(nodes[region].standby())?);
             let other = &nodes[1 - region];
             let other = (far(other.primary())?, near(other.standby()));
-            let [first, second] = if region == EU { [own, other] } else { [other, own] };
+            let [first, second] = if region == EU {
+                [own, other]
+            } else {
+                [other, own]
+            };
             let links = format!(
                 "postgres://postgres@{},{}/links?regions=eu,us,postgres://postgres@{},{}/links?regions=us,eu",
                 first.0, first.1, second.0, second.1
@@ -146,7 +150,10 @@ fn two_regions_write_at_home_read_nearby_and_outlive_a_cut_k1() {
     let installation = need!(Installation::start());
     let mut apis = [installation.api(EU), installation.api(US)];
     let shown = installation.apps[EU].run(&["shards", "show"]).unwrap();
-    assert!(shown.contains("region eu") && shown.contains("region us"), "{shown}");
+    assert!(
+        shown.contains("region eu") && shown.contains("region us"),
+        "{shown}"
+    );
 
     // Both servers follow the map.
     for region in [EU, US] {
@@ -157,15 +164,24 @@ fn two_regions_write_at_home_read_nearby_and_outlive_a_cut_k1() {
                 return Err(format!("{answer:?}"));
             }
             let key = answer.json()["key"].as_str().unwrap().to_owned();
-            in_a_row = if node_of(&key) == region { in_a_row + 1 } else { 0 };
+            in_a_row = if node_of(&key) == region {
+                in_a_row + 1
+            } else {
+                0
+            };
             (in_a_row == 20).then_some(()).ok_or(key)
         });
     }
-    let targets: Vec<String> = (0..60).map(|n| format!("https://example.com/{n}")).collect();
+    let targets: Vec<String> = (0..60)
+        .map(|n| format!("https://example.com/{n}"))
+        .collect();
     let keys = [EU, US].map(|region| {
         let keys = bulk_results(&apis[region].bulk(&targets).unwrap());
         let homes: Vec<usize> = keys.iter().map(|key| node_of(key)).collect();
-        assert!(homes.iter().all(|home| *home == region), "{region}: {homes:?}");
+        assert!(
+            homes.iter().all(|home| *home == region),
+            "{region}: {homes:?}"
+        );
         // New links are found in the other region at once.
         keys.iter()
             .for_each(|key| assert_follows(&mut apis[1 - region], key));
@@ -182,7 +198,9 @@ fn two_regions_write_at_home_read_nearby_and_outlive_a_cut_k1() {
         }
         let metrics = installation.metrics(region);
         let is_read = |line: &str| {
-            line.starts_with("curt_store_reads_total") && line.contains("replica") && !line.ends_with(" 0")
+            line.starts_with("curt_store_reads_total")
+                && line.contains("replica")
+                && !line.ends_with(" 0")
         };
         assert!(metrics.lines().any(is_read), "{metrics}");
         assert!(metrics.contains("curt_replica_lag_seconds"), "{metrics}");
@@ -207,7 +225,8 @@ fn assert_one_winner(installation: &Installation) {
     let (mut eu, mut us) = (race(EU), race(US));
     let (eu, us) = thread::scope(|scope| {
         let eu = scope.spawn(move || eu());
-        (eu.join().unwrap(), us())
+        let us = us();
+        (eu.join().unwrap(), us)
     });
     for (round, answers) in eu.iter().zip(&us).enumerate() {
         let mut answers = [*answers.0, *answers.1];
@@ -257,13 +276,23 @@ fn assert_cut_off(installation: &Installation, keys: &[Vec<String>; 2]) {
         thread::sleep(Duration::from_millis(200));
     }
     println!("regions, us cut off for {lasts:?}: {redirects} redirects, {failed} failed");
-    assert!(failed * 1_000 <= redirects, "{failed} of {redirects} redirects failed");
+    assert!(
+        failed * 1_000 <= redirects,
+        "{failed} of {redirects} redirects failed"
+    );
     let refused = create_alias(&mut api, &alias_on(EU, "cut"));
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
-    assert!(refused.text().contains("the region eu"), "{}", refused.text());
+    assert!(
+        refused.text().contains("the region eu"),
+        "{}",
+        refused.text()
+    );
     let made = api.create("https://example.com/cut").unwrap();
-    assert_eq!(made.status, 201, "generated keys are the region's own: {made:?}");
+    assert_eq!(
+        made.status, 201,
+        "generated keys are the region's own: {made:?}"
+    );
     let own = create_alias(&mut api, &alias_on(US, "cut"));
     assert_eq!(own.status, 201, "{own:?}");
     eventually(WAIT_MAX, || {

@@ -42,7 +42,9 @@ fn a_server_runs_on_an_engine_that_routes_by_itself_and_keeps_accounts_elsewhere
     let token = app.run(&["api-key", "add", "tests", "--user", "tests@example.com"]);
     let curt = app.start().unwrap();
     let mut api = Api::new(curt.http().unwrap(), token.unwrap().trim());
-    let targets: Vec<String> = (0..20).map(|n| format!("https://example.com/{n}")).collect();
+    let targets: Vec<String> = (0..20)
+        .map(|n| format!("https://example.com/{n}"))
+        .collect();
     let keys = bulk_results(&api.bulk(&targets).unwrap());
     for (key, target) in keys.iter().zip(&targets) {
         let answer = api.follow(key).unwrap();

@@ -36,7 +36,11 @@ fn fail_over(installation: &mut Installation, replication: Replication, rounds: 
         installation.pair.kill_primary().unwrap();
         installation.pair.promote().unwrap();
         eventually(AWAY_MAX, || {
-            match installation.api().create("https://example.com/back").unwrap() {
+            match installation
+                .api()
+                .create("https://example.com/back")
+                .unwrap()
+            {
                 answer if answer.status == 201 => Ok(()),
                 answer => Err(format!("{answer:?}")),
             }
