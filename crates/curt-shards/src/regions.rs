@@ -76,11 +76,18 @@ pub async fn assign_region(
         ));
     }
     for _ in 0..TRIES_MAX {
+        let map = maps.load().await?;
+        // The default map must not be stored in the place of the first one, which a server is about to make.
+        if map.version() == 0 {
+            return Err(invalid(
+                "there is no shard map yet: the first start of a server makes it".to_owned(),
+            ));
+        }
         let regions = NodeRegions::load(maps).await?;
         let is_noted = regions.of(node) == region
             || maps.put_note(REGIONS, &regions.with(node, region)).await?;
         // The same map under a new version, so that it is loaded again by all.
-        if is_noted && maps.advance(&renewed(&maps.load().await?)).await? {
+        if is_noted && maps.advance(&renewed(&map)).await? {
             return Ok(());
         }
     }

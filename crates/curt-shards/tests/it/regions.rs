@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{LinkHomes as _, LinkShards, ShardMaps};
+use curt_core::ports::{LinkHomes as _, LinkShards, MapNote, ShardMaps};
 use curt_core::{ErrorKind, NodeIndex, ShardId};
 use curt_memory::{MemoryLinkStore, MemoryShardMaps};
 use curt_shards::{ShardRouter, assign_region, node_regions};
@@ -32,6 +32,18 @@ async fn keys_are_at_home_on_the_nodes_of_the_own_region_and_servers_follow_it()
         ShardRouter::in_region(named(nodes.clone()), Arc::clone(&maps), MODULO, region)
     };
     let (eu, us) = (server("eu"), server("us"));
+    let early = assign_region(&*maps, NodeIndex(0), Some("eu")).await;
+    assert_eq!(early.unwrap_err().kind, ErrorKind::Invalid);
+    // The nodes are noted before the first map: no other map may come in its place.
+    let identities = (
+        nodes[0].identity().await.unwrap(),
+        nodes[1].identity().await.unwrap(),
+    );
+    let nodes_note = MapNote::default().followed_by(format!("{}\n{}", identities.0, identities.1));
+    assert!(maps.put_note("nodes", &nodes_note).await.unwrap());
+    let early = assign_region(&*maps, NodeIndex(0), Some("eu")).await;
+    assert_eq!(early.unwrap_err().kind, ErrorKind::Invalid);
+    assert_eq!(maps.load().await.unwrap().version(), 0);
     for router in [&eu, &us] {
         router.open_map().await.unwrap();
         assert!(

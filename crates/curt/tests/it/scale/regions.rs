@@ -225,7 +225,8 @@ fn assert_one_winner(installation: &Installation) {
     let (eu, mut us) = (race(EU), race(US));
     let (eu, us) = thread::scope(|scope| {
         let eu = scope.spawn(eu);
-        (eu.join().unwrap(), us())
+        let us = us();
+        (eu.join().unwrap(), us)
     });
     for (round, answers) in eu.iter().zip(&us).enumerate() {
         let mut answers = [*answers.0, *answers.1];
