@@ -1,8 +1,8 @@
 //! One run of a copy: with a bar, until it is done or told to stop.
 
 use curt_copy::{
-    CopyError, CopyNotes, CopyProgress, CopyRecord, CopySettings, CopyStage, Digest, LinkCopy,
-    LinkCopyReport, PartReport, StoreCopy,
+    CopyError, CopyNotes, CopyPhase, CopyProgress, CopyRecord, CopySettings, CopyStage, Digest,
+    LinkCopy, LinkCopyReport, PartReport, StoreCopy,
 };
 use curt_core::ports::{AccountItem, ClickItem, Transferred};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::sides::{CopySides, refused};
 use super::{CopiedPart, Copy};
+use crate::exit_code::CommandError;
 
 const LINKS: &str = "links";
 const ACCOUNTS: &str = "accounts";
@@ -34,6 +35,27 @@ struct Parts {
     links: Option<LinkCopy>,
     accounts: Option<StoreCopy<AccountItem>>,
     clicks: Option<StoreCopy<ClickItem>>,
+}
+
+impl Parts {
+    /// Refuses to leave out what was begun: the copy would be taken for done.
+    fn require_begun(&self, record: &CopyRecord) -> Result<(), CommandError> {
+        let is_left_out = |part: &str| match part {
+            LINKS => self.links.is_none(),
+            ACCOUNTS => self.accounts.is_none(),
+            _ => self.clicks.is_none(),
+        };
+        let begun = record.parts.iter();
+        let mut begun = begun.filter(|(_, phase)| **phase != CopyPhase::Copied);
+        let follows = record.follower.is_some() && self.links.is_none();
+        let left_out = begun.find_map(|(part, _)| is_left_out(part).then_some(&**part));
+        match left_out.or(follows.then_some(LINKS)) {
+            None => Ok(()),
+            Some(part) => Err(refused(format!(
+                "--what: {part} were begun here, and are not done: name them, too"
+            ))),
+        }
+    }
 }
 
 type Show<'a> = &'a (dyn Fn(CopyProgress) + Sync);
@@ -91,7 +113,7 @@ impl CopyRun<'_> {
                 )
                 .into());
             }
-            return Ok(());
+            return Ok(parts.require_begun(&notes.record)?);
         }
         let is_empty = self.is_destination_empty(parts).await?;
         if !is_empty && !self.options.into_existing {

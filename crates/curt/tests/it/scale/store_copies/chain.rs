@@ -12,6 +12,7 @@ use curt_testkit::conformance::clicks::agreement;
 use curt_testkit::conformance::transfer::stores::fill_accounts;
 use curt_testkit::engines::{cassandra, postgres, unique};
 use curt_testkit::need;
+use curt_testkit::process::App;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -109,9 +110,37 @@ fn everything_copied_over_four_databases_and_cassandra_back_is_the_same_k1_k2_l3
             "a node has {links} links only"
         );
     }
+    refuse_what_cannot_be(&app, &wide, &nodes);
     assert_same_links(&first, &last);
     assert_same_accounts(&first, &last);
     go_on_with_clicks(&last, &reference);
+}
+
+/// A source that does not tell changes, a part of one, and clicks that would count twice.
+fn refuse_what_cannot_be(app: &App, wide: &str, nodes: &[&str]) {
+    let new = sqlite(&app.folder().join("new/curt.db"));
+    let newer = sqlite(&app.folder().join("newer/curt.db"));
+    let counted = sqlite(&app.folder().join("last/clicks.db"));
+    for (arguments, said) in [
+        (
+            Way::new(&[wide], &[&new]).with(&["--follow"]),
+            "--follow: Cassandra does not tell",
+        ),
+        (Way::new(&nodes[..1], &[&new]).with(&[]), "one of 4 nodes"),
+        (
+            Way::new(&[wide], &[&new]).with(&["--resume", "--what", "accounts", "--follow"]),
+            "--what leaves links out",
+        ),
+        (
+            Way::new(nodes, &[&newer]).with(&["--to-clicks", &counted]),
+            "count clicks twice",
+        ),
+    ] {
+        let output = app.output(&arguments).unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{arguments:?}: {error}");
+        assert!(error.contains(said), "{arguments:?}: {error}");
+    }
 }
 
 fn settings() -> SqliteSettings {

@@ -79,14 +79,21 @@ fn a_copy_that_was_begun_is_gone_on_with_by_resume_alone() {
     );
     let mut begun = spawn(&app, &["copy", "--from", &a, "--to", &new, "--rate", "10"]);
     let deadline = Instant::now() + WAIT_MAX;
-    while noted_in(&path("new.db")).is_none() {
+    let is_begun = |noted: String| noted.contains("at links");
+    while !noted_in(&path("new.db")).is_some_and(is_begun) {
         assert!(Instant::now() < deadline, "the copy does not begin");
         thread::sleep(Duration::from_millis(20));
     }
     begun.kill().unwrap();
     begun.wait().unwrap();
-    for (from, said) in [(&a, "--resume goes on"), (&b, "another source")] {
-        let output = app.output(&["copy", "--from", from, "--to", &new]).unwrap();
+    let what: &[&str] = &["--resume", "--what", "accounts"];
+    for (from, more, said) in [
+        (&a, &[][..], "--resume goes on"),
+        (&b, &[], "another source"),
+        (&a, what, "links were begun here"),
+    ] {
+        let copy = ["copy", "--from", from, "--to", &new];
+        let output = app.output(&[&copy[..], more].concat()).unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(4), "{error}");
         assert!(error.contains(said), "{error}");
