@@ -211,6 +211,7 @@ async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
     collectors::register_process(&mut registry, &config.store);
     lost_database::refuse(config)?;
     let mut stores = Stores::open(config, &roles.description(), errors.clone())?;
+    stores.engines.register_host_reads(&mut registry);
     shard_tasks::open_map(config, &mut stores).await?;
     let supervisor = Supervisor::default();
     let supply = open_supply(config, roles, &stores, &mut registry).await?;
@@ -262,7 +263,6 @@ async fn start_front(
     }
     watch_links(config, &stores, errors, &supervisor, &ready);
     shard_tasks::watch_lone_node(config, &mut stores, &supervisor, &ready)?;
-    stores.engines.register_host_reads(&mut registry);
     if let Some(router) = &stores.main.router {
         let clock = stores.clock.clone();
         shard_tasks::start(router, clock, &supervisor, &ready, &mut registry);

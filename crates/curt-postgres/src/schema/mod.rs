@@ -35,7 +35,7 @@ pub static KEYS: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/keys_0001_first.sql"),
+        sql: include_str!("../../migrations/keys_0001_first.sql"),
     }],
 };
 
@@ -45,7 +45,7 @@ pub static CURSORS: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/cursors_0001_first.sql"),
+        sql: include_str!("../../migrations/cursors_0001_first.sql"),
     }],
 };
 
@@ -56,17 +56,17 @@ pub static LINKS: MigrationSet = MigrationSet {
         Migration {
             number: 1,
             name: "first",
-            sql: include_str!("../migrations/links_0001_first.sql"),
+            sql: include_str!("../../migrations/links_0001_first.sql"),
         },
         Migration {
             number: 2,
             name: "nodes",
-            sql: include_str!("../migrations/links_0002_nodes.sql"),
+            sql: include_str!("../../migrations/links_0002_nodes.sql"),
         },
         Migration {
             number: 3,
             name: "moves",
-            sql: include_str!("../migrations/links_0003_moves.sql"),
+            sql: include_str!("../../migrations/links_0003_moves.sql"),
         },
     ],
 };
@@ -77,7 +77,7 @@ pub static DISTRIBUTED_LINKS: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/distributed_links_0001_first.sql"),
+        sql: include_str!("../../migrations/distributed_links_0001_first.sql"),
     }],
 };
 
@@ -87,7 +87,7 @@ pub static SHARD_MAP: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/shard_map_0001_first.sql"),
+        sql: include_str!("../../migrations/shard_map_0001_first.sql"),
     }],
 };
 
@@ -97,7 +97,7 @@ pub static ACCOUNTS: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/accounts_0001_first.sql"),
+        sql: include_str!("../../migrations/accounts_0001_first.sql"),
     }],
 };
 
@@ -107,7 +107,7 @@ pub static CLICKS: MigrationSet = MigrationSet {
     steps: &[Migration {
         number: 1,
         name: "first",
-        sql: include_str!("../migrations/clicks_0001_first.sql"),
+        sql: include_str!("../../migrations/clicks_0001_first.sql"),
     }],
 };
 
