@@ -31,8 +31,8 @@ pub trait LinkStore: Send + Sync {
     /// The record under `id` in any state, tombstones included. Absent: `None`.
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>>;
 
-    /// As [`get`](Self::get), for redirects: from a copy of the store that may be behind, by as much as the engine's settings
-    /// allow, where there is one nearer. Absent is certain all the same, and a write that this process made is seen.
+    /// As [`get`](Self::get), for redirects: from a copy of the store that may be behind, by as much as the engine's
+    /// settings allow, where there is one nearer. Absent is certain all the same, and a write that this process made is seen.
     async fn get_nearby(&self, id: &LinkId) -> PortResult<Option<Link>> {
         self.get(id).await
     }
