@@ -32,7 +32,7 @@ pub trait LinkStore: Send + Sync {
     async fn get(&self, id: &LinkId) -> PortResult<Option<Link>>;
 
     /// As [`get`](Self::get), for redirects: from a copy of the store that may be behind, by as much as the engine's
-    /// settings allow, where there is one nearer. Absent is certain all the same, and a write that this process made is seen.
+    /// settings allow, where there is one nearer. Absent is certain all the same, and a write of this process is seen.
     async fn get_nearby(&self, id: &LinkId) -> PortResult<Option<Link>> {
         self.get(id).await
     }

@@ -6,6 +6,7 @@
 
 mod hosts;
 mod lane;
+mod nearby;
 mod replicas;
 mod retries;
 mod route;
@@ -25,7 +26,7 @@ use tokio_postgres::{Error, Row};
 
 use self::hosts::Hosts;
 use self::lane::{Lane, NoConnection};
-use self::replicas::{ReplicaAnswer, Replicas};
+use self::replicas::Replicas;
 use self::retries::Retries;
 use self::route::Route;
 use self::standby::Standby;
@@ -36,6 +37,7 @@ use crate::settings::PostgresSettings;
 use curt_adapter_kit::Effect;
 
 pub(super) use self::lane::Session;
+pub use self::nearby::HostReads;
 
 /// How long a call may take before it is asked whether its host still lets anybody in.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
@@ -47,17 +49,6 @@ pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
 pub(super) struct Step<'a> {
     pub(super) sql: &'a str,
     pub(super) values: &'a [Value<'a>],
-}
-
-/// Look-ups at one host of an address whose replicas are read.
-#[derive(Clone, Debug)]
-pub struct HostReads {
-    /// Name and port.
-    pub host: String,
-    pub is_leader: bool,
-    pub reads: u64,
-    /// How far it is behind the leader.
-    pub lag: Duration,
 }
 
 /// A call whose outcome the driver told, or that was given up.
@@ -205,40 +196,6 @@ impl Engine {
                 found
             }
         }
-    }
-
-    /// As [`look_up`](Self::look_up), at a replica where the settings say so: the row may be as old as the longest lag. A
-    /// row that the replica does not have, or that `is_enough` refuses, is looked up at the leader.
-    pub(super) async fn look_up_nearby(
-        &self,
-        op: &'static str,
-        step: Step<'_>,
-        is_enough: impl Fn(&Row) -> bool,
-    ) -> PortResult<Option<Row>> {
-        let Some(replicas) = &self.replicas else {
-            return self.look_up(op, step.sql, step.values).await;
-        };
-        let deadline = self.lookups.deadline();
-        let turn = match replicas.ask(step, deadline).await {
-            ReplicaAnswer::Found(row) if is_enough(&row) => return Ok(Some(row)),
-            ReplicaAnswer::Found(_) | ReplicaAnswer::Unasked => None,
-            ReplicaAnswer::Absent => Some(replicas.turn_at_leader(op, deadline).await?),
-        };
-        replicas.count_leader_read();
-        let found = self.look_up(op, step.sql, step.values).await;
-        drop(turn);
-        found
-    }
-
-    /// How long a replica may show what was before a write; `None` where none is read.
-    pub(super) fn replica_lag_max(&self) -> Option<Duration> {
-        self.replicas.as_ref().map(|replicas| replicas.lag_max())
-    }
-
-    /// How often which host was read from by [`look_up_nearby`](Self::look_up_nearby).
-    pub(super) fn reads(&self) -> Vec<HostReads> {
-        let replicas = self.replicas.as_ref();
-        replicas.map_or_else(Vec::new, |replicas| replicas.reads())
     }
 
     /// Reads a few rows as they are now: from the primary alone.

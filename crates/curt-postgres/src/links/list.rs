@@ -14,6 +14,7 @@ use curt_core::ports::{ListOrder, ListPage, ListQuery};
 use curt_core::{EffectiveState, Link, OwnerId, PortResult};
 use tokio_postgres::types::ToSql;
 
+use super::dialect::Dialect;
 use super::page::Position;
 use super::record::link_of;
 use super::sql::COLUMNS;
@@ -24,49 +25,6 @@ pub(super) const OP: &str = "list links";
 
 /// Where reads of whole rows say that the row is the last of its window.
 const IS_LAST: usize = 21;
-
-/// Whether a row of `part` has no click left.
-const EXHAUSTED: &str = "coalesce(max_clicks <= coalesce((SELECT c.spent FROM link_clicks AS c \
-     WHERE c.domain = part.domain AND c.key = part.key), 0), false)";
-
-/// The same where clicks are counted in the row.
-const EXHAUSTED_IN_ROW: &str = "coalesce(max_clicks <= spent, false)";
-
-/// Which statements the engine takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Dialect {
-    #[default]
-    Plain,
-    /// Those of engines that spread tables over servers, and of the tables that they have.
-    Distributed,
-}
-
-impl Dialect {
-    fn exhausted(self) -> &'static str {
-        match self {
-            Self::Plain => EXHAUSTED,
-            Self::Distributed => EXHAUSTED_IN_ROW,
-        }
-    }
-
-    /// ASCII letters in lower case, whatever the language of the database.
-    fn lower(self, column: &str) -> String {
-        match self {
-            Self::Plain => format!("lower({column} COLLATE \"C\")"),
-            Self::Distributed => format!(
-                "translate({column}, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')"
-            ),
-        }
-    }
-
-    /// The tags of a row, in lower case.
-    fn tags(self) -> &'static str {
-        match self {
-            Self::Plain => "ARRAY(SELECT lower(tag COLLATE \"C\") FROM unnest(tags) AS tag)",
-            Self::Distributed => "tags_lower",
-        }
-    }
-}
 
 /// What is read first for a query with filters; most of them fill a page with it.
 const FIRST_WINDOW: usize = 1_000;

@@ -7,6 +7,7 @@
 mod change;
 mod claim;
 mod copies;
+mod dialect;
 mod distributed;
 mod idempotency;
 mod insert;
@@ -36,7 +37,7 @@ use curt_core::{
 };
 use tokio_postgres::Row;
 
-use self::list::Dialect;
+use self::dialect::Dialect;
 use self::page::Position;
 use self::queue::{Call, Queue};
 use self::recent::RecentWrites;

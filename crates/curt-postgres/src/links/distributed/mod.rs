@@ -24,7 +24,8 @@ use curt_core::ports::{
 use curt_core::{Link, LinkId, OwnerId, PortResult, Revision, UnixMillis};
 
 use self::totals::Totals;
-use super::list::{self, Dialect};
+use super::dialect::Dialect;
+use super::list;
 use super::page::Position;
 use super::{check_link, check_no_nul, invalid, record};
 use crate::decode::link_id;

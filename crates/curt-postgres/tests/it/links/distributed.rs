@@ -115,9 +115,9 @@ async fn tables_are_made_once_by_many_without_a_lock() {
 async fn what_the_engine_rolled_back_because_of_others_is_run_again() {
     let database = need!(shared()).database("distributed").unwrap();
     let name = database.name().to_owned();
-    let settled =
+    let serializable =
         format!("alter database {name} set default_transaction_isolation = 'serializable'");
-    need!(shared()).sql(&settled).unwrap();
+    need!(shared()).sql(&serializable).unwrap();
     let url = database.url() + "?sharding=engine";
     let links = Postgres::open(&url, &settings())
         .unwrap()
