@@ -32,18 +32,7 @@ async fn keys_are_at_home_on_the_nodes_of_the_own_region_and_servers_follow_it()
         ShardRouter::in_region(named(nodes.clone()), Arc::clone(&maps), MODULO, region)
     };
     let (eu, us) = (server("eu"), server("us"));
-    let early = assign_region(&*maps, NodeIndex(0), Some("eu")).await;
-    assert_eq!(early.unwrap_err().kind, ErrorKind::Invalid);
-    // The nodes are noted before the first map: no other map may come in its place.
-    let identities = (
-        nodes[0].identity().await.unwrap(),
-        nodes[1].identity().await.unwrap(),
-    );
-    let nodes_note = MapNote::default().followed_by(format!("{}\n{}", identities.0, identities.1));
-    assert!(maps.put_note("nodes", &nodes_note).await.unwrap());
-    let early = assign_region(&*maps, NodeIndex(0), Some("eu")).await;
-    assert_eq!(early.unwrap_err().kind, ErrorKind::Invalid);
-    assert_eq!(maps.load().await.unwrap().version(), 0);
+    assert_refused_before_the_first_map(&nodes, &*maps).await;
     for router in [&eu, &us] {
         router.open_map().await.unwrap();
         assert!(
@@ -100,5 +89,22 @@ async fn keys_are_at_home_on_the_nodes_of_the_own_region_and_servers_follow_it()
     stop.cancel();
     for follower in followers {
         follower.await.unwrap();
+    }
+}
+
+/// The nodes are noted before the first map: no other map may come in its place.
+async fn assert_refused_before_the_first_map(nodes: &[Arc<dyn LinkShards>], maps: &dyn ShardMaps) {
+    let mut identities = Vec::new();
+    for node in nodes {
+        identities.push(node.identity().await.unwrap());
+    }
+    for is_noted in [false, true] {
+        if is_noted {
+            let note = MapNote::default().followed_by(identities.join("\n"));
+            assert!(maps.put_note("nodes", &note).await.unwrap());
+        }
+        let early = assign_region(maps, NodeIndex(0), Some("eu")).await;
+        assert_eq!(early.unwrap_err().kind, ErrorKind::Invalid);
+        assert_eq!(maps.load().await.unwrap().version(), 0);
     }
 }

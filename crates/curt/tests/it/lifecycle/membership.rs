@@ -142,15 +142,28 @@ fn links_of(admin: &mut Api, user: &str, state: &str) -> HashSet<String> {
     }
 }
 
-/// Asks for the removal and kills the server so much later. Returns whether an answer came before.
-fn remove_and_kill(site: &mut Site, admin: &str, path: &str, after: Duration) -> bool {
+/// The first and the last of a user's links: one of them goes with the first step of a removal.
+fn ends_of(admin: &mut Api, user: &str) -> [String; 2] {
+    ["newest", "oldest"].map(|order| {
+        let path = format!("/api/v1/links?owner_id={user}&limit=1&order={order}");
+        let page = admin.get(&path).unwrap().json();
+        let key = page["links"][0]["key"].as_str();
+        key.unwrap_or_default().to_owned()
+    })
+}
+
+/// Asks for the removal of a user and kills the server as soon as a part of it is done. Returns whether an answer came
+/// before.
+fn remove_and_kill(site: &mut Site, admin: &str, path: &str, user: &str) -> bool {
     let http = site.http();
+    let mut api = Api::new(http, admin);
+    let ends = ends_of(&mut api, user);
     thread::scope(|scope| {
         let removing = scope.spawn(move || {
             let request = Request::new("DELETE", path).bearer(admin);
             Api::new(http, "").send(&request)
         });
-        thread::sleep(after);
+        while !removing.is_finished() && ends_of(&mut api, user) == ends {}
         site.kill();
         removing.join().unwrap().is_ok()
     })
@@ -164,7 +177,6 @@ fn a_removal_that_kill_9_broke_off_is_finished_by_the_same_request() {
     let heir = Leaver::settle(&site, "heir");
     let mut inherited = heir.links.clone();
     let mut broken_off = 0;
-    let mut after = Duration::from_millis(4);
     let begun = Instant::now();
     for round in 0.. {
         let leaver = Leaver::settle(&site, &format!("leaver{round}"));
@@ -173,7 +185,7 @@ fn a_removal_that_kill_9_broke_off_is_finished_by_the_same_request() {
             true => format!("/api/v1/users/{}?links_to={}", leaver.id, heir.id),
             false => format!("/api/v1/users/{}?delete_links=true", leaver.id),
         };
-        let was_answered = remove_and_kill(&mut site, admin, &path, after);
+        let was_answered = remove_and_kill(&mut site, admin, &path, &leaver.id);
         site.restart();
         let mut api = Api::new(site.http(), admin);
         let left = links_of(&mut api, &leaver.id, "").len();
@@ -208,12 +220,6 @@ fn a_removal_that_kill_9_broke_off_is_finished_by_the_same_request() {
         if is_enough || begun.elapsed() > Duration::from_secs(90) {
             break;
         }
-        // The middle lies where the machine puts it.
-        after = match left {
-            0 => after / 2,
-            left if left == leaver.links.len() => after * 3 / 2,
-            _ => after,
-        };
     }
     assert!(broken_off > 0, "no kill fell into a removal");
 }
