@@ -29,86 +29,90 @@ pub struct MigrationSet {
     pub(crate) steps: &'static [Migration],
 }
 
+const fn step(number: u32, name: &'static str, sql: &'static str) -> Migration {
+    Migration { number, name, sql }
+}
+
 /// Minted keys.
 pub static KEYS: MigrationSet = MigrationSet {
     name: "keys",
-    steps: &[Migration {
-        number: 1,
-        name: "first",
-        sql: include_str!("../../migrations/keys_0001_first.sql"),
-    }],
+    steps: &[step(
+        1,
+        "first",
+        include_str!("../../migrations/keys_0001_first.sql"),
+    )],
 };
 
 /// Offsets into key files.
 pub static CURSORS: MigrationSet = MigrationSet {
     name: "cursors",
-    steps: &[Migration {
-        number: 1,
-        name: "first",
-        sql: include_str!("../../migrations/cursors_0001_first.sql"),
-    }],
+    steps: &[step(
+        1,
+        "first",
+        include_str!("../../migrations/cursors_0001_first.sql"),
+    )],
 };
 
 /// Links, and requests that may be repeated.
 pub static LINKS: MigrationSet = MigrationSet {
     name: "links",
     steps: &[
-        Migration {
-            number: 1,
-            name: "first",
-            sql: include_str!("../../migrations/links_0001_first.sql"),
-        },
-        Migration {
-            number: 2,
-            name: "nodes",
-            sql: include_str!("../../migrations/links_0002_nodes.sql"),
-        },
-        Migration {
-            number: 3,
-            name: "moves",
-            sql: include_str!("../../migrations/links_0003_moves.sql"),
-        },
+        step(
+            1,
+            "first",
+            include_str!("../../migrations/links_0001_first.sql"),
+        ),
+        step(
+            2,
+            "nodes",
+            include_str!("../../migrations/links_0002_nodes.sql"),
+        ),
+        step(
+            3,
+            "moves",
+            include_str!("../../migrations/links_0003_moves.sql"),
+        ),
     ],
 };
 
 /// Links, and all that belongs to them, in an engine that spreads tables over its own servers.
 pub static DISTRIBUTED_LINKS: MigrationSet = MigrationSet {
     name: "distributed_links",
-    steps: &[Migration {
-        number: 1,
-        name: "first",
-        sql: include_str!("../../migrations/distributed_links_0001_first.sql"),
-    }],
+    steps: &[step(
+        1,
+        "first",
+        include_str!("../../migrations/distributed_links_0001_first.sql"),
+    )],
 };
 
 /// The map of shards to nodes.
 pub static SHARD_MAP: MigrationSet = MigrationSet {
     name: "shard_map",
-    steps: &[Migration {
-        number: 1,
-        name: "first",
-        sql: include_str!("../../migrations/shard_map_0001_first.sql"),
-    }],
+    steps: &[step(
+        1,
+        "first",
+        include_str!("../../migrations/shard_map_0001_first.sql"),
+    )],
 };
 
 /// Users, and everything that belongs to one.
 pub static ACCOUNTS: MigrationSet = MigrationSet {
     name: "accounts",
-    steps: &[Migration {
-        number: 1,
-        name: "first",
-        sql: include_str!("../../migrations/accounts_0001_first.sql"),
-    }],
+    steps: &[step(
+        1,
+        "first",
+        include_str!("../../migrations/accounts_0001_first.sql"),
+    )],
 };
 
 /// What is counted about clicks, and the clicks.
 pub static CLICKS: MigrationSet = MigrationSet {
     name: "clicks",
-    steps: &[Migration {
-        number: 1,
-        name: "first",
-        sql: include_str!("../../migrations/clicks_0001_first.sql"),
-    }],
+    steps: &[step(
+        1,
+        "first",
+        include_str!("../../migrations/clicks_0001_first.sql"),
+    )],
 };
 
 /// An engine whose tables of one set are brought up to date before the first use. Not at start: a server must start,
