@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 cache=$PWD/.cache/engines
-jars=(kafka cassandra hdfs)
+jars=(kafka cassandra dynamodb hdfs)
 # Longest time for fetching or building one of them: a slow line or machine costs tests that are skipped, not the run.
 step_max=5m
 minio_version=v0.0.0-20260212201848-7aac2a2c5b7c # of 2026-02-12: the project has no others

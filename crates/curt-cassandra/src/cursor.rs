@@ -6,7 +6,8 @@ use curt_core::PortResult;
 use curt_core::ports::Cursor;
 
 use crate::engine::Engine;
-use crate::statement::{Cql, Decided};
+use crate::statement::Cql;
+use curt_adapter_kit::wide_column::Decided;
 
 const GET: Cql =
     Cql::read("SELECT value FROM KEYSPACE.cursors WHERE namespace = ? AND name = ?").serial();
@@ -67,7 +68,11 @@ impl Cursor for CassandraCursor {
         const OP: &str = "read a cursor";
         let limit = self.engine.settings.call_timeout;
         let found = self.find(OP, name);
-        let found = self.engine.within(OP, limit, Effect::None, found).await?;
+        let found = self
+            .engine
+            .deadlines
+            .within(OP, limit, Effect::None, found)
+            .await?;
         Ok(found.unwrap_or(0))
     }
 
@@ -75,7 +80,10 @@ impl Cursor for CassandraCursor {
         const OP: &str = "move a cursor";
         let limit = self.engine.settings.call_timeout;
         let moved = self.try_advance(OP, name, seen, next);
-        self.engine.within(OP, limit, Effect::Unknown, moved).await
+        self.engine
+            .deadlines
+            .within(OP, limit, Effect::Unknown, moved)
+            .await
     }
 }
 

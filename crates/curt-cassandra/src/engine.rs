@@ -1,12 +1,11 @@
 //! One session with a cluster, and the four ways in which statements are run.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use curt_adapter_kit::Effect;
 use curt_adapter_kit::reconnect::Reconnecting;
+use curt_adapter_kit::wide_column::{Deadlines, Decided};
 use curt_core::PortResult;
 use scylla::deserialize::row::DeserializeRow;
 use scylla::response::query_result::QueryResult;
@@ -18,14 +17,15 @@ use scylla::value::{CqlValue, Row};
 
 use crate::address::Route;
 use crate::connect::{Connected, connect, serial_consistency};
-use crate::failure::{corrupt, failed, too_late, unprepared};
+use crate::failure::{BACKEND, corrupt, failed, unprepared};
 use crate::settings::CassandraSettings;
-use crate::statement::{Cql, Decided, Mode};
+use crate::statement::{Cql, Mode};
 
 /// A cluster that is connected to with the first call.
 pub(crate) struct Engine {
     pub(crate) route: Arc<Route>,
     pub(crate) settings: Arc<CassandraSettings>,
+    pub(crate) deadlines: Deadlines,
     link: Reconnecting<Arc<Connected>>,
 }
 
@@ -42,63 +42,18 @@ impl Engine {
             let (route, settings) = (Arc::clone(&route), Arc::clone(&settings));
             move || connect(Arc::clone(&route), Arc::clone(&settings))
         };
+        let deadlines = Deadlines {
+            backend: BACKEND,
+            address: route.to_string().into(),
+            call: settings.call_timeout,
+            background: settings.background_timeout,
+        };
         Arc::new(Self {
             route,
             settings,
+            deadlines,
             link: Reconnecting::new(connect),
         })
-    }
-
-    /// Runs a whole call within `limit`. What breaks off there has `effect`.
-    pub(crate) async fn within<T>(
-        &self,
-        op: &'static str,
-        limit: Duration,
-        effect: Effect,
-        call: impl Future<Output = PortResult<T>>,
-    ) -> PortResult<T> {
-        let answer = tokio::time::timeout(limit, call).await;
-        answer.unwrap_or_else(|_| Err(too_late(op, &self.route, effect)))
-    }
-
-    /// A look-up that a request waits for.
-    pub(crate) async fn look_up<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = PortResult<T>>,
-    ) -> PortResult<T> {
-        let limit = self.settings.call_timeout;
-        self.within(op, limit, Effect::None, call).await
-    }
-
-    /// A read of many rows.
-    pub(crate) async fn list<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = PortResult<T>>,
-    ) -> PortResult<T> {
-        let limit = self.settings.background_timeout;
-        self.within(op, limit, Effect::None, call).await
-    }
-
-    /// A write that a request waits for.
-    pub(crate) async fn change<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = PortResult<T>>,
-    ) -> PortResult<T> {
-        let limit = self.settings.call_timeout;
-        self.within(op, limit, Effect::Unknown, call).await
-    }
-
-    /// A write to many partitions.
-    pub(crate) async fn change_much<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = PortResult<T>>,
-    ) -> PortResult<T> {
-        let limit = self.settings.background_timeout;
-        self.within(op, limit, Effect::Unknown, call).await
     }
 
     /// All rows of the answer, which must be few.

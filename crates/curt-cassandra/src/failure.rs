@@ -15,12 +15,6 @@ pub(crate) fn of_connecting(route: &Route, error: NewSessionError) -> PortError 
     PortError::new(ErrorKind::Unavailable, BACKEND, "connect", detail).with_source(error)
 }
 
-/// A call that got no answer before its deadline.
-pub(crate) fn too_late(op: &'static str, route: &Route, effect: Effect) -> PortError {
-    let (kind, detail) = effect.of_breaking_off(route);
-    PortError::new(kind, BACKEND, op, detail)
-}
-
 /// A statement that failed. `effect` says what it may have done if nobody knows.
 pub(crate) fn failed(
     op: &'static str,

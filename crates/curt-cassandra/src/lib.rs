@@ -31,15 +31,17 @@ mod failure;
 mod links;
 mod notes;
 mod ordered;
-mod pause;
+mod scan;
 mod schema;
 mod settings;
 mod statement;
-mod together;
 
 use std::fmt;
 use std::sync::Arc;
 
+use curt_adapter_kit::wide_column::accounts::WideAccounts;
+use curt_adapter_kit::wide_column::clicks::WideClicks;
+use curt_adapter_kit::wide_column::links::WideLinks;
 use curt_adapter_kit::{AccountTransfer, ClickTransfer};
 use curt_core::PortResult;
 use curt_core::ports::{
@@ -49,6 +51,7 @@ use curt_core::ports::{
 
 use address::Route;
 use engine::Engine;
+use ordered::CassandraLists;
 
 pub use curt_adapter_kit::Migration;
 pub use settings::{CassandraSettings, ReplicaConsistency, Replication, SerialScope};
@@ -93,15 +96,25 @@ impl Cassandra {
 
     #[must_use]
     pub fn links(&self) -> Arc<dyn LinkDatabase> {
-        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
-        Arc::new(links::CassandraLinks::new(engine, namespace))
+        Arc::new(self.wide_links())
     }
 
     /// All of them, to be copied to another database or from one.
     #[must_use]
     pub fn link_transfer(&self) -> Arc<dyn LinkTransfer> {
+        Arc::new(self.wide_links())
+    }
+
+    fn wide_links(&self) -> WideLinks {
         let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
-        Arc::new(links::CassandraLinks::new(engine, namespace))
+        let rows = Arc::new(links::CassandraLinks::new(engine, namespace));
+        WideLinks::new(
+            Arc::clone(&rows) as _,
+            rows,
+            CassandraLists::rows(&self.engine, &self.namespace),
+            self.engine.deadlines.clone(),
+            self.engine.settings.totals_interval,
+        )
     }
 
     /// Where a copy notes how far it has come.
@@ -113,31 +126,42 @@ impl Cassandra {
 
     #[must_use]
     pub fn accounts(&self) -> Arc<dyn Accounts> {
-        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
-        Arc::new(accounts::CassandraAccounts::new(engine, namespace))
+        Arc::new(self.wide_accounts())
     }
 
     /// All that is kept of them, to be copied to another database or from one.
     #[must_use]
     pub fn account_transfer(&self) -> Arc<dyn Transfer<AccountItem>> {
+        let accounts = Arc::new(self.wide_accounts());
+        Arc::new(AccountTransfer::new(failure::BACKEND, accounts))
+    }
+
+    fn wide_accounts(&self) -> WideAccounts {
         let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
-        let accounts = accounts::CassandraAccounts::new(engine, namespace);
-        Arc::new(AccountTransfer::new(failure::BACKEND, Arc::new(accounts)))
+        let rows = accounts::CassandraAccounts::new(engine, namespace);
+        let lists = CassandraLists::rows(&self.engine, &self.namespace);
+        let deadlines = self.engine.deadlines.clone();
+        WideAccounts::new(Arc::new(rows), lists, deadlines)
     }
 
     #[must_use]
     pub fn clicks(&self) -> Arc<dyn ClickDatabase> {
-        let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
-        Arc::new(clicks::CassandraClicks::new(engine, namespace))
+        Arc::new(self.wide_clicks())
     }
 
     /// All that is kept of them, to be copied to another database or from one; `copy` tells copies of different
     /// sources apart.
     #[must_use]
     pub fn click_transfer(&self, copy: StreamId) -> Arc<dyn Transfer<ClickItem>> {
+        Arc::new(ClickTransfer::new(Arc::new(self.wide_clicks()), copy))
+    }
+
+    fn wide_clicks(&self) -> WideClicks {
         let (engine, namespace) = (Arc::clone(&self.engine), Arc::clone(&self.namespace));
-        let clicks = clicks::CassandraClicks::new(engine, namespace);
-        Arc::new(ClickTransfer::new(Arc::new(clicks), copy))
+        let rows = clicks::CassandraClicks::new(engine, namespace);
+        let lists = CassandraLists::rows(&self.engine, &self.namespace);
+        let deadlines = self.engine.deadlines.clone();
+        WideClicks::new(Arc::new(rows), lists, deadlines)
     }
 
     #[must_use]

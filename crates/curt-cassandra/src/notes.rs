@@ -5,7 +5,7 @@ use curt_core::PortResult;
 use curt_core::ports::{MapNote, MapNotes};
 
 use crate::engine::Engine;
-use crate::statement::{Cql, Decided};
+use crate::statement::Cql;
 
 const GET: Cql =
     Cql::read("SELECT version, body FROM KEYSPACE.notes WHERE namespace = ? AND name = ?").serial();
@@ -40,11 +40,7 @@ impl CassandraNotes {
                 self.engine.decide(op, UPDATE, values).await?
             }
         };
-        match decided {
-            Decided::Applied => Ok(true),
-            Decided::Refused => Ok(false),
-            Decided::Unknown(error) => Err(error),
-        }
+        decided.into_result()
     }
 }
 
@@ -53,7 +49,7 @@ impl MapNotes for CassandraNotes {
     async fn note(&self, name: &str) -> PortResult<MapNote> {
         const OP: &str = "read a note";
         let found = self.engine.first(OP, GET, (&*self.namespace, name));
-        let found: Option<(i64, String)> = self.engine.look_up(OP, found).await?;
+        let found: Option<(i64, String)> = self.engine.deadlines.look_up(OP, found).await?;
         Ok(
             found.map_or_else(MapNote::default, |(version, text)| MapNote {
                 version: version.cast_unsigned(),
@@ -64,6 +60,9 @@ impl MapNotes for CassandraNotes {
 
     async fn put_note(&self, name: &str, note: &MapNote) -> PortResult<bool> {
         const OP: &str = "write a note";
-        self.engine.change(OP, self.put(OP, name, note)).await
+        self.engine
+            .deadlines
+            .change(OP, self.put(OP, name, note))
+            .await
     }
 }

@@ -1,6 +1,6 @@
-//! Statements, and what is known of conditional ones.
+//! Statements.
 
-use curt_core::{PortError, PortResult};
+use curt_adapter_kit::wide_column::ReadMode;
 
 /// How a statement is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,49 +39,16 @@ impl Cql {
         Self { mode, text }
     }
 
-    pub(crate) const fn serial(self) -> Self {
-        let mode = Mode::SerialRead;
-        Self { mode, ..self }
-    }
-}
-
-/// What is known of a conditional write.
-#[derive(Debug)]
-pub(crate) enum Decided {
-    Applied,
-    /// The condition did not hold.
-    Refused,
-    /// It may have been applied, or be applied later.
-    Unknown(PortError),
-}
-
-/// Why it is unknown whether an earlier try of a call was applied, if one is.
-#[derive(Debug, Default)]
-pub(crate) struct Doubt(Option<PortError>);
-
-impl Doubt {
-    pub(crate) fn note(&mut self, error: PortError) {
-        self.0 = Some(error);
-    }
-
-    /// What fails now says nothing about what was tried before.
-    pub(crate) fn keep<T>(&self, result: PortResult<T>) -> PortResult<T> {
-        result.map_err(|error| self.0.clone().unwrap_or(error))
-    }
-
-    pub(crate) fn is_there(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// `answer`, unless an earlier try may have been applied.
-    pub(crate) fn or<T>(self, answer: T) -> PortResult<T> {
-        match self.0 {
-            None => Ok(answer),
-            Some(error) => Err(error),
+    /// A read that sees what `mode` says.
+    pub(crate) const fn at(self, mode: ReadMode) -> Self {
+        match mode {
+            ReadMode::Acknowledged => self,
+            ReadMode::Decided => self.serial(),
         }
     }
 
-    pub(crate) fn into_error(self) -> Option<PortError> {
-        self.0
+    pub(crate) const fn serial(self) -> Self {
+        let mode = Mode::SerialRead;
+        Self { mode, ..self }
     }
 }

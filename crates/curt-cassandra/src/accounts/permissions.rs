@@ -1,17 +1,18 @@
 use async_trait::async_trait;
-use curt_core::ports::{LinkChange, Permission, PermissionId, Permissions};
-use curt_core::{Clock, DomainId, Key, LinkId, OwnerId, PortResult, SystemClock, UnixMillis};
+use curt_adapter_kit::wide_column::accounts::{LinkPermissions, PermissionRows};
+use curt_adapter_kit::wide_column::{Decided, ReadMode, ScanPart};
+use curt_core::ports::{Permission, PermissionId};
+use curt_core::{LinkId, OwnerId, PortResult, UnixMillis};
 use scylla::DeserializeRow;
 use scylla::value::CqlValue;
 
-use super::CassandraAccounts;
+use super::{CassandraAccounts, SCANNED_AT_ONCE};
 use crate::failure::corrupt;
-use crate::ordered::{POSITION_BYTES_MAX, Place, Span};
-use crate::pause::pause;
-use crate::statement::{Cql, Decided};
-use crate::together::together;
+use crate::links::link_id;
+use crate::scan::HashedRow;
+use crate::statement::Cql;
 
-pub(super) const GET: Cql = Cql::read(
+const GET: Cql = Cql::read(
     "SELECT generation, user, last_id, id, granted_at, revoked FROM KEYSPACE.permissions \
      WHERE namespace = ? AND domain = ? AND key = ?",
 );
@@ -31,7 +32,28 @@ const REVOKE: Cql = Cql::conditional(
      WHERE namespace = ? AND domain = ? AND key = ? AND generation = ? AND user = ? IF id = ? AND revoked = false",
 );
 
-const ENTRIES_AT_ONCE: usize = 200;
+const SCAN: Cql = Cql::read(
+    "SELECT DISTINCT token(namespace, domain, key) AS hash, namespace, domain, key FROM KEYSPACE.permissions \
+     WHERE token(namespace, domain, key) > ? AND token(namespace, domain, key) <= ? LIMIT ?",
+);
+
+#[derive(DeserializeRow)]
+struct PermittedLink {
+    hash: i64,
+    namespace: String,
+    domain: i64,
+    key: String,
+}
+
+impl HashedRow for PermittedLink {
+    fn hash(&self) -> i64 {
+        self.hash
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
 
 #[derive(DeserializeRow)]
 struct PermissionRow {
@@ -43,96 +65,18 @@ struct PermissionRow {
     revoked: Option<bool>,
 }
 
-/// Every permission that a link ever had, and the number that was given last.
-#[derive(Default)]
-pub(super) struct OfLink {
-    last_id: Option<i64>,
-    pub(super) permissions: Vec<Permission>,
-}
-
 #[async_trait]
-impl Permissions for CassandraAccounts {
-    async fn grant(
-        &self,
-        user: OwnerId,
-        link: &LinkId,
-        generation: u32,
-        now: UnixMillis,
-    ) -> PortResult<Permission> {
-        const OP: &str = "grant a permission";
-        let permission = Permission {
-            id: PermissionId(0),
-            user,
-            link: link.clone(),
-            generation,
-            granted_at: now,
-        };
-        self.engine.change(OP, self.try_grant(OP, permission)).await
-    }
-
-    async fn revoke(&self, id: PermissionId, link: &LinkId) -> PortResult<bool> {
-        const OP: &str = "revoke a permission";
-        let revoke = async {
-            let found = self.find_of_link(OP, GET.serial(), link).await?;
-            let mut all = found.permissions.into_iter();
-            match all.find(|permission| permission.id == id) {
-                Some(permission) => self.revoke_one(OP, &permission).await,
-                None => Ok(false),
-            }
-        };
-        self.engine.change(OP, revoke).await
-    }
-
-    async fn permissions(
-        &self,
-        link: &LinkId,
-        generation: u32,
-        limit: usize,
-    ) -> PortResult<Vec<Permission>> {
-        const OP: &str = "list permissions";
-        let found = self.find_of_link(OP, GET, link);
-        let mut found = self.engine.list(OP, found).await?.permissions;
-        found.retain(|permission| permission.generation == generation);
-        found.sort_unstable_by_key(|permission| permission.id);
-        found.truncate(limit);
-        Ok(found)
-    }
-
-    async fn may_follow(&self, user: OwnerId, link: &LinkId, generation: u32) -> PortResult<bool> {
-        const OP: &str = "look up a permission";
-        let found = self.is_permitted(OP, user, link, generation);
-        self.engine.look_up(OP, found).await
-    }
-
-    async fn revoke_released(&self, released: &[LinkChange]) -> PortResult<()> {
-        const OP: &str = "revoke permissions of released links";
-        let revoke = together(released.iter().map(|change| async move {
-            let found = self.find_of_link(OP, GET.serial(), &change.id).await?;
-            let old = found.permissions.into_iter();
-            let old = old.filter(|one| one.generation <= change.revision.generation);
-            for permission in old {
-                self.revoke_one(OP, &permission).await?;
-            }
-            Ok(())
-        }));
-        self.engine.change_much(OP, revoke).await.map(drop)
-    }
-}
-
-impl CassandraAccounts {
-    pub(super) async fn find_of_link(
+impl PermissionRows for CassandraAccounts {
+    async fn get_permissions(
         &self,
         op: &'static str,
-        cql: Cql,
         link: &LinkId,
-    ) -> PortResult<OfLink> {
-        let values = (
-            &*self.namespace,
-            i64::from(link.domain.0),
-            link.key.as_str(),
-        );
-        let rows: Vec<PermissionRow> = self.engine.rows(op, cql, values).await?;
-        let mut found = OfLink::default();
+        mode: ReadMode,
+    ) -> PortResult<LinkPermissions> {
+        let (domain, key) = (i64::from(link.domain.0), link.key.as_str());
+        let values = (&*self.namespace, domain, key);
+        let rows: Vec<PermissionRow> = self.engine.rows(op, GET.at(mode), values).await?;
+        let mut found = LinkPermissions::default();
         for row in rows {
             found.last_id = row.last_id;
             let (Some(generation), Some(user), Some(id), Some(granted_at), Some(false)) = (
@@ -155,7 +99,7 @@ impl CassandraAccounts {
         Ok(found)
     }
 
-    async fn is_permitted(
+    async fn has_permission(
         &self,
         op: &'static str,
         user: OwnerId,
@@ -174,36 +118,59 @@ impl CassandraAccounts {
         Ok(row.is_some_and(|(id, _, revoked)| id.is_some() && revoked == Some(false)))
     }
 
-    /// Gives the permission the next number of its link, in one transaction with the row, or finds the earlier one.
-    async fn try_grant(&self, op: &'static str, wish: Permission) -> PortResult<Permission> {
-        let _turn = self.permission_turn.lock().await;
-        let place = user_place(&wish);
-        self.lists.add(op, [place]).await?;
-        loop {
-            let found = self.find_of_link(op, GET.serial(), &wish.link).await?;
-            let is_same =
-                |one: &&Permission| one.user == wish.user && one.generation == wish.generation;
-            // Also one that a lost answer of ours was about.
-            if let Some(earlier) = found.permissions.iter().find(is_same) {
-                return Ok(earlier.clone());
-            }
-            let now = SystemClock.now().0.saturating_mul(1_000);
-            let id = now.max(found.last_id.unwrap_or(0) + 1);
-            let granted = Permission {
-                id: PermissionId(id.cast_unsigned()),
-                ..wish.clone()
-            };
-            let statements = vec![
-                (NUMBER, self.number_values(&granted, found.last_id)),
-                (PUT, self.permission_values(&granted)),
-            ];
-            if let Decided::Applied = self.engine.decide_all(op, statements).await? {
-                return Ok(granted);
-            }
-            pause().await;
-        }
+    /// In one transaction with the number.
+    async fn insert_permission(
+        &self,
+        op: &'static str,
+        permission: &Permission,
+        seen: Option<i64>,
+    ) -> PortResult<Decided> {
+        let statements = vec![
+            (NUMBER, self.number_values(permission, seen)),
+            (PUT, self.permission_values(permission)),
+        ];
+        self.engine.decide_all(op, statements).await
     }
 
+    async fn revoke_permission(
+        &self,
+        op: &'static str,
+        permission: &Permission,
+    ) -> PortResult<Decided> {
+        let link = &permission.link;
+        let values = (
+            &*self.namespace,
+            i64::from(link.domain.0),
+            link.key.as_str(),
+            i64::from(permission.generation),
+            permission.user.0.cast_signed(),
+            permission.id.0.cast_signed(),
+        );
+        self.engine.decide(op, REVOKE, values).await
+    }
+
+    async fn scan_permissions(
+        &self,
+        op: &'static str,
+        after: Option<&str>,
+    ) -> PortResult<ScanPart<LinkId>> {
+        let scan = self
+            .engine
+            .scan(op, SCAN, &self.namespace, after, SCANNED_AT_ONCE);
+        let part: ScanPart<PermittedLink> = scan.await?;
+        let ids = part
+            .rows
+            .iter()
+            .map(|row| link_id(op, row.domain, &row.key));
+        let ids: PortResult<_> = ids.collect();
+        Ok(ScanPart {
+            rows: ids?,
+            next: part.next,
+        })
+    }
+}
+
+impl CassandraAccounts {
     fn number_values(&self, granted: &Permission, last: Option<i64>) -> Vec<Option<CqlValue>> {
         let link = &granted.link;
         vec![
@@ -227,71 +194,4 @@ impl CassandraAccounts {
             Some(CqlValue::BigInt(granted.user.0.cast_signed())),
         ]
     }
-
-    async fn revoke_one(&self, op: &'static str, permission: &Permission) -> PortResult<bool> {
-        let link = &permission.link;
-        let values = (
-            &*self.namespace,
-            i64::from(link.domain.0),
-            link.key.as_str(),
-            i64::from(permission.generation),
-            permission.user.0.cast_signed(),
-            permission.id.0.cast_signed(),
-        );
-        match self.engine.decide(op, REVOKE, values).await? {
-            Decided::Applied => Ok(true),
-            Decided::Refused => Ok(false),
-            Decided::Unknown(error) => Err(error),
-        }
-    }
-
-    /// Revokes everything that the user was permitted.
-    pub(super) async fn revoke_permissions_of(
-        &self,
-        op: &'static str,
-        user: OwnerId,
-    ) -> PortResult<()> {
-        let mut span = Span {
-            list: user_list(user),
-            buckets: (Vec::new(), vec![u8::MAX]),
-            positions: (Vec::new(), vec![u8::MAX; POSITION_BYTES_MAX]),
-            is_rising: true,
-        };
-        loop {
-            let entries = self.lists.read(op, &span, ENTRIES_AT_ONCE).await?;
-            for entry in &entries.entries {
-                span.follow(&entry.place);
-                let Some(link) = link_at(&entry.place.position) else {
-                    continue;
-                };
-                let found = self.find_of_link(op, GET.serial(), &link).await?;
-                for permission in found.permissions.iter().filter(|one| one.user == user) {
-                    self.revoke_one(op, permission).await?;
-                }
-            }
-            if entries.is_all {
-                return Ok(());
-            }
-        }
-    }
-}
-
-fn user_list(user: OwnerId) -> String {
-    format!("permissions/user/{user}")
-}
-
-/// In the list of its user.
-fn user_place(permission: &Permission) -> Place {
-    let link = &permission.link;
-    Place {
-        list: user_list(permission.user),
-        bucket: vec![0],
-        position: [&link.domain.0.to_be_bytes()[..], link.key.as_bytes()].concat(),
-    }
-}
-
-fn link_at(position: &[u8]) -> Option<LinkId> {
-    let (domain, key) = position.split_first_chunk::<4>()?;
-    let key = Key::parse(str::from_utf8(key).ok()?).ok()?;
-    Some(LinkId::new(DomainId(u32::from_be_bytes(*domain)), key))
 }

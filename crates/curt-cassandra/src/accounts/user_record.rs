@@ -1,10 +1,11 @@
 //! A user as a row of the table `users`.
 
+use curt_adapter_kit::wide_column::accounts::StoredUser;
 use curt_core::account::{Allowance, Role, User};
 use curt_core::{OwnerId, PortResult, UnixMillis};
 use scylla::{DeserializeRow, SerializeRow};
 
-use super::{millis, rule_columns, rule_of};
+use super::{mark_of, millis, rule_columns, rule_of};
 use crate::failure::corrupt;
 use crate::statement::Cql;
 
@@ -60,12 +61,21 @@ pub(super) struct UserRow {
     redirections_period: Option<i64>,
     created_at: i64,
     updated_at: i64,
-    pub(super) change_mark: Vec<u8>,
-    pub(super) removed: bool,
+    change_mark: Vec<u8>,
+    removed: bool,
 }
 
 impl UserRow {
-    pub(super) fn into_user(self, op: &'static str) -> PortResult<User> {
+    pub(super) fn into_stored(mut self, op: &'static str) -> PortResult<StoredUser> {
+        let changed_by = mark_of(std::mem::take(&mut self.change_mark));
+        let user = match self.removed {
+            true => None,
+            false => Some(self.into_user(op)?),
+        };
+        Ok(StoredUser { user, changed_by })
+    }
+
+    fn into_user(self, op: &'static str) -> PortResult<User> {
         let role = Role::from_stored(self.role.cast_unsigned());
         Ok(User {
             id: OwnerId(self.id.cast_unsigned()),

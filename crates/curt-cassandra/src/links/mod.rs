@@ -1,222 +1,237 @@
-//! The ports of links: [`insert`] and [`change`] write them, [`index`] finds them by something other than their key,
-//! [`totals`] counts them, [`idempotency`] keeps requests that may be repeated.
+//! The rows of links and of requests. When they are written: [`curt_adapter_kit::wide_column::links`].
 //!
-//! # One partition, one order
-//! A link is one row, and the only judge of its key (K-1). Every write of it is a lightweight transaction with a condition
-//! on the revision, and leaves a mark of its own: when its answer is lost, reading the row as it was decided tells whether
-//! it happened. Nothing is ever deleted: a deleted link is a state, and so is a released key.
-//!
-//! # Lists
-//! Lists are other partitions, and no transaction spans them. A link is added to its lists *before* it is written; each
-//! reader compares what it finds there with the link itself. So a crash in between costs an entry that leads nowhere, and
-//! no link is ever missing from a list.
+//! A link is one partition, and every write of it is a lightweight transaction: Cassandra orders these by their ballots.
 
-mod change;
 mod cql;
-mod idempotency;
-mod index;
-mod insert;
-pub(crate) mod lists;
 mod record;
-mod totals;
-mod transfer;
+mod requests;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curt_adapter_kit::Effect;
-use curt_core::ports::{ChangeReply, Inserted, LinkStore, RequestToken, SpendReply};
-use curt_core::{
-    ErrorKind, Link, LinkId, LinkState, OwnerId, PortError, PortResult, Revision, UnixMillis,
+use curt_adapter_kit::wide_column::links::{
+    LinkPut, LinkRows, PutRow, ReleasedCounts, RowName, ScannedLink, Stored, StoredLink,
 };
-use tokio::sync::{Mutex, MutexGuard};
-use xxhash_rust::xxh3::xxh3_64;
+use curt_adapter_kit::wide_column::{Decided, Mark, ReadMode, ScanPart};
+use curt_core::{DomainId, Key, Link, LinkId, PortResult, Revision, ShardId};
+use scylla::DeserializeRow;
 
-use self::record::{LinkRow, Stored, StoredLink};
-use self::totals::Totals;
+use self::record::{
+    LinkEdit, LinkReplacement, LinkRow, LinkWrite, Release, ReleasedReplacement, ReleasedWrite,
+    small,
+};
 use crate::engine::Engine;
-use crate::failure::BACKEND;
-use crate::ordered::OrderedLists;
-use crate::statement::Cql;
-use crate::together::together;
+use crate::failure::corrupt;
+use crate::scan::HashedRow;
 
-/// Links whose writes wait for each other share a lock with this part of all others.
-const TURNS: usize = 1_024;
+/// Rows that one statement of a scan reads.
+const SCANNED_AT_ONCE: i32 = 5_000;
+/// The domain of rows that are not of a link, but of released links of the shard that their key is the number of.
+const RELEASED_DOMAIN: i64 = -1;
 
 pub(crate) struct CassandraLinks {
     engine: Arc<Engine>,
     namespace: Arc<str>,
-    lists: OrderedLists,
-    turns: Vec<Mutex<()>>,
-    totals: Totals,
+}
+
+#[derive(DeserializeRow)]
+struct ScannedRow {
+    hash: i64,
+    namespace: String,
+    domain: i64,
+    key: String,
+    state: i8,
+    origin: Option<i8>,
+    released: Option<ReleasedCounts>,
+}
+
+impl HashedRow for ScannedRow {
+    fn hash(&self) -> i64 {
+        self.hash
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
+impl ScannedRow {
+    fn name(&self, op: &'static str) -> PortResult<RowName> {
+        if self.domain != RELEASED_DOMAIN {
+            return link_id(op, self.domain, &self.key).map(RowName::Link);
+        }
+        let shard = self.key.parse().ok().and_then(ShardId::new);
+        let shard = shard.map(RowName::Released);
+        shard.ok_or_else(|| corrupt(op, "the number of a shard"))
+    }
+}
+
+/// A link as columns have it.
+pub(crate) fn link_id(op: &'static str, domain: i64, key: &str) -> PortResult<LinkId> {
+    let key = Key::parse(key).map_err(|error| corrupt(op, error))?;
+    Ok(LinkId::new(DomainId(small(op, domain)?), key))
 }
 
 impl CassandraLinks {
     pub(crate) fn new(engine: Arc<Engine>, namespace: Arc<str>) -> Self {
-        Self {
-            lists: OrderedLists::new(Arc::clone(&engine), Arc::clone(&namespace)),
-            turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
-            totals: Totals::default(),
-            engine,
-            namespace,
-        }
-    }
-
-    /// Writes of one link from one process wait for each other: two proposals for a partition at once hinder each other,
-    /// and the more there are, the longer each takes. Others are kept apart by the transactions alone.
-    async fn turn(&self, id: &LinkId) -> MutexGuard<'_, ()> {
-        let hash = xxh3_64(id.to_string().as_bytes());
-        let number = usize::try_from(hash % TURNS as u64).unwrap_or(0);
-        self.turns[number].lock().await
-    }
-
-    async fn find(&self, op: &'static str, cql: Cql, id: &LinkId) -> PortResult<Option<Stored>> {
-        let values = (&*self.namespace, i64::from(id.domain.0), id.key.as_str());
-        let row: Option<LinkRow> = self.engine.first(op, cql, values).await?;
-        row.map(|row| row.into_stored(op)).transpose()
-    }
-
-    /// The link as it was acknowledged. A released one is none.
-    async fn find_link(&self, op: &'static str, id: &LinkId) -> PortResult<Option<StoredLink>> {
-        let stored = self.find(op, cql::GET, id).await?;
-        Ok(stored.and_then(Stored::into_link))
-    }
-
-    async fn find_links(
-        &self,
-        op: &'static str,
-        ids: &[LinkId],
-    ) -> PortResult<Vec<Option<StoredLink>>> {
-        together(ids.iter().map(|id| self.find_link(op, id))).await
-    }
-
-    /// A look-up that a request waits for.
-    async fn look_up<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = PortResult<T>>,
-    ) -> PortResult<T> {
-        let limit = self.engine.settings.call_timeout;
-        self.engine.within(op, limit, Effect::None, call).await
-    }
-
-    /// A write that a request waits for.
-    async fn write<T>(
-        &self,
-        op: &'static str,
-        call: impl Future<Output = PortResult<T>>,
-    ) -> PortResult<T> {
-        let limit = self.engine.settings.call_timeout;
-        self.engine.within(op, limit, Effect::Unknown, call).await
-    }
-}
-
-impl Stored {
-    fn into_link(self) -> Option<StoredLink> {
-        match self {
-            Self::Link(link) => Some(*link),
-            Self::Released { .. } => None,
-        }
+        Self { engine, namespace }
     }
 }
 
 #[async_trait]
-impl LinkStore for CassandraLinks {
-    async fn insert_if_absent(
+impl LinkRows for CassandraLinks {
+    async fn get(
         &self,
-        links: Vec<Link>,
-        token: Option<RequestToken>,
-    ) -> PortResult<Vec<Inserted>> {
-        self.insert_links(links, token).await
+        op: &'static str,
+        id: &LinkId,
+        mode: ReadMode,
+    ) -> PortResult<Option<Stored>> {
+        let values = (&*self.namespace, i64::from(id.domain.0), id.key.as_str());
+        let row: Option<LinkRow> = self.engine.first(op, cql::GET.at(mode), values).await?;
+        row.map(|row| row.into_stored(op)).transpose()
     }
 
-    async fn get(&self, id: &LinkId) -> PortResult<Option<Link>> {
-        const OP: &str = "look up a link";
-        let found = self.look_up(OP, self.find_link(OP, id)).await?;
-        Ok(found.map(|stored| stored.link))
-    }
-
-    async fn get_many(&self, ids: &[LinkId]) -> PortResult<Vec<Option<Link>>> {
-        const OP: &str = "look up links";
-        let found = self.look_up(OP, self.find_links(OP, ids)).await?;
-        let link = |stored: Option<StoredLink>| stored.map(|stored| stored.link);
-        Ok(found.into_iter().map(link).collect())
-    }
-
-    async fn update_at(&self, link: Link, seen: Revision) -> PortResult<ChangeReply> {
-        const OP: &str = "update a link";
-        if !link.state.is_kept() {
-            let detail = "an edit cannot make a tombstone or a seeded row";
-            return Err(PortError::new(ErrorKind::Invalid, BACKEND, OP, detail));
+    async fn put(
+        &self,
+        op: &'static str,
+        new: &LinkPut<'_>,
+        seen: Option<&Stored>,
+    ) -> PortResult<Decided> {
+        let (engine, namespace) = (&self.engine, &*self.namespace);
+        let writers = seen.map(Stored::last_writers);
+        match (&new.row, writers) {
+            (PutRow::Link(link), None) => {
+                let values = LinkWrite::new(namespace, new, link, false);
+                engine.decide(op, cql::INSERT, values).await
+            }
+            (PutRow::Link(link), Some(writers)) => {
+                let link = LinkWrite::new(namespace, new, link, true);
+                let values = LinkReplacement::new(link, &writers);
+                engine.decide(op, cql::REPLACE, values).await
+            }
+            (PutRow::Released(generation), None) => {
+                let values = ReleasedWrite::new(namespace, new, *generation);
+                engine.decide(op, cql::INSERT_RELEASED, values).await
+            }
+            (PutRow::Released(generation), Some(writers)) => {
+                let row = ReleasedWrite::new(namespace, new, *generation);
+                let values = ReleasedReplacement::new(row, &writers);
+                engine.decide(op, cql::REPLACE_RELEASED, values).await
+            }
         }
-        let edit = |before: &StoredLink| {
-            Some(Link {
-                owner: before.link.owner,
-                made_with: before.link.made_with,
-                origin: before.link.origin,
-                created_at: before.link.created_at,
-                ..link.clone()
-            })
-        };
-        self.write(OP, self.change(OP, &link.id, seen, edit)).await
     }
 
-    async fn hand_over_at(
+    async fn edit(
         &self,
+        op: &'static str,
+        before: &StoredLink,
+        after: &Link,
+        mark: Mark,
+    ) -> PortResult<Decided> {
+        let values = LinkEdit::new(&self.namespace, before, after, &mark);
+        self.engine.decide(op, cql::EDIT, values).await
+    }
+
+    async fn spend(
+        &self,
+        op: &'static str,
         id: &LinkId,
         seen: Revision,
-        owner: OwnerId,
-        now: UnixMillis,
-    ) -> PortResult<ChangeReply> {
-        const OP: &str = "hand over a link";
-        let edit = |before: &StoredLink| {
-            Some(Link {
-                owner,
-                updated_at: now,
-                ..before.link.clone()
+        spent: u64,
+        mark: Mark,
+    ) -> PortResult<Decided> {
+        let values = (
+            spent.saturating_add(1).cast_signed(),
+            &mark.0[..],
+            &*self.namespace,
+            i64::from(id.domain.0),
+            id.key.as_str(),
+            i64::from(seen.generation),
+            i64::from(seen.version),
+            spent.cast_signed(),
+        );
+        self.engine.decide(op, cql::SPEND, values).await
+    }
+
+    async fn release(
+        &self,
+        op: &'static str,
+        before: &StoredLink,
+        released: &ReleasedCounts,
+        mark: Mark,
+    ) -> PortResult<Decided> {
+        let (id, seen) = (&before.link.id, before.link.revision);
+        let values = Release {
+            namespace: &self.namespace,
+            domain: id.domain.0.into(),
+            key: id.key.as_str(),
+            released,
+            change_mark: &mark.0,
+            seen_generation: seen.generation.into(),
+            seen_version: seen.version.into(),
+        };
+        self.engine.decide(op, cql::RELEASE, values).await
+    }
+
+    async fn scan(
+        &self,
+        op: &'static str,
+        after: Option<&str>,
+        _is_exact: bool,
+    ) -> PortResult<ScanPart<ScannedLink>> {
+        let scan = self
+            .engine
+            .scan(op, cql::SCAN, &self.namespace, after, SCANNED_AT_ONCE);
+        let part: ScanPart<ScannedRow> = scan.await?;
+        let row = |row: ScannedRow| {
+            Ok(ScannedLink {
+                name: row.name(op)?,
+                state: row.state,
+                origin: row.origin,
+                released: row.released.unwrap_or_default(),
             })
         };
-        self.write(OP, self.change(OP, id, seen, edit)).await
+        let rows: PortResult<_> = part.rows.into_iter().map(row).collect();
+        Ok(ScanPart {
+            rows: rows?,
+            next: part.next,
+        })
     }
 
-    async fn delete_at(
+    async fn get_released(
         &self,
-        id: &LinkId,
-        seen: Revision,
-        now: UnixMillis,
-    ) -> PortResult<ChangeReply> {
-        const OP: &str = "delete a link";
-        let edit = |before: &StoredLink| Some(change::tombstone(&before.link, now));
-        self.write(OP, self.change(OP, id, seen, edit)).await
+        op: &'static str,
+        shard: ShardId,
+    ) -> PortResult<Option<ReleasedCounts>> {
+        let key = shard.number().to_string();
+        let values = (&*self.namespace, RELEASED_DOMAIN, &key);
+        let found: Option<(Option<ReleasedCounts>,)> =
+            self.engine.first(op, cql::GET_COUNTS, values).await?;
+        Ok(found.map(|(counts,)| counts.unwrap_or_default()))
     }
 
-    async fn spend_click(&self, id: &LinkId, seen: Revision) -> PortResult<SpendReply> {
-        const OP: &str = "spend a click";
-        self.write(OP, self.spend(OP, id, seen)).await
-    }
-
-    async fn clicks_spent(&self, id: &LinkId) -> PortResult<u64> {
-        const OP: &str = "read spent clicks";
-        let found = self.look_up(OP, self.find_link(OP, id)).await?;
-        Ok(found.map_or(0, |stored| stored.spent))
-    }
-
-    async fn clicks_spent_many(&self, ids: &[LinkId]) -> PortResult<Vec<u64>> {
-        const OP: &str = "read spent clicks";
-        let found = self.look_up(OP, self.find_links(OP, ids)).await?;
-        let spent = |stored: Option<StoredLink>| stored.map_or(0, |stored| stored.spent);
-        Ok(found.into_iter().map(spent).collect())
+    async fn put_released(
+        &self,
+        op: &'static str,
+        shard: ShardId,
+        before: Option<&ReleasedCounts>,
+        after: &ReleasedCounts,
+    ) -> PortResult<Decided> {
+        let (namespace, key) = (&*self.namespace, shard.number().to_string());
+        match before {
+            None => {
+                let values = (namespace, RELEASED_DOMAIN, &key, after);
+                self.engine.decide(op, cql::INSERT_COUNTS, values).await
+            }
+            Some(before) => {
+                let values = (after, namespace, RELEASED_DOMAIN, &key, before);
+                self.engine.decide(op, cql::UPDATE_COUNTS, values).await
+            }
+        }
     }
 
     /// Asks for the agreement that a write needs.
-    async fn ping(&self) -> PortResult<()> {
-        const OP: &str = "answer a ping";
-        self.look_up(OP, crate::cursor::ping(&self.engine, &self.namespace, OP))
-            .await
+    async fn ping(&self, op: &'static str) -> PortResult<()> {
+        crate::cursor::ping(&self.engine, &self.namespace, op).await
     }
-}
-
-/// Whether a change is possible at all, in this state.
-fn is_changeable(state: LinkState) -> bool {
-    state.is_kept()
 }

@@ -1,9 +1,11 @@
 //! A link as a row of the table `links`.
 
-use std::collections::BTreeMap;
-
+use curt_adapter_kit::wide_column::Mark;
+use curt_adapter_kit::wide_column::links::{
+    LinkPut, PutLink, RELEASED, ReleasedCounts, Stored, StoredLink,
+};
 use curt_core::account::ApiKeyNumber;
-use curt_core::ports::{LinkChange, RequestToken};
+use curt_core::ports::RequestToken;
 use curt_core::{
     DomainId, Key, KeyOrigin, Link, LinkId, LinkState, OwnerId, PortResult, RedirectStatus,
     Revision, Target, UnixMillis, Visibility,
@@ -12,13 +14,6 @@ use scylla::value::MaybeUnset;
 use scylla::{DeserializeRow, SerializeRow};
 
 use crate::failure::corrupt;
-
-/// The state of a row whose link was released: its generation is all that is left of it.
-pub(super) const RELEASED: i8 = 100;
-
-/// The key under which a row has the generation of the link before, beside its released links, where that does not follow
-/// from its own; 0: there was none.
-pub(super) const FORMER: i8 = -1;
 
 /// A row as it is read.
 #[derive(Clone, Debug, DeserializeRow)]
@@ -48,93 +43,24 @@ pub(super) struct LinkRow {
     request_token: Option<Vec<u8>>,
     change_mark: Option<Vec<u8>>,
     spend_mark: Option<Vec<u8>>,
-    released: Option<BTreeMap<i8, i64>>,
-}
-
-/// A stored link with what is kept beside it.
-#[derive(Clone, Debug)]
-pub(super) struct StoredLink {
-    pub(super) link: Link,
-    /// Whether it ever had a permanent status: browsers may remember its answer for good.
-    pub(super) was_permanent: bool,
-    pub(super) spent: u64,
-    pub(super) token: Option<Vec<u8>>,
-    pub(super) change_mark: Option<Vec<u8>>,
-    pub(super) spend_mark: Option<Vec<u8>>,
-    /// Links that had the key before and were released, by origin.
-    pub(super) released: BTreeMap<i8, i64>,
-}
-
-/// What a key's row says.
-#[derive(Clone, Debug)]
-pub(super) enum Stored {
-    Link(Box<StoredLink>),
-    /// The last link was released; the next one has a higher generation.
-    Released {
-        generation: u32,
-        /// The call that released it.
-        by: Option<Mark>,
-        /// Links that had the key and were released, by origin.
-        released: BTreeMap<i8, i64>,
-    },
-}
-
-/// A random number that says which call wrote a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark(pub(super) [u8; 16]);
-
-impl Mark {
-    pub(super) fn random() -> Self {
-        Self(rand::random())
-    }
-}
-
-impl StoredLink {
-    pub(super) fn has_token(&self, token: RequestToken) -> bool {
-        self.token.as_deref() == Some(&token.0)
-    }
-
-    /// Whether the latest change was made by the call with this mark.
-    pub(super) fn was_changed_by(&self, mark: Mark) -> bool {
-        self.change_mark.as_deref() == Some(&mark.0)
-    }
-
-    /// Whether the latest click was taken by the call with this mark.
-    pub(super) fn was_spent_by(&self, mark: Mark) -> bool {
-        self.spend_mark.as_deref() == Some(&mark.0)
-    }
-
-    pub(super) fn change(&self) -> LinkChange {
-        LinkChange::of(&self.link)
-    }
-
-    pub(super) fn is_releasable(&self) -> bool {
-        is_releasable(&self.link, self.was_permanent)
-    }
-}
-
-/// Whether a link is a tombstone whose key may be used again. A permanent answer is remembered by browsers for good.
-pub(super) fn is_releasable(link: &Link, was_permanent: bool) -> bool {
-    link.state == LinkState::Tombstone && link.origin != KeyOrigin::Alias && !was_permanent
+    released: Option<ReleasedCounts>,
 }
 
 impl LinkRow {
     pub(super) fn into_stored(self, op: &'static str) -> PortResult<Stored> {
         if self.state == RELEASED {
-            let generation = small(op, self.generation)?;
-            let by = self.change_mark.and_then(|mark| mark.try_into().ok());
             return Ok(Stored::Released {
-                generation,
-                by: by.map(Mark),
+                generation: small(op, self.generation)?,
+                by: mark_of(self.change_mark),
                 released: self.released.unwrap_or_default(),
             });
         }
         Ok(Stored::Link(Box::new(StoredLink {
             was_permanent: self.was_permanent.unwrap_or(false),
             spent: self.spent.unwrap_or(0).cast_unsigned(),
-            token: self.request_token.clone(),
-            change_mark: self.change_mark.clone(),
-            spend_mark: self.spend_mark.clone(),
+            token: mark_of(self.request_token.clone()).map(|mark| RequestToken(mark.0)),
+            changed_by: mark_of(self.change_mark.clone()),
+            spent_by: mark_of(self.spend_mark.clone()),
             released: self.released.clone().unwrap_or_default(),
             link: self.into_link(op)?,
         })))
@@ -203,30 +129,25 @@ pub(super) struct LinkWrite<'a> {
     visibility: i8,
     password_hash: MaybeUnset<Option<&'a str>>,
     status: MaybeUnset<Option<i16>>,
-    pub(super) was_permanent: bool,
+    was_permanent: bool,
     forward_query: bool,
     title: MaybeUnset<Option<&'a str>>,
     tags: MaybeUnset<Option<Vec<&'a str>>>,
-    pub(super) spent: i64,
+    spent: i64,
     request_token: MaybeUnset<Option<&'a [u8]>>,
     change_mark: &'a [u8],
+    released: MaybeUnset<Option<&'a ReleasedCounts>>,
 }
 
 impl<'a> LinkWrite<'a> {
-    /// The row of a link that is new under its key; `is_over_released` when the key has a row already.
+    /// `is_over`: the key has a row already, of which nothing may be left.
     pub(super) fn new(
         namespace: &'a str,
-        link: &'a Link,
-        token: Option<&'a RequestToken>,
-        mark: &'a Mark,
-        is_over_released: bool,
+        new: &'a LinkPut<'_>,
+        put: &'a PutLink<'_>,
+        is_over: bool,
     ) -> Self {
-        fn maybe<T>(value: Option<T>, is_cleared: bool) -> MaybeUnset<Option<T>> {
-            match (value, is_cleared) {
-                (None, false) => MaybeUnset::Unset,
-                (value, _) => MaybeUnset::Set(value),
-            }
-        }
+        let link = put.link;
         let tags: Vec<&str> = link.tags.iter().map(|tag| &**tag).collect();
         let status = link.status.code().cast_signed();
         let is_unusual = link.status != RedirectStatus::default();
@@ -236,39 +157,105 @@ impl<'a> LinkWrite<'a> {
             key: link.id.key.as_str(),
             target: link.target.as_str(),
             owner: link.owner.0.cast_signed(),
-            made_with: maybe(
-                link.made_with.map(|number| number.0.into()),
-                is_over_released,
-            ),
+            made_with: maybe(link.made_with.map(|number| number.0.into()), is_over),
             state: link.state as i8,
             origin: link.origin as i8,
             generation: link.revision.generation.into(),
             version: link.revision.version.into(),
             created_at: link.created_at.0,
             updated_at: link.updated_at.0,
-            expires_at: maybe(link.expires_at.map(|at| at.0), is_over_released),
-            valid_since: maybe(link.valid_since.map(|at| at.0), is_over_released),
-            max_clicks: maybe(link.max_clicks.map(u64::cast_signed), is_over_released),
+            expires_at: maybe(link.expires_at.map(|at| at.0), is_over),
+            valid_since: maybe(link.valid_since.map(|at| at.0), is_over),
+            max_clicks: maybe(link.max_clicks.map(u64::cast_signed), is_over),
             visibility: link.visibility as i8,
-            password_hash: maybe(link.password_hash.as_deref(), is_over_released),
-            status: maybe(is_unusual.then_some(status), is_over_released),
-            was_permanent: link.status.is_permanent(),
+            password_hash: maybe(link.password_hash.as_deref(), is_over),
+            status: maybe(is_unusual.then_some(status), is_over),
+            was_permanent: put.was_permanent,
             forward_query: link.forward_query,
-            title: maybe(link.title.as_deref(), is_over_released),
-            tags: maybe((!tags.is_empty()).then_some(tags), is_over_released),
-            spent: 0,
-            request_token: maybe(token.map(|token| &token.0[..]), is_over_released),
-            change_mark: &mark.0,
+            title: maybe(link.title.as_deref(), is_over),
+            tags: maybe((!tags.is_empty()).then_some(tags), is_over),
+            spent: put.spent.cast_signed(),
+            request_token: maybe(put.token.as_ref().map(|token| &token.0[..]), is_over),
+            change_mark: &new.mark.0,
+            released: maybe(Some(&new.released).filter(|all| !all.is_empty()), is_over),
         }
     }
 }
 
-/// The same in the row of a released link, if that has this generation.
+/// The same in the place of a row, if that was left by these calls.
 #[derive(Debug, SerializeRow)]
-pub(super) struct Rebirth<'a> {
+pub(super) struct LinkReplacement<'a> {
     #[scylla(flatten)]
-    pub(super) link: LinkWrite<'a>,
-    pub(super) former_generation: i64,
+    link: LinkWrite<'a>,
+    seen_change: Option<&'a [u8]>,
+    seen_spend: Option<&'a [u8]>,
+}
+
+impl<'a> LinkReplacement<'a> {
+    pub(super) fn new(link: LinkWrite<'a>, writers: &'a LastWriters) -> Self {
+        let (seen_change, seen_spend) = mark_columns(writers);
+        Self {
+            link,
+            seen_change,
+            seen_spend,
+        }
+    }
+}
+
+/// The row of a key whose link was released.
+#[derive(Debug, SerializeRow)]
+pub(super) struct ReleasedWrite<'a> {
+    namespace: &'a str,
+    domain: i64,
+    key: &'a str,
+    generation: i64,
+    change_mark: &'a [u8],
+    released: &'a ReleasedCounts,
+}
+
+impl<'a> ReleasedWrite<'a> {
+    pub(super) fn new(namespace: &'a str, new: &'a LinkPut<'_>, generation: u32) -> Self {
+        Self {
+            namespace,
+            domain: new.id.domain.0.into(),
+            key: new.id.key.as_str(),
+            generation: generation.into(),
+            change_mark: &new.mark.0,
+            released: &new.released,
+        }
+    }
+}
+
+/// The same in the place of a row, if that was left by these calls.
+#[derive(Debug, SerializeRow)]
+pub(super) struct ReleasedReplacement<'a> {
+    #[scylla(flatten)]
+    row: ReleasedWrite<'a>,
+    seen_change: Option<&'a [u8]>,
+    seen_spend: Option<&'a [u8]>,
+}
+
+impl<'a> ReleasedReplacement<'a> {
+    pub(super) fn new(row: ReleasedWrite<'a>, writers: &'a LastWriters) -> Self {
+        let (seen_change, seen_spend) = mark_columns(writers);
+        Self {
+            row,
+            seen_change,
+            seen_spend,
+        }
+    }
+}
+
+/// What a released row keeps, and what must be there for it.
+#[derive(Debug, SerializeRow)]
+pub(super) struct Release<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) domain: i64,
+    pub(super) key: &'a str,
+    pub(super) released: &'a ReleasedCounts,
+    pub(super) change_mark: &'a [u8],
+    pub(super) seen_generation: i64,
+    pub(super) seen_version: i64,
 }
 
 /// What an edit replaces, and what must be there for it.
@@ -332,6 +319,28 @@ impl<'a> LinkEdit<'a> {
             seen_version: seen.version.into(),
         }
     }
+}
+
+/// The calls that changed a row and took a click from it last.
+type LastWriters = (Option<Mark>, Option<Mark>);
+
+fn mark_columns((change, spend): &LastWriters) -> (Option<&[u8]>, Option<&[u8]>) {
+    fn column(mark: &Mark) -> &[u8] {
+        &mark.0
+    }
+    (change.as_ref().map(column), spend.as_ref().map(column))
+}
+
+/// A column that is left alone where it has no value, or cleared.
+pub(super) fn maybe<T>(value: Option<T>, is_cleared: bool) -> MaybeUnset<Option<T>> {
+    match (value, is_cleared) {
+        (None, false) => MaybeUnset::Unset,
+        (value, _) => MaybeUnset::Set(value),
+    }
+}
+
+fn mark_of(bytes: Option<Vec<u8>>) -> Option<Mark> {
+    bytes?.try_into().ok().map(Mark)
 }
 
 fn required<T>(op: &'static str, value: Option<T>, column: &'static str) -> PortResult<T> {

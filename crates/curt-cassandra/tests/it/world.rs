@@ -27,7 +27,10 @@ pub(crate) fn fresh() -> Result<Cassandra> {
     let (_, shared) = SHARED.get_or_init(|| {
         // Outlives the runtimes of the tests, which end with them.
         let runtime = Runtime::new().unwrap();
-        let shared = Cassandra::open(&address, &settings()).unwrap();
+        let shared = {
+            let _entered = runtime.enter();
+            Cassandra::open(&address, &settings()).unwrap()
+        };
         let links = shared.links();
         std::thread::scope(|scope| {
             let connect = || runtime.block_on(links.ping()).unwrap();

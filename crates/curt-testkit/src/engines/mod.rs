@@ -19,6 +19,7 @@ mod account;
 mod cache;
 pub mod cassandra;
 mod command;
+pub mod dynamodb;
 mod engine;
 pub mod haproxy;
 pub mod hdfs;

@@ -1,0 +1,5 @@
+//! The ports of links.
+
+mod faults;
+mod races;
+mod suites;
