@@ -1,4 +1,5 @@
-//! PostgreSQL behind six ports: links, the shard map, accounts, clicks, minted keys and cursors.
+//! PostgreSQL behind seven ports: links, invalidations of cached links, the shard map, accounts, clicks, minted keys and
+//! cursors.
 //!
 //! # Connections
 //! Several hosts may be named; the one that takes writes is used, and looked for again after a failure, so that a
@@ -27,6 +28,7 @@ mod cursor;
 mod decode;
 mod engine;
 mod failure;
+mod invalidations;
 mod ledger;
 mod links;
 mod schema;
@@ -38,8 +40,8 @@ use std::sync::Arc;
 
 use curt_adapter_kit::{AccountTransfer, ClickTransfer};
 use curt_core::ports::{
-    AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, KeyLedger, LedgerForm, LinkDatabase,
-    LinkShards, LinkTransfer, SeededDatabase, ShardMaps, StreamId, Transfer,
+    AccountItem, Accounts, ClickDatabase, ClickItem, Cursor, Invalidations, KeyLedger, LedgerForm,
+    LinkDatabase, LinkShards, LinkTransfer, SeededDatabase, ShardMaps, StreamId, Transfer,
 };
 use curt_core::{PortResult, ShardMap};
 
@@ -51,7 +53,7 @@ pub use engine::HostReads;
 pub use schema::{
     ACCOUNTS, CLICKS, CURSORS, DISTRIBUTED_LINKS, KEYS, LINKS, MigrationSet, SHARD_MAP,
 };
-pub use settings::{PostgresSettings, ReadFrom};
+pub use settings::{PostgresSettings, ReadFrom, ReplicaChoice};
 
 /// A PostgreSQL at an address.
 #[derive(Clone, Debug)]
@@ -125,6 +127,13 @@ impl Postgres {
     #[must_use]
     pub fn shard_maps(&self) -> Arc<dyn ShardMaps> {
         Arc::new(shard_maps::PostgresShardMaps::new(Arc::clone(&self.engine)))
+    }
+
+    /// The channel that tells which links have changed. Each subscriber has a connection of its own.
+    #[must_use]
+    pub fn invalidations(&self) -> Arc<dyn Invalidations> {
+        let engine = Arc::clone(&self.engine);
+        Arc::new(invalidations::PostgresInvalidations::new(engine))
     }
 
     #[must_use]

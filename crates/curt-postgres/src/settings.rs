@@ -24,6 +24,7 @@ pub struct PostgresSettings {
     /// How long a look-up waits for the primary before it asks a standby as well. `None`: standbys are not read.
     pub standby_after: Option<Duration>,
     pub read_from: ReadFrom,
+    pub replica_choice: ReplicaChoice,
     /// How far a replica may be behind the leader and still be read.
     pub replica_lag_max: Duration,
     /// How old totals of links may be where they are counted by reading all of them.
@@ -43,6 +44,16 @@ pub enum ReadFrom {
     Replica,
 }
 
+/// Which of several good replicas a look-up goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplicaChoice {
+    /// Of two by chance the one that answers sooner, by its last answers and by what waits for it.
+    #[default]
+    Latency,
+    /// One after the other.
+    RoundRobin,
+}
+
 impl Default for PostgresSettings {
     fn default() -> Self {
         let connections = NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN);
@@ -57,6 +68,7 @@ impl Default for PostgresSettings {
             connect_timeout: Duration::from_secs(2),
             standby_after: Some(Duration::from_millis(250)),
             read_from: ReadFrom::Auto,
+            replica_choice: ReplicaChoice::Latency,
             replica_lag_max: Duration::from_secs(1),
             totals_interval: Duration::from_secs(60),
             region: None,

@@ -1,13 +1,14 @@
 //! The hosts of an address, and logins at them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
 use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
+use futures_util::stream::{FuturesUnordered, poll_fn};
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{Config, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Config, NoTls, Notification, Socket};
 
 use crate::address::Address;
 use crate::failure::login_refusal;
@@ -26,6 +27,9 @@ pub(super) enum Access {
     /// Any that answers.
     ReadOnly,
 }
+
+/// Gets what the engine tells a connection unasked, and `None` when the connection has ended.
+pub(crate) type Receive = Arc<dyn Fn(Option<Notification>) + Send + Sync>;
 
 /// A login that succeeded.
 pub(super) struct Login {
@@ -106,12 +110,17 @@ impl Hosts {
         &self,
         order: impl Iterator<Item = usize>,
         access: Access,
+        receive: Option<&Receive>,
     ) -> Result<Login, Unreachable> {
         let mut waiting = order.peekable();
         let mut attempts = FuturesUnordered::new();
         let mut refusals = Vec::new();
         loop {
-            attempts.extend(waiting.next().map(|host| self.attempt(host, access)));
+            attempts.extend(
+                waiting
+                    .next()
+                    .map(|host| self.attempt(host, access, receive)),
+            );
             match tokio::time::timeout(NEXT_HOST_AFTER, attempts.next()).await {
                 Ok(Some(Ok(login))) => return Ok(login),
                 Ok(Some(Err(refusal))) => refusals.push(refusal),
@@ -122,8 +131,13 @@ impl Hosts {
         }
     }
 
-    async fn attempt(&self, host: usize, access: Access) -> Result<Login, Refusal> {
-        let login = self.reach(host, access);
+    async fn attempt(
+        &self,
+        host: usize,
+        access: Access,
+        receive: Option<&Receive>,
+    ) -> Result<Login, Refusal> {
+        let login = self.reach(host, access, receive);
         match tokio::time::timeout(self.connect_timeout, login).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Refusal {
@@ -134,15 +148,20 @@ impl Hosts {
         }
     }
 
-    async fn reach(&self, host: usize, access: Access) -> Result<Login, Refusal> {
+    async fn reach(
+        &self,
+        host: usize,
+        access: Access,
+        receive: Option<&Receive>,
+    ) -> Result<Login, Refusal> {
         let mut config = self.configs[host].clone();
         config.target_session_attrs(match access {
             Access::ReadWrite => TargetSessionAttrs::ReadWrite,
             Access::ReadOnly => TargetSessionAttrs::Any,
         });
         let connected = match &self.tls {
-            Some(tls) => open(&config, tls.clone()).await,
-            None => open(&config, NoTls).await,
+            Some(tls) => open(&config, tls.clone(), receive.cloned()).await,
+            None => open(&config, NoTls, receive.cloned()).await,
         };
         match connected {
             Ok(client) => Ok(Login { client, host }),
@@ -190,17 +209,32 @@ fn host_label(config: &Config) -> String {
     }
 }
 
-async fn open<T>(config: &Config, tls: T) -> Result<ClientWrapper, tokio_postgres::Error>
+async fn open<T>(
+    config: &Config,
+    tls: T,
+    receive: Option<Receive>,
+) -> Result<ClientWrapper, tokio_postgres::Error>
 where
     T: MakeTlsConnect<Socket>,
     T::Stream: Send + 'static,
 {
-    let (client, connection) = config.connect(tls).await?;
+    let (client, mut connection) = config.connect(tls).await?;
     #[expect(clippy::disallowed_methods, reason = "the client holds it")]
     let task = tokio::spawn(async move {
-        // Calls that wait for an answer get an error; an idle connection is replaced by its pool.
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "connection ended");
+        let mut messages = poll_fn(move |context| connection.poll_message(context));
+        while let Some(message) = messages.next().await {
+            match (message, &receive) {
+                (Ok(AsyncMessage::Notification(told)), Some(receive)) => receive(Some(told)),
+                (Ok(_), _) => {}
+                (Err(error), _) => {
+                    // Calls that wait for an answer get an error; an idle connection is replaced by its pool.
+                    tracing::debug!(%error, "connection ended");
+                    break;
+                }
+            }
+        }
+        if let Some(receive) = receive {
+            receive(None);
         }
     });
     Ok(ClientWrapper::new(client, task))

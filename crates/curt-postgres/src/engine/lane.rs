@@ -76,6 +76,10 @@ impl Lane {
         })
     }
 
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
     pub(super) fn deadline(&self) -> Instant {
         Instant::now() + self.timeout
     }

@@ -4,23 +4,24 @@
 //! ([`Route`]). A deadline is over a whole call. Look-ups go on at a standby while the primary does not answer
 //! ([`Standby`]).
 
+mod deadlines;
 mod hosts;
 mod lane;
 mod lookups;
+mod replica_choice;
 mod replicas;
 mod retries;
 mod route;
 mod script;
 mod standby;
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use curt_core::{ErrorKind, PortError, PortResult};
+use deadpool_postgres::ClientWrapper;
 use futures_util::future::{join_all, join3, try_join_all};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::Instant;
 use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{Error, Row};
 
@@ -31,16 +32,15 @@ use self::retries::Retries;
 use self::route::Route;
 use self::standby::Standby;
 use super::address::Address;
-use super::failure::{BACKEND, all_busy, failed, no_answer, spoils_connection, too_late};
+use super::failure::{BACKEND, all_busy, failed, no_answer, spoils_connection};
 use super::tls::Tls;
 use crate::settings::PostgresSettings;
 use curt_adapter_kit::Effect;
 
+pub(super) use self::hosts::Receive;
 pub(super) use self::lane::Session;
+pub(super) use self::lookups::FoundRows;
 pub use self::lookups::HostReads;
-
-/// How long a call may take before it is asked whether its host still lets anybody in.
-const SILENT_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
 
@@ -129,6 +129,16 @@ impl Engine {
         self.totals_interval
     }
 
+    /// How many look-ups may be under way.
+    pub(super) fn lookup_connections(&self) -> usize {
+        self.lookups.size()
+    }
+
+    /// When a look-up that begins now is given up.
+    pub(super) fn lookup_deadline(&self) -> Instant {
+        self.lookups.deadline()
+    }
+
     /// How long a write may take.
     pub(super) fn write_timeout(&self) -> Duration {
         self.writes.timeout()
@@ -150,6 +160,22 @@ impl Engine {
     pub(super) async fn client(&self, op: &'static str) -> PortResult<Session> {
         let deadline = self.background.deadline();
         self.session(op, &self.background, deadline).await
+    }
+
+    /// A connection to the primary beside all pools, which tells what the engine notifies it of.
+    pub(super) async fn listener(
+        &self,
+        op: &'static str,
+        receive: &Receive,
+    ) -> PortResult<ClientWrapper> {
+        let login = self.background.route().log_in_listening(receive).await;
+        login.map_err(|why| PortError::new(ErrorKind::Unavailable, BACKEND, op, why.detail))
+    }
+
+    /// Resolves when another host has taken over as the primary, or none serves.
+    pub(super) async fn primary_change(&self) {
+        let route = self.background.route();
+        route.leave(route.epoch()).await;
     }
 
     async fn session(
@@ -273,68 +299,6 @@ impl Engine {
                 Err(failure) if retries.is_due(&failure).await => {}
                 answer => return answer,
             }
-        }
-    }
-
-    /// How long adding a window of clicks may take.
-    pub(super) fn flush_timeout(&self) -> Duration {
-        self.flush_timeout
-    }
-
-    /// Waits no longer than a flush may take. The inner error is the driver's, the outer one ours.
-    pub(super) async fn within_flush_timeout<T>(
-        &self,
-        op: &'static str,
-        effect: Effect,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Outcome<T> {
-        let until = (&*self.background, Instant::now() + self.flush_timeout);
-        self.within(op, effect, until, work).await
-    }
-
-    /// Waits as long as the host lets anybody in.
-    pub(super) async fn without_deadline<T>(
-        &self,
-        op: &'static str,
-        work: impl Future<Output = PortResult<T>>,
-    ) -> PortResult<T> {
-        let mut work = pin!(work);
-        let route = self.background.route();
-        let epoch = route.epoch();
-        loop {
-            tokio::select! {
-                done = timeout(SILENT_AFTER, &mut work) => match done {
-                    Ok(done) => return done,
-                    Err(_) => route.search(),
-                },
-                () = route.leave(epoch) => {
-                    return Err(too_late(op, &self.address, Effect::Unknown));
-                }
-            }
-        }
-    }
-
-    /// Waits until the deadline, or until it is known that the host answers nobody.
-    async fn within<T>(
-        &self,
-        op: &'static str,
-        effect: Effect,
-        (lane, deadline): (&Lane, Instant),
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Outcome<T> {
-        let mut work = pin!(work);
-        let route = lane.route();
-        let epoch = route.epoch();
-        let silent_at = deadline.min(Instant::now() + SILENT_AFTER);
-        if let Ok(done) = timeout_at(silent_at, &mut work).await {
-            return Ok(done);
-        }
-        route.search();
-        tokio::select! {
-            done = timeout_at(deadline, work) => {
-                done.map_err(|_| too_late(op, &self.address, effect))
-            }
-            () = route.leave(epoch) => Err(too_late(op, &self.address, effect)),
         }
     }
 

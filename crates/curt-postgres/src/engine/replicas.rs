@@ -9,7 +9,7 @@
 //! a scan of unknown keys does not keep others from the leader.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use tokio_postgres::{Error, Row};
 
 use super::hosts::Hosts;
 use super::lane::{Lane, NoConnection, Session};
+use super::replica_choice::{ReplicaChooser, ReplicaLoad};
 use super::route::Route;
 use super::standby::Standby;
 use super::{HostReads, Step};
@@ -59,17 +60,9 @@ struct Replica {
     /// Whether it was within the longest lag when it was asked last.
     is_good: AtomicBool,
     reads: AtomicU64,
+    load: ReplicaLoad,
     /// How far it was behind, in milliseconds.
     lag: AtomicU64,
-}
-
-/// What replicas say to a look-up.
-pub(super) enum ReplicaAnswer {
-    Found(Row),
-    /// The replica has no such row.
-    Absent,
-    /// No replica may be believed now, or none needs to be asked.
-    Unasked,
 }
 
 pub(super) struct Replicas {
@@ -83,7 +76,7 @@ pub(super) struct Replicas {
     /// Only hosts of this region are asked, and none where the leader is one of them.
     region: Option<Box<str>>,
     is_watched: AtomicBool,
-    turns: AtomicUsize,
+    chooser: ReplicaChooser,
     misses: Semaphore,
     leader_reads: AtomicU64,
     /// Told of the leader's positions, for when the leader is away.
@@ -120,6 +113,7 @@ impl Replicas {
             ),
             is_good: AtomicBool::new(false),
             reads: AtomicU64::new(0),
+            load: ReplicaLoad::default(),
             lag: AtomicU64::new(0),
         });
         Some(Arc::new(Self {
@@ -131,7 +125,7 @@ impl Replicas {
             lag_max: settings.replica_lag_max,
             region,
             is_watched: AtomicBool::new(false),
-            turns: AtomicUsize::new(0),
+            chooser: ReplicaChooser::new(settings.replica_choice),
             misses: Semaphore::new((connections / MISS_SHARE).max(1)),
             leader_reads: AtomicU64::new(0),
             standby: standby.cloned(),
@@ -139,31 +133,35 @@ impl Replicas {
         }))
     }
 
-    /// Asks one replica that may be believed, if there is one; they take turns.
-    pub(super) async fn ask(self: &Arc<Self>, step: Step<'_>, deadline: Instant) -> ReplicaAnswer {
+    /// Asks one replica that may be believed for `count` rows. `None`: no replica may be believed now, or none needs to be
+    /// asked.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        step: Step<'_>,
+        count: u64,
+        deadline: Instant,
+    ) -> Option<Vec<Row>> {
         self.start_watching();
         if self.is_leader_near() {
-            return ReplicaAnswer::Unasked;
+            return None;
         }
         let leader = self.leader.host();
         let is_good = |one: &&Replica| one.host != leader && one.is_good.load(Ordering::Relaxed);
         let good: Vec<&Replica> = self.replicas.iter().filter(is_good).collect();
-        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
-        let Some(replica) = good.get(turn % good.len().max(1)) else {
-            return ReplicaAnswer::Unasked;
-        };
-        let deadline = deadline.min(Instant::now() + ANSWER_WITHIN);
-        match self.look_up(replica, step, deadline).await {
-            Some(answer) => {
-                replica.reads.fetch_add(1, Ordering::Relaxed);
-                answer
+        let replica = self.chooser.choose(&good, |one| &one.load)?;
+        let asked = Instant::now();
+        let waiting = replica.load.begin();
+        let deadline = deadline.min(asked + ANSWER_WITHIN);
+        let rows = self.look_up(replica, step, deadline).await;
+        waiting.finish(rows.as_ref().map(|_| asked.elapsed()));
+        match &rows {
+            Some(_) => {
+                replica.reads.fetch_add(count, Ordering::Relaxed);
             }
-            None => {
-                // Until the watching task finds it good again.
-                replica.is_good.store(false, Ordering::Relaxed);
-                ReplicaAnswer::Unasked
-            }
+            // Until the watching task finds it good again.
+            None => replica.is_good.store(false, Ordering::Relaxed),
         }
+        rows
     }
 
     /// Waits for a turn to ask the leader for what a replica does not have.
@@ -186,8 +184,8 @@ impl Replicas {
         self.lag_max
     }
 
-    pub(super) fn count_leader_read(&self) {
-        self.leader_reads.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count_leader_reads(&self, count: u64) {
+        self.leader_reads.fetch_add(count, Ordering::Relaxed);
     }
 
     /// How often which host was read from, and how far replicas are behind.
@@ -224,13 +222,13 @@ impl Replicas {
         replica: &Replica,
         step: Step<'_>,
         deadline: Instant,
-    ) -> Option<ReplicaAnswer> {
+    ) -> Option<Vec<Row>> {
         let session = replica.lane.session(deadline).await.ok()?;
         let asked = timeout_at(deadline, run_behind_position(&session, step)).await;
-        let (position, row) = finish(session, asked)?;
+        let (position, rows) = finish(session, asked)?;
         // Judged when the answer is here: as old as that, it is as old as the leader's position.
         let is_current = self.lag_at(position?) <= self.lag_max;
-        is_current.then(|| row.map_or(ReplicaAnswer::Absent, ReplicaAnswer::Found))
+        is_current.then_some(rows)
     }
 
     /// How old at most is what a host shows that has come to this position.
@@ -383,7 +381,7 @@ fn finish<T, E>(session: Session, done: Result<Result<T, Error>, E>) -> Option<T
 async fn run_behind_position(
     client: &Session,
     step: Step<'_>,
-) -> Result<(Option<i64>, Option<Row>), Error> {
+) -> Result<(Option<i64>, Vec<Row>), Error> {
     let position = client.prepare_cached(REPLICA_POSITION).await?;
     let statement = client.prepare_cached(step.sql).await?;
     let (position, rows) = futures_util::future::join(
@@ -392,5 +390,5 @@ async fn run_behind_position(
     )
     .await;
     let position = position?.try_get(0)?;
-    Ok((position, rows?.into_iter().next()))
+    Ok((position, rows?))
 }

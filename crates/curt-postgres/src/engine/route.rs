@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::Instant;
 
-use super::hosts::{Access, Hosts, Login, Unreachable};
+use super::hosts::{Access, Hosts, Login, Receive, Unreachable};
 
 /// Logins of one route that are under way at once.
 const LOGINS_AT_ONCE: usize = 2;
@@ -141,7 +141,20 @@ impl Route {
         own + self.primary.as_ref().map_or(0, |primary| primary.epoch())
     }
 
+    /// Logs in beside all pools, for what the engine tells unasked.
+    pub(super) async fn log_in_listening(
+        &self,
+        receive: &Receive,
+    ) -> Result<ClientWrapper, Unreachable> {
+        let login = self.log_in_with(Some(receive)).await?;
+        Ok(login.client)
+    }
+
     async fn log_in(&self) -> Result<Login, Unreachable> {
+        self.log_in_with(None).await
+    }
+
+    async fn log_in_with(&self, receive: Option<&Receive>) -> Result<Login, Unreachable> {
         let (count, first) = (self.hosts.count(), self.host());
         let primary = self.primary.as_ref().map(|primary| primary.host());
         let order = (first..first + count).map(|host| host % count);
@@ -152,7 +165,8 @@ impl Route {
         if self.access == Access::ReadOnly {
             order.sort_by_key(|host| self.hosts.is_far(*host));
         }
-        self.hosts.log_in(order.into_iter(), self.access).await
+        let order = order.into_iter();
+        self.hosts.log_in(order, self.access, receive).await
     }
 
     /// Resolves when connections of the epoch are not used any more.

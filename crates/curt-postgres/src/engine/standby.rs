@@ -127,7 +127,7 @@ impl Standby {
         op: &'static str,
         step: Step<'_>,
         deadline: Instant,
-    ) -> PortResult<Option<Row>> {
+    ) -> PortResult<Vec<Row>> {
         let position = self.before_last.load(Ordering::Relaxed);
         let mut backoff = BACKOFF_FIRST;
         while Instant::now() < deadline {
@@ -136,7 +136,7 @@ impl Standby {
             let until = (&*self.lane, deadline);
             let done = engine.within(op, Effect::None, until, work).await;
             if let Some(rows) = engine.finish(op, Effect::None, session, done)? {
-                return Ok(rows.into_iter().next());
+                return Ok(rows);
             }
             tokio::time::sleep(backoff).await;
             backoff = (backoff * 2).min(BACKOFF_MAX);

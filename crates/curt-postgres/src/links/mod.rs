@@ -1,8 +1,9 @@
 //! The link store.
 //!
 //! Uniqueness is decided by one conditional insert against the primary key (K-1). Every other change names the revision
-//! that it is for, or locks the row first. Inserts share statements (`queue.rs`). Every write of a link tells at which epoch
-//! it was routed, and does nothing where the shard has another owner by now (`shards.rs`).
+//! that it is for, or locks the row first. Inserts share statements (`queue.rs`), and so do look-ups (`lookups`). Every
+//! write of a link tells at which epoch it was routed, and does nothing where the shard has another owner by now
+//! (`shards.rs`).
 
 mod change;
 mod claim;
@@ -12,6 +13,7 @@ mod distributed;
 mod idempotency;
 mod insert;
 mod list;
+mod lookups;
 mod page;
 mod queue;
 mod recent;
@@ -38,11 +40,12 @@ use curt_core::{
 use tokio_postgres::Row;
 
 use self::dialect::Dialect;
+use self::lookups::Lookups;
 use self::page::Position;
 use self::queue::{Call, Queue};
 use self::recent::RecentWrites;
 use self::record::epoch_of;
-use super::engine::{Engine, Step, Value, column};
+use super::engine::{Engine, column};
 use super::failure::BACKEND;
 use super::schema::{LINKS, Tables};
 
@@ -51,12 +54,10 @@ pub(super) use self::distributed::DistributedLinks;
 const OP_INSERT: &str = "insert links";
 const OP_COUNT: &str = "count links";
 
-/// Where a routed look-up says that another node owns the link.
-const RETIRED: usize = 21;
-
 pub(super) struct PostgresLinks {
     tables: Arc<Tables>,
     inserts: Arc<Queue>,
+    lookups: Arc<Lookups>,
     recent: Arc<RecentWrites>,
     /// Writes are routed by it.
     map: Arc<ShardMap>,
@@ -64,9 +65,11 @@ pub(super) struct PostgresLinks {
 
 impl PostgresLinks {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
+        let lookups = Lookups::new(engine.lookup_connections());
         Self {
             tables: Arc::new(Tables::new(engine, &LINKS)),
             inserts: Arc::default(),
+            lookups,
             recent: Arc::default(),
             map: Arc::default(),
         }
@@ -109,47 +112,6 @@ impl PostgresLinks {
             retired.extend(shard.filter(stale));
         }
         Ok(retired)
-    }
-
-    /// Looks a link up; `nearby`: at a replica where the settings say so. A replica is enough for links that everybody may
-    /// follow: the rest needs a decision at each click, and what was released, seeded or claimed must not be taken for
-    /// absent.
-    async fn find(&self, id: &LinkId, nearby: bool) -> PortResult<Option<Link>> {
-        const OP: &str = "read a link";
-        let engine = self.tables.lookups().await?;
-        let (domain, key) = (i64::from(id.domain.0), id.key.as_str());
-        let (shard, epoch) = (record::shard_of(id), epoch_of(&self.map, id));
-        let values: [Value<'_>; 4] = [&domain, &key, &shard, &epoch];
-        let is_routed = self.map.version() > 0;
-        let step = match is_routed {
-            true => Step {
-                sql: sql::FIND_ROUTED,
-                values: &values,
-            },
-            false => Step {
-                sql: sql::FIND,
-                values: &values[..2],
-            },
-        };
-        let is_retired = |row: &Row| match is_routed {
-            true => column(OP, row, RETIRED),
-            false => Ok(false),
-        };
-        let is_open = |row: &Row| {
-            is_retired(row).is_ok_and(|retired| !retired)
-                && record::link_of(OP, row).is_ok_and(|link| is_open_to_all(&link))
-        };
-        let row = match nearby {
-            true => engine.look_up_nearby(OP, step, is_open).await?,
-            false => engine.look_up(OP, step.sql, step.values).await?,
-        };
-        let Some(row) = row else {
-            return Ok(None);
-        };
-        match is_retired(&row)? {
-            true => Err(PortError::stale_epoch(BACKEND, OP)),
-            false => record::link_of(OP, &row).map(Some),
-        }
     }
 
     /// Remembers that the link was changed, whatever the answer was: it may have been.

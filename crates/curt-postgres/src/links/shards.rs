@@ -18,6 +18,7 @@ impl LinkShards for PostgresLinks {
         Arc::new(Self {
             tables: Arc::clone(&self.tables),
             inserts: Arc::clone(&self.inserts),
+            lookups: Arc::clone(&self.lookups),
             recent: Arc::clone(&self.recent),
             map,
         })

@@ -285,6 +285,17 @@ pub(super) const FIND_ROUTED: &str = "SELECT domain, key, target, owner, state, 
      WHERE s.shard = $3 AND s.retired > $4) AS retired) AS one \
      LEFT JOIN links ON domain = $1 AND key = $2 WHERE retired OR domain IS NOT NULL";
 
+/// As [`FIND_ROUTED`], for several keys at once; the last column says which one a row is for, counted from 1. By the
+/// limit each is found by the index of keys, however few links the engine believed to be there when it made its plan.
+pub(super) const FIND_GROUP: &str = "SELECT l.domain, l.key, target, owner, state, origin, generation, version, created_at, \
+     updated_at, expires_at, valid_since, max_clicks, visibility, password_hash, status, was_permanent, forward_query, \
+     title, tags, made_with, retired, number FROM (SELECT own.*, EXISTS (SELECT FROM shard_copies AS s \
+     WHERE s.shard = own.shard AND s.retired > own.epoch) AS retired \
+     FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::bigint[]) \
+     WITH ORDINALITY AS own (domain, key, shard, epoch, number)) AS own \
+     LEFT JOIN LATERAL (SELECT * FROM links WHERE links.domain = own.domain AND links.key = own.key LIMIT 1) AS l \
+     ON true WHERE retired OR l.domain IS NOT NULL";
+
 /// The shards that were given up, with the epochs at which others own them.
 pub(super) const RETIRED: &str = "SELECT shard, retired FROM shard_copies WHERE retired > 0";
 

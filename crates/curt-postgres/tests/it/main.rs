@@ -6,6 +6,7 @@ mod accounts;
 mod agreement;
 mod click_scale;
 mod clicks;
+mod invalidations;
 mod ledger;
 mod links;
 mod timing;

@@ -4,6 +4,7 @@ mod claims;
 mod deadlines;
 mod distributed;
 mod lists;
+mod lookups;
 mod races;
 mod replays;
 mod replicas;
