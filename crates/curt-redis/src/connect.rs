@@ -1,40 +1,78 @@
 use std::sync::Arc;
 
 use curt_core::{ErrorKind, PortError, PortResult};
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, FromRedisValue, RedisResult, Value};
+use redis::aio::{AsyncPushSender, MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, Client, FromRedisValue, ProtocolVersion, RedisConnectionInfo,
+    RedisResult, Value,
+};
 
 use super::address::{Route, SERVER_PORT, To};
 use super::{BACKEND, RedisSettings, failure, sentinel};
 
 pub(super) const OP: &str = "connect";
 
+/// Host and port of a server.
+pub(super) type Place = (String, u16);
+
+/// Where the server is, or the primary that the Sentinels name.
+pub(super) async fn find(route: &Arc<Route>, settings: RedisSettings) -> PortResult<Place> {
+    match &route.to {
+        To::Server(host) => Ok((host.name.clone(), host.port_or(SERVER_PORT))),
+        To::Primary { .. } => sentinel::find_primary(route, settings).await,
+    }
+}
+
 /// One attempt to reach the primary.
 pub(super) async fn connect(
     route: Arc<Route>,
     settings: RedisSettings,
 ) -> PortResult<MultiplexedConnection> {
-    match &route.to {
-        To::Server(host) => {
-            let client = route.client(&host.name, host.port_or(SERVER_PORT), &route.server)?;
-            open(&client, settings).await
-        }
-        To::Primary { name, .. } => {
-            let (host, port) = sentinel::find_primary(&route, settings).await?;
-            let client = route.client(&host, port, &route.server)?;
-            let mut connection = open(&client, settings).await?;
-            check_role(&mut connection, name).await?;
-            Ok(connection)
-        }
-    }
+    let config = AsyncConnectionConfig::new();
+    let (connection, _) = open_primary(&route, settings, config, &route.server).await?;
+    Ok(connection)
 }
 
-/// Connects, and asks for a sign of life: the system accepts connections for a server that hangs, too.
+/// The same for a connection that the server may tell something unasked, which `receive` gets.
+pub(super) async fn connect_pushing(
+    route: &Arc<Route>,
+    settings: RedisSettings,
+    receive: impl AsyncPushSender,
+) -> PortResult<(MultiplexedConnection, Place)> {
+    let config = AsyncConnectionConfig::new().set_push_sender(receive);
+    let account = route.server.clone().set_protocol(ProtocolVersion::RESP3);
+    open_primary(route, settings, config, &account).await
+}
+
+async fn open_primary(
+    route: &Arc<Route>,
+    settings: RedisSettings,
+    config: AsyncConnectionConfig,
+    account: &RedisConnectionInfo,
+) -> PortResult<(MultiplexedConnection, Place)> {
+    let place = find(route, settings).await?;
+    let client = route.client(&place.0, place.1, account)?;
+    let mut connection = open_with(&client, settings, config).await?;
+    if let To::Primary { name, .. } = &route.to {
+        check_role(&mut connection, name).await?;
+    }
+    Ok((connection, place))
+}
+
 pub(super) async fn open(
     client: &Client,
     settings: RedisSettings,
 ) -> PortResult<MultiplexedConnection> {
-    let config = AsyncConnectionConfig::new()
+    open_with(client, settings, AsyncConnectionConfig::new()).await
+}
+
+/// Connects, and asks for a sign of life: the system accepts connections for a server that hangs, too.
+async fn open_with(
+    client: &Client,
+    settings: RedisSettings,
+    config: AsyncConnectionConfig,
+) -> PortResult<MultiplexedConnection> {
+    let config = config
         .set_connection_timeout(Some(settings.connect_timeout))
         .set_response_timeout(Some(settings.connect_timeout));
     let opened = client.get_multiplexed_async_connection_with_config(&config);

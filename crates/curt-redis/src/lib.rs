@@ -1,4 +1,5 @@
-//! Redis behind three ports: pools of keys on lists, leases, and the heartbeats.
+//! Redis behind six ports: pools of keys on lists, leases, heartbeats, quotas, a cache of links, and invalidations of
+//! cached links.
 //!
 //! # Addresses
 //! | address | means |
@@ -23,7 +24,8 @@
 //! # What a fail-over costs
 //! Replicas lag. A new primary may bring keys back that were popped, forget keys and batches that were pushed, and
 //! forget leases that are held: all of them hints, and only the insert of a link decides. For fewer of these surprises
-//! set `min-replicas-to-write 1` and `min-replicas-max-lag 10` on the servers.
+//! set `min-replicas-to-write 1` and `min-replicas-max-lag 10` on the servers. Of a quota, what was taken within the lag
+//! may be taken again.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
@@ -34,15 +36,18 @@ mod address;
 mod connect;
 mod failure;
 mod heartbeats;
+mod invalidations;
 mod key_pool;
 mod leases;
+mod link_cache;
+mod quotas;
 mod sentinel;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::PortResult;
-use curt_core::ports::{Heartbeats, KeyPool, Leases};
+use curt_core::ports::{Heartbeats, Invalidations, KeyPool, Leases, LinkCache, Quotas};
+use curt_core::{Clock, PortResult};
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue, ScriptInvocation};
 
@@ -73,6 +78,8 @@ impl Default for RedisSettings {
 /// A Redis server or the primary among several. One connection serves all calls.
 pub struct Redis {
     prefix: Box<str>,
+    route: Arc<Route>,
+    settings: RedisSettings,
     link: Reconnecting<MultiplexedConnection>,
 }
 
@@ -82,9 +89,12 @@ impl Redis {
         let route = Route::parse(address)?;
         let prefix = route.prefix.clone();
         let route = Arc::new(route);
-        let connect = move || connect::connect(Arc::clone(&route), settings);
+        let to = Arc::clone(&route);
+        let connect = move || connect::connect(Arc::clone(&to), settings);
         Ok(Arc::new(Self {
             prefix,
+            route,
+            settings,
             link: Reconnecting::new(connect),
         }))
     }
@@ -105,6 +115,31 @@ impl Redis {
     #[must_use]
     pub fn heartbeats(self: &Arc<Self>) -> Arc<dyn Heartbeats> {
         Arc::new(heartbeats::RedisHeartbeats::new(Arc::clone(self)))
+    }
+
+    /// Links as they are served, shared between processes.
+    #[must_use]
+    pub fn link_cache(self: &Arc<Self>) -> Arc<dyn LinkCache> {
+        Arc::new(link_cache::RedisLinkCache::new(Arc::clone(self)))
+    }
+
+    /// The channel that tells which links have changed. Each subscriber has a connection of its own.
+    #[must_use]
+    pub fn invalidations(self: &Arc<Self>) -> Arc<dyn Invalidations> {
+        Arc::new(invalidations::RedisInvalidations::new(Arc::clone(self)))
+    }
+
+    /// Quotas that every process with this address counts together, by the server's clock.
+    #[must_use]
+    pub fn quotas(self: &Arc<Self>) -> Arc<dyn Quotas> {
+        Arc::new(quotas::RedisQuotas::new(Arc::clone(self), None))
+    }
+
+    /// The same by another clock, for tests: nobody can set the server's.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn quotas_by(self: &Arc<Self>, clock: Arc<dyn Clock>) -> Arc<dyn Quotas> {
+        Arc::new(quotas::RedisQuotas::new(Arc::clone(self), Some(clock)))
     }
 
     /// Whether the primary can be asked.

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use curt_core::ErrorKind;
+use curt_core::clock::ManualClock;
 use curt_core::ports::KeyPool;
 use curt_redis::{Redis, RedisSettings};
+use curt_testkit::conformance::caches::link_cache::TimedCache;
 use curt_testkit::conformance::heartbeats::Lookers;
 use curt_testkit::conformance::key_pool::CAP;
 use curt_testkit::conformance::leases::Holders;
+use curt_testkit::conformance::quotas::Clocked;
 use curt_testkit::conformance::{self, TestTime};
 use curt_testkit::engines::redis::{Sentinels, Server, shared, shared_secured, shared_sentinels};
 use curt_testkit::engines::unique;
 use curt_testkit::need;
-use curt_testkit::sample::{batch, keys};
+use curt_testkit::sample::{NOW, batch, keys};
 
 fn open(address: &str) -> Arc<Redis> {
     Redis::open(address, RedisSettings::default()).unwrap()
@@ -47,6 +50,15 @@ macro_rules! fresh_holders {
     }};
 }
 
+/// A channel under a prefix of its own.
+macro_rules! fresh_channel {
+    ($server:expr, $url:expr) => {{
+        let server = need!($server);
+        let channel = open(&apart(&$url(&server))).invalidations();
+        (server, channel)
+    }};
+}
+
 curt_testkit::key_pool_tests!(fresh_pool!(shared(), |server: &Server| server.url()));
 curt_testkit::leases_tests!(fresh_holders!(shared(), |server: &Server| server.url()));
 curt_testkit::heartbeats_tests!({
@@ -59,16 +71,37 @@ curt_testkit::heartbeats_tests!({
     (server, lookers)
 });
 
+/// Quotas by a clock that the clauses set.
+macro_rules! fresh_quotas {
+    ($server:expr, $url:expr) => {{
+        let server = need!($server);
+        let clock = Arc::new(ManualClock::at(NOW));
+        let quotas = open(&apart(&$url(&server))).quotas_by(clock.clone());
+        (server, Clocked { quotas, clock })
+    }};
+}
+
+curt_testkit::quotas_tests!(fresh_quotas!(shared(), |server: &Server| server.url()));
+curt_testkit::invalidation_tests!(fresh_channel!(shared(), |server: &Server| server.url()));
+curt_testkit::link_cache_tests!({
+    let server = need!(shared());
+    let cache = open(&apart(&server.url())).link_cache();
+    (server, TimedCache { cache, clock: None })
+});
+
 mod over_tls_with_an_account {
     use super::*;
     curt_testkit::key_pool_tests!(fresh_pool!(shared_secured(), secured_url));
     curt_testkit::leases_tests!(fresh_holders!(shared_secured(), secured_url));
+    curt_testkit::invalidation_tests!(fresh_channel!(shared_secured(), secured_url));
 }
 
 mod through_sentinels {
     use super::*;
     curt_testkit::key_pool_tests!(fresh_pool!(shared_sentinels(), Sentinels::url));
     curt_testkit::leases_tests!(fresh_holders!(shared_sentinels(), Sentinels::url));
+    curt_testkit::quotas_tests!(fresh_quotas!(shared_sentinels(), Sentinels::url));
+    curt_testkit::invalidation_tests!(fresh_channel!(shared_sentinels(), Sentinels::url));
 }
 
 fn secured_url(server: &Server) -> String {
