@@ -1,5 +1,5 @@
 //! The LINKS line: [`admit`], [`create`], [`resolve`], [`purge`], and beside them what owners do with their
-//! links (`manage`) and where nobody's may lead ([`blocklist`]).
+//! links (`manage`), where nobody's may lead ([`blocklist`]), and what processes tell each other ([`invalidate`]).
 //!
 //! [`Links`] is the side that writes, [`Resolver`] the side that redirects. They meet in three places only: the
 //! store, the [`LinkPolicy`] that both go by, and [`Resolver::invalidate`], which `Links` calls after every write,
@@ -14,6 +14,7 @@ pub mod admit;
 pub mod blocklist;
 pub mod create;
 mod error;
+pub mod invalidate;
 mod manage;
 mod metrics;
 mod operations;
@@ -21,6 +22,7 @@ mod policy;
 pub mod purge;
 pub mod resolve;
 mod settings;
+pub mod shared_cache;
 mod user_removal;
 
 use std::net::SocketAddr;
@@ -31,6 +33,7 @@ use curt_core::{Clock, ErrorKind, FieldError, OwnerId, PortError, PortResult, Un
 use curt_keys::KeySupply;
 
 use crate::admit::AdmissionRules;
+use crate::invalidate::WriteOutcome;
 
 pub use admit::{EditLink, Expiry, NewLink, OwnHost, OwnHostError};
 pub use blocklist::{Blocklist, BlocklistError, BlocklistFile};
@@ -118,12 +121,14 @@ impl Links {
     }
 
     /// Runs a write to its end and then drops the copies of the links that it names, whether it succeeded or not: even
-    /// a failed write may have happened.
+    /// a failed write may have happened. Other processes are told to do the same; `success` is what they are told of a
+    /// write that succeeded.
     ///
     /// A task of its own, because a request's future is dropped when its client goes away. The store would go on with
     /// what it was given, and a copy from before would be served for ever (L-2).
     async fn write_and_invalidate<T, F>(
         &self,
+        success: WriteOutcome,
         write: impl FnOnce(Arc<dyn LinkStore>) -> F,
     ) -> PortResult<T>
     where
@@ -139,6 +144,11 @@ impl Links {
         let task = tokio::spawn(async move {
             let (changes, reply) = writing.await;
             resolver.invalidate(&changes);
+            let outcome = match reply {
+                Ok(_) => success,
+                Err(_) => WriteOutcome::Unknown,
+            };
+            resolver.publish(changes, outcome).await;
             reply
         });
         task.await.unwrap_or_else(|died| {

@@ -20,6 +20,7 @@ use super::{Created, LinkCreator, Outcome};
 use crate::Links;
 use crate::admit::AdmittedLink;
 use crate::error::{AliasHolder, LinkError};
+use crate::invalidate::WriteOutcome;
 
 /// The client's `Idempotency-Key` and a digest of the request that carried it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +145,7 @@ impl Links {
         let places = 0..creation.plan.keys.len();
         let links: Vec<Link> = places.map(|at| self.planned_link(creation, at)).collect();
         let (request, plan) = (request.clone(), creation.plan.clone());
-        let create = self.write_and_invalidate(|_| async move {
+        let create = self.write_and_invalidate(WriteOutcome::Created, |_| async move {
             let changes = links.iter().map(LinkChange::of).collect();
             (changes, port.create_at_once(&request, &plan, links).await)
         });

@@ -73,6 +73,9 @@ impl Links {
                 Ok(inserted) => inserted,
                 Err(failure) => {
                     self.put_back_after(&failure, &links);
+                    if attempt == 0 && self.would_fit_elsewhere(&failure, &links) {
+                        continue;
+                    }
                     return Err(failure);
                 }
             };

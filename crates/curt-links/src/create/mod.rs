@@ -25,6 +25,7 @@ pub use self::idempotent::IdempotencyKey;
 use crate::Links;
 use crate::admit::{self, AdmittedLink, NewLink};
 use crate::error::{AliasHolder, LinkError};
+use crate::invalidate::WriteOutcome;
 
 /// Keys of the supply that are looked at for one whose link is written in the own region, and random ones after that.
 const HOME_TRIES_MAX: usize = 16;
@@ -155,7 +156,8 @@ impl Links {
     }
 
     /// The draft's alias, which was checked at admission, or a key whose link is written in the own region, where there are
-    /// regions. Keys of the supply that belong elsewhere go back to it; with too many of them a key is made on the spot.
+    /// regions, and by a node that answers, where there are several. Keys of the supply that belong elsewhere go back to it;
+    /// with too many of them a key is made on the spot.
     async fn take_key(&self, draft: &AdmittedLink, owner: OwnerId, attempt: usize) -> SuppliedKey {
         let taken = self.take_any_key(draft, owner, attempt).await;
         let Some(homes) = &self.ports.homes else {
@@ -163,11 +165,7 @@ impl Links {
         };
         let domain = self.settings.domain;
         let is_home = |key: &Key| homes.is_home(&LinkId::new(domain, key.clone()));
-        // Aliases are where they are; hashes must be found again by the same target.
-        let is_movable = |key: &SuppliedKey| match key.origin {
-            KeyOrigin::Alias | KeyOrigin::Hash => false,
-            _ => !is_home(&key.key),
-        };
+        let is_movable = |key: &SuppliedKey| !is_fixed(key.origin) && !is_home(&key.key);
         let (mut taken, mut elsewhere) = (taken, Vec::new());
         while is_movable(&taken) && elsewhere.len() < HOME_TRIES_MAX {
             elsewhere.push(taken);
@@ -184,6 +182,19 @@ impl Links {
             self.supply.put_behind(key);
         }
         taken
+    }
+
+    /// Whether a write that a node refused, and that changed nothing, would do with other keys: those that belong to nodes
+    /// which do not answer are all replaceable.
+    fn would_fit_elsewhere(&self, failure: &PortError, links: &[Link]) -> bool {
+        let Some(homes) = &self.ports.homes else {
+            return false;
+        };
+        let is_replaced = |link: &&Link| !homes.is_home(&link.id);
+        let mut replaced = links.iter().filter(is_replaced).peekable();
+        failure.kind == ErrorKind::Unavailable
+            && replaced.peek().is_some()
+            && replaced.all(|link| !is_fixed(link.origin))
     }
 
     /// The draft's alias, which was checked at admission, or a key from the supply that passes the same check.
@@ -230,7 +241,7 @@ impl Links {
         token: Option<RequestToken>,
     ) -> PortResult<Vec<Inserted>> {
         let count = links.len();
-        let insert = self.write_and_invalidate(|store| async move {
+        let insert = self.write_and_invalidate(WriteOutcome::Created, |store| async move {
             let changes = links.iter().map(LinkChange::of).collect();
             (changes, store.insert_if_absent(links, token).await)
         });
@@ -251,7 +262,7 @@ impl Links {
         let Some(seeded) = self.ports.seeded.clone() else {
             return Ok(Vec::new());
         };
-        self.write_and_invalidate(|_| async move {
+        self.write_and_invalidate(WriteOutcome::Created, |_| async move {
             let reply = seeded.claim(links).await;
             let claimed = reply.iter().flatten().map(LinkChange::of).collect();
             (claimed, reply)
@@ -291,6 +302,11 @@ impl Links {
             replayed: false,
         })
     }
+}
+
+/// Whether a key of this origin is what it is: aliases were asked for, and hashes must be found again by the same target.
+fn is_fixed(origin: KeyOrigin) -> bool {
+    matches!(origin, KeyOrigin::Alias | KeyOrigin::Hash)
 }
 
 fn supplied_key(link: &Link) -> SuppliedKey {

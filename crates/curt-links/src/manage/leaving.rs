@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use super::change_after;
 use crate::Links;
 use crate::error::LinkError;
+use crate::invalidate::WriteOutcome;
 
 /// Passes over the list, which may grow while the user is not kept out everywhere.
 const PASSES_MAX: usize = 16;
@@ -102,7 +103,13 @@ impl Links {
                 LinksOfLeaver::HandOver(heir) => store.hand_over_at(&id, seen, heir, now).await,
                 LinksOfLeaver::Delete => store.delete_at(&id, seen, now).await,
             };
-            resolver.invalidate(&[change_after(&id, seen)]);
+            let changes = vec![change_after(&id, seen)];
+            resolver.invalidate(&changes);
+            let outcome = match reply {
+                Ok(_) => WriteOutcome::Changed,
+                Err(_) => WriteOutcome::Unknown,
+            };
+            resolver.publish(changes, outcome).await;
             reply
         }
     }

@@ -14,6 +14,7 @@ use curt_core::{
 use crate::Links;
 use crate::admit::{self, EditLink, Expiry};
 use crate::error::LinkError;
+use crate::invalidate::WriteOutcome;
 
 pub use self::leaving::LinksOfLeaver;
 
@@ -265,7 +266,7 @@ impl Links {
     }
 
     async fn update_at(&self, wanted: Link, seen: Revision) -> PortResult<ChangeReply> {
-        self.write_and_invalidate(|store| async move {
+        self.write_and_invalidate(WriteOutcome::Changed, |store| async move {
             let change = change_after(&wanted.id, seen);
             (vec![change], store.update_at(wanted, seen).await)
         })
@@ -278,7 +279,7 @@ impl Links {
         seen: Revision,
         now: UnixMillis,
     ) -> PortResult<ChangeReply> {
-        self.write_and_invalidate(|store| async move {
+        self.write_and_invalidate(WriteOutcome::Changed, |store| async move {
             let reply = store.delete_at(&id, seen, now).await;
             (vec![change_after(&id, seen)], reply)
         })

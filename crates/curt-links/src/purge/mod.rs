@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::pace::Pace;
 pub use self::pace::Pass;
+use crate::invalidate::WriteOutcome;
 use crate::metrics::LinkMetrics;
 use crate::resolve::{EndedSeen, Resolver};
 
@@ -175,7 +176,7 @@ impl Purger {
         let wanted = self.settings.batch.saturating_sub(keys.len());
         match self.ports.index.release(before, wanted).await {
             Ok(released) => {
-                self.resolver.invalidate(&released);
+                self.drop_copies(&released).await;
                 keys.extend(released);
             }
             Err(failure) => {
@@ -241,7 +242,7 @@ impl Purger {
         };
         let before = now.minus(self.settings.grace);
         let purged = self.ports.index.purge(batch, before, now).await?;
-        self.resolver.invalidate(&purged);
+        self.drop_copies(&purged).await;
         self.metrics.purged(how).inc_by(purged.len() as u64);
         if !purged.is_empty() {
             tracing::debug!(
@@ -252,6 +253,12 @@ impl Purger {
             );
         }
         Ok(purged.len())
+    }
+
+    async fn drop_copies(&self, changes: &[LinkChange]) {
+        self.resolver.invalidate(changes);
+        let outcome = WriteOutcome::Changed;
+        self.resolver.publish(changes.to_vec(), outcome).await;
     }
 
     fn released(&self) -> std::sync::MutexGuard<'_, Vec<LinkChange>> {

@@ -19,6 +19,9 @@ pub struct ResolveMetrics {
     pub(super) hit: Counter,
     pub(super) miss: Counter,
     pub(super) absent: Counter,
+    pub(super) refreshed: Counter,
+    pub(super) from_shared: Counter,
+    pub(super) from_store: Counter,
     pub(super) cache_size: Arc<CacheSize>,
 }
 
@@ -31,12 +34,28 @@ impl ResolveMetrics {
             "Look-ups in the process's cache, by result",
             lookups.clone(),
         );
+        let loads = ByResult::default();
+        registry.register(
+            metric::CACHE_LOADS,
+            "Loads of links that were not in the process's cache, by where from",
+            loads.clone(),
+        );
+        let from = |place| loads.get_or_create_owned(&[("from", place)]);
+        let refreshed = Counter::default();
+        registry.register(
+            metric::CACHE_REFRESHES,
+            "Copies that were loaded again before they ended, because they are wanted often",
+            refreshed.clone(),
+        );
         registry.register_collector(Box::new(Arc::clone(&cache_size)));
         let by = |result| lookups.get_or_create_owned(&[("result", result)]);
         Self {
             hit: by("hit"),
             miss: by("miss"),
             absent: by("absent"),
+            refreshed,
+            from_shared: from("shared"),
+            from_store: from("store"),
             cache_size,
         }
     }

@@ -1,4 +1,5 @@
-//! From a key to where it leads: L1, then the negative cache, then a single-flight load.
+//! From a key to where it leads: L1, then the negative cache, then a single-flight load, from the shared cache (L2) where
+//! there is one, and else from the store.
 //!
 //! - A copy is checked at every read: expiry and valid-since against `now`, and the age of the copy against
 //!   `entry_ttl`, which hits never refresh (L-2).
@@ -17,38 +18,42 @@
 //! - A failure of the store is an error for everybody who waited, never an "absent", and is not remembered.
 
 mod decision;
+mod freshness;
 mod live;
+mod load;
 mod metrics;
 mod negative_cache;
+mod refresh;
 mod settings;
 mod single_flight;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use curt_core::clock::UnixMillis;
-use curt_core::error::{ErrorKind, PortError, PortResult};
+use curt_core::error::PortResult;
 use curt_core::link::Availability;
 use curt_core::ports::{LinkChange, LinkStore, SpendReply};
 use curt_core::reserved::is_reserved;
-use curt_core::{Clock, GoneCause, Link, LinkId, LinkRef, Revision, ServedLink, Visibility};
+use curt_core::{Clock, GoneCause, Link, LinkId, LinkRef, Revision, ServedLink};
 use tokio::sync::{Semaphore, mpsc};
 
-use self::decision::{CacheFill, LoadDecision, gone, negative, uncached};
+pub use self::freshness::CHANNEL_LEASE;
+use self::freshness::{CopyAge, Freshness};
 use self::live::LiveCache;
 pub use self::metrics::ResolveMetrics;
 pub use self::negative_cache::NEGATIVE_TTL_MAX;
-use self::negative_cache::{NegativeAnswer, NegativeCache, is_fresh};
+use self::negative_cache::{NegativeAnswer, NegativeCache};
+use self::refresh::RefreshQueue;
 pub use self::settings::ResolverSettings;
 use self::single_flight::{Join, LoadOutcome, SingleFlight};
-use crate::policy::{LinkPolicy, PolicySnapshot, Service};
+use crate::invalidate::{Publisher, RecentChanges, WriteOutcome};
+use crate::policy::LinkPolicy;
+use crate::shared_cache::SharedCache;
 
 /// How often one request starts over because the link changed while it was loaded.
 const ROUNDS_MAX: usize = 8;
 /// Ended links that wait to be purged; more than that are met again later.
 const ENDED_SEEN_MAX: usize = 1_024;
-
-const BACKEND: &str = "resolver";
-const OP: &str = "load a link";
 
 /// What a visitor gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,9 +82,17 @@ pub struct Resolver {
     metrics: ResolveMetrics,
     live: Arc<LiveCache>,
     negative: NegativeCache,
+    freshness: Freshness,
     single_flight: SingleFlight<PortResult<Resolution>>,
+    refreshes: RefreshQueue,
     policy: Arc<LinkPolicy>,
     load_permits: Semaphore,
+    /// Tells other processes what has changed, where there are any.
+    publisher: OnceLock<Arc<Publisher>>,
+    /// What others have changed: a replica may not have it yet.
+    recent: OnceLock<RecentChanges>,
+    /// L2, where there is one.
+    shared: OnceLock<Arc<SharedCache>>,
     ended: mpsc::Sender<EndedSeen>,
     ended_seen: Mutex<Option<mpsc::Receiver<EndedSeen>>>,
 }
@@ -97,7 +110,12 @@ impl Resolver {
         let (ended, ended_seen) = mpsc::channel(ENDED_SEEN_MAX);
         let resolver = Arc::new(Self {
             negative: NegativeCache::new(settings.negative_entries, settings.negative_ttl),
+            freshness: Freshness::new(settings.entry_ttl, settings.confirmed_ttl),
             single_flight: SingleFlight::new(),
+            refreshes: RefreshQueue::new(),
+            publisher: OnceLock::new(),
+            recent: OnceLock::new(),
+            shared: OnceLock::new(),
             load_permits: Semaphore::new(settings.loads_max.clamp(1, Semaphore::MAX_PERMITS)),
             ended,
             ended_seen: Mutex::new(Some(ended_seen)),
@@ -144,24 +162,7 @@ impl Resolver {
             let may_follow = |load| self.may_follow(load, asked_at, began);
             let outcome = match self.single_flight.join(&id, began, may_follow) {
                 Join::Follower(follower) => follower.wait().await,
-                Join::Leader(leader) => {
-                    // Read after joining: a change of policy from now on invalidates this load.
-                    let policy = self.policy.now();
-                    let loaded = self.load(&policy, &id).await;
-                    let now = self.clock.now();
-                    let (result, fill) = match loaded {
-                        Ok(found) => {
-                            let decision = self.decide(&policy, found, began, now);
-                            (Ok(decision.resolution), Some(decision.fill))
-                        }
-                        Err(failure) => (Err(failure), None),
-                    };
-                    leader.complete(result, || {
-                        if let Some(fill) = fill {
-                            self.fill_caches(&id, fill, began, now);
-                        }
-                    })
-                }
+                Join::Leader(leader) => self.lead(leader, &id, began).await,
             };
             if let LoadOutcome::Loaded(result) = outcome {
                 return result;
@@ -202,6 +203,48 @@ impl Resolver {
         }
     }
 
+    /// Has other processes told of every change from now on. To be called before the first request.
+    pub fn publish_by(&self, publisher: Arc<Publisher>) {
+        self.publisher.get_or_init(|| publisher);
+    }
+
+    /// Has links looked up in the shared cache before the store from now on. To be called before the first request.
+    pub fn look_up_in(&self, shared: Arc<SharedCache>) {
+        self.shared.get_or_init(|| shared);
+    }
+
+    /// Drops the copies of links that other processes have changed.
+    pub(crate) fn apply_changes(&self, changes: &[LinkChange]) {
+        if let Some(shared) = self.shared.get() {
+            shared.note_changes(changes);
+        }
+        // Before the copies go: the load that follows must know.
+        self.recent
+            .get_or_init(RecentChanges::default)
+            .note(changes);
+        self.invalidate(changes);
+    }
+
+    /// Tells other processes which links have changed, after [`invalidate`](Self::invalidate). Returns when they have been
+    /// told, or after a bounded time.
+    pub(crate) async fn publish(&self, changes: Vec<LinkChange>, outcome: WriteOutcome) {
+        if let Some(publisher) = self.publisher.get() {
+            publisher.publish(changes, outcome).await;
+        }
+    }
+
+    /// Notes that every change has been told to this process that others had made by `at`: copies may be used for longer, as
+    /// long as this goes on.
+    pub fn confirm_channel(&self, at: UnixMillis) {
+        self.freshness.confirm(at);
+    }
+
+    /// Returns whether changes that others make reach this process.
+    #[must_use]
+    pub fn has_channel(&self) -> bool {
+        self.freshness.is_confirmed(self.clock.now())
+    }
+
     /// Returns how many links are cached and the bytes that they take.
     #[must_use]
     pub fn cache_size(&self) -> (usize, u64) {
@@ -227,21 +270,25 @@ impl Resolver {
     /// Returns the cached link if it is not too old.
     fn get_fresh(&self, link: LinkRef<'_>, now: UnixMillis) -> Option<ServedLink> {
         let copy = self.live.get(link)?;
-        self.is_fresh_enough(copy.loaded_at(), now).then_some(copy)
+        match self.freshness.age(copy.loaded_at(), now) {
+            CopyAge::Fresh => Some(copy),
+            CopyAge::Aging => {
+                self.refreshes.meet(link);
+                Some(copy)
+            }
+            CopyAge::Stale => None,
+        }
     }
 
     /// Whether what a load found that began at `loaded_at` may be served at `now`.
     fn is_fresh_enough(&self, loaded_at: UnixMillis, now: UnixMillis) -> bool {
-        match self.settings.entry_ttl {
-            Some(ttl) => is_fresh(loaded_at, now, ttl),
-            None => true,
-        }
+        self.freshness.age(loaded_at, now) != CopyAge::Stale
     }
 
     /// Whether a request of `asked_at` may wait for a load that another one began at `load`. `now` is later than
     /// both unless the clock stepped back in between.
     fn may_follow(&self, load: UnixMillis, asked_at: UnixMillis, now: UnixMillis) -> bool {
-        match self.settings.entry_ttl {
+        match self.freshness.entry_ttl() {
             Some(ttl) => load <= now && asked_at.since(load) < ttl,
             None => true,
         }
@@ -277,7 +324,7 @@ impl Resolver {
             self.report_ended(&id, copy.revision());
         }
         // Where others write, the expiry that passed may have been replaced since the copy was loaded.
-        let loaded_at = match self.settings.entry_ttl {
+        let loaded_at = match self.freshness.entry_ttl() {
             Some(_) => copy.loaded_at(),
             None => now,
         };
@@ -287,91 +334,6 @@ impl Resolver {
                 self.negative.insert(id, answer, loaded_at, now);
             }
         });
-    }
-
-    async fn load(&self, policy: &PolicySnapshot, id: &LinkId) -> PortResult<Option<Link>> {
-        if policy.is_pending {
-            let detail = "the accounts have not been read since the start";
-            return Err(PortError::new(ErrorKind::Unavailable, BACKEND, OP, detail));
-        }
-        let turn = tokio::time::timeout(self.settings.load_wait_max, self.load_permits.acquire());
-        let Ok(Ok(_turn)) = turn.await else {
-            return Err(PortError::new(
-                ErrorKind::Throttled,
-                BACKEND,
-                OP,
-                format!(
-                    "{} loads are under way and none ended within {:?}",
-                    self.settings.loads_max, self.settings.load_wait_max
-                ),
-            ));
-        };
-        self.store.get_nearby(id).await
-    }
-
-    /// Decides at `now` about what a load found that began at `began`.
-    fn decide(
-        &self,
-        policy: &PolicySnapshot,
-        found: Option<Link>,
-        began: UnixMillis,
-        now: UnixMillis,
-    ) -> LoadDecision {
-        let Some(link) = found else {
-            return negative(Resolution::Absent, NegativeAnswer::Absent);
-        };
-        let served = ServedLink::new(&link, began);
-        let service = policy.service(&served);
-        let availability = served.availability(now);
-        if link.ended_at(now).is_some_and(|at| self.is_due(at, now)) {
-            self.report_ended(&link.id, link.revision);
-        }
-        let is_hidden = self.settings.hides_private && served.visibility() == Visibility::Private;
-        let leads_on = availability == Availability::Live && service == Service::Guarded;
-        if is_hidden && !leads_on {
-            return match availability {
-                // Not remembered, so that it begins to redirect at its hour.
-                Availability::Scheduled => uncached(Resolution::Absent),
-                _ => negative(Resolution::Absent, NegativeAnswer::Absent),
-            };
-        }
-        match (availability, service) {
-            (Availability::Live, Service::Open) => LoadDecision {
-                resolution: Resolution::Live(served.clone()),
-                fill: CacheFill::Live(served),
-            },
-            (Availability::Live, Service::Guarded) => uncached(Resolution::Guarded(Arc::new(link))),
-            (Availability::Live, Service::Blocked) => {
-                negative(Resolution::Blocked, NegativeAnswer::Blocked)
-            }
-            (Availability::Live, Service::Gone) => gone(GoneCause::Disabled),
-            // Cached as a link, so that it begins to redirect at its hour.
-            (Availability::Scheduled, Service::Open) => LoadDecision {
-                resolution: Resolution::Scheduled,
-                fill: CacheFill::Live(served),
-            },
-            (Availability::Scheduled, _) => uncached(Resolution::Scheduled),
-            (Availability::Absent, _) => negative(Resolution::Absent, NegativeAnswer::Absent),
-            (Availability::Gone(cause), _) => gone(cause),
-        }
-    }
-
-    /// Fills the caches; runs under the key's single-flight lock. What is too old already drops the copies from before it.
-    fn fill_caches(&self, id: &LinkId, fill: CacheFill, began: UnixMillis, now: UnixMillis) {
-        match fill {
-            CacheFill::Live(served) if self.is_fresh_enough(began, now) => {
-                self.negative.remove(id.as_ref());
-                self.live.insert(id.as_ref(), served);
-            }
-            CacheFill::Negative(answer) => {
-                self.live.remove(id.as_ref());
-                self.negative.insert(id.clone(), answer, began, now);
-            }
-            CacheFill::Live(_) | CacheFill::Nothing => {
-                self.live.remove(id.as_ref());
-                self.negative.remove(id.as_ref());
-            }
-        }
     }
 
     /// Whether a link that ended at `ended_at` may be purged.

@@ -12,6 +12,8 @@ pub struct ResolverSettings {
     /// How long a cached link may be served, from the beginning of its load. `None` only where every write passes through
     /// this process.
     pub entry_ttl: Option<Duration>,
+    /// The same while the channel of invalidations is known to work. `None`: no longer.
+    pub confirmed_ttl: Option<Duration>,
     /// Most loads from the store at the same time.
     pub loads_max: usize,
     /// How long a load may wait for its turn before the request is turned away.
@@ -30,6 +32,7 @@ impl Default for ResolverSettings {
             negative_entries: 65_536,
             negative_ttl: Duration::from_secs(2),
             entry_ttl: None,
+            confirmed_ttl: None,
             loads_max: 256,
             load_wait_max: Duration::from_millis(500),
             hides_private: false,

@@ -19,7 +19,7 @@ use curt_testkit::intercept::InterceptedLinks;
 use curt_testkit::keys::random_supply;
 use tokio::runtime::Runtime;
 
-use crate::interleave::{Actor, DELETED, Dawdler, Dice, retarget, runtime, seen};
+use crate::interleave::{Actor, DELETED, Dice, RandomDelays, retarget, runtime, seen};
 use crate::world::{ANN, START, named, new, own};
 
 const INTERLEAVINGS: u64 = 5_000;
@@ -30,7 +30,7 @@ const TTL: Duration = Duration::from_millis(20);
 type Acked = RefCell<Vec<(UnixMillis, u32)>>;
 
 struct TwoServers {
-    store: Arc<InterceptedLinks<Dawdler>>,
+    store: Arc<InterceptedLinks<RandomDelays>>,
     clock: Arc<ManualClock>,
     reader: Arc<Resolver>,
     writer: Arc<Links>,
@@ -38,8 +38,8 @@ struct TwoServers {
 
 impl TwoServers {
     fn new() -> Self {
-        let dawdler = Dawdler(Mutex::new(Dice(1)));
-        let store = InterceptedLinks::new(Arc::new(MemoryLinkStore::new()), dawdler);
+        let delays = RandomDelays(Mutex::new(Dice(1)));
+        let store = InterceptedLinks::new(Arc::new(MemoryLinkStore::new()), delays);
         let clock = Arc::new(ManualClock::at(START));
         let resolver = || {
             let settings = ResolverSettings {

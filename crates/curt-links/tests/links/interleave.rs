@@ -49,10 +49,10 @@ impl Dice {
 }
 
 /// Lets reads and changes wait for a random number of polls, before the store and after it.
-pub(crate) struct Dawdler(pub(crate) Mutex<Dice>);
+pub(crate) struct RandomDelays(pub(crate) Mutex<Dice>);
 
 #[async_trait]
-impl Interceptor for Dawdler {
+impl Interceptor for RandomDelays {
     async fn before(&self, _call: Call) -> PortResult<()> {
         let mut polls = self.0.lock().unwrap().roll(4);
         std::future::poll_fn(|context| {
@@ -72,7 +72,7 @@ impl Interceptor for Dawdler {
 }
 
 struct Stage {
-    store: Arc<InterceptedLinks<Dawdler>>,
+    store: Arc<InterceptedLinks<RandomDelays>>,
     clock: Arc<ManualClock>,
     policy: Arc<LinkPolicy>,
     resolver: Arc<Resolver>,
@@ -81,8 +81,8 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let dawdler = Dawdler(Mutex::new(Dice(1)));
-        let store = InterceptedLinks::new(Arc::new(MemoryLinkStore::new()), dawdler);
+        let delays = RandomDelays(Mutex::new(Dice(1)));
+        let store = InterceptedLinks::new(Arc::new(MemoryLinkStore::new()), delays);
         let clock = Arc::new(ManualClock::at(START));
         let policy = Arc::new(LinkPolicy::default());
         let resolver = Resolver::new(

@@ -19,4 +19,5 @@ mod manage;
 mod metrics;
 mod purge;
 mod resolve;
+mod shared;
 mod world;
