@@ -33,7 +33,8 @@ pub use bulkhead::{Bulkhead, BulkheadSettings, CallerId, Place, Turn};
 pub use constant_time::ConstantTime;
 pub use error::AccountError;
 pub use limits::{
-    Decision, Guess, LimitSettings, Limits, RedirectionRules, policy, rate_limit_prefix,
+    Decision, Guess, LimitSettings, Limits, RedirectionRules, SharedQuotas, policy,
+    rate_limit_prefix,
 };
 pub use passwords::{HashPriority, PasswordCostError, Passwords, generate_password};
 pub use permissions::{Granted, Permissions};

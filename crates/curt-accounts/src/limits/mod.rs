@@ -4,6 +4,7 @@ mod address;
 mod guesses;
 mod redirections;
 mod settings;
+mod shared;
 mod throttled;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub use self::guesses::Guess;
 use self::guesses::KnownAddresses;
 pub use self::redirections::RedirectionRules;
 pub use self::settings::LimitSettings;
+pub use self::shared::SharedQuotas;
 use self::throttled::ThrottledAddresses;
 use crate::principal::{Credential, Principal};
 
@@ -176,7 +178,12 @@ impl Limits {
             buckets.add(rules.of_key(key), || format!("redirect/key/{}", key.0));
         }
         buckets.add(rules.of_user(owner), || format!("redirect/user/{owner}"));
-        self.take_or_pass(policy::REDIRECT, &buckets).await
+        if buckets.0.is_empty() {
+            return None;
+        }
+        let asked = buckets.as_ports();
+        let replies = self.quotas.take_ahead(&asked, 1).await;
+        self.or_pass(policy::REDIRECT, &asked, replies)
     }
 
     /// Counts a look-up of a key that leads nowhere, and [holds](Self::throttled) an address that has had too many. With a
@@ -185,7 +192,12 @@ impl Limits {
         let mut buckets = Buckets::default();
         let rule = self.settings.misses_per_address;
         self.add_address(&mut buckets, rule, "miss", address);
-        let decision = self.take_or_pass(policy::MISS, &buckets).await?;
+        if buckets.0.is_empty() {
+            return None;
+        }
+        let asked = buckets.as_ports();
+        let replies = self.quotas.take(&asked, 1).await;
+        let decision = self.or_pass(policy::MISS, &asked, replies)?;
         if !decision.granted {
             let is_sites = Some(decision.rule) != rule;
             let prefix = site(address).filter(|_| is_sites);
@@ -246,13 +258,23 @@ impl Limits {
         }
         let asked = buckets.as_ports();
         let replies = self.quotas.take(&asked, count).await?;
+        Ok(self.decide(name, &asked, replies))
+    }
+
+    /// Returns what the replies come to, and counts a refusal.
+    fn decide(
+        &self,
+        name: &'static str,
+        asked: &[Bucket<'_>],
+        replies: Vec<QuotaReply>,
+    ) -> Option<Decision> {
         let rules = asked.iter().map(|bucket| bucket.rule);
         let decision = tightest(name, rules.zip(replies));
         if decision.is_some_and(|decision| !decision.granted) {
             let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
             *refusals.entry(name).or_default() += 1;
         }
-        Ok(decision)
+        decision
     }
 
     /// Returns how often each [`policy`] has refused something since the start; those that never did are not in it.
@@ -262,11 +284,17 @@ impl Limits {
         refusals.clone()
     }
 
-    async fn take_or_pass(&self, name: &'static str, buckets: &Buckets) -> Option<Decision> {
-        match self.take(name, buckets, 1).await {
-            Ok(decision) => {
+    /// The same for clicks, which no failing engine stops.
+    fn or_pass(
+        &self,
+        name: &'static str,
+        asked: &[Bucket<'_>],
+        replies: PortResult<Vec<QuotaReply>>,
+    ) -> Option<Decision> {
+        match replies {
+            Ok(replies) => {
                 self.failing.store(false, Ordering::Relaxed);
-                decision
+                self.decide(name, asked, replies)
             }
             Err(failure) => {
                 if !self.failing.swap(true, Ordering::Relaxed) {

@@ -11,6 +11,7 @@ mod probed;
 mod secrets;
 mod sessions;
 mod setup;
+mod shared_quotas;
 mod sign_up;
 mod users;
 mod world;
