@@ -22,6 +22,7 @@
 
 mod abandoned;
 mod cursor;
+mod failing;
 mod founding;
 mod index;
 mod merge;

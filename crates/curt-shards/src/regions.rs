@@ -104,11 +104,24 @@ fn renewed(map: &ShardMap) -> ShardMap {
 
 impl LinkHomes for ShardRouter {
     fn is_home(&self, id: &LinkId) -> bool {
-        let (Some(own), Some(routing)) = (self.region(), self.newest()) else {
+        if self.region().is_none() && self.failing.is_empty() {
+            return true;
+        }
+        let Some(routing) = self.newest() else {
             return true;
         };
-        let in_own = |node: NodeIndex| routing.regions.of(node) == Some(own);
-        // Without a node in the own region no key is better than another.
-        in_own(routing.owner(id)) || !routing.map.nodes().into_iter().any(in_own)
+        let in_own = |node: NodeIndex| {
+            let own = self.region();
+            own.is_none() || routing.regions.of(node) == own
+        };
+        let (owner, nodes) = (routing.owner(id), routing.map.nodes());
+        let is_best = |is_good: &dyn Fn(NodeIndex) -> bool| {
+            let is_any_good = nodes.iter().any(|node| is_good(*node));
+            is_any_good.then(|| is_good(owner))
+        };
+        // Without a node in the own region, or with none that takes writes, no key is better than another.
+        is_best(&|node| in_own(node) && !self.failing.contains(node))
+            .or_else(|| is_best(&in_own))
+            .unwrap_or(true)
     }
 }

@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use crate::BACKEND;
 use crate::abandoned::SeenSwitch;
+use crate::failing::FailingNodes;
 use crate::founding::load_or_found;
 use crate::node::{self, NodeList, ShardNode, at_node};
 use crate::regions::NodeRegions;
@@ -44,6 +45,7 @@ pub struct ShardRouter {
     last_load: Mutex<Option<Instant>>,
     /// The switch that was seen last, see [`end_abandoned_switch`](Self::end_abandoned_switch).
     pub(crate) switch: std::sync::Mutex<Option<SeenSwitch>>,
+    pub(crate) failing: FailingNodes,
     /// Counts claims, so that they begin at one node after the other.
     pub(crate) claims: AtomicUsize,
 }
@@ -114,6 +116,7 @@ impl ShardRouter {
         region: Option<Box<str>>,
     ) -> Arc<Self> {
         Arc::new(Self {
+            failing: FailingNodes::new(nodes.len()),
             nodes,
             maps,
             placement,
@@ -194,11 +197,13 @@ impl ShardRouter {
                     ))
                 };
                 let answer = tokio::time::timeout(PING_MAX, ping).await;
+                let answer = answer.unwrap_or_else(|_| late());
+                self.failing.note(node, &answer);
                 NodeHealth {
                     node,
                     name: self.name(node).into(),
                     other_region: self.other_region(node),
-                    answer: answer.unwrap_or_else(|_| late()),
+                    answer,
                 }
             }
         });

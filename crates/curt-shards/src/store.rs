@@ -123,7 +123,12 @@ impl LinkStore for ShardRouter {
         let routing = self.routing().await?;
         let pings = routing.map.nodes().into_iter().map(|node| {
             let routing = &routing;
-            async move { self.ports(routing, node).await?.ping().await }
+            async move {
+                let ping = async { self.ports(routing, node).await?.ping().await };
+                let answer = ping.await;
+                self.failing.note(node, &answer);
+                answer
+            }
         });
         first_answer(pings.collect()).await
     }
@@ -158,6 +163,7 @@ impl ShardRouter {
                 Ok(ports) => ports.insert_if_absent(links, token).await,
                 Err(error) => Err(error),
             };
+            self.failing.note(node, &inserted);
             (node, part, inserted)
         });
         join_all(inserts).await

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use curt_core::ports::{Idempotency, LinkIndex, LinkStore, LinkTotals, ListQuery, SeededLinks};
+use curt_core::ports::{
+    Idempotency, LinkHomes, LinkIndex, LinkStore, LinkTotals, ListQuery, SeededLinks,
+};
 use curt_core::{ErrorKind, LinkId, ShardId, UnixMillis};
 use curt_shards::ShardRouter;
 use curt_testkit::engines::postgres::{Server, shared};
@@ -34,6 +36,8 @@ async fn a_dead_node_costs_its_own_links_only() {
     };
     let first = router.list(&page).await.unwrap();
     assert_eq!(first.links.len(), 10);
+
+    assert!(ids.iter().all(|id| router.is_home(id)));
 
     doomed.kill().unwrap();
     for id in &ids {
@@ -76,6 +80,10 @@ async fn a_dead_node_costs_its_own_links_only() {
     let dead = link(&alone.next().unwrap());
     let refused = router.insert(vec![dead]).await.unwrap_err();
     assert!(refused.is_transient(), "{refused:?}");
+    // New links get keys of the others.
+    let homes = ids.iter().filter(|id| router.is_home(id));
+    let expected = ids.iter().filter(|id| !is_dead(id));
+    assert!(homes.eq(expected), "a dead node is written to");
 
     check_background(&router).await;
 }
