@@ -39,6 +39,7 @@ pub use readiness::{Check, FailedCheck, Impact, Readiness};
 pub use redirect::clicks::{Clicks, RouterClicks};
 pub use scans::{AbandonedReads, ScanSettings, Scans};
 pub use settings::{
-    ApiSettings, FeedSettings, HttpSettings, PrivateDenied, RedirectSettings, ServerSettings,
+    ApiSettings, FeedSettings, HttpSettings, PrivateDenied, ProxyProtocol, RedirectSettings,
+    ServerSettings,
 };
 pub use state::{App, PublicUrl};

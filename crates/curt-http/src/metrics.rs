@@ -28,9 +28,17 @@ pub struct HttpMetrics {
     pub request_seconds: Family<RouteLabels, Histogram>,
     pub requests_shed: Counter,
     pub connections: Gauge,
+    pub load_weight: Gauge,
     pub connections_cut: Family<CutLabels, Counter>,
     pub body_bytes: Gauge,
     pub requests_refused: Family<RefusalLabels, Counter>,
+}
+
+/// What a server gets that measures nothing.
+fn whole_load() -> Gauge {
+    let gauge = Gauge::default();
+    gauge.set(100);
+    gauge
 }
 
 impl HttpMetrics {
@@ -73,6 +81,11 @@ impl HttpMetrics {
             metrics.connections.clone(),
         );
         registry.register(
+            metric::LOAD_WEIGHT,
+            "Part of its usual load that balancers are told to give this server, percent",
+            metrics.load_weight.clone(),
+        );
+        registry.register(
             metric::HTTP_CONNECTIONS_CUT,
             "Connections closed by the server, by reason",
             metrics.connections_cut.clone(),
@@ -101,6 +114,7 @@ impl HttpMetrics {
             request_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS_BUCKETS)),
             requests_shed: Counter::default(),
             connections: Gauge::default(),
+            load_weight: whole_load(),
             connections_cut: Family::default(),
             body_bytes: Gauge::default(),
             requests_refused: Family::default(),
@@ -187,6 +201,8 @@ pub enum CutReason {
     Overload,
     HeadTooLarge,
     Malformed,
+    /// A trusted proxy did not begin with a header of the PROXY protocol.
+    ProxyHeader,
     /// Still busy when the grace period of a shutdown ended.
     Shutdown,
 }
@@ -204,6 +220,7 @@ impl CutReason {
             Self::Overload => "overload",
             Self::HeadTooLarge => "head_too_large",
             Self::Malformed => "malformed",
+            Self::ProxyHeader => "proxy_header",
             Self::Shutdown => "shutdown",
         }
     }

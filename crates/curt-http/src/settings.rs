@@ -93,6 +93,8 @@ pub struct ServerSettings {
     pub workers: usize,
     /// Whether answers may be given to the kernel through an io_uring, many at a time, where it has one.
     pub io_uring: bool,
+    /// Whether trusted proxies begin their connections with a header that names the client.
+    pub proxy_protocol: ProxyProtocol,
     /// Connections open at once, over all threads. One more is answered with 503 and closed.
     pub connections_max: usize,
     /// How many of them one address may have (one /64 in IPv6), other than a trusted proxy. `None`: a quarter.
@@ -113,6 +115,15 @@ pub struct ServerSettings {
     pub drain_delay: Duration,
     /// What requests under way get after that before they are cut.
     pub shutdown_grace: Duration,
+}
+
+/// Which headers of the PROXY protocol are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProxyProtocol {
+    #[default]
+    Off,
+    /// Trusted proxies have to send one, of version 1 or 2; from others it is a malformed request.
+    V1V2,
 }
 
 /// Connections of operators, at most: health checks and metrics.
@@ -140,6 +151,7 @@ impl Default for ServerSettings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             io_uring: true,
+            proxy_protocol: ProxyProtocol::Off,
             connections_max: 20_000,
             connections_per_address: None,
             header_timeout: Duration::from_secs(5),

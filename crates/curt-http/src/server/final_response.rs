@@ -16,6 +16,8 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 pub(crate) enum FinalResponse {
     Refused(Refusal),
     HeaderTimeout,
+    /// A proxy did not say whose requests follow.
+    NoProxyHeader,
     Busy(CutReason),
 }
 
@@ -86,6 +88,11 @@ impl FinalResponse {
                 "The header was still incomplete when its time was over.",
                 CutReason::HeaderTimeout,
             ),
+            Self::NoProxyHeader => (
+                ProblemCode::MalformedRequest,
+                "Connections from your address begin with a header of the PROXY protocol, version 1 or 2.",
+                CutReason::ProxyHeader,
+            ),
             Self::Busy(CutReason::AddressLimit) => (
                 ProblemCode::TooManyConnections,
                 "Your address has as many connections open as it may. Close some, or try again after the time in \
@@ -116,6 +123,7 @@ mod tests {
             FinalResponse::Refused(Refusal::TooManyHeaders),
             FinalResponse::Refused(Refusal::Version),
             FinalResponse::HeaderTimeout,
+            FinalResponse::NoProxyHeader,
             FinalResponse::Busy(CutReason::Limit),
             FinalResponse::Busy(CutReason::AddressLimit),
         ] {

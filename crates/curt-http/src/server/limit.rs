@@ -111,6 +111,18 @@ pub(crate) struct Permit {
     counted: Option<IpAddr>,
 }
 
+impl Permit {
+    /// Counts the connection as the client's that its proxy names, or tells that the client has its share.
+    pub(crate) fn count_client(&mut self, client: IpAddr) -> Result<(), CutReason> {
+        if let Some(share) = &self.limit.share
+            && self.counted.is_none()
+        {
+            self.counted = share.count(client).map_err(|()| CutReason::AddressLimit)?;
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         let limit = &self.limit;

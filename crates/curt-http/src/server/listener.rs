@@ -30,7 +30,7 @@ pub fn probe(address: SocketAddr) -> io::Result<()> {
 }
 
 /// One listener that nobody else can join.
-pub(super) fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
+pub fn bind_alone(address: SocketAddr) -> io::Result<TcpListener> {
     bind(address, false)
 }
 

@@ -17,7 +17,9 @@ pub(crate) mod handoff;
 pub(crate) mod limit;
 pub(crate) mod linger;
 mod listener;
+mod loop_lag;
 mod phase_deadline;
+pub(crate) mod proxy_header;
 mod request_reader;
 mod router_server;
 pub(crate) mod stop;
@@ -43,7 +45,8 @@ use self::general::General;
 pub use self::general::Stopping;
 use self::handoff::Handoff;
 use self::limit::ConnectionLimit;
-pub use self::listener::probe;
+pub use self::listener::{bind_alone, probe};
+pub use self::loop_lag::LoopLag;
 pub use self::router_server::RouterServer;
 use self::stop::StopSteps;
 use crate::access_log::AccessLog;
@@ -66,6 +69,7 @@ pub struct Server {
     captures: Vec<Capture>,
     account_limits: Option<Arc<Limits>>,
     access_log: Option<Arc<AccessLog>>,
+    loop_lag: Option<Arc<LoopLag>>,
 }
 
 /// How a server ended.
@@ -102,6 +106,7 @@ impl Server {
             captures: Vec::new(),
             account_limits: None,
             access_log: None,
+            loop_lag: None,
         })
     }
 
@@ -123,6 +128,13 @@ impl Server {
     #[must_use]
     pub fn with_access_log(mut self, log: Option<Arc<AccessLog>>) -> Self {
         self.access_log = log;
+        self
+    }
+
+    /// Has each worker note how late its event loop is, as the loop with the worker's number.
+    #[must_use]
+    pub fn with_loop_lag(mut self, lag: Option<Arc<LoopLag>>) -> Self {
+        self.loop_lag = lag;
         self
     }
 
@@ -171,6 +183,7 @@ impl Server {
                 capture: captures.next(),
                 account_limits: self.account_limits.clone(),
                 access_log: self.access_log.clone(),
+                loop_lag: self.loop_lag.clone().map(|lag| (lag, number)),
             };
             ends.push(start_worker(number, parts, steps.clone()));
         }

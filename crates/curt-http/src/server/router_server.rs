@@ -39,7 +39,7 @@ impl RouterServer {
         metrics: HttpMetrics,
         router: Router,
     ) -> io::Result<Self> {
-        let listener = listener::bind_one(address)?;
+        let listener = listener::bind_alone(address)?;
         let address = listener.local_addr()?;
         Ok(Self {
             settings: Arc::new(settings.clone()),

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::Path;
+use axum::extract::{ConnectInfo, Path};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use curt_core::ports::LinkStore;
 use curt_core::{Clock, Link, RedirectStatus, SystemClock, Target, UnixMillis};
 use curt_http::metrics::{CutLabels, CutReason};
 use curt_http::server::{DrainReport, Server};
-use curt_http::{HttpMetrics, HttpSettings, ServerSettings};
+use curt_http::{HttpMetrics, HttpSettings, ProxyProtocol, ServerSettings};
 use curt_links::{ResolveMetrics, Resolver, ResolverSettings};
 use curt_memory::MemoryLinkStore;
 use tokio::runtime::Runtime;
@@ -92,8 +92,25 @@ impl Host {
         host
     }
 
+    /// A server behind proxies of this machine, which speak the PROXY protocol.
+    pub(crate) fn behind_proxies(trusted: &str, adjust: impl FnOnce(&mut ServerSettings)) -> Self {
+        let trusted = trusted.parse().unwrap();
+        let adjust = |settings: &mut HttpSettings| {
+            settings.api.trusted_proxies = vec![trusted];
+            settings.server.proxy_protocol = ProxyProtocol::V1V2;
+            adjust(&mut settings.server);
+        };
+        let mut host = Self::bound_by(adjust, Arc::new(SystemClock));
+        host.run();
+        host
+    }
+
     /// A server that listens and does not run yet.
     pub(crate) fn bound(adjust: impl FnOnce(&mut ServerSettings), clock: Arc<dyn Clock>) -> Self {
+        Self::bound_by(|settings| adjust(&mut settings.server), clock)
+    }
+
+    fn bound_by(adjust: impl FnOnce(&mut HttpSettings), clock: Arc<dyn Clock>) -> Self {
         let runtime = Runtime::new().unwrap();
         let store = Arc::new(MemoryLinkStore::new());
         let resolver = Resolver::new(
@@ -108,7 +125,7 @@ impl Host {
         settings.server.workers = 2;
         // Every client of these tests has the same address.
         settings.server.connections_per_address = Some(usize::MAX);
-        adjust(&mut settings.server);
+        adjust(&mut settings);
         let metrics = HttpMetrics::unregistered();
         let gate = Arc::new(Semaphore::new(0));
         let router = router(Arc::clone(&gate));
@@ -186,6 +203,10 @@ fn router(gate: Arc<Semaphore>) -> Router {
         .route(
             "/api/name/{name}",
             get(|Path(name): Path<String>| async move { name }),
+        )
+        .route(
+            "/api/peer",
+            get(|ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() }),
         )
         .route("/api/big", get(|| async { "x".repeat(4 * 1_024 * 1_024) }))
         .route("/api/hold", get(hold.clone()))

@@ -11,6 +11,7 @@ mod limits;
 mod panics;
 mod partial;
 mod pipelining;
+mod proxy_protocol;
 mod requests;
 mod shutdown;
 mod timeouts;

@@ -14,7 +14,7 @@ use axum::extract::ConnectInfo;
 use curt_accounts::ConstantTime;
 use curt_core::limits::HTTP_HEAD_BYTES_MAX;
 use curt_core::reserved::is_reserved;
-use curt_core::{DomainId, Key, LinkRef, ServedLink, UnixMillis};
+use curt_core::{DomainId, Key, LinkRef};
 use curt_links::Resolution;
 use http::header::CONNECTION;
 use socket2::SockRef;
@@ -22,15 +22,15 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::client_socket::{Broken, ClientSocket};
+use super::live_answer::write_redirect;
 use super::outbox::OUTBOX_BYTES_MAX;
 use super::redirect_counts::{LoadedLink, RedirectCounts};
 use super::routed::{RoutedRequest, write_response};
-use super::slots::Phase;
+use super::slots::{Phase, SlotGuard};
 use super::worker::{INPUT_BYTES, Scratch, Worker};
 use crate::metrics::CutReason;
 use crate::redirect::{
-    GetFrame, ParsedRequest, Persistence, PlainGet, Resolved, ResponseHeads, build_request, finish,
-    read_request, write_location,
+    GetFrame, ParsedRequest, Persistence, PlainGet, Resolved, build_request, read_request,
 };
 use crate::server::final_response::FinalResponse;
 use crate::server::handoff::HandedOffConnection;
@@ -77,6 +77,28 @@ pub(crate) fn serve(
         next: Next::Read,
     };
     take_turns(connection, worker)
+}
+
+/// Serves a connection whose first bytes, up to `received`, were read before.
+pub(super) async fn resume(
+    stream: TcpStream,
+    peer: SocketAddr,
+    (permit, slot): (Permit, SlotGuard),
+    received: Vec<u8>,
+    worker: Rc<Worker>,
+) {
+    let next = match received.is_empty() {
+        true => Next::Read,
+        false => Next::Answer(None),
+    };
+    let connection = Connection {
+        socket: ClientSocket::new(stream, slot, permit),
+        peer,
+        carry: received,
+        next,
+    };
+    connection.socket.slot.enter(connection.awaited());
+    take_turns(connection, worker).await;
 }
 
 async fn take_turns(mut connection: Connection, worker: Rc<Worker>) {
@@ -210,7 +232,7 @@ impl Connection {
             let closes = get.persistence == Persistence::Close
                 || (worker.answers_close.get() && done == filled);
             worker.capture(&get, &hit, self.peer, now);
-            redirect(output, &scratch.heads, &get, &hit, closes, now);
+            write_redirect(output, &scratch.heads, &get, &hit, closes, now);
             let began = redirects.asked.unwrap_or(began);
             worker.log_access(&get, &hit, self.peer, began);
             if closes && done == filled {
@@ -362,26 +384,6 @@ impl Connection {
 
 /// The other side is gone, or has said that it is done.
 struct Ended;
-
-/// Writes the answer to one request for a live link.
-fn redirect(
-    output: &mut Vec<u8>,
-    heads: &ResponseHeads,
-    get: &PlainGet<'_>,
-    hit: &ServedLink,
-    closes: bool,
-    now: UnixMillis,
-) {
-    heads.start(output, hit, now);
-    let query = get.query.filter(|_| hit.forward_query());
-    write_location(output, hit.location_bytes(), query);
-    let persistence = if closes {
-        Persistence::Close
-    } else {
-        get.persistence
-    };
-    finish(output, persistence);
-}
 
 /// What to do about a key of which there is no copy. Names of routes are never links, so the store is not asked.
 fn missing(get: &PlainGet<'_>) -> Next {

@@ -7,13 +7,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use curt_accounts::Limits;
 use curt_clicks::capture::Capture;
 use curt_clicks::record::Outcome;
 use curt_core::limits::HTTP_HEAD_BYTES_MAX;
-use curt_core::names::event;
 use curt_core::{Clock, ServedLink, UnixMillis};
 use curt_links::Resolver;
 use ipnet::IpNet;
@@ -21,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::time::Instant;
 
-use super::connection;
+use super::acceptor::{Acceptor, accept_now};
 use super::outbox::Outbox;
 use super::redirect_counts::RedirectCounts;
 use super::response_sender::ResponseSender;
@@ -31,18 +29,15 @@ use crate::caller::address;
 use crate::metrics::{CutReason, HttpMetrics, RedirectOutcome};
 use crate::redirect::clicks;
 use crate::redirect::{PlainGet, RedirectFields, ResponseHeads};
-use crate::server::final_response::FinalResponse;
-use crate::server::handoff::{HandoffSender, refuse_connection};
+use crate::server::LoopLag;
+use crate::server::handoff::HandoffSender;
 use crate::server::limit::ConnectionLimit;
+use crate::server::proxy_header::ProxyTrust;
 use crate::server::stop::{StopSteps, end_handshakes};
-use crate::settings::ServerSettings;
+use crate::settings::{ProxyProtocol, ServerSettings};
 
 /// One read: a full head, and room for the requests pipelined behind it.
 pub(crate) const INPUT_BYTES: usize = 2 * HTTP_HEAD_BYTES_MAX;
-/// Pause after a failed accept. Out of file descriptors, the next try would fail as well.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Of failed accepts in a row, one in this many is logged: about one a second.
-const ACCEPT_FAILURES_PER_LOG: u32 = 20;
 
 /// What a worker needs from outside its thread.
 pub(crate) struct WorkerParts {
@@ -58,6 +53,8 @@ pub(crate) struct WorkerParts {
     pub(crate) capture: Option<Capture>,
     pub(crate) account_limits: Option<Arc<Limits>>,
     pub(crate) access_log: Option<Arc<AccessLog>>,
+    /// Where to note how late this worker's event loop is, and under which number.
+    pub(crate) loop_lag: Option<(Arc<LoopLag>, usize)>,
 }
 
 /// What the connections of one worker share. Nothing in it is seen by another thread.
@@ -75,6 +72,8 @@ pub(crate) struct Worker {
     pub(crate) draining: Cell<bool>,
     pub(crate) handoffs: HandoffSender,
     trusted_proxies: Arc<[IpNet]>,
+    /// `None`: no proxy speaks the PROXY protocol.
+    pub(super) proxy_trust: Option<ProxyTrust>,
     capture: RefCell<Option<Capture>>,
     account_limits: Option<Arc<Limits>>,
     access_log: Option<Arc<AccessLog>>,
@@ -117,6 +116,8 @@ impl Worker {
         } else {
             ResponseSender::default()
         };
+        let has_headers = parts.settings.proxy_protocol == ProxyProtocol::V1V2;
+        let proxy_trust = has_headers.then(|| ProxyTrust::new(&parts.trusted_proxies));
         let worker = Self {
             resolver: parts.resolver,
             clock: parts.clock,
@@ -132,6 +133,7 @@ impl Worker {
             draining: Cell::new(false),
             handoffs: parts.handoffs,
             trusted_proxies: parts.trusted_proxies,
+            proxy_trust,
             capture: RefCell::new(parts.capture),
             account_limits: parts.account_limits,
             access_log: parts.access_log,
@@ -242,6 +244,10 @@ pub(crate) fn run(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
 
 async fn serve(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
     let (grace, limit) = (parts.settings.shutdown_grace, Arc::clone(&parts.limit));
+    if let Some((lag, number)) = parts.loop_lag.clone() {
+        // Ends with the runtime.
+        tokio::task::spawn_local(async move { lag.probe(number).await });
+    }
     let (worker, listener) = Worker::new(parts);
     let (worker, listener) = (
         Rc::new(worker),
@@ -249,11 +255,7 @@ async fn serve(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
     );
     let ticks = tokio::task::spawn_local(tick(Rc::clone(&worker)));
     let rounds = tokio::task::spawn_local(end_rounds(Rc::clone(&worker)));
-    let acceptor = Acceptor {
-        worker: &worker,
-        limit: &limit,
-        failures: Cell::new(0),
-    };
+    let acceptor = Acceptor::new(&worker, &limit);
     loop {
         tokio::select! {
             biased;
@@ -296,20 +298,6 @@ async fn serve(parts: WorkerParts, steps: &StopSteps) -> io::Result<usize> {
     Ok(cut)
 }
 
-/// A connection that is ready to be accepted, or nothing.
-fn accept_now(listener: &TcpListener) -> Option<(std::net::TcpStream, SocketAddr)> {
-    loop {
-        match listener.accept() {
-            Ok((stream, peer)) => {
-                stream.set_nonblocking(true).ok()?;
-                return Some((stream, peer));
-            }
-            Err(error) if is_of_one_client(&error) => {}
-            Err(_) => return None,
-        }
-    }
-}
-
 /// Keeps the time of the worker's connections and passes its counts on.
 async fn tick(worker: Rc<Worker>) {
     let mut ticks = tokio::time::interval(worker.slots.tick());
@@ -328,58 +316,4 @@ async fn end_rounds(worker: Rc<Worker>) {
         Poll::Pending
     })
     .await
-}
-
-struct Acceptor<'a> {
-    worker: &'a Rc<Worker>,
-    limit: &'a Arc<ConnectionLimit>,
-    /// Failed accepts since the last good one.
-    failures: Cell<u32>,
-}
-
-impl Acceptor<'_> {
-    async fn take(&self, accepted: io::Result<(TcpStream, SocketAddr)>) {
-        match accepted {
-            Ok((stream, peer)) => {
-                self.failures.set(0);
-                self.admit(stream, peer);
-            }
-            Err(error) if is_of_one_client(&error) => {}
-            Err(error) => {
-                let failures = self.failures.get();
-                self.failures.set(failures.wrapping_add(1));
-                if failures.is_multiple_of(ACCEPT_FAILURES_PER_LOG) {
-                    tracing::warn!(event = event::CONNECTION_FAILED, %error, failures, "accept failed");
-                }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-
-    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
-        let worker = self.worker;
-        let reason = match self.limit.admit(peer.ip()) {
-            Ok(permit) => {
-                let serve = connection::serve(stream, peer, permit, Rc::clone(worker));
-                tokio::task::spawn_local(serve);
-                return;
-            }
-            Err(reason) => reason,
-        };
-        worker.metrics.cut(reason);
-        if let Ok(stream) = stream.into_std() {
-            refuse_connection(&stream, FinalResponse::Busy(reason), worker.clock.now());
-        }
-    }
-}
-
-/// Whether the failure says nothing about the next client.
-fn is_of_one_client(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::Interrupted
-    )
 }
