@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use curt_core::{ErrorKind, PortError, PortResult};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -24,6 +25,9 @@ pub struct Reconnecting<C> {
     state: Arc<watch::Sender<State<C>>>,
     /// The attempts under way, ended with the adapter.
     attempts: Mutex<Option<AbortHandle>>,
+    /// Where connections live: they die with their runtime, and a caller's may end earlier than the process, as that of a
+    /// redirect worker does. `None`: on that of the caller.
+    runtime: Option<Handle>,
 }
 
 /// A connection, and which one of all that were made.
@@ -68,6 +72,7 @@ impl<C: Clone + Send + Sync + 'static> Reconnecting<C> {
             connect: Arc::new(move || Box::pin(connect())),
             state: Arc::new(watch::Sender::new(State::Unasked { made: 0 })),
             attempts: Mutex::new(None),
+            runtime: Handle::try_current().ok(),
         }
     }
 
@@ -122,7 +127,10 @@ impl<C: Clone + Send + Sync + 'static> Reconnecting<C> {
                 is_done: false,
             };
             #[expect(clippy::disallowed_methods, reason = "aborted with the connection")]
-            let task = tokio::spawn(attempts.run());
+            let task = match &self.runtime {
+                Some(runtime) => runtime.spawn(attempts.run()),
+                None => tokio::spawn(attempts.run()),
+            };
             let mut running = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
             *running = Some(task.abort_handle());
         }

@@ -16,8 +16,11 @@ pub mod metric {
     pub const HTTP_REQUESTS_SHED: &str = "curt_http_requests_shed";
     /// Connections open now.
     pub const HTTP_CONNECTIONS: &str = "curt_http_connections";
+    /// Part of its usual load that `server.agent_listen` asks balancers for, percent.
+    pub const LOAD_WEIGHT: &str = "curt_load_weight";
     /// Connections closed by us, by reason: `header_timeout`, `body_timeout`, `write_timeout`, `idle`, `limit`,
-    /// `address_limit`, `overload`, `head_too_large`, `malformed`, `shutdown`.
+    /// `address_limit`, `overload`, `head_too_large`, `malformed`, `proxy_header`,
+    /// `shutdown`.
     pub const HTTP_CONNECTIONS_CUT: &str = "curt_http_connections_cut";
     /// Bytes of `server.bodies_max` in use now.
     pub const HTTP_BODY_BYTES: &str = "curt_http_body_bytes";
@@ -37,6 +40,30 @@ pub mod metric {
     pub const CACHE_BYTES: &str = "curt_cache_bytes";
     /// Links that the process's cache holds.
     pub const CACHE_LINKS: &str = "curt_cache_links";
+    /// Loads of links that were not in the process's cache, by where from: `shared` (the cache that servers share), `store`.
+    pub const CACHE_LOADS: &str = "curt_cache_loads";
+    /// Cached links that were loaded again before they ended, because they are wanted often.
+    pub const CACHE_REFRESHES: &str = "curt_cache_refreshes";
+    /// Look-ups in the shared cache, by result: `hit`, `miss`, `outdated`, `error`, `skipped`.
+    pub const SHARED_CACHE_LOOKUPS: &str = "curt_shared_cache_lookups";
+    /// Links that were to be put into the shared cache, one for each server, by result: `done`, `failed`, `dropped`.
+    pub const SHARED_CACHE_FILLS: &str = "curt_shared_cache_fills";
+    /// Entries of the shared cache that were to be invalidated, one for each server, by result: `done`, `failed`.
+    pub const SHARED_CACHE_INVALIDATIONS: &str = "curt_shared_cache_invalidations";
+    /// Whether this process uses a cache server: 1 or 0, by server.
+    pub const SHARED_CACHE_SERVER_UP: &str = "curt_shared_cache_server_up";
+    /// Bytes that a cache server holds, by server.
+    pub const SHARED_CACHE_BYTES: &str = "curt_shared_cache_bytes";
+    /// Bytes that a cache server may hold, by server; 0 without a limit.
+    pub const SHARED_CACHE_BYTES_MAX: &str = "curt_shared_cache_max_bytes";
+    /// Changes of links that other processes were to be told, by result: `sent`, `failed`, `dropped`.
+    pub const INVALIDATIONS_PUBLISHED: &str = "curt_invalidations_published";
+    /// Changes of links that the channel told, those of this process too.
+    pub const INVALIDATIONS_RECEIVED: &str = "curt_invalidations_received";
+    /// Times that all copies were dropped because changes may have been missed.
+    pub const INVALIDATION_GAPS: &str = "curt_invalidation_gaps";
+    /// Whether changes that others make reach this process: 1 or 0.
+    pub const INVALIDATIONS_UP: &str = "curt_invalidations_up";
     /// Keys by stage: `minted`, `recycled`, `free`, `open`, `in_transit`, `pooled`, `buffered`, `used`, `quarantined`,
     /// `duplicated`, `leaked` (K-2).
     pub const KEYS: &str = "curt_keys";
@@ -104,6 +131,10 @@ pub mod metric {
     /// Requests that a setting of `[limits]` refused, by limit: `create`, `redirect`, `miss`, `sign-in`, `sign-up`,
     /// `password`, `link-password`, `password-link`.
     pub const LIMIT_REFUSALS: &str = "curt_limit_refusals";
+    /// Whether limits are counted by this process alone, because the engine of `store.quotas` is away: 1 or 0.
+    pub const QUOTAS_DEGRADED: &str = "curt_quotas_degraded";
+    /// Questions about limits that this process answered by its own count because the engine was away.
+    pub const QUOTA_FALLBACKS: &str = "curt_quota_fallbacks";
     /// Sign-ins and password checks of users that failed.
     pub const SIGN_IN_FAILURES: &str = "curt_sign_in_failures";
     /// Expired links that the last look of the purge found, `purge.batch` at most; 0 when none is left.
@@ -160,6 +191,22 @@ pub mod event {
     pub const SHARD_MAP_FOUNDED: &str = "shard_map_founded";
     /// A switch of a shard to another node was ended for a mover that died.
     pub const SHARD_SWITCH_ENDED: &str = "shard_switch_ended";
+    /// The engine that limits are counted in is away: each process counts for itself.
+    pub const QUOTAS_DEGRADED: &str = "quotas_degraded";
+    /// Limits are counted by all processes together again.
+    pub const QUOTAS_RECOVERED: &str = "quotas_recovered";
+    /// A cache server failed too often, or missed an invalidation, and is not used.
+    pub const CACHE_SERVER_LEFT: &str = "cache_server_left";
+    /// A cache server that was not used was cleared, and is used again.
+    pub const CACHE_SERVER_RETURNED: &str = "cache_server_returned";
+    /// Changes of links could not be told to other processes, whose copies end by their age.
+    pub const INVALIDATIONS_FAILED: &str = "invalidations_failed";
+    /// Changes of links are told again after `invalidations_failed`.
+    pub const INVALIDATIONS_RECOVERED: &str = "invalidations_recovered";
+    /// Changes of links may have been missed, and all copies were dropped.
+    pub const INVALIDATIONS_MISSED: &str = "invalidations_missed";
+    /// The channel of invalidations does not answer, and copies live for a shorter time.
+    pub const INVALIDATIONS_SILENT: &str = "invalidations_silent";
     /// Keys were minted into a ledger shard, or rows seeded.
     pub const KEYS_MINTED: &str = "keys_minted";
     /// More keys were found than were made, in several looks (K-2).

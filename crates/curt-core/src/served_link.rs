@@ -175,6 +175,16 @@ impl ServedLink {
         (at != NEVER).then_some(UnixMillis(at))
     }
 
+    /// Returns the same link as one whose load began at another time: it was confirmed then.
+    #[must_use]
+    pub fn loaded_again_at(&self, began: UnixMillis) -> Self {
+        let mut bytes = self.0.to_vec();
+        let mut time = Vec::with_capacity(TIME_LEN);
+        push_time(&mut time, began.0);
+        bytes[LOADED_AT..LOADED_AT + TIME_LEN].copy_from_slice(&time);
+        Self(bytes.into())
+    }
+
     /// Returns when the load began: the form may be no younger than this.
     #[must_use]
     pub fn loaded_at(&self) -> UnixMillis {

@@ -9,6 +9,7 @@ mod ring;
 mod shard_map;
 
 pub use modulo::Modulo;
+pub use ring::Ring;
 pub use shard_map::ShardMap;
 
 use xxhash_rust::xxh3::xxh3_64;

@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 
 use super::LinkChange;
+use crate::clock::UnixMillis;
 use crate::error::PortResult;
 
 /// Tells processes which links have changed, so that they drop their copies before these are too old. A hint: messages may
@@ -39,4 +40,8 @@ pub enum Invalidation {
     },
     /// Messages were lost, any number of them: whatever was copied before this is to be dropped.
     Gap,
+    /// The engine has answered a question that was asked at this time, by the clock of this machine: every message that
+    /// was published before it has been returned by now. Comes a few times a second while the engine answers, and tells
+    /// silence from a channel that is cut.
+    Alive { asked_at: UnixMillis },
 }

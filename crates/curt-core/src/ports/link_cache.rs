@@ -41,6 +41,23 @@ pub trait LinkCache: Send + Sync {
         revision: Option<Revision>,
         ttl: Duration,
     ) -> PortResult<()>;
+
+    /// Makes every entry and marker as if it had never been, for every process: to be called when the cache may have missed
+    /// invalidations, before it is read again. Other caches in the same engine stay.
+    ///
+    /// Called twice: done again. Timed out: unknown; call again before reading.
+    async fn clear(&self) -> PortResult<()>;
+
+    /// Returns what the engine holds, for operators: everything in it, of other users too.
+    async fn usage(&self) -> PortResult<CacheUsage>;
+}
+
+/// What an engine of a cache holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheUsage {
+    pub bytes: u64,
+    /// Zero: the engine has no limit.
+    pub bytes_max: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,6 +13,12 @@ pub trait Quotas: Send + Sync {
     /// Called twice: takes twice. Timed out: unknown; the caller decides whether to let the request through.
     async fn take(&self, buckets: &[Bucket<'_>], amount: u64) -> PortResult<Vec<QuotaReply>>;
 
+    /// The same for a caller who may be answered from what was taken ahead of it: with no round trip to the engine for
+    /// each call, and by a count that is late by as much as one process takes ahead.
+    async fn take_ahead(&self, buckets: &[Bucket<'_>], amount: u64) -> PortResult<Vec<QuotaReply>> {
+        self.take(buckets, amount).await
+    }
+
     /// Puts `amount` back into every one of `buckets`; none gets fuller than full. For what was taken before it
     /// was known whether it counts. Called twice: gives back twice. Timed out: unknown; the bucket refills by itself.
     async fn give_back(&self, buckets: &[Bucket<'_>], amount: u64) -> PortResult<()>;
