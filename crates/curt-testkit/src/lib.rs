@@ -1,6 +1,7 @@
 //! Conformance suites of the ports and harnesses around the real binary. Tests only.
 //!
 //! - [`conformance`]: one suite per port; an adapter is done when it passes.
+//! - [`alias_race`]: one alias that many clients want while answers get lost.
 //! - [`attended`]: a link store that tests can slow down and make fail.
 //! - [`click_scale`]: reports and flushes of full size, for every click store.
 //! - [`holder`]: a process that holds a lock.
@@ -15,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod alias_race;
 pub mod click_scale;
 pub mod conformance;
 pub mod engines;

@@ -15,6 +15,7 @@ pub struct Server {
     child: Guarded,
     http: Option<SocketAddr>,
     admin: Option<SocketAddr>,
+    agent: Option<SocketAddr>,
     logs: [PathBuf; 2],
 }
 
@@ -30,6 +31,7 @@ impl Server {
             child,
             http: None,
             admin: None,
+            agent: None,
             logs,
         };
         let text = wait_for_file(ready_file, &mut server.child, time)
@@ -40,6 +42,7 @@ impl Server {
             match name {
                 "http" => server.http = Some(address),
                 "admin" => server.admin = Some(address),
+                "agent" => server.agent = Some(address),
                 other => bail!("the server announced {other:?}"),
             }
         }
@@ -54,6 +57,11 @@ impl Server {
     /// Where health and metrics answer.
     pub fn admin(&self) -> Result<SocketAddr> {
         self.admin.context("the server has no admin port")
+    }
+
+    /// Where balancers are told of its load.
+    pub fn agent(&self) -> Result<SocketAddr> {
+        self.agent.context("the server has no agent port")
     }
 
     #[must_use]

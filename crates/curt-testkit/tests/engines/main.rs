@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test whose engine fails should stop")]
 
 mod cassandra;
+mod dynamodb;
 mod haproxy;
 mod hdfs;
 mod kafka;

@@ -14,6 +14,7 @@ mod alone;
 mod api;
 mod backup;
 mod clicks;
+mod client_addresses;
 mod deploy;
 mod durability;
 mod expiry;

@@ -263,3 +263,23 @@ pub async fn no_racing_set_survives_an_unknown_outcome(timed: TimedCache) -> Res
     .await?;
     timed.expect("the link", None).await
 }
+
+pub async fn a_cleared_cache_has_nothing_and_takes_everything(timed: TimedCache) -> Result<()> {
+    timed.set(present(1, 5)).await?;
+    timed.expect("the link", Some(present(1, 5))).await?;
+    timed.cache.clear().await?;
+    timed.expect("the link", None).await?;
+    timed.set(present(1, 4)).await?;
+    timed.expect("an older one", Some(present(1, 4))).await?;
+    timed.invalidate(None).await?;
+    timed.cache.clear().await?;
+    timed.set(present(1, 1)).await?;
+    timed.expect("without a marker", Some(present(1, 1))).await
+}
+
+pub async fn usage_is_told(timed: TimedCache) -> Result<()> {
+    timed.set(present(1, 1)).await?;
+    let usage = timed.cache.usage().await?;
+    anyhow::ensure!(usage.bytes > 0, "{usage:?}");
+    Ok(())
+}

@@ -31,7 +31,9 @@ macro_rules! link_cache_tests {
                 an_unknown_outcome_removes_every_revision,
                 an_unknown_outcome_refuses_every_set_until_it_ends,
                 a_known_revision_does_not_lift_an_unknown_outcome,
-                no_racing_set_survives_an_unknown_outcome
+                no_racing_set_survives_an_unknown_outcome,
+                a_cleared_cache_has_nothing_and_takes_everything,
+                usage_is_told
             );
         }
     };

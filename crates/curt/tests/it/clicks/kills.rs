@@ -43,7 +43,7 @@ impl Diary {
 #[test]
 fn no_answered_click_is_lost_or_counted_twice_over_kill_9_c1() {
     let site = Site::start(&["server.workers=2", "clicks.flush_every=500ms"]);
-    count_over_kills("kills", site, length(5, 50), 50..400);
+    count_over_kills("kills", site, length(3, 50), 50..400);
 }
 
 /// Where no transaction spans the counts and their position.
@@ -54,14 +54,25 @@ fn no_answered_click_is_lost_or_counted_twice_on_cassandra_over_kill_9_c1() {
     settings.extend(["server.workers=2", "clicks.flush_every=50ms"].map(str::to_owned));
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
     let site = Site::start_with_stores(&settings);
-    count_over_kills("kills on Cassandra", site, length(3, 30), 300..1_500);
+    count_over_kills("kills on Cassandra", site, length(2, 30), 300..1_500);
+}
+
+#[cfg(feature = "dynamodb")]
+#[test]
+fn no_answered_click_is_lost_or_counted_twice_on_dynamodb_over_kill_9_c1() {
+    let server = need!(curt_testkit::engines::dynamodb::shared());
+    let mut settings = crate::scale::dynamodb_settings(&server);
+    settings.extend(["server.workers=2", "clicks.flush_every=50ms"].map(str::to_owned));
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let site = Site::start_with_stores(&settings);
+    count_over_kills("kills on DynamoDB", site, length(1, 30), 300..1_500);
 }
 
 /// Something is being flushed at nearly every moment.
 #[test]
 fn no_answered_click_is_lost_or_counted_twice_over_kill_9_in_flushes_c1() {
     let site = Site::start(&["server.workers=2", "clicks.flush_every=20ms"]);
-    count_over_kills("kills in flushes", site, length(5, 50), 100..300);
+    count_over_kills("kills in flushes", site, length(3, 50), 100..300);
 }
 
 fn count_over_kills(name: &str, mut site: Site, kills: usize, alive_millis: Range<u64>) {

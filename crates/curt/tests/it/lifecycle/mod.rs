@@ -11,7 +11,7 @@ mod settings;
 mod shutdown;
 mod starts;
 mod stats;
-mod stops;
+pub(crate) mod stops;
 
 use std::process::Output;
 

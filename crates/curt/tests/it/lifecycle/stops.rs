@@ -24,10 +24,10 @@ const CLIENTS: usize = 24;
 
 /// What clients saw.
 #[derive(Debug, Default)]
-struct Seen {
-    answered: usize,
+pub(crate) struct Seen {
+    pub(crate) answered: usize,
     /// Requests that a connection took, and what came instead of the answer.
-    failed: Vec<String>,
+    pub(crate) failed: Vec<String>,
 }
 
 impl Seen {
@@ -77,7 +77,12 @@ impl ClosedLoop<'_> {
 }
 
 /// Half of the clients create links and half follow one, while `work` is done; then they are told to stop.
-fn run_beside_load(address: SocketAddr, token: &str, key: &str, work: impl FnOnce()) -> Seen {
+pub(crate) fn run_beside_load(
+    address: SocketAddr,
+    token: &str,
+    key: &str,
+    work: impl FnOnce(),
+) -> Seen {
     let create = Request::post("/api/v1/links")
         .bearer(token)
         .json(&json!({ "target": "https://example.com/made" }));
@@ -111,7 +116,7 @@ fn run_beside_load(address: SocketAddr, token: &str, key: &str, work: impl FnOnc
 }
 
 /// A link to follow.
-fn create_link(address: SocketAddr, token: &str) -> String {
+pub(crate) fn create_link(address: SocketAddr, token: &str) -> String {
     let create = Request::post("/api/v1/links")
         .bearer(token)
         .json(&json!({ "target": "https://example.com/followed" }));
@@ -173,6 +178,11 @@ fn balance(pair: &Pair, front: &Port) -> anyhow::Result<Balancer> {
     let [one, other] = &pair.ports;
     for (written, meant) in [
         (":80\n", format!("{}\n", front.address())),
+        // These servers have none: checks alone are enough.
+        (
+            " agent-check agent-port 8082 agent-inter 500ms",
+            String::new(),
+        ),
         ("10.0.0.11:8080", one.address().to_string()),
         ("10.0.0.12:8080", other.address().to_string()),
     ] {

@@ -199,7 +199,19 @@ fn assert_one_dead_node(installation: &Installation, keys: &[String]) {
                 && metrics.contains("curt_links_node_up{node=\"0\"} 1");
             is_told.then_some(()).ok_or(metrics)
         });
+        assert_created_elsewhere(&mut api);
     }
+}
+
+/// New links with generated keys get those of the nodes that answer.
+fn assert_created_elsewhere(api: &mut Api) {
+    for _ in 0..12 {
+        let key = key_of(&api.create("https://example.com/").unwrap());
+        assert_ne!(node_of(&key), DOOMED);
+    }
+    let targets = vec!["https://example.com/".to_owned(); 40];
+    let keys = bulk_results(&api.bulk(&targets).unwrap());
+    assert!(keys.iter().all(|key| node_of(key) != DOOMED));
 }
 
 /// Nodes in another order, or fewer of them, would find no link where it is.

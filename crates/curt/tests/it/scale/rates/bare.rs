@@ -1,5 +1,6 @@
 //! The engines' own drivers, with nothing around them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,8 @@ use curt_bench::keys::KeySet;
 use curt_bench::random::Random;
 use curt_core::DomainId;
 use scylla::client::session_builder::SessionBuilder;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
@@ -105,6 +108,39 @@ pub(super) fn look_up_in_cassandra(
                     let found = session.execute_unpaged(statement, values).await?;
                     let rows = found.into_rows_result()?.rows_num();
                     anyhow::ensure!(rows == 1, "{rows} links");
+                    Ok(())
+                }
+            }
+        });
+        call(callers.collect(), &keys, time).await
+    })
+}
+
+/// Gets items as the simplest client does, one after the other on each connection.
+pub(super) fn look_up_in_memcached(
+    address: SocketAddr,
+    keys: Arc<KeySet>,
+    time: Duration,
+) -> Result<CallCost> {
+    measure(move || async move {
+        let mut streams = Vec::new();
+        for _ in 0..CALLS {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            streams.push(Arc::new(tokio::sync::Mutex::new(stream)));
+        }
+        let callers = streams.into_iter().map(|stream| {
+            move |key: String| {
+                let stream = Arc::clone(&stream);
+                async move {
+                    let mut stream = stream.lock().await;
+                    let get = format!("get curt:{}/{key}\r\n", domain());
+                    stream.write_all(get.as_bytes()).await?;
+                    let mut answer = Vec::with_capacity(1_024);
+                    while !answer.ends_with(b"END\r\n") {
+                        let read = stream.read_buf(&mut answer).await?;
+                        anyhow::ensure!(read > 0, "the connection ended");
+                    }
                     Ok(())
                 }
             }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use curt_bench::load::Limit;
+use curt_bench::random::Random;
 use curt_testkit::engines::postgres::{SYNCED, Server as Postgres};
 use curt_testkit::need;
 use tokio::task::JoinSet;
@@ -18,6 +19,7 @@ const NODES: usize = 4;
 const REQUESTS: usize = 8;
 /// Of the rate of the bare inserts.
 const RATE_MIN: f64 = 0.7;
+const KEY_LENGTH: usize = 9;
 
 #[test]
 fn creates_into_four_databases_come_near_bare_inserts() {
@@ -86,6 +88,17 @@ async fn prepare(urls: &[String]) -> Result<Vec<String>> {
     Ok(inserts)
 }
 
+/// As generated keys are: each row goes to another place of the indexes.
+fn random_key(random: &mut Random) -> String {
+    let mut rest = random.next_u64();
+    let mut digit = || {
+        let digit = u32::try_from(rest % 36).unwrap_or_default();
+        rest /= 36;
+        char::from_digit(digit, 36).unwrap_or('0')
+    };
+    (0..KEY_LENGTH).map(|_| digit()).collect()
+}
+
 /// Inserts rows into all databases at once, as many in a statement as a node gets of a request in bulk, and returns how
 /// many a second there were.
 async fn insert_for(
@@ -103,12 +116,10 @@ async fn insert_for(
                 let client = connect(&url).await?;
                 let statement = client.prepare(&insert).await?;
                 let mut rows = 0;
-                for batch in 0.. {
-                    if began.elapsed() >= time {
-                        break;
-                    }
-                    let key = |n| format!("{round}-{request}-{batch}-{n}");
-                    let keys: Vec<String> = (0..BULK / NODES).map(key).collect();
+                let mut random = Random::new((round * REQUESTS + request) as u64);
+                while began.elapsed() < time {
+                    let keys = (0..BULK / NODES).map(|_| random_key(&mut random));
+                    let keys: Vec<String> = keys.collect();
                     let target = |key: &String| curt_bench::keys::target_for(key, 60);
                     let targets: Vec<String> = keys.iter().map(target).collect();
                     rows += client.execute(&statement, &[&keys, &targets]).await?;

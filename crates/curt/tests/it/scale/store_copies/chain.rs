@@ -45,7 +45,7 @@ impl Noted {
     }
 }
 
-fn tell(what: &str, begun: Instant, report: &Value) {
+pub(super) fn tell(what: &str, begun: Instant, report: &Value) {
     let seconds = begun.elapsed().as_secs_f64();
     let copied = report["links"]["items"].as_u64().unwrap();
     #[expect(clippy::cast_precision_loss, reason = "for people")]
@@ -124,7 +124,7 @@ fn refuse_what_cannot_be(app: &App, wide: &str, nodes: &[&str]) {
     for (arguments, said) in [
         (
             Way::new(&[wide], &[&new]).with(&["--follow"]),
-            "--follow: Cassandra does not tell",
+            "does not tell what changes",
         ),
         (Way::new(&nodes[..1], &[&new]).with(&[]), "one of 4 nodes"),
         (
@@ -151,7 +151,7 @@ fn settings() -> SqliteSettings {
 }
 
 /// Fills accounts, and clicks as they are in the reference.
-fn fill_stores(path: &Path, reference: &Arc<dyn ClickDatabase>) {
+pub(super) fn fill_stores(path: &Path, reference: &Arc<dyn ClickDatabase>) {
     Runtime::new().unwrap().block_on(async {
         let file = Sqlite::open(path, settings()).unwrap();
         fill_accounts(&*file.accounts()).await.unwrap();
@@ -163,7 +163,7 @@ fn fill_stores(path: &Path, reference: &Arc<dyn ClickDatabase>) {
 }
 
 /// Every report is the same, and what is counted on is, too.
-fn go_on_with_clicks(path: &Path, reference: &Arc<dyn ClickDatabase>) {
+pub(super) fn go_on_with_clicks(path: &Path, reference: &Arc<dyn ClickDatabase>) {
     Runtime::new().unwrap().block_on(async {
         let clicks = Sqlite::open_clicks(path.with_file_name("clicks.db"), settings()).unwrap();
         agreement(2, 200, Arc::clone(reference), clicks.clicks()).await;
@@ -171,7 +171,7 @@ fn go_on_with_clicks(path: &Path, reference: &Arc<dyn ClickDatabase>) {
     });
 }
 
-fn assert_same_accounts(first: &Path, last: &Path) {
+pub(super) fn assert_same_accounts(first: &Path, last: &Path) {
     let tables = [
         "SELECT * FROM users ORDER BY id",
         "SELECT * FROM api_keys ORDER BY seq",

@@ -1,6 +1,8 @@
 //! `curt copy`: from a file to PostgreSQL and back, killed on the way, and beside a server that is written to.
 
 mod chain;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod refusals;
 mod switch;
 
@@ -28,7 +30,7 @@ use crate::alone::Company;
 use crate::api::Api;
 use crate::length::length;
 
-const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 fn app() -> App {
     App::new(env!("CARGO_BIN_EXE_curt")).unwrap()
