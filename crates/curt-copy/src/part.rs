@@ -1,5 +1,6 @@
 //! One store, part by part.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use curt_core::ports::{ImportReport, Transfer, TransferPart, Transferred};
@@ -210,12 +211,16 @@ pub(crate) async fn compare<Item: Transferred>(
     (from, to): (&dyn Transfer<Item>, &dyn Transfer<Item>),
     is_into_existing: bool,
 ) -> CopyResult<Digest> {
-    let source = digest(run, from, Side::Source, 0).await?;
+    let seen = AtomicU64::new(0);
+    let source = digest(run, from, Side::Source, &seen);
     if is_into_existing {
+        let source = source.await?;
         require_imported(run, (from, to)).await?;
         return Ok(source);
     }
-    let copy = digest(run, to, Side::Destination, source.items()).await?;
+    // Beside each other: they are two engines, and each waits for its own.
+    let copy = digest(run, to, Side::Destination, &seen);
+    let (source, copy) = tokio::try_join!(source, copy)?;
     let found = source.compare(&copy);
     match found.is_same() {
         true => Ok(source),
@@ -261,12 +266,12 @@ pub(crate) async fn is_empty<Item: Transferred>(at: &dyn Transfer<Item>) -> Copy
     }
 }
 
-/// Reads everything.
-pub(crate) async fn digest<Item: Transferred>(
+/// Reads everything, and adds to what was seen.
+async fn digest<Item: Transferred>(
     run: Run<'_>,
     from: &dyn Transfer<Item>,
     side: Side,
-    seen: u64,
+    seen: &AtomicU64,
 ) -> CopyResult<Digest> {
     let mut digest = Digest::default();
     let mut position: Option<Box<str>> = None;
@@ -274,7 +279,9 @@ pub(crate) async fn digest<Item: Transferred>(
         run.require_going()?;
         let part = export(from, side, position.as_deref()).await?;
         part.items.iter().for_each(|item| digest.add(item));
-        run.show(CopyStage::Comparing, seen + digest.items());
+        let items = part.items.len() as u64;
+        let seen = seen.fetch_add(items, Ordering::Relaxed) + items;
+        run.show(CopyStage::Comparing, seen);
         match part.next {
             Some(next) => position = Some(next),
             None => return Ok(digest),

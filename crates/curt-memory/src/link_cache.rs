@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use curt_core::ports::{CachedLink, LinkCache};
+use curt_core::ports::{CacheUsage, CachedLink, LinkCache};
 use curt_core::{Clock, LinkId, PortResult, Revision, SystemClock, UnixMillis};
 
 use super::locked;
@@ -129,5 +129,23 @@ impl LinkCache for MemoryLinkCache {
     ) -> PortResult<()> {
         self.put(id, Content::Marker(revision), ttl);
         Ok(())
+    }
+
+    async fn clear(&self) -> PortResult<()> {
+        *locked(&self.entries) = Entries::default();
+        Ok(())
+    }
+
+    /// Counts what is sent, not what it takes in memory.
+    async fn usage(&self) -> PortResult<CacheUsage> {
+        let entries = locked(&self.entries);
+        let bytes = entries.by_id.values().map(|entry| match &entry.content {
+            Content::Link(CachedLink::Present(link)) => link.as_bytes().len() as u64,
+            Content::Link(CachedLink::Absent(_)) | Content::Marker(_) => 0,
+        });
+        Ok(CacheUsage {
+            bytes: bytes.sum(),
+            bytes_max: 0,
+        })
     }
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use curt_accounts::AccountServices;
+use curt_accounts::{AccountServices, SharedQuotas};
 use curt_core::names::metric;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -33,10 +34,17 @@ pub(crate) fn register_process(registry: &mut Registry, store: &StoreSettings) {
     registry.register_collector(Box::new(DatabaseCollector::of(store)));
 }
 
-/// Registers what was refused, where there is somebody to refuse.
-pub(crate) fn register_accounts(registry: &mut Registry, accounts: &AccountServices) {
+/// Registers what was refused, where there is somebody to refuse, and whether limits are counted with other processes.
+pub(crate) fn register_accounts(
+    registry: &mut Registry,
+    accounts: &AccountServices,
+    quotas: Option<&Arc<SharedQuotas>>,
+) {
     let accounts = accounts.clone();
     registry.register_collector(Box::new(AccountCollector { accounts }));
+    if let Some(quotas) = quotas {
+        registry.register_collector(Box::new(QuotaCollector(Arc::clone(quotas))));
+    }
 }
 
 /// The system's account of this process.
@@ -179,6 +187,31 @@ fn file_bytes(path: &Path, suffix: &str) -> u64 {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     fs::metadata(name).map_or(0, |facts| facts.len())
+}
+
+/// Whether limits are counted together with other processes.
+struct QuotaCollector(Arc<SharedQuotas>);
+
+impl fmt::Debug for QuotaCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("QuotaCollector")
+    }
+}
+
+impl Collector for QuotaCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let degraded = if self.0.is_degraded() { 1.0 } else { 0.0 };
+        let help = "Whether limits are counted by this process alone because store.quotas is away.";
+        encode_gauge(&mut encoder, metric::QUOTAS_DEGRADED, help, degraded)?;
+        let fallbacks = ConstCounter::new(self.0.fallbacks());
+        let help = "Questions about limits answered by the process's own count.";
+        fallbacks.encode(encoder.encode_descriptor(
+            metric::QUOTA_FALLBACKS,
+            help,
+            None,
+            fallbacks.metric_type(),
+        )?)
+    }
 }
 
 struct AccountCollector {

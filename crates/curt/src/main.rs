@@ -7,6 +7,7 @@
 #![cfg_attr(
     not(any(
         feature = "cassandra",
+        feature = "dynamodb",
         feature = "mysql",
         feature = "objects",
         feature = "postgres",
@@ -21,6 +22,7 @@
 )]
 
 mod account_tasks;
+mod agent;
 mod backoff;
 mod cli;
 mod click_health;
@@ -33,6 +35,7 @@ mod data;
 mod exit_code;
 mod first_start;
 mod health;
+mod link_copies;
 mod lost_database;
 mod open_files;
 mod pipe;
@@ -41,6 +44,7 @@ mod private_files;
 mod roles;
 mod service_manager;
 mod shard_tasks;
+mod signals;
 mod supervisor;
 mod telemetry;
 mod wiring;

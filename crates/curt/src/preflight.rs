@@ -153,7 +153,11 @@ pub(crate) fn warnings(config: &Config) -> Vec<String> {
     let admin = config
         .admin_listen
         .map(|admin| ("server.admin_listen", admin));
-    for (setting, address) in [("server.listen", listen)].into_iter().chain(admin) {
+    let agent = config
+        .agent_listen
+        .map(|agent| ("server.agent_listen", agent));
+    let listened = [("server.listen", listen)].into_iter();
+    for (setting, address) in listened.chain(admin).chain(agent) {
         if let Err(error) = probe(address) {
             warnings.push(format!("{setting}: {}", why_not_listening(address, &error)));
         }

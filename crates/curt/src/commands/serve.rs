@@ -25,12 +25,13 @@ use crate::clock_watch::ClockWatch;
 use crate::config::Config;
 use crate::health::LinkHealth;
 use crate::roles::{self, Role, Roles};
+use crate::signals::Signals;
 use crate::supervisor::{Phase, Supervisor, phase};
 use crate::telemetry::AccessLogWriter;
 use crate::wiring::{Engines, KeyStores, PortErrors, Stores};
 use crate::{
-    account_tasks, allow_huge_pages, collectors, first_start, health, lost_database, open_files,
-    preflight, private_files, service_manager, shard_tasks, telemetry,
+    account_tasks, agent, allow_huge_pages, collectors, first_start, health, link_copies,
+    lost_database, open_files, preflight, private_files, service_manager, shard_tasks, telemetry,
 };
 
 /// Serve links; every role by default, in one process
@@ -76,18 +77,25 @@ impl Serve {
 
 /// Fails where the process could not listen, before anything is opened, so that the reason stands alone.
 fn refuse_taken_addresses(config: &Config, roles: &Roles) -> anyhow::Result<()> {
-    let listen = config.http.server.listen;
-    if roles.serve_http() {
-        probe(listen).map_err(|error| not_listening(LISTEN, listen, &error))?;
-    }
-    if let Some(admin) = config.admin_listen {
-        probe(admin).map_err(|error| not_listening(ADMIN_LISTEN, admin, &error))?;
+    let public = roles.serve_http().then_some(config.http.server.listen);
+    for (setting, address) in [
+        (LISTEN, public),
+        (ADMIN_LISTEN, config.admin_listen),
+        (
+            AGENT_LISTEN,
+            config.agent_listen.filter(|_| public.is_some()),
+        ),
+    ] {
+        if let Some(address) = address {
+            probe(address).map_err(|error| not_listening(setting, address, &error))?;
+        }
     }
     Ok(())
 }
 
 const LISTEN: &str = "server.listen";
 const ADMIN_LISTEN: &str = "server.admin_listen";
+const AGENT_LISTEN: &str = "server.agent_listen";
 
 fn not_listening(setting: &str, address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
     let why = preflight::why_not_listening(address, error);
@@ -176,14 +184,18 @@ async fn listen(
         && roles.serve_http()
     {
         let captures = std::mem::take(&mut front.captures);
+        let agent = start_agent(config, &running.ready, &running.supervisor, &front.app)?;
+        let loop_lag = agent.as_ref().map(|agent| agent.loop_lag.clone());
         let server = bind_public(config, front, &running.registry)?
             .with_captures(captures)
             .with_access_log(front.app.access_log.clone())
+            .with_loop_lag(loop_lag)
             .with_limits(front.accounts.limits.clone());
         let address = server.local_addr();
         front.app.public.listening_on(address);
         front.app.links.listening_on(address);
         addresses.push(("http", address));
+        addresses.extend(agent.map(|agent| ("agent", agent.address)));
         #[expect(
             clippy::disallowed_methods,
             reason = "the command waits for its servers"
@@ -203,6 +215,19 @@ async fn listen(
     }
     announce(&addresses, running, roles, ready_file).await?;
     Ok(servers)
+}
+
+fn start_agent(
+    config: &Config,
+    ready: &Arc<Readiness>,
+    supervisor: &Supervisor,
+    app: &App,
+) -> anyhow::Result<Option<agent::StartedAgent>> {
+    let started = config.agent_listen.map(|listen| {
+        agent::start(listen, &config.http.server, ready, supervisor, &app.metrics)
+            .map_err(|error| not_listening(AGENT_LISTEN, listen, &error))
+    });
+    started.transpose()
 }
 
 async fn start(config: &Config, roles: &Roles) -> anyhow::Result<Running> {
@@ -245,9 +270,12 @@ async fn start_front(
         link_metrics.clone(),
     );
     let accounts = stores.account_services(config)?;
-    collectors::register_accounts(&mut registry, &accounts);
+    let quotas = stores.quotas.shared.as_ref();
+    collectors::register_accounts(&mut registry, &accounts, quotas);
     let (ready, http_metrics) = (starting(), HttpMetrics::register(&mut registry));
     keep_policy(config, &supervisor, &accounts, &policy, &ready).await?;
+    let tasks = (&supervisor, &ready);
+    link_copies::start(config, &stores, &resolver, tasks, &mut registry);
     let clock_guard = watch_clock(config, &stores, &supervisor, &ready, &mut registry).await;
     account_tasks::start_session_purge(&supervisor, &accounts, &clock_guard);
     let reference = clicks::follow_files(config, roles, &supervisor)?;
@@ -558,33 +586,4 @@ async fn shut_down(
     returned.context("could not return unused keys; the next start finds them")?;
     info!(event = event::SERVER_STOPPED, "stopped");
     Ok(())
-}
-
-/// The signals that end a server, caught from before anything is opened.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    hangup: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn listen() -> anyhow::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).context("could not listen for Ctrl-C")?,
-            terminate: signal(SignalKind::terminate()).context("could not listen for SIGTERM")?,
-            hangup: signal(SignalKind::hangup()).context("could not listen for SIGHUP")?,
-        })
-    }
-
-    /// Waits for the end. SIGHUP ends nothing: it has the access log opened anew.
-    async fn wait(&mut self, access_log: Option<&AccessLogWriter>) {
-        loop {
-            tokio::select! {
-                _ = self.interrupt.recv() => return,
-                _ = self.terminate.recv() => return,
-                _ = self.hangup.recv() => access_log.into_iter().for_each(AccessLogWriter::reopen),
-            }
-        }
-    }
 }

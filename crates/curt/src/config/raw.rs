@@ -13,7 +13,9 @@ pub(crate) struct Raw {
     pub(crate) postgres: Postgres,
     pub(crate) mysql: Mysql,
     pub(crate) cassandra: Cassandra,
+    pub(crate) dynamodb: DynamoDb,
     pub(crate) redis: Redis,
+    pub(crate) memcached: Memcached,
     pub(crate) zookeeper: ZooKeeper,
     pub(crate) hdfs: Hdfs,
     pub(crate) s3: S3,
@@ -33,6 +35,7 @@ pub(crate) struct Raw {
 pub(crate) struct Server {
     pub(crate) listen: String,
     pub(crate) admin_listen: String,
+    pub(crate) agent_listen: String,
     pub(crate) public_url: String,
     pub(crate) own_hosts: Vec<String>,
     pub(crate) workers: u64,
@@ -54,6 +57,7 @@ pub(crate) struct Server {
     pub(crate) anonymous_create: bool,
     pub(crate) public_metrics: bool,
     pub(crate) trusted_proxies: Vec<String>,
+    pub(crate) proxy_protocol: String,
     pub(crate) cors_origins: Vec<String>,
     pub(crate) compression: bool,
     pub(crate) live_feeds_max: u64,
@@ -70,7 +74,8 @@ pub(crate) struct Store {
     pub(crate) accounts: String,
     pub(crate) clicks: String,
     pub(crate) stream: String,
-    pub(crate) cache: String,
+    pub(crate) cache: Vec<String>,
+    pub(crate) invalidations: String,
     pub(crate) quotas: String,
     pub(crate) keys: Vec<String>,
     pub(crate) keys_form: String,
@@ -108,6 +113,7 @@ pub(crate) struct Postgres {
     pub(crate) connect_timeout: String,
     pub(crate) standby_after: String,
     pub(crate) read_from: String,
+    pub(crate) replica_choice: String,
     pub(crate) replica_lag_max: String,
     pub(crate) totals_interval: String,
 }
@@ -127,6 +133,16 @@ pub(crate) struct Cassandra {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct DynamoDb {
+    pub(crate) connections: u64,
+    pub(crate) connect_timeout: String,
+    pub(crate) call_timeout: String,
+    pub(crate) background_timeout: String,
+    pub(crate) totals_interval: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Mysql {
     pub(crate) connections: u64,
     pub(crate) connect_timeout: String,
@@ -138,6 +154,13 @@ pub(crate) struct Mysql {
 pub(crate) struct Redis {
     pub(crate) connect_timeout: String,
     pub(crate) command_timeout: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Memcached {
+    pub(crate) connect_timeout: String,
+    pub(crate) answer_timeout: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -166,6 +189,13 @@ pub(crate) struct S3 {
 pub(crate) struct Cache {
     pub(crate) bytes: String,
     pub(crate) entry_ttl: String,
+    pub(crate) confirmed_ttl: String,
+    pub(crate) publish_wait: String,
+    pub(crate) shared_ttl: String,
+    pub(crate) shared_replicas: u64,
+    pub(crate) shared_virtual_nodes: u64,
+    pub(crate) shared_deadline: String,
+    pub(crate) shared_balance: String,
     pub(crate) negative_entries: u64,
     pub(crate) negative_ttl: String,
     pub(crate) loads_max: u64,
@@ -301,6 +331,7 @@ pub(crate) struct Limits {
     pub(crate) exports_running: u64,
     pub(crate) exports_per_user: u64,
     pub(crate) ipv6_site_factor: u64,
+    pub(crate) shared_timeout: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

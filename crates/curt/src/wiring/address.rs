@@ -146,10 +146,11 @@ mod tests {
             ("sqlite:", Part::Links, "names no place"),
             ("zookeeper://h", Part::Links, "use sqlite:PATH or postgres"),
             ("mongo:x", Part::Links, "unknown scheme \"mongo\""),
+            ("kafka://h", Part::Links, "this version cannot use kafka"),
             (
-                "dynamodb://h",
+                "memcached://h",
                 Part::Links,
-                "this version cannot use dynamodb",
+                "memcached cannot be used here",
             ),
             ("memory:x", Part::Leases, "nothing follows"),
             ("redis:h", Part::Pool, "redis://"),

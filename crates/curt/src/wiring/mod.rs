@@ -4,6 +4,7 @@ mod address;
 mod engines;
 mod masking;
 mod observed;
+mod quotas;
 mod read_only;
 mod table;
 mod tuning;
@@ -11,7 +12,9 @@ mod tuning;
 use std::sync::Arc;
 
 use curt_accounts::AccountServices;
-use curt_core::ports::{Accounts, ClickDatabase, Cursor, KeyFile, Quotas, ShardMaps};
+use curt_core::ports::{
+    Accounts, ClickDatabase, Cursor, Invalidations, KeyFile, LinkCache, Quotas, ShardMaps,
+};
 use curt_core::{Clock, ClockGuard, ErrorKind, NodeIndex, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
 use curt_links::PurgePorts;
@@ -28,6 +31,7 @@ use engines::{Coordination, EngineSettings, LinksDatabase};
 pub(crate) use masking::masked;
 pub(crate) use observed::PortErrors;
 use observed::observed_links;
+use quotas::QuotaPorts;
 pub(crate) use read_only::ReadOnly;
 pub(crate) use table::{EngineKind, Part};
 pub(crate) use tuning::EngineTuning;
@@ -36,7 +40,11 @@ pub(crate) use tuning::EngineTuning;
 pub(crate) struct Stores {
     pub(crate) main: LinksDatabase,
     pub(crate) accounts: Arc<dyn Accounts>,
-    quotas: Arc<dyn Quotas>,
+    pub(crate) quotas: QuotaPorts,
+    /// Servers of the cache that processes share, by name.
+    pub(crate) caches: Vec<(String, Arc<dyn LinkCache>)>,
+    /// `None`: processes tell each other nothing.
+    pub(crate) invalidations: Option<Arc<dyn Invalidations>>,
     pub(crate) keys: KeyPorts,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) engines: Engines,
@@ -56,6 +64,8 @@ impl Stores {
             accounts: read_only.guard_accounts(opening.accounts()?),
             read_only,
             quotas: opening.quotas()?,
+            caches: opening.caches()?,
+            invalidations: opening.invalidations()?,
             main,
             keys,
             clock: opening.clock,
@@ -74,7 +84,7 @@ impl Stores {
 
     /// Everything around accounts, over this store.
     pub(crate) fn account_services(&self, config: &Config) -> anyhow::Result<AccountServices> {
-        let (accounts, quotas) = (self.accounts.clone(), self.quotas.clone());
+        let (accounts, quotas) = (self.accounts.clone(), self.quotas.port.clone());
         account_services(config, accounts, quotas, self.clock.clone())
     }
 
@@ -236,9 +246,30 @@ impl<'a> Opening<'a> {
         named(Part::Accounts, self.engines.accounts(address))
     }
 
-    fn quotas(&mut self) -> anyhow::Result<Arc<dyn Quotas>> {
-        let address = &self.config.store.quotas;
-        named(Part::Quotas, self.engines.quotas(address))
+    fn quotas(&mut self) -> anyhow::Result<QuotaPorts> {
+        let store = &self.config.store;
+        let opened = named(Part::Quotas, self.engines.quotas(&store.quotas))?;
+        Ok(match store.quotas.kind().is_shared() {
+            true => QuotaPorts::shared(opened, store.quotas_timeout, &self.clock),
+            false => QuotaPorts::of_process(opened),
+        })
+    }
+
+    fn caches(&mut self) -> anyhow::Result<Vec<(String, Arc<dyn LinkCache>)>> {
+        let mut caches = Vec::new();
+        for address in &self.config.store.cache {
+            let cache = named(Part::Cache, self.engines.link_cache(address))?;
+            // Without a password, as it is shown.
+            caches.push((address.to_string(), cache));
+        }
+        Ok(caches)
+    }
+
+    fn invalidations(&mut self) -> anyhow::Result<Option<Arc<dyn Invalidations>>> {
+        let Some(address) = &self.config.store.invalidations else {
+            return Ok(None);
+        };
+        named(Part::Invalidations, self.engines.invalidations(address)).map(Some)
     }
 
     fn keys(&mut self, main: Option<&LinksDatabase>) -> anyhow::Result<KeyPorts> {
@@ -333,7 +364,7 @@ impl Beside {
         let mut opening = Opening::new(config, "a command", Access::Command)?;
         let (accounts, quotas) = (opening.accounts()?, opening.quotas()?);
         Ok(Self {
-            accounts: account_services(config, accounts, quotas, opening.clock.clone())?,
+            accounts: account_services(config, accounts, quotas.port, opening.clock.clone())?,
             engines: opening.engines,
         })
     }

@@ -118,6 +118,7 @@ observe!(LinkStore:
     fn delete_at(id: &LinkId, seen: Revision, now: UnixMillis) -> ChangeReply = note_write;
     fn spend_click(id: &LinkId, seen: Revision) -> SpendReply = note_write;
     fn clicks_spent(id: &LinkId) -> u64 = note;
+    fn clicks_spent_many(ids: &[LinkId]) -> Vec<u64> = note;
     fn ping() -> () = note;
     fn ping_reads() -> () = note;
 );

@@ -8,7 +8,9 @@ pub(crate) enum EngineKind {
     Postgres,
     Mysql,
     Cassandra,
+    DynamoDb,
     Redis,
+    Memcached,
     ZooKeeper,
     Files,
     Hdfs,
@@ -26,6 +28,7 @@ pub(crate) enum Part {
     Clicks,
     Stream,
     Cache,
+    Invalidations,
     Quotas,
     Keys,
     Pool,
@@ -70,10 +73,13 @@ macro_rules! feature {
     };
 }
 
-use Part::{Accounts, Clicks, Cursor, Files, Keys, Leases, Links, Pool, Quotas, ShardMap, Stream};
+use Part::{
+    Accounts, Cache, Clicks, Cursor, Files, Invalidations, Keys, Leases, Links, Pool, Quotas,
+    ShardMap, Stream,
+};
 
 /// In the order of [`EngineKind`], in which error messages propose them.
-const ENGINES: [EngineRow; 11] = [
+const ENGINES: [EngineRow; 13] = [
     EngineRow {
         kind: EngineKind::Sqlite,
         schemes: &["sqlite"],
@@ -88,7 +94,15 @@ const ENGINES: [EngineRow; 11] = [
         form: "postgres://…",
         rest: AddressRest::Url,
         feature: feature!("postgres"),
-        serves: &[Links, ShardMap, Accounts, Clicks, Keys, Cursor],
+        serves: &[
+            Links,
+            ShardMap,
+            Accounts,
+            Clicks,
+            Invalidations,
+            Keys,
+            Cursor,
+        ],
     },
     EngineRow {
         kind: EngineKind::Mysql,
@@ -107,12 +121,28 @@ const ENGINES: [EngineRow; 11] = [
         serves: &[Links, Accounts, Clicks, Cursor],
     },
     EngineRow {
+        kind: EngineKind::DynamoDb,
+        schemes: &["dynamodb"],
+        form: "dynamodb://…",
+        rest: AddressRest::Url,
+        feature: feature!("dynamodb"),
+        serves: &[Links, Accounts, Clicks, Cursor],
+    },
+    EngineRow {
         kind: EngineKind::Redis,
         schemes: &["redis", "rediss", "redis+sentinel", "rediss+sentinel"],
         form: "redis://…, rediss://…, redis+sentinel://…",
         rest: AddressRest::Url,
         feature: feature!("redis"),
-        serves: &[Pool, Leases],
+        serves: &[Cache, Invalidations, Quotas, Pool, Leases],
+    },
+    EngineRow {
+        kind: EngineKind::Memcached,
+        schemes: &["memcached"],
+        form: "memcached://…",
+        rest: AddressRest::Url,
+        feature: feature!("memcached"),
+        serves: &[Cache],
     },
     EngineRow {
         kind: EngineKind::ZooKeeper,
@@ -175,7 +205,7 @@ const _: () = {
 };
 
 /// Engines that other versions may serve; naming one says so instead of "unknown".
-const PLANNED: [&str; 4] = ["dynamodb", "memcached", "kafka", "etcd"];
+const PLANNED: [&str; 2] = ["kafka", "etcd"];
 
 impl EngineKind {
     /// Finds the engine for a scheme, if it can serve the part. The error names those that can.
@@ -238,7 +268,10 @@ impl EngineKind {
     /// Whether it is a database on a server, whose tables `curt migrate` makes.
     #[must_use]
     pub(crate) fn has_tables_elsewhere(self) -> bool {
-        matches!(self, Self::Postgres | Self::Mysql | Self::Cassandra)
+        matches!(
+            self,
+            Self::Postgres | Self::Mysql | Self::Cassandra | Self::DynamoDb
+        )
     }
 
     fn row(self) -> &'static EngineRow {
@@ -248,13 +281,14 @@ impl EngineKind {
 
 impl Part {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Links,
         ShardMap,
         Accounts,
         Clicks,
         Stream,
-        Self::Cache,
+        Cache,
+        Invalidations,
         Quotas,
         Keys,
         Pool,
@@ -271,7 +305,8 @@ impl Part {
             Accounts => "store.accounts",
             Clicks => "store.clicks",
             Stream => "store.stream",
-            Self::Cache => "store.cache",
+            Cache => "store.cache",
+            Invalidations => "store.invalidations",
             Quotas => "store.quotas",
             Keys => "store.keys",
             Pool => "store.pool",
@@ -286,8 +321,8 @@ impl Part {
         let rows = ENGINES.iter().filter(|row| row.serves.contains(&self));
         let mut forms: Vec<&str> = rows.map(|row| row.form).collect();
         match self {
-            Pool => forms.push("[] for none"),
-            Self::Cache => forms.push("\"\": no engine serves it yet"),
+            Cache | Pool => forms.push("[] for none"),
+            Invalidations => forms.push("\"\" for none"),
             _ => {}
         }
         forms.join(" or ")

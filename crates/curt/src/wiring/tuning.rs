@@ -1,16 +1,21 @@
 //! How engines are used: their own sections of the configuration. Sections of engines that are not in this build are read,
-//! so that one file suits every build, and not looked at.
+//! so that one file suits every build, and not looked at, but for the one that the default build is without.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 #[cfg(feature = "cassandra")]
 use curt_cassandra::{CassandraSettings, ReplicaConsistency, Replication, SerialScope};
+#[cfg(feature = "dynamodb")]
+use curt_dynamodb::DynamoDbSettings;
+#[cfg(feature = "memcached")]
+use curt_memcached::MemcachedSettings;
 #[cfg(feature = "mysql")]
 use curt_mysql::MysqlSettings;
 #[cfg(feature = "objects")]
 use curt_objects::{HdfsSettings, S3Settings};
 #[cfg(feature = "postgres")]
-use curt_postgres::{PostgresSettings, ReadFrom};
+use curt_postgres::{PostgresSettings, ReadFrom, ReplicaChoice};
 #[cfg(feature = "redis")]
 use curt_redis::RedisSettings;
 use curt_sqlite::{SqliteSettings, Synchronous};
@@ -35,8 +40,12 @@ pub(crate) struct EngineTuning {
     pub(crate) mysql: MysqlSettings,
     #[cfg(feature = "cassandra")]
     pub(crate) cassandra: CassandraSettings,
+    #[cfg(feature = "dynamodb")]
+    pub(crate) dynamodb: DynamoDbSettings,
     #[cfg(feature = "redis")]
     pub(crate) redis: RedisSettings,
+    #[cfg(feature = "memcached")]
+    pub(crate) memcached: MemcachedSettings,
     #[cfg(feature = "zookeeper")]
     pub(crate) zookeeper: ZooKeeperSettings,
     #[cfg(feature = "objects")]
@@ -47,6 +56,7 @@ pub(crate) struct EngineTuning {
 
 impl EngineTuning {
     pub(crate) fn resolve(raw: &Raw) -> Result<Self, ConfigError> {
+        dynamodb_numbers(&raw.dynamodb)?;
         Ok(Self {
             sqlite: sqlite(&raw.sqlite)?,
             #[cfg(feature = "postgres")]
@@ -64,10 +74,23 @@ impl EngineTuning {
             },
             #[cfg(feature = "cassandra")]
             cassandra: cassandra(&raw.cassandra)?,
+            #[cfg(feature = "dynamodb")]
+            dynamodb: dynamodb(&raw.dynamodb)?,
             #[cfg(feature = "redis")]
             redis: RedisSettings {
                 connect_timeout: positive("redis.connect_timeout", &raw.redis.connect_timeout)?,
                 command_timeout: positive("redis.command_timeout", &raw.redis.command_timeout)?,
+            },
+            #[cfg(feature = "memcached")]
+            memcached: MemcachedSettings {
+                connect_timeout: positive(
+                    "memcached.connect_timeout",
+                    &raw.memcached.connect_timeout,
+                )?,
+                answer_timeout: positive(
+                    "memcached.answer_timeout",
+                    &raw.memcached.answer_timeout,
+                )?,
             },
             #[cfg(feature = "zookeeper")]
             zookeeper: ZooKeeperSettings {
@@ -94,10 +117,46 @@ impl EngineTuning {
     }
 }
 
-#[cfg(any(feature = "cassandra", feature = "mysql", feature = "postgres"))]
 fn connections(key: &str, count: u64) -> Result<NonZeroUsize, ConfigError> {
     let count = within(key, count, 1, 1_000)?;
     Ok(NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN))
+}
+
+#[cfg(feature = "dynamodb")]
+fn dynamodb(raw: &raw::DynamoDb) -> Result<DynamoDbSettings, ConfigError> {
+    let numbers = dynamodb_numbers(raw)?;
+    Ok(DynamoDbSettings {
+        connections: numbers.connections,
+        connect_timeout: numbers.connect_timeout,
+        call_timeout: numbers.call_timeout,
+        background_timeout: numbers.background_timeout,
+        totals_interval: numbers.totals_interval,
+    })
+}
+
+/// The section `[dynamodb]`, which every build looks at, because the default one is without that engine.
+#[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "dynamodb"),
+    expect(dead_code, reason = "for an engine that is not in this build")
+)]
+struct DynamoDbNumbers {
+    connections: NonZeroUsize,
+    connect_timeout: Duration,
+    call_timeout: Duration,
+    background_timeout: Duration,
+    totals_interval: Duration,
+}
+
+fn dynamodb_numbers(raw: &raw::DynamoDb) -> Result<DynamoDbNumbers, ConfigError> {
+    let interval = units::duration(&raw.totals_interval);
+    Ok(DynamoDbNumbers {
+        connections: connections("dynamodb.connections", raw.connections)?,
+        connect_timeout: positive("dynamodb.connect_timeout", &raw.connect_timeout)?,
+        call_timeout: positive("dynamodb.call_timeout", &raw.call_timeout)?,
+        background_timeout: positive("dynamodb.background_timeout", &raw.background_timeout)?,
+        totals_interval: at("dynamodb.totals_interval", interval)?,
+    })
 }
 
 #[cfg(feature = "cassandra")]
@@ -137,6 +196,11 @@ fn postgres(raw: &raw::Postgres, region: &str) -> Result<PostgresSettings, Confi
         "replica" => Ok(ReadFrom::Replica),
         other => Err(format!("{other:?}: use auto, leader or replica")),
     };
+    let replica_choice = match raw.replica_choice.as_str() {
+        "latency" => Ok(ReplicaChoice::Latency),
+        "round_robin" => Ok(ReplicaChoice::RoundRobin),
+        other => Err(format!("{other:?}: use latency or round_robin")),
+    };
     let standby_after = units::duration_or_never(&raw.standby_after);
     Ok(PostgresSettings {
         lookup_connections: connections("postgres.lookup_connections", raw.lookup_connections)?,
@@ -152,6 +216,7 @@ fn postgres(raw: &raw::Postgres, region: &str) -> Result<PostgresSettings, Confi
         connect_timeout: positive("postgres.connect_timeout", &raw.connect_timeout)?,
         standby_after: at("postgres.standby_after", standby_after)?,
         read_from: at("postgres.read_from", read_from)?,
+        replica_choice: at("postgres.replica_choice", replica_choice)?,
         replica_lag_max: positive("postgres.replica_lag_max", &raw.replica_lag_max)?,
         totals_interval: at(
             "postgres.totals_interval",

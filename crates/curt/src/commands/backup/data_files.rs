@@ -87,6 +87,7 @@ impl DataFiles {
             EngineKind::Postgres => "use pg_dump and pg_restore",
             EngineKind::Mysql => "use mariadb-dump (or mysqldump) and mariadb",
             EngineKind::Cassandra => "take a snapshot with nodetool",
+            EngineKind::DynamoDb => "use its point-in-time recovery, or backups on demand",
             EngineKind::Memory => "it is in memory and ends with the process",
             _ => "use that engine's own tools",
         };

@@ -1,6 +1,7 @@
 //! What the settings mean: typed, checked against each other, ready for the parts that use them.
 
 mod accounts;
+mod cache;
 mod clicks;
 mod keys;
 mod server;
@@ -14,7 +15,8 @@ use curt_core::limits::{PURGE_BATCH_MAX, TARGET_BYTES_MAX};
 use curt_core::{ClockGuardSettings, KeyRules, RedirectStatus};
 use curt_http::{AccessScope, HttpSettings, PrivateDenied};
 use curt_keys::KeySettings;
-use curt_links::resolve::NEGATIVE_TTL_MAX;
+use curt_links::invalidate::PublisherSettings;
+use curt_links::shared_cache::SharedCacheSettings;
 use curt_links::{LinkSettings, PurgeSettings, ResolverSettings};
 use toml::Table;
 
@@ -32,10 +34,13 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     pub(crate) http: HttpSettings,
     pub(crate) admin_listen: Option<std::net::SocketAddr>,
+    pub(crate) agent_listen: Option<std::net::SocketAddr>,
     pub(crate) api_threads: usize,
     pub(crate) huge_pages: bool,
     pub(crate) store: StoreSettings,
     pub(crate) cache: ResolverSettings,
+    pub(crate) shared_cache: SharedCacheSettings,
+    pub(crate) publisher: PublisherSettings,
     pub(crate) keys: KeySettings,
     pub(crate) links: LinkSettings,
     pub(crate) blocklist: Option<BlocklistSettings>,
@@ -93,12 +98,20 @@ impl Config {
         let grace = at("links.grace", units::duration(&raw.links.grace))?;
         Ok(Self {
             admin_listen: server::admin_listen(&raw.server, http.server.listen)?,
+            agent_listen: server::agent_listen(&raw.server, http.server.listen)?,
             api_threads: within("server.api_threads", raw.server.api_threads, 1, 256)?,
             huge_pages: raw.server.huge_pages,
             cache: ResolverSettings {
                 grace,
                 hides_private: http.redirect.private_denied == PrivateDenied::Hidden,
-                ..cache(&raw.cache, &store)?
+                ..cache::cache(&raw.cache, &store)?
+            },
+            shared_cache: cache::shared_cache(&raw.cache)?,
+            publisher: PublisherSettings {
+                wait_max: at(
+                    "cache.publish_wait",
+                    units::duration(&raw.cache.publish_wait),
+                )?,
             },
             clicks: clicks::resolve(
                 &raw.clicks,
@@ -140,58 +153,6 @@ impl Config {
         mask(&mut shown);
         shown
     }
-}
-
-/// Copies that other processes' changes do not reach may live this long (L-2), misses too.
-const SHARED_ENTRY_TTL: Duration = Duration::from_secs(1);
-/// How long a miss is remembered where every create passes through this process and ends it.
-const SOLE_WRITER_MISS_TTL: Duration = Duration::from_secs(2);
-
-fn entry_ttl(raw: &raw::Cache, store: &StoreSettings) -> Result<Option<Duration>, ConfigError> {
-    let key = "cache.entry_ttl";
-    let is_shared = store.links.kind().is_shared();
-    match raw.entry_ttl.as_str() {
-        "auto" => Ok(is_shared.then_some(SHARED_ENTRY_TTL)),
-        "never" if is_shared => {
-            let why = "other processes change links, too: use \"auto\" or a duration";
-            at(key, Err(why.to_owned()))
-        }
-        text => at(key, units::duration_or_never(text)),
-    }
-}
-
-fn negative_ttl(raw: &raw::Cache, store: &StoreSettings) -> Result<Duration, ConfigError> {
-    let key = "cache.negative_ttl";
-    if raw.negative_ttl == "auto" {
-        return Ok(match store.links.kind().is_shared() {
-            true => SHARED_ENTRY_TTL,
-            false => SOLE_WRITER_MISS_TTL,
-        });
-    }
-    let ttl = at(key, units::duration(&raw.negative_ttl))?;
-    if ttl > NEGATIVE_TTL_MAX {
-        let seconds = NEGATIVE_TTL_MAX.as_secs();
-        let why = format!("at most {seconds}s, or new links stay unknown too long");
-        return at(key, Err(why));
-    }
-    Ok(ttl)
-}
-
-fn cache(raw: &raw::Cache, store: &StoreSettings) -> Result<ResolverSettings, ConfigError> {
-    Ok(ResolverSettings {
-        cache_bytes: at("cache.bytes", units::size(&raw.bytes))?,
-        negative_entries: within(
-            "cache.negative_entries",
-            raw.negative_entries,
-            1,
-            100_000_000,
-        )?,
-        negative_ttl: negative_ttl(raw, store)?,
-        entry_ttl: entry_ttl(raw, store)?,
-        loads_max: within("cache.loads_max", raw.loads_max, 1, 100_000)?,
-        load_wait_max: at("cache.load_wait", units::duration(&raw.load_wait))?,
-        ..ResolverSettings::default()
-    })
 }
 
 fn links(

@@ -5,7 +5,7 @@ use curt_core::limits::HTTP_BULK_BODY_BYTES_MAX;
 use curt_http::settings::UnknownReferrerPolicy;
 use curt_http::{
     ApiSettings, CorsOrigins, FeedSettings, HttpSettings, PageSettings, PrivateDenied,
-    RedirectSettings, ScanSettings, ServerSettings,
+    ProxyProtocol, RedirectSettings, ScanSettings, ServerSettings,
 };
 use curt_links::{OwnHost, OwnHostError};
 use ipnet::IpNet;
@@ -29,6 +29,7 @@ pub(super) fn http(
             listen: at("server.listen", address(&raw.listen))?,
             workers: if workers == 0 { cores } else { workers },
             io_uring: raw.io_uring,
+            proxy_protocol: proxy_protocol(raw)?,
             connections_max: within("server.connections_max", raw.connections_max, 1, 10_000_000)?,
             connections_per_address: match within(
                 "server.connections_per_address",
@@ -160,24 +161,59 @@ fn trusted_proxies(raw: &raw::Server) -> Result<Vec<IpNet>, ConfigError> {
     at("server.trusted_proxies", parsed.collect())
 }
 
+fn proxy_protocol(raw: &raw::Server) -> Result<ProxyProtocol, ConfigError> {
+    let read = match raw.proxy_protocol.as_str() {
+        "off" => Ok(ProxyProtocol::Off),
+        "v1v2" if raw.trusted_proxies.is_empty() => {
+            Err("v1v2 needs server.trusted_proxies: nobody else may name clients".to_owned())
+        }
+        "v1v2" => Ok(ProxyProtocol::V1V2),
+        other => Err(format!("{}: use off or v1v2", quoted(other))),
+    };
+    at("server.proxy_protocol", read)
+}
+
 pub(super) fn admin_listen(
     raw: &raw::Server,
     listen: SocketAddr,
 ) -> Result<Option<SocketAddr>, ConfigError> {
-    let key = "server.admin_listen";
-    let admin = match raw.admin_listen.as_str() {
+    let taken = [("server.listen", Some(listen))];
+    further_listen("server.admin_listen", &raw.admin_listen, taken)
+}
+
+pub(super) fn agent_listen(
+    raw: &raw::Server,
+    listen: SocketAddr,
+) -> Result<Option<SocketAddr>, ConfigError> {
+    let taken = [
+        ("server.listen", Some(listen)),
+        ("server.admin_listen", admin_listen(raw, listen)?),
+    ];
+    further_listen("server.agent_listen", &raw.agent_listen, taken)
+}
+
+/// An address beside those that are taken; `None` for "".
+fn further_listen<const N: usize>(
+    key: &str,
+    text: &str,
+    taken: [(&str, Option<SocketAddr>); N],
+) -> Result<Option<SocketAddr>, ConfigError> {
+    let further = match text {
         "" => return Ok(None),
         text => at(key, address(text))?,
     };
-    let is_wildcard = listen.ip().is_unspecified() || admin.ip().is_unspecified();
-    let shares_port = admin.port() == listen.port() && admin.port() != 0;
-    if shares_port && (is_wildcard || admin.ip() == listen.ip()) {
-        let why = format!(
-            "{admin} is taken by server.listen, {listen}: choose another port, or \"\" for none"
-        );
-        return at(key, Err(why));
+    for (by, taken) in taken {
+        let Some(taken) = taken else { continue };
+        let is_wildcard = taken.ip().is_unspecified() || further.ip().is_unspecified();
+        let shares_port = further.port() == taken.port() && further.port() != 0;
+        if shares_port && (is_wildcard || further.ip() == taken.ip()) {
+            let why = format!(
+                "{further} is taken by {by}, {taken}: choose another port, or \"\" for none"
+            );
+            return at(key, Err(why));
+        }
     }
-    Ok(Some(admin))
+    Ok(Some(further))
 }
 
 /// Hosts that lead here: the public address, and what the configuration adds. The server adds what it listens on.

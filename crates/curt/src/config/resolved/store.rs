@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::time::Duration;
 
 use curt_core::Placement;
 use curt_core::limits::LOGICAL_SHARDS;
@@ -6,7 +7,7 @@ use curt_core::ports::LedgerForm;
 use curt_keys::Strategy;
 
 use crate::config::ConfigError;
-use crate::config::check::{at, within};
+use crate::config::check::{at, positive, within};
 use crate::config::raw::{self, Raw};
 use crate::wiring::{EngineAddress, EngineKind, EngineTuning, Part};
 
@@ -24,7 +25,13 @@ pub(crate) struct StoreSettings {
     pub(crate) accounts: EngineAddress,
     pub(crate) clicks: EngineAddress,
     pub(crate) stream: EngineAddress,
+    /// Servers of the cache that processes share; empty without one.
+    pub(crate) cache: Vec<EngineAddress>,
+    /// `None`: processes tell each other nothing.
+    pub(crate) invalidations: Option<EngineAddress>,
     pub(crate) quotas: EngineAddress,
+    /// How long a request waits for them.
+    pub(crate) quotas_timeout: Duration,
     /// Shards of the keys database; never empty.
     pub(crate) keys: Vec<EngineAddress>,
     pub(crate) keys_form: LedgerForm,
@@ -57,8 +64,14 @@ impl StoreSettings {
                 (Part::Files, &self.files),
             ])
             .chain(self.keys.iter().map(|shard| (Part::Keys, shard)))
+            .chain(self.cache.iter().map(|server| (Part::Cache, server)))
             .chain(self.pool.iter().map(|shard| (Part::Pool, shard)))
             .chain(self.cursor.iter().map(|cursor| (Part::Cursor, cursor)))
+            .chain(
+                self.invalidations
+                    .iter()
+                    .map(|channel| (Part::Invalidations, channel)),
+            )
     }
 
     /// Whether links are spread over several nodes.
@@ -94,21 +107,25 @@ pub(super) fn resolve(
     let shard_map = parse_or(Part::ShardMap, &written.shard_map, &links)?;
     let accounts = parse_or(Part::Accounts, &written.accounts, &links)?;
     let clicks = parse_or(Part::Clicks, &written.clicks, &clicks_beside(&links))?;
-    if !written.cache.is_empty() {
-        parse(Part::Cache, &written.cache)?;
-    }
+    let cache = parse_all(Part::Cache, &written.cache)?;
+    at("store.cache", check_caches(&cache))?;
     let mut keys = parse_all(Part::Keys, &written.keys)?;
     if keys.is_empty() {
         keys.push(keys_beside(&links, data_dir));
     }
-    let cursor = Some(written.cursor.as_str()).filter(|text| !text.is_empty());
-    let cursor = cursor.map(|text| parse(Part::Cursor, text)).transpose()?;
+    let parse_any = |part, text: &str| match text {
+        "" => Ok(None),
+        text => parse(part, text).map(Some),
+    };
+    let cursor = parse_any(Part::Cursor, &written.cursor)?;
     let others = links_nodes.iter().chain([&accounts]);
     let others = others.chain(&keys).chain(&cursor);
     check_clicks(&clicks, others)?;
     Ok(StoreSettings {
         stream: parse(Part::Stream, &written.stream)?,
+        invalidations: parse_any(Part::Invalidations, &written.invalidations)?,
         quotas: parse(Part::Quotas, &written.quotas)?,
+        quotas_timeout: positive("limits.shared_timeout", &raw.limits.shared_timeout)?,
         pool: parse_all(Part::Pool, &written.pool)?,
         files: parse(Part::Files, &written.files)?,
         leases: parse(Part::Leases, &written.leases)?,
@@ -122,6 +139,7 @@ pub(super) fn resolve(
         shard_map,
         accounts,
         clicks,
+        cache,
         keys,
         cursor,
     })
@@ -153,6 +171,16 @@ pub(crate) fn check_nodes(nodes: &[EngineAddress]) -> Result<&EngineAddress, Str
         true => Err(format!("{} nodes: {LOGICAL_SHARDS} at most", nodes.len())),
         false => Ok(first),
     }
+}
+
+/// One server twice would hold both replicas of a link.
+fn check_caches(servers: &[EngineAddress]) -> Result<(), String> {
+    for (place, server) in servers.iter().enumerate() {
+        if servers[..place].contains(server) {
+            return Err(format!("{server} is named twice"));
+        }
+    }
+    Ok(())
 }
 
 fn placement(written: &raw::Links) -> Result<Placement, ConfigError> {
@@ -187,7 +215,9 @@ const KEYS_FILE: &str = "keys.db";
 /// Where minted keys are kept unless the configuration says otherwise.
 fn keys_beside(links: &EngineAddress, data_dir: &Path) -> EngineAddress {
     match links.kind() {
-        EngineKind::Cassandra => EngineAddress::sqlite(data_dir.join(KEYS_FILE)),
+        EngineKind::Cassandra | EngineKind::DynamoDb => {
+            EngineAddress::sqlite(data_dir.join(KEYS_FILE))
+        }
         _ if links.spreads_by_itself() => EngineAddress::sqlite(data_dir.join(KEYS_FILE)),
         _ => links.clone(),
     }

@@ -19,6 +19,10 @@ use curt_core::{Clock, ErrorKind, PortError, PortResult};
 
 #[cfg(feature = "cassandra")]
 use curt_cassandra::Cassandra;
+#[cfg(feature = "dynamodb")]
+use curt_dynamodb::DynamoDb;
+#[cfg(feature = "memcached")]
+use curt_memcached::Memcached;
 #[cfg(feature = "mysql")]
 use curt_mysql::Mysql;
 #[cfg(feature = "objects")]
@@ -86,8 +90,12 @@ enum Opened {
     Mysql(Mysql),
     #[cfg(feature = "cassandra")]
     Cassandra(Cassandra),
+    #[cfg(feature = "dynamodb")]
+    DynamoDb(DynamoDb),
     #[cfg(feature = "redis")]
     Redis(Arc<Redis>),
+    #[cfg(feature = "memcached")]
+    Memcached(Arc<Memcached>),
     #[cfg(feature = "zookeeper")]
     ZooKeeper(Arc<ZooKeeper>),
     #[cfg(feature = "objects")]
@@ -105,8 +113,12 @@ impl Opened {
             Opened::Mysql(database) => database.pending().await.map(drop),
             #[cfg(feature = "cassandra")]
             Opened::Cassandra(cluster) => cluster.pending().await.map(drop),
+            #[cfg(feature = "dynamodb")]
+            Opened::DynamoDb(tables) => tables.pending().await.map(drop),
             #[cfg(feature = "redis")]
             Opened::Redis(redis) => redis.ping().await,
+            #[cfg(feature = "memcached")]
+            Opened::Memcached(memcached) => memcached.ping().await,
             #[cfg(feature = "zookeeper")]
             Opened::ZooKeeper(zookeeper) => zookeeper.ping().await,
             #[cfg(feature = "objects")]
@@ -145,6 +157,8 @@ impl Engines {
     fn open(&self, address: &EngineAddress) -> PortResult<Opened> {
         #[cfg(any(
             feature = "cassandra",
+            feature = "dynamodb",
+            feature = "memcached",
             feature = "mysql",
             feature = "objects",
             feature = "postgres",
@@ -167,8 +181,16 @@ impl Engines {
             EngineKind::Cassandra => {
                 Opened::Cassandra(Cassandra::open(address.secret_text(), &tuning.cassandra)?)
             }
+            #[cfg(feature = "dynamodb")]
+            EngineKind::DynamoDb => {
+                Opened::DynamoDb(DynamoDb::open(address.secret_text(), &tuning.dynamodb)?)
+            }
             #[cfg(feature = "redis")]
             EngineKind::Redis => Opened::Redis(Redis::open(address.secret_text(), tuning.redis)?),
+            #[cfg(feature = "memcached")]
+            EngineKind::Memcached => {
+                Opened::Memcached(Memcached::open(address.secret_text(), tuning.memcached)?)
+            }
             #[cfg(feature = "zookeeper")]
             EngineKind::ZooKeeper => {
                 let mut settings = tuning.zookeeper;

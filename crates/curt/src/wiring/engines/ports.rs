@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 #[cfg(feature = "cassandra")]
 use curt_cassandra::Cassandra;
+#[cfg(any(feature = "cassandra", feature = "dynamodb"))]
+use curt_core::ports::LinkDatabase;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, KeyFile, KeyLedger, KeyPool, LedgerForm, LinkPorts,
-    LinkShards, Quotas, ShardMaps,
+    Accounts, ClickDatabase, Cursor, Invalidations, KeyFile, KeyLedger, KeyPool, LedgerForm,
+    LinkCache, LinkPorts, LinkShards, Quotas, ShardMaps,
 };
 use curt_core::{Placement, PortResult};
+#[cfg(feature = "dynamodb")]
+use curt_dynamodb::DynamoDb;
 use curt_memory::{
     MemoryAccounts, MemoryClickStore, MemoryCursor, MemoryHeartbeats, MemoryKeyFile,
     MemoryKeyLedger, MemoryLeases, MemoryLinkStore, MemoryQuotas, MemoryShardMaps,
@@ -21,6 +25,19 @@ use curt_sqlite::{Sqlite, SqliteSettings};
 
 use super::{Coordination, EngineAddress, EngineKind, Engines, LinksDatabase, Opened, Part};
 use super::{require, unserved};
+
+/// The ports of a links database that cannot claim seeded links.
+#[cfg(any(feature = "cassandra", feature = "dynamodb"))]
+fn without_seeds(links: Arc<dyn LinkDatabase>) -> LinkPorts {
+    LinkPorts {
+        store: links.clone(),
+        index: links.clone(),
+        totals: links.clone(),
+        idempotency: links,
+        seeded: None,
+        homes: None,
+    }
+}
 
 impl Engines {
     pub(crate) fn links(&mut self, address: &EngineAddress) -> PortResult<LinksDatabase> {
@@ -65,21 +82,17 @@ impl Engines {
                 })
             }
             #[cfg(feature = "cassandra")]
-            Opened::Cassandra(cluster) => {
-                let links = cluster.links();
-                Ok(LinksDatabase {
-                    links: LinkPorts {
-                        store: links.clone(),
-                        index: links.clone(),
-                        totals: links.clone(),
-                        idempotency: links,
-                        seeded: None,
-                        homes: None,
-                    },
-                    cursor: cluster.cursor(),
-                    router: None,
-                })
-            }
+            Opened::Cassandra(cluster) => Ok(LinksDatabase {
+                links: without_seeds(cluster.links()),
+                cursor: cluster.cursor(),
+                router: None,
+            }),
+            #[cfg(feature = "dynamodb")]
+            Opened::DynamoDb(tables) => Ok(LinksDatabase {
+                links: without_seeds(tables.links()),
+                cursor: tables.cursor(),
+                router: None,
+            }),
             _ => Err(unserved(address)),
         }
     }
@@ -161,16 +174,46 @@ impl Engines {
             }
             #[cfg(feature = "cassandra")]
             Opened::Cassandra(cluster) => Ok(cluster.accounts()),
+            #[cfg(feature = "dynamodb")]
+            Opened::DynamoDb(tables) => Ok(tables.accounts()),
             _ => Err(unserved(address)),
         }
     }
 
-    /// Quotas are counted in this process: where several answer requests, each allows as much as the settings say.
+    /// In memory quotas are counted in this process: where several answer requests, each allows as much as the settings
+    /// say.
     pub(crate) fn quotas(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn Quotas>> {
         match self.engine(Part::Quotas, address)? {
             Opened::Memory => Ok(Arc::new(MemoryQuotas::new(Arc::clone(
                 &self.settings.clock,
             )))),
+            #[cfg(feature = "redis")]
+            Opened::Redis(redis) => Ok(redis.quotas()),
+            _ => Err(unserved(address)),
+        }
+    }
+
+    /// One server of the cache that processes share.
+    pub(crate) fn link_cache(&mut self, address: &EngineAddress) -> PortResult<Arc<dyn LinkCache>> {
+        match self.engine(Part::Cache, address)? {
+            #[cfg(feature = "redis")]
+            Opened::Redis(redis) => Ok(redis.link_cache()),
+            #[cfg(feature = "memcached")]
+            Opened::Memcached(memcached) => Ok(memcached.link_cache()),
+            _ => Err(unserved(address)),
+        }
+    }
+
+    /// The channel by which processes tell each other what they have changed.
+    pub(crate) fn invalidations(
+        &mut self,
+        address: &EngineAddress,
+    ) -> PortResult<Arc<dyn Invalidations>> {
+        match self.engine(Part::Invalidations, address)? {
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(database) => Ok(database.invalidations()),
+            #[cfg(feature = "redis")]
+            Opened::Redis(redis) => Ok(redis.invalidations()),
             _ => Err(unserved(address)),
         }
     }
@@ -182,8 +225,10 @@ impl Engines {
             Part::ShardMap => self.shard_maps(address).map(drop),
             Part::Accounts => self.accounts(address).map(drop),
             Part::Clicks => self.clicks(address).map(drop),
-            // Opened where clicks are captured and counted; nothing serves a cache yet.
-            Part::Stream | Part::Cache => require(part, address),
+            // Opened where clicks are captured and counted.
+            Part::Stream => require(part, address),
+            Part::Cache => self.link_cache(address).map(drop),
+            Part::Invalidations => self.invalidations(address).map(drop),
             Part::Quotas => self.quotas(address).map(drop),
             Part::Keys => self.ledger(address, LedgerForm::Delete).map(drop),
             Part::Pool => self.pool(address, 0, 1).map(drop),
@@ -230,6 +275,15 @@ impl Engines {
                 let clicks = cluster.clicks();
                 self.opened
                     .push((address.clone(), Opened::Cassandra(cluster)));
+                Ok(clicks)
+            }
+            #[cfg(feature = "dynamodb")]
+            EngineKind::DynamoDb => {
+                let settings = &self.settings.tuning.dynamodb;
+                let tables = DynamoDb::open(address.secret_text(), settings)?;
+                let clicks = tables.clicks();
+                self.opened
+                    .push((address.clone(), Opened::DynamoDb(tables)));
                 Ok(clicks)
             }
             _ => Err(unserved(address)),
@@ -316,6 +370,8 @@ impl Engines {
             Opened::ZooKeeper(zookeeper) => Ok(zookeeper.cursor()),
             #[cfg(feature = "cassandra")]
             Opened::Cassandra(cluster) => Ok(cluster.cursor()),
+            #[cfg(feature = "dynamodb")]
+            Opened::DynamoDb(tables) => Ok(tables.cursor()),
             _ => Err(unserved(address)),
         }
     }

@@ -9,12 +9,14 @@ use crate::config::Config;
 use crate::wiring::table::Part;
 
 /// An address of every engine. Those that run elsewhere connect with their first call.
-const ADDRESSES: [&str; 11] = [
+const ADDRESSES: [&str; 13] = [
     "sqlite:a.db",
     "postgres://me@127.0.0.1:1/a",
     "mysql://me@127.0.0.1:1/a",
     "cassandra://127.0.0.1:1/a",
+    "dynamodb://key:secret@local/a?endpoint=http://127.0.0.1:1",
     "redis://127.0.0.1:1",
+    "memcached://127.0.0.1:1",
     "zookeeper://127.0.0.1:1/a",
     "file:keys",
     "hdfs://127.0.0.1:1/a",

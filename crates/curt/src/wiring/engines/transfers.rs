@@ -24,6 +24,8 @@ impl Engines {
             Opened::Postgres(database) => Ok(database.link_transfer(map)),
             #[cfg(feature = "cassandra")]
             Opened::Cassandra(cluster) => Ok(cluster.link_transfer()),
+            #[cfg(feature = "dynamodb")]
+            Opened::DynamoDb(tables) => Ok(tables.link_transfer()),
             _ => Err(uncopied(address)),
         }
     }
@@ -39,6 +41,8 @@ impl Engines {
             Opened::Postgres(database) => Ok(database.account_transfer()),
             #[cfg(feature = "cassandra")]
             Opened::Cassandra(cluster) => Ok(cluster.account_transfer()),
+            #[cfg(feature = "dynamodb")]
+            Opened::DynamoDb(tables) => Ok(tables.account_transfer()),
             _ => Err(uncopied(address)),
         }
     }
@@ -68,6 +72,11 @@ impl Engines {
                 Opened::Cassandra(cluster) => Ok(cluster.click_transfer(copy)),
                 _ => Err(uncopied(address)),
             },
+            #[cfg(feature = "dynamodb")]
+            EngineKind::DynamoDb => match self.engine(Part::Clicks, address)? {
+                Opened::DynamoDb(tables) => Ok(tables.click_transfer(copy)),
+                _ => Err(uncopied(address)),
+            },
             _ => Err(uncopied(address)),
         }
     }
@@ -78,13 +87,18 @@ impl Engines {
         if let Opened::Cassandra(cluster) = self.engine(Part::Links, address)? {
             return Ok(cluster.notes());
         }
+        #[cfg(feature = "dynamodb")]
+        if let Opened::DynamoDb(tables) = self.engine(Part::Links, address)? {
+            return Ok(tables.notes());
+        }
         Ok(self.shard_maps(address)?)
     }
 }
 
 /// Not every engine that serves a part can be copied.
 fn uncopied(address: &EngineAddress) -> PortError {
-    let detail =
-        format!("{address} cannot be copied: use sqlite:PATH, postgres://… or cassandra://…");
+    let detail = format!(
+        "{address} cannot be copied: use sqlite:PATH, postgres://…, cassandra://… or dynamodb://…"
+    );
     PortError::new(ErrorKind::Invalid, "curt", "open a store", detail)
 }

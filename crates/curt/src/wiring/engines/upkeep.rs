@@ -32,7 +32,12 @@ impl Engines {
     /// Brings the tables of the opened databases up to date, or only says what that would take. SQLite has done so
     /// when it was opened.
     #[cfg_attr(
-        not(any(feature = "cassandra", feature = "postgres", feature = "mysql")),
+        not(any(
+            feature = "cassandra",
+            feature = "dynamodb",
+            feature = "mysql",
+            feature = "postgres"
+        )),
         expect(unused, reason = "there is nothing to migrate")
     )]
     pub(crate) async fn migrate(&self, dry_run: bool) -> PortResult<Vec<Migrated>> {
@@ -54,36 +59,27 @@ impl Engines {
                 steps,
             });
         }
-        #[cfg(feature = "mysql")]
-        for (address, opened) in &self.opened {
-            let Opened::Mysql(database) = opened else {
-                continue;
-            };
-            let steps = match dry_run {
-                true => database.pending().await?,
-                false => database.migrate().await?,
-            };
-            let steps = steps.iter().map(|step| (step.number, step.name)).collect();
-            migrated.push(Migrated {
-                address: address.clone(),
-                steps,
-            });
-        }
-        #[cfg(feature = "cassandra")]
+        #[cfg(any(feature = "cassandra", feature = "dynamodb", feature = "mysql"))]
         for (number, (address, opened)) in self.opened.iter().enumerate() {
-            let Opened::Cassandra(cluster) = opened else {
-                continue;
-            };
-            // Links and clicks have connections of their own to the same keyspace.
-            if self.opened[..number]
-                .iter()
-                .any(|(known, _)| known == address)
-            {
+            // Links and clicks have connections of their own to the same tables.
+            let before = &self.opened[..number];
+            if before.iter().any(|(known, _)| known == address) {
                 continue;
             }
-            let steps = match dry_run {
-                true => cluster.pending().await?,
-                false => cluster.migrate().await?,
+            let steps = match (opened, dry_run) {
+                #[cfg(feature = "mysql")]
+                (Opened::Mysql(database), true) => database.pending().await?,
+                #[cfg(feature = "mysql")]
+                (Opened::Mysql(database), false) => database.migrate().await?,
+                #[cfg(feature = "cassandra")]
+                (Opened::Cassandra(cluster), true) => cluster.pending().await?,
+                #[cfg(feature = "cassandra")]
+                (Opened::Cassandra(cluster), false) => cluster.migrate().await?,
+                #[cfg(feature = "dynamodb")]
+                (Opened::DynamoDb(tables), true) => tables.pending().await?,
+                #[cfg(feature = "dynamodb")]
+                (Opened::DynamoDb(tables), false) => tables.migrate().await?,
+                _ => continue,
             };
             let steps = steps.iter().map(|step| (step.number, step.name)).collect();
             migrated.push(Migrated {
