@@ -6,6 +6,8 @@ BINARY := target/release/curt
 PREFIX ?= $(shell [ "$$(id -u)" = 0 ] && echo /usr/local || echo "$$HOME/.local")
 # Offline once fetched: cargo asks the registry only when the lock file names something that is not here yet.
 LOCKED := --locked
+# What is checked has every engine, those that are off by default, too.
+FEATURES := --features curt/dynamodb
 # Every test binary has a time limit, and fails when it leaves a process or a mount behind.
 RUNNER := --config "target.'cfg(all())'.runner=['$(CURDIR)/scripts/test-runner.sh']"
 # Tests that could not run here add a line to it.
@@ -43,7 +45,7 @@ engines: ## Install the databases, queues and other engines that tests start
 
 lint: format-check tidy ## Formatting, lints and the rules of the repository, warnings are errors
 	@echo "==> clippy"
-	@$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
+	@$(CARGO) clippy $(LOCKED) $(FEATURES) --workspace --all-targets -- -D warnings
 	@$(CARGO) clippy $(LOCKED) -p curt --no-default-features -- -D warnings
 
 format-check:
@@ -57,7 +59,7 @@ tidy: need-rust ## Rules that the compiler does not know: crate direction, names
 unit: need-rust ## The Rust tests
 	@echo "==> tests"
 	@rm -f "$$SKIPPED_TESTS_LIST"
-	@$(CARGO) test $(LOCKED) $(RUNNER) --workspace
+	@$(CARGO) test $(LOCKED) $(FEATURES) $(RUNNER) --workspace
 
 api-fuzz: need-rust ## Fuzz the served OpenAPI with schemathesis
 	@scripts/api-fuzz.sh
