@@ -8,13 +8,15 @@ PREFIX ?= $(shell [ "$$(id -u)" = 0 ] && echo /usr/local || echo "$$HOME/.local"
 LOCKED := --locked
 # What is checked has every engine, those that are off by default, too.
 FEATURES := --features curt/dynamodb
+# All but examples in comments, of which there are none: looking for them compiles every library once more.
+TARGETS := --lib --bins --tests --examples
 # Every test binary has a time limit, and fails when it leaves a process or a mount behind.
 RUNNER := --config "target.'cfg(all())'.runner=['$(CURDIR)/scripts/test-runner.sh']"
 # Tests that could not run here add a line to it.
 export SKIPPED_TESTS_LIST := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help run build install test engines lint format-check tidy unit api-fuzz api-clients soak bench bench-check geoip clean
+.PHONY: help run build install test engines lint lint-without-engines format-check tidy unit api-fuzz api-clients soak bench bench-check geoip clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +36,7 @@ install: build ## Build and install curt into PREFIX/bin: ~/.local, or /usr/loca
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; \
 	  *) echo "    $(PREFIX)/bin is not on your PATH: export PATH=\"$(PREFIX)/bin:\$$PATH\"";; esac
 
-test: need-rust engines lint unit api-fuzz api-clients ## Everything a change must pass: format, lints, all tests
+test: need-rust engines format-check tidy unit lint-without-engines api-fuzz api-clients ## Everything a change must pass: format, lints, all tests
 	@if [ -s "$$SKIPPED_TESTS_LIST" ]; then \
 	  sed 's/^SKIPPED /    skipped: /' "$$SKIPPED_TESTS_LIST"; \
 	  echo "==> all tests passed, $$(wc -l <"$$SKIPPED_TESTS_LIST") skipped: see above"; \
@@ -43,9 +45,12 @@ test: need-rust engines lint unit api-fuzz api-clients ## Everything a change mu
 engines: ## Install the databases, queues and other engines that tests start
 	@scripts/engines.sh
 
-lint: format-check tidy ## Formatting, lints and the rules of the repository, warnings are errors
+lint: format-check tidy lint-without-engines ## Formatting, lints and the rules of the repository, warnings are errors
 	@echo "==> clippy"
 	@$(CARGO) clippy $(LOCKED) $(FEATURES) --workspace --all-targets -- -D warnings
+
+lint-without-engines: need-rust
+	@echo "==> clippy, without engines"
 	@$(CARGO) clippy $(LOCKED) -p curt --no-default-features -- -D warnings
 
 format-check:
@@ -56,10 +61,13 @@ tidy: need-rust ## Rules that the compiler does not know: crate direction, names
 	@echo "==> tidy"
 	@$(CARGO) xtask tidy
 
-unit: need-rust ## The Rust tests
-	@echo "==> tests"
+# Tests are built and linted in one pass. What comes after them runs the binary that they have built.
+unit api-fuzz api-clients: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/lint-rustc.sh
+
+unit: need-rust ## Lints and the Rust tests
+	@echo "==> lints and tests"
 	@rm -f "$$SKIPPED_TESTS_LIST"
-	@$(CARGO) test $(LOCKED) $(FEATURES) $(RUNNER) --workspace
+	@$(CARGO) test $(LOCKED) $(FEATURES) $(RUNNER) --workspace $(TARGETS)
 
 api-fuzz: need-rust ## Fuzz the served OpenAPI with schemathesis
 	@scripts/api-fuzz.sh

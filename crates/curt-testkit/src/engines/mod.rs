@@ -1,6 +1,6 @@
 //! Real engines for tests: on free loopback ports, with private data, gone when the tests are.
 //!
-//! ```no_run
+//! ```text
 //! use curt_testkit::engines::postgres;
 //!
 //! let server = curt_testkit::need!(postgres::shared()); // skips the test, loudly, where PostgreSQL is missing

@@ -1,7 +1,7 @@
 //! The real binary in a folder of its own: started on any free port, killed in every way, started again on the same
 //! data.
 //!
-//! ```no_run
+//! ```text
 //! # fn main() -> anyhow::Result<()> {
 //! let app = curt_testkit::process::App::new("target/debug/curt")?.setting("server.workers", 2);
 //! let server = app.start()?;

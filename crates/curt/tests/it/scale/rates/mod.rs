@@ -4,6 +4,7 @@ mod bare;
 mod creates;
 mod dead_node;
 mod misses;
+mod unknown_keys;
 
 use std::sync::Arc;
 use std::time::Duration;
