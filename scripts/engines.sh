@@ -10,6 +10,8 @@ jars=(kafka cassandra dynamodb hdfs)
 step_max=5m
 minio_version=v0.0.0-20260212201848-7aac2a2c5b7c # of 2026-02-12: the project has no others
 
+axe_version=4.14.0 # checks pages for accessibility
+
 # Servers are in folders that not everybody has on their path.
 have() { PATH=$PATH:/usr/sbin:/usr/local/sbin command -v "$1" >/dev/null 2>&1; }
 have_postgres() { have postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null; }
@@ -18,6 +20,8 @@ have_zookeeper() { have java && [ -e /usr/share/java/zookeeper.jar ]; }
 have_jars() { cmp -s "scripts/engines/$1/pom.xml" "$cache/$1/pom.xml"; }
 have_all_jars() { for engine in "${jars[@]}"; do have_jars "$engine" || return; done; }
 have_minio() { [ "$(cat "$cache/minio/version" 2>/dev/null)" = "$minio_version" ]; }
+
+have_axe() { [ "$(cat "$cache/axe/version" 2>/dev/null)" = "$axe_version" ]; }
 
 # What it is | how it is seen | the packages that bring it. Java comes with ZooKeeper.
 packaged=(
@@ -29,6 +33,7 @@ packaged=(
   'HAProxy|have haproxy|haproxy'
   'nginx|have nginx|nginx'
   'Caddy|have caddy|caddy'
+  'Chromium|have chromium && have chromedriver|chromium chromium-driver'
   'curl|have curl|curl'
   'systemd-analyze|have systemd-analyze|systemd'
   'openssl|have openssl|openssl'
@@ -83,6 +88,17 @@ build_minio() {
     echo "$minio_version" >"$new/version" && rm -rf "$cache/minio" && mv "$new" "$cache/minio"
 }
 
+fetch_axe() {
+  local new=$cache/axe.new
+  have_axe && return
+  have npm || return
+  echo "==> fetching axe-core into .cache/engines"
+  rm -rf "$new" && mkdir -p "$new"
+  in_time npm install --silent --no-audit --no-fund --prefix "$new" "axe-core@$axe_version" &&
+    cp "$new/node_modules/axe-core/axe.min.js" "$new/" && echo "$axe_version" >"$new/version" &&
+    rm -rf "$cache/axe" && mv "$new" "$cache/axe"
+}
+
 mkdir -p "$cache"
 exec 9>"$cache/lock" && flock 9 # two at once would fetch into the same folder
 install_packages
@@ -90,5 +106,6 @@ for_missing say_missing_package
 for engine in "${jars[@]}"; do
   fetch_jars "$engine" || say_missing "$engine" "apt-get install maven, then make engines"
 done
+fetch_axe || say_missing axe-core "npm, then make engines"
 build_minio || say_missing MinIO "Go, then make engines"
 exit 0

@@ -33,6 +33,6 @@ fn library(missing: &Missing, engine: &str) -> Result<PathBuf, Missing> {
     Ok(complete.with_file_name("lib"))
 }
 
-fn cached(engine: &str) -> PathBuf {
+pub(super) fn cached(engine: &str) -> PathBuf {
     Path::new(CACHE).join(engine)
 }

@@ -16,6 +16,7 @@
 //! the call is made from a thread for blocking work.
 
 mod account;
+pub mod browser;
 mod cache;
 pub mod cassandra;
 mod command;

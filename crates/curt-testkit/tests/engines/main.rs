@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose engine fails should stop")]
 
+mod browser;
 mod cassandra;
 mod dynamodb;
 mod haproxy;

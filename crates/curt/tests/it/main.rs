@@ -13,6 +13,7 @@ mod abuse;
 mod alone;
 mod api;
 mod backup;
+mod browser;
 mod clicks;
 mod client_addresses;
 mod deploy;
