@@ -1,10 +1,12 @@
 //! What an accessibility checker finds on every page: nothing, in light and dark, on a desk and on a phone.
 
 use curt_testkit::engines::browser::{Browser, Look, accessibility_checker};
+use curt_testkit::http::{Client, Request};
 use curt_testkit::need;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Pages, assert_no_complaints};
+use crate::api::Api;
 
 /// For everybody.
 const PUBLIC: &[&str] = &[
@@ -17,7 +19,24 @@ const PUBLIC: &[&str] = &[
     "/no-such-key",
 ];
 /// For whoever is signed in.
-const OWN: &[&str] = &["/", "/account"];
+const OWN: &[&str] = &[
+    "/",
+    "/account",
+    "/links",
+    "/links?search=nothing",
+    "/links/seen",
+    "/links/seen/edit",
+    "/tags",
+    "/clicks",
+    "/clicks/orphans",
+    "/admin/users",
+    "/admin/invitations",
+    "/admin/limits",
+    "/admin/audit",
+    "/admin/blocklist",
+    "/admin/system",
+    "/admin/plan",
+];
 
 #[test]
 fn no_page_keeps_anybody_out() {
@@ -30,13 +49,32 @@ fn no_page_keeps_anybody_out() {
             check(&browser, &checker, path, look);
         }
         match look == Look::DESKTOP {
-            true => pages.set_up(&browser),
+            true => {
+                pages.set_up(&browser);
+                fill(&pages);
+            }
             false => pages.sign_in(&browser, super::EMAIL, super::PASSWORD),
         }
         for path in OWN {
             pages.open(&browser, path);
             check(&browser, &checker, path, look);
         }
+    }
+}
+
+/// A link with everything that pages show of one, and clicks.
+fn fill(pages: &Pages) {
+    let token = pages
+        .site
+        .app()
+        .run(&["api-key", "add", "fill", "--user", super::EMAIL])
+        .unwrap();
+    let mut api = Api::new(pages.site.http(), token.trim());
+    let link = json!({ "target": "https://example.com/", "alias": "seen", "title": "Seen", "tags": ["spring", "mail"] });
+    assert_eq!(api.post("/api/v1/links", &link).unwrap().status, 201);
+    for path in ["/seen?utm_source=mail", "/seen", "/no-such-key"] {
+        let asked = Request::get(path).header("Referer", "https://example.org/");
+        Client::new(pages.site.http()).send(&asked).unwrap();
     }
 }
 

@@ -4,6 +4,8 @@
 
 mod accessibility;
 mod first_steps;
+mod hostile;
+mod journey;
 
 use std::fs;
 use std::path::Path;
