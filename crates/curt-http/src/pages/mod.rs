@@ -14,6 +14,7 @@ mod problems;
 mod reference;
 mod sign_in;
 mod sign_up;
+mod turned;
 mod unlock;
 mod visitor;
 
