@@ -2,6 +2,8 @@
 //! Somebody else's link is answered like one that is not there.
 
 mod leaving;
+mod many;
+mod tags;
 
 use curt_accounts::Principal;
 use curt_core::limits::{PAGE_LINKS_MAX, SEARCH_BYTES_MAX};
@@ -17,6 +19,8 @@ use crate::error::LinkError;
 use crate::invalidate::WriteOutcome;
 
 pub use self::leaving::LinksOfLeaver;
+pub use self::many::LinksChange;
+pub use self::tags::{TagChange, TagCounts, TagReplacement};
 
 /// How often a change without a named revision is tried against others' changes.
 const CHANGE_TRIES_MAX: usize = 16;
