@@ -10,7 +10,7 @@ use curt_accounts::Principal;
 use curt_clicks::report::Reports;
 use curt_core::limits::PAGE_LINKS_MAX;
 use curt_core::ports::{ListPage, ListQuery};
-use curt_core::{EffectiveState, Link, Scope};
+use curt_core::{EffectiveState, Link, OwnerId, Scope};
 use curt_links::{Links, Who};
 use futures_util::{StreamExt, stream};
 use http::Uri;
@@ -18,7 +18,7 @@ use http::Uri;
 use super::csv_file::{self, Lines};
 use super::documented::ListProblems;
 use super::link_body::LinkBody;
-use super::link_view::counted;
+use super::link_view::{self, counted};
 use super::list_query::{self, ListFileParams, ListRequest};
 use super::listed;
 use crate::caller::Caller;
@@ -114,9 +114,14 @@ pub(crate) async fn download(
 }
 
 /// The file of links that were read already.
-pub(crate) async fn of_links(app: &App, links: &[Link]) -> Result<Response, Problem> {
+pub(crate) async fn of_links(
+    app: &App,
+    asker: OwnerId,
+    links: &[Link],
+) -> Result<Response, Problem> {
     let mut lines = Lines::new(&COLUMNS);
-    push(app, &mut lines, links, None).await?;
+    let clicks = link_view::clicks(app, asker, links).await;
+    push(app, &mut lines, links, clicks).await?;
     Ok(csv_file::file(FILE, Body::from(lines.into_text())))
 }
 

@@ -52,7 +52,7 @@ pub(crate) mod revision;
 mod secret;
 mod sessions;
 mod stats;
-mod tags;
+pub(crate) mod tags;
 pub(crate) mod time;
 mod user_body;
 mod user_removal;

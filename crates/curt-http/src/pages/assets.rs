@@ -85,7 +85,10 @@ static STYLE: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("curt", "css", "text/css; charset=utf-8", content)
 });
 static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
-    let content = include_str!("../../assets/curt.js");
+    let content = concat!(
+        include_str!("../../assets/curt.js"),
+        include_str!("../../assets/dashboard.js"),
+    );
     Asset::new("curt", "js", "text/javascript; charset=utf-8", content)
 });
 static ICON: LazyLock<Asset> = LazyLock::new(|| {

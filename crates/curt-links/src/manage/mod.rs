@@ -73,6 +73,17 @@ impl Links {
         self.get_owned(who, &id).await
     }
 
+    /// Those of the keys that name a link of theirs, in order.
+    pub async fn get_many(&self, who: Who, keys: &[String]) -> Result<Vec<Link>, LinkError> {
+        let ids: Vec<LinkId> = keys
+            .iter()
+            .filter_map(|key| self.parse_id(key).ok())
+            .collect();
+        let found = self.ports.store.get_many(&ids).await?;
+        let is_theirs = |link: &Link| link.state.is_kept() && who.owns(link);
+        Ok(found.into_iter().flatten().filter(is_theirs).collect())
+    }
+
     /// One page. What `query` says about the owner counts only for [`Who::Anybody`].
     pub async fn list(&self, who: Who, mut query: ListQuery) -> Result<ListPage, LinkError> {
         if query
