@@ -28,6 +28,8 @@ pub const CLICKS_MAX: u64 = 1_000_000_000;
 
 /// Most links in one bulk request.
 pub const BULK_LINKS_MAX: usize = 1_000;
+/// Most links that one request changes; so many of the longest keys fit into a body.
+pub const BULK_CHANGES_MAX: usize = 500;
 /// Most links on one page of a list.
 pub const PAGE_LINKS_MAX: usize = 200;
 /// Most rows that a store reads to fill one page; a search that finds little pages on instead of scanning all.
@@ -112,6 +114,7 @@ const _: () = assert!(GENERATED_KEY_BYTES_MAX <= KEY_BYTES_MAX);
 const _: () = assert!(TARGET_BYTES_DEFAULT <= TARGET_BYTES_MAX);
 const _: () = assert!(TARGET_BYTES_MAX * 2 <= HTTP_BODY_BYTES_MAX);
 const _: () = assert!(TARGET_BYTES_MAX < HTTP_URI_BYTES_MAX);
+const _: () = assert!(BULK_CHANGES_MAX * (KEY_BYTES_MAX + 8) < HTTP_BODY_BYTES_MAX);
 const _: () = assert!(HTTP_URI_BYTES_MAX < HTTP_HEAD_BYTES_MAX);
 const _: () = assert!(PAGE_LINKS_MAX < PAGE_ROWS_SCANNED_MAX);
 const _: () = assert!(PAGE_CLICKS_MAX < PAGE_ROWS_SCANNED_MAX);

@@ -305,6 +305,9 @@ pub mod audit {
     pub const PERMISSION_REVOKED: &str = "permission_revoked";
     pub const LINK_DISABLED: &str = "link_disabled";
     pub const LINK_ENABLED: &str = "link_enabled";
+    pub const LINKS_CHANGED: &str = "links_changed";
+    pub const LINKS_DELETED: &str = "links_deleted";
+    pub const TAG_REPLACED: &str = "tag_replaced";
     pub const VISIBILITY_CHANGED: &str = "visibility_changed";
     pub const CLICKS_ERASED: &str = "clicks_erased";
 }

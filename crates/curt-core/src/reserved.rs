@@ -14,6 +14,7 @@ const WORDS: &[&str] = &[
     "billing",
     "bulk",
     "cdn",
+    "clicks",
     "config",
     "console",
     "createurl",

@@ -43,13 +43,17 @@ for (const button of document.querySelectorAll("button[data-reveal]")) {
   });
 }
 
-for (const time of document.querySelectorAll("time[datetime]")) {
-  const at = new Date(time.dateTime);
-  if (!Number.isNaN(at.getTime())) {
-    time.title = time.textContent;
-    time.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+function localTimes(root) {
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    if (!Number.isNaN(at.getTime())) {
+      time.title = time.textContent;
+      time.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    }
   }
 }
+
+localTimes(document);
 
 // A link into the API page should find its operation open.
 function reveal() {

@@ -69,6 +69,7 @@ pub(crate) fn preamble() -> OpenApi {
         .security(Some(usual_ways()))
         .tags(Some([
             tag("links", "Links as a REST resource."),
+            tag("tags", "Tags of links."),
             tag("stats", "Reports on clicks."),
             tag("permissions", "Who may follow private links."),
             tag("users", "People and their accounts."),

@@ -39,7 +39,7 @@ pub use admit::{EditLink, Expiry, NewLink, OwnHost, OwnHostError};
 pub use blocklist::{Blocklist, BlocklistError, BlocklistFile};
 pub use create::{Created, IdempotencyKey, LinkCreator};
 pub use error::{AliasHolder, LinkError};
-pub use manage::{LinksOfLeaver, Who};
+pub use manage::{LinksChange, LinksOfLeaver, TagChange, TagCounts, TagReplacement, Who};
 pub use metrics::LinkMetrics;
 pub use operations::{LinkCaller, LinkDraft, LinkEdit, LinkOperations, NewPassword};
 pub use policy::LinkPolicy;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use curt_accounts::{AccountServices, CallerId, Decision, Origin, Place, Principal};
-use curt_core::limits::{BULK_LINKS_MAX, PASSWORD_BYTES_MAX};
+use curt_core::limits::{BULK_CHANGES_MAX, BULK_LINKS_MAX, PASSWORD_BYTES_MAX};
 use curt_core::names::audit;
 use curt_core::{ErrorKind, Field, FieldError, Link, LinkState, OwnerId, PortError, Revision};
 
@@ -12,7 +12,7 @@ use crate::Links;
 use crate::admit::{EditLink, NewLink};
 use crate::create::{Created, IdempotencyKey, LinkCreator};
 use crate::error::LinkError;
-use crate::manage::Who;
+use crate::manage::{LinksChange, TagReplacement, Who};
 
 /// Most links with a password in a bulk request: each is hard work.
 const BULK_PASSWORDS_MAX: usize = 20;
@@ -151,6 +151,56 @@ impl LinkOperations<'_> {
         };
         self.record(caller, action, key).await;
         Ok(link)
+    }
+
+    /// Changes up to [`BULK_CHANGES_MAX`] links of the caller's. One outcome per key, in order; an error only when nothing
+    /// was done. Switching links is for administrators: the caller of this checks that.
+    pub async fn change_links(
+        self,
+        caller: LinkCaller<'_>,
+        who: Who,
+        keys: &[String],
+        change: &LinksChange,
+    ) -> Result<Vec<Result<(), LinkError>>, LinkError> {
+        if keys.is_empty() || keys.len() > BULK_CHANGES_MAX {
+            let message = format!("A bulk request changes 1 to {BULK_CHANGES_MAX} links.");
+            return Err(invalid(Field::Links, "count", message));
+        }
+        let outcomes = self.links.change_many(who, keys, change).await;
+        let done = keys.iter().zip(&outcomes);
+        let done: Vec<&str> = done
+            .filter(|(_, outcome)| outcome.is_ok())
+            .map(|(key, _)| key.as_str())
+            .collect();
+        if !done.is_empty() {
+            let (action, what) = match change {
+                LinksChange::Delete => (audit::LINKS_DELETED, "deleted"),
+                LinksChange::Tag(_) => (audit::LINKS_CHANGED, "tagged"),
+                LinksChange::Expire(_) => (audit::LINKS_CHANGED, "given an end"),
+                LinksChange::Restore => (audit::LINKS_CHANGED, "restored"),
+                LinksChange::Switch(LinkState::Disabled) => (audit::LINK_DISABLED, "switched off"),
+                LinksChange::Switch(_) => (audit::LINK_ENABLED, "switched on"),
+            };
+            let subject = format!("{} {what}: {}", done.len(), done.join(" "));
+            self.record(caller, action, &subject).await;
+        }
+        Ok(outcomes)
+    }
+
+    /// Renames, merges or removes a tag of the caller's links, as [`Links::replace_tag`].
+    pub async fn replace_tag(
+        self,
+        caller: LinkCaller<'_>,
+        owner: OwnerId,
+        tag: &str,
+        with: Option<&str>,
+    ) -> Result<TagReplacement, LinkError> {
+        let done = self.links.replace_tag(owner, tag, with).await?;
+        if done.changed > 0 {
+            let subject = format!("{tag} → {} ({} links)", with.unwrap_or("–"), done.changed);
+            self.record(caller, audit::TAG_REPLACED, &subject).await;
+        }
+        Ok(done)
     }
 
     async fn take_quota(

@@ -73,7 +73,8 @@ impl Zone {
         Ok(UnixMillis(start.timestamp().as_millisecond()))
     }
 
-    pub(super) fn date_of(&self, at: UnixMillis) -> Result<Date, ReportRangeError> {
+    /// The day that an instant lies in.
+    pub fn date_of(&self, at: UnixMillis) -> Result<Date, ReportRangeError> {
         let at = Timestamp::from_millisecond(at.0).map_err(|_| ReportRangeError::Calendar)?;
         Ok(self.0.to_datetime(at).date())
     }

@@ -120,6 +120,13 @@ documented! {
     BulkProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
         BodyTimeout BodyTooLarge UnsupportedMediaType InvalidInput IdempotencyMismatch RateLimited TooManyAtOnce
         Internal StoreUnavailable TooManyBodies KeysExhausted;
+    BulkChangeProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing BodyTimeout
+        BodyTooLarge UnsupportedMediaType InvalidInput TooManyAtOnce Internal StoreUnavailable TooManyBodies;
+    TagsProblems: CredentialsMissing CredentialsInvalid ScopeMissing InvalidInput UriTooLong Internal StoreUnavailable;
+    RenameTagProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing BodyTimeout BodyTooLarge
+        UriTooLong UnsupportedMediaType InvalidInput TooManyAtOnce Internal StoreUnavailable TooManyBodies;
+    RemoveTagProblems: CredentialsMissing CredentialsInvalid CrossSite ScopeMissing UriTooLong InvalidInput Internal
+        StoreUnavailable;
     ListProblems: CredentialsMissing CredentialsInvalid ScopeMissing InvalidInput UriTooLong Internal
         StoreUnavailable;
     ReadProblems: MalformedRequest CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong

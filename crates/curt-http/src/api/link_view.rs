@@ -40,7 +40,7 @@ pub(super) async fn view_counted(
         .collect())
 }
 
-async fn clicks(app: &App, asker: OwnerId, links: &[Link]) -> Option<Vec<u64>> {
+pub(crate) async fn clicks(app: &App, asker: OwnerId, links: &[Link]) -> Option<Vec<u64>> {
     let reports = Arc::clone(app.reports.as_ref()?);
     let (counted, now) = (counted(links), app.clock.now());
     let reading = async move { reports.link_clicks(&counted, now).await };

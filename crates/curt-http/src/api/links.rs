@@ -5,9 +5,7 @@ use std::sync::Arc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use curt_accounts::Principal;
 use curt_core::limits::HTTP_BODY_BYTES_MAX;
-use curt_core::ports::ListQuery;
 use curt_core::{OwnerId, Revision, Scope};
 use curt_links::{LinkError, Who};
 use http::header::{ETAG, LOCATION};
@@ -20,12 +18,12 @@ use super::documented::{
 use super::idempotency::{REPLAYED, read_idempotency_key};
 use super::link_body::{EditLinkBody, LinkBody, NewLinkBody, PageBody, RestoreBody};
 use super::link_view;
-use super::list_query::{self, ListParams, ListRequest, OwnerFilter};
+use super::list_query::{self, ListParams};
+use super::listed;
 use super::paging;
-use super::ranked_list;
 use super::readable::if_readable;
 use super::revision::{Condition, etag};
-use crate::caller::{Caller, check_scope};
+use crate::caller::Caller;
 use crate::problem::{Problem, ProblemCode};
 use crate::rate_limit;
 use crate::state::App;
@@ -134,31 +132,12 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let principal = caller.require_scope(&app, Scope::Read).await?;
     let asked = list_query::parse(uri.query().unwrap_or_default())?;
-    let asked_by_clicks = asked.by_clicks;
-    let (who, query) = whose(&principal, asked)?;
-    let links = Arc::clone(&app.links);
-    if asked_by_clicks {
-        let reports = app.reports.clone().ok_or_else(|| {
-            let message = "This server does not count clicks.";
-            Problem::invalid_field("order", "unavailable", message)
-        })?;
-        let ranking = ranked_list::rank(links, reports, who, query, app.clock.now());
-        let page = app.scans.read(principal.user, ranking).await??;
-        let body = PageBody {
-            links: link_view::view_counted(&app, &page.links, Some(page.clicks)).await?,
-            next: page.next,
-        };
-        return paging::page(&uri, body.next.as_deref(), &body);
-    }
-    let page = app
-        .scans
-        .read(principal.user, async move { links.list(who, query).await })
-        .await??;
+    let listed = listed::list(&app, &principal, asked).await?;
     let body = PageBody {
-        links: link_view::view(&app, principal.user, &page.links).await?,
-        next: page.next.as_deref().map(str::to_owned),
+        links: link_view::view_counted(&app, &listed.links, listed.clicks).await?,
+        next: listed.next,
     };
-    paging::page(&uri, page.next.as_deref(), &body)
+    paging::page(&uri, body.next.as_deref(), &body)
 }
 
 /// Read a link
@@ -321,22 +300,6 @@ pub(crate) async fn restore(
     let restoring = app.links.restore(who, &key, seen, asked.expiry());
     let answer = link_view::answer(&app, principal.user, &restoring.await?).await?;
     Ok(if_readable(&principal, answer))
-}
-
-/// Whose links to list. Others' are for administrators.
-fn whose(principal: &Principal, asked: ListRequest) -> Result<(Who, ListQuery), Problem> {
-    let own = OwnerFilter::One(principal.user);
-    let owner = match asked.owner.unwrap_or(own) {
-        mine if mine == own => return Ok((Who::Owner(principal.user), asked.query)),
-        OwnerFilter::All => None,
-        OwnerFilter::One(owner) => Some(owner),
-    };
-    check_scope(principal, Scope::Admin)?;
-    let query = ListQuery {
-        owner,
-        ..asked.query
-    };
-    Ok((Who::Anybody, query))
 }
 
 pub(super) const YES: HeaderValue = HeaderValue::from_static("true");

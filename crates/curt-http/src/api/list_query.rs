@@ -58,6 +58,40 @@ pub(crate) struct ListParams {
     cursor: Option<String>,
 }
 
+/// The parameters of a list that is sent whole.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "only the documentation is generated from the fields"
+)]
+pub(crate) struct ListFileParams {
+    /// Part of the key, the target or the title, upper or lower case alike.
+    #[param(nullable = false, max_length = 200, example = "spring")]
+    search: Option<String>,
+    /// Only links with this tag; repeat it for links that have all of several tags.
+    #[param(max_items = 32, required = false)]
+    tag: Vec<String>,
+    /// Only links in this state; all but deleted ones unless said otherwise.
+    #[param(inline, nullable = false)]
+    state: Option<StateName>,
+    /// Only links made at or after this instant.
+    #[param(inline, nullable = false, value_type = Option<Rfc3339>)]
+    created_from: Option<Rfc3339>,
+    /// Only links made before this instant.
+    #[param(inline, nullable = false, value_type = Option<Rfc3339>)]
+    created_before: Option<Rfc3339>,
+    /// Only links that expire before this instant.
+    #[param(inline, nullable = false, value_type = Option<Rfc3339>)]
+    expires_before: Option<Rfc3339>,
+    /// Whose links: your own unless said otherwise. For administrators also another user's id, or `all`.
+    #[param(nullable = false, pattern = "^(all|[1-9][0-9]{0,19})$")]
+    owner_id: Option<String>,
+    /// `newest` unless said otherwise; `oldest`, `key` or `-key`.
+    #[param(nullable = false, pattern = "^(newest|oldest|key|-key)$")]
+    order: Option<String>,
+}
+
 /// By time of creation, by key, or by clicks.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -120,6 +154,25 @@ pub(crate) fn parse(text: &str) -> Result<ListRequest, Problem> {
     } else {
         Err(Problem::invalid(errors))
     }
+}
+
+/// Reads the query of a list that is sent whole: it has no pages, and cannot be ranked.
+pub(crate) fn parse_for_file(text: &str) -> Result<ListRequest, Problem> {
+    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+        if name == "limit" || name == "cursor" {
+            let message = "There is no such parameter.";
+            return Err(Problem::invalid_field(
+                name.into_owned(),
+                "unknown",
+                message,
+            ));
+        }
+        if name == "order" && value == "clicks" {
+            let message = "Must be newest, oldest, key or -key.";
+            return Err(Problem::invalid_field("order", "value", message));
+        }
+    }
+    parse(text)
 }
 
 fn set(asked: &mut ListRequest, name: &str, value: &str) -> Result<(), InvalidField> {

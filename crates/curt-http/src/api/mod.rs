@@ -2,11 +2,12 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/` | the page to shorten a URL |
+//! | `/` | the page to shorten a URL, and the first screen of whoever is signed in |
+//! | `/links…`, `/clicks…`, `/tags…` | the pages about links and their clicks |
 //! | `/sign-in`, `/sign-out`, `/sign-up`, `/setup`, `/account…` | the pages about accounts |
 //! | `/{key}`, `/{key}/` | the redirect, by any method that the link keeps, and by POST the password that it may need |
 //! | `/api/v1` | name and version |
-//! | `/api/v1/links…` | the REST resource |
+//! | `/api/v1/links…`, `/api/v1/tags…` | the REST resources |
 //! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/clicks`, `…/orphans…`, `…/live` | reports on clicks |
 //! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
 //! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
@@ -23,6 +24,8 @@ mod audit;
 pub(crate) mod body;
 mod bulk;
 mod bulk_body;
+pub(crate) mod bulk_change;
+pub(crate) mod csv_file;
 pub(crate) mod documented;
 pub(crate) mod health;
 mod idempotency;
@@ -31,9 +34,11 @@ mod key_body;
 mod keys;
 mod leftover;
 mod link_body;
-mod link_view;
+pub(crate) mod link_view;
 mod links;
-mod list_query;
+pub(crate) mod links_file;
+pub(crate) mod list_query;
+pub(crate) mod listed;
 mod moderation;
 mod names;
 mod observe;
@@ -47,7 +52,8 @@ pub(crate) mod revision;
 mod secret;
 mod sessions;
 mod stats;
-mod time;
+pub(crate) mod tags;
+pub(crate) mod time;
 mod user_body;
 mod user_removal;
 mod users;
@@ -104,13 +110,16 @@ fn documented_routes() -> Vec<DocumentedRoutes> {
     let mut routes: Vec<DocumentedRoutes> = vec![
         || routes!(about::about),
         || routes!(links::list, links::create),
-        || routes!(bulk::bulk),
+        || routes!(links_file::file),
+        || routes!(bulk::bulk, bulk_change::change),
         || routes!(links::read, links::edit, links::delete),
         || routes!(links::restore),
         || routes!(moderation::disable),
         || routes!(moderation::enable),
         || routes!(permissions::list, permissions::grant),
         || routes!(permissions::revoke),
+        || routes!(tags::list),
+        || routes!(tags::rename, tags::remove),
         || routes!(users::list, users::create),
         || routes!(users::read, users::edit, user_removal::remove),
         || routes!(users::change_password),

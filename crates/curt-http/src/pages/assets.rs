@@ -78,11 +78,17 @@ impl Asset {
 }
 
 static STYLE: LazyLock<Asset> = LazyLock::new(|| {
-    let content = include_str!("../../assets/curt.css");
+    let content = concat!(
+        include_str!("../../assets/curt.css"),
+        include_str!("../../assets/dashboard.css"),
+    );
     Asset::new("curt", "css", "text/css; charset=utf-8", content)
 });
 static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
-    let content = include_str!("../../assets/curt.js");
+    let content = concat!(
+        include_str!("../../assets/curt.js"),
+        include_str!("../../assets/dashboard.js"),
+    );
     Asset::new("curt", "js", "text/javascript; charset=utf-8", content)
 });
 static ICON: LazyLock<Asset> = LazyLock::new(|| {

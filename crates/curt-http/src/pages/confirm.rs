@@ -16,11 +16,11 @@ pub(super) struct Question<'a> {
     pub(super) consequence: String,
     pub(super) yes: &'static str,
     /// Where the answer goes, with one field that says about what.
-    pub(super) action: &'static str,
+    pub(super) action: &'a str,
     pub(super) field: &'static str,
     pub(super) value: &'a str,
     /// Where a visitor who says no goes.
-    pub(super) back: &'static str,
+    pub(super) back: &'a str,
 }
 
 #[derive(Template)]
@@ -38,8 +38,13 @@ impl Question<'_> {
     }
 
     pub(super) fn ask(&self, app: &App, visitor: &Visitor) -> Response {
+        self.ask_at("/account", app, visitor)
+    }
+
+    /// Asks on a page that the menu marks as part of `here`.
+    pub(super) fn ask_at(&self, here: &'static str, app: &App, visitor: &Visitor) -> Response {
         let shown = ConfirmPage {
-            frame: Frame::new(app, Some(visitor)).at("/account"),
+            frame: Frame::new(app, Some(visitor)).at(here),
             csrf: &visitor.csrf,
             asked: self,
         };

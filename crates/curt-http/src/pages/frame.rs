@@ -1,6 +1,6 @@
 //! What every page has around its content: the bar with whoever is signed in, and how the installation looks.
 
-use curt_core::Scope;
+use curt_core::{Role, Scope};
 
 use super::assets::Assets;
 use super::visitor::Visitor;
@@ -27,6 +27,48 @@ pub(super) struct FrameUser {
     pub(super) name: String,
     /// The hidden field of forms that act for them.
     pub(super) csrf: String,
+    is_admin: bool,
+}
+
+/// An entry of the menu.
+pub(super) struct MenuEntry {
+    pub(super) path: &'static str,
+    pub(super) label: &'static str,
+    /// Whether what follows is of another kind than what came before.
+    pub(super) begins_group: bool,
+}
+
+const EVERYBODY: [(&str, &str); 5] = [
+    ("/", "Home"),
+    ("/links", "Links"),
+    ("/clicks", "Clicks"),
+    ("/tags", "Tags"),
+    ("/account", "Account"),
+];
+
+const ADMINISTRATORS: [(&str, &str); 5] = [
+    ("/admin/users", "Users"),
+    ("/admin/invitations", "Invitations"),
+    ("/admin/audit", "Audit"),
+    ("/admin/blocklist", "Moderation"),
+    ("/admin/system", "System"),
+];
+
+impl FrameUser {
+    /// The pages that they may open, in the order of the menu.
+    pub(super) fn menu(&self) -> impl Iterator<Item = MenuEntry> {
+        let administrators = ADMINISTRATORS.into_iter().enumerate();
+        let administrators = administrators.filter(|_| self.is_admin);
+        let entry = |path, label, begins_group| MenuEntry {
+            path,
+            label,
+            begins_group,
+        };
+        EVERYBODY
+            .into_iter()
+            .map(move |(path, label)| entry(path, label, false))
+            .chain(administrators.map(move |(at, (path, label))| entry(path, label, at == 0)))
+    }
 }
 
 impl Frame {
@@ -34,6 +76,7 @@ impl Frame {
         let user = visitor.map(|visitor| FrameUser {
             name: visitor.name(),
             csrf: visitor.csrf.clone(),
+            is_admin: visitor.user.role == Role::Admin,
         });
         let may_create = visitor.is_some_and(|visitor| visitor.may(Scope::Create));
         Self {

@@ -19,6 +19,7 @@ use http::{HeaderMap, Method, StatusCode};
 use super::expiry_choice::{Choice, choice, choices, parse_choice};
 use super::form::{Form, Mistakes};
 use super::frame::Frame;
+use super::overview::Overview;
 use super::visitor::Visitor;
 use super::{PageTime, page, refused};
 use crate::api::{bind_to_client, fingerprint};
@@ -50,6 +51,8 @@ struct HomePage {
     made: Option<Made>,
     once: String,
     focus_target: bool,
+    /// For whoever is signed in, below the form.
+    overview: Option<Overview>,
 }
 
 /// What the visitor typed, to be shown again; the link's password is not.
@@ -65,6 +68,8 @@ struct Typed {
 }
 
 struct Made {
+    /// The link's own page, for whoever may see it.
+    page: Option<String>,
     short_url: String,
     target: String,
     expires: Option<PageTime>,
@@ -96,7 +101,8 @@ pub(super) async fn show(
         let client = Client::of(&method, &headers, caller.address);
         clicks.record(asked, &client, app.clock.now());
     }
-    Ok(page(StatusCode::OK, &blank(&app, visitor.as_ref())))
+    let shown = first_screen(&app, visitor.as_ref()).await;
+    Ok(page(StatusCode::OK, &shown))
 }
 
 pub(super) async fn shorten(
@@ -111,8 +117,9 @@ pub(super) async fn shorten(
     if let Some(visitor) = acts_for_visitor {
         visitor.check(&form)?;
     }
-    let blank = blank(&app, visitor.as_ref());
-    Ok(match create(&app, &caller, &typed).await {
+    let created = create(&app, &caller, &typed).await;
+    let blank = first_screen(&app, visitor.as_ref()).await;
+    Ok(match created {
         Ok(created) => {
             let shown = after_success(&app, blank, &created.link, typed);
             page(StatusCode::CREATED, &shown)
@@ -295,6 +302,20 @@ fn blank(app: &App, visitor: Option<&Visitor>) -> HomePage {
         made: None,
         once: format!("{:032x}", rand::random::<u128>()),
         focus_target: true,
+        overview: None,
+    }
+}
+
+/// The page as it is before anything is typed, with what whoever is signed in has.
+/// The form is worth showing without it, and a link that was made has to be told of.
+async fn first_screen(app: &App, visitor: Option<&Visitor>) -> HomePage {
+    let overview = match visitor {
+        Some(visitor) => Overview::load(app, &visitor.principal).await.ok().flatten(),
+        None => None,
+    };
+    HomePage {
+        overview,
+        ..blank(app, visitor)
     }
 }
 
@@ -302,6 +323,8 @@ fn blank(app: &App, visitor: Option<&Visitor>) -> HomePage {
 fn after_success(app: &App, blank: HomePage, link: &Link, typed: Typed) -> HomePage {
     HomePage {
         made: Some(Made {
+            page: (blank.frame.user.is_some() && typed.api_key.is_empty())
+                .then(|| format!("/links/{}", link.id.key)),
             short_url: app.public.short_url(link.id.key.as_str()),
             target: link.target.as_str().to_owned(),
             expires: link.expires_at.map(PageTime::from),

@@ -4,16 +4,25 @@
 mod account;
 mod assets;
 mod brand;
+mod charts;
+mod clicks;
 mod confirm;
 mod expiry_choice;
 mod form;
 mod frame;
 mod home;
+mod link;
+mod link_rows;
+mod links;
 pub(crate) mod negotiate;
+mod overview;
 mod problems;
 mod reference;
+mod reports;
 mod sign_in;
 mod sign_up;
+mod tags;
+mod turned;
 mod unlock;
 mod visitor;
 
@@ -37,9 +46,9 @@ use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use reference::ApiDocument;
 
-/// Only our own style, script and icon, and forms only to us.
+/// Only our own style, script and pictures, live numbers from us alone, and forms only to us.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
-    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// For forms whose answer leads to a link's target: browsers hold redirects after a form to `form-action` too.
 const LEADING_AWAY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -54,6 +63,10 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/sign-up", get(sign_up::show).post(sign_up::sign_up))
         .route("/setup", get(sign_up::show_setup).post(sign_up::set_up))
         .merge(account::routes())
+        .merge(links::routes())
+        .merge(link::routes())
+        .merge(clicks::routes())
+        .merge(tags::routes())
         .route("/api", reference::page(Arc::clone(&document)))
         .route(openapi::PATH, reference::document(document))
         .route("/problems", get(problems::index))

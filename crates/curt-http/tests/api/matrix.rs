@@ -69,6 +69,9 @@ const fn all(status: u16) -> Statuses {
 /// A form without the token of a page: whoever is not signed in is sent to do that.
 const SIGNED_IN_FORM: Statuses = [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403];
 
+/// A page for whoever is signed in; reading it from another site's link is no harm.
+const SIGNED_IN_PAGE: Statuses = [303, 303, 303, 303, 303, 303, 303, 303, 303, 200, 200];
+
 const NEW_USER: &str =
     r#"{"first_name":"Dan","last_name":"","email":"dan@example.com","password":"long enough"}"#;
 const NEW_ADMIN: &str = r#"{"first_name":"Dan","last_name":"","email":"dan@example.com","password":"long enough","role":"admin"}"#;
@@ -93,7 +96,19 @@ const TABLE: &[Row] = &[
     ("DELETE", "/api/v1/links", "",                   all(405)),
     ("POST",   "/api/v1/links/bulk", r#"{"links":[{"target":"https://a.example/"}]}"#,
                                                       [401, 401, 200, 200, 200, 403, 200, 403, 403, 200, 403]),
+    ("PATCH",  "/api/v1/links/bulk", r#"{"keys":["mine"],"change":"delete"}"#,
+                                                      [401, 401, 200, 200, 200, 403, 403, 200, 403, 200, 403]),
+    ("PATCH",  "/api/v1/links/bulk", r#"{"keys":["mine"],"change":"disable"}"#,
+                                                      [401, 401, 403, 403, 200, 403, 403, 403, 403, 403, 403]),
     ("PUT",    "/api/v1/links/bulk", "{}",            all(405)),
+    ("GET",    "/api/v1/links.csv", "",               [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links.csv?owner_id=all", "",  [401, 401, 403, 403, 200, 403, 403, 403, 403, 403, 403]),
+    ("POST",   "/api/v1/links.csv", "",               all(405)),
+    ("GET",    "/api/v1/tags", "",                    [401, 401, 200, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("POST",   "/api/v1/tags", "{}",                  all(405)),
+    ("PATCH",  "/api/v1/tags/a", r#"{"name":"b"}"#,   [401, 401, 200, 200, 200, 403, 403, 200, 403, 200, 403]),
+    ("DELETE", "/api/v1/tags/a", "",                  [401, 401, 200, 200, 200, 403, 403, 200, 403, 200, 403]),
+    ("GET",    "/api/v1/tags/a", "",                  all(405)),
     // A GET on `bulk` would be a link of that name, which is reserved: the path belongs to the POST.
     ("GET",    "/api/v1/links/bulk", "",              all(405)),
     ("GET",    "/api/v1/links/mine", "",              [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
@@ -174,6 +189,7 @@ const TABLE: &[Row] = &[
     ("POST",   "/api/v1/orphans", "",                 all(405)),
     ("GET",    "/api/v1/orphans/key", "",             [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
     ("POST",   "/api/v1/orphans/key", "",             all(405)),
+    ("GET",    "/api/v1/orphans/country", "",         [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
     ("GET",    "/api/v1/orphans/clicks", "",          [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
     ("POST",   "/api/v1/orphans/clicks", "",          all(405)),
     ("POST",   "/api/v1/createURL?original_url=https://a.example/", "",
@@ -302,6 +318,26 @@ const TABLE: &[Row] = &[
     ("POST",   "/account/keys/rotate", "x=y",         SIGNED_IN_FORM),
     ("POST",   "/account/keys/revoke", "x=y",         SIGNED_IN_FORM),
     ("GET",    "/account/keys",       "", all(405)),
+    ("GET",    "/links",              "",             SIGNED_IN_PAGE),
+    ("POST",   "/links",              "", all(405)),
+    ("GET",    "/links/export",       "",             SIGNED_IN_PAGE),
+    ("POST",   "/links/bulk",         "x=y",          SIGNED_IN_FORM),
+    ("GET",    "/links/mine",         "",             SIGNED_IN_PAGE),
+    ("GET",    "/links/nope",         "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 404, 404]),
+    ("GET",    "/links/mine/edit",    "",             SIGNED_IN_PAGE),
+    ("POST",   "/links/mine/edit",    "x=y",          SIGNED_IN_FORM),
+    ("POST",   "/links/mine/delete",  "x=y",          SIGNED_IN_FORM),
+    ("POST",   "/links/mine/restore", "x=y",          SIGNED_IN_FORM),
+    ("POST",   "/links/mine/switch",  "x=y",          SIGNED_IN_FORM),
+    ("POST",   "/links/mine/permissions", "x=y",      SIGNED_IN_FORM),
+    ("POST",   "/links/mine/permissions/revoke", "x=y", SIGNED_IN_FORM),
+    ("GET",    "/links/mine/delete",  "", all(405)),
+    ("GET",    "/clicks",             "",             SIGNED_IN_PAGE),
+    ("GET",    "/clicks?owner=all",   "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("GET",    "/clicks/orphans",     "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("GET",    "/tags",               "",             SIGNED_IN_PAGE),
+    ("POST",   "/tags/rename",        "x=y",          SIGNED_IN_FORM),
+    ("POST",   "/tags/remove",        "x=y",          SIGNED_IN_FORM),
     ("GET",    "/api",                "", all(200)),
     ("POST",   "/api",                "", all(405)),
     ("GET",    "/api/openapi.json",   "", all(200)),

@@ -14,6 +14,7 @@ use curt_core::{FieldError, FieldErrors, Key, Link, OwnerId, RedirectStatus, Tar
 
 use self::access::Access;
 pub use self::own_host::{OwnHost, OwnHostError};
+pub(crate) use self::text::parse_tags;
 use crate::blocklist::Blocklist;
 use crate::settings::LinkSettings;
 

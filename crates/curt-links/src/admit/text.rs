@@ -24,7 +24,7 @@ pub(super) fn parse_title(text: &str) -> Result<Option<Box<str>>, FieldError> {
 }
 
 /// Tags in lower case, with '-' for spaces, each one once, in the order given.
-pub(super) fn parse_tags(texts: &[String]) -> Result<Vec<Box<str>>, Vec<FieldError>> {
+pub(crate) fn parse_tags(texts: &[String]) -> Result<Vec<Box<str>>, Vec<FieldError>> {
     let mut tags: Vec<Box<str>> = Vec::new();
     let mut errors: Vec<FieldError> = Vec::new();
     for text in texts {

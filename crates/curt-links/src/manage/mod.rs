@@ -2,6 +2,8 @@
 //! Somebody else's link is answered like one that is not there.
 
 mod leaving;
+mod many;
+mod tags;
 
 use curt_accounts::Principal;
 use curt_core::limits::{PAGE_LINKS_MAX, SEARCH_BYTES_MAX};
@@ -17,6 +19,8 @@ use crate::error::LinkError;
 use crate::invalidate::WriteOutcome;
 
 pub use self::leaving::LinksOfLeaver;
+pub use self::many::LinksChange;
+pub use self::tags::{TagChange, TagCounts, TagReplacement};
 
 /// How often a change without a named revision is tried against others' changes.
 const CHANGE_TRIES_MAX: usize = 16;
@@ -67,6 +71,17 @@ impl Links {
     pub async fn get(&self, who: Who, key: &str) -> Result<Link, LinkError> {
         let id = self.parse_id(key)?;
         self.get_owned(who, &id).await
+    }
+
+    /// Those of the keys that name a link of theirs, in order.
+    pub async fn get_many(&self, who: Who, keys: &[String]) -> Result<Vec<Link>, LinkError> {
+        let ids: Vec<LinkId> = keys
+            .iter()
+            .filter_map(|key| self.parse_id(key).ok())
+            .collect();
+        let found = self.ports.store.get_many(&ids).await?;
+        let is_theirs = |link: &Link| link.state.is_kept() && who.owns(link);
+        Ok(found.into_iter().flatten().filter(is_theirs).collect())
     }
 
     /// One page. What `query` says about the owner counts only for [`Who::Anybody`].

@@ -13,9 +13,9 @@ use futures_util::stream;
 use http::Uri;
 
 use super::click_body::{ClickBody, ClicksBody};
-use super::csv::{self, Lines};
 use super::query::ClicksQuery;
 use super::subject::Subject;
+use crate::api::csv_file::{self as csv, Lines};
 use crate::api::paging;
 use crate::problem::Problem;
 use crate::scans::Export;

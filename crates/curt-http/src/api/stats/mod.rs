@@ -16,7 +16,6 @@ mod body;
 mod click_body;
 mod click_routes;
 mod clicks;
-mod csv;
 mod erase;
 mod feeds;
 mod filter;

@@ -11,10 +11,10 @@ use curt_core::Scope;
 use http::Uri;
 
 use super::body::{DimensionName, PointBody, StatsBody, TopBody};
-use super::csv::{self, Lines};
 use super::query::{self, ClickParams, RangeParams, SeriesParams};
 use super::subject::{LinksParams, Wanted};
 use super::{summary, top};
+use crate::api::csv_file::{self as csv, Lines};
 use crate::api::documented::{LinkStatsProblems, StatsProblems};
 use crate::api::links::known_key;
 use crate::caller::Caller;

@@ -15,11 +15,14 @@ use http::{StatusCode, Uri};
 
 use self::view::{AccountPage, Outcome};
 use super::form::{Form, see_other};
+use super::turned::{self, Turned};
 use super::visitor::Visitor;
 use super::{page, refused};
 use crate::caller::Caller;
 use crate::problem::Problem;
 use crate::state::App;
+
+const PATH: &str = "/account";
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -31,31 +34,9 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/account/keys/revoke", post(keys::revoke))
 }
 
-/// Why the page is not shown.
-enum Turned {
-    /// Nobody is signed in, or not any more.
-    SignInNeeded,
-    Problem(Problem),
-}
-
-impl From<Problem> for Turned {
-    fn from(problem: Problem) -> Self {
-        Self::Problem(problem)
-    }
-}
-
-impl IntoResponse for Turned {
-    fn into_response(self) -> Response {
-        match self {
-            Self::SignInNeeded => see_other("/sign-in?next=/account"),
-            Self::Problem(problem) => problem.into_response(),
-        }
-    }
-}
-
 async fn show(State(app): State<Arc<App>>, caller: Caller, uri: Uri) -> Result<Response, Turned> {
     let visitor = Visitor::of(&app, &caller).await?;
-    let visitor = visitor.ok_or(Turned::SignInNeeded)?;
+    let visitor = visitor.ok_or_else(|| Turned::SignInNeeded(PATH.to_owned()))?;
     let asked = Form::parse(uri.query().unwrap_or_default().as_bytes());
     let outcome = Outcome::done(&asked.text("done"));
     let shown = AccountPage::load(&app, &visitor, outcome).await?;
@@ -64,11 +45,7 @@ async fn show(State(app): State<Arc<App>>, caller: Caller, uri: Uri) -> Result<R
 
 /// The form that a page of ours made for the visitor.
 async fn posted(app: &App, caller: &Caller, request: Request) -> Result<(Visitor, Form), Turned> {
-    let visitor = Visitor::of(app, caller).await?;
-    let visitor = visitor.ok_or(Turned::SignInNeeded)?;
-    let form = Form::read(app, request).await?;
-    visitor.check(&form)?;
-    Ok((visitor, form))
+    turned::posted(app, caller, request, PATH).await
 }
 
 fn done(what: &str) -> Response {

@@ -17,19 +17,19 @@ use http::{Method, Request};
 
 use crate::harness::{ADA, Answer, World};
 
-const HOUR: i64 = 3_600_000;
+pub(crate) const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
 
 pub(crate) fn id(key: &str) -> LinkId {
     LinkId::new(DomainId::DEFAULT, Key::parse(key).unwrap())
 }
 
-fn link(key: &str) -> ClickSubject {
+pub(crate) fn link(key: &str) -> ClickSubject {
     ClickSubject::Link(id(key), 1)
 }
 
 /// Counts clicks of a subject in one hour.
-async fn count(
+pub(crate) async fn count(
     world: &World,
     subject: &ClickSubject,
     at: UnixMillis,
@@ -90,7 +90,7 @@ pub(crate) fn click(at: UnixMillis, outcome: ClickOutcome, owner: Option<OwnerId
     }
 }
 
-fn of_ada(at: UnixMillis, key: &str) -> Click {
+pub(crate) fn of_ada(at: UnixMillis, key: &str) -> Click {
     click(at, ClickOutcome::Link(id(key), 1), Some(ADA))
 }
 

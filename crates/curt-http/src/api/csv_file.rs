@@ -7,30 +7,30 @@ use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
 /// Lines of CSV that are put together one after the other.
-pub(super) struct Lines(String);
+pub(crate) struct Lines(String);
 
 impl Lines {
-    pub(super) fn new(columns: &[&str]) -> Self {
+    pub(crate) fn new(columns: &[&str]) -> Self {
         let mut text = String::new();
         csv::line(&mut text, columns.iter().copied());
         Self(text)
     }
 
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self(String::new())
     }
 
-    pub(super) fn push<const N: usize>(&mut self, cells: &[String; N]) {
+    pub(crate) fn push<const N: usize>(&mut self, cells: &[String; N]) {
         csv::line(&mut self.0, cells.iter().map(String::as_str));
     }
 
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.0
     }
 }
 
 /// The name is ours: nothing in it comes from a stranger.
-pub(super) fn file(name: &'static str, body: Body) -> Response {
+pub(crate) fn file(name: &'static str, body: Body) -> Response {
     let headers = [
         (
             CONTENT_TYPE,
