@@ -88,6 +88,7 @@ fn main() -> ExitCode {
         Command::Link(link) => link.run(),
         Command::Stats(stats) => stats.run(),
         Command::Bench(bench) => bench.run(),
+        Command::Plan(plan) => plan.run(),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),
     };

@@ -7,8 +7,10 @@
 //! | `/{key}`, `/{key}/` | the redirect, by any method that the link keeps, and by POST the password that it may need |
 //! | `/api/v1` | name and version |
 //! | `/api/v1/links…` | the REST resource |
+//! | `/api/v1/links/{key}/qr`, `/links/{key}/qr.svg`, `….png` | QR codes |
 //! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/clicks`, `…/orphans…`, `…/live` | reports on clicks |
 //! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
+//! | `/api/v1/plan` | what an installation needs |
 //! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
 //! | `/api`, `/api/openapi.json` | the API described, for people and for programs |
 //! | `/problems/{code}` | what an error means |
@@ -19,7 +21,8 @@
 //! [reserved](curt_core::reserved::is_reserved).
 
 mod about;
-mod audit;
+pub(crate) mod audit;
+mod blocklist;
 pub(crate) mod body;
 mod bulk;
 mod bulk_body;
@@ -30,6 +33,7 @@ mod invites;
 mod key_body;
 mod keys;
 mod leftover;
+mod limits;
 mod link_body;
 mod link_view;
 mod links;
@@ -38,9 +42,11 @@ mod moderation;
 mod names;
 mod observe;
 mod original;
-mod paging;
+pub(crate) mod paging;
 mod permissions;
-mod query;
+pub(crate) mod plan;
+pub(crate) mod qr;
+pub(crate) mod query;
 mod ranked_list;
 mod readable;
 pub(crate) mod revision;
@@ -64,8 +70,11 @@ use utoipa_axum::routes;
 
 pub(crate) use body::{form_only, read as read_body};
 pub(crate) use idempotency::{REPLAYED, bind_to_client, fingerprint};
+pub(crate) use limits::server_limits;
+pub(crate) use names::UserId;
 pub(crate) use sessions::with_cookies;
 pub(crate) use time::Rfc3339;
+pub(crate) use user_removal::refused as removal_refused;
 
 use crate::openapi;
 use crate::pages;
@@ -107,6 +116,7 @@ fn documented_routes() -> Vec<DocumentedRoutes> {
         || routes!(bulk::bulk),
         || routes!(links::read, links::edit, links::delete),
         || routes!(links::restore),
+        || routes!(qr::read),
         || routes!(moderation::disable),
         || routes!(moderation::enable),
         || routes!(permissions::list, permissions::grant),
@@ -115,7 +125,11 @@ fn documented_routes() -> Vec<DocumentedRoutes> {
         || routes!(users::read, users::edit, user_removal::remove),
         || routes!(users::change_password),
         || routes!(invites::create),
+        || routes!(invites::revoke),
+        || routes!(limits::read),
+        || routes!(blocklist::read),
         || routes!(audit::list),
+        || routes!(plan::read),
         || routes!(sessions::list, sessions::sign_in),
         || routes!(sessions::end),
         || routes!(keys::list, keys::create),

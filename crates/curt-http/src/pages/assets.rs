@@ -78,7 +78,10 @@ impl Asset {
 }
 
 static STYLE: LazyLock<Asset> = LazyLock::new(|| {
-    let content = include_str!("../../assets/curt.css");
+    let content = concat!(
+        include_str!("../../assets/curt.css"),
+        include_str!("../../assets/admin.css"),
+    );
     Asset::new("curt", "css", "text/css; charset=utf-8", content)
 });
 static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {

@@ -2,6 +2,7 @@
 //! elsewhere.
 
 mod account;
+mod admin;
 mod assets;
 mod brand;
 mod confirm;
@@ -31,7 +32,7 @@ pub use brand::PageSettings;
 pub(crate) use problems::{PageRequest, problem_page};
 pub(crate) use unlock::{UnlockReason, unlock_page};
 
-use crate::api::Rfc3339;
+use crate::api::{Rfc3339, qr};
 use crate::openapi;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
@@ -54,6 +55,9 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/sign-up", get(sign_up::show).post(sign_up::sign_up))
         .route("/setup", get(sign_up::show_setup).post(sign_up::set_up))
         .merge(account::routes())
+        .merge(admin::routes())
+        .route("/links/{key}/qr.svg", get(qr::read_svg))
+        .route("/links/{key}/qr.png", get(qr::read_png))
         .route("/api", reference::page(Arc::clone(&document)))
         .route(openapi::PATH, reference::document(document))
         .route("/problems", get(problems::index))

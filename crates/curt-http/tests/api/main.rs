@@ -28,6 +28,7 @@ mod pages_account;
 mod pages_forms;
 mod pages_frame;
 mod pages_made;
+mod qr;
 mod quota;
 mod repeat;
 mod repeated;

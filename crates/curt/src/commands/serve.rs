@@ -57,6 +57,8 @@ impl Serve {
         let mut config = Config::load(&self.config)?;
         let roles = Roles::new(self.roles, &config)?;
         preflight::refuse(&config)?;
+        let qr_logo = preflight::read_qr_logo(&config)?;
+        config.http.pages = config.http.pages.with_qr_logo(qr_logo);
         refuse_taken_addresses(&config, &roles)?;
         telemetry::start(&config.log)?;
         if config.huge_pages {
