@@ -29,6 +29,7 @@ mod scans;
 pub mod server;
 pub mod settings;
 pub mod state;
+mod system;
 mod tasks;
 mod vary;
 
@@ -46,3 +47,4 @@ pub use settings::{
     ServerSettings,
 };
 pub use state::{App, PublicUrl};
+pub use system::{InstanceStatus, ProcessStatus, StoreStatus, SystemSource};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::figure::{bytes, count, odds, rate};
-use crate::plan::Plan;
+use crate::plan::CapacityPlan;
 
 /// Boxes that are drawn one by one; more are told by a number.
 const DRAWN_MAX: f64 = 8.0;
@@ -11,12 +11,12 @@ const DRAWN_MAX: f64 = 8.0;
 /// What a picture shows, from left to right.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Picture {
-    pub stages: Vec<Stage>,
+    pub stages: Vec<PictureStage>,
 }
 
 /// One kind of machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Stage {
+pub struct PictureStage {
     pub name: &'static str,
     /// How many, as people read it.
     pub machines: String,
@@ -30,16 +30,16 @@ pub struct Stage {
 
 impl Picture {
     #[must_use]
-    pub fn new(plan: &Plan) -> Self {
+    pub fn new(plan: &CapacityPlan) -> Self {
         let machines = &plan.machines;
-        let servers = Stage {
+        let servers = PictureStage {
             name: "servers",
             machines: count(machines.servers.machines),
             boxes: boxes(machines.servers.machines),
             about: format!("{} cores each", count(plan.workload.cores)),
             inflow: format!("{} clicks", rate(plan.rates.reads_at_peak)),
         };
-        let links = Stage {
+        let links = PictureStage {
             name: "links",
             machines: count(machines.shards),
             boxes: boxes(machines.shards),
@@ -51,7 +51,7 @@ impl Picture {
                 stages: vec![servers, links],
             };
         }
-        let cache = Stage {
+        let cache = PictureStage {
             name: "cache",
             machines: count(machines.cache.machines),
             boxes: boxes(machines.cache.machines),

@@ -21,7 +21,7 @@ const SPARE: f64 = 1.0;
 
 /// Everything that a workload needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Plan {
+pub struct CapacityPlan {
     pub workload: Workload,
     pub rates: Rates,
     pub storage: Storage,
@@ -100,7 +100,7 @@ pub struct Machines {
     pub fits_one: bool,
 }
 
-impl Plan {
+impl CapacityPlan {
     /// Plans for a workload that was checked.
     #[must_use]
     pub fn new(workload: Workload, costs: Costs) -> Self {
@@ -224,10 +224,10 @@ mod tests {
         }
     }
 
-    fn plan(change: impl FnOnce(&mut Workload)) -> Plan {
+    fn plan(change: impl FnOnce(&mut Workload)) -> CapacityPlan {
         let mut workload = Workload::default();
         change(&mut workload);
-        Plan::new(workload, costs())
+        CapacityPlan::new(workload, costs())
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn more_of_anything_never_needs_less() {
-        let amounts = |plan: &Plan| {
+        let amounts = |plan: &CapacityPlan| {
             let machines = &plan.machines;
             let keys = f64::from(plan.keys[0].length);
             [

@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 
 use crate::figure::{bytes, count, odds, rate};
-use crate::plan::Plan;
-use crate::seeds::{Seed, Verdict};
+use crate::plan::CapacityPlan;
+use crate::seeds::{SeedDocument, SumVerdict};
 
 /// A title and rows of two columns.
-pub type Section = (&'static str, Vec<(String, String)>);
+pub type PlanSection = (&'static str, Vec<(String, String)>);
 
 /// A plan as text, without its configuration.
 #[must_use]
-pub fn plan_text(plan: &Plan) -> String {
+pub fn plan_text(plan: &CapacityPlan) -> String {
     let sections = sections(plan);
     let rows = sections.iter().flat_map(|(_, rows)| rows);
     let width = rows
@@ -36,8 +36,8 @@ fn row(name: &str, value: String) -> (String, String) {
 
 /// What a plan says, for text and for pages.
 #[must_use]
-pub fn sections(plan: &Plan) -> Vec<Section> {
-    let Plan {
+pub fn sections(plan: &CapacityPlan) -> Vec<PlanSection> {
+    let CapacityPlan {
         rates,
         storage,
         bandwidth,
@@ -110,7 +110,7 @@ fn key_row(choice: &crate::KeyChoice) -> (String, String) {
     (choice.alphabet.to_owned(), value)
 }
 
-fn odds_rows(plan: &Plan) -> Vec<(String, String)> {
+fn odds_rows(plan: &CapacityPlan) -> Vec<(String, String)> {
     let Some(choice) = plan.keys.first() else {
         return Vec::new();
     };
@@ -140,7 +140,7 @@ fn odds_rows(plan: &Plan) -> Vec<(String, String)> {
     ]
 }
 
-fn machine_rows(plan: &Plan) -> Vec<(String, String)> {
+fn machine_rows(plan: &CapacityPlan) -> Vec<(String, String)> {
     let machines = &plan.machines;
     let (disk, writes) = (&machines.shards_by_disk, &machines.shards_by_writes);
     vec![
@@ -186,7 +186,7 @@ fn machine_rows(plan: &Plan) -> Vec<(String, String)> {
 
 /// A document's figures as text: what it says, what follows, and why it is wrong where it is.
 #[must_use]
-pub fn seed_text(seed: Seed) -> String {
+pub fn seed_text(seed: SeedDocument) -> String {
     let mut text = format!("Document {}: {}\n", seed.name(), seed.title());
     let mut part = "";
     for figure in seed.figures() {
@@ -195,12 +195,12 @@ pub fn seed_text(seed: Seed) -> String {
             writeln!(text, "\n{part}").ok();
         }
         let (mark, more) = match figure.verdict {
-            Verdict::Right => ("right  ", String::new()),
-            Verdict::Rounded => (
+            SumVerdict::Right => ("right  ", String::new()),
+            SumVerdict::Rounded => (
                 "rounded",
                 format!("exactly {}: {}", figure.value_text(), figure.note),
             ),
-            Verdict::Wrong => (
+            SumVerdict::Wrong => (
                 "WRONG  ",
                 format!("it is {}: {}", figure.value_text(), figure.note),
             ),
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn corrections_stand_under_what_they_correct() {
-        let text = seed_text(Seed::A);
+        let text = seed_text(SeedDocument::A);
         let wrong = "  WRONG    (12 * 10**3) / 128 = 93.75, 94 cache servers\n             it is 100: 12 in place";
         assert!(text.contains(wrong), "{text}");
         assert!(

@@ -46,6 +46,7 @@ mod service_manager;
 mod shard_tasks;
 mod signals;
 mod supervisor;
+mod system_status;
 mod telemetry;
 mod wiring;
 

@@ -3,6 +3,7 @@
 //! | path | what |
 //! |---|---|
 //! | `/` | the page to shorten a URL |
+//! | `/admin/…` | the pages of administrators |
 //! | `/sign-in`, `/sign-out`, `/sign-up`, `/setup`, `/account…` | the pages about accounts |
 //! | `/{key}`, `/{key}/` | the redirect, by any method that the link keeps, and by POST the password that it may need |
 //! | `/api/v1` | name and version |
@@ -10,6 +11,7 @@
 //! | `/api/v1/links/{key}/qr`, `/links/{key}/qr.svg`, `….png` | QR codes |
 //! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/clicks`, `…/orphans…`, `…/live` | reports on clicks |
 //! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
+//! | `/api/v1/system`, `/api/v1/limits`, `/api/v1/blocklist` | the installation as administrators see it |
 //! | `/api/v1/plan` | what an installation needs |
 //! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
 //! | `/api`, `/api/openapi.json` | the API described, for people and for programs |
@@ -53,6 +55,7 @@ pub(crate) mod revision;
 mod secret;
 mod sessions;
 mod stats;
+pub(crate) mod system;
 mod time;
 mod user_body;
 mod user_removal;
@@ -130,6 +133,7 @@ fn documented_routes() -> Vec<DocumentedRoutes> {
         || routes!(blocklist::read),
         || routes!(audit::list),
         || routes!(plan::read),
+        || routes!(system::read),
         || routes!(sessions::list, sessions::sign_in),
         || routes!(sessions::end),
         || routes!(keys::list, keys::create),

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use curt_core::Scope;
-use curt_plan::{Costs, Plan, Seed, Workload, parse_amount};
+use curt_plan::{CapacityPlan, Costs, SeedDocument, Workload, parse_amount};
 use http::Uri;
 use serde::Serialize;
 use serde_json::Value;
@@ -78,7 +78,7 @@ pub(crate) struct PlanBody {
 /// What a plan is asked for.
 pub(crate) struct PlanRequest {
     pub(crate) workload: Workload,
-    pub(crate) seed: Option<Seed>,
+    pub(crate) seed: Option<SeedDocument>,
 }
 
 /// Plan an installation
@@ -110,12 +110,12 @@ pub(crate) async fn read(
 }
 
 /// Makes a plan by the costs of this build.
-pub(crate) fn make(workload: Workload) -> Result<Plan, Problem> {
+pub(crate) fn make(workload: Workload) -> Result<CapacityPlan, Problem> {
     let costs = Costs::measured().map_err(|error| {
         tracing::error!(%error, "costs of a plan missing");
         Problem::new(ProblemCode::Internal)
     })?;
-    Ok(Plan::new(workload, costs))
+    Ok(CapacityPlan::new(workload, costs))
 }
 
 /// Reads a query. An input that is empty is as if it were not there: forms send all of theirs.
@@ -126,11 +126,11 @@ pub(crate) fn parse(text: &str) -> Result<PlanRequest, Problem> {
         .collect();
     let mut errors = Vec::new();
     let named = given.iter().find(|(name, _)| name == "seed");
-    let seed = named.and_then(|(_, value)| Seed::from_name(value));
+    let seed = named.and_then(|(_, value)| SeedDocument::from_name(value));
     if named.is_some() && seed.is_none() {
         errors.push(InvalidField::new("seed", "value", "Must be A, B, C or D."));
     }
-    let mut workload = seed.map_or_else(Workload::default, Seed::workload);
+    let mut workload = seed.map_or_else(Workload::default, SeedDocument::workload);
     for (at, (name, value)) in given.iter().enumerate() {
         let field = || name.chars().take(64).collect::<String>();
         if given.iter().take(at).any(|(before, _)| before == name) {

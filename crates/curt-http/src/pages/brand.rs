@@ -25,6 +25,8 @@ pub struct PageSettings {
     pub(super) theme: Option<Theme>,
     pub(super) not_found_url: Option<HeaderValue>,
     qr_logo: Option<Arc<QrLogo>>,
+    /// Whether `/{key}+` shows where a link leads.
+    pub(crate) preview: bool,
 }
 
 impl Default for PageSettings {
@@ -34,6 +36,7 @@ impl Default for PageSettings {
             theme: None,
             not_found_url: None,
             qr_logo: None,
+            preview: false,
         }
     }
 }
@@ -83,6 +86,13 @@ impl PageSettings {
     #[must_use]
     pub fn with_qr_logo(mut self, logo: Option<QrLogo>) -> Self {
         self.qr_logo = logo.map(Arc::new);
+        self
+    }
+
+    /// Sets whether visitors can see where a link leads before they follow it.
+    #[must_use]
+    pub fn with_preview(mut self, preview: bool) -> Self {
+        self.preview = preview;
         self
     }
 

@@ -11,6 +11,7 @@ mod form;
 mod frame;
 mod home;
 pub(crate) mod negotiate;
+mod preview;
 mod problems;
 mod reference;
 mod sign_in;
@@ -29,6 +30,7 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
 pub use brand::PageSettings;
+pub(crate) use preview::preview_page;
 pub(crate) use problems::{PageRequest, problem_page};
 pub(crate) use unlock::{UnlockReason, unlock_page};
 

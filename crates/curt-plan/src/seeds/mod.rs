@@ -15,7 +15,7 @@ use crate::workload::Workload;
 
 /// A document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Seed {
+pub enum SeedDocument {
     A,
     B,
     C,
@@ -25,7 +25,7 @@ pub enum Seed {
 /// What came of working a figure out again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum SumVerdict {
     Right,
     /// Right but for rounding, which the note tells where it is large.
     Rounded,
@@ -52,7 +52,7 @@ pub struct SeedFigure {
     /// What follows from the document's assumptions.
     pub value: f64,
     unit: Unit,
-    pub verdict: Verdict,
+    pub verdict: SumVerdict,
     /// Why it is wrong, or how it was rounded.
     pub note: &'static str,
 }
@@ -82,19 +82,19 @@ impl SeedFigure {
             stated,
             value,
             unit,
-            verdict: Verdict::Right,
+            verdict: SumVerdict::Right,
             note: "",
         }
     }
 
     const fn rounded(mut self, note: &'static str) -> Self {
-        self.verdict = Verdict::Rounded;
+        self.verdict = SumVerdict::Rounded;
         self.note = note;
         self
     }
 
     const fn wrong(mut self, note: &'static str) -> Self {
-        self.verdict = Verdict::Wrong;
+        self.verdict = SumVerdict::Wrong;
         self.note = note;
         self
     }
@@ -112,7 +112,7 @@ impl Unit {
     }
 }
 
-impl Seed {
+impl SeedDocument {
     pub const ALL: [Self; 4] = [Self::A, Self::B, Self::C, Self::D];
 
     #[must_use]
@@ -175,18 +175,18 @@ mod tests {
 
     #[test]
     fn each_verdict_is_what_the_figures_say() {
-        for seed in Seed::ALL {
+        for seed in SeedDocument::ALL {
             for figure in seed.figures() {
                 let quote = figure.quote;
                 match figure.verdict {
-                    Verdict::Right => assert!(off(&figure) < 0.01, "{quote}: {figure:?}"),
-                    Verdict::Rounded => {
+                    SumVerdict::Right => assert!(off(&figure) < 0.01, "{quote}: {figure:?}"),
+                    SumVerdict::Rounded => {
                         assert!(
                             off(&figure) < 0.6 && !figure.note.is_empty(),
                             "{quote}: {figure:?}"
                         );
                     }
-                    Verdict::Wrong => {
+                    SumVerdict::Wrong => {
                         assert!(off(&figure) > 0.05, "{quote}: {figure:?}");
                         assert!(!figure.note.is_empty(), "{quote}");
                     }
@@ -197,9 +197,9 @@ mod tests {
 
     #[test]
     fn the_sums_that_are_wrong_are_these() {
-        let wrong = |seed: Seed| {
+        let wrong = |seed: SeedDocument| {
             let figures = seed.figures().into_iter();
-            let wrong = figures.filter(|figure| figure.verdict == Verdict::Wrong);
+            let wrong = figures.filter(|figure| figure.verdict == SumVerdict::Wrong);
             wrong
                 .map(|figure| (figure.stated_text(), figure.value_text()))
                 .collect::<Vec<_>>()
@@ -211,7 +211,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(
-            wrong(Seed::A),
+            wrong(SeedDocument::A),
             pairs(&[
                 ("5.48 M", "167 M"),
                 ("5.50 M", "183 k"),
@@ -221,7 +221,7 @@ mod tests {
             ])
         );
         assert_eq!(
-            wrong(Seed::B),
+            wrong(SeedDocument::B),
             pairs(&[
                 ("2.50 GB", "250 GB"),
                 ("15.0 T", "30.0 B"),
@@ -232,13 +232,13 @@ mod tests {
             ])
         );
         assert_eq!(
-            wrong(Seed::C),
+            wrong(SeedDocument::C),
             pairs(&[
                 ("3.51 k/s", "3.80 k/s"),
                 ("3.51 k/s", "228/s"),
                 ("720 B", "72.0 B"),
             ])
         );
-        assert_eq!(wrong(Seed::D), []);
+        assert_eq!(wrong(SeedDocument::D), []);
     }
 }

@@ -1,7 +1,7 @@
 //! `curt plan`: what an installation needs.
 
 use clap::{Args, ValueEnum};
-use curt_plan::{Costs, Plan, Seed, Workload, plan_text, seed_text};
+use curt_plan::{CapacityPlan, Costs, SeedDocument, Workload, plan_text, seed_text};
 use serde_json::json;
 
 use crate::exit_code::{CommandError, ExitReason};
@@ -69,7 +69,7 @@ enum SeedName {
     D,
 }
 
-impl From<SeedName> for Seed {
+impl From<SeedName> for SeedDocument {
     fn from(name: SeedName) -> Self {
         match name {
             SeedName::A => Self::A,
@@ -82,11 +82,11 @@ impl From<SeedName> for Seed {
 
 impl PlanCommand {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let seed = self.seed.map(Seed::from);
+        let seed = self.seed.map(SeedDocument::from);
         let workload = self.workload(seed)?;
-        let plan = Plan::new(workload, Costs::measured()?);
+        let plan = CapacityPlan::new(workload, Costs::measured()?);
         if self.json {
-            let figures = seed.map(Seed::figures);
+            let figures = seed.map(SeedDocument::figures);
             let answer = json!({ "seed": seed, "figures": figures, "plan": plan });
             println!("{}", serde_json::to_string_pretty(&answer)?);
             return Ok(());
@@ -112,8 +112,8 @@ impl PlanCommand {
         Ok(())
     }
 
-    fn workload(&self, seed: Option<Seed>) -> anyhow::Result<Workload> {
-        let mut workload = seed.map_or_else(Workload::default, Seed::workload);
+    fn workload(&self, seed: Option<SeedDocument>) -> anyhow::Result<Workload> {
+        let mut workload = seed.map_or_else(Workload::default, SeedDocument::workload);
         for (field, given) in [
             ("writes_per_month", self.writes_per_month),
             ("reads_per_write", self.reads_per_write),
@@ -145,4 +145,39 @@ fn parse_amount(text: &str) -> Result<f64, String> {
     curt_plan::parse_amount(text).ok_or_else(|| {
         format!("{text:?} is not a number: write it as 1000000, 0.5, 500k, 500M, 2B or 2T")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::ConfigArgs;
+    use crate::config::Config;
+
+    #[test]
+    fn every_plan_comes_with_settings_that_a_server_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let costs = Costs::measured().unwrap();
+        let seeds = SeedDocument::ALL.map(SeedDocument::workload);
+        let sizes = [1e3, 1e6, 1e8, 1e9, 1e11].map(|writes_per_month| Workload {
+            writes_per_month,
+            ..Workload::default()
+        });
+        for workload in seeds.into_iter().chain(sizes) {
+            let plan = CapacityPlan::new(workload, costs.clone());
+            let file = folder.path().join("curt.toml");
+            std::fs::write(&file, &plan.configuration).unwrap();
+            let arguments = ConfigArgs {
+                config: Some(file),
+                set: Vec::new(),
+            };
+            let (config, mistakes) = Config::from_sources(&arguments, std::iter::empty());
+            let read = mistakes.into_result();
+            assert!(read.is_ok(), "{read:?}\n{}", plan.configuration);
+            let config = config.unwrap();
+            assert_eq!(
+                u32::try_from(config.keys.length).unwrap(),
+                plan.keys[0].length
+            );
+        }
+    }
 }

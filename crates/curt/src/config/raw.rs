@@ -294,6 +294,7 @@ pub(crate) struct Pages {
     pub(crate) accent: String,
     pub(crate) not_found_url: String,
     pub(crate) qr_logo: String,
+    pub(crate) preview: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -54,7 +54,7 @@ const ACTIONS: [&str; 23] = [
 struct AuditPage {
     frame: Frame,
     bar: AdminBar,
-    entries: Vec<AuditRow>,
+    entries: Vec<ShownEntry>,
     actions: Vec<ActionChoice>,
     actor_id: String,
     subject: String,
@@ -69,7 +69,7 @@ struct ActionChoice {
     is_chosen: bool,
 }
 
-struct AuditRow {
+struct ShownEntry {
     at: PageTime,
     actor: Option<u64>,
     action: String,
@@ -77,7 +77,7 @@ struct AuditRow {
     address: String,
 }
 
-impl AuditRow {
+impl ShownEntry {
     fn of(entry: AuditEntry) -> Self {
         Self {
             at: entry.at.into(),
@@ -157,11 +157,11 @@ pub(super) async fn show(
     };
     let (entries, next) = found;
     let shown = AuditPage {
-        frame: frame(&app, &administrator),
+        frame: frame(&app, &administrator, PATH),
         bar,
         entries: entries
             .into_iter()
-            .map(|(_, entry)| AuditRow::of(entry))
+            .map(|(_, entry)| ShownEntry::of(entry))
             .collect(),
         actions: ACTIONS
             .into_iter()

@@ -46,7 +46,7 @@ struct MadeInvite {
 impl InvitationsPage {
     fn new(app: &App, administrator: &Visitor, bar: AdminBar) -> Self {
         Self {
-            frame: frame(app, administrator),
+            frame: frame(app, administrator, PATH),
             bar,
             is_closed: app.accounts.users.settings().sign_up == SignUp::Closed,
             made: None,

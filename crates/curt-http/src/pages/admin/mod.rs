@@ -6,6 +6,7 @@ mod invitations;
 mod limits;
 mod plan;
 mod question;
+mod system;
 mod user;
 mod users;
 
@@ -41,6 +42,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/admin/audit", get(audit::show))
         .route("/admin/blocklist", get(blocklist::show))
         .route("/admin/blocklist/switch", post(blocklist::switch))
+        .route("/admin/system", get(system::show))
         .route("/admin/plan", get(plan::show))
 }
 
@@ -55,12 +57,13 @@ pub(super) struct AdminBar {
 }
 
 /// The pages, in the order of the bar.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     ("/admin/users", "Users"),
     ("/admin/invitations", "Invitations"),
     ("/admin/limits", "Limits"),
     ("/admin/audit", "Audit log"),
     ("/admin/blocklist", "Blocklist"),
+    ("/admin/system", "System"),
     ("/admin/plan", "Planner"),
 ];
 
@@ -98,13 +101,13 @@ impl AdminBar {
         self
     }
 
-    fn pages(&self) -> [(&'static str, &'static str); 6] {
+    fn pages(&self) -> [(&'static str, &'static str); 7] {
         PAGES
     }
 }
 
-fn frame(app: &App, administrator: &Visitor) -> Frame {
-    Frame::new(app, Some(administrator)).at("/admin")
+fn frame(app: &App, administrator: &Visitor, here: &'static str) -> Frame {
+    Frame::new(app, Some(administrator)).at(here)
 }
 
 /// Why a page is not shown.

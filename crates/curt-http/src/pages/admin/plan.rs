@@ -5,7 +5,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use curt_plan::{Picture, Plan, Section, Seed, SeedFigure, Verdict, Workload, sections};
+use curt_plan::{
+    CapacityPlan, Picture, PlanSection, SeedDocument, SeedFigure, SumVerdict, Workload, sections,
+};
 use http::{StatusCode, Uri};
 
 use super::{AdminBar, Refused, administrator, frame};
@@ -74,7 +76,7 @@ struct FigureRow {
 }
 
 struct PlanView {
-    sections: Vec<Section>,
+    sections: Vec<PlanSection>,
     configuration: String,
     measured: String,
     width: usize,
@@ -106,17 +108,17 @@ impl FigureRow {
             value: figure.value_text(),
             note: figure.note,
             verdict: match figure.verdict {
-                Verdict::Right => "right",
-                Verdict::Rounded => "rounded",
-                Verdict::Wrong => "wrong",
+                SumVerdict::Right => "right",
+                SumVerdict::Rounded => "rounded",
+                SumVerdict::Wrong => "wrong",
             },
-            is_wrong: figure.verdict == Verdict::Wrong,
+            is_wrong: figure.verdict == SumVerdict::Wrong,
         }
     }
 }
 
 impl SeedTable {
-    fn of(seed: Seed) -> Self {
+    fn of(seed: SeedDocument) -> Self {
         let rows: Vec<FigureRow> = seed.figures().iter().map(FigureRow::of).collect();
         Self {
             name: seed.name(),
@@ -128,7 +130,7 @@ impl SeedTable {
 }
 
 impl PlanView {
-    fn of(plan: &Plan) -> Self {
+    fn of(plan: &CapacityPlan) -> Self {
         let stages = Picture::new(plan).stages;
         let boxes: Vec<StageView> = stages
             .into_iter()
@@ -179,10 +181,10 @@ pub(super) async fn show(
         Err(problem) => (bar.failed(&problem), None, Some(problem)),
     };
     let shown = PlanPage {
-        frame: frame(&app, &administrator),
+        frame: frame(&app, &administrator, PATH),
         bar,
         inputs: inputs(&form, plan.as_ref().map(|plan| &plan.workload), seed),
-        seeds: Seed::ALL
+        seeds: SeedDocument::ALL
             .into_iter()
             .map(|one| SeedChoice {
                 name: one.name(),
@@ -200,7 +202,7 @@ pub(super) async fn show(
 }
 
 /// The form as it was sent; with a document, what that assumes.
-fn inputs(form: &Form, workload: Option<&Workload>, seed: Option<Seed>) -> Vec<PlanInput> {
+fn inputs(form: &Form, workload: Option<&Workload>, seed: Option<SeedDocument>) -> Vec<PlanInput> {
     let assumed = |name: &str| {
         let mut workload = workload.filter(|_| seed.is_some())?.clone();
         let is_said = name != "bytes_per_link" || workload.bytes_per_link.is_some();

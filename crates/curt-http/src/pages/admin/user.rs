@@ -49,7 +49,7 @@ impl UserPage {
     fn new(app: &App, administrator: &Visitor, user: &User, bar: AdminBar) -> Self {
         let limit = |rule: Option<_>| rule.map(rate_text).unwrap_or_default();
         Self {
-            frame: frame(app, administrator),
+            frame: frame(app, administrator, PATH),
             bar,
             id: user.id.0,
             name: name_of(user),

@@ -27,13 +27,13 @@ pub(super) const PATH: &str = "/admin/users";
 struct UsersPage {
     frame: Frame,
     bar: AdminBar,
-    users: Vec<UserRow>,
+    users: Vec<ListedUser>,
     is_first: bool,
     next: Option<String>,
     typed: TypedUser,
 }
 
-struct UserRow {
+struct ListedUser {
     id: u64,
     name: String,
     email: String,
@@ -50,7 +50,7 @@ struct TypedUser {
     email: String,
 }
 
-impl UserRow {
+impl ListedUser {
     fn of(user: &User) -> Self {
         Self {
             id: user.id.0,
@@ -88,9 +88,9 @@ impl UsersPage {
             .await??;
         let next = asked.cut(&mut users, |user| user.id.0);
         Ok(Self {
-            frame: frame(app, administrator),
+            frame: frame(app, administrator, PATH),
             bar,
-            users: users.iter().map(UserRow::of).collect(),
+            users: users.iter().map(ListedUser::of).collect(),
             is_first: cursor.is_none(),
             next,
             typed: TypedUser::default(),
