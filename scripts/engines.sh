@@ -37,6 +37,7 @@ packaged=(
   'curl|have curl|curl'
   'systemd-analyze|have systemd-analyze|systemd'
   'openssl|have openssl|openssl'
+  'zbarimg|have zbarimg|zbar-tools'
   'Maven|have_all_jars || have mvn|maven'
 )
 

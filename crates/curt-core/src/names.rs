@@ -298,6 +298,7 @@ pub mod audit {
     pub const USER_ENABLED: &str = "user_enabled";
     pub const USER_REMOVED: &str = "user_removed";
     pub const INVITED: &str = "invited";
+    pub const INVITE_REVOKED: &str = "invite_revoked";
     pub const API_KEY_ADDED: &str = "api_key_added";
     pub const API_KEY_ROTATED: &str = "api_key_rotated";
     pub const API_KEY_REVOKED: &str = "api_key_revoked";

@@ -13,6 +13,7 @@ pub mod api;
 mod body_budget;
 mod body_rate;
 mod caller;
+mod colour;
 mod compression;
 mod cors;
 mod latency;
@@ -20,6 +21,7 @@ pub mod metrics;
 mod openapi;
 mod pages;
 pub mod problem;
+mod qr;
 mod rate_limit;
 mod readiness;
 pub mod redirect;
@@ -27,6 +29,7 @@ mod scans;
 pub mod server;
 pub mod settings;
 pub mod state;
+mod system;
 mod tasks;
 mod vary;
 
@@ -35,6 +38,7 @@ pub use body_budget::BodyBudget;
 pub use cors::CorsOrigins;
 pub use metrics::HttpMetrics;
 pub use pages::PageSettings;
+pub use qr::QrLogo;
 pub use readiness::{Check, FailedCheck, Impact, Readiness};
 pub use redirect::clicks::{Clicks, RouterClicks};
 pub use scans::{AbandonedReads, ScanSettings, Scans};
@@ -43,3 +47,4 @@ pub use settings::{
     ServerSettings,
 };
 pub use state::{App, PublicUrl};
+pub use system::{InstanceStatus, ProcessStatus, StoreStatus, SystemSource};

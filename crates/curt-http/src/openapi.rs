@@ -80,6 +80,7 @@ pub(crate) fn preamble() -> OpenApi {
                 "The two operations of the API as it was first written down.",
             ),
             tag("redirect", "What visitors use."),
+            tag("system", "The installation: its state, and what it needs."),
             tag("health", "For whoever watches the server."),
         ]))
         .build()

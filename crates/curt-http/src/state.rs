@@ -17,6 +17,7 @@ use crate::readiness::Readiness;
 use crate::redirect::clicks::RouterClicks;
 use crate::scans::Scans;
 use crate::settings::HttpSettings;
+use crate::system::SystemSource;
 
 /// The parts of the product that HTTP makes reachable.
 pub struct App {
@@ -43,6 +44,8 @@ pub struct App {
     pub reports: Option<Arc<Reports>>,
     /// Removes clicks on request; `None`: nothing is counted.
     pub click_eraser: Option<Arc<ClickEraser>>,
+    /// The process as its administrators see it, from when it serves.
+    pub system: OnceLock<SystemSource>,
 }
 
 impl App {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    api_key, audit, backup, bench, check, completions, copy, keys, link, man, migrate, serve,
+    api_key, audit, backup, bench, check, completions, copy, keys, link, man, migrate, plan, serve,
     shards, stats, user,
 };
 use crate::exit_code;
@@ -42,6 +42,7 @@ pub(crate) enum Command {
     Link(link::LinkCommand),
     Stats(stats::Stats),
     Bench(bench::Bench),
+    Plan(plan::PlanCommand),
     Completions(completions::Completions),
     Man(man::Man),
 }

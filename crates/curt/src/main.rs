@@ -46,6 +46,7 @@ mod service_manager;
 mod shard_tasks;
 mod signals;
 mod supervisor;
+mod system_status;
 mod telemetry;
 mod wiring;
 
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         Command::Link(link) => link.run(),
         Command::Stats(stats) => stats.run(),
         Command::Bench(bench) => bench.run(),
+        Command::Plan(plan) => plan.run(),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),
     };

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use curt_http::QrLogo;
 use curt_http::server::probe;
 use curt_keys::Strategy;
 use curt_links::{BlocklistError, BlocklistFile};
@@ -43,6 +44,7 @@ pub(crate) fn read_files(config: &Config) -> Result<(), ConfigError> {
         let read = BlocklistFile::open(&blocklist.path, Arc::default());
         mistakes.note(unusable_blocklist(read).map(drop));
     }
+    mistakes.note(read_qr_logo(config).map(drop));
     if let Some(settings) = &config.clicks {
         mistakes.note(clicks::check_files(settings));
     }
@@ -55,6 +57,16 @@ pub(crate) fn unusable_blocklist<T>(read: Result<T, BlocklistError>) -> Result<T
     at("links.blocklist", read)
 }
 
+/// The picture that stands in QR codes.
+pub(crate) fn read_qr_logo(config: &Config) -> Result<Option<QrLogo>, ConfigError> {
+    let Some(path) = &config.qr_logo else {
+        return Ok(None);
+    };
+    let read = fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+    let logo = read.and_then(|file| QrLogo::parse(&file));
+    at("pages.qr_logo", logo).map(Some)
+}
+
 fn named_files(config: &Config) -> Vec<(&'static str, &Path)> {
     let clicks = config.clicks.as_ref();
     [
@@ -62,6 +74,7 @@ fn named_files(config: &Config) -> Vec<(&'static str, &Path)> {
             "links.blocklist",
             config.blocklist.as_ref().map(|list| &list.path),
         ),
+        ("pages.qr_logo", config.qr_logo.as_ref()),
         (
             "clicks.countries",
             clicks.and_then(|clicks| clicks.countries.as_ref()),

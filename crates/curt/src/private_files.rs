@@ -58,9 +58,15 @@ pub(crate) fn spared(config: &Config) -> Vec<PathBuf> {
     let countries = clicks.and_then(|clicks| clicks.countries.as_ref());
     let networks = clicks.and_then(|clicks| clicks.networks.as_ref());
     let rules = config.click_rules.path.as_ref();
-    let named = [blocklist, countries, networks, rules]
-        .into_iter()
-        .flatten();
+    let named = [
+        blocklist,
+        countries,
+        networks,
+        rules,
+        config.qr_logo.as_ref(),
+    ]
+    .into_iter()
+    .flatten();
     named.filter_map(|path| path.canonicalize().ok()).collect()
 }
 

@@ -68,6 +68,12 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The limits of those who have none of their own.
+    #[must_use]
+    pub fn settings(&self) -> &LimitSettings {
+        &self.settings
+    }
+
     pub(crate) fn new(
         settings: LimitSettings,
         quotas: Arc<dyn Quotas>,

@@ -59,6 +59,17 @@ impl UserOperations {
         Err(exhausted("add an invitation"))
     }
 
+    /// Takes an invitation back. Returns whether it could still have been used.
+    pub async fn revoke_invite(&self, code: &str, origin: Origin) -> Result<bool, AccountError> {
+        let now = self.clock.now();
+        let taken = self.accounts.take_invite(&token::hash(code), now).await?;
+        if let Some(invite) = &taken {
+            let role = invite.role.name();
+            self.audit.record(origin, audit::INVITE_REVOKED, role).await;
+        }
+        Ok(taken.is_some())
+    }
+
     /// Whether the code would let somebody sign up now.
     pub async fn is_invited(&self, code: &str) -> Result<bool, AccountError> {
         let now = self.clock.now();

@@ -131,6 +131,8 @@ documented! {
         StoreUnavailable;
     ReadProblems: MalformedRequest CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong
         Internal StoreUnavailable;
+    QrProblems: CredentialsMissing CredentialsInvalid ScopeMissing LinkNotFound UriTooLong InvalidInput Internal
+        StoreUnavailable;
     ChangeProblems: MalformedRequest MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing
         LinkNotFound BodyTimeout LinkGone StaleRevision BodyTooLarge UriTooLong UnsupportedMediaType InvalidInput
         RateLimited TooManyAtOnce Internal StoreUnavailable TooManyBodies;
@@ -153,6 +155,8 @@ documented! {
         TooManyAtOnce Internal StoreUnavailable TooManyBodies;
     AdminListProblems: CredentialsMissing CredentialsInvalid ScopeMissing UriTooLong InvalidInput Internal
         StoreUnavailable;
+    PlanProblems: CredentialsMissing CredentialsInvalid ScopeMissing UriTooLong InvalidInput Internal StoreUnavailable;
+    AdminReadProblems: CredentialsMissing CredentialsInvalid ScopeMissing Internal StoreUnavailable;
     ReadUserProblems: CredentialsMissing CredentialsInvalid ScopeMissing NotFound UriTooLong Internal
         StoreUnavailable;
     UserChangeProblems: MalformedJson CredentialsMissing CredentialsInvalid CrossSite ScopeMissing NotFound

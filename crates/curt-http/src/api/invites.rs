@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use curt_accounts::Principal;
 use curt_core::{Role, Scope};
@@ -13,11 +14,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::body;
-use super::documented::InviteProblems;
+use super::documented::{EndProblems, InviteProblems};
 use super::names::RoleName;
 use super::time::Rfc3339;
 use crate::caller::Caller;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
 use crate::tasks::run_to_completion;
 
@@ -85,6 +86,33 @@ pub(crate) async fn create(
         expires_at: Rfc3339(invited.expires_at),
     };
     Ok((StatusCode::CREATED, Json(body)).into_response())
+}
+
+/// Revoke an invitation
+///
+/// For administrators: nobody can sign up with the code any more.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/invites/{code}",
+    tag = "users",
+    operation_id = "revokeInvite",
+    params(("code" = String, Path, description = "The invitation's code.", pattern = "^[!-~]{1,64}$",
+        example = "Vb0rT8yZc5mN1pLq7sWd4fGh6jKx2eRu")),
+    responses((status = 204, description = "The invitation is revoked."), EndProblems),
+)]
+pub(crate) async fn revoke(
+    State(app): State<Arc<App>>,
+    code: Result<Path<String>, PathRejection>,
+    caller: Caller,
+) -> Result<Response, Problem> {
+    let principal = caller.require_scope(&app, Scope::Admin).await?;
+    let Path(code) = code.map_err(|_| Problem::new(ProblemCode::NotFound))?;
+    let origin = caller.origin().by(principal.user);
+    let users = Arc::clone(&app.accounts.users);
+    match run_to_completion(async move { users.revoke_invite(&code, origin).await }).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(Problem::new(ProblemCode::NotFound)),
+    }
 }
 
 /// What an API key makes does not outlive it.

@@ -4,12 +4,16 @@
 //! |---|---|
 //! | `/` | the page to shorten a URL, and the first screen of whoever is signed in |
 //! | `/links…`, `/clicks…`, `/tags…` | the pages about links and their clicks |
+//! | `/admin/…` | the pages of administrators |
 //! | `/sign-in`, `/sign-out`, `/sign-up`, `/setup`, `/account…` | the pages about accounts |
 //! | `/{key}`, `/{key}/` | the redirect, by any method that the link keeps, and by POST the password that it may need |
 //! | `/api/v1` | name and version |
 //! | `/api/v1/links…`, `/api/v1/tags…` | the REST resources |
+//! | `/api/v1/links/{key}/qr`, `/links/{key}/qr.svg`, `….png` | QR codes |
 //! | `/api/v1/links/{key}/stats…`, `/api/v1/stats…`, `…/clicks`, `…/orphans…`, `…/live` | reports on clicks |
 //! | `/api/v1/users…`, `…/sessions…`, `…/keys…`, `…/invites`, `…/audit` | accounts |
+//! | `/api/v1/system`, `/api/v1/limits`, `/api/v1/blocklist` | the installation as administrators see it |
+//! | `/api/v1/plan` | what an installation needs |
 //! | `/api/v1/createURL`, `/api/v1/deleteURL` | the original API |
 //! | `/api`, `/api/openapi.json` | the API described, for people and for programs |
 //! | `/problems/{code}` | what an error means |
@@ -20,7 +24,8 @@
 //! [reserved](curt_core::reserved::is_reserved).
 
 mod about;
-mod audit;
+pub(crate) mod audit;
+mod blocklist;
 pub(crate) mod body;
 mod bulk;
 mod bulk_body;
@@ -33,6 +38,7 @@ mod invites;
 mod key_body;
 mod keys;
 mod leftover;
+mod limits;
 mod link_body;
 pub(crate) mod link_view;
 mod links;
@@ -43,15 +49,18 @@ mod moderation;
 mod names;
 mod observe;
 mod original;
-mod paging;
+pub(crate) mod paging;
 mod permissions;
-mod query;
+pub(crate) mod plan;
+pub(crate) mod qr;
+pub(crate) mod query;
 mod ranked_list;
 mod readable;
 pub(crate) mod revision;
 mod secret;
 mod sessions;
 mod stats;
+pub(crate) mod system;
 pub(crate) mod tags;
 pub(crate) mod time;
 mod user_body;
@@ -70,8 +79,11 @@ use utoipa_axum::routes;
 
 pub(crate) use body::{form_only, read as read_body};
 pub(crate) use idempotency::{REPLAYED, bind_to_client, fingerprint};
+pub(crate) use limits::server_limits;
+pub(crate) use names::UserId;
 pub(crate) use sessions::with_cookies;
 pub(crate) use time::Rfc3339;
+pub(crate) use user_removal::refused as removal_refused;
 
 use crate::openapi;
 use crate::pages;
@@ -114,6 +126,7 @@ fn documented_routes() -> Vec<DocumentedRoutes> {
         || routes!(bulk::bulk, bulk_change::change),
         || routes!(links::read, links::edit, links::delete),
         || routes!(links::restore),
+        || routes!(qr::read),
         || routes!(moderation::disable),
         || routes!(moderation::enable),
         || routes!(permissions::list, permissions::grant),
@@ -124,7 +137,12 @@ fn documented_routes() -> Vec<DocumentedRoutes> {
         || routes!(users::read, users::edit, user_removal::remove),
         || routes!(users::change_password),
         || routes!(invites::create),
+        || routes!(invites::revoke),
+        || routes!(limits::read),
+        || routes!(blocklist::read),
         || routes!(audit::list),
+        || routes!(plan::read),
+        || routes!(system::read),
         || routes!(sessions::list, sessions::sign_in),
         || routes!(sessions::end),
         || routes!(keys::list, keys::create),

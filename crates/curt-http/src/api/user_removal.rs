@@ -80,7 +80,7 @@ fn links(text: &str) -> Result<Option<LinksOfLeaver>, Problem> {
     }
 }
 
-fn refused(error: UserRemovalError) -> Problem {
+pub(crate) fn refused(error: UserRemovalError) -> Problem {
     match error {
         UserRemovalError::Undecided => {
             let why = "The user has links: name who gets them, or set delete_links=true.";

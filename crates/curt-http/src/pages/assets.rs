@@ -81,6 +81,7 @@ static STYLE: LazyLock<Asset> = LazyLock::new(|| {
     let content = concat!(
         include_str!("../../assets/curt.css"),
         include_str!("../../assets/dashboard.css"),
+        include_str!("../../assets/admin.css"),
     );
     Asset::new("curt", "css", "text/css; charset=utf-8", content)
 });

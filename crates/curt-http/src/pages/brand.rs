@@ -1,9 +1,13 @@
 //! How an installation looks: its name, its colour, and where visitors of links that are not there are sent.
 
+use std::sync::Arc;
+
 use http::HeaderValue;
 use url::Url;
 
 use super::assets::Asset;
+use crate::colour::{BLACK, Rgb, WHITE};
+use crate::qr::QrLogo;
 
 const NAME_CHARS_MAX: usize = 40;
 /// What a text must stand out by to be read (WCAG AA).
@@ -11,8 +15,6 @@ const CONTRAST_MIN: f64 = 4.5;
 /// The backgrounds of `curt.css` that texts in the accent colour stand on.
 const LIGHT: [Rgb; 2] = [Rgb([0xfb, 0xf9, 0xf4]), WHITE];
 const DARK: [Rgb; 2] = [Rgb([0x16, 0x15, 0x13]), Rgb([0x1f, 0x1d, 0x1a])];
-const WHITE: Rgb = Rgb([0xff, 0xff, 0xff]);
-const BLACK: Rgb = Rgb([0, 0, 0]);
 /// The colour in the icon that is replaced.
 const ICON_COLOUR: &str = "#b93a16";
 
@@ -22,6 +24,9 @@ pub struct PageSettings {
     pub(super) name: Box<str>,
     pub(super) theme: Option<Theme>,
     pub(super) not_found_url: Option<HeaderValue>,
+    qr_logo: Option<Arc<QrLogo>>,
+    /// Whether `/{key}+` shows where a link leads.
+    pub(crate) preview: bool,
 }
 
 impl Default for PageSettings {
@@ -30,6 +35,8 @@ impl Default for PageSettings {
             name: "curt".into(),
             theme: None,
             not_found_url: None,
+            qr_logo: None,
+            preview: false,
         }
     }
 }
@@ -74,6 +81,26 @@ impl PageSettings {
     }
 }
 
+impl PageSettings {
+    /// Sets what stands in the middle of QR codes.
+    #[must_use]
+    pub fn with_qr_logo(mut self, logo: Option<QrLogo>) -> Self {
+        self.qr_logo = logo.map(Arc::new);
+        self
+    }
+
+    /// Sets whether visitors can see where a link leads before they follow it.
+    #[must_use]
+    pub fn with_preview(mut self, preview: bool) -> Self {
+        self.preview = preview;
+        self
+    }
+
+    pub(crate) fn qr_logo(&self) -> Option<&QrLogo> {
+        self.qr_logo.as_deref()
+    }
+}
+
 /// The style sheet and the icon in the colour of an installation.
 #[derive(Clone, Debug)]
 pub(super) struct Theme {
@@ -90,7 +117,7 @@ impl Theme {
                  needed): choose a darker colour"
             ));
         }
-        let dark = accent.lightened_for(&DARK);
+        let dark = accent.lightened_for(&DARK, CONTRAST_MIN);
         let style = format!(
             ":root{{{}}}\n@media(prefers-color-scheme:dark){{:root{{{}}}}}\n",
             variables(accent, accent.mix(BLACK, 0.2)),
@@ -111,71 +138,6 @@ fn variables(accent: Rgb, strong: Rgb) -> String {
         BLACK
     };
     format!("--accent:{accent};--accent-strong:{strong};--on-accent:{on_accent}")
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rgb([u8; 3]);
-
-impl Rgb {
-    fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not a colour: write it as \"#0a5fb4\"");
-        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
-        let bytes = data_encoding::HEXLOWER_PERMISSIVE
-            .decode(digits.ok_or_else(wrong)?.as_bytes())
-            .map_err(|_| wrong())?;
-        bytes.try_into().map(Self).map_err(|_| wrong())
-    }
-
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between two values of a byte"
-    )]
-    fn mix(self, other: Self, share: f64) -> Self {
-        let mut mixed = self.0;
-        for (channel, other) in mixed.iter_mut().zip(other.0) {
-            let (from, to) = (f64::from(*channel), f64::from(other));
-            *channel = (from + (to - from) * share).round() as u8;
-        }
-        Self(mixed)
-    }
-
-    /// Relative luminance, by WCAG 2.
-    fn luminance(self) -> f64 {
-        let [red, green, blue] = self.0.map(|channel| {
-            let value = f64::from(channel) / 255.0;
-            if value <= 0.040_45 {
-                value / 12.92
-            } else {
-                ((value + 0.055) / 1.055).powf(2.4)
-            }
-        });
-        0.2126 * red + 0.7152 * green + 0.0722 * blue
-    }
-
-    fn contrast(self, other: Self) -> f64 {
-        let (a, b) = (self.luminance(), other.luminance());
-        (a.max(b) + 0.05) / (a.min(b) + 0.05)
-    }
-
-    fn contrast_to_all(self, backgrounds: &[Self]) -> f64 {
-        let contrasts = backgrounds.iter().map(|other| self.contrast(*other));
-        contrasts.fold(f64::MAX, f64::min)
-    }
-
-    /// Returns the darkest mixture with white that can be read on the backgrounds.
-    fn lightened_for(self, backgrounds: &[Self]) -> Self {
-        let mixtures = (0..=20).map(|step| self.mix(WHITE, f64::from(step) / 20.0));
-        let readable = |colour: &Self| colour.contrast_to_all(backgrounds) >= CONTRAST_MIN;
-        mixtures.into_iter().find(readable).unwrap_or(WHITE)
-    }
-}
-
-impl std::fmt::Display for Rgb {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [red, green, blue] = self.0;
-        write!(f, "#{red:02x}{green:02x}{blue:02x}")
-    }
 }
 
 #[cfg(test)]
@@ -201,7 +163,7 @@ mod tests {
     fn every_accent_that_is_accepted_can_be_read_light_and_dark() {
         for accent in ["#0a5fb4", "#000000", "#006644", "#7A0019", "#b93a16"] {
             let rgb = Rgb::parse(accent).unwrap();
-            let dark = rgb.lightened_for(&DARK);
+            let dark = rgb.lightened_for(&DARK, CONTRAST_MIN);
             assert!(dark.contrast_to_all(&DARK) >= CONTRAST_MIN, "{dark}");
             let theme = settings().accent(accent).unwrap().theme.unwrap();
             let style = theme.style.content.text();

@@ -2,6 +2,7 @@
 //! elsewhere.
 
 mod account;
+mod admin;
 mod assets;
 mod brand;
 mod charts;
@@ -16,6 +17,7 @@ mod link_rows;
 mod links;
 pub(crate) mod negotiate;
 mod overview;
+mod preview;
 mod problems;
 mod reference;
 mod reports;
@@ -37,10 +39,11 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
 pub use brand::PageSettings;
+pub(crate) use preview::preview_page;
 pub(crate) use problems::{PageRequest, problem_page};
 pub(crate) use unlock::{UnlockReason, unlock_page};
 
-use crate::api::Rfc3339;
+use crate::api::{Rfc3339, qr};
 use crate::openapi;
 use crate::problem::{Problem, ProblemCode};
 use crate::state::App;
@@ -67,6 +70,9 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .merge(link::routes())
         .merge(clicks::routes())
         .merge(tags::routes())
+        .merge(admin::routes())
+        .route("/links/{key}/qr.svg", get(qr::read_svg))
+        .route("/links/{key}/qr.png", get(qr::read_png))
         .route("/api", reference::page(Arc::clone(&document)))
         .route(openapi::PATH, reference::document(document))
         .route("/problems", get(problems::index))

@@ -11,6 +11,7 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 use url::form_urlencoded;
 
+use super::form::own_path;
 use super::frame::Frame;
 use super::{insert_missing, page};
 use crate::caller::Caller;
@@ -28,6 +29,8 @@ struct ProblemPage<'a> {
     errors: &'a [InvalidField],
     /// Where another account may help.
     sign_in: Option<SignInOffer>,
+    /// The same address, where waiting helps.
+    again: Option<&'a str>,
 }
 
 struct SignInOffer {
@@ -102,6 +105,7 @@ pub(crate) async fn problem_page(
             detail: &body.detail,
             errors: &body.errors,
             sign_in: sign_in_offer(asked, problem.code()),
+            again: again(asked, answer.status()),
         },
     );
     insert_missing(&mut shown, &answer);
@@ -119,6 +123,11 @@ async fn frame(app: &App, asked: &PageRequest, code: ProblemCode) -> Frame {
     } else {
         Frame::of_caller(app, &asked.caller).await
     }
+}
+
+fn again(asked: &PageRequest, status: StatusCode) -> Option<&str> {
+    let helps = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    own_path(&asked.address).filter(|_| helps && asked.is_read)
 }
 
 fn sign_in_offer(asked: &PageRequest, code: ProblemCode) -> Option<SignInOffer> {

@@ -1,7 +1,7 @@
 //! A whole app in memory, and requests to it without a socket.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -160,6 +160,7 @@ impl World {
         let ready = Readiness::new();
         let app = Arc::new(App {
             access_log: None,
+            system: OnceLock::new(),
             clicks: None,
             click_reference: CurrentReference::fixed(ReferenceData::default()),
             click_eraser: reports

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use curt_accounts::{NewKey, Origin, UserRef};
 use curt_core::reserved::is_reserved;
-use curt_core::{Allowance, Clock, Scope, Scopes};
+use curt_core::{Allowance, Clock, Role, Scope, Scopes};
 use http::{Method, Request};
 use tokio::task::JoinSet;
 
@@ -132,6 +132,11 @@ const TABLE: &[Row] = &[
     ("POST",   "/api/v1/links/mine/enable", "",       [401, 401, 403, 403, 200, 403, 403, 403, 204, 403, 403]),
     ("POST",   "/api/v1/links/nope/disable", "",      [401, 401, 403, 403, 404, 403, 403, 403, 404, 403, 403]),
     ("POST",   "/api/v1/links/nope/enable", "",       [401, 401, 403, 403, 404, 403, 403, 403, 404, 403, 403]),
+    ("GET",    "/api/v1/links/mine/qr", "",           [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("GET",    "/api/v1/links/nope/qr", "",           [401, 401, 404, 404, 404, 404, 403, 403, 403, 404, 404]),
+    ("POST",   "/api/v1/links/mine/qr", "",           all(405)),
+    ("GET",    "/links/mine/qr.svg", "",              [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
+    ("POST",   "/links/mine/qr.svg", "",              all(405)),
     ("GET",    "/api/v1/links/mine/disable", "",      all(405)),
     ("GET",    "/api/v1/links/mine/enable", "",       all(405)),
     ("GET",    "/api/v1/links/mine/permissions", "",  [401, 401, 404, 200, 200, 200, 403, 403, 403, 200, 200]),
@@ -249,6 +254,19 @@ const TABLE: &[Row] = &[
     ("GET",    "/api/v1/users/me/password", "",       all(405)),
     ("POST",   "/api/v1/invites", "{}",               [401, 401, 403, 403, 201, 403, 403, 403, 201, 403, 403]),
     ("GET",    "/api/v1/invites", "",                 all(405)),
+    ("DELETE", "/api/v1/invites/{invite}", "",        [401, 401, 403, 403, 204, 403, 403, 403, 204, 403, 403]),
+    ("DELETE", "/api/v1/invites/nope", "",            [401, 401, 403, 403, 404, 403, 403, 403, 404, 403, 403]),
+    ("GET",    "/api/v1/invites/nope", "",            all(405)),
+    ("GET",    "/api/v1/limits", "",                  [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("POST",   "/api/v1/limits", "",                  all(405)),
+    ("GET",    "/api/v1/blocklist", "",               [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("POST",   "/api/v1/blocklist", "",               all(405)),
+    ("GET",    "/api/v1/plan?seed=A", "",             [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("POST",   "/api/v1/plan", "",                    all(405)),
+    ("GET",    "/api/v1/system", "",                  [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
+    ("POST",   "/api/v1/system", "",                  all(405)),
+    ("GET",    "/api/v1/audit?action=signed_in&actor_id=1&subject=x", "",
+                                                      [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
     ("GET",    "/api/v1/audit", "",                   [401, 401, 403, 403, 200, 403, 403, 403, 200, 403, 403]),
     ("DELETE", "/api/v1/audit", "",                   all(405)),
 
@@ -338,6 +356,23 @@ const TABLE: &[Row] = &[
     ("GET",    "/tags",               "",             SIGNED_IN_PAGE),
     ("POST",   "/tags/rename",        "x=y",          SIGNED_IN_FORM),
     ("POST",   "/tags/remove",        "x=y",          SIGNED_IN_FORM),
+    // Ada is no administrator.
+    ("GET",    "/admin",              "", all(303)),
+    ("GET",    "/admin/users",        "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("POST",   "/admin/users", "x=y",                 [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("GET",    "/admin/users/1",      "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("POST",   "/admin/users/1", "x=y",               [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("POST",   "/admin/users/1/switch", "x=y",        [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("POST",   "/admin/users/1/remove", "x=y",        [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("GET",    "/admin/invitations",  "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("POST",   "/admin/invitations", "x=y",           [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("POST",   "/admin/invitations/revoke", "x=y",    [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("GET",    "/admin/limits",       "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("GET",    "/admin/audit",        "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("GET",    "/admin/blocklist",    "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("POST",   "/admin/blocklist/switch", "x=y",      [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("GET",    "/admin/system",       "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
+    ("GET",    "/admin/plan",         "",             [303, 303, 303, 303, 303, 303, 303, 303, 303, 403, 403]),
     ("GET",    "/api",                "", all(200)),
     ("POST",   "/api",                "", all(405)),
     ("GET",    "/api/openapi.json",   "", all(200)),
@@ -472,6 +507,12 @@ impl Scene {
         let id = match name {
             "permission" => self.permission().await,
             "prefix" => id_of(&self.world.key),
+            "invite" => {
+                let hour = Duration::from_secs(3_600);
+                let users = &self.world.accounts.users;
+                let made = users.invite(Role::Member, hour, Origin::OPERATOR).await;
+                made.unwrap().code
+            }
             "session" => id_of(&self.world.session(ADA).await),
             _ => panic!("{name}"),
         };

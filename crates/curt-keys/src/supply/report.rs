@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{KeySupply, lock};
+use crate::heartbeat::Instance;
 use crate::key_counts::{BalanceWatch, KeyCounts};
 use crate::pace::{NextPass, next_pass, report};
 use crate::status::{KeyStatus, imbalance_text};
@@ -106,6 +107,14 @@ impl KeySupply {
             0 => None,
             keys => Some(imbalance_text(keys)),
         }
+    }
+
+    /// The processes that send heartbeats, this one included; none where the supply has no heartbeats, or they cannot be read.
+    pub async fn instances(&self) -> Vec<Instance> {
+        let status = self.status().await;
+        status
+            .and_then(|status| status.instances)
+            .unwrap_or_default()
     }
 
     /// K-2: where every key is. See [`KeyCounts`] for what can be off for a moment.

@@ -99,6 +99,24 @@ impl Client {
         self.read(request.call())
     }
 
+    /// The answer's bytes, whatever they are.
+    pub(super) fn get_bytes(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> anyhow::Result<Vec<u8>> {
+        let mut url = self.at(path)?;
+        url.query_pairs_mut().extend_pairs(query);
+        let request = self.signed(self.agent.get(url.as_str()));
+        let mut answer = self.reached(request.call())?;
+        if !answer.status().is_success() {
+            self.read(Ok(answer))?;
+            bail!("the server did not answer with a picture");
+        }
+        let bytes = answer.body_mut().read_to_vec();
+        bytes.context("could not read the answer")
+    }
+
     pub(super) fn post(&self, path: &[&str], body: &Value) -> anyhow::Result<Value> {
         let url = self.at(path)?;
         let request = self.signed(self.agent.post(url.as_str()));

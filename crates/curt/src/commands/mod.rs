@@ -13,6 +13,7 @@ pub(crate) mod keys;
 pub(crate) mod link;
 pub(crate) mod man;
 pub(crate) mod migrate;
+pub(crate) mod plan;
 pub(crate) mod serve;
 pub(crate) mod shards;
 pub(crate) mod stats;

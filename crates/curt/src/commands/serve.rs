@@ -1,6 +1,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -27,6 +27,7 @@ use crate::health::LinkHealth;
 use crate::roles::{self, Role, Roles};
 use crate::signals::Signals;
 use crate::supervisor::{Phase, Supervisor, phase};
+use crate::system_status::ProcessReport;
 use crate::telemetry::AccessLogWriter;
 use crate::wiring::{Engines, KeyStores, PortErrors, Stores};
 use crate::{
@@ -57,6 +58,8 @@ impl Serve {
         let mut config = Config::load(&self.config)?;
         let roles = Roles::new(self.roles, &config)?;
         preflight::refuse(&config)?;
+        let qr_logo = preflight::read_qr_logo(&config)?;
+        config.http.pages = config.http.pages.with_qr_logo(qr_logo);
         refuse_taken_addresses(&config, &roles)?;
         telemetry::start(&config.log)?;
         if config.huge_pages {
@@ -294,6 +297,7 @@ async fn start_front(
     let (access_log, writer) = telemetry::open_access_log(&config.log, &mut registry)?.unzip();
     let app = Arc::new(App {
         access_log,
+        system: OnceLock::new(),
         clicks: clicks.router,
         click_reference: reference,
         click_eraser: clicks.eraser,
@@ -310,13 +314,17 @@ async fn start_front(
         public: PublicUrl::new(config.http.api.public_url.as_deref()),
         scans: Scans::new(config.http.scans),
     });
+    let (engines, registry) = (Arc::new(stores.engines), Arc::new(registry));
+    let process = ProcessReport::new(roles, &engines, &supply);
+    // It is set once, here.
+    app.system.set(process.with(registry.clone())).ok();
     Ok(Running {
-        engines: Arc::new(stores.engines),
+        engines,
         supply,
         supervisor,
         ready,
         http_metrics,
-        registry: Arc::new(registry),
+        registry,
         front: Some(Front {
             accounts,
             app,

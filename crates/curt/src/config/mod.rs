@@ -117,7 +117,7 @@ impl Config {
     }
 
     /// As [`read`](Self::read), with the environment given: tests never change the real one.
-    fn from_sources(
+    pub(crate) fn from_sources(
         arguments: &ConfigArgs,
         environment: impl Iterator<Item = (String, String)>,
     ) -> (Option<Self>, ConfigError) {

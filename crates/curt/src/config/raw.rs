@@ -293,6 +293,8 @@ pub(crate) struct Pages {
     pub(crate) name: String,
     pub(crate) accent: String,
     pub(crate) not_found_url: String,
+    pub(crate) qr_logo: String,
+    pub(crate) preview: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -11,7 +11,7 @@ use curt_core::{
     Attribution, DomainId, GoneCause, Link, LinkRef, PackedTags, PortResult, RedirectStatus, Scope,
     Visibility,
 };
-use curt_links::Resolution;
+use curt_links::{Resolution, Who};
 use http::header::LOCATION;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
@@ -94,6 +94,30 @@ impl<'a> ClickRecord<'a> {
             });
         }
         self.answered(sent)
+    }
+
+    /// The page about a link, in place of its target. Links that are not for everybody, or for so many clicks only, have
+    /// none: it would tell what they keep back. Whoever tries keys hears as much, and as often, as by following them.
+    pub(super) async fn preview(self, key: &str) -> Response {
+        if let Some(limited) = self.throttle_decision() {
+            return limited.into_response();
+        }
+        match self.previewed(key).await {
+            Ok(link) => pages::preview_page(self.app, self.caller, &link),
+            Err(problem) => problem.into_response(),
+        }
+    }
+
+    async fn previewed(&self, key: &str) -> Result<Link, Problem> {
+        match self.resolve(Some(key)).await {
+            Ok(Resolution::Live(_) | Resolution::Guarded(_)) => {}
+            other => return Err(self.nowhere(other).await),
+        }
+        let link = self.app.links.get(Who::Anybody, key).await?;
+        match link.visibility == Visibility::Public && link.max_clicks.is_none() {
+            true => Ok(link),
+            false => Err(self.absent().await),
+        }
     }
 
     async fn followed(

@@ -38,6 +38,8 @@ type KeyPath = Result<Path<String>, PathRejection>;
 /// `read`, or a session, of its owner or of somebody who was given permission. A link with a password is followed by
 /// `POST`. A link with `max_clicks` is followed in a browser: programs, `HEAD` and what browsers fetch ahead get 403.
 ///
+/// Where the server has previews, `/{key}+` shows the target of a link that is for everybody, and counts no click.
+///
 /// First and later requests get the same answer, apart from `X-Request-Id`: redirects straight from memory have none.
 #[utoipa::path(
     get,
@@ -65,6 +67,10 @@ pub(crate) async fn follow(
     let (mut parts, _) = request.into_parts();
     let resolved = parts.extensions.remove();
     let click = ClickRecord::new(&app, &fields, &caller, &parts);
+    let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+    if is_read && let Some(previewed) = previewed_key(&app, &key) {
+        return click.preview(previewed).await;
+    }
     click.follow(key_text(&key), resolved).await
 }
 
@@ -155,6 +161,12 @@ pub(crate) async fn unlock(
         Ok(password) => click.unlock(&link, &password).await,
         Err(problem) => click.refuse(problem),
     }
+}
+
+/// The key of an address such as `/plan+`, where previews are on. No key has such a sign.
+fn previewed_key<'a>(app: &App, key: &'a KeyPath) -> Option<&'a str> {
+    let key = key_text(key)?.strip_suffix('+')?;
+    app.settings.pages.preview.then_some(key)
 }
 
 /// `None`: not UTF-8, so not a key.

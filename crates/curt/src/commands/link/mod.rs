@@ -4,6 +4,7 @@ mod bulk;
 mod erase_clicks;
 mod fields;
 pub(super) mod input;
+mod qr;
 mod show;
 
 use clap::{Args, Subcommand};
@@ -13,6 +14,7 @@ use self::bulk::Row;
 use self::erase_clicks::EraseClicks;
 use self::fields::Fields;
 use self::input::parse_key;
+use self::qr::Qr;
 use super::client::{Client, ServerArgs};
 use super::time::{self, Moment};
 use crate::exit_code::{CommandError, ExitReason};
@@ -72,6 +74,11 @@ enum Action {
         #[command(flatten)]
         fields: Box<Fields>,
     },
+    /// Show a link's QR code in the terminal, or write it to a file
+    #[command(
+        after_help = "Example:\n  curt link qr plan\n  curt link qr plan --output plan.png --size 1024\n  curt link qr plan --output plan.svg --color 1a1a40 --margin 2"
+    )]
+    Qr(Qr),
     /// Delete a link; it can be restored for a time, and its key is not given away again
     #[command(after_help = "Example:\n  curt link rm plan")]
     Rm {
@@ -208,6 +215,7 @@ impl LinkCommand {
                 client.delete(&["links", &key])?;
                 json!({ "deleted": key })
             }
+            Action::Qr(qr) => return qr.run(&client),
             Action::EraseClicks(erase) => erase.run(&client)?,
             Action::Disable { key } => client.post(&["links", &key, "disable"], &json!({}))?,
             Action::Enable { key } => client.post(&["links", &key, "enable"], &json!({}))?,

@@ -44,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) keys: KeySettings,
     pub(crate) links: LinkSettings,
     pub(crate) blocklist: Option<BlocklistSettings>,
+    /// What stands in the middle of QR codes.
+    pub(crate) qr_logo: Option<PathBuf>,
     pub(crate) accounts: AccountSettings,
     pub(crate) limits: LimitSettings,
     /// `None`: clicks are not counted.
@@ -126,6 +128,7 @@ impl Config {
                 ..links(&raw.links, &raw.server, &keys)?
             },
             blocklist: blocklist(&raw.links)?,
+            qr_logo: (!raw.pages.qr_logo.is_empty()).then(|| PathBuf::from(&raw.pages.qr_logo)),
             accounts: accounts::resolve(&raw.accounts)?,
             limits: accounts::limits(&raw.limits)?,
             purge: PurgeSettings {

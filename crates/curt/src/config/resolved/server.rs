@@ -89,10 +89,11 @@ fn page_settings(raw: &raw::Pages, server: &raw::Server) -> Result<PageSettings,
         let problem = "leads back to this server, and may not be found again: use another site";
         return at("pages.not_found_url", Err(problem.to_owned()));
     }
-    at(
+    let settings = at(
         "pages.not_found_url",
         settings.not_found_url(&raw.not_found_url),
-    )
+    )?;
+    Ok(settings.with_preview(raw.preview))
 }
 
 /// One client gets a quarter, in which the largest body must have room.

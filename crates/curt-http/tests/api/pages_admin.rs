@@ -1,0 +1,471 @@
+//! `/admin/…`: users, invitations, limits, audit log, blocklist, system and planner, as administrators see them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use curt_accounts::{AccountSettings, LimitSettings, SignUp, UserRef};
+use curt_core::{OwnerId, Role, Scope};
+use curt_http::{HttpSettings, InstanceStatus, ProcessStatus, StoreStatus, SystemSource};
+use curt_links::Blocklist;
+use http::Method;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+
+use crate::harness::{ADA, Answer, BOB, ROOT, World, account_settings};
+use crate::pages_account::{Browser, yes_in};
+use crate::pages_forms::{click, csrf_in, submit};
+
+const PAGES: [&str; 8] = [
+    "/admin/users",
+    "/admin/users/1",
+    "/admin/invitations",
+    "/admin/limits",
+    "/admin/audit",
+    "/admin/blocklist",
+    "/admin/system",
+    "/admin/plan?seed=A",
+];
+
+async fn root(world: &World) -> Browser<'_> {
+    Browser::of(world, world.session(ROOT).await).await
+}
+
+async fn user(world: &World, id: OwnerId) -> curt_core::User {
+    world.accounts.users.get(UserRef::Id(id)).await.unwrap()
+}
+
+/// A request of an administrator's API key.
+async fn api(world: &World, method: Method, path: &str) -> Answer {
+    let key = world
+        .key_for(ROOT, path, &[Scope::Read, Scope::Admin])
+        .await;
+    let headers = [("authorization", &*format!("Bearer {key}"))];
+    world.call_raw(method, path, &headers, None).await
+}
+
+fn location(answer: &Answer) -> (u16, &str) {
+    (answer.status.as_u16(), answer.header("location"))
+}
+
+#[tokio::test]
+async fn the_pages_are_for_administrators_and_small() {
+    let world = World::new().await;
+    let (ada, root) = (world.session(ADA).await, world.session(ROOT).await);
+    for path in PAGES {
+        let away = world.browse(path).await;
+        let next = path.split('?').next().unwrap();
+        assert_eq!(location(&away), (303, &*format!("/sign-in?next={next}")));
+        let refused = click(&world, path, &ada).await;
+        assert_eq!(refused.status, 403, "{path}");
+        let page = click(&world, path, &root).await;
+        assert_eq!(page.status, 200, "{path}: {}", page.body);
+        assert!(
+            page.body.len() <= 60_000,
+            "{path}: {} bytes",
+            page.body.len()
+        );
+        assert_eq!(page.header("cache-control"), "no-store");
+        let policy = page.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'"), "{policy}");
+        for inline in ["<style", "style=\"", "<script>", "onclick", "javascript:"] {
+            assert!(!page.body.contains(inline), "{path}: {inline}");
+        }
+        assert!(page.body.contains("aria-current=\"page\""), "{path}");
+        assert_eq!(page.body.matches("<h1").count(), 1, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn forms_without_the_token_of_a_page_do_nothing() {
+    let world = World::new().await;
+    let token = world.session(ROOT).await;
+    let cookie = format!("{}={token}", crate::pages_forms::COOKIE);
+    let headers = [("origin", "https://sho.rt"), ("cookie", cookie.as_str())];
+    for (path, fields) in [
+        (
+            "/admin/users/1/switch",
+            &[("disabled", "yes"), ("confirmed", "yes")][..],
+        ),
+        (
+            "/admin/users/1/remove",
+            &[("links", "delete"), ("confirmed", "yes")],
+        ),
+        ("/admin/users/1", &[("role", "admin")]),
+        ("/admin/invitations", &[("role", "admin")]),
+    ] {
+        let refused = submit(&world, path, fields, &headers).await;
+        assert_eq!(refused.status, 403, "{path}");
+    }
+    let ada = user(&world, ADA).await;
+    assert_eq!((ada.role, ada.disabled_at), (Role::Member, None));
+}
+
+#[tokio::test]
+async fn accounts_are_made_changed_and_kept_out() {
+    let world = World::new().await;
+    let root = root(&world).await;
+    let new = [
+        ("first_name", "<b>Dan"),
+        ("last_name", "D"),
+        ("email", "dan@example.com"),
+        ("password", "short"),
+        ("role", "member"),
+    ];
+    let refused = root.post("/admin/users", &new).await;
+    assert_eq!(refused.status, 422);
+    assert!(
+        refused.body.contains("value=\"&#60;b&#62;Dan\"") && !refused.body.contains("\"short\"")
+    );
+    let good = [new[0], new[1], new[2], ("password", "long enough"), new[4]];
+    let made = root.post("/admin/users", &good).await;
+    assert!(made.header("location").ends_with("?done=added"), "{made:?}");
+    let path = made
+        .header("location")
+        .split('?')
+        .next()
+        .unwrap()
+        .to_owned();
+    let page = click(&world, &path, &root.token).await;
+    assert!(page.body.contains("&#60;b&#62;Dan") && !page.body.contains("<b>Dan"));
+
+    let wrong = [
+        ("role", "member"),
+        ("creations", "many"),
+        ("redirections", ""),
+    ];
+    let refused = root.post("/admin/users/1", &wrong).await;
+    assert_eq!(refused.status, 422);
+    assert!(
+        refused.body.contains("id=\"creations-error\"") && refused.body.contains("value=\"many\"")
+    );
+    let right = [
+        ("role", "admin"),
+        ("creations", "5/1m"),
+        ("redirections", ""),
+    ];
+    let saved = root.post("/admin/users/1", &right).await;
+    assert_eq!(location(&saved), (303, "/admin/users/1?done=saved"));
+    let ada = user(&world, ADA).await;
+    assert_eq!(
+        (ada.role, ada.allowance.creations.unwrap().amount),
+        (Role::Admin, 5)
+    );
+    let limits = click(&world, "/admin/limits", &root.token).await;
+    assert!(limits.body.contains("5/1m"), "{}", limits.body);
+
+    let asked = root
+        .post("/admin/users/2/switch", &[("disabled", "yes")])
+        .await;
+    assert_eq!(asked.status, 200);
+    assert!(
+        user(&world, BOB).await.disabled_at.is_none(),
+        "a question comes first"
+    );
+    let done = root.post("/admin/users/2/switch", &yes_in(&asked)).await;
+    assert_eq!(location(&done), (303, "/admin/users/2?done=disabled"));
+    assert!(user(&world, BOB).await.disabled_at.is_some());
+    let done = root
+        .post("/admin/users/2/switch", &[("disabled", "no")])
+        .await;
+    assert_eq!(location(&done), (303, "/admin/users/2?done=enabled"));
+    // Nobody locks themselves out.
+    let own = root.post(
+        "/admin/users/4/switch",
+        &[("disabled", "yes"), ("confirmed", "yes")],
+    );
+    assert_eq!(own.await.status, 422);
+    root.post("/admin/users/4", &[("role", "member")]).await;
+    assert_eq!(user(&world, ROOT).await.role, Role::Admin);
+    assert_eq!(
+        click(&world, "/admin/users/99", &root.token).await.status,
+        404
+    );
+}
+
+#[tokio::test]
+async fn a_user_is_removed_and_their_links_handed_over() {
+    let world = World::new().await;
+    world.link("mine").await;
+    let root = root(&world).await;
+    let undecided = root
+        .post(
+            "/admin/users/1/remove",
+            &[("links", "hand_over"), ("confirmed", "yes")],
+        )
+        .await;
+    assert_eq!(undecided.status, 422);
+    let nobody = [("links", "hand_over"), ("links_to", "nobody@example.com")];
+    let refused = root.post("/admin/users/1/remove", &nobody).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.body.contains("id=\"links_to-error\""));
+    let heir = [("links", "hand_over"), ("links_to", "Bob@example.com")];
+    let asked = root.post("/admin/users/1/remove", &heir).await;
+    assert_eq!(asked.status, 200);
+    assert!(
+        asked.body.contains("their links go to Bob@example.com"),
+        "{}",
+        asked.body
+    );
+    let removed = root.post("/admin/users/1/remove", &yes_in(&asked)).await;
+    assert_eq!(location(&removed), (303, "/admin/users?done=removed"));
+    assert!(world.accounts.users.get(UserRef::Id(ADA)).await.is_err());
+    let link = api(&world, Method::GET, "/api/v1/links/mine").await;
+    assert_eq!(link.json()["owner_id"], BOB.0.to_string());
+}
+
+#[tokio::test]
+async fn an_invitation_is_shown_once_and_can_be_taken_back() {
+    let users = AccountSettings {
+        sign_up: SignUp::Invite,
+        ..account_settings()
+    };
+    let world = World::built(HttpSettings::default(), users, LimitSettings::default()).await;
+    let root = root(&world).await;
+    let made = root
+        .post("/admin/invitations", &[("role", "member"), ("ends", "day")])
+        .await;
+    assert_eq!(made.status, 201);
+    let address = made
+        .body
+        .split("value=\"https://sho.rt/sign-up?invite=")
+        .nth(1)
+        .unwrap();
+    let code = address.split('"').next().unwrap().to_owned();
+    assert!(world.accounts.users.is_invited(&code).await.unwrap());
+    let again = click(&world, "/admin/invitations", &root.token).await;
+    assert!(!again.body.contains(&code), "shown once");
+    let typed = format!("https://sho.rt/sign-up?invite={code}");
+    let asked = root
+        .post("/admin/invitations/revoke", &[("code", &typed)])
+        .await;
+    assert_eq!(asked.status, 200);
+    assert!(
+        world.accounts.users.is_invited(&code).await.unwrap(),
+        "a question comes first"
+    );
+    let done = root
+        .post("/admin/invitations/revoke", &yes_in(&asked))
+        .await;
+    assert_eq!(location(&done), (303, "/admin/invitations?done=revoked"));
+    assert!(!world.accounts.users.is_invited(&code).await.unwrap());
+    let gone = root
+        .post("/admin/invitations/revoke", &[("code", &code)])
+        .await;
+    assert_eq!(gone.status, 422);
+    let log = api(&world, Method::GET, "/api/v1/audit?action=invite_revoked")
+        .await
+        .json();
+    assert_eq!(log["entries"].as_array().unwrap().len(), 1);
+    assert_eq!(log["entries"][0]["actor_id"], ROOT.0.to_string());
+}
+
+#[tokio::test]
+async fn the_audit_log_is_filtered_and_paged() {
+    let world = World::new().await;
+    let (ada, root) = (world.session(ADA).await, world.session(ROOT).await);
+    for _ in 0..60 {
+        click(&world, "/account", &ada).await;
+        world.session(ADA).await;
+    }
+    let path = "/api/v1/audit?action=signed_in&subject=ADA@&limit=25";
+    let (mut pages, mut at) = (Vec::new(), path.to_owned());
+    loop {
+        let page = api(&world, Method::GET, &at).await.json();
+        let entries = page["entries"].as_array().unwrap();
+        for entry in entries {
+            assert_eq!(
+                (&entry["action"], &entry["subject"]),
+                (&json!("signed_in"), &json!("ada@example.com"))
+            );
+        }
+        pages.push(entries.len());
+        match &page["next"] {
+            Value::String(next) => at = format!("{path}&cursor={next}"),
+            _ => break,
+        }
+    }
+    assert_eq!(pages.iter().sum::<usize>(), 61, "{pages:?}");
+    assert!(pages[..2] == [25, 25], "{pages:?}");
+    let shown = click(&world, "/admin/audit?action=signed_in&subject=root", &root).await;
+    assert!(shown.body.contains("root@example.com") && !shown.body.contains("ada@example.com"));
+    assert!(shown.body.contains("<option value=\"signed_in\" selected>"));
+    let older = click(&world, "/admin/audit?action=signed_in&subject=ada", &root).await;
+    assert!(older.body.contains("rel=\"next\">Older"), "{}", older.body);
+    for wrong in ["action=Signed%20In", "actor_id=x"] {
+        let refused = click(&world, &format!("/admin/audit?{wrong}"), &root).await;
+        assert_eq!(refused.status, 422, "{wrong}");
+    }
+    let none = click(&world, "/admin/audit?subject=%3Cscript%3E", &root).await;
+    assert!(none.body.contains("No entry matches.") && !none.body.contains("<script>"));
+}
+
+#[tokio::test]
+async fn links_are_switched_off_and_targets_looked_up() {
+    let world = World::new().await;
+    world.link("mine").await;
+    world
+        .app
+        .policy
+        .block(Blocklist::parse(b"bad.example\n").unwrap());
+    let root = root(&world).await;
+    for (target, answer) in [
+        ("https://bad.example/x", "is blocked"),
+        ("bad.example", "is blocked"),
+        ("https://good.example/", "is not blocked"),
+    ] {
+        let target: String = url::form_urlencoded::byte_serialize(target.as_bytes()).collect();
+        let page = click(
+            &world,
+            &format!("/admin/blocklist?target={target}"),
+            &root.token,
+        )
+        .await;
+        assert!(page.body.contains(answer), "{target}");
+        assert!(page.body.contains("1 host or pattern is blocked"));
+    }
+    let asked = api(
+        &world,
+        Method::GET,
+        "/api/v1/blocklist?target=https://bad.example/",
+    )
+    .await;
+    assert_eq!(asked.json(), json!({"entries": 1, "blocked": true}));
+    let typed = [("key", "https://sho.rt/mine"), ("state", "disabled")];
+    let asked = root.post("/admin/blocklist/switch", &typed).await;
+    assert_eq!(asked.status, 200);
+    assert_eq!(world.browse("/mine").await.status, 302);
+    let done = root.post("/admin/blocklist/switch", &yes_in(&asked)).await;
+    assert_eq!(
+        location(&done),
+        (303, "/admin/blocklist?done=link-disabled")
+    );
+    assert_eq!(world.browse("/mine").await.status, 410);
+    let page = click(&world, "/admin/blocklist", &root.token).await;
+    assert!(page.body.contains("Switch mine on"));
+    let on = [("key", "mine"), ("state", "active")];
+    root.post("/admin/blocklist/switch", &on).await;
+    assert_eq!(world.browse("/mine").await.status, 302);
+    let absent = root
+        .post("/admin/blocklist/switch", &[("key", "nope")])
+        .await;
+    assert_eq!(absent.status, 404);
+}
+
+struct TwoEngines;
+
+#[async_trait]
+impl ProcessStatus for TwoEngines {
+    fn roles(&self) -> &str {
+        "redirect, api"
+    }
+
+    async fn stores(&self) -> Vec<StoreStatus> {
+        let store = |address: &str, failure: Option<&str>| StoreStatus {
+            address: address.to_owned(),
+            failure: failure.map(str::to_owned),
+        };
+        vec![
+            store("sqlite:curt.db", None),
+            store("redis://r", Some("refused")),
+        ]
+    }
+
+    async fn instances(&self) -> Vec<InstanceStatus> {
+        vec![InstanceStatus {
+            name: "one".to_owned(),
+            about: "api on host".to_owned(),
+            buffered: 800,
+            conflicts: 0,
+            fallbacks: 3,
+        }]
+    }
+}
+
+#[tokio::test]
+async fn the_system_page_says_what_the_api_says() {
+    let world = World::new().await;
+    world
+        .ready
+        .fail("clicks", curt_http::Impact::Degraded, "the disk is full");
+    let mut registry = Registry::default();
+    let metrics = curt_http::HttpMetrics::register(&mut registry);
+    metrics.requests_shed.inc_by(7);
+    let source = SystemSource::new(Arc::new(TwoEngines), Arc::new(registry));
+    assert!(world.app.system.set(source).is_ok());
+    let told = api(&world, Method::GET, "/api/v1/system").await.json();
+    assert_eq!(told["roles"], "redirect, api");
+    assert_eq!(
+        told["stores"][1],
+        json!({"address": "redis://r", "failure": "refused"})
+    );
+    assert_eq!(told["checks"][0]["reason"], "the disk is full");
+    let groups = told["figures"].as_array().unwrap();
+    let requests = groups
+        .iter()
+        .find(|group| group["name"] == "requests")
+        .unwrap();
+    let shed = json!({"metric": "curt_http_requests_shed_total", "labels": "", "value": 7.0});
+    assert!(
+        requests["figures"].as_array().unwrap().contains(&shed),
+        "{requests}"
+    );
+    let page = click(&world, "/admin/system", &world.session(ROOT).await).await;
+    for text in [
+        "redirect, api",
+        "redis://r",
+        "refused",
+        "the disk is full",
+        "api on host",
+        "<th scope=\"row\">http requests shed</th><td>7</td>",
+    ] {
+        assert!(page.body.contains(text), "{text}: {}", page.body);
+    }
+}
+
+#[tokio::test]
+async fn plans_are_worked_out_and_documents_checked() {
+    let world = World::new().await;
+    let token = world.session(ROOT).await;
+    let page = click(
+        &world,
+        "/admin/plan?writes_per_month=500M&reads_per_write=",
+        &token,
+    )
+    .await;
+    assert!(
+        page.body.contains("<svg class=\"picture\"") && page.body.contains("length = 8"),
+        "{}",
+        page.body
+    );
+    let wrong = click(&world, "/admin/plan?years=0&cores=many", &token).await;
+    assert_eq!(wrong.status, 422);
+    assert!(wrong.body.contains("id=\"cores-error\""));
+    for (seed, mistakes) in [("A", 5), ("B", 6), ("C", 3), ("D", 0)] {
+        let page = click(&world, &format!("/admin/plan?seed={seed}"), &token).await;
+        assert_eq!(
+            page.body.matches(">wrong</strong>").count(),
+            mistakes,
+            "{seed}"
+        );
+        let told = api(&world, Method::GET, &format!("/api/v1/plan?seed={seed}"))
+            .await
+            .json();
+        let figures = told["figures"].as_array().unwrap();
+        let wrong = figures.iter().filter(|figure| figure["verdict"] == "wrong");
+        assert_eq!(wrong.count(), mistakes, "{seed}");
+    }
+    for (query, refused) in [
+        ("years=0", "years/range"),
+        ("years=1&years=1", "years/duplicate"),
+        ("cores=x", "cores/value"),
+        ("seed=E", "seed/value"),
+        ("colour=1", "colour/unknown"),
+    ] {
+        let answer = api(&world, Method::GET, &format!("/api/v1/plan?{query}")).await;
+        assert_eq!(answer.refused(), refused);
+    }
+    assert!(
+        csrf_in(&page).len() == 64,
+        "pages of administrators hold the token"
+    );
+}
