@@ -15,6 +15,7 @@ pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod serve;
 pub(crate) mod shards;
+pub(crate) mod spool;
 pub(crate) mod stats;
 mod terminal;
 mod time;
