@@ -1,7 +1,7 @@
 //! The CLICKS line: what the redirect path writes down about a click, and what becomes of it.
 //!
 //! ```text
-//! redirect worker ─► capture ─► spool ─► aggregate ─► flush ─► click store ─► report
+//! redirect worker ─► capture ─► spool ─► (forward ─► stream) ─► aggregate ─► flush ─► click store ─► report
 //! ```
 //! Nothing here is waited for by a redirect (C-2), and every click is counted once (C-1): the rollups and the position in
 //! the spool that they reach change in one transaction.
@@ -15,5 +15,6 @@ pub mod capture;
 pub mod classify;
 pub mod consume;
 pub mod erase;
+pub mod forward;
 pub mod record;
 pub mod report;

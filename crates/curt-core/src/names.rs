@@ -89,6 +89,16 @@ pub mod metric {
     pub const KEYS_RECYCLED: &str = "curt_keys_recycled";
     /// Blocks of a key file that were skipped because they are damaged.
     pub const KEY_BLOCKS_CORRUPT: &str = "curt_key_blocks_corrupt";
+    /// Records of the click stream that a producer sent again, and that were left out.
+    pub const STREAM_REPEATED: &str = "curt_stream_repeated";
+    /// Records of the click stream that retention removed before they were counted.
+    pub const STREAM_LOST: &str = "curt_stream_lost";
+    /// Records of the click stream that cannot be read, by reason: `json`, `version`, `range` and those of the spool.
+    pub const STREAM_DEAD_LETTERS: &str = "curt_stream_dead_letters";
+    /// Clicks that were forwarded from the spool to the click stream.
+    pub const CLICKS_FORWARDED: &str = "curt_clicks_forwarded";
+    /// Age of the oldest click in the spool that the click stream does not have, in seconds.
+    pub const FORWARD_LAG: &str = "curt_forward_lag_seconds";
     /// Clicks written to the spool.
     pub const CLICKS_CAPTURED: &str = "curt_clicks_captured";
     /// Clicks that found no room in the spool, by reason: `late`, `full`, `disk`.
@@ -255,6 +265,12 @@ pub mod event {
     pub const SPOOL_FULL_ENDED: &str = "spool_full_ended";
     /// The spool cannot keep its id on disk.
     pub const SPOOL_UNNAMED: &str = "spool_unnamed";
+    /// The group of consumers has given this process other partitions of the click stream.
+    pub const STREAM_ASSIGNED: &str = "stream_assigned";
+    /// Retention removed records of the click stream before they were counted.
+    pub const STREAM_LOST: &str = "stream_lost";
+    /// The click stream takes no clicks, or takes them again.
+    pub const CLICK_FORWARDING_CHANGED: &str = "click_forwarding_changed";
     /// A click record cannot be read and is among the dead letters.
     pub const CLICK_DEAD_LETTERED: &str = "click_dead_lettered";
     /// Another process counts the same clicks; this one gives way.

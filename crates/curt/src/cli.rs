@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
     api_key, audit, backup, bench, check, completions, copy, keys, link, man, migrate, plan, serve,
-    shards, stats, user,
+    shards, spool, stats, user,
 };
 use crate::exit_code;
 
@@ -38,6 +38,7 @@ pub(crate) enum Command {
     ApiKey(api_key::ApiKeyCommand),
     Keys(keys::KeysCommand),
     Shards(shards::ShardsCommand),
+    Spool(spool::SpoolCommand),
     Audit(audit::Audit),
     Link(link::LinkCommand),
     Stats(stats::Stats),

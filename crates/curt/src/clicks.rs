@@ -1,7 +1,8 @@
 //! The clicks line of this process: from the workers' click writers to the counts in the database.
 //!
-//! The spool belongs to one process at a time, so clicks are counted by the process that writes them down. One that has
-//! no role `clicks` leaves them in the spool, up to its bound, for the next one that has.
+//! A spool belongs to one process at a time. Where it is the stream itself, clicks are counted by the process that writes
+//! them down, and one that has no role `clicks` leaves them there, up to its bound, for the next one that has. Where processes
+//! share a stream, each server forwards its spool there, and whoever has the role `clicks` counts those of all.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +12,9 @@ use curt_clicks::capture::Capture;
 use curt_clicks::classify::{AddressList, CurrentReference, ReferenceFiles, ReferencePaths};
 use curt_clicks::consume::{ConsumerMetrics, ConsumerPorts, Pipeline, Retention};
 use curt_clicks::erase::ClickEraser;
+use curt_clicks::forward::{ForwardMetrics, ForwardPorts, Forwarder};
 use curt_clicks::report::{FreshReports, ReportLag, Reports};
-use curt_core::ports::{ClickDatabase, ClickReports, ClickStore};
+use curt_core::ports::{ClickDatabase, ClickReports, ClickSink, ClickStore};
 use curt_core::{ClockGuard, Dimension};
 use curt_http::{Readiness, RouterClicks};
 use curt_spool::{Spool, SpoolMetrics};
@@ -21,9 +23,10 @@ use prometheus_client::registry::Registry;
 use crate::click_health::ClickHealth;
 use crate::config::check::at;
 use crate::config::{ClickSettings, Config, ConfigError};
+use crate::forward_health::ForwardHealth;
 use crate::roles::{Role, Roles};
 use crate::supervisor::Supervisor;
-use crate::wiring::Stores;
+use crate::wiring::{Stores, StreamEnd};
 
 const COUNTRIES: &str = ReferenceFiles::COUNTRIES;
 const NETWORKS: &str = ReferenceFiles::NETWORKS;
@@ -80,27 +83,35 @@ impl ClickLine {
         }
     }
 
-    /// Opens the spool for what this process does with it, and starts to count what is in it where that is its role.
+    /// Opens what this process does its part with: the spool where clicks are captured, the stream that processes share
+    /// where there is one; and starts to forward and to count.
     fn open(
         roles: &Roles,
         settings: &ClickSettings,
         store: Arc<dyn ClickDatabase>,
-        stores: &Stores,
+        stores: &mut Stores,
         supervisor: &Supervisor,
         registry: &mut Registry,
         watchers: ClickWatchers,
     ) -> anyhow::Result<Self> {
-        let metrics = SpoolMetrics::register(registry);
-        let now = stores.clock.now();
-        let spool = Spool::open(&settings.folder, &settings.spool, now, &metrics)
-            .with_context(|| format!("could not open the spool {}", settings.folder.display()))?;
-        let router = settings.spool.writers - 1;
-        let capture = |number| spool.take_writer(number).map(Capture::new);
-        let mut line = Self {
-            workers: (0..router).map(capture).collect::<Result<_, _>>()?,
-            router: Some(RouterClicks::new(capture(router)?)),
-            reports: None,
-            eraser: None,
+        let mut line = Self::default();
+        let spool = match settings.stream.is_none() || roles.serve_http() {
+            true => Some(line.open_spool(settings, stores, registry)?),
+            false => None,
+        };
+        let counted = match &settings.stream {
+            Some(stream) => {
+                if let Some(spool) = spool {
+                    let sink = stores.open_stream_sink(stream)?;
+                    let ready = &watchers.ready;
+                    forward(settings, spool, sink, stores, supervisor, registry, ready);
+                }
+                match roles.has(Role::Clicks) {
+                    true => Some(stores.open_stream_end(stream, registry)?),
+                    false => None,
+                }
+            }
+            None => count_or_keep(spool, roles, supervisor),
         };
         let mut lag = ReportLag {
             own: None,
@@ -108,10 +119,10 @@ impl ClickLine {
         };
         let mut reports: Arc<dyn ClickReports> = store.clone();
         let mut eraser = ClickEraser::new(store.clone());
-        if roles.has(Role::Clicks) {
+        if let Some(counted) = counted {
             let pipeline = count(
                 settings,
-                spool,
+                counted,
                 store.clone(),
                 stores,
                 supervisor,
@@ -128,11 +139,6 @@ impl ClickLine {
             let clock = stores.clock.clone();
             let health = ClickHealth::new(pipeline.state(), store, clock, watchers.ready, registry);
             supervisor.start("click-health", |stop| health.watch(stop));
-        } else {
-            supervisor.start("spool", |stop| async move {
-                stop.cancelled().await;
-                drop(spool);
-            });
         }
         let reports = Reports::new(reports, settings.retention.clicks_kept)
             .with_lag(lag)
@@ -141,21 +147,83 @@ impl ClickLine {
         line.eraser = Some(Arc::new(eraser));
         Ok(line)
     }
+
+    /// Opens the spool and takes its writers.
+    fn open_spool(
+        &mut self,
+        settings: &ClickSettings,
+        stores: &Stores,
+        registry: &mut Registry,
+    ) -> anyhow::Result<Spool> {
+        let metrics = SpoolMetrics::register(registry);
+        let now = stores.clock.now();
+        let spool = Spool::open(&settings.folder, &settings.spool, now, &metrics)
+            .with_context(|| format!("could not open the spool {}", settings.folder.display()))?;
+        let router = settings.spool.writers - 1;
+        let capture = |number| spool.take_writer(number).map(Capture::new);
+        self.workers = (0..router).map(capture).collect::<Result<_, _>>()?;
+        self.router = Some(RouterClicks::new(capture(router)?));
+        Ok(spool)
+    }
+}
+
+/// A spool that is the stream itself is counted here, or kept open for its writers.
+fn count_or_keep(
+    spool: Option<Spool>,
+    roles: &Roles,
+    supervisor: &Supervisor,
+) -> Option<StreamEnd> {
+    let spool = Arc::new(spool?);
+    if roles.has(Role::Clicks) {
+        return Some(StreamEnd {
+            source: spool.clone(),
+            dead_letters: spool,
+        });
+    }
+    supervisor.start("spool", |stop| async move {
+        stop.cancelled().await;
+        drop(spool);
+    });
+    None
+}
+
+/// Forwards what is captured here to the stream that processes share.
+fn forward(
+    settings: &ClickSettings,
+    spool: Spool,
+    sink: Arc<dyn ClickSink>,
+    stores: &Stores,
+    supervisor: &Supervisor,
+    registry: &mut Registry,
+    ready: &Arc<Readiness>,
+) {
+    let spool = Arc::new(spool);
+    let ports = ForwardPorts {
+        source: spool.clone(),
+        dead_letters: spool,
+        sink,
+        clock: stores.clock.clone(),
+    };
+    let metrics = ForwardMetrics::register(registry);
+    let forwarder = Forwarder::new(ports, settings.forward, metrics);
+    let clock = stores.clock.clone();
+    let health = ForwardHealth::new(forwarder.state(), clock, ready.clone(), registry);
+    supervisor.start("forward-health", |stop| health.watch(stop));
+    supervisor.start("forward", |stop| forwarder.run_on_own_thread(stop));
 }
 
 fn count(
     settings: &ClickSettings,
-    spool: Spool,
+    stream: StreamEnd,
     store: Arc<dyn ClickStore>,
     stores: &Stores,
     supervisor: &Supervisor,
     registry: &mut Registry,
     watchers: &ClickWatchers,
 ) -> Arc<Pipeline> {
-    let spool = Arc::new(spool);
     let ports = ConsumerPorts {
-        source: spool.clone(),
-        dead_letters: spool,
+        source: stream.source,
+        dead_letters: stream.dead_letters,
         store: store.clone(),
         clock: stores.clock.clone(),
         reference: watchers.reference.clone(),

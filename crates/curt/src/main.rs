@@ -34,6 +34,7 @@ mod config;
 mod data;
 mod exit_code;
 mod first_start;
+mod forward_health;
 mod health;
 mod link_copies;
 mod lost_database;
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         Command::ApiKey(command) => command.run(),
         Command::Keys(keys) => keys.run(),
         Command::Shards(shards) => shards.run(),
+        Command::Spool(spool) => spool.run(),
         Command::Audit(audit) => audit.run(),
         Command::Link(link) => link.run(),
         Command::Stats(stats) => stats.run(),

@@ -112,9 +112,19 @@ impl FlushRequests {
     pub(super) fn serve(&self) -> FlushServer {
         let mut consumer = 0;
         self.0.served.send_modify(|served| {
-            consumer = served.len();
             let last = *self.0.asked.borrow();
-            served.push(Served { last, whole: 0 });
+            let new = Served { last, whole: 0 };
+            // In the place of one that has ended: partitions come and go.
+            match served.iter().position(|served| served.last == ENDED) {
+                Some(place) => {
+                    consumer = place;
+                    served[place] = new;
+                }
+                None => {
+                    consumer = served.len();
+                    served.push(new);
+                }
+            }
         });
         FlushServer {
             asked: self.0.asked.subscribe(),

@@ -21,6 +21,7 @@ mod retention;
 mod state;
 mod window_budget;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,6 +111,13 @@ pub struct Pipeline {
     cpu_share: Option<CpuShare>,
 }
 
+/// The consumers of the partitions that are assigned, and of those that were.
+struct Consumers {
+    tasks: JoinSet<()>,
+    /// By partition, what ends it when the partition is no longer this process's.
+    running: HashMap<u32, CancellationToken>,
+}
+
 impl Pipeline {
     #[must_use]
     pub fn new(
@@ -150,16 +158,54 @@ impl Pipeline {
             ..
         } = self.settings;
         let budget = WindowBudget::new(window_bytes_max, read_bytes_max, assigned.len());
-        let mut consumers = JoinSet::new();
-        for partition in assigned {
-            let (pipeline, stop, share) = (Arc::clone(&self), stop.clone(), budget.share());
-            consumers
-                .spawn(async move { Consumer::new(&pipeline, partition, share).run(&stop).await });
-        }
-        while let Some(ended) = consumers.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!(event = names::event::TASK_FAILED, %error, "click consumer ended early");
+        let mut consumers = Consumers {
+            tasks: JoinSet::new(),
+            running: HashMap::new(),
+        };
+        self.follow(&mut consumers, &assigned, &budget, &stop);
+        loop {
+            tokio::select! {
+                () = self.ports.source.assignment_changed(), if !stop.is_cancelled() => {
+                    let Some(assigned) = self.assignment(&stop).await else { continue };
+                    self.follow(&mut consumers, &assigned, &budget, &stop);
+                }
+                ended = consumers.tasks.join_next(), if !consumers.tasks.is_empty() => {
+                    if let Some(Err(error)) = ended {
+                        tracing::error!(event = names::event::TASK_FAILED, %error, "click consumer ended early");
+                    }
+                }
+                () = stop.cancelled(), if consumers.tasks.is_empty() => return,
             }
+        }
+    }
+
+    /// Starts a consumer for each partition that is new, and has those end whose partitions are gone.
+    fn follow(
+        self: &Arc<Self>,
+        consumers: &mut Consumers,
+        assigned: &[u32],
+        budget: &Arc<WindowBudget>,
+        stop: &CancellationToken,
+    ) {
+        consumers.running.retain(|partition, revoked| {
+            let stays = assigned.contains(partition);
+            if !stays {
+                revoked.cancel();
+            }
+            stays
+        });
+        budget.share_among(assigned.len());
+        for partition in assigned {
+            if consumers.running.contains_key(partition) {
+                continue;
+            }
+            let (partition, revoked) = (*partition, CancellationToken::new());
+            consumers.running.insert(partition, revoked.clone());
+            let (pipeline, stop, share) = (Arc::clone(self), stop.clone(), budget.share());
+            consumers.tasks.spawn(async move {
+                let consumer = Consumer::new(&pipeline, partition, share);
+                consumer.run(&stop, &revoked).await;
+            });
         }
     }
 

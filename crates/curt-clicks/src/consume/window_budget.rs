@@ -15,7 +15,7 @@ struct Totals {
 pub(super) struct WindowBudget {
     memory_max: u64,
     read_max: u64,
-    windows: u64,
+    windows: AtomicU64,
     totals: Totals,
 }
 
@@ -32,9 +32,14 @@ impl WindowBudget {
         Arc::new(Self {
             memory_max,
             read_max,
-            windows: windows as u64,
+            windows: AtomicU64::new(windows as u64),
             totals: Totals::default(),
         })
+    }
+
+    /// Notes that there are so many windows now.
+    pub(super) fn share_among(&self, windows: usize) {
+        self.windows.store(windows as u64, Ordering::Relaxed);
     }
 
     pub(super) fn share(self: &Arc<Self>) -> WindowShare {
@@ -70,9 +75,10 @@ impl WindowShare {
         let WindowBudget {
             memory_max,
             read_max,
-            windows,
+            ref windows,
             ref totals,
         } = *self.budget;
+        let windows = windows.load(Ordering::Relaxed);
         let is_large = |own: u64, all: &AtomicU64, max: u64| {
             let all = all.load(Ordering::Relaxed);
             all >= max && own.saturating_mul(windows) >= all

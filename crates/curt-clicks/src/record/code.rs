@@ -44,6 +44,8 @@ pub enum RecordError {
     Range(&'static str),
     #[error("the record goes on after its end")]
     Long,
+    #[error("the record begins like JSON and is not that of a click")]
+    Json,
 }
 
 impl RecordError {
@@ -55,6 +57,7 @@ impl RecordError {
             Self::Short(_) => "short",
             Self::Range(_) => "range",
             Self::Long => "long",
+            Self::Json => "json",
         }
     }
 }

@@ -1,10 +1,12 @@
 //! One click, as the redirect path sees it. Parsing it further is the consumer's work.
 
 mod code;
+mod json;
 
 use std::net::IpAddr;
 
 pub use code::{RecordBuffers, RecordError, decode, encode};
+pub use json::{IpForm, RecordId, decode_any, encode_json};
 
 use curt_core::limits::KEY_BYTES_MAX;
 use curt_core::{Attribution, DomainId, PackedTags, UnixMillis};

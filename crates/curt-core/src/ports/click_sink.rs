@@ -7,8 +7,8 @@ use crate::varint;
 /// [`ClickWriter`] instead: a redirect crosses no port.
 #[async_trait]
 pub trait ClickSink: Send + Sync {
-    /// Appends the records of a producer, all of them or none, behind those that it appended before; durable when it
-    /// returns. The producer's sequence numbers rise from record to record, with or without gaps.
+    /// Appends the records of a producer, all of them or none, behind those that it appended before, where both are in one
+    /// partition; durable when it returns. The producer's sequence numbers rise from record to record, with or without gaps.
     ///
     /// - *Called twice*: records whose number is not above the producer's last one are skipped, so nothing changes.
     /// - *Timed out*: unknown; calling again with the same records is safe.

@@ -14,6 +14,12 @@ pub trait ClickSource: Send + Sync {
     /// moved is found by [`ClickStore::apply`](super::ClickStore::apply), which refuses the former consumer.
     async fn assignment(&self) -> PortResult<Vec<u32>>;
 
+    /// Returns when [`assignment`](Self::assignment) would give other partitions than it gave last. Dropped while it waits:
+    /// no change.
+    async fn assignment_changed(&self) {
+        std::future::pending().await
+    }
+
     /// Up to `limit` records of the partition from offset `from` on, in order. Where there are none, it waits up to
     /// `wait` for the first one and then returns what is there, or an empty list. Records before the oldest kept one are
     /// skipped. Called twice: the same records. Dropped while it waits: no change.

@@ -16,6 +16,7 @@ pub(crate) mod migrate;
 pub(crate) mod plan;
 pub(crate) mod serve;
 pub(crate) mod shards;
+pub(crate) mod spool;
 pub(crate) mod stats;
 mod terminal;
 mod time;

@@ -17,6 +17,7 @@ pub(crate) struct Raw {
     pub(crate) redis: Redis,
     pub(crate) memcached: Memcached,
     pub(crate) zookeeper: ZooKeeper,
+    pub(crate) kafka: Kafka,
     pub(crate) hdfs: Hdfs,
     pub(crate) s3: S3,
     pub(crate) cache: Cache,
@@ -168,6 +169,15 @@ pub(crate) struct Memcached {
 pub(crate) struct ZooKeeper {
     pub(crate) session_timeout: String,
     pub(crate) operation_timeout: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Kafka {
+    pub(crate) delivery_timeout: String,
+    pub(crate) session_timeout: String,
+    pub(crate) partitions: u64,
+    pub(crate) replicas: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -340,6 +350,8 @@ pub(crate) struct Limits {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Clicks {
     pub(crate) capture: bool,
+    pub(crate) spool_folder: String,
+    pub(crate) stream_addresses: String,
     pub(crate) spool_max: String,
     pub(crate) spool_segment: String,
     pub(crate) spool_sync: String,

@@ -146,7 +146,7 @@ mod tests {
             ("sqlite:", Part::Links, "names no place"),
             ("zookeeper://h", Part::Links, "use sqlite:PATH or postgres"),
             ("mongo:x", Part::Links, "unknown scheme \"mongo\""),
-            ("kafka://h", Part::Links, "this version cannot use kafka"),
+            ("etcd://h", Part::Links, "this version cannot use etcd"),
             (
                 "memcached://h",
                 Part::Links,

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use curt_accounts::AccountServices;
 use curt_core::ports::{
-    Accounts, ClickDatabase, Cursor, Invalidations, KeyFile, LinkCache, Quotas, ShardMaps,
+    Accounts, ClickDatabase, ClickSink, Cursor, Invalidations, KeyFile, LinkCache, Quotas,
+    ShardMaps,
 };
 use curt_core::{Clock, ClockGuard, ErrorKind, NodeIndex, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
@@ -21,13 +22,14 @@ use curt_links::PurgePorts;
 use curt_shards::{MoverSettings, ShardMover, ShardNode};
 use curt_sqlite::Access;
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
 
 use crate::config::{Config, ConfigError};
 use crate::{data, lost_database};
 
 pub(crate) use address::EngineAddress;
-pub(crate) use engines::Engines;
 use engines::{Coordination, EngineSettings, LinksDatabase};
+pub(crate) use engines::{Engines, StreamEnd};
 pub(crate) use masking::masked;
 pub(crate) use observed::PortErrors;
 use observed::observed_links;
@@ -80,6 +82,23 @@ impl Stores {
     ) -> anyhow::Result<Arc<dyn ClickDatabase>> {
         let clicks = open_clicks(&mut self.engines, config)?;
         Ok(self.read_only.guard_clicks(clicks))
+    }
+
+    /// The write end of the stream that processes share.
+    pub(crate) fn open_stream_sink(
+        &mut self,
+        address: &EngineAddress,
+    ) -> anyhow::Result<Arc<dyn ClickSink>> {
+        named(Part::Stream, self.engines.stream_sink(address))
+    }
+
+    /// The read end of the stream that processes share.
+    pub(crate) fn open_stream_end(
+        &mut self,
+        address: &EngineAddress,
+        registry: &mut Registry,
+    ) -> anyhow::Result<StreamEnd> {
+        named(Part::Stream, self.engines.stream_end(address, registry))
     }
 
     /// Everything around accounts, over this store.
@@ -173,6 +192,16 @@ impl ShardStores {
 /// The engines of one side of a copy.
 pub(crate) fn copy_engines(config: &Config, access: Access) -> Engines {
     engines(config, "curt copy", access, Arc::new(SystemClock))
+}
+
+/// The write end of a stream, for a command that writes nothing else.
+pub(crate) fn stream_sink(
+    config: &Config,
+    address: &EngineAddress,
+) -> anyhow::Result<Arc<dyn ClickSink>> {
+    let clock = Arc::new(SystemClock);
+    let mut engines = engines(config, "a command", Access::Command, clock);
+    named(Part::Stream, engines.stream_sink(address))
 }
 
 /// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would, and returns

@@ -12,6 +12,7 @@ pub(crate) enum EngineKind {
     Redis,
     Memcached,
     ZooKeeper,
+    Kafka,
     Files,
     Hdfs,
     S3,
@@ -79,7 +80,7 @@ use Part::{
 };
 
 /// In the order of [`EngineKind`], in which error messages propose them.
-const ENGINES: [EngineRow; 13] = [
+const ENGINES: [EngineRow; 14] = [
     EngineRow {
         kind: EngineKind::Sqlite,
         schemes: &["sqlite"],
@@ -153,6 +154,14 @@ const ENGINES: [EngineRow; 13] = [
         serves: &[ShardMap, Leases, Cursor],
     },
     EngineRow {
+        kind: EngineKind::Kafka,
+        schemes: &["kafka"],
+        form: "kafka://…/TOPIC",
+        rest: AddressRest::Url,
+        feature: feature!("kafka"),
+        serves: &[Stream],
+    },
+    EngineRow {
         kind: EngineKind::Files,
         schemes: &["file"],
         form: "file:FOLDER",
@@ -205,7 +214,7 @@ const _: () = {
 };
 
 /// Engines that other versions may serve; naming one says so instead of "unknown".
-const PLANNED: [&str; 2] = ["kafka", "etcd"];
+const PLANNED: [&str; 1] = ["etcd"];
 
 impl EngineKind {
     /// Finds the engine for a scheme, if it can serve the part. The error names those that can.

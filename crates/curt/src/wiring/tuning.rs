@@ -8,6 +8,8 @@ use std::time::Duration;
 use curt_cassandra::{CassandraSettings, ReplicaConsistency, Replication, SerialScope};
 #[cfg(feature = "dynamodb")]
 use curt_dynamodb::DynamoDbSettings;
+#[cfg(feature = "kafka")]
+use curt_kafka::KafkaSettings;
 #[cfg(feature = "memcached")]
 use curt_memcached::MemcachedSettings;
 #[cfg(feature = "mysql")]
@@ -48,6 +50,8 @@ pub(crate) struct EngineTuning {
     pub(crate) memcached: MemcachedSettings,
     #[cfg(feature = "zookeeper")]
     pub(crate) zookeeper: ZooKeeperSettings,
+    #[cfg(feature = "kafka")]
+    pub(crate) kafka: KafkaSettings,
     #[cfg(feature = "objects")]
     pub(crate) hdfs: HdfsSettings,
     #[cfg(feature = "objects")]
@@ -103,6 +107,8 @@ impl EngineTuning {
                     &raw.zookeeper.operation_timeout,
                 )?,
             },
+            #[cfg(feature = "kafka")]
+            kafka: kafka(&raw.kafka)?,
             #[cfg(feature = "objects")]
             hdfs: HdfsSettings {
                 answer_timeout: positive("hdfs.answer_timeout", &raw.hdfs.answer_timeout)?,
@@ -185,6 +191,20 @@ fn cassandra(raw: &raw::Cassandra) -> Result<CassandraSettings, ConfigError> {
             "cassandra.replication",
             Replication::parse(&raw.replication),
         )?,
+    })
+}
+
+#[cfg(feature = "kafka")]
+fn kafka(raw: &raw::Kafka) -> Result<KafkaSettings, ConfigError> {
+    let partitions = within("kafka.partitions", raw.partitions, 1, 10_000)?;
+    let replicas = within("kafka.replicas", raw.replicas, 0, 100)?;
+    Ok(KafkaSettings {
+        delivery_timeout: positive("kafka.delivery_timeout", &raw.delivery_timeout)?,
+        session_timeout: positive("kafka.session_timeout", &raw.session_timeout)?,
+        partitions: u32::try_from(partitions).unwrap_or(u32::MAX),
+        replicas: u32::try_from(replicas)
+            .ok()
+            .filter(|replicas| *replicas > 0),
     })
 }
 

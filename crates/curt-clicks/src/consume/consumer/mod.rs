@@ -52,6 +52,10 @@ pub(super) struct Consumer<'a> {
     room_asked: Option<Instant>,
     /// Whether the last pass failed.
     has_failed: bool,
+    /// Whether the window has records that cannot be decoded.
+    has_dead_letters: bool,
+    /// For records in JSON.
+    buffer: Vec<u8>,
 }
 
 struct Window {
@@ -87,6 +91,8 @@ impl<'a> Consumer<'a> {
             is_tight: false,
             room_asked: None,
             has_failed: false,
+            has_dead_letters: false,
+            buffer: Vec::new(),
         }
     }
 
@@ -98,8 +104,13 @@ impl<'a> Consumer<'a> {
         }
     }
 
-    pub(super) async fn run(mut self, stop: &CancellationToken) {
+    /// Counts until `stop`, and then what is still in the stream; or until the partition is another process's business,
+    /// and then only what was read.
+    pub(super) async fn run(mut self, stop: &CancellationToken, revoked: &CancellationToken) {
         while !stop.is_cancelled() {
+            if revoked.is_cancelled() {
+                return self.hand_over().await;
+            }
             let request = self.flush_server.pending();
             let passed = match request {
                 Some(_) => self.flush_newest(stop).await,
@@ -166,6 +177,13 @@ impl<'a> Consumer<'a> {
                     self.flush_server.pending().into_iter().for_each(|request| self.flush_server.served(request, false));
                 }
             }
+        }
+    }
+
+    /// Writes what was read. Where its next consumer was quicker, the store refuses it, and nothing is counted twice.
+    async fn hand_over(mut self) {
+        if let Err(error) = self.flush().await {
+            report(&error);
         }
     }
 
@@ -288,14 +306,17 @@ impl<'a> Consumer<'a> {
     }
 
     async fn take_in_one(&mut self, record: &StreamRecord) -> PortResult<()> {
-        match record::decode(&record.bytes) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        match record::decode_any(&record.bytes, &mut buffer) {
             Ok(click) => self.add(&click).await?,
             Err(error) => {
                 let dead_letters = &self.pipeline.ports.dead_letters;
                 let reason = error.reason();
                 dead_letters.put(self.partition, record.offset, reason, &record.bytes);
+                self.has_dead_letters = true;
             }
         }
+        self.buffer = buffer;
         self.next = record.offset.saturating_add(1);
         self.share.add_read(record.stored_bytes);
         let window = self.pipeline.settings.window;

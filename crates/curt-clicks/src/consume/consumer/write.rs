@@ -42,6 +42,10 @@ impl Consumer<'_> {
     /// Writes the window that waits for it, if one does and there is room for it.
     pub(super) async fn apply_rest(&mut self) -> PortResult<()> {
         self.make_fit().await?;
+        if self.unapplied.is_some() && self.has_dead_letters {
+            self.pipeline.ports.dead_letters.sync().await?;
+            self.has_dead_letters = false;
+        }
         let Some(window) = &self.unapplied else {
             return Ok(());
         };

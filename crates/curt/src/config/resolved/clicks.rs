@@ -4,15 +4,25 @@ use std::time::Duration;
 use curt_clicks::aggregate::AggregateSettings;
 use curt_clicks::classify::ClickRules;
 use curt_clicks::consume::{ConsumerSettings, RetentionSettings};
+use curt_clicks::forward::ForwardSettings;
+use curt_clicks::record::IpForm;
 use curt_spool::SpoolSettings;
 
 use crate::config::check::{at, positive};
 use crate::config::{ConfigError, raw, units};
+use crate::wiring::EngineAddress;
+
+/// How long clicks of a stream that keeps them for days are aggregated.
+const SHARED_WINDOW: Duration = Duration::from_secs(30 * 60);
 
 /// What is done about clicks.
 #[derive(Debug)]
 pub(crate) struct ClickSettings {
+    /// The spool's.
     pub(crate) folder: PathBuf,
+    /// The stream that processes share; `None`: the spool is the stream.
+    pub(crate) stream: Option<EngineAddress>,
+    pub(crate) forward: ForwardSettings,
     /// One writer for each redirect worker, and one for the router.
     pub(crate) spool: SpoolSettings,
     pub(crate) flush: ConsumerSettings,
@@ -46,13 +56,15 @@ pub(super) fn rules(raw: &raw::Clicks) -> Result<ClickRuleSettings, ConfigError>
 /// `None`: clicks are not written down.
 pub(super) fn resolve(
     raw: &raw::Clicks,
-    spool_folder: &Path,
+    data_dir: &Path,
+    stream: &EngineAddress,
     workers: usize,
     is_store_shared: bool,
 ) -> Result<Option<ClickSettings>, ConfigError> {
     if !raw.capture {
         return Ok(None);
     }
+    let is_stream_shared = stream.kind().is_shared();
     let disk_reserve = at("clicks.disk_reserve", units::size(&raw.disk_reserve))?;
     let retention_size = units::size_or_never(&raw.retention_size);
     let clicks_bytes_max = at("clicks.retention_size", retention_size)?;
@@ -83,9 +95,21 @@ pub(super) fn resolve(
     let clicks_kept = at("clicks.retention", units::duration_or_never(&raw.retention))?;
     let file = |path: &str| (!path.is_empty()).then(|| PathBuf::from(path));
     Ok(Some(ClickSettings {
-        folder: spool_folder.to_path_buf(),
+        folder: match is_stream_shared {
+            true => data_dir.join(&raw.spool_folder),
+            false => stream.path().to_path_buf(),
+        },
+        stream: is_stream_shared.then(|| stream.clone()),
+        forward: ForwardSettings {
+            ip_form: at("clicks.stream_addresses", ip_form(&raw.stream_addresses))?,
+            ..ForwardSettings::default()
+        },
         flush: ConsumerSettings {
-            window: positive("clicks.flush_every", &raw.flush_every)?,
+            window: match raw.flush_every.as_str() {
+                "auto" if is_stream_shared => SHARED_WINDOW,
+                "auto" => ConsumerSettings::default().window,
+                text => positive("clicks.flush_every", text)?,
+            },
             window_bytes_max: at("clicks.window_memory", units::size(&raw.window_memory))?,
             read_bytes_max,
             cpu_share,
@@ -112,4 +136,13 @@ pub(super) fn resolve(
         countries: file(&raw.countries),
         networks: file(&raw.networks),
     }))
+}
+
+fn ip_form(text: &str) -> Result<IpForm, String> {
+    match text {
+        "full" => Ok(IpForm::Full),
+        "network" => Ok(IpForm::Network),
+        "none" => Ok(IpForm::Nothing),
+        other => Err(format!("{other:?}: use full, network or none")),
+    }
 }

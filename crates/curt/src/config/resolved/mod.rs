@@ -117,7 +117,8 @@ impl Config {
             },
             clicks: clicks::resolve(
                 &raw.clicks,
-                store.stream.path(),
+                &data_dir,
+                &store.stream,
                 http.server.workers,
                 store.clicks.kind().is_shared(),
             )?,

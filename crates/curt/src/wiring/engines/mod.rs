@@ -6,6 +6,7 @@
 
 mod host_reads;
 mod ports;
+mod streams;
 mod transfers;
 mod upkeep;
 
@@ -21,6 +22,8 @@ use curt_core::{Clock, ErrorKind, PortError, PortResult};
 use curt_cassandra::Cassandra;
 #[cfg(feature = "dynamodb")]
 use curt_dynamodb::DynamoDb;
+#[cfg(feature = "kafka")]
+use curt_kafka::Kafka;
 #[cfg(feature = "memcached")]
 use curt_memcached::Memcached;
 #[cfg(feature = "mysql")]
@@ -39,6 +42,8 @@ use curt_zookeeper::ZooKeeper;
 use super::address::EngineAddress;
 use super::table::{EngineKind, Part};
 use super::tuning::EngineTuning;
+
+pub(crate) use streams::StreamEnd;
 
 const OP: &str = "open a store";
 
@@ -98,6 +103,8 @@ enum Opened {
     Memcached(Arc<Memcached>),
     #[cfg(feature = "zookeeper")]
     ZooKeeper(Arc<ZooKeeper>),
+    #[cfg(feature = "kafka")]
+    Kafka(Arc<Kafka>),
     #[cfg(feature = "objects")]
     Files(Arc<dyn KeyFile>),
 }
@@ -121,6 +128,8 @@ impl Opened {
             Opened::Memcached(memcached) => memcached.ping().await,
             #[cfg(feature = "zookeeper")]
             Opened::ZooKeeper(zookeeper) => zookeeper.ping().await,
+            #[cfg(feature = "kafka")]
+            Opened::Kafka(kafka) => kafka.ping().await,
             #[cfg(feature = "objects")]
             Opened::Files(files) => files.names().await.map(drop),
         }
@@ -158,6 +167,7 @@ impl Engines {
         #[cfg(any(
             feature = "cassandra",
             feature = "dynamodb",
+            feature = "kafka",
             feature = "memcached",
             feature = "mysql",
             feature = "objects",
@@ -197,6 +207,8 @@ impl Engines {
                 settings.session_timeout = settings.session_timeout.min(self.settings.lease_ttl);
                 Opened::ZooKeeper(ZooKeeper::open(address.secret_text(), settings)?)
             }
+            #[cfg(feature = "kafka")]
+            EngineKind::Kafka => Opened::Kafka(Kafka::open(address.secret_text(), tuning.kafka)?),
             #[cfg(feature = "objects")]
             EngineKind::Hdfs => {
                 let files = HdfsKeyFile::open(address.secret_text(), tuning.hdfs)?;

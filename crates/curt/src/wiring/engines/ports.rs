@@ -225,8 +225,7 @@ impl Engines {
             Part::ShardMap => self.shard_maps(address).map(drop),
             Part::Accounts => self.accounts(address).map(drop),
             Part::Clicks => self.clicks(address).map(drop),
-            // Opened where clicks are captured and counted.
-            Part::Stream => require(part, address),
+            Part::Stream => self.check_stream(address),
             Part::Cache => self.link_cache(address).map(drop),
             Part::Invalidations => self.invalidations(address).map(drop),
             Part::Quotas => self.quotas(address).map(drop),

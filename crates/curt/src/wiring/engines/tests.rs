@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::wiring::table::Part;
 
 /// An address of every engine. Those that run elsewhere connect with their first call.
-const ADDRESSES: [&str; 13] = [
+const ADDRESSES: [&str; 14] = [
     "sqlite:a.db",
     "postgres://me@127.0.0.1:1/a",
     "mysql://me@127.0.0.1:1/a",
@@ -18,6 +18,7 @@ const ADDRESSES: [&str; 13] = [
     "redis://127.0.0.1:1",
     "memcached://127.0.0.1:1",
     "zookeeper://127.0.0.1:1/a",
+    "kafka://127.0.0.1:1/a",
     "file:keys",
     "hdfs://127.0.0.1:1/a",
     "s3://key:secret@bucket/a?endpoint=http://127.0.0.1:1&region=eu",

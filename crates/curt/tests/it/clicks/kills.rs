@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -109,7 +111,21 @@ pub(super) fn click_until_killed(
     kill: usize,
     alive: Duration,
 ) -> Vec<Diary> {
-    let http = site.http();
+    click_until(site.http(), keys, kill, || {
+        thread::sleep(alive);
+        site.kill();
+    })
+}
+
+/// Visitors click until the server is gone, or `end` has returned.
+pub(super) fn click_until(
+    http: SocketAddr,
+    keys: &[String],
+    kill: usize,
+    end: impl FnOnce(),
+) -> Vec<Diary> {
+    let is_over = AtomicBool::new(false);
+    let is_over = &is_over;
     thread::scope(|scope| {
         let visitors = (0..VISITORS).map(|visitor| {
             scope.spawn(move || {
@@ -117,15 +133,16 @@ pub(super) fn click_until_killed(
                 if let Ok(mut connection) = Connection::open(http) {
                     // The error is the kill; what counts is in the diary.
                     let name = format!("k{kill}-v{visitor}");
-                    let ended = click_on(&mut connection, keys, visitor, &name, &mut diary);
+                    let ended =
+                        click_on(&mut connection, keys, visitor, &name, &mut diary, is_over);
                     drop(ended);
                 }
                 diary
             })
         });
         let visitors: Vec<_> = visitors.collect();
-        thread::sleep(alive);
-        site.kill();
+        end();
+        is_over.store(true, Ordering::Relaxed);
         let diaries = visitors.into_iter().map(|visitor| visitor.join().unwrap());
         diaries.collect()
     })
@@ -137,8 +154,12 @@ fn click_on(
     first: usize,
     name: &str,
     diary: &mut Diary,
+    is_over: &AtomicBool,
 ) -> io::Result<()> {
     for (number, key) in keys.iter().cycle().skip(first).enumerate() {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
         let referrer = format!("{name}-n{number}.example");
         let request = Class::Human.request(&format!("/{key}"));
         let request = request.header("Referer", format!("https://{referrer}/"));

@@ -12,6 +12,7 @@ mod erase;
 mod exact;
 mod fresh;
 mod full_spool;
+mod kafka;
 mod kills;
 mod lost_database;
 mod many_servers;

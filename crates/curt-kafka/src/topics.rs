@@ -1,0 +1,92 @@
+//! The topic and its dead letters.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use curt_adapter_kit::off_runtime;
+use curt_core::{ErrorKind, PortError, PortResult};
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::Client;
+use rdkafka::error::RDKafkaErrorCode;
+
+use super::context::Quiet;
+use super::{ANSWER_MAX, BACKEND, Kafka, failure};
+
+const OP: &str = "find the topic";
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Makes what is absent, where this account may, and returns how many partitions the topic has.
+pub(super) async fn make(kafka: &Kafka) -> PortResult<u32> {
+    let admin = admin(kafka)?;
+    let partitions = i32::try_from(kafka.settings.partitions).unwrap_or(i32::MAX);
+    let replicas = kafka
+        .settings
+        .replicas
+        .and_then(|replicas| replicas.try_into().ok());
+    // -1: as the brokers have it.
+    let replicas = replicas.unwrap_or(-1);
+    let topics = [
+        NewTopic::new(
+            &kafka.route.topic,
+            partitions,
+            TopicReplication::Fixed(replicas),
+        ),
+        NewTopic::new(
+            &kafka.route.dead_letters,
+            1,
+            TopicReplication::Fixed(replicas),
+        ),
+    ];
+    let options = AdminOptions::new().request_timeout(Some(ANSWER_MAX));
+    let made = admin.create_topics(&topics, &options).await;
+    for made in made.map_err(|error| failure::of(OP, error))? {
+        match made {
+            Ok(topic) => tracing::info!(topic, "topic made"),
+            Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            // Another account may have made it.
+            Err((topic, error)) => tracing::debug!(topic, %error, "topic not made"),
+        }
+    }
+    let topic = kafka.route.topic.clone();
+    off_runtime(BACKEND, OP, move || {
+        let deadline = Instant::now() + ANSWER_MAX;
+        loop {
+            match count(admin.inner(), &topic) {
+                // Brokers tell of a new topic a moment after it is made.
+                Err(error) if error.kind.is_transient() && Instant::now() < deadline => {
+                    thread::sleep(LOOK_EVERY);
+                }
+                counted => return counted,
+            }
+        }
+    })
+    .await
+}
+
+pub(super) fn ping(kafka: &Kafka) -> PortResult<()> {
+    let answer = admin(kafka)?.inner().fetch_metadata(None, ANSWER_MAX);
+    answer
+        .map(drop)
+        .map_err(|error| failure::of("answer a ping", error))
+}
+
+fn admin(kafka: &Kafka) -> PortResult<AdminClient<Quiet>> {
+    let admin = kafka.config().create_with_context(Quiet);
+    admin.map_err(|error| failure::of(OP, error))
+}
+
+fn count(client: &Client<Quiet>, topic: &str) -> PortResult<u32> {
+    let answer = client.fetch_metadata(Some(topic), ANSWER_MAX);
+    let answer = answer.map_err(|error| failure::of(OP, error))?;
+    let found = answer.topics().iter().find(|found| found.name() == topic);
+    match found.map_or(0, |found| found.partitions().len()) {
+        0 => {
+            let detail = format!(
+                "topic {topic:?} is absent and cannot be made with this account: make it, with a partition for each core \
+                 that counts"
+            );
+            Err(PortError::new(ErrorKind::Unavailable, BACKEND, OP, detail))
+        }
+        count => Ok(u32::try_from(count).unwrap_or(u32::MAX)),
+    }
+}

@@ -1,0 +1,228 @@
+//! Servers forward their clicks to Kafka, and processes of their own count them: exact, whoever is killed.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use curt_testkit::engines::kafka::{self, Cluster};
+use curt_testkit::engines::postgres::{self, Database};
+use curt_testkit::engines::unique;
+use curt_testkit::need;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::kills::{Diary, click_until, judge};
+use super::{WAIT_MAX, clicks_of, new_link};
+use crate::length::length;
+use crate::site::Site;
+use crate::wait::eventually;
+
+/// A topic of Kafka between servers and counters over one PostgreSQL.
+struct Plant {
+    database: Database,
+    stream: String,
+    more: Vec<&'static str>,
+}
+
+impl Plant {
+    fn new(cluster: &Cluster, database: Database, more: &[&'static str]) -> Self {
+        let name = unique("events");
+        let stream = format!(
+            "store.stream=kafka://{}/{name}?group={name}",
+            cluster.addresses()
+        );
+        Self {
+            database,
+            stream,
+            more: more.to_vec(),
+        }
+    }
+
+    fn site(&self) -> Site {
+        let links = self.database.url();
+        let store = [("CURT_STORE_LINKS", Path::new(&links))];
+        let mut settings = vec![
+            "server.workers=2",
+            "kafka.partitions=3",
+            "kafka.session_timeout=6s",
+            &self.stream,
+        ];
+        settings.extend(&self.more);
+        Site::with_environment(&settings, &store)
+    }
+
+    /// One that answers visitors and reports, and counts nothing.
+    fn server(&self) -> Site {
+        let mut site = self.site();
+        let token = site.new_token("tests");
+        site.use_token(&token);
+        site.restart_as(&["redirect", "api"]);
+        site
+    }
+
+    fn counter(&self) -> Site {
+        let mut site = self.site();
+        site.restart_as(&["clicks"]);
+        site
+    }
+}
+
+/// Waits until the server's reports have as many clicks of the keys.
+fn wait_for(site: &Site, keys: &[String], expected: u64) {
+    let mut api = site.api();
+    let mut last = 0;
+    eventually(WAIT_MAX, || {
+        let counts = keys.iter().map(|key| clicks_of(&mut api, key).total());
+        let counted: u64 = counts.sum();
+        assert!(
+            counted >= last,
+            "C-1: a total went down from {last} to {counted}"
+        );
+        last = counted;
+        match counted >= expected {
+            true => Ok(()),
+            false => Err(format!(
+                "{counted} of {expected} clicks are counted; {}",
+                site.server().logs()
+            )),
+        }
+    });
+}
+
+#[test]
+fn clicks_are_exact_over_kill_9_of_servers_and_counters_c1() {
+    let cluster = need!(kafka::shared());
+    let postgres = need!(postgres::shared());
+    let database = postgres.database("kafka_kills").unwrap();
+    let plant = Plant::new(&cluster, database, &["clicks.flush_every=200ms"]);
+    let mut server = plant.server();
+    let keys: Vec<String> = (0..3).map(|_| new_link(&server, &json!({}))).collect();
+    let mut counters = [plant.counter(), plant.counter()];
+    let seed = rand::random::<u64>();
+    let mut random = StdRng::seed_from_u64(seed);
+    let kills = length(3, 60);
+    println!("{kills} kills, seed {seed}");
+    let mut diary = Diary::default();
+    for kill in 0..kills {
+        let alive = Duration::from_millis(random.random_range(200..900));
+        let victim = random.random_range(0..3);
+        let seen = click_until(server.http(), &keys, kill, || {
+            thread::sleep(alive);
+            if victim < 2 {
+                counters[victim].kill();
+            }
+            thread::sleep(alive);
+            server.kill();
+        });
+        seen.into_iter().for_each(|seen| diary.add(seen));
+        server.restart_as(&["redirect", "api"]);
+        if victim < 2 {
+            counters[victim].restart_as(&["clicks"]);
+        }
+    }
+    wait_for(&server, &keys, diary.answered.len() as u64);
+    judge(&server, &keys, &diary);
+    println!(
+        "{} clicks answered over {kills} kills, 0 lost, 0 double",
+        diary.answered.len()
+    );
+}
+
+/// It wakes with a window that others have counted meanwhile.
+#[test]
+fn a_counter_that_stood_still_past_its_session_counts_nothing_twice_c1() {
+    let cluster = need!(kafka::shared());
+    let postgres = need!(postgres::shared());
+    let database = postgres.database("kafka_zombie").unwrap();
+    let plant = Plant::new(&cluster, database, &["clicks.flush_every=3s"]);
+    let server = plant.server();
+    let keys: Vec<String> = (0..2).map(|_| new_link(&server, &json!({}))).collect();
+    let stopped = plant.counter();
+    let mut diary = Diary::default();
+    let mut click = |round: usize, millis: u64| {
+        let seen = click_until(server.http(), &keys, round, || {
+            thread::sleep(Duration::from_millis(millis));
+        });
+        seen.into_iter().for_each(|seen| diary.add(seen));
+    };
+    click(0, 300);
+    // It has read, and most likely not written.
+    thread::sleep(Duration::from_millis(500));
+    stopped.server().signal(Signal::STOP).unwrap();
+    let _other = plant.counter();
+    click(1, 300);
+    wait_for(&server, &keys, diary.answered.len() as u64);
+    stopped.server().signal(Signal::CONT).unwrap();
+    let mut click = |round: usize, millis: u64| {
+        let seen = click_until(server.http(), &keys, round, || {
+            thread::sleep(Duration::from_millis(millis));
+        });
+        seen.into_iter().for_each(|seen| diary.add(seen));
+    };
+    click(2, 300);
+    wait_for(&server, &keys, diary.answered.len() as u64);
+    // Long enough for a window that should not be counted.
+    thread::sleep(Duration::from_secs(4));
+    judge(&server, &keys, &diary);
+}
+
+#[test]
+fn clicks_wait_in_the_spool_while_kafka_is_away_and_a_lost_server_is_drained_c1() {
+    let mut cluster = need!(Cluster::start(1));
+    let postgres = need!(postgres::shared());
+    let database = postgres.database("kafka_away").unwrap();
+    let more = ["clicks.flush_every=200ms", "kafka.delivery_timeout=2s"];
+    let plant = Plant::new(&cluster, database, &more);
+    let mut server = plant.server();
+    let keys = vec![new_link(&server, &json!({}))];
+    let _counter = plant.counter();
+    let mut diary = Diary::default();
+    let mut round = 0;
+    let mut click = |server: &Site, diary: &mut Diary, millis: u64| {
+        round += 1;
+        let seen = click_until(server.http(), &keys, round, || {
+            thread::sleep(Duration::from_millis(millis));
+        });
+        seen.into_iter().for_each(|seen| diary.add(seen));
+    };
+    click(&server, &mut diary, 200);
+    wait_for(&server, &keys, diary.answered.len() as u64);
+    cluster.broker_mut(0).unwrap().kill().unwrap();
+    click(&server, &mut diary, length(1_000, 300_000));
+    eventually(WAIT_MAX, || {
+        let said = server.api().get("/health/ready").unwrap().text();
+        match said.contains("forward_clicks") {
+            true => Ok(()),
+            false => Err(said),
+        }
+    });
+    cluster.broker_mut(0).unwrap().restart().unwrap();
+    wait_for(&server, &keys, diary.answered.len() as u64);
+
+    // It is killed with clicks in its spool, and does not come back.
+    cluster.broker_mut(0).unwrap().kill().unwrap();
+    click(&server, &mut diary, 300);
+    server.kill();
+    cluster.broker_mut(0).unwrap().restart().unwrap();
+    let other = plant.server();
+    let spool = server.folder().join("data/spool");
+    for is_first in [true, false] {
+        let mut arguments = vec![
+            "spool".to_owned(),
+            "drain".into(),
+            spool.display().to_string(),
+        ];
+        arguments.push("--json".into());
+        arguments.extend(other.set_arguments());
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let drained = other.output(&arguments);
+        let said = String::from_utf8_lossy(&drained.stderr);
+        assert!(drained.status.success(), "{said}");
+        let told: serde_json::Value = serde_json::from_slice(&drained.stdout).unwrap();
+        assert_eq!(told["forwarded"].as_u64().unwrap() > 0, is_first, "{told}");
+    }
+    wait_for(&other, &keys, diary.answered.len() as u64);
+    judge(&other, &keys, &diary);
+}
