@@ -19,31 +19,29 @@ pub(super) fn workload() -> Workload {
     }
 }
 
-pub(super) fn figures() -> Vec<F> {
-    vec![
-        F::right(
-            HDFS,
-            "1 billion urls per month means 24 billion records in two years",
-            24e9,
-            WRITES * 24.0,
-            Count,
-        ),
-        F::right(
-            HDFS,
-            "24 * 10 ^ 9 * 6 = 144 GB",
-            144e9,
-            WRITES * 24.0 * KEY,
-            Bytes,
-        ),
-        F::right(PRELOAD, "10K urls: 60K bytes", 60e3, BLOCK * KEY, Bytes),
-        F::right(PRELOAD, "the offset value of 60K", 60e3, BLOCK * KEY, Bytes),
-        F::right(
-            PRELOAD,
-            "fewer than 2000: it will load another 10K",
-            12e3,
-            2_000.0 + BLOCK,
-            Count,
-        ),
-        F::right(PRELOAD, "shortUrl only takes 6 bytes", KEY, KEY, Bytes),
-    ]
-}
+pub(super) const FIGURES: &[F] = &[
+    F::right(
+        HDFS,
+        "1 billion urls per month means 24 billion records in two years",
+        24e9,
+        WRITES * 24.0,
+        Count,
+    ),
+    F::right(
+        HDFS,
+        "24 * 10 ^ 9 * 6 = 144 GB",
+        144e9,
+        WRITES * 24.0 * KEY,
+        Bytes,
+    ),
+    F::right(PRELOAD, "10K urls: 60K bytes", 60e3, BLOCK * KEY, Bytes),
+    F::right(PRELOAD, "the offset value of 60K", 60e3, BLOCK * KEY, Bytes),
+    F::right(
+        PRELOAD,
+        "fewer than 2000: it will load another 10K",
+        12e3,
+        2_000.0 + BLOCK,
+        Count,
+    ),
+    F::right(PRELOAD, "shortUrl only takes 6 bytes", KEY, KEY, Bytes),
+];

@@ -100,6 +100,16 @@ impl SeedFigure {
     }
 }
 
+/// `base` to the power of `exponent`.
+const fn power(base: f64, exponent: u32) -> f64 {
+    let (mut power, mut left) = (1.0, exponent);
+    while left > 0 {
+        power *= base;
+        left -= 1;
+    }
+    power
+}
+
 impl Unit {
     fn show(self, value: f64) -> String {
         match self {
@@ -146,10 +156,10 @@ impl SeedDocument {
     #[must_use]
     pub fn figures(self) -> Vec<SeedFigure> {
         match self {
-            Self::A => a::figures(),
+            Self::A => a::FIGURES.to_vec(),
             Self::B => b::figures(),
-            Self::C => c::figures(),
-            Self::D => d::figures(),
+            Self::C => c::FIGURES.to_vec(),
+            Self::D => d::FIGURES.to_vec(),
         }
     }
 
