@@ -40,6 +40,28 @@ pub async fn read_top(
     Ok(ranking.finish(limit))
 }
 
+/// As [`read_top`], of several dimensions, from one reading of the runs.
+pub async fn read_tops(
+    runs: &dyn RollupRuns,
+    subject: &ClickSubject,
+    dimensions: &[(Dimension, usize)],
+    range: HourRange,
+) -> PortResult<Vec<Top>> {
+    const OP: &str = "rank clicks by several dimensions";
+    let new = |(dimension, _): &(Dimension, usize)| Ranking::new(*dimension, range);
+    let rankings: Vec<Ranking> = dimensions.iter().map(new).collect();
+    let add = |rankings: &mut Vec<Ranking>, day, stored: DayBytes<'_>| {
+        let mut rankings = rankings.iter_mut();
+        rankings.try_for_each(|ranking| ranking.add(day, stored.counts))
+    };
+    let rankings = for_each_day(runs, OP, subject, days_of(range), rankings, add).await?;
+    let limits = dimensions.iter().map(|(_, limit)| *limit);
+    let finished = rankings.into_iter().zip(limits);
+    Ok(finished
+        .map(|(ranking, limit)| ranking.finish(limit))
+        .collect())
+}
+
 pub async fn read_visitors(
     runs: &dyn RollupRuns,
     subject: &ClickSubject,

@@ -46,6 +46,16 @@ impl ClickReports for FreshReports {
         self.store.top(subject, dimension, range, limit).await
     }
 
+    async fn tops(
+        &self,
+        subject: &ClickSubject,
+        dimensions: &[(Dimension, usize)],
+        range: HourRange,
+    ) -> PortResult<Vec<Top>> {
+        self.requests.flush().await;
+        self.store.tops(subject, dimensions, range).await
+    }
+
     async fn visitors(
         &self,
         subject: &ClickSubject,

@@ -14,7 +14,7 @@ mod series;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curt_core::ports::{ClickPage, ClickQuery, ClickReports, HourRange};
+use curt_core::ports::{ClickPage, ClickQuery, ClickReports, HourRange, Top};
 use curt_core::{ClickSubject, Day, Dimension, PortError, PortResult, UnixMillis};
 
 pub use calendar::{ReportPeriod, Zone};
@@ -152,6 +152,17 @@ impl Reports {
             Some(kept) => now.minus(kept),
         };
         Ok(ranking.rank_clicks(&*self.store, kept_from).await?)
+    }
+
+    /// The most frequent values of several dimensions, each with its limit, in order.
+    pub async fn tops(
+        &self,
+        subject: &ClickSubject,
+        dimensions: &[(Dimension, usize)],
+        range: &Range,
+    ) -> PortResult<Vec<Top>> {
+        let tops = self.store.tops(subject, dimensions, range.counted());
+        tops.await
     }
 
     /// How many clicks of each class.

@@ -26,6 +26,21 @@ pub trait ClickReports: Send + Sync {
         limit: usize,
     ) -> PortResult<Top>;
 
+    /// As [`top`](Self::top), of several dimensions, each with its limit, in order: for what shows them together, which
+    /// reads what it is about once.
+    async fn tops(
+        &self,
+        subject: &ClickSubject,
+        dimensions: &[(Dimension, usize)],
+        range: HourRange,
+    ) -> PortResult<Vec<Top>> {
+        let mut tops = Vec::with_capacity(dimensions.len());
+        for (dimension, limit) in dimensions {
+            tops.push(self.top(subject, *dimension, range, *limit).await?);
+        }
+        Ok(tops)
+    }
+
     /// About how many different humans came on each day of `[from, before)`; days without any are left out. The salt of
     /// their hashes changes daily, so one who comes on two days is two.
     async fn visitors(

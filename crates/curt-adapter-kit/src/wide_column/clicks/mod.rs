@@ -187,6 +187,15 @@ impl ClickReports for WideClicks {
         rollup_runs::read_top(self, subject, dimension, range, limit).await
     }
 
+    async fn tops(
+        &self,
+        subject: &ClickSubject,
+        dimensions: &[(Dimension, usize)],
+        range: HourRange,
+    ) -> PortResult<Vec<Top>> {
+        rollup_runs::read_tops(self, subject, dimensions, range).await
+    }
+
     async fn visitors(
         &self,
         subject: &ClickSubject,

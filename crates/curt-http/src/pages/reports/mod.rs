@@ -5,10 +5,10 @@ mod latest;
 
 use std::sync::Arc;
 
-use curt_clicks::report::{RankingQuery, ReportError, ReportRangeError, Reports, Summary};
+use curt_clicks::report::{ReportError, ReportRangeError, Reports, Summary};
 use curt_core::limits::PAGE_CLICKS_MAX;
 use curt_core::ports::{ClickFilter, ClickQuery, Top};
-use curt_core::{Click, ClickSubject, Dimension, OwnerId, UnixMillis};
+use curt_core::{Click, ClickSubject, Dimension, OwnerId};
 
 pub(super) use asked::AskedReport;
 pub(super) use latest::LatestClick;
@@ -103,7 +103,7 @@ pub(super) async fn load(
         _ => OF_LINKS,
     };
     let (reading, wanted) = (Arc::clone(&reports), asked.clone());
-    let reading = async move { read(&reading, &subject, &wanted, dimensions, now).await };
+    let reading = async move { read(&reading, &subject, &wanted, dimensions).await };
     let read = app.scans.read(asker, reading).await?.map_err(failed)?;
     let lag_seconds = reports.lag_max(now).as_secs();
     Ok(view(&reports, asked, read, lag_seconds))
@@ -114,30 +114,24 @@ async fn read(
     subject: &ClickSubject,
     asked: &AskedReport,
     dimensions: &[Dimension],
-    now: UnixMillis,
 ) -> Result<ReadReport, ReportError> {
     let range = &asked.range;
     let summary = asked.summary(reports, subject).await?;
-    let mut tops = Vec::with_capacity(dimensions.len());
-    let filter = ClickFilter::default();
-    for dimension in dimensions {
-        let ranking = RankingQuery {
-            subject,
-            dimension: *dimension,
-            range,
-            filter: &filter,
-            limit: match dimension {
-                Dimension::Country => COUNTRIES_MAX,
-                _ => VALUES_MAX,
-            },
-        };
-        tops.push((*dimension, reports.top(&ranking, now).await?.top));
-    }
+    let limit = |dimension: &Dimension| match dimension {
+        Dimension::Country => COUNTRIES_MAX,
+        _ => VALUES_MAX,
+    };
+    let asked_for: Vec<(Dimension, usize)> = dimensions
+        .iter()
+        .map(|dimension| (*dimension, limit(dimension)))
+        .collect();
+    let tops = reports.tops(subject, &asked_for, range).await?;
+    let tops = dimensions.iter().copied().zip(tops).collect();
     let query = ClickQuery {
         subject: subject.clone(),
         from: range.from(),
         before: range.counted_before(),
-        filter,
+        filter: ClickFilter::default(),
         cursor: None,
         limit: LATEST_MAX,
     };
@@ -163,8 +157,8 @@ fn view(reports: &Reports, asked: &AskedReport, read: ReadReport, lag_seconds: u
         let missing = reports.missing_setting(dimension);
         let missing =
             missing.or((dimension == Dimension::City && has_none).then_some("clicks.countries"));
-        if dimension == Dimension::Country && !has_none {
-            map = Some(CountryMap::new(&top));
+        if dimension == Dimension::Country {
+            map = Some(CountryMap::new(&top)).filter(|map| !map.tiles.is_empty());
         }
         let shown = Breakdown::new(dimension, &cut(top), missing);
         match is_utm(dimension) {

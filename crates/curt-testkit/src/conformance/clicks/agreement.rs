@@ -98,6 +98,9 @@ impl History {
         both!(self, what, |store| store.series(&subject, dimension, range));
         both!(self, format!("top {limit}, {what}"), |store| store
             .top(&subject, dimension, range, limit));
+        let several = Dimension::ALL.map(|dimension| (dimension, limit));
+        both!(self, format!("tops {limit}, {subject:?}"), |store| store
+            .tops(&subject, &several, range));
         Ok(())
     }
 

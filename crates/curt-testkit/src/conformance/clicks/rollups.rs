@@ -256,5 +256,12 @@ pub async fn the_top_is_of_the_range(store: Port) -> Result<()> {
         values: vec![("pm".into(), 3), ("am".into(), 2)],
         rest: 0,
     };
-    same("top", got, want)
+    same("top", got, want.clone())?;
+    let several = [(Dimension::City, 9), (COUNTRY, 9), (COUNTRY, 1)];
+    let got = store.tops(&link("a"), &several, range).await?;
+    let first = Top {
+        values: vec![("pm".into(), 3)],
+        rest: 2,
+    };
+    same("tops", got, vec![Top::default(), want, first])
 }
