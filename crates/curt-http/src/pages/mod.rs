@@ -19,6 +19,7 @@ mod overview;
 mod problems;
 mod reference;
 mod reports;
+mod shortened;
 mod sign_in;
 mod sign_up;
 mod tags;
