@@ -4,8 +4,12 @@
 
 async function copy(field) {
   if (navigator.clipboard && window.isSecureContext) {
-    await navigator.clipboard.writeText(field.value);
-    return;
+    try {
+      await navigator.clipboard.writeText(field.value);
+      return;
+    } catch {
+      // Refused by a setting of the browser, which may still allow the old way.
+    }
   }
   // Plain http on another machine has no clipboard interface; the old way still works there.
   field.select();

@@ -103,7 +103,10 @@ pub async fn report_on_ten_million_clicks(store: &dyn ClickDatabase) {
     let ask = async || store.tops(&subject, &several, range).await.unwrap();
     let tops = quick(&format!("top 10 by all of them, {days} days"), ask).await;
     assert_eq!(tops.len(), VALUES.len());
-    assert!(tops.iter().all(|top| top.total() > u64::from(days) * clicks_a_day / 2));
+    assert!(
+        tops.iter()
+            .all(|top| top.total() > u64::from(days) * clicks_a_day / 2)
+    );
     let ask = async || store.series(&subject, Dimension::Class, range).await;
     let series = quick("by hour and class", ask).await.unwrap();
     assert_eq!(series.len(), days as usize * 24 * 4 - 2 * 4);

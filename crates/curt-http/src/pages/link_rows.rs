@@ -5,11 +5,12 @@ use url::form_urlencoded;
 
 use super::PageTime;
 use super::charts::grouped;
+use super::shortened::shortened;
 use crate::problem::Problem;
 use crate::state::App;
 
 /// What a list shows of a target, a title and the tags; the link's page has all of it.
-const TEXT_CHARS_MAX: usize = 90;
+const TEXT_BYTES_MAX: usize = 120;
 const TAGS_MAX: usize = 8;
 
 pub(super) struct LinkRow {
@@ -106,8 +107,8 @@ impl LinkRow {
         Self {
             short: without_scheme(&short_url).to_owned(),
             short_url,
-            title: shortened(link.title.as_deref().unwrap_or_default()),
-            target: shortened(link.target.as_str()),
+            title: shortened(link.title.as_deref().unwrap_or_default(), TEXT_BYTES_MAX),
+            target: shortened(link.target.as_str(), TEXT_BYTES_MAX),
             tags: link.tags.iter().take(TAGS_MAX).map(LinkTag::new).collect(),
             state: StateWords::new(link, state),
             audience: audience(link.visibility),
@@ -120,11 +121,4 @@ impl LinkRow {
 
 pub(super) fn without_scheme(url: &str) -> &str {
     url.split_once("://").map_or(url, |(_, rest)| rest)
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(TEXT_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

@@ -21,6 +21,7 @@ mod preview;
 mod problems;
 mod reference;
 mod reports;
+mod shortened;
 mod sign_in;
 mod sign_up;
 mod tags;

@@ -387,6 +387,19 @@ async fn the_first_screen_has_new_links_and_the_last_day() {
     assert!(page.body.contains("<strong>5</strong>") && !page.body.contains("<b>New"));
     assert!(page.body.len() <= PAGE_BYTES_MAX);
     assert!(!world.browse("/").await.body.contains("Last 24 hours"));
+    let browser = Browser::of(&world, token.clone()).await;
+    let made = browser
+        .post(
+            "/",
+            &[("target", "https://example.com/new"), ("alias", "newer")],
+        )
+        .await;
+    assert_eq!(made.status, 201);
+    assert!(
+        made.body
+            .contains("href=\"/links/newer\">Clicks and QR code</a>")
+    );
+    assert!(made.body.contains("src=\"/links/newer/qr.svg\""));
     // The form goes on when the rest cannot be read.
     world.store.set(true);
     let page = click(&world, "/", &token).await;

@@ -4,6 +4,7 @@ use curt_core::Dimension;
 use curt_core::ports::Top;
 
 use super::{country, grouped, percent, permille};
+use crate::pages::shortened::shortened;
 
 /// Bytes of a page that a value may take; the API has all of it.
 const VALUE_BYTES_SHOWN: usize = 72;
@@ -99,7 +100,9 @@ pub(in crate::pages) fn in_words(dimension: Dimension, value: &str) -> String {
         (Dimension::Orphan, "not_found") => "A key without a link".to_owned(),
         (Dimension::Orphan, "base_url") => "The start page".to_owned(),
         (Dimension::Referrer, "" | "direct") => "Direct, or not told".to_owned(),
-        (Dimension::ReferrerGroup | Dimension::Device, word) => capitalised(&shortened(word)),
+        (Dimension::ReferrerGroup | Dimension::Device, word) => {
+            capitalised(&shortened(word, VALUE_BYTES_SHOWN))
+        }
         (_, value) => unknown(value),
     }
 }
@@ -107,7 +110,7 @@ pub(in crate::pages) fn in_words(dimension: Dimension, value: &str) -> String {
 fn unknown(value: &str) -> String {
     match value {
         "" | "unknown" => "Unknown".to_owned(),
-        value => shortened(value),
+        value => shortened(value, VALUE_BYTES_SHOWN),
     }
 }
 
@@ -115,22 +118,6 @@ fn capitalised(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
-}
-
-/// The beginning of a long value. What has to be escaped takes more room in the page, so that a page is small whatever
-/// strangers send.
-fn shortened(value: &str) -> String {
-    let mut taken = 0;
-    for (at, letter) in value.char_indices() {
-        taken += match letter {
-            '<' | '>' | '&' | '"' | '\'' => "&#60;".len(),
-            other => other.len_utf8(),
-        };
-        if taken > VALUE_BYTES_SHOWN {
-            return format!("{}…", &value[..at]);
-        }
-    }
-    value.to_owned()
 }
 
 #[cfg(test)]
