@@ -30,6 +30,7 @@ packaged=(
   'ZooKeeper|have_zookeeper|zookeeper'
   'MariaDB|have mariadbd|mariadb-server'
   'Memcached|have memcached|memcached'
+  'kcat|have kcat|kcat'
   'HAProxy|have haproxy|haproxy'
   'nginx|have nginx|nginx'
   'Caddy|have caddy|caddy'

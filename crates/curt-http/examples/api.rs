@@ -4,7 +4,7 @@
 //! serves until the process is stopped; nothing is kept.
 
 use std::env;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use curt_accounts::{
     AccountError, AccountServices, AccountSettings, LimitSettings, NewKey, Origin,
@@ -86,6 +86,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ready: Readiness::new(),
         scans: Scans::new(settings.scans),
         settings: settings.clone(),
+        system: OnceLock::new(),
     });
     let router = api::router(Arc::clone(&app)).merge(admin::metrics_route(Arc::new(registry)));
     let server = Server::bind(&settings, resolver, clock, metrics, router)?;

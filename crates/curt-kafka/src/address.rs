@@ -10,11 +10,14 @@ const GROUP: &str = "curt-clicks";
 const TOPIC_BYTES_MAX: usize = 249;
 /// Of the dead letters, behind the topic's name.
 const DEAD_LETTERS: &str = ".dead-letters";
+/// Of questions for flushes.
+const FLUSHES: &str = ".flushes";
 
 /// What an address says, ready to connect.
 pub(super) struct Route {
     pub(super) topic: String,
     pub(super) dead_letters: String,
+    pub(super) flushes: String,
     pub(super) group: String,
     config: ClientConfig,
 }
@@ -48,6 +51,7 @@ impl Route {
         set_security(&address, &mut config)?;
         Ok(Self {
             dead_letters: format!("{topic}{DEAD_LETTERS}"),
+            flushes: format!("{topic}{FLUSHES}"),
             topic: topic.clone(),
             group: group.into(),
             config,

@@ -4,6 +4,8 @@ use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::KafkaError;
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::ProducerContext;
 
 /// Keeps the library's lines for those who look for a fault: failures are told by the calls that meet them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +22,12 @@ impl ClientContext for Quiet {
 }
 
 impl ConsumerContext for Quiet {}
+
+impl ProducerContext for Quiet {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, _result: &DeliveryResult<'_>, (): ()) {}
+}
 
 pub(super) fn note_line(level: RDKafkaLogLevel, facility: &str, line: &str) {
     tracing::debug!(?level, facility, line, "kafka client");

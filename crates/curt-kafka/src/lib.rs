@@ -30,6 +30,7 @@ mod address;
 mod context;
 mod dead_letters;
 mod failure;
+mod flush_channel;
 mod group;
 mod metrics;
 mod position;
@@ -37,22 +38,27 @@ mod reader;
 mod seen;
 mod sink;
 mod source;
+mod tail;
 mod topics;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use curt_adapter_kit::off_runtime;
-use curt_core::PortResult;
+use curt_core::{PortResult, UnixMillis};
 use rdkafka::ClientConfig;
+use rdkafka::admin::AdminClient;
 use tokio::sync::OnceCell;
 
 pub use dead_letters::KafkaDeadLetters;
+pub use flush_channel::KafkaFlushChannel;
 pub use metrics::KafkaMetrics;
 pub use sink::KafkaSink;
 pub use source::KafkaSource;
+pub use tail::KafkaTail;
 
 use address::Route;
+use context::Quiet;
 
 /// The adapter's name in errors.
 const BACKEND: &str = "kafka";
@@ -70,6 +76,8 @@ pub struct KafkaSettings {
     pub partitions: u32,
     /// The same; `None`: as the brokers have it.
     pub replicas: Option<u32>,
+    /// How long a broker holds a question for records that it does not have yet.
+    pub fetch_wait: Duration,
 }
 
 impl Default for KafkaSettings {
@@ -79,6 +87,7 @@ impl Default for KafkaSettings {
             session_timeout: Duration::from_secs(10),
             partitions: 12,
             replicas: None,
+            fetch_wait: Duration::from_millis(100),
         }
     }
 }
@@ -87,6 +96,8 @@ impl Default for KafkaSettings {
 pub struct Kafka {
     route: Route,
     settings: KafkaSettings,
+    /// For questions that must not wait behind those for records. Made with the first one.
+    questions: OnceLock<Arc<AdminClient<Quiet>>>,
     /// How many partitions the topic has, once that is known.
     partitions: OnceCell<u32>,
 }
@@ -97,6 +108,7 @@ impl Kafka {
         Ok(Arc::new(Self {
             route: Route::parse(address)?,
             settings,
+            questions: OnceLock::new(),
             partitions: OnceCell::new(),
         }))
     }
@@ -117,6 +129,18 @@ impl Kafka {
         KafkaDeadLetters::open(self, metrics).map(Arc::new)
     }
 
+    /// How reports have clicks written that were aggregated elsewhere.
+    #[must_use]
+    pub fn flush_channel(self: &Arc<Self>) -> Arc<KafkaFlushChannel> {
+        Arc::new(KafkaFlushChannel::new(Arc::clone(self)))
+    }
+
+    /// Records as they come, for people who look on.
+    pub async fn tail(&self, since: Option<UnixMillis>) -> PortResult<KafkaTail> {
+        let partitions = self.partitions().await?;
+        KafkaTail::open(self, partitions, since)
+    }
+
     /// Whether a broker answers, with a question that changes nothing.
     pub async fn ping(self: &Arc<Self>) -> PortResult<()> {
         let kafka = Arc::clone(self);
@@ -132,6 +156,15 @@ impl Kafka {
             .set("reconnect.backoff.max.ms", "2000")
             .set("socket.keepalive.enable", "true");
         config
+    }
+
+    fn questions(&self) -> PortResult<Arc<AdminClient<Quiet>>> {
+        if let Some(client) = self.questions.get() {
+            return Ok(Arc::clone(client));
+        }
+        let client = self.config().create_with_context(Quiet);
+        let client = client.map_err(|error| failure::of("connect", error))?;
+        Ok(Arc::clone(self.questions.get_or_init(|| Arc::new(client))))
     }
 
     async fn partitions(&self) -> PortResult<u32> {

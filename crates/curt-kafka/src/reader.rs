@@ -17,12 +17,12 @@ use super::context::Quiet;
 use super::metrics::KafkaMetrics;
 use super::position::{HEADER, Position};
 use super::seen::Seen;
-use super::{ANSWER_MAX, BACKEND, Kafka, failure};
+use super::{ANSWER_MAX, BACKEND, Kafka, failure, milliseconds};
 
 const OP: &str = "poll clicks";
 
 pub(super) struct Reader {
-    topic: String,
+    kafka: Arc<Kafka>,
     partition: i32,
     consumer: Arc<BaseConsumer<Quiet>>,
     /// Told when there are records after there were none.
@@ -51,7 +51,11 @@ struct Checkpoint {
 }
 
 impl Reader {
-    pub(super) fn open(kafka: &Kafka, partition: u32, metrics: KafkaMetrics) -> PortResult<Self> {
+    pub(super) fn open(
+        kafka: &Arc<Kafka>,
+        partition: u32,
+        metrics: KafkaMetrics,
+    ) -> PortResult<Self> {
         let mut config = kafka.config();
         config
             // For hints that were committed; this client is no member.
@@ -60,7 +64,10 @@ impl Reader {
             .set("enable.auto.offset.store", "false")
             // Only behind a look at where the partition begins and ends.
             .set("auto.offset.reset", "earliest")
-            .set("fetch.wait.max.ms", "100")
+            .set(
+                "fetch.wait.max.ms",
+                milliseconds(kafka.settings.fetch_wait),
+            )
             .set("queued.max.messages.kbytes", "8192")
             .set("queued.min.messages", "20000");
         let mut consumer: BaseConsumer<Quiet> = config
@@ -70,7 +77,7 @@ impl Reader {
         let told = Arc::clone(&arrived);
         consumer.set_nonempty_callback(move || told.notify_one());
         Ok(Self {
-            topic: kafka.route.topic.clone(),
+            kafka: Arc::clone(kafka),
             partition: i32::try_from(partition).unwrap_or(i32::MAX),
             consumer: Arc::new(consumer),
             arrived,
@@ -211,7 +218,7 @@ impl Reader {
         let next = checkpoint.offset.max(begin);
         let mut list = TopicPartitionList::new();
         let offset = Offset::Offset(i64::try_from(next).unwrap_or(i64::MAX));
-        list.add_partition_offset(&self.topic, self.partition, offset)
+        list.add_partition_offset(&self.kafka.route.topic, self.partition, offset)
             .and_then(|()| self.consumer.assign(&list))
             .map_err(|error| failure::of(OP, error))?;
         self.checkpoint = Some(checkpoint.clone());
@@ -225,10 +232,13 @@ impl Reader {
 
     /// The offset of the oldest record, and that after the newest.
     async fn bounds(&self) -> PortResult<(u64, u64)> {
-        let (consumer, topic) = (Arc::clone(&self.consumer), self.topic.clone());
-        let partition = self.partition;
+        let (kafka, partition) = (Arc::clone(&self.kafka), self.partition);
         off_runtime(BACKEND, OP, move || {
-            let bounds = consumer.fetch_watermarks(&topic, partition, ANSWER_MAX);
+            let questions = kafka.questions()?;
+            let bounds =
+                questions
+                    .inner()
+                    .fetch_watermarks(&kafka.route.topic, partition, ANSWER_MAX);
             let (begin, end) = bounds.map_err(|error| failure::of(OP, error))?;
             Ok((
                 u64::try_from(begin).unwrap_or(0),
@@ -240,14 +250,15 @@ impl Reader {
 
     /// The hint that was left by whoever read the partition before.
     async fn committed(&self) -> PortResult<Option<Checkpoint>> {
-        let (consumer, topic) = (Arc::clone(&self.consumer), self.topic.clone());
+        let (consumer, kafka) = (Arc::clone(&self.consumer), Arc::clone(&self.kafka));
         let partition = self.partition;
         off_runtime(BACKEND, OP, move || {
+            let topic = kafka.route.topic.as_str();
             let mut list = TopicPartitionList::new();
-            list.add_partition(&topic, partition);
+            list.add_partition(topic, partition);
             let found = consumer.committed_offsets(list, ANSWER_MAX);
             let found = found.map_err(|error| failure::of(OP, error))?;
-            let Some(element) = found.find_partition(&topic, partition) else {
+            let Some(element) = found.find_partition(topic, partition) else {
                 return Ok(None);
             };
             let offset = match element.offset() {

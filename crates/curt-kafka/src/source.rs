@@ -93,6 +93,11 @@ impl ClickSource for KafkaSource {
         Ok(assigned.into_iter().collect())
     }
 
+    fn assigned(&self) -> Vec<u32> {
+        let told = self.told();
+        told.iter().flatten().copied().collect()
+    }
+
     async fn assignment_changed(&self) {
         let Some(group) = self.group.get() else {
             return std::future::pending().await;

@@ -1,11 +1,11 @@
 //! The topic and its dead letters.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curt_adapter_kit::off_runtime;
 use curt_core::{ErrorKind, PortError, PortResult};
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::Client;
 use rdkafka::error::RDKafkaErrorCode;
 
@@ -14,10 +14,11 @@ use super::{ANSWER_MAX, BACKEND, Kafka, failure};
 
 const OP: &str = "find the topic";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOKS_MAX: u32 = 60;
 
 /// Makes what is absent, where this account may, and returns how many partitions the topic has.
 pub(super) async fn make(kafka: &Kafka) -> PortResult<u32> {
-    let admin = admin(kafka)?;
+    let admin = kafka.questions()?;
     let partitions = i32::try_from(kafka.settings.partitions).unwrap_or(i32::MAX);
     let replicas = kafka
         .settings
@@ -25,17 +26,13 @@ pub(super) async fn make(kafka: &Kafka) -> PortResult<u32> {
         .and_then(|replicas| replicas.try_into().ok());
     // -1: as the brokers have it.
     let replicas = replicas.unwrap_or(-1);
+    let topic =
+        |name, partitions| NewTopic::new(name, partitions, TopicReplication::Fixed(replicas));
     let topics = [
-        NewTopic::new(
-            &kafka.route.topic,
-            partitions,
-            TopicReplication::Fixed(replicas),
-        ),
-        NewTopic::new(
-            &kafka.route.dead_letters,
-            1,
-            TopicReplication::Fixed(replicas),
-        ),
+        topic(kafka.route.topic.as_str(), partitions),
+        topic(&kafka.route.dead_letters, 1),
+        // Nobody reads what is older than a second.
+        topic(&kafka.route.flushes, 1).set("retention.ms", "3600000"),
     ];
     let options = AdminOptions::new().request_timeout(Some(ANSWER_MAX));
     let made = admin.create_topics(&topics, &options).await;
@@ -49,30 +46,26 @@ pub(super) async fn make(kafka: &Kafka) -> PortResult<u32> {
     }
     let topic = kafka.route.topic.clone();
     off_runtime(BACKEND, OP, move || {
-        let deadline = Instant::now() + ANSWER_MAX;
-        loop {
+        for _ in 0..LOOKS_MAX {
             match count(admin.inner(), &topic) {
                 // Brokers tell of a new topic a moment after it is made.
-                Err(error) if error.kind.is_transient() && Instant::now() < deadline => {
+                Err(error) if error.kind.is_transient() => {
                     thread::sleep(LOOK_EVERY);
                 }
                 counted => return counted,
             }
         }
+        count(admin.inner(), &topic)
     })
     .await
 }
 
 pub(super) fn ping(kafka: &Kafka) -> PortResult<()> {
-    let answer = admin(kafka)?.inner().fetch_metadata(None, ANSWER_MAX);
+    let questions = kafka.questions()?;
+    let answer = questions.inner().fetch_metadata(None, ANSWER_MAX);
     answer
         .map(drop)
         .map_err(|error| failure::of("answer a ping", error))
-}
-
-fn admin(kafka: &Kafka) -> PortResult<AdminClient<Quiet>> {
-    let admin = kafka.config().create_with_context(Quiet);
-    admin.map_err(|error| failure::of(OP, error))
 }
 
 fn count(client: &Client<Quiet>, topic: &str) -> PortResult<u32> {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    api_key, audit, backup, bench, check, completions, copy, keys, link, man, migrate, plan, serve,
-    shards, spool, stats, user,
+    api_key, audit, backup, bench, check, completions, copy, events, keys, link, man, migrate,
+    plan, serve, shards, spool, stats, user,
 };
 use crate::exit_code;
 
@@ -40,6 +40,7 @@ pub(crate) enum Command {
     Shards(shards::ShardsCommand),
     Spool(spool::SpoolCommand),
     Audit(audit::Audit),
+    Events(events::EventsCommand),
     Link(link::LinkCommand),
     Stats(stats::Stats),
     Bench(bench::Bench),

@@ -10,11 +10,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use curt_clicks::capture::Capture;
 use curt_clicks::classify::{AddressList, CurrentReference, ReferenceFiles, ReferencePaths};
-use curt_clicks::consume::{ConsumerMetrics, ConsumerPorts, Pipeline, Retention};
+use curt_clicks::consume::{
+    self, ConsumerMetrics, ConsumerPorts, FlushRequests, Pipeline, RemoteFreshness, Retention,
+};
 use curt_clicks::erase::ClickEraser;
 use curt_clicks::forward::{ForwardMetrics, ForwardPorts, Forwarder};
 use curt_clicks::report::{FreshReports, ReportLag, Reports};
-use curt_core::ports::{ClickDatabase, ClickReports, ClickSink, ClickStore};
+use curt_core::ports::{ClickDatabase, ClickReports, ClickSink, ClickStore, FlushChannel};
 use curt_core::{ClockGuard, Dimension};
 use curt_http::{Readiness, RouterClicks};
 use curt_spool::{Spool, SpoolMetrics};
@@ -115,11 +117,24 @@ impl ClickLine {
         };
         let mut lag = ReportLag {
             own: None,
+            freshness: None,
             others: Some(settings.flush.window),
         };
         let mut reports: Arc<dyn ClickReports> = store.clone();
         let mut eraser = ClickEraser::new(store.clone());
+        let mut asked = None;
+        if let Some(stream) = &settings.stream {
+            let channel = stores.open_flush_channel(stream)?;
+            if roles.serve_http() {
+                let (requests, freshness) = ask_others(channel.clone(), supervisor);
+                eraser = eraser.after_flush(requests.clone());
+                lag.freshness = Some(freshness);
+                reports = Arc::new(FreshReports::new(reports, requests));
+            }
+            asked = Some(channel);
+        }
         if let Some(counted) = counted {
+            let source = counted.source.clone();
             let pipeline = count(
                 settings,
                 counted,
@@ -129,8 +144,17 @@ impl ClickLine {
                 registry,
                 &watchers,
             );
-            eraser = eraser.after_flush(pipeline.flush_requests());
-            reports = Arc::new(FreshReports::new(reports, pipeline.flush_requests()));
+            let requests = pipeline.flush_requests();
+            match asked {
+                // Own consumers are asked like those of others.
+                Some(channel) => supervisor.start("flush-requests", |stop| {
+                    consume::answer_others(requests, channel, source, stop)
+                }),
+                None => {
+                    eraser = eraser.after_flush(requests.clone());
+                    reports = Arc::new(FreshReports::new(reports, requests));
+                }
+            }
             lag.own = Some(pipeline.state());
             // Nobody else counts into a file.
             if !settings.flush.has_remote_store {
@@ -165,6 +189,19 @@ impl ClickLine {
         self.router = Some(RouterClicks::new(capture(router)?));
         Ok(spool)
     }
+}
+
+/// Has the reports of this process ask the consumers of all.
+fn ask_others(
+    channel: Arc<dyn FlushChannel>,
+    supervisor: &Supervisor,
+) -> (FlushRequests, RemoteFreshness) {
+    let (requests, freshness) = (FlushRequests::default(), RemoteFreshness::default());
+    let served = (requests.clone(), freshness.clone());
+    supervisor.start("flush-asks", |stop| {
+        consume::ask_others(served.0, channel, served.1, stop)
+    });
+    (requests, freshness)
 }
 
 /// A spool that is the stream itself is counted here, or kept open for its writers.

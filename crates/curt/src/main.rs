@@ -88,6 +88,7 @@ fn main() -> ExitCode {
         Command::Shards(shards) => shards.run(),
         Command::Spool(spool) => spool.run(),
         Command::Audit(audit) => audit.run(),
+        Command::Events(events) => events.run(),
         Command::Link(link) => link.run(),
         Command::Stats(stats) => stats.run(),
         Command::Bench(bench) => bench.run(),

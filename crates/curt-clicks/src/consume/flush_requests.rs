@@ -152,9 +152,13 @@ fn is_served(served: &[Served], number: u64) -> bool {
     served.iter().all(|served| served.last >= number)
 }
 
-/// Before the consumers have begun, nobody knows what is in the stream.
+/// Before the consumers have begun, nobody knows what is in the stream. One that has ended left its partition to another.
 fn is_wholly_served(served: &[Served], number: u64) -> bool {
-    !served.is_empty() && served.iter().all(|served| served.whole >= number)
+    let mut running = served
+        .iter()
+        .filter(|served| served.last != ENDED)
+        .peekable();
+    running.peek().is_some() && running.all(|served| served.whole >= number)
 }
 
 /// A consumer's side of the requests.
@@ -287,6 +291,15 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert!(asking.await.unwrap());
+        // A partition went to another process.
+        drop(requests.serve());
+        let asking = tokio::spawn({
+            let requests = requests.clone();
+            async move { requests.flush_all(WAIT_MAX).await }
+        });
+        server.asked().await;
+        server.served(server.pending().unwrap(), true);
+        assert!(asking.await.unwrap(), "what has ended is not waited for");
         let unanswered = Instant::now();
         assert!(!requests.flush_all(WAIT_MAX).await);
         assert_eq!(unanswered.elapsed(), WAIT_MAX);

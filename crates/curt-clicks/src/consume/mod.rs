@@ -17,6 +17,7 @@ mod disk_space;
 mod flush_requests;
 mod metrics;
 mod own_thread;
+mod remote_flush;
 mod retention;
 mod state;
 mod window_budget;
@@ -32,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use flush_requests::FlushRequests;
 pub use metrics::ConsumerMetrics;
+pub use remote_flush::{RemoteFreshness, answer_others, ask_others};
 pub use retention::{Retention, RetentionSettings};
 pub use state::{CountingProblem, CountingState};
 

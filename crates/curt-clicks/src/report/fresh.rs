@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use curt_core::ports::{ClickPage, ClickQuery, ClickRanking, ClickReports, HourRange, Top};
 use curt_core::{ClickSubject, Day, Dimension, PortResult, Rollup, UnixMillis};
 
-use crate::consume::{CountingState, FlushRequests};
+use crate::consume::{CountingState, FlushRequests, RemoteFreshness};
 
-/// Has the consumers of this process write what they have aggregated, and then reads. Other processes write theirs when
-/// their windows end.
+/// Has the consumers write what they have aggregated, and then reads: those of this process, or of all where processes share
+/// a stream. Other processes write theirs when their windows end.
 pub struct FreshReports {
     store: Arc<dyn ClickReports>,
     requests: FlushRequests,
@@ -87,14 +87,21 @@ pub struct ReportLag {
     pub own: Option<CountingState>,
     /// How long other processes aggregate before they write; `None`: there are none that count into this store.
     pub others: Option<Duration>,
+    /// Where other processes write when they are asked.
+    pub freshness: Option<RemoteFreshness>,
 }
 
 impl ReportLag {
     /// Clicks that are older are counted, as long as other processes keep up.
     pub(super) fn max(&self, now: UnixMillis) -> Duration {
         let own = self.own.as_ref().map(|counting| counting.lag(now));
+        let is_fresh = self
+            .freshness
+            .as_ref()
+            .is_some_and(RemoteFreshness::is_fresh);
+        let others = self.others.filter(|_| !is_fresh);
         own.unwrap_or_default()
-            .max(self.others.unwrap_or_default())
+            .max(others.unwrap_or_default())
             .max(FlushRequests::EVERY_MAX)
     }
 }

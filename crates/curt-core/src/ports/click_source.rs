@@ -14,6 +14,11 @@ pub trait ClickSource: Send + Sync {
     /// moved is found by [`ClickStore::apply`](super::ClickStore::apply), which refuses the former consumer.
     async fn assignment(&self) -> PortResult<Vec<u32>>;
 
+    /// The partitions that are known to be assigned now, without a wait.
+    fn assigned(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
     /// Returns when [`assignment`](Self::assignment) would give other partitions than it gave last. Dropped while it waits:
     /// no change.
     async fn assignment_changed(&self) {

@@ -22,6 +22,7 @@
 //! | [`ClickSink`] | appending to a click stream that processes share, once per sequence number | capture |
 //! | [`ClickSource`] | an ordered, partitioned log of click records | consume |
 //! | [`DeadLetters`] | records that cannot be read | consume |
+//! | [`FlushChannel`] | questions of reports to the consumers of all processes | consume |
 //! | [`ClickCounters`] | counts in a fast store, tied to stream offsets | consume |
 //! | [`ClickStore`] | durable rollups and clicks, written once per window | consume |
 //! | [`ClickReports`] | what is read from them | report |
@@ -41,6 +42,7 @@ mod click_store;
 mod click_transfer;
 mod cursor;
 mod dead_letters;
+mod flush_channel;
 mod heartbeats;
 mod idempotency;
 mod invalidations;
@@ -70,6 +72,7 @@ pub use click_store::*;
 pub use click_transfer::*;
 pub use cursor::*;
 pub use dead_letters::*;
+pub use flush_channel::{FlushAsk, FlushChannel};
 pub use heartbeats::*;
 pub use idempotency::*;
 pub use invalidations::*;

@@ -9,6 +9,7 @@ pub(crate) mod check;
 mod client;
 pub(crate) mod completions;
 pub(crate) mod copy;
+pub(crate) mod events;
 pub(crate) mod keys;
 pub(crate) mod link;
 pub(crate) mod man;

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use curt_accounts::AccountServices;
 use curt_core::ports::{
-    Accounts, ClickDatabase, ClickSink, Cursor, Invalidations, KeyFile, LinkCache, Quotas,
-    ShardMaps,
+    Accounts, ClickDatabase, ClickSink, Cursor, FlushChannel, Invalidations, KeyFile, LinkCache,
+    Quotas, ShardMaps,
 };
 use curt_core::{Clock, ClockGuard, ErrorKind, NodeIndex, PortResult, SystemClock, UnixMillis};
 use curt_keys::{KeyPorts, Strategy};
@@ -28,7 +28,7 @@ use crate::config::{Config, ConfigError};
 use crate::{data, lost_database};
 
 pub(crate) use address::EngineAddress;
-use engines::{Coordination, EngineSettings, LinksDatabase};
+use engines::{Coordination, EngineSettings, LinksDatabase, StreamTail};
 pub(crate) use engines::{Engines, StreamEnd};
 pub(crate) use masking::masked;
 pub(crate) use observed::PortErrors;
@@ -99,6 +99,14 @@ impl Stores {
         registry: &mut Registry,
     ) -> anyhow::Result<StreamEnd> {
         named(Part::Stream, self.engines.stream_end(address, registry))
+    }
+
+    /// How reports have clicks written that are aggregated elsewhere.
+    pub(crate) fn open_flush_channel(
+        &mut self,
+        address: &EngineAddress,
+    ) -> anyhow::Result<Arc<dyn FlushChannel>> {
+        named(Part::Stream, self.engines.flush_channel(address))
     }
 
     /// Everything around accounts, over this store.
@@ -202,6 +210,17 @@ pub(crate) fn stream_sink(
     let clock = Arc::new(SystemClock);
     let mut engines = engines(config, "a command", Access::Command, clock);
     named(Part::Stream, engines.stream_sink(address))
+}
+
+/// What gives the records of a stream as they come.
+pub(crate) async fn stream_tail(
+    config: &Config,
+    address: &EngineAddress,
+    since: Option<UnixMillis>,
+) -> anyhow::Result<StreamTail> {
+    let clock = Arc::new(SystemClock);
+    let mut engines = engines(config, "a command", Access::Command, clock);
+    named(Part::Stream, engines.stream_tail(address, since).await)
 }
 
 /// Says which address of an engine that runs elsewhere cannot be used, as a process that opens it would, and returns

@@ -205,6 +205,7 @@ fn kafka(raw: &raw::Kafka) -> Result<KafkaSettings, ConfigError> {
         replicas: u32::try_from(replicas)
             .ok()
             .filter(|replicas| *replicas > 0),
+        ..KafkaSettings::default()
     })
 }
 

@@ -25,9 +25,18 @@ const KAFKA: Missing = Missing {
     engine: "Kafka",
     install: "apt-get install maven, then scripts/engines.sh",
 };
+const KCAT: Missing = Missing {
+    engine: "kcat",
+    install: "apt-get install kcat",
+};
 const HEAP_MEBIBYTES: u32 = 512;
 /// Of all members alike; any will do, and each cluster of a machine has its own ports.
 const CLUSTER_ID: &str = "Y3VydC10ZXN0a2l0LWthZg";
+
+/// A client of Kafka's that knows nothing of curt.
+pub fn kcat() -> Result<PathBuf> {
+    Ok(KCAT.program("kcat")?)
+}
 
 /// The single broker that all tests of this process share, each with topics of its own: see
 /// [`unique`](super::unique).

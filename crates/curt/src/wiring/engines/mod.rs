@@ -43,7 +43,7 @@ use super::address::EngineAddress;
 use super::table::{EngineKind, Part};
 use super::tuning::EngineTuning;
 
-pub(crate) use streams::StreamEnd;
+pub(crate) use streams::{StreamEnd, StreamTail};
 
 const OP: &str = "open a store";
 

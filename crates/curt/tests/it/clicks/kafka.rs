@@ -40,6 +40,19 @@ impl Plant {
         }
     }
 
+    fn hosts(&self) -> String {
+        self.split().0.to_owned()
+    }
+
+    fn topic(&self) -> String {
+        self.split().1.to_owned()
+    }
+
+    fn split(&self) -> (&str, &str) {
+        let rest = self.stream.strip_prefix("store.stream=kafka://").unwrap();
+        rest.split('?').next().unwrap().split_once('/').unwrap()
+    }
+
     fn site(&self) -> Site {
         let links = self.database.url();
         let store = [("CURT_STORE_LINKS", Path::new(&links))];
@@ -140,28 +153,15 @@ fn a_counter_that_stood_still_past_its_session_counts_nothing_twice_c1() {
     let server = plant.server();
     let keys: Vec<String> = (0..2).map(|_| new_link(&server, &json!({}))).collect();
     let stopped = plant.counter();
-    let mut diary = Diary::default();
-    let mut click = |round: usize, millis: u64| {
-        let seen = click_until(server.http(), &keys, round, || {
-            thread::sleep(Duration::from_millis(millis));
-        });
-        seen.into_iter().for_each(|seen| diary.add(seen));
-    };
-    click(0, 300);
+    let mut diary = click_for(&server, &keys, 0, Duration::from_millis(300));
     // It has read, and most likely not written.
     thread::sleep(Duration::from_millis(500));
     stopped.server().signal(Signal::STOP).unwrap();
     let _other = plant.counter();
-    click(1, 300);
+    diary.add(click_for(&server, &keys, 1, Duration::from_millis(300)));
     wait_for(&server, &keys, diary.answered.len() as u64);
     stopped.server().signal(Signal::CONT).unwrap();
-    let mut click = |round: usize, millis: u64| {
-        let seen = click_until(server.http(), &keys, round, || {
-            thread::sleep(Duration::from_millis(millis));
-        });
-        seen.into_iter().for_each(|seen| diary.add(seen));
-    };
-    click(2, 300);
+    diary.add(click_for(&server, &keys, 2, Duration::from_millis(300)));
     wait_for(&server, &keys, diary.answered.len() as u64);
     // Long enough for a window that should not be counted.
     thread::sleep(Duration::from_secs(4));
@@ -178,19 +178,11 @@ fn clicks_wait_in_the_spool_while_kafka_is_away_and_a_lost_server_is_drained_c1(
     let mut server = plant.server();
     let keys = vec![new_link(&server, &json!({}))];
     let _counter = plant.counter();
-    let mut diary = Diary::default();
-    let mut round = 0;
-    let mut click = |server: &Site, diary: &mut Diary, millis: u64| {
-        round += 1;
-        let seen = click_until(server.http(), &keys, round, || {
-            thread::sleep(Duration::from_millis(millis));
-        });
-        seen.into_iter().for_each(|seen| diary.add(seen));
-    };
-    click(&server, &mut diary, 200);
+    let mut diary = click_for(&server, &keys, 0, Duration::from_millis(200));
     wait_for(&server, &keys, diary.answered.len() as u64);
     cluster.broker_mut(0).unwrap().kill().unwrap();
-    click(&server, &mut diary, length(1_000, 300_000));
+    let away = Duration::from_millis(length(1_000, 300_000));
+    diary.add(click_for(&server, &keys, 1, away));
     eventually(WAIT_MAX, || {
         let said = server.api().get("/health/ready").unwrap().text();
         match said.contains("forward_clicks") {
@@ -203,7 +195,7 @@ fn clicks_wait_in_the_spool_while_kafka_is_away_and_a_lost_server_is_drained_c1(
 
     // It is killed with clicks in its spool, and does not come back.
     cluster.broker_mut(0).unwrap().kill().unwrap();
-    click(&server, &mut diary, 300);
+    diary.add(click_for(&server, &keys, 2, Duration::from_millis(300)));
     server.kill();
     cluster.broker_mut(0).unwrap().restart().unwrap();
     let other = plant.server();
@@ -225,4 +217,114 @@ fn clicks_wait_in_the_spool_while_kafka_is_away_and_a_lost_server_is_drained_c1(
     }
     wait_for(&other, &keys, diary.answered.len() as u64);
     judge(&other, &keys, &diary);
+}
+
+/// Windows last half an hour here, so that nothing is written but for those who ask.
+#[test]
+fn reports_at_a_server_that_counts_nothing_are_a_moment_old_and_strangers_read_json() {
+    let cluster = need!(kafka::shared());
+    let postgres = need!(postgres::shared());
+    let kcat = need!(kafka::kcat());
+    let database = postgres.database("kafka_fresh").unwrap();
+    let plant = Plant::new(&cluster, database, &[]);
+    let server = plant.server();
+    let key = new_link(&server, &json!({ "tags": ["spring"] }));
+    let _counters = [plant.counter(), plant.counter()];
+    let keys = [key];
+    let diary = click_for(&server, &keys, 0, Duration::from_millis(200));
+    let answered = diary.answered.len() as u64;
+    wait_for(&server, &keys, answered);
+    let stats = server
+        .api()
+        .get(&format!("/api/v1/links/{}/stats", keys[0]));
+    let lag = stats.unwrap().json()["lag_max_seconds"].as_f64().unwrap();
+    assert!(lag <= 2.0, "{lag}");
+    send_nonsense(&kcat, &plant);
+    let lines = kcat_lines(&kcat, &plant, "");
+    let (mut clicks, mut ids) = (0, std::collections::HashSet::new());
+    for line in lines.lines().filter(|line| line.contains("shortCode")) {
+        let click: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&click["v"], &click["ip"]),
+            (&json!(1), &json!("127.0.0.0")),
+            "{click}"
+        );
+        assert_eq!(click["shortCode"], keys[0].as_str(), "{click}");
+        assert_eq!(
+            (&click["outcome"], &click["tags"]),
+            (&json!("redirected"), &json!(["spring"]))
+        );
+        let at = click["timestamp"].as_str().unwrap();
+        assert!(at.parse::<jiff::Timestamp>().is_ok(), "{at}");
+        clicks += u64::from(ids.insert(click["id"].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(clicks, answered);
+    // Seen by whoever looks on with curt, too.
+    let mut arguments = vec!["events", "tail", "--json", "--since", "1h", "--limit", "1"];
+    let settings = server.set_arguments();
+    arguments.extend(settings.iter().map(String::as_str));
+    let tail = server.output(&arguments);
+    let said = String::from_utf8_lossy(&tail.stdout);
+    assert!(
+        said.contains("shortCode"),
+        "{said} {}",
+        String::from_utf8_lossy(&tail.stderr)
+    );
+    // The consumers have put it aside, and count on.
+    let more = click_for(&server, &keys, 1, Duration::from_millis(100));
+    wait_for(&server, &keys, answered + more.answered.len() as u64);
+    let letters = kcat_lines(&kcat, &plant, ".dead-letters");
+    assert_eq!(letters.matches("no click").count(), 3, "{letters}");
+    assert!(letters.contains("reason=json"), "{letters}");
+}
+
+fn click_for(server: &Site, keys: &[String], round: usize, time: Duration) -> Diary {
+    let mut diary = Diary::default();
+    let seen = click_until(server.http(), keys, round, || thread::sleep(time));
+    seen.into_iter().for_each(|seen| diary.add(seen));
+    diary
+}
+
+fn send_nonsense(kcat: &Path, plant: &Plant) {
+    let mut sender = std::process::Command::new(kcat)
+        .args(["-P", "-b", &plant.hosts(), "-t", &plant.topic()])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = b"{\"no click\":1}\n{\"no click\":2}\n{\"no click\":3}\n";
+    std::io::Write::write_all(&mut sender.stdin.take().unwrap(), lines).unwrap();
+    assert!(sender.wait().unwrap().success());
+}
+
+/// Everything in the topic, with headers in front.
+fn kcat_lines(kcat: &Path, plant: &Plant, suffix: &str) -> String {
+    let topic = format!("{}{suffix}", plant.topic());
+    let read = std::process::Command::new(kcat)
+        .args([
+            "-C",
+            "-b",
+            &plant.hosts(),
+            "-t",
+            &topic,
+            "-o",
+            "beginning",
+            "-e",
+            "-q",
+        ])
+        .args([
+            "-f",
+            if suffix.is_empty() {
+                "%s\\n"
+            } else {
+                "%h %s\\n"
+            },
+        ])
+        .output()
+        .unwrap();
+    assert!(
+        read.status.success(),
+        "{}",
+        String::from_utf8_lossy(&read.stderr)
+    );
+    String::from_utf8(read.stdout).unwrap()
 }
