@@ -127,7 +127,12 @@ async fn accounts_are_made_changed_and_kept_out() {
         .to_owned();
     let page = click(&world, &path, &root.token).await;
     assert!(page.body.contains("&#60;b&#62;Dan") && !page.body.contains("<b>Dan"));
+}
 
+#[tokio::test]
+async fn roles_and_limits_are_changed_and_users_kept_out() {
+    let world = World::new().await;
+    let root = root(&world).await;
     let wrong = [
         ("role", "member"),
         ("creations", "many"),
