@@ -35,7 +35,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     settings.api.metrics_on_main = true;
-
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut registry = Registry::default();
     let metrics = HttpMetrics::register(&mut registry);

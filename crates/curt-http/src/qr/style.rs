@@ -40,15 +40,16 @@ pub(crate) struct QrParams {
     /// The colour of the squares, `000000` unless said otherwise.
     #[param(nullable = false, pattern = "^#?[0-9A-Fa-f]{6}$", example = "1a1a40")]
     color: Option<String>,
-    /// The colour behind them, `ffffff` unless said otherwise, or `none`. It has to be lighter, with a contrast of 3 and more.
+    /// The colour behind them, `ffffff` unless said otherwise, or `none`. It has to be lighter, with a contrast
+    /// of 3 and more.
     #[param(
         nullable = false,
         pattern = "^(none|#?[0-9A-Fa-f]{6})$",
         example = "ffffff"
     )]
     background: Option<String>,
-    /// How much of the code may be hidden or damaged: `L` 7 %, `M` 15 %, `Q` 25 % or `H` 30 %. `M` unless said otherwise; with a
-    /// logo `H` or `Q`.
+    /// How much of the code may be hidden or damaged: `L` 7 %, `M` 15 %, `Q` 25 % or `H` 30 %. `M` unless said
+    /// otherwise; with a logo `H` or `Q`.
     #[param(inline, nullable = false)]
     error_correction: Option<CorrectionName>,
     /// Whether the server's logo stands in the middle; if it has one and the short URL is not

@@ -29,6 +29,7 @@ mod pages_admin;
 mod pages_forms;
 mod pages_frame;
 mod pages_made;
+mod pages_system;
 mod preview;
 mod qr;
 mod quota;
