@@ -35,7 +35,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     settings.api.metrics_on_main = true;
-
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut registry = Registry::default();
     let metrics = HttpMetrics::register(&mut registry);
@@ -70,6 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let token = issue_key(&accounts).await?;
 
     let app = Arc::new(App {
+        system: std::sync::OnceLock::new(),
         access_log: None,
         clicks: None,
         click_reference: CurrentReference::fixed(ReferenceData::default()),

@@ -1,5 +1,5 @@
-//! The installation as administrators see it: this process, the engines that it uses, the other processes that it knows of, and
-//! the figures that its metrics have.
+//! The installation as administrators see it: this process, the engines that it uses, the other processes that it
+//! knows of, and the figures that its metrics have.
 
 use std::sync::Arc;
 
@@ -59,7 +59,6 @@ pub(crate) struct FigureGroup {
 /// One figure, as `/metrics` has it.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct SystemFigure {
-    #[schema(example = "curt_cache_links")]
     pub(crate) metric: String,
     /// What sets it apart from others of the same name, such as `stage="free"`.
     pub(crate) labels: String,

@@ -1,5 +1,5 @@
-//! What one link, click or request costs on this build: read from `bench/RESULTS.md`, which `make bench` writes, so that a plan
-//! never differs from what was measured last.
+//! What one link, click or request costs on this build: read from `bench/RESULTS.md`, which `make bench` writes, so
+//! that a plan never differs from what was measured last.
 
 use serde::Serialize;
 

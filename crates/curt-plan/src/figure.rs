@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_read_as_people_write_them() {
+    fn amounts_are_read_with_their_units() {
         for (text, amount) in [
             ("0.2", Some(0.2)),
             ("1_000,000", Some(1e6)),

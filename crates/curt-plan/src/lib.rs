@@ -11,6 +11,10 @@
 //! | `seeds` | the figures of the documents |
 //! | `text`, `picture` | for people |
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_wrap, clippy::cast_sign_loss))]
+
 mod configuration;
 mod costs;
 mod figure;

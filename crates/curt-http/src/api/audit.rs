@@ -181,8 +181,8 @@ pub(crate) async fn find(
 
 /// Read the audit log
 ///
-/// For administrators: sign-ins, changes of accounts, keys and permissions, and links switched off. With filters a page may be
-/// short, or empty, and still have a `next`: only so many entries are looked at for one.
+/// For administrators: sign-ins, changes of accounts, keys and permissions, and links switched off. With filters a
+/// page may be short, or empty, and still have a `next`: only so many entries are looked at for one.
 #[utoipa::path(
     get,
     path = "/api/v1/audit",

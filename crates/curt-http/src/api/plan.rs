@@ -18,8 +18,8 @@ use crate::caller::Caller;
 use crate::problem::{InvalidField, Problem, ProblemCode};
 use crate::state::App;
 
-/// The parameters as the OpenAPI document shows them; [`parse`] reads them. Each is a number, with `k`, `M`, `B` or `T` behind it
-/// if that is shorter.
+/// The parameters as the OpenAPI document shows them; [`parse`] reads them. Each is a number, with `k`, `M`, `B` or
+/// `T` behind it if that is shorter.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(

@@ -57,8 +57,8 @@ impl QrSquares {
         })
     }
 
-    /// Returns the squares for a code with a logo, with the strongest correction that leaves the middle free: larger codes have
-    /// a pattern there, which some scanners need.
+    /// Returns the squares for a code with a logo, with the strongest correction that leaves the middle free: larger
+    /// codes have a pattern there, which some scanners need.
     fn under_logo(text: &str) -> Option<Self> {
         [Correction::High, Correction::Quartile]
             .into_iter()

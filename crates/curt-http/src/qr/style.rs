@@ -40,15 +40,16 @@ pub(crate) struct QrParams {
     /// The colour of the squares, `000000` unless said otherwise.
     #[param(nullable = false, pattern = "^#?[0-9A-Fa-f]{6}$", example = "1a1a40")]
     color: Option<String>,
-    /// The colour behind them, `ffffff` unless said otherwise, or `none`. It has to be lighter, with a contrast of 3 and more.
+    /// The colour behind them, `ffffff` unless said otherwise, or `none`. It has to be lighter, with a contrast
+    /// of 3 and more.
     #[param(
         nullable = false,
         pattern = "^(none|#?[0-9A-Fa-f]{6})$",
         example = "ffffff"
     )]
     background: Option<String>,
-    /// How much of the code may be hidden or damaged: `L` 7 %, `M` 15 %, `Q` 25 % or `H` 30 %. `M` unless said otherwise; with a
-    /// logo `H` or `Q`.
+    /// How much of the code may be hidden or damaged: `L` 7 %, `M` 15 %, `Q` 25 % or `H` 30 %. `M` unless said
+    /// otherwise; with a logo `H` or `Q`.
     #[param(inline, nullable = false)]
     error_correction: Option<CorrectionName>,
     /// Whether the server's logo stands in the middle; if it has one and the short URL is not
@@ -90,60 +91,69 @@ pub(crate) struct QrStyle {
     pub(crate) logo: Option<bool>,
 }
 
-impl QrStyle {
-    /// Reads a query. `fixed` is the format where the address names it.
-    pub(crate) fn parse(text: &str, fixed: Option<QrFormat>) -> Result<Self, Problem> {
-        let names = [
-            "format",
-            "size",
-            "margin",
-            "color",
-            "background",
-            "error_correction",
-            "logo",
-        ];
-        let [format, size, margin, color, background, correction, logo] =
-            query::values(text, names)?;
-        let mut errors = Vec::new();
-        let mut note = |field: &'static str, code, why: String| {
-            errors.push(InvalidField::new(field, code, why));
-        };
-        let format = match (fixed, format.as_deref()) {
-            (None, None | Some("svg")) => QrFormat::Svg,
-            (None, Some("png")) => QrFormat::Png,
-            (None, Some("text")) => QrFormat::Text,
-            (Some(fixed), None) => fixed,
-            (fixed, Some(_)) => {
-                note("format", "value", "Must be svg, png or text.".to_owned());
-                fixed.unwrap_or(QrFormat::Svg)
-            }
-        };
-        let mut number = |field, value: Option<String>, (least, most), usual| {
-            let Some(value) = value else { return usual };
-            let read = query::number(&value).and_then(|number| usize::try_from(number).ok());
-            let within = read.filter(|number| (least..=most).contains(number));
-            within.unwrap_or_else(|| {
-                let why = format!("Must be a number from {least} to {most}.");
-                note(field, "value", why);
+/// Reads parameters, and notes all that are wrong.
+#[derive(Default)]
+struct StyleReader {
+    errors: Vec<InvalidField>,
+}
+
+impl StyleReader {
+    fn note(&mut self, field: &'static str, code: &'static str, why: String) {
+        self.errors.push(InvalidField::new(field, code, why));
+    }
+
+    fn number(
+        &mut self,
+        field: &'static str,
+        value: Option<&str>,
+        (least, most): (usize, usize),
+        usual: usize,
+    ) -> usize {
+        let Some(value) = value else { return usual };
+        let read = query::number(value).and_then(|number| usize::try_from(number).ok());
+        let within = read.filter(|number| (least..=most).contains(number));
+        within.unwrap_or_else(|| {
+            let why = format!("Must be a number from {least} to {most}.");
+            self.note(field, "value", why);
+            usual
+        })
+    }
+
+    fn colour(&mut self, field: &'static str, value: Option<&str>, usual: Rgb) -> Rgb {
+        let Some(value) = value else { return usual };
+        let digits = value.strip_prefix('#').unwrap_or(value);
+        Rgb::parse(&format!("#{digits}")).unwrap_or_else(|_| {
+            let why = "Must be a colour of six hexadecimal digits, such as 1a1a40.";
+            self.note(field, "value", why.to_owned());
+            usual
+        })
+    }
+
+    fn one_of<T: Copy>(
+        &mut self,
+        field: &'static str,
+        value: Option<&str>,
+        named: &[(&str, T)],
+        usual: T,
+    ) -> T {
+        let Some(value) = value else { return usual };
+        let found = named.iter().find(|(name, _)| *name == value);
+        found.map_or_else(
+            || {
+                let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+                let why = match names.is_empty() {
+                    true => "The address says which: leave this out.".to_owned(),
+                    false => format!("Must be one of: {}.", names.join(", ")),
+                };
+                self.note(field, "value", why);
                 usual
-            })
-        };
-        let size = number("size", size, (SIZE_MIN, SIZE_MAX), SIZE_DEFAULT);
-        let margin = number("margin", margin, (0, MARGIN_MAX), MARGIN_DEFAULT);
-        let mut colour = |field, value: Option<&str>, usual| {
-            let Some(value) = value else { return usual };
-            let digits = value.strip_prefix('#').unwrap_or(value);
-            Rgb::parse(&format!("#{digits}")).unwrap_or_else(|_| {
-                let why = "Must be a colour of six hexadecimal digits, such as 1a1a40.";
-                note(field, "value", why.to_owned());
-                usual
-            })
-        };
-        let color = colour("color", color.as_deref(), BLACK);
-        let background = match background.as_deref() {
-            Some("none") => None,
-            other => Some(colour("background", other, WHITE)),
-        };
+            },
+            |(_, value)| *value,
+        )
+    }
+
+    /// Refuses colours that scanners cannot tell apart.
+    fn contrast(&mut self, color: Rgb, background: Option<Rgb>) {
         // Behind nothing there is most likely paper.
         let behind = background.unwrap_or(WHITE);
         let is_lighter = behind.luminance() > color.luminance();
@@ -153,33 +163,64 @@ impl QrStyle {
                  {CONTRAST_MIN} and more; this one is {:.1}.",
                 behind.contrast(color)
             );
-            note("color", "contrast", why);
+            self.note("color", "contrast", why);
         }
-        let correction = match correction.as_deref() {
-            Some("L") => Correction::Low,
-            None | Some("M") => Correction::Medium,
-            Some("Q") => Correction::Quartile,
-            Some("H") => Correction::High,
-            Some(_) => {
-                note(
-                    "error_correction",
-                    "value",
-                    "Must be L, M, Q or H.".to_owned(),
-                );
-                Correction::Medium
-            }
+    }
+}
+
+const PARAMETERS: [&str; 7] = [
+    "format",
+    "size",
+    "margin",
+    "color",
+    "background",
+    "error_correction",
+    "logo",
+];
+
+const FORMATS: &[(&str, QrFormat)] = &[
+    ("svg", QrFormat::Svg),
+    ("png", QrFormat::Png),
+    ("text", QrFormat::Text),
+];
+
+const CORRECTIONS: &[(&str, Correction)] = &[
+    ("L", Correction::Low),
+    ("M", Correction::Medium),
+    ("Q", Correction::Quartile),
+    ("H", Correction::High),
+];
+
+impl QrStyle {
+    /// Reads a query. `fixed` is the format where the address names it.
+    pub(crate) fn parse(text: &str, fixed: Option<QrFormat>) -> Result<Self, Problem> {
+        let [format, size, margin, color, background, correction, logo] =
+            query::values(text, PARAMETERS)?;
+        let mut reader = StyleReader::default();
+        let formats = if fixed.is_some() { &[] } else { FORMATS };
+        let usual = fixed.unwrap_or(QrFormat::Svg);
+        let format = reader.one_of("format", format.as_deref(), formats, usual);
+        let sizes = (SIZE_MIN, SIZE_MAX);
+        let size = reader.number("size", size.as_deref(), sizes, SIZE_DEFAULT);
+        let margins = (0, MARGIN_MAX);
+        let margin = reader.number("margin", margin.as_deref(), margins, MARGIN_DEFAULT);
+        let color = reader.colour("color", color.as_deref(), BLACK);
+        let background = match background.as_deref() {
+            Some("none") => None,
+            other => Some(reader.colour("background", other, WHITE)),
         };
-        let logo = match logo.as_deref() {
-            None => None,
-            Some("true") => Some(true),
-            Some("false") => Some(false),
-            Some(_) => {
-                note("logo", "value", "Must be true or false.".to_owned());
-                None
-            }
-        };
-        match errors.is_empty() {
-            false => Err(Problem::invalid(errors)),
+        reader.contrast(color, background);
+        let correction = correction.as_deref();
+        let correction = reader.one_of(
+            "error_correction",
+            correction,
+            CORRECTIONS,
+            Correction::Medium,
+        );
+        let answers = [("true", Some(true)), ("false", Some(false))];
+        let logo = reader.one_of("logo", logo.as_deref(), &answers, None);
+        match reader.errors.is_empty() {
+            false => Err(Problem::invalid(reader.errors)),
             true => Ok(Self {
                 format,
                 size,

@@ -33,6 +33,7 @@ mod pages_frame;
 mod pages_link;
 mod pages_links;
 mod pages_made;
+mod pages_system;
 mod preview;
 mod qr;
 mod quota;

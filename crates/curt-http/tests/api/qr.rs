@@ -195,13 +195,13 @@ async fn codes_are_for_those_who_may_read_the_link() {
     let admin = world
         .key_for(ROOT, "admin", &[Scope::Read, Scope::Admin])
         .await;
-    let maker = world.key_for(ADA, "maker", &[Scope::Create]).await;
+    let creator = world.key_for(ADA, "creator", &[Scope::Create]).await;
     for (key, status) in [
         (Some(&world.key), 200),
         (Some(&admin), 200),
         (Some(&world.stranger), 404),
         (Some(&world.revoked), 401),
-        (Some(&maker), 403),
+        (Some(&creator), 403),
         (None, 401),
     ] {
         for path in ["/api/v1/links/mine/qr", "/links/mine/qr.svg"] {

@@ -109,7 +109,8 @@ impl KeySupply {
         }
     }
 
-    /// The processes that send heartbeats, this one included; none where the supply has no heartbeats, or they cannot be read.
+    /// The processes that send heartbeats, this one included; none where the supply has no heartbeats, or they cannot be
+    /// read.
     pub async fn instances(&self) -> Vec<Instance> {
         let status = self.status().await;
         status

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sums_that_are_wrong_are_these() {
+    fn the_figures_that_are_wrong_are_these() {
         let wrong = |seed: SeedDocument| {
             let figures = seed.figures().into_iter();
             let wrong = figures.filter(|figure| figure.verdict == SumVerdict::Wrong);

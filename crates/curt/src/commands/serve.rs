@@ -259,7 +259,6 @@ async fn start_front(
     mut registry: Registry,
     errors: PortErrors,
 ) -> anyhow::Result<Running> {
-    let clock = stores.clock.clone();
     let policy = Arc::new(LinkPolicy::default());
     let resolver = open_resolver(config, &stores, &policy, &mut registry);
     let link_metrics = LinkMetrics::register(&mut registry);
@@ -269,7 +268,7 @@ async fn start_front(
         supply.clone(),
         policy.clone(),
         resolver.clone(),
-        clock.clone(),
+        stores.clock.clone(),
         link_metrics.clone(),
     );
     let accounts = stores.account_services(config)?;
@@ -291,9 +290,8 @@ async fn start_front(
         let ports = stores.purge_ports(clock_guard);
         start_purge(config, &supervisor, ports, links, link_metrics);
     }
-    watch_links(config, &stores, errors, &supervisor, &ready);
-    shard_tasks::watch_lone_node(config, &mut stores, &supervisor, &ready)?;
-    watch_nodes(&stores, &supervisor, &ready, &mut registry);
+    let tasks = (&supervisor, &ready);
+    watch_stores(config, &mut stores, errors, tasks, &mut registry)?;
     let (access_log, writer) = telemetry::open_access_log(&config.log, &mut registry)?.unzip();
     let app = Arc::new(App {
         access_log,
@@ -306,7 +304,7 @@ async fn start_front(
         resolver,
         policy,
         accounts: accounts.clone(),
-        clock,
+        clock: stores.clock.clone(),
         settings: config.http.clone(),
         bodies: BodyBudget::new(&config.http.server, http_metrics.clone()),
         metrics: http_metrics.clone(),
@@ -314,10 +312,7 @@ async fn start_front(
         public: PublicUrl::new(config.http.api.public_url.as_deref()),
         scans: Scans::new(config.http.scans),
     });
-    let (engines, registry) = (Arc::new(stores.engines), Arc::new(registry));
-    let process = ProcessReport::new(roles, &engines, &supply);
-    // It is set once, here.
-    app.system.set(process.with(registry.clone())).ok();
+    let (engines, registry) = describe_to(&app, roles, stores.engines, &supply, registry);
     Ok(Running {
         engines,
         supply,
@@ -332,6 +327,34 @@ async fn start_front(
         }),
         access_log: writer,
     })
+}
+
+/// Shows the process to its administrators.
+fn describe_to(
+    app: &App,
+    roles: &Roles,
+    engines: Engines,
+    supply: &Arc<KeySupply>,
+    registry: Registry,
+) -> (Arc<Engines>, Arc<Registry>) {
+    let (engines, registry) = (Arc::new(engines), Arc::new(registry));
+    let process = ProcessReport::new(roles, &engines, supply);
+    // Nothing else sets it.
+    app.system.set(process.with(Arc::clone(&registry))).ok();
+    (engines, registry)
+}
+
+fn watch_stores(
+    config: &Config,
+    stores: &mut Stores,
+    errors: PortErrors,
+    (supervisor, ready): (&Supervisor, &Arc<Readiness>),
+    registry: &mut Registry,
+) -> anyhow::Result<()> {
+    watch_links(config, stores, errors, supervisor, ready);
+    shard_tasks::watch_lone_node(config, stores, supervisor, ready)?;
+    watch_nodes(stores, supervisor, ready, registry);
+    Ok(())
 }
 
 fn watch_nodes(

@@ -11,7 +11,7 @@ use curt_core::{
     Attribution, DomainId, GoneCause, Link, LinkRef, PackedTags, PortResult, RedirectStatus, Scope,
     Visibility,
 };
-use curt_links::{Resolution, Who};
+use curt_links::Resolution;
 use http::header::LOCATION;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
@@ -33,9 +33,9 @@ use crate::state::App;
 const TRIES_MAX: usize = 4;
 
 pub(super) struct ClickRecord<'a> {
-    app: &'a App,
+    pub(super) app: &'a App,
     fields: &'a RedirectFields,
-    caller: &'a Caller,
+    pub(super) caller: &'a Caller,
     client: Client,
     is_browser: bool,
     /// Whether the request can be redirected only if it keeps its method.
@@ -96,30 +96,6 @@ impl<'a> ClickRecord<'a> {
         self.answered(sent)
     }
 
-    /// The page about a link, in place of its target. Links that are not for everybody, or for so many clicks only, have
-    /// none: it would tell what they keep back. Whoever tries keys hears as much, and as often, as by following them.
-    pub(super) async fn preview(self, key: &str) -> Response {
-        if let Some(limited) = self.throttle_decision() {
-            return limited.into_response();
-        }
-        match self.previewed(key).await {
-            Ok(link) => pages::preview_page(self.app, self.caller, &link),
-            Err(problem) => problem.into_response(),
-        }
-    }
-
-    async fn previewed(&self, key: &str) -> Result<Link, Problem> {
-        match self.resolve(Some(key)).await {
-            Ok(Resolution::Live(_) | Resolution::Guarded(_)) => {}
-            other => return Err(self.nowhere(other).await),
-        }
-        let link = self.app.links.get(Who::Anybody, key).await?;
-        match link.visibility == Visibility::Public && link.max_clicks.is_none() {
-            true => Ok(link),
-            false => Err(self.absent().await),
-        }
-    }
-
     async fn followed(
         &self,
         key: Option<&str>,
@@ -150,7 +126,7 @@ impl<'a> ClickRecord<'a> {
     }
 
     /// The answer to an address that has tried too many keys: the same for those that lead somewhere.
-    fn throttle_decision(&self) -> Option<Problem> {
+    pub(super) fn throttle_decision(&self) -> Option<Problem> {
         let limits = &self.app.accounts.limits;
         let decision = limits.throttle_decision(self.caller.address, self.app.clock.now())?;
         self.app.metrics.misses_unrecorded.inc();
@@ -206,7 +182,7 @@ impl<'a> ClickRecord<'a> {
         self.answered(Err(problem.into()))
     }
 
-    async fn resolve(&self, key: Option<&str>) -> PortResult<Resolution> {
+    pub(super) async fn resolve(&self, key: Option<&str>) -> PortResult<Resolution> {
         let Some(key) = key else {
             return Ok(Resolution::Absent);
         };
@@ -340,7 +316,7 @@ impl<'a> ClickRecord<'a> {
         Ok(())
     }
 
-    async fn nowhere(&self, resolution: PortResult<Resolution>) -> Problem {
+    pub(super) async fn nowhere(&self, resolution: PortResult<Resolution>) -> Problem {
         match resolution {
             Ok(Resolution::Scheduled) => Problem::new(ProblemCode::LinkScheduled),
             Ok(Resolution::Gone(cause)) => Problem::new(match cause {
@@ -355,7 +331,7 @@ impl<'a> ClickRecord<'a> {
     }
 
     /// Whoever tries keys hears of a few that lead nowhere, and then of none.
-    async fn absent(&self) -> Problem {
+    pub(super) async fn absent(&self) -> Problem {
         let decision = self.app.accounts.limits.misses(self.caller.address).await;
         if self.hides_private() {
             self.begun.wait_for_step_end().await;

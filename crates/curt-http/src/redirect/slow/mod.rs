@@ -8,6 +8,7 @@
 
 mod click;
 mod posted;
+mod preview;
 mod refusal;
 
 use std::sync::Arc;
