@@ -24,7 +24,7 @@ pub(super) struct Overview {
 }
 
 pub(super) struct LastDay {
-    pub(super) people: String,
+    pub(super) humans: String,
     pub(super) others: String,
     pub(super) series: SeriesChart,
 }
@@ -59,7 +59,7 @@ async fn last_day(app: &App, principal: &Principal) -> Option<LastDay> {
     let summary = app.scans.read(principal.user, reading).await.ok()??;
     let others = summary.totals.total().saturating_sub(summary.totals.human);
     Some(LastDay {
-        people: grouped(summary.totals.human),
+        humans: grouped(summary.totals.human),
         others: grouped(others),
         series: SeriesChart::new(&summary, asked.bucket()),
     })

@@ -16,7 +16,7 @@ pub(in crate::pages) struct SeriesChart {
     pub(in crate::pages) top: String,
     pub(in crate::pages) half: String,
     /// Labels of the first, the middle and the last column.
-    pub(in crate::pages) marks: Vec<String>,
+    pub(in crate::pages) ticks: Vec<String>,
     /// What the picture shows, in one sentence.
     pub(in crate::pages) sentence: String,
     /// What one column is.
@@ -28,11 +28,11 @@ pub(in crate::pages) struct SeriesChart {
 
 pub(in crate::pages) struct ChartColumn {
     pub(in crate::pages) label: String,
-    pub(in crate::pages) people: String,
+    pub(in crate::pages) humans: String,
     pub(in crate::pages) others: String,
     pub(in crate::pages) x: u32,
-    pub(in crate::pages) people_y: u64,
-    pub(in crate::pages) people_height: u64,
+    pub(in crate::pages) humans_y: u64,
+    pub(in crate::pages) humans_height: u64,
     pub(in crate::pages) others_y: u64,
     pub(in crate::pages) others_height: u64,
 }
@@ -46,11 +46,11 @@ impl SeriesChart {
             .zip(points)
             .map(|(at, point)| column(at, point, scale, bucket))
             .collect();
-        let marks = marks(&columns);
+        let ticks = ticks(&columns);
         let unit = bucket.name();
         let busiest = points.iter().max_by_key(|point| point.counts.human);
         let busiest = busiest.filter(|point| point.counts.human > 0);
-        let most_people = busiest.map_or_else(String::new, |point| {
+        let busiest_count = busiest.map_or_else(String::new, |point| {
             let (when, count) = (
                 short_label(&point.label, bucket),
                 grouped(point.counts.human),
@@ -63,8 +63,8 @@ impl SeriesChart {
             columns,
             top: grouped(scale),
             half: grouped(scale / 2),
-            marks,
-            sentence: format!("{total} clicks of people in this time.{most_people}"),
+            ticks,
+            sentence: format!("{total} clicks of people in this time.{busiest_count}"),
             unit,
             height: HEIGHT,
             column: COLUMN,
@@ -74,23 +74,23 @@ impl SeriesChart {
 }
 
 fn column(at: u32, point: &Point, scale: u64, bucket: ReportPeriod) -> ChartColumn {
-    let people = point.counts.human;
-    let others = point.counts.total().saturating_sub(people);
+    let humans = point.counts.human;
+    let others = point.counts.total().saturating_sub(humans);
     let height = |count: u64| match count {
         0 => 0,
         // One click in a million is still to be seen.
         count => (share(count, scale)).max(HEIGHT / 100),
     };
-    let (people_height, others_height) = (height(people), height(others));
-    let people_y = HEIGHT.saturating_sub(people_height);
+    let (humans_height, others_height) = (height(humans), height(others));
+    let humans_y = HEIGHT.saturating_sub(humans_height);
     ChartColumn {
         label: short_label(&point.label, bucket),
-        people: grouped(people),
+        humans: grouped(humans),
         others: grouped(others),
         x: at * COLUMN,
-        people_y,
-        people_height,
-        others_y: people_y.saturating_sub(others_height),
+        humans_y,
+        humans_height,
+        others_y: humans_y.saturating_sub(others_height),
         others_height,
     }
 }
@@ -114,7 +114,7 @@ fn round_up(number: u64) -> u64 {
     }
 }
 
-fn marks(columns: &[ChartColumn]) -> Vec<String> {
+fn ticks(columns: &[ChartColumn]) -> Vec<String> {
     let last = columns.len().saturating_sub(1);
     let mut places = vec![0, last / 2, last];
     places.dedup();
@@ -162,13 +162,13 @@ mod tests {
             ],
         };
         let chart = SeriesChart::new(&summary, ReportPeriod::Day);
-        assert_eq!(chart.marks, ["2026-01-01", "2026-01-02", "2026-01-03"]);
+        assert_eq!(chart.ticks, ["2026-01-01", "2026-01-02", "2026-01-03"]);
         for column in &chart.columns {
-            assert!(column.people_y + column.people_height <= HEIGHT);
-            assert!(column.others_y + column.others_height <= column.people_y);
+            assert!(column.humans_y + column.humans_height <= HEIGHT);
+            assert!(column.others_y + column.others_height <= column.humans_y);
         }
-        assert_eq!(chart.columns[0].people_height, 0);
-        assert!(chart.columns[1].people_height > 0, "one click is seen");
+        assert_eq!(chart.columns[0].humans_height, 0);
+        assert!(chart.columns[1].humans_height > 0, "one click is seen");
     }
 
     #[test]

@@ -52,7 +52,7 @@ const OF_ORPHANS: &[Dimension] = &[
 
 /// A report as a template shows it.
 pub(super) struct ReportView {
-    pub(super) people: String,
+    pub(super) humans: String,
     pub(super) visitors: String,
     pub(super) others: String,
     pub(super) is_empty: bool,
@@ -169,7 +169,7 @@ fn view(reports: &Reports, asked: &AskedReport, read: ReadReport, lag_seconds: u
     }
     let others = summary.totals.total().saturating_sub(summary.totals.human);
     ReportView {
-        people: grouped(summary.totals.human),
+        humans: grouped(summary.totals.human),
         visitors: grouped(summary.visitors),
         others: grouped(others),
         is_empty: summary.totals.total() == 0,

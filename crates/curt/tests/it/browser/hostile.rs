@@ -5,7 +5,7 @@ use curt_testkit::http::{Client, Request};
 use curt_testkit::need;
 use serde_json::json;
 
-use super::{EMAIL, PASSWORD, Pages};
+use super::{EMAIL, PASSWORD, Pages, assert_no_complaints};
 use crate::api::Api;
 use crate::length::length;
 
@@ -170,8 +170,7 @@ fn look_at(pages: &Pages, browser: &Browser, path: &str) {
         .run_script("return window.ran === undefined", &[])
         .unwrap();
     assert_eq!(ran, true, "{path}: a text ran");
-    let complaints = browser.complaints().unwrap();
-    assert!(complaints.is_empty(), "{path}: {complaints:#?}");
+    assert_no_complaints(browser);
     assert_eq!(
         browser.url().unwrap(),
         pages.url(path),

@@ -138,7 +138,7 @@ fn refuse_a_stranger(pages: &Pages, browser: &Browser, look: Look) {
     pages.open(browser, "/links/spring/edit");
     browser.click("#visibility option[value=private]").unwrap();
     press(browser, "form[action$='/edit'] button[type=submit]");
-    browser.wait_for_text("Saved").unwrap();
+    browser.wait_for_text("Your changes are saved").unwrap();
     let stranger = pages.browser(look);
     pages.open(&stranger, "/spring");
     stranger.wait_for_text("private").unwrap();
