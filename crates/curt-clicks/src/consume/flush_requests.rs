@@ -154,7 +154,10 @@ fn is_served(served: &[Served], number: u64) -> bool {
 
 /// Before the consumers have begun, nobody knows what is in the stream. One that has ended left its partition to another.
 fn is_wholly_served(served: &[Served], number: u64) -> bool {
-    let mut running = served.iter().filter(|served| served.last != ENDED).peekable();
+    let mut running = served
+        .iter()
+        .filter(|served| served.last != ENDED)
+        .peekable();
     running.peek().is_some() && running.all(|served| served.whole >= number)
 }
 
